@@ -1,0 +1,21 @@
+# kymo_add_module(NAME SOURCES ... LINKS ...): one folder of src/ as a static library for our own
+# programs and tests. A folder names the folders it stands on; tests/layers holds the order.
+function(kymo_add_module name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/include)
+  target_link_libraries(${name} PUBLIC ${arg_LINKS} PRIVATE kymo_warnings)
+endfunction()
+
+# kymo_add_test(NAME SOURCES ... LINKS ... LABELS ...): one GoogleTest program, its cases in ctest.
+function(kymo_add_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main kymo_warnings)
+  gtest_discover_tests(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    DISCOVERY_TIMEOUT 60)
+endfunction()

@@ -1,0 +1,13 @@
+# Warnings and sanitizers, carried by one private interface target so that nothing is set globally and
+# nothing leaks into a consumer's build.
+add_library(kymo_warnings INTERFACE)
+target_compile_options(kymo_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  -Wold-style-cast -Woverloaded-virtual -Wcast-align -Wundef -Wformat=2)
+
+set(KYMO_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined', 'thread', or empty")
+if(KYMO_SANITIZE)
+  target_compile_options(kymo_warnings INTERFACE -fsanitize=${KYMO_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(kymo_warnings INTERFACE -fsanitize=${KYMO_SANITIZE})
+endif()

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "kymo/export.h"
+
+namespace kymo {
+
+// What kind of failure an Error is. The numbers are gRPC's status codes
+// (grpc/impl/codegen/status.h), so that an error crosses the API unchanged.
+enum class Code : std::uint8_t {
+  cancelled = 1,
+  unknown = 2,
+  invalid_argument = 3,
+  deadline_exceeded = 4,
+  not_found = 5,
+  already_exists = 6,
+  permission_denied = 7,
+  resource_exhausted = 8,
+  failed_precondition = 9,
+  aborted = 10,
+  out_of_range = 11,
+  unimplemented = 12,
+  internal = 13,
+  unavailable = 14,
+  data_loss = 15,
+};
+
+// A failure as one line for a person: what was tried, on what, and what to do about it.
+struct Error {
+  Code code = Code::unknown;
+  std::string message;
+  int errno_value = 0;  // the system's errno where one was the cause, else 0
+};
+
+// An error for a failed system call: "WHAT: <text of errno>", the code derived from errno_value.
+KYMO_API Error system_error(std::string_view what, int errno_value);
+
+// A value or an Error. Threads: as its T. Cost: that of std::variant; no allocation of its own.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
+
+  [[nodiscard]] bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  // Precondition for value(), * and ->: ok(). Precondition for error(): !ok().
+  // Breaking it throws std::bad_variant_access rather than reading what is not there.
+  T& value() & { return std::get<0>(state_); }
+  const T& value() const& { return std::get<0>(state_); }
+  T&& value() && { return std::get<0>(std::move(state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  [[nodiscard]] const Error& error() const { return std::get<1>(state_); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+// Success without a value, or an Error.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT: implicit
+
+  [[nodiscard]] bool ok() const { return !error_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  [[nodiscard]] const Error& error() const { return error_.value(); }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace kymo

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kymo/export.h"
+#include "kymo/metric.h"
+#include "kymo/result.h"
+
+namespace kymo {
+
+// Why a tick left no row.
+enum class MissCause : std::uint8_t {
+  late,        // the collector ran only after the tick's interval was over
+  ring_full,   // no free slot: the writer was behind
+  sink_error,  // the row was taken, and the sink could not keep it
+};
+
+// A run of missed ticks, times on the recording's clock (nanoseconds since its start).
+struct Gap {
+  std::uint64_t start_ns = 0;  // deadline of the first missed tick
+  std::uint64_t end_ns = 0;    // deadline of the tick after the last missed one
+  std::uint64_t ticks = 0;     // exact; fewer than the interval holds where gaps had to be merged
+  MissCause cause = MissCause::late;
+};
+
+// Rows as they lie in the ring: `stride` words a row, the row's time first, then one word a column.
+struct Rows {
+  const std::uint64_t* data = nullptr;
+  std::size_t count = 0;
+  std::size_t stride = 0;
+
+  [[nodiscard]] std::span<const std::uint64_t> row(std::size_t i) const {
+    return {data + i * stride, stride};
+  }
+};
+
+// What a recording is of; fixed from start to end.
+struct RecordingInfo {
+  std::vector<Column> columns;
+  std::chrono::nanoseconds interval{0};
+  std::int64_t start_unix_ns = 0;      // the wall clock when the recording's clock stood at 0
+  std::uint64_t start_monotonic_ns = 0;  // CLOCK_MONOTONIC at the same moment
+  std::size_t slots = 0;
+  std::size_t rows_per_slot = 0;
+};
+
+// What a recorder has done so far. At the end: rows_written + missed() = ticks_due, always.
+struct ProfilerStats {
+  std::uint64_t ticks_due = 0;      // deadlines that have passed, and the last sample at stop
+  std::uint64_t rows_captured = 0;  // samples taken
+  std::uint64_t rows_written = 0;   // rows that the sink accepted
+  std::uint64_t missed_late = 0;
+  std::uint64_t missed_ring_full = 0;
+  std::uint64_t missed_sink_error = 0;
+  std::uint64_t backoffs = 0;         // times the collector slept because the ring was full
+  std::uint64_t backoff_ns = 0;       // how long it slept so
+  std::uint64_t timing_error_ns = 0;  // summed over captured ticks: sample's begin - deadline
+  std::uint64_t timing_error_max_ns = 0;
+  std::uint64_t sample_window_max_ns = 0;  // longest time from a sample's first to its last read
+  std::uint64_t bytes_written = 0;
+  std::uint64_t duration_ns = 0;  // from the start until now, or until the stop
+
+  [[nodiscard]] std::uint64_t missed() const {
+    return missed_late + missed_ring_full + missed_sink_error;
+  }
+};
+
+// Where a profiler's rows go. Implement it to send them elsewhere.
+//
+// Threads: open() on the thread that calls Profiler::start(), everything else on the writer's thread,
+//          one call at a time. Blocking delays the writer, never the collector or the program.
+// Errors:  write() is all or nothing: on an error none of its rows count as written, and what was left
+//          of them must not show. The profiler counts them, lists the gap, and goes on with the next.
+class KYMO_API Sink {
+ public:
+  Sink() = default;
+  virtual ~Sink();
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  virtual Result<void> open(const RecordingInfo& info) = 0;
+  virtual Result<void> write(const Rows& rows) = 0;
+  // A run of missed ticks has ended (adjacent ones of one cause arrive as one).
+  virtual void gap(const Gap& gap) { static_cast<void>(gap); }
+  // Called at least once a second while recording, also when no row arrived.
+  virtual void progress(const ProfilerStats& stats) { static_cast<void>(stats); }
+  // The last call. An error here is what Profiler::stop() returns.
+  virtual Result<void> close(const ProfilerStats& stats) = 0;
+  [[nodiscard]] virtual std::uint64_t bytes_written() const { return 0; }
+};
+
+// A sink that writes PATH as plain TSV, with PATH less its ending `.tsv` plus `.meta.json` and
+// `.gaps.tsv` beside it (docs/tsv-format.md). `path` must not exist yet; its folder must.
+KYMO_API std::shared_ptr<Sink> make_tsv_sink(std::string path);
+
+}  // namespace kymo
