@@ -1,0 +1,63 @@
+#include "analysis/find_recordings.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "analysis/recording.h"
+
+namespace kymo::analysis {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::vector<std::string>> list_folder(const fs::path& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code ignored;
+    if (name.ends_with(".tsv") && !name.ends_with(".gaps.tsv") && it->is_regular_file(ignored)) {
+      found.push_back(it->path().string());
+    }
+  }
+  if (error) {
+    return system_error("look for recordings in " + folder.string(), error.value());
+  }
+  std::sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) {
+    return ::strverscmp(recording_stem(a).c_str(), recording_stem(b).c_str()) < 0;
+  });
+  return found;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> find_recordings(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) {
+    return system_error("look for a recording at " + path, ENOENT);
+  }
+  if (error) {
+    return system_error("look for a recording at " + path, error.value());
+  }
+  if (!fs::is_directory(status)) {
+    return std::vector<std::string>{path};
+  }
+  for (const fs::path& folder : {fs::path(path) / "recordings", fs::path(path)}) {
+    if (!fs::is_directory(folder, error)) {
+      continue;
+    }
+    auto found = list_folder(folder);
+    if (!found || !found->empty()) {
+      return found;
+    }
+  }
+  return Error{Code::not_found, "look for recordings in " + path +
+                                    ": no .tsv file there or in its folder recordings; give a "
+                                    "recording or the directory of a checkpoint"};
+}
+
+}  // namespace kymo::analysis

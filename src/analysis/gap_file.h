@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/left_out.h"
+#include "kymo/result.h"
+#include "kymo/sink.h"
+
+namespace kymo::analysis {
+
+// The missed ticks of a recording: every one counted, the longest gaps kept.
+struct Gaps {
+  static constexpr std::size_t kMaxLongest = 1000;
+
+  std::array<std::uint64_t, 3> ticks_by_cause{};  // indexed by MissCause
+  std::uint64_t count = 0;                        // gaps in the file
+  std::vector<Gap> longest;                       // at most kMaxLongest, by start time
+  LeftOut left_out;
+
+  [[nodiscard]] std::uint64_t ticks() const {
+    return ticks_by_cause[0] + ticks_by_cause[1] + ticks_by_cause[2];
+  }
+};
+
+// Reads NAME.gaps.tsv in bounded memory. Errors: of opening and reading; data_loss for a file that
+// is no list of gaps. Lines that cannot be read are left out and noted.
+Result<Gaps> read_gaps(const std::string& path);
+
+}  // namespace kymo::analysis

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kymo::analysis {
+
+// Lines of a file that could not be read, all for the same reason.
+struct LeftOutSpan {
+  std::uint64_t first_line = 0;  // the file's first line is 1
+  std::uint64_t last_line = 0;
+  std::string reason;
+};
+
+// What a reader left out of a damaged file, by line.
+//
+// Threads: one at a time. Cost: memory for kMaxSpans spans; past them lines are counted alone, so
+// that a file of nothing but damage stays cheap to read.
+class LeftOut {
+ public:
+  static constexpr std::size_t kMaxSpans = 100;
+
+  // `line` must not lie before the one added last.
+  void add(std::uint64_t line, std::string reason);
+
+  [[nodiscard]] bool empty() const { return lines_ == 0; }
+  [[nodiscard]] std::uint64_t lines() const { return lines_; }
+  [[nodiscard]] const std::vector<LeftOutSpan>& spans() const { return spans_; }
+  // Lines that were left out and stand in no span, because there were more than kMaxSpans.
+  [[nodiscard]] std::uint64_t unlisted_lines() const { return unlisted_; }
+  // One sentence a span, the last one counting what is not listed.
+  [[nodiscard]] std::vector<std::string> sentences() const;
+
+ private:
+  std::vector<LeftOutSpan> spans_;
+  std::uint64_t lines_ = 0;
+  std::uint64_t unlisted_ = 0;
+};
+
+// `text` in quotation marks, shortened, with everything that could upset a terminal shown as `?`.
+std::string in_quotes(std::string_view text, std::size_t max_length = 32);
+
+}  // namespace kymo::analysis

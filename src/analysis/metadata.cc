@@ -1,0 +1,192 @@
+#include "analysis/metadata.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "analysis/left_out.h"
+#include "kymo/version.h"
+
+namespace kymo::analysis {
+namespace {
+
+using Json = nlohmann::json;
+
+// Ample for the 4096 columns that a recorder can have.
+constexpr std::size_t kMaxBytes = 64 * 1024 * 1024;
+// Ours nests four deep; a hostile file would nest until printing it overflows the stack.
+constexpr int kMaxDepth = 32;
+
+constexpr std::array<const char*, 2> kKinds = {"counter", "gauge"};
+constexpr std::array<const char*, 5> kUnits = {"count", "pages", "bytes", "nanoseconds",
+                                               "microseconds"};
+constexpr std::array<const char*, 3> kCauses = {"late", "ring_full", "sink_error"};
+
+template <class Enum, std::size_t N>
+std::optional<Enum> parse_name(const std::array<const char*, N>& names, std::string_view text) {
+  const auto* found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) {
+    return std::nullopt;
+  }
+  return static_cast<Enum>(found - names.begin());
+}
+
+const Json& member(const Json& object, const char* key) {
+  static const Json kNothing;
+  if (!object.is_object()) {
+    return kNothing;
+  }
+  const auto found = object.find(key);
+  return found == object.end() ? kNothing : *found;
+}
+
+std::string text_of(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::uint64_t number_of(const Json& object, const char* key) {
+  const Json& value = member(object, key);
+  return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+}
+
+ColumnInfo column_of(const Json& json) {
+  ColumnInfo column;
+  column.name = text_of(json, "name");
+  column.metric = text_of(json, "metric");
+  column.help = text_of(json, "help");
+  const auto kind = parse_name<Kind>(kKinds, text_of(json, "kind"));
+  column.kind = kind.value_or(Kind::gauge);
+  column.unit = parse_name<Unit>(kUnits, text_of(json, "unit")).value_or(Unit::count);
+  column.described = kind.has_value();
+  for (const auto& [name, value] : member(json, "fields").items()) {
+    if (value.is_string()) {
+      column.fields.emplace_back(name, value.get<std::string>());
+    }
+  }
+  return column;
+}
+
+ProfilerStats stats_of(const Json& json) {
+  ProfilerStats stats;
+  stats.ticks_due = number_of(json, "ticks_due");
+  stats.rows_captured = number_of(json, "rows_captured");
+  stats.rows_written = number_of(json, "rows_written");
+  stats.missed_late = number_of(json, "missed_late");
+  stats.missed_ring_full = number_of(json, "missed_ring_full");
+  stats.missed_sink_error = number_of(json, "missed_sink_error");
+  stats.backoffs = number_of(json, "backoffs");
+  stats.backoff_ns = number_of(json, "backoff_ns");
+  stats.timing_error_ns = number_of(json, "timing_error_ns");
+  stats.timing_error_max_ns = number_of(json, "timing_error_max_ns");
+  stats.sample_window_max_ns = number_of(json, "sample_window_max_ns");
+  stats.bytes_written = number_of(json, "bytes_written");
+  stats.duration_ns = number_of(json, "duration_ns");
+  return stats;
+}
+
+void read_lists(const Json& json, Metadata& metadata) {
+  for (const Json& column : member(json, "columns")) {
+    metadata.columns.push_back(column_of(column));
+  }
+  for (const Json& gap : member(json, "longest_gaps")) {
+    const auto cause = parse_cause(text_of(gap, "cause"));
+    if (cause) {
+      metadata.longest_gaps.push_back(
+          {number_of(gap, "start_ns"), number_of(gap, "end_ns"), number_of(gap, "ticks"), *cause});
+    }
+  }
+  for (const Json& mark : member(json, "marks")) {
+    if (member(mark, "at_ns").is_number_unsigned()) {
+      metadata.marks.push_back({text_of(mark, "name"), number_of(mark, "at_ns")});
+    }
+  }
+  std::stable_sort(metadata.marks.begin(), metadata.marks.end(),
+                   [](const Mark& a, const Mark& b) { return a.at_ns < b.at_ns; });
+}
+
+Result<Json> parse_json(const std::string& text, const std::string& name) {
+  bool too_deep = false;
+  const auto watch_depth = [&too_deep](int depth, Json::parse_event_t, Json&) {
+    too_deep = too_deep || depth > kMaxDepth;
+    return !too_deep;
+  };
+  Json json = Json::parse(text, watch_depth, /*allow_exceptions=*/false);
+  if (too_deep || !json.is_object()) {
+    return Error{Code::data_loss, "read metadata " + name + ": not a whole JSON object"};
+  }
+  return json;
+}
+
+}  // namespace
+
+Result<Metadata> parse_metadata(const std::string& text, const std::string& name) {
+  auto parsed = parse_json(text, name);
+  if (!parsed) {
+    return parsed.error();
+  }
+  const Json& json = *parsed;
+  if (!member(json, "format_version").is_number_unsigned()) {
+    return Error{Code::data_loss, "read metadata " + name + ": it has no format_version"};
+  }
+  const std::uint64_t version = number_of(json, "format_version");
+  if (version > kFormatVersion) {
+    return Error{Code::failed_precondition,
+                 "read metadata " + name + ": format_version " + std::to_string(version) +
+                     " is newer than " + std::to_string(kFormatVersion) +
+                     ", the newest that kymo " KYMO_VERSION " reads; use a newer kymo"};
+  }
+  Metadata metadata;
+  metadata.kymo_version = text_of(json, "kymo_version");
+  metadata.state = text_of(json, "state");
+  metadata.clock = text_of(json, "clock");
+  metadata.host = text_of(json, "host");
+  metadata.kernel = text_of(json, "kernel");
+  metadata.interval_ns = number_of(json, "interval_ns");
+  metadata.pid = number_of(json, "pid");
+  const Json& start = member(json, "start_unix_ns");
+  metadata.start_unix_ns = start.is_number_integer() ? start.get<std::int64_t>() : 0;
+  metadata.start_monotonic_ns = number_of(json, "start_monotonic_ns");
+  if (member(json, "stats").is_object()) {
+    metadata.stats = stats_of(member(json, "stats"));
+  }
+  metadata.about = member(json, "about").is_object() ? member(json, "about") : Json::object();
+  read_lists(json, metadata);
+  return metadata;
+}
+
+Result<Metadata> read_metadata(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return system_error("open metadata " + path, errno != 0 ? errno : EIO);
+  }
+  std::string text;
+  std::array<char, 65536> piece{};
+  while (text.size() <= kMaxBytes && (file.read(piece.data(), piece.size()) || file.gcount() > 0)) {
+    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (text.size() > kMaxBytes) {
+    return Error{Code::data_loss, "read metadata " + path + ": it is larger than any of ours"};
+  }
+  return parse_metadata(text, path);
+}
+
+const char* to_string(Kind kind) {
+  return kKinds.at(static_cast<std::size_t>(kind));
+}
+const char* to_string(Unit unit) {
+  return kUnits.at(static_cast<std::size_t>(unit));
+}
+const char* to_string(MissCause cause) {
+  return kCauses.at(static_cast<std::size_t>(cause));
+}
+
+std::optional<MissCause> parse_cause(std::string_view text) {
+  return parse_name<MissCause>(kCauses, text);
+}
+
+}  // namespace kymo::analysis

@@ -1,0 +1,123 @@
+#include "analysis/quality.h"
+
+#include <cstdio>
+
+namespace kymo::analysis {
+namespace {
+
+// Where a recording begins to mislead: fewer ticks or later ones than this are worth a word.
+constexpr double kCaptureWarning = 0.99;
+constexpr double kCaptureBad = 0.90;
+constexpr double kTimingWarning = 0.10;   // mean timing error, in intervals
+constexpr double kBackoffWarning = 0.05;  // time slept because the ring was full
+
+constexpr std::array<const char*, 3> kAdvice = {
+    "the collector ran late: lower the rate, or give it a core",
+    "the ring was full: give it more slots, or a faster disk",
+    "the disk refused rows: see that it has space",
+};
+
+std::string percent(double share) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f %%", share * 100);
+  return text.data();
+}
+
+void judge_capture(const Capture& capture, std::vector<Verdict>& verdicts) {
+  if (capture.share() >= kCaptureWarning) {
+    return;
+  }
+  std::size_t main_cause = 0;
+  for (std::size_t cause = 1; cause < capture.missed.size(); ++cause) {
+    main_cause = capture.missed[cause] > capture.missed[main_cause] ? cause : main_cause;
+  }
+  verdicts.push_back(
+      {capture.share() < kCaptureBad ? Verdict::Level::bad : Verdict::Level::warning,
+       "only " + percent(capture.share()) + " of the ticks left a row: " + kAdvice.at(main_cause)});
+}
+
+void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
+  const ProfilerStats& stats = *metadata.stats;
+  if (stats.rows_captured != 0 && metadata.interval_ns != 0) {
+    const double error = static_cast<double>(stats.timing_error_ns) /
+                         static_cast<double>(stats.rows_captured) /
+                         static_cast<double>(metadata.interval_ns);
+    if (error > kTimingWarning) {
+      verdicts.push_back(
+          {Verdict::Level::warning,
+           "samples came " + percent(error) +
+               " of an interval late on average: use the precise pace or a lower rate"});
+    }
+  }
+  const double backoff = stats.duration_ns == 0 ? 0
+                                                : static_cast<double>(stats.backoff_ns) /
+                                                      static_cast<double>(stats.duration_ns);
+  if (backoff > kBackoffWarning) {
+    verdicts.push_back(
+        {Verdict::Level::warning, "the collector stood back " + percent(backoff) +
+                                      " of the time because the ring was full: " + kAdvice[1]});
+  }
+}
+
+}  // namespace
+
+std::optional<Capture> capture_of(const Summary& summary) {
+  const auto& metadata = summary.recording.metadata;
+  Capture capture;
+  // A recorder that was cut short wrote rows after its last totals.
+  if (metadata && metadata->stats && metadata->state != "running") {
+    const ProfilerStats& stats = *metadata->stats;
+    capture.ticks_due = stats.ticks_due;
+    capture.rows = stats.rows_written;
+    capture.missed = {stats.missed_late, stats.missed_ring_full, stats.missed_sink_error};
+    capture.exact = true;
+    return capture;
+  }
+  if (!summary.recording.gaps) {
+    return std::nullopt;
+  }
+  capture.rows = summary.rows;
+  capture.missed = summary.recording.gaps->ticks_by_cause;
+  capture.ticks_due = capture.rows + summary.recording.gaps->ticks();
+  return capture;
+}
+
+std::vector<Verdict> judge(const Summary& summary) {
+  std::vector<Verdict> verdicts;
+  if (summary.rows == 0) {
+    return {{Verdict::Level::bad, "it holds no rows"}};
+  }
+  if (const auto capture = capture_of(summary)) {
+    judge_capture(*capture, verdicts);
+  } else {
+    verdicts.push_back(
+        {Verdict::Level::warning,
+         "how many ticks were missed is unknown: keep .meta.json and .gaps.tsv beside "
+         "the .tsv"});
+  }
+  if (const auto& metadata = summary.recording.metadata; metadata && metadata->stats) {
+    judge_stats(*metadata, verdicts);
+  }
+  if (!summary.left_out.empty()) {
+    verdicts.push_back({Verdict::Level::warning, std::to_string(summary.left_out.lines()) +
+                                                     " lines could not be read and are left out"});
+  }
+  if (verdicts.empty()) {
+    verdicts.push_back({Verdict::Level::good, "nothing stands against it"});
+  }
+  return verdicts;
+}
+
+const char* to_string(Verdict::Level level) {
+  switch (level) {
+    case Verdict::Level::good:
+      return "good";
+    case Verdict::Level::warning:
+      return "warning";
+    case Verdict::Level::bad:
+      return "bad";
+  }
+  return "";
+}
+
+}  // namespace kymo::analysis

@@ -1,0 +1,130 @@
+#include "analysis/recording.h"
+
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace kymo::analysis {
+namespace {
+
+constexpr std::string_view kEnding = ".tsv";
+constexpr std::size_t kMaxNamed = 5;
+
+// "a, b, c and 7 more"
+std::string some_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kMaxNamed; ++i) {
+    text += (i == 0 ? "" : ", ") + in_quotes(names[i], 64);
+  }
+  if (names.size() > kMaxNamed) {
+    text += " and " + std::to_string(names.size() - kMaxNamed) + " more";
+  }
+  return text;
+}
+
+// Describes each column of the header by the metadata; says which find no partner.
+void join_columns(const std::vector<std::string>& header, Recording& recording) {
+  std::unordered_map<std::string, const ColumnInfo*> described;
+  if (recording.metadata) {
+    for (const ColumnInfo& column : recording.metadata->columns) {
+      described.emplace(column.name, &column);
+    }
+  }
+  std::vector<std::string> unknown;
+  for (const std::string& name : header) {
+    const auto found = described.find(name);
+    if (found == described.end()) {
+      unknown.push_back(name);
+      ColumnInfo column;
+      column.name = name;
+      column.metric = name.substr(0, name.find('['));
+      recording.columns.push_back(std::move(column));
+    } else {
+      recording.columns.push_back(*found->second);
+      described.erase(found);
+    }
+  }
+  if (!recording.metadata) {
+    return;
+  }
+  if (!unknown.empty()) {
+    recording.notes.push_back("the metadata does not describe " + some_of(unknown) +
+                              ": their kind is told from their values");
+  }
+  std::vector<std::string> missing;
+  for (const ColumnInfo& column : recording.metadata->columns) {
+    if (described.contains(column.name)) {
+      missing.push_back(column.name);
+    }
+  }
+  if (!missing.empty()) {
+    recording.notes.push_back("the metadata describes " + some_of(missing) +
+                              ", which the header does not have");
+  }
+}
+
+Result<void> join_metadata(const std::string& path, Recording& recording) {
+  auto metadata = read_metadata(path);
+  if (metadata) {
+    recording.metadata = std::move(metadata).value();
+    if (recording.metadata->state == "running") {
+      recording.notes.emplace_back(
+          "the metadata says the recorder is still running, or was cut short: its totals are those "
+          "of "
+          "its last update");
+    }
+    return {};
+  }
+  if (metadata.error().code == Code::failed_precondition) {
+    return metadata.error();
+  }
+  recording.notes.push_back(
+      metadata.error().message +
+      "; units, marks and totals are unknown, kinds are told from the values");
+  return {};
+}
+
+void join_gaps(const std::string& path, Recording& recording) {
+  auto gaps = read_gaps(path);
+  if (gaps) {
+    for (const std::string& sentence : gaps->left_out.sentences()) {
+      recording.notes.push_back("list of gaps, " + sentence);
+    }
+    recording.gaps = std::move(gaps).value();
+    return;
+  }
+  recording.notes.push_back(gaps.error().message);
+  if (recording.metadata) {
+    Gaps known;
+    known.longest = recording.metadata->longest_gaps;
+    known.count = known.longest.size();
+    for (const Gap& gap : known.longest) {
+      known.ticks_by_cause.at(static_cast<std::size_t>(gap.cause)) += gap.ticks;
+    }
+    recording.gaps = std::move(known);
+  }
+}
+
+}  // namespace
+
+std::string recording_stem(const std::string& path) {
+  return path.ends_with(kEnding) ? path.substr(0, path.size() - kEnding.size()) : path;
+}
+
+Result<Recording> open_recording(const std::string& path) {
+  auto reader = TsvReader::open(path);
+  if (!reader) {
+    return reader.error();
+  }
+  Recording recording;
+  recording.path = path;
+  const std::string stem = recording_stem(path);
+  if (auto joined = join_metadata(stem + ".meta.json", recording); !joined) {
+    return joined.error();
+  }
+  join_gaps(stem + ".gaps.tsv", recording);
+  join_columns(reader->columns(), recording);
+  return recording;
+}
+
+}  // namespace kymo::analysis

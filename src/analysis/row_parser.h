@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "analysis/left_out.h"
+
+namespace kymo::analysis {
+
+// A batch of rows, column by column: what reads it runs over one column at a time, in the cache.
+//
+// Threads: one at a time. Cost: `capacity` words a column, allocated once.
+class RowBlock {
+ public:
+  // `columns` counts the time as one.
+  RowBlock(std::size_t columns, std::size_t capacity)
+      : columns_(columns), capacity_(capacity), words_(columns * capacity) {}
+  // As many rows as fit a second-level cache.
+  static std::size_t default_capacity(std::size_t columns);
+
+  [[nodiscard]] std::size_t rows() const { return rows_; }
+  [[nodiscard]] bool full() const { return rows_ == capacity_; }
+  [[nodiscard]] std::span<const std::uint64_t> times() const { return column(0); }
+  // Column `i` of the file: 0 is the time.
+  [[nodiscard]] std::span<const std::uint64_t> column(std::size_t i) const {
+    return {words_.data() + i * capacity_, rows_};
+  }
+  void clear() { rows_ = 0; }
+
+ private:
+  friend class RowParser;
+  std::size_t columns_;
+  std::size_t capacity_;
+  std::size_t rows_ = 0;
+  std::vector<std::uint64_t> words_;
+};
+
+// Turns whole lines of a plain TSV into rows.
+//
+// Threads: one at a time; parsers of different pieces of a file are independent of each other.
+// Errors:  none; a line that is no row is left out and noted with its number and the reason.
+// Cost:    one pass over the bytes; a bad line costs a second look.
+class RowParser {
+ public:
+  // `columns` counts the time as one; `first_line` is the number of the first line to come.
+  RowParser(std::size_t columns, std::uint64_t first_line) : columns_(columns), line_(first_line) {}
+
+  // Parses lines out of `lines`, which must end with a line end, until they are used up or `block`
+  // is full. Returns the number of bytes used.
+  std::size_t parse(std::string_view lines, RowBlock& block);
+  // Leaves out a line that the caller could not hand over whole.
+  void skip_line(std::string reason);
+
+  // Number of the line that comes next.
+  [[nodiscard]] std::uint64_t line() const { return line_; }
+  [[nodiscard]] const LeftOut& left_out() const { return left_out_; }
+
+ private:
+  std::size_t columns_;
+  std::uint64_t line_;
+  std::uint64_t last_time_ = 0;
+  LeftOut left_out_;
+};
+
+}  // namespace kymo::analysis

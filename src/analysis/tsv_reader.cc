@@ -1,0 +1,211 @@
+#include "analysis/tsv_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace kymo::analysis {
+namespace {
+
+constexpr std::string_view kTimeColumn = "Time (ns)";
+// Longer than any line of the 4096 columns a recorder can have.
+constexpr std::size_t kBufferBytes = 1024 * 1024;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) {
+      ::close(fd_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::vector<std::string> split_header(std::string_view header) {
+  std::vector<std::string> names;
+  for (;;) {
+    const std::size_t tab = header.find('\t');
+    names.emplace_back(header.substr(0, tab));
+    if (tab == header.npos) {
+      return names;
+    }
+    header.remove_prefix(tab + 1);
+  }
+}
+
+}  // namespace
+
+struct TsvReader::State {
+  State(std::string path_in, int fd_in) : path(std::move(path_in)), fd(fd_in) {}
+
+  std::string path;
+  Descriptor fd;
+  std::string buffer;  // bytes [used, filled) wait to be parsed
+  std::size_t used = 0;
+  std::size_t filled = 0;
+  bool at_end = false;  // nothing is left behind `buffer`
+  std::vector<std::string> columns;
+  std::optional<RowParser> parser;
+
+  [[nodiscard]] std::string_view pending() const {
+    return std::string_view(buffer).substr(used, filled - used);
+  }
+
+  // Moves what waits to the front and reads behind it.
+  Result<void> refill() {
+    if (fd.get() < 0) {
+      at_end = true;
+      return {};
+    }
+    std::memmove(buffer.data(), buffer.data() + used, filled - used);
+    filled -= used;
+    used = 0;
+    while (filled < buffer.size()) {
+      const ssize_t n = ::read(fd.get(), buffer.data() + filled, buffer.size() - filled);
+      if (n > 0) {
+        filled += static_cast<std::size_t>(n);
+      } else if (n == 0) {
+        at_end = true;
+        break;
+      } else if (errno != EINTR) {
+        return system_error("read " + path, errno);
+      }
+    }
+    return {};
+  }
+
+  Result<void> read_header();
+  Result<void> skip_long_line();
+};
+
+Result<void> TsvReader::State::read_header() {
+  if (auto read = refill(); !read) {
+    return read;
+  }
+  const std::string_view text = pending();
+  if (text.empty()) {
+    return Error{Code::invalid_argument, "read " + path + ": the file is empty, not even a header"};
+  }
+  const std::size_t end = text.find('\n');
+  const std::string_view header = text.substr(0, end);
+  const bool ours = header == kTimeColumn ||
+                    header.substr(0, kTimeColumn.size() + 1) == std::string(kTimeColumn) + '\t';
+  if (!ours) {
+    return Error{Code::invalid_argument,
+                 "read " + path + ": its first line is " + in_quotes(header) +
+                     ", not the header of a plain recording, which begins with \"Time (ns)\""};
+  }
+  if (end == text.npos) {
+    return Error{Code::data_loss,
+                 "read " + path + ": the header line is cut short, so no row can be told apart"};
+  }
+  columns = split_header(header);
+  parser.emplace(columns.size(), 2);
+  columns.erase(columns.begin());
+  used += end + 1;
+  return {};
+}
+
+// A line that does not fit the buffer is no row of ours: passes it by, piece by piece.
+Result<void> TsvReader::State::skip_long_line() {
+  for (;;) {
+    const std::size_t end = pending().find('\n');
+    if (end != std::string_view::npos) {
+      used += end + 1;
+      break;
+    }
+    used = filled;
+    if (at_end) {
+      break;
+    }
+    if (auto read = refill(); !read) {
+      return read;
+    }
+  }
+  parser->skip_line("longer than any row");
+  return {};
+}
+
+TsvReader::TsvReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TsvReader::TsvReader(TsvReader&&) noexcept = default;
+TsvReader& TsvReader::operator=(TsvReader&&) noexcept = default;
+TsvReader::~TsvReader() = default;
+
+Result<TsvReader> TsvReader::open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return system_error("open recording " + path, errno);
+  }
+  auto state = std::make_unique<State>(path, fd);
+  struct stat status {};
+  if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+    return Error{Code::invalid_argument, "open recording " + path + ": it is a directory"};
+  }
+  state->buffer.resize(kBufferBytes);
+  if (auto header = state->read_header(); !header) {
+    return header.error();
+  }
+  return TsvReader(std::move(state));
+}
+
+Result<TsvReader> TsvReader::from_text(std::string text, const std::string& name) {
+  auto state = std::make_unique<State>(name, -1);
+  state->buffer = std::move(text);
+  state->filled = state->buffer.size();
+  if (auto header = state->read_header(); !header) {
+    return header.error();
+  }
+  return TsvReader(std::move(state));
+}
+
+const std::vector<std::string>& TsvReader::columns() const {
+  return state_->columns;
+}
+
+RowBlock TsvReader::make_block() const {
+  const std::size_t columns = state_->columns.size() + 1;
+  return {columns, RowBlock::default_capacity(columns)};
+}
+
+Result<bool> TsvReader::next(RowBlock& block) {
+  State& state = *state_;
+  block.clear();
+  while (!block.full()) {
+    const std::string_view text = state.pending();
+    const std::size_t last_end = text.rfind('\n');
+    if (last_end != text.npos) {
+      state.used += state.parser->parse(text.substr(0, last_end + 1), block);
+      continue;
+    }
+    if (state.at_end) {
+      if (!text.empty()) {
+        state.parser->skip_line("cut short: the file ends in the middle of this row");
+        state.used = state.filled;
+      }
+      break;
+    }
+    const bool too_long = text.size() == state.buffer.size();
+    if (auto read = too_long ? state.skip_long_line() : state.refill(); !read) {
+      return read.error();
+    }
+  }
+  return block.rows() != 0;
+}
+
+const LeftOut& TsvReader::left_out() const {
+  return state_->parser->left_out();
+}
+
+}  // namespace kymo::analysis

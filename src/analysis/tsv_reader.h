@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/row_parser.h"
+#include "kymo/result.h"
+
+namespace kymo::analysis {
+
+// Reads a plain TSV recording (docs/tsv-format.md), block by block.
+//
+// Threads: one at a time. Errors: open() refuses what is no recording at all; from then on damage
+// is left
+//          out and noted (left_out()), and only a failed read ends the reading.
+// Cost:    about 2 MiB, whatever the file's size.
+class TsvReader {
+ public:
+  // Errors: of opening and reading; invalid_argument for a file that begins with no recording's
+  // header.
+  static Result<TsvReader> open(const std::string& path);
+  // Reads from memory; `name` stands in messages.
+  static Result<TsvReader> from_text(std::string text, const std::string& name);
+
+  TsvReader(TsvReader&&) noexcept;
+  TsvReader& operator=(TsvReader&&) noexcept;
+  ~TsvReader();
+
+  // Names from the header, without the time.
+  [[nodiscard]] const std::vector<std::string>& columns() const;
+  // An empty block of the right shape.
+  [[nodiscard]] RowBlock make_block() const;
+
+  // Fills `block` with the rows that come next. False: there are no more, and the block is empty.
+  Result<bool> next(RowBlock& block);
+
+  // What was left out so far; whole after next() returned false.
+  [[nodiscard]] const LeftOut& left_out() const;
+
+ private:
+  struct State;
+  explicit TsvReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kymo::analysis
