@@ -1,0 +1,85 @@
+"""Each rule of check_tree.py is broken once, in a tree made for it, and must be reported."""
+
+import os
+import pathlib
+import tempfile
+import unittest
+
+import check_tree
+
+
+class CheckTreeTest(unittest.TestCase):
+    def setUp(self):
+        self._scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self._scratch.cleanup)
+        self.root = pathlib.Path(self._scratch.name)
+
+    def faults_of(self, name, text, compiler=None):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return check_tree.check_tree(self.root, compiler)
+
+    def expect_fault(self, name, text, words, compiler=None):
+        faults = self.faults_of(name, text, compiler)
+        self.assertEqual(len(faults), 1, faults)
+        self.assertIn(words, faults[0])
+
+    def test_a_clean_tree_has_no_fault(self):
+        self.assertEqual(self.faults_of("src/daemon/a.cc", '#include "report/text.h"\n#include <vector>\n'), [])
+        self.assertEqual(self.faults_of("src/criu/a.cc", '#include "kymo/result.h"\n#include "criu/stats.h"\n'), [])
+        self.assertEqual(self.faults_of("include/kymo/sink.h", '#pragma once\n#include "kymo/metric.h"\n'), [])
+
+    def test_includes_from_a_floor_above(self):
+        self.expect_fault("src/metrics/a.cc", '#include "sampling/ring.h"\n', "must not include sampling/ring.h")
+
+    def test_includes_from_beside(self):
+        self.expect_fault("src/store/a.cc", '#include "criu/stats.h"\n', "must not include criu/stats.h")
+
+    def test_includes_from_above_behind_spaces_and_brackets(self):
+        self.expect_fault("src/base/a.cc", "  #  include <daemon/config.h>\n", "must not include daemon/config.h")
+
+    def test_includes_a_public_header_from_above(self):
+        self.expect_fault("src/metrics/a.h", '#include "kymo/profiler.h"\n', "must not include kymo/profiler.h")
+
+    def test_includes_the_api_from_below(self):
+        self.expect_fault("src/metrics/a.h", '#include "kymo/v1/kymo.pb.h"\n', "must not include kymo/v1")
+
+    def test_includes_without_a_folder(self):
+        self.expect_fault("src/base/a.cc", '#include "clock.h"\n', "names no folder")
+
+    def test_a_folder_without_a_floor(self):
+        self.expect_fault("src/utils/a.h", "", "stands on no floor")
+
+    def test_a_public_header_without_a_folder(self):
+        self.expect_fault("include/kymo/extra.h", "#pragma once\n", "gives no folder")
+
+    def test_a_public_header_includes_third_party(self):
+        self.expect_fault("include/kymo/registry.h", "#pragma once\n#include <boost/version.hpp>\n", "boost")
+
+    def test_a_public_header_includes_a_system_header(self):
+        self.expect_fault("include/kymo/registry.h", "#pragma once\n#include <unistd.h>\n", "unistd.h")
+
+    def test_an_example_looks_inside(self):
+        self.expect_fault("examples/a/a.cc", '#include "sampling/ring.h"\n', "public headers alone")
+
+    def test_a_file_too_long(self):
+        self.expect_fault("src/base/a.cc", "\n" * 601, "601 lines")
+
+    def test_a_registry_host(self):
+        self.expect_fault("docs/a.md", f"see {check_tree.FORBIDDEN[0]}\n", "registry's host")
+
+    def test_a_private_path(self):
+        self.expect_fault("scripts/a", f"cd {check_tree.FORBIDDEN[-1]}/x\n", "private path")
+
+    def test_a_header_that_does_not_stand_alone(self):
+        self.expect_fault("include/kymo/counter.h", "#pragma once\ninline std::size_t n = 0;\n",
+                          "does not compile alone", os.environ.get("CXX", "c++"))
+
+    def test_a_header_without_a_guard(self):
+        self.expect_fault("include/kymo/counter.h", "struct Twice {};\n", "does not compile alone",
+                          os.environ.get("CXX", "c++"))
+
+
+if __name__ == "__main__":
+    unittest.main()
