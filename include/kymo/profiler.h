@@ -21,25 +21,28 @@ enum class Pace : std::uint8_t {
 };
 
 struct ProfilerOptions {
-  std::vector<std::string> metrics;               // names of metrics; none: all
-  std::shared_ptr<Sink> sink;                     // where the rows go; required
-  std::chrono::nanoseconds interval{1'000'000};   // one tick; at least 100 ns
-  std::size_t slots = 16;                         // ring: slots, at least 2
-  std::size_t rows = 1000;                        // ring: rows a slot, at least 1
-  std::chrono::nanoseconds flush{1'000'000'000};  // a slot is handed over when this old, full or not
+  std::vector<std::string> metrics;              // names of metrics; none: all
+  std::shared_ptr<Sink> sink;                    // where the rows go; required
+  std::chrono::nanoseconds interval{1'000'000};  // one tick; at least 100 ns
+  std::size_t slots = 16;                        // ring: slots, at least 2
+  std::size_t rows = 1000;                       // ring: rows a slot, at least 1
+  std::chrono::nanoseconds flush{
+      1'000'000'000};  // a slot is handed over when this old, full or not
   Pace pace = Pace::thrifty;
 };
 
 // Samples a registry's metrics at a fixed rate into a sink.
 //
-// A collector thread samples at deadlines start + k * interval into a ring of slots; a writer thread
-// drains them to the sink. A tick is captured when its sample begins before the next deadline, else it
-// is missed, counted and listed; nothing is shifted and nothing is lost in silence.
+// A collector thread samples at deadlines start + k * interval into a ring of slots; a writer
+// thread drains them to the sink. A tick is captured when its sample begins before the next
+// deadline, else it is missed, counted and listed; nothing is shifted and nothing is lost in
+// silence.
 //
 // Threads:   start(), stop() and stats() from any thread. The instrumented program is never made to
 //            wait; memory is fixed from start() on.
 // Ownership: refers to `registry`, which must outlive it; shares the sink. The destructor stops.
-// Errors:    options are checked by start(), before any thread runs; the message names the option, its
+// Errors:    options are checked by start(), before any thread runs; the message names the option,
+// its
 //            value and what is allowed.
 class KYMO_API Profiler {
  public:
@@ -68,8 +71,9 @@ class KYMO_API Profiler {
   std::unique_ptr<State> state_;
 };
 
-// Registers the recorder's own counts (`profiler_rows`, `profiler_missed_ticks`, ...: docs/metrics.md)
-// so that it records itself. Call before `profiler` starts; `profiler` must outlive `registry`'s use.
+// Registers the recorder's own counts (`profiler_rows`, `profiler_missed_ticks`, ...:
+// docs/metrics.md) so that it records itself. Call before `profiler` starts; `profiler` must
+// outlive `registry`'s use.
 KYMO_API Result<void> register_profiler_metrics(Registry& registry, const Profiler& profiler);
 
 }  // namespace kymo

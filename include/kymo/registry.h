@@ -55,7 +55,8 @@ class KYMO_API Registry {
   // Registers a counter with fields.
   Result<CounterFamily> counter_family(Metric metric);
   // Registers a metric without fields whose value `read` returns at sample time, on the collector's
-  // thread: it must be quick, must not block and must not throw. Metric::kind says gauge or counter.
+  // thread: it must be quick, must not block and must not throw. Metric::kind says gauge or
+  // counter.
   Result<void> callback(Metric metric, Callback read);
 
   // Every column, in the order of registration.

@@ -44,7 +44,7 @@ struct Rows {
 struct RecordingInfo {
   std::vector<Column> columns;
   std::chrono::nanoseconds interval{0};
-  std::int64_t start_unix_ns = 0;      // the wall clock when the recording's clock stood at 0
+  std::int64_t start_unix_ns = 0;        // the wall clock when the recording's clock stood at 0
   std::uint64_t start_monotonic_ns = 0;  // CLOCK_MONOTONIC at the same moment
   std::size_t slots = 0;
   std::size_t rows_per_slot = 0;
@@ -73,10 +73,13 @@ struct ProfilerStats {
 
 // Where a profiler's rows go. Implement it to send them elsewhere.
 //
-// Threads: open() on the thread that calls Profiler::start(), everything else on the writer's thread,
+// Threads: open() on the thread that calls Profiler::start(), everything else on the writer's
+// thread,
 //          one call at a time. Blocking delays the writer, never the collector or the program.
-// Errors:  write() is all or nothing: on an error none of its rows count as written, and what was left
-//          of them must not show. The profiler counts them, lists the gap, and goes on with the next.
+// Errors:  write() is all or nothing: on an error none of its rows count as written, and what was
+// left
+//          of them must not show. The profiler counts them, lists the gap, and goes on with the
+//          next.
 class KYMO_API Sink {
  public:
   Sink() = default;

@@ -8,8 +8,8 @@
 
 namespace kymo::criu {
 
-// CRIU's own statistics of a dump (images/stats.proto). Times are CRIU's: gettimeofday differences in
-// 32 bits, so a step of the wall clock corrupts them and they wrap after 71.6 minutes.
+// CRIU's own statistics of a dump (images/stats.proto). Times are CRIU's: gettimeofday differences
+// in 32 bits, so a step of the wall clock corrupts them and they wrap after 71.6 minutes.
 struct DumpStats {
   std::uint32_t freezing_time_us = 0;
   std::uint32_t frozen_time_us = 0;
@@ -36,8 +36,8 @@ struct RestoreStats {
   std::optional<std::uint64_t> pages_restored;
 };
 
-// Reads a `stats-dump` or `stats-restore` image. Errors name the file, the offset and what is wrong:
-// not_found, data_loss (truncated), invalid_argument (foreign, or the other kind).
+// Reads a `stats-dump` or `stats-restore` image. Errors name the file, the offset and what is
+// wrong: not_found, data_loss (truncated), invalid_argument (foreign, or the other kind).
 Result<DumpStats> read_dump_stats(const std::string& path);
 Result<RestoreStats> read_restore_stats(const std::string& path);
 

@@ -19,8 +19,10 @@ struct ProcessId {
   std::uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat, clock ticks since boot
 };
 
-// What a caller is told while a dump or restore runs. Calls come from the thread that runs the request
-// (`notified`) and from a thread that watches the images directory (`image_bytes`); both must be quick.
+// What a caller is told while a dump or restore runs. Calls come from the thread that runs the
+// request
+// (`notified`) and from a thread that watches the images directory (`image_bytes`); both must be
+// quick.
 struct Observer {
   // CRIU passed this point ("pre-dump", "network-lock", ...). CRIU waits until it returns.
   std::function<void(std::string_view notification)> notified;
@@ -32,8 +34,8 @@ struct RunSpec {
   std::vector<std::string> command;      // command[0] is looked up on PATH
   std::vector<std::string> environment;  // NAME=VALUE
   std::string directory;                 // working directory
-  std::string stdout_path;               // opened O_WRONLY|O_APPEND|O_CREAT: CRIU restores such a file
-  std::string stderr_path;               // whatever its size has become
+  std::string stdout_path;  // opened O_WRONLY|O_APPEND|O_CREAT: CRIU restores such a file
+  std::string stderr_path;  // whatever its size has become
 };
 
 struct DumpSpec {
@@ -61,8 +63,8 @@ struct RestoreOutcome {
 };
 
 // What can be run, dumped and restored: plain processes now; runc and podman take the same shape.
-// Threads: any; each call runs a criu of its own. Errors say what was tried, on what, and what to do;
-// after a failed dump the process runs on.
+// Threads: any; each call runs a criu of its own. Errors say what was tried, on what, and what to
+// do; after a failed dump the process runs on.
 class Runtime {
  public:
   virtual ~Runtime() = default;

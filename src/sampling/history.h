@@ -11,12 +11,13 @@
 
 namespace kymo {
 
-// A sink that keeps the newest rows of a stream in fixed memory and cuts recordings out of it: files like
-// those of make_tsv_sink(), with rows from before the cut was asked for.
+// A sink that keeps the newest rows of a stream in fixed memory and cuts recordings out of it:
+// files like those of make_tsv_sink(), with rows from before the cut was asked for.
 //
 // Threads:   the Sink part as Sink says; begin(), mark(), end() and wait() from any thread.
 // Memory:    the rows of `keep` at the recording's interval, allocated by open().
-// Errors:    a cut that cannot be written is given up alone; wait() returns why. The stream goes on.
+// Errors:    a cut that cannot be written is given up alone; wait() returns why. The stream goes
+// on.
 class History : public Sink {
  public:
   using CutId = std::uint64_t;
@@ -25,14 +26,15 @@ class History : public Sink {
   explicit History(std::chrono::nanoseconds keep);
   ~History() override;
 
-  // Begins a recording at `path` (ending in .tsv, not yet there) with the rows from `from_ns` on, times on
-  // the stream's clock (Profiler::now_ns). `about` stands in its metadata under "about": request, job,
-  // target. Errors: failed_precondition before open(), and those of creating the file.
+  // Begins a recording at `path` (ending in .tsv, not yet there) with the rows from `from_ns` on,
+  // times on the stream's clock (Profiler::now_ns). `about` stands in its metadata under "about":
+  // request, job, target. Errors: failed_precondition before open(), and those of creating the
+  // file.
   Result<CutId> begin(std::string path, std::uint64_t from_ns, nlohmann::json about);
   // Adds a named instant to the metadata ("marks"): a phase of CRIU, a step of the request.
   void mark(CutId cut, std::string name, std::uint64_t at_ns);
-  // The recording takes the rows up to `until_ns` and then finishes by itself; `about` is merged into what
-  // begin() was given.
+  // The recording takes the rows up to `until_ns` and then finishes by itself; `about` is merged
+  // into what begin() was given.
   void end(CutId cut, std::uint64_t until_ns, nlohmann::json about);
   // Waits until the cut's files are whole, at most `timeout`. Errors: deadline_exceeded, or why the
   // recording could not be kept.

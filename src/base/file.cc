@@ -1,0 +1,83 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace kymo {
+namespace {
+
+constexpr mode_t kFileMode = 0644;
+
+}  // namespace
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+void FileDescriptor::reset() {
+  if (fd_ >= 0) {
+    ::close(fd_);
+    fd_ = -1;
+  }
+}
+
+Result<FileDescriptor> create_append_only(const std::string& path) {
+  FileDescriptor fd(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
+  if (!fd.valid()) {
+    Error error = system_error("cannot create " + path, errno);
+    if (error.errno_value == EEXIST) {
+      error.message += "; choose another name or move it away";
+    } else if (error.errno_value == ENOENT) {
+      error.message += "; create its folder first";
+    }
+    return error;
+  }
+  return fd;
+}
+
+int write_all(int fd, std::string_view data, std::size_t* written) {
+  *written = 0;
+  while (*written < data.size()) {
+    const ssize_t n = ::write(fd, data.data() + *written, data.size() - *written);
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      return errno;
+    }
+    if (n == 0) {
+      return EIO;  // a file that takes nothing and says nothing would keep us here for ever
+    }
+    *written += static_cast<std::size_t>(n);
+  }
+  return 0;
+}
+
+Result<void> replace_file(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".new";
+  FileDescriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode));
+  if (!fd.valid()) {
+    return system_error("cannot create " + temporary, errno);
+  }
+  std::size_t written = 0;
+  if (const int error = write_all(fd.get(), content, &written); error != 0) {
+    ::unlink(temporary.c_str());
+    return system_error("cannot write " + temporary, error);
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return system_error("cannot replace " + path, error);
+  }
+  return {};
+}
+
+}  // namespace kymo

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "kymo/result.h"
+
+namespace kymo {
+
+// An open file descriptor, closed when it goes out of scope.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() { reset(); }
+
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool valid() const { return fd_ >= 0; }
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// Creates `path`, which must not exist, for appending only: CRIU restores a file so opened whatever
+// its size has become since the dump (a file opened otherwise must have kept its size).
+Result<FileDescriptor> create_append_only(const std::string& path);
+
+// Writes all of `data`, going on after short writes and EINTR. On an error `written` tells how much
+// got through. Returns 0 or errno.
+int write_all(int fd, std::string_view data, std::size_t* written);
+
+// Replaces `path` by a file with this content, so that a reader sees the old or the new one, whole.
+// Not synced: the promise covers a killed process, not a power failure.
+Result<void> replace_file(const std::string& path, std::string_view content);
+
+}  // namespace kymo

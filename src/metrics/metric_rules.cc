@@ -1,0 +1,119 @@
+#include "metrics/metric_rules.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace kymo {
+namespace {
+
+constexpr std::size_t kMaxNameLength = 64;
+
+bool is_lower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameLength && is_lower(text.front()) &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_lower(c) || is_digit(c) || c == '_'; });
+}
+
+bool is_field_value(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameLength &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return is_lower(c) || is_upper(c) || is_digit(c) || c == '_' || c == '.' || c == '-';
+         });
+}
+
+std::string_view suffix_of(Unit unit) {
+  switch (unit) {
+    case Unit::bytes:
+      return "_bytes";
+    case Unit::nanoseconds:
+      return "_ns";
+    case Unit::microseconds:
+      return "_us";
+    case Unit::count:
+    case Unit::pages:
+      return "";
+  }
+  return "";
+}
+
+Error refused(const Metric& metric, const std::string& why) {
+  return Error{Code::invalid_argument, "metric '" + metric.name + "': " + why, 0};
+}
+
+Result<void> check_field(const Metric& metric, const Field& field) {
+  if (!is_name(field.name)) {
+    return refused(metric, "the field name '" + field.name + "' is not [a-z][a-z0-9_]*");
+  }
+  if (field.values.empty()) {
+    return refused(metric, "the field '" + field.name + "' has no values");
+  }
+  std::vector<std::string> sorted = field.values;
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
+    return refused(metric, "the field '" + field.name + "' has the value '" + *twice + "' twice");
+  }
+  for (const std::string& value : field.values) {
+    if (!is_field_value(value)) {
+      return refused(metric, "the value '" + value + "' of field '" + field.name +
+                                 "' is not [A-Za-z0-9_.-]+ of at most 64 characters");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_metric(const Metric& metric) {
+  if (!is_name(metric.name)) {
+    return refused(metric, "a name is [a-z][a-z0-9_]*, at most 64 characters");
+  }
+  if (const std::string_view suffix = suffix_of(metric.unit); !metric.name.ends_with(suffix)) {
+    return refused(metric, "its unit asks for a name that ends in '" + std::string(suffix) + "'");
+  }
+  for (std::size_t i = 0; i < metric.fields.size(); ++i) {
+    if (Result<void> field = check_field(metric, metric.fields[i]); !field) {
+      return field;
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (metric.fields[j].name == metric.fields[i].name) {
+        return refused(metric, "the field '" + metric.fields[i].name + "' stands twice");
+      }
+    }
+  }
+  return {};
+}
+
+std::vector<Column> columns_of(const Metric& metric) {
+  std::vector<Column> columns{{metric.name, metric, {}}};
+  for (const Field& field : metric.fields) {
+    std::vector<Column> wider;
+    wider.reserve(columns.size() * field.values.size());
+    for (const Column& column : columns) {
+      for (const std::string& value : field.values) {
+        wider.push_back(column);
+        wider.back().field_values.push_back(value);
+      }
+    }
+    columns = std::move(wider);
+  }
+  for (Column& column : columns) {
+    for (std::size_t i = 0; i < column.field_values.size(); ++i) {
+      column.name += (i == 0 ? "[" : ",") + column.field_values[i];
+    }
+    column.name += column.field_values.empty() ? "" : "]";
+  }
+  return columns;
+}
+
+}  // namespace kymo

@@ -1,0 +1,230 @@
+#include "kymo/registry.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/near_names.h"
+#include "metrics/cells.h"
+#include "metrics/metric_rules.h"
+
+namespace kymo {
+namespace {
+
+struct Entry {
+  std::vector<Column> columns;
+  std::uint32_t first_cell = 0;          // meaningless with a callback
+  std::vector<std::uint64_t> base_sums;  // what the cells held when they were reserved
+  std::optional<Registry::Callback> read;
+
+  [[nodiscard]] const std::string& name() const { return columns.front().metric.name; }
+};
+
+}  // namespace
+
+struct Registry::State {
+  mutable std::mutex mutex;
+  std::vector<Entry> entries;  // guarded by mutex
+
+  Result<void> check_new(const Metric& metric) const {
+    if (Result<void> rules = check_metric(metric); !rules) {
+      return rules;
+    }
+    for (const Entry& entry : entries) {
+      if (entry.name() == metric.name) {
+        return Error{Code::already_exists,
+                     "metric '" + metric.name + "' is registered already; names are unique", 0};
+      }
+    }
+    return {};
+  }
+
+  Result<std::uint32_t> add_counter(Metric metric) {
+    const std::lock_guard lock(mutex);
+    if (metric.kind != Kind::counter) {
+      return Error{Code::invalid_argument,
+                   "metric '" + metric.name + "' is a gauge; register it with a callback", 0};
+    }
+    if (Result<void> fresh = check_new(metric); !fresh) {
+      return fresh.error();
+    }
+    Entry entry;
+    entry.columns = columns_of(metric);
+    Result<std::uint32_t> first = detail::reserve_cells(entry.columns.size());
+    if (!first) {
+      return Error{first.error().code, "metric '" + metric.name + "': " + first.error().message, 0};
+    }
+    entry.first_cell = *first;
+    entry.base_sums.resize(entry.columns.size());
+    for (std::uint32_t i = 0; i < entry.base_sums.size(); ++i) {
+      const std::uint32_t cell = entry.first_cell + i;
+      detail::add_cell_sums(&cell, 1, &entry.base_sums[i]);
+    }
+    entries.push_back(std::move(entry));
+    return *first;
+  }
+};
+
+Registry::Registry() : state_(std::make_unique<State>()) {}
+
+Registry::~Registry() {
+  for (const Entry& entry : state_->entries) {
+    if (!entry.read) {
+      detail::release_cells(entry.first_cell, entry.columns.size());
+    }
+  }
+}
+
+Result<Counter> Registry::counter(Metric metric) {
+  if (!metric.fields.empty()) {
+    return Error{Code::invalid_argument,
+                 "metric '" + metric.name + "' has fields; register it as a counter family", 0};
+  }
+  Result<std::uint32_t> cell = state_->add_counter(std::move(metric));
+  if (!cell) {
+    return cell.error();
+  }
+  return Counter(*cell);
+}
+
+Result<CounterFamily> Registry::counter_family(Metric metric) {
+  std::vector<Field> fields = metric.fields;
+  Result<std::uint32_t> first = state_->add_counter(std::move(metric));
+  if (!first) {
+    return first.error();
+  }
+  return CounterFamily(std::move(fields), *first);
+}
+
+Result<void> Registry::callback(Metric metric, Callback read) {
+  const std::lock_guard lock(state_->mutex);
+  if (!metric.fields.empty()) {
+    return Error{Code::invalid_argument,
+                 "metric '" + metric.name + "': a metric read by a callback has no fields", 0};
+  }
+  if (!read) {
+    return Error{Code::invalid_argument, "metric '" + metric.name + "': the callback is empty", 0};
+  }
+  if (Result<void> fresh = state_->check_new(metric); !fresh) {
+    return fresh;
+  }
+  Entry entry;
+  entry.columns = columns_of(metric);
+  entry.read = std::move(read);
+  state_->entries.push_back(std::move(entry));
+  return {};
+}
+
+std::vector<Column> Registry::columns() const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<Column> all;
+  for (const Entry& entry : state_->entries) {
+    all.insert(all.end(), entry.columns.begin(), entry.columns.end());
+  }
+  return all;
+}
+
+Result<Counter> CounterFamily::with(std::initializer_list<std::string_view> values) const {
+  if (values.size() != fields_.size()) {
+    return Error{Code::invalid_argument,
+                 "a value is needed for each of " + std::to_string(fields_.size()) +
+                     " fields, given were " + std::to_string(values.size()),
+                 0};
+  }
+  std::uint32_t index = 0;
+  const std::string_view* value = values.begin();
+  for (const Field& field : fields_) {
+    const auto found = std::find(field.values.begin(), field.values.end(), *value);
+    if (found == field.values.end()) {
+      std::string allowed;
+      for (const std::string& known : field.values) {
+        allowed += (allowed.empty() ? "" : ", ") + known;
+      }
+      return Error{Code::invalid_argument,
+                   "field '" + field.name + "' has no value '" + std::string(*value) +
+                       "'; it has: " + allowed,
+                   0};
+    }
+    index = index * static_cast<std::uint32_t>(field.values.size()) +
+            static_cast<std::uint32_t>(found - field.values.begin());
+    ++value;
+  }
+  return Counter(first_cell_ + index);
+}
+
+struct Sampler::State {
+  struct CallbackColumn {
+    std::size_t column;
+    Registry::Callback read;
+  };
+  // Counter columns stand first in `cells` and `sums`; `cell_columns` says where each belongs in a
+  // row.
+  std::vector<Column> columns;
+  std::vector<std::uint32_t> cells;
+  std::vector<std::size_t> cell_columns;
+  std::vector<std::uint64_t> base_sums;
+  std::vector<std::uint64_t> sums;  // working memory of read()
+  std::vector<CallbackColumn> callbacks;
+
+  void append(const Entry& entry) {
+    for (std::size_t i = 0; i < entry.columns.size(); ++i) {
+      if (entry.read) {
+        callbacks.push_back({columns.size(), *entry.read});
+      } else {
+        cells.push_back(entry.first_cell + static_cast<std::uint32_t>(i));
+        cell_columns.push_back(columns.size());
+        base_sums.push_back(entry.base_sums[i]);
+      }
+      columns.push_back(entry.columns[i]);
+    }
+  }
+};
+
+Result<std::unique_ptr<Sampler>> Registry::sampler(const std::vector<std::string>& metrics) const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<std::string> known;
+  for (const Entry& entry : state_->entries) {
+    known.push_back(entry.name());
+  }
+  for (const std::string& name : metrics) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return Error{Code::not_found, "no metric is named '" + name + "'" + did_you_mean(name, known),
+                   0};
+    }
+  }
+  auto state = std::make_unique<Sampler::State>();
+  for (const Entry& entry : state_->entries) {
+    if (metrics.empty() ||
+        std::find(metrics.begin(), metrics.end(), entry.name()) != metrics.end()) {
+      state->append(entry);
+    }
+  }
+  if (state->columns.empty()) {
+    return Error{Code::failed_precondition, "the registry has no metrics to sample", 0};
+  }
+  state->sums.resize(state->cells.size());
+  return std::unique_ptr<Sampler>(new Sampler(std::move(state)));
+}
+
+Sampler::Sampler(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Sampler::~Sampler() = default;
+
+const std::vector<Column>& Sampler::columns() const {
+  return state_->columns;
+}
+
+void Sampler::read(std::uint64_t* out) const noexcept {
+  State& s = *state_;
+  std::fill(s.sums.begin(), s.sums.end(), 0);
+  detail::add_cell_sums(s.cells.data(), s.cells.size(), s.sums.data());
+  for (std::size_t i = 0; i < s.cells.size(); ++i) {
+    out[s.cell_columns[i]] = s.sums[i] - s.base_sums[i];
+  }
+  for (const State::CallbackColumn& callback : s.callbacks) {
+    out[callback.column] = callback.read();
+  }
+}
+
+}  // namespace kymo

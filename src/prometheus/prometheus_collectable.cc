@@ -1,0 +1,93 @@
+#include <prometheus/client_metric.h>
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kymo/prometheus.h"
+
+namespace kymo {
+namespace {
+
+double scale_of(Unit unit) {
+  switch (unit) {
+    case Unit::nanoseconds:
+      return 1e-9;
+    case Unit::microseconds:
+      return 1e-6;
+    case Unit::count:
+    case Unit::pages:
+    case Unit::bytes:
+      return 1.0;
+  }
+  return 1.0;
+}
+
+::prometheus::ClientMetric to_client_metric(const Column& column, std::uint64_t value) {
+  ::prometheus::ClientMetric metric;
+  for (std::size_t i = 0; i < column.field_values.size(); ++i) {
+    metric.label.push_back({column.metric.fields[i].name, column.field_values[i]});
+  }
+  const double scaled = static_cast<double>(value) * scale_of(column.metric.unit);
+  if (column.metric.kind == Kind::counter) {
+    metric.counter.value = scaled;
+  } else {
+    metric.gauge.value = scaled;
+  }
+  return metric;
+}
+
+class RegistryCollectable final : public ::prometheus::Collectable {
+ public:
+  explicit RegistryCollectable(const Registry& registry) : registry_(registry) {}
+
+  [[nodiscard]] std::vector<::prometheus::MetricFamily> Collect() const override {
+    std::vector<::prometheus::MetricFamily> families;
+    const Result<std::unique_ptr<Sampler>> sampler = registry_.sampler({});
+    if (!sampler) {
+      return families;  // a registry without metrics
+    }
+    const std::vector<Column>& columns = (*sampler)->columns();
+    std::vector<std::uint64_t> values(columns.size());
+    (*sampler)->read(values.data());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const Metric& metric = columns[i].metric;
+      std::string name = prometheus_name(metric);
+      if (families.empty() || families.back().name != name) {
+        families.push_back({std::move(name),
+                            metric.help,
+                            metric.kind == Kind::counter ? ::prometheus::MetricType::Counter
+                                                         : ::prometheus::MetricType::Gauge,
+                            {}});
+      }
+      families.back().metric.push_back(to_client_metric(columns[i], values[i]));
+    }
+    return families;
+  }
+
+ private:
+  const Registry& registry_;
+};
+
+}  // namespace
+
+std::string prometheus_name(const Metric& metric) {
+  std::string_view stem = metric.name;
+  std::string_view unit;
+  if (metric.unit == Unit::nanoseconds || metric.unit == Unit::microseconds) {
+    stem.remove_suffix(3);  // "_ns", "_us": the registry has seen to it
+    unit = "_seconds";
+  }
+  std::string name = "kymo_";
+  name += stem;
+  name += unit;
+  return metric.kind == Kind::counter ? name + "_total" : name;
+}
+
+std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(const Registry& registry) {
+  return std::make_shared<RegistryCollectable>(registry);
+}
+
+}  // namespace kymo

@@ -1,0 +1,40 @@
+#include "sampling/append_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace kymo {
+
+Result<AppendFile> AppendFile::create(const std::string& path) {
+  Result<FileDescriptor> fd = create_append_only(path);
+  if (!fd) {
+    return fd.error();
+  }
+  return AppendFile(*std::move(fd));
+}
+
+int AppendFile::append(std::string_view text) {
+  if (torn_) {
+    cut_back_to(size_);
+    if (torn_) {
+      return EIO;
+    }
+  }
+  std::size_t written = 0;
+  const int error = write_all(fd_.get(), text, &written);
+  if (error == 0) {
+    size_ += text.size();
+  } else if (written > 0) {
+    cut_back_to(size_);
+  }
+  return error;
+}
+
+void AppendFile::cut_back_to(std::uint64_t size) {
+  size_ = size;
+  torn_ = ::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0;
+}
+
+}  // namespace kymo

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "kymo/result.h"
+
+namespace kymo {
+
+// A file that only ever shows whole appends: one that fails in the middle, as on a full disk, is
+// cut off again, at once or, where the disk refuses even that, before the next append.
+//
+// Threads: one at a time. Cost: one write(2) an append.
+class AppendFile {
+ public:
+  // Creates the file, which must not exist.
+  static Result<AppendFile> create(const std::string& path);
+
+  // Appends all of `text` or nothing. Returns 0 or errno.
+  int append(std::string_view text);
+  // Takes back what was appended since the file had `size` bytes.
+  void cut_back_to(std::uint64_t size);
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+
+ private:
+  explicit AppendFile(FileDescriptor fd) : fd_(std::move(fd)) {}
+
+  FileDescriptor fd_;
+  std::uint64_t size_ = 0;  // of whole appends
+  bool torn_ = false;       // the file is longer than size_
+};
+
+}  // namespace kymo

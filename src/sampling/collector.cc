@@ -1,0 +1,135 @@
+#include "sampling/collector.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace kymo {
+
+Collector::Collector(const Options& options, const Sampler& sampler, Ring& ring, GapQueue& gaps,
+                     RecorderCounts::Collected& counts, Event& stop, Event& writer)
+    : options_(options),
+      sampler_(sampler),
+      ring_(ring),
+      gaps_(gaps),
+      counts_(counts),
+      stop_(stop),
+      writer_(writer),
+      pacer_(options.interval_ns, options.pace, stop) {}
+
+void Collector::run() {
+  Pacer::sharpen_this_thread();
+  // The clock has run since before the sink was opened; what is due counts from here.
+  std::uint64_t now_ns = monotonic_ns();
+  tick_ = newest_due(now_ns) + 1;
+  while (pacer_.wait_for(deadline_of(tick_), &now_ns) == Pacer::Woken::deadline) {
+    capture(now_ns);
+  }
+  take_last_sample();
+  if (holds_slot_) {
+    hand_over();
+  }
+  // Keep the open gap until the writer has made room for it: a count may wait here, never be lost.
+  gaps_.close();
+  while (gaps_.has_open()) {
+    writer_.signal();
+    static_cast<void>(stop_.wait_until(monotonic_ns() + options_.interval_ns));
+    gaps_.close();
+  }
+}
+
+void Collector::miss_until(std::uint64_t end, MissCause cause) {
+  if (end <= tick_) {
+    return;
+  }
+  OwnedCount& count = cause == MissCause::late ? counts_.missed_late : counts_.missed_ring_full;
+  count.add(end - tick_);
+  gaps_.note(tick_, end, cause);
+  tick_ = end;
+}
+
+void Collector::capture(std::uint64_t now_ns) {
+  miss_until(newest_due(now_ns), MissCause::late);
+  if (!have_slot()) {
+    back_off(now_ns);
+    return;
+  }
+  backoff_ns_ = 0;
+  sample_into_slot(now_ns);
+}
+
+bool Collector::have_slot() {
+  if (!holds_slot_ && ring_.try_take_free(&slot_)) {
+    holds_slot_ = true;
+    rows_in_slot_ = 0;
+  }
+  return holds_slot_;
+}
+
+void Collector::sample_into_slot(std::uint64_t now_ns) {
+  std::uint64_t* row = slot_.rows + rows_in_slot_ * ring_.stride();
+  const std::uint64_t begin_ns = now_ns;
+  sampler_.read(row + 1);
+  const std::uint64_t window_ns = monotonic_ns() - begin_ns;
+  row[0] = begin_ns + window_ns / 2 - options_.start_ns;
+  ring_.commit_row(slot_, rows_in_slot_);
+  if (rows_in_slot_++ == 0) {
+    slot_begun_ns_ = begin_ns;
+  }
+
+  const std::uint64_t error_ns = begin_ns - std::min(begin_ns, deadline_of(tick_));
+  counts_.timing_error_ns.add(error_ns);
+  counts_.timing_error_max_ns.raise_to(error_ns);
+  counts_.sample_window_max_ns.raise_to(window_ns);
+  counts_.captured.add(1);
+  gaps_.close();
+  ++tick_;
+
+  // Look ahead one interval, so that at a slow rate a row does not lie here until the next tick.
+  const bool old = begin_ns + options_.interval_ns - slot_begun_ns_ >= options_.flush_ns;
+  if (rows_in_slot_ == ring_.rows_per_slot() || old) {
+    hand_over();
+  }
+}
+
+void Collector::hand_over() {
+  ring_.hand_over(slot_);
+  holds_slot_ = false;
+  writer_.signal();
+}
+
+void Collector::back_off(std::uint64_t now_ns) {
+  backoff_ns_ =
+      std::min(kMaxBackoffNs, std::max({2 * backoff_ns_, options_.interval_ns, std::uint64_t{1}}));
+  writer_.signal();
+  const bool stopped = stop_.wait_until(now_ns + backoff_ns_);
+  const std::uint64_t woke_ns = monotonic_ns();
+  counts_.backoffs.add(1);
+  counts_.backoff_ns.add(woke_ns - now_ns);
+  miss_until(newest_due(woke_ns) + 1, MissCause::ring_full);
+  if (stopped) {
+    stop_.signal();  // the pacer, too, is to hear it
+  }
+}
+
+void Collector::take_last_sample() {
+  std::uint64_t now_ns = monotonic_ns();
+  const std::uint64_t give_up_ns = now_ns + kLastSampleWaitNs;
+  while (!have_slot() && now_ns < give_up_ns) {
+    writer_.signal();
+    static_cast<void>(stop_.wait_until(now_ns + 1'000'000));
+    now_ns = monotonic_ns();
+  }
+  // Ticks due since the last capture, then the last sample as one tick more.
+  const bool due_passed = now_ns >= deadline_of(tick_);
+  if (due_passed) {
+    miss_until(newest_due(now_ns) + 1, holds_slot_ ? MissCause::late : MissCause::ring_full);
+  }
+  if (holds_slot_) {
+    sample_into_slot(now_ns);
+  } else {
+    miss_until(tick_ + 1, MissCause::ring_full);
+  }
+}
+
+}  // namespace kymo

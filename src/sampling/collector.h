@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/event.h"
+#include "kymo/profiler.h"
+#include "kymo/registry.h"
+#include "sampling/gap_queue.h"
+#include "sampling/pacer.h"
+#include "sampling/recorder_counts.h"
+#include "sampling/ring.h"
+
+namespace kymo {
+
+// Samples at deadlines start + k * interval into the ring: the collector thread's body.
+//
+// The rule: a tick is captured when its sample begins before the next tick's deadline. The
+// collector that wakes later takes the newest due tick, and those before it are missed. Deadlines
+// come from the start, never from now. With no free slot it backs off, each time twice as long up
+// to kMaxBackoff, and the ticks that pass meanwhile are missed too. captured + missed = due holds
+// after each step.
+//
+// Threads: run() on the collector's; `stop` may be signalled from any.
+class Collector {
+ public:
+  struct Options {
+    std::uint64_t start_ns = 0;  // CLOCK_MONOTONIC of tick 0
+    std::uint64_t interval_ns = 0;
+    std::uint64_t flush_ns = 0;  // hand a slot over when this old
+    Pace pace = Pace::thrifty;
+  };
+  static constexpr std::uint64_t kMaxBackoffNs = 100'000'000;
+  // At the stop the last sample waits this long for a slot, so that a slow writer costs no row.
+  static constexpr std::uint64_t kLastSampleWaitNs = 2'000'000'000;
+
+  Collector(const Options& options, const Sampler& sampler, Ring& ring, GapQueue& gaps,
+            RecorderCounts::Collected& counts, Event& stop, Event& writer);
+
+  // Returns once `stop` was signalled and the last, partial slot is handed over.
+  void run();
+
+ private:
+  [[nodiscard]] std::uint64_t deadline_of(std::uint64_t tick) const {
+    return options_.start_ns + tick * options_.interval_ns;
+  }
+  [[nodiscard]] std::uint64_t newest_due(std::uint64_t now_ns) const {
+    return (now_ns - options_.start_ns) / options_.interval_ns;
+  }
+  // Ticks tick_ .. end-1 leave no row.
+  void miss_until(std::uint64_t end, MissCause cause);
+  void capture(std::uint64_t now_ns);
+  void sample_into_slot(std::uint64_t now_ns);
+  void back_off(std::uint64_t now_ns);
+  void take_last_sample();
+  [[nodiscard]] bool have_slot();
+  void hand_over();
+
+  Options options_;
+  const Sampler& sampler_;
+  Ring& ring_;
+  GapQueue& gaps_;
+  RecorderCounts::Collected& counts_;
+  Event& stop_;
+  Event& writer_;
+  Pacer pacer_;
+
+  std::uint64_t tick_ = 0;  // the next one to capture or miss
+  std::uint64_t backoff_ns_ = 0;
+  Ring::Slot slot_;
+  bool holds_slot_ = false;
+  std::size_t rows_in_slot_ = 0;
+  std::uint64_t slot_begun_ns_ = 0;
+};
+
+}  // namespace kymo

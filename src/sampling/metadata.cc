@@ -1,0 +1,94 @@
+#include "sampling/metadata.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+namespace kymo {
+
+std::string_view name_of(Kind kind) {
+  return kind == Kind::counter ? "counter" : "gauge";
+}
+
+std::string_view name_of(Unit unit) {
+  switch (unit) {
+    case Unit::count:
+      return "count";
+    case Unit::pages:
+      return "pages";
+    case Unit::bytes:
+      return "bytes";
+    case Unit::nanoseconds:
+      return "nanoseconds";
+    case Unit::microseconds:
+      return "microseconds";
+  }
+  return "count";
+}
+
+std::string_view name_of(MissCause cause) {
+  switch (cause) {
+    case MissCause::late:
+      return "late";
+    case MissCause::ring_full:
+      return "ring_full";
+    case MissCause::sink_error:
+      return "sink_error";
+  }
+  return "late";
+}
+
+nlohmann::json describe_columns(const std::vector<Column>& columns) {
+  nlohmann::json described = nlohmann::json::array();
+  for (const Column& column : columns) {
+    nlohmann::json fields = nlohmann::json::object();
+    for (std::size_t i = 0; i < column.field_values.size(); ++i) {
+      fields[column.metric.fields[i].name] = column.field_values[i];
+    }
+    described.push_back({{"name", column.name},
+                         {"metric", column.metric.name},
+                         {"help", column.metric.help},
+                         {"kind", name_of(column.metric.kind)},
+                         {"unit", name_of(column.metric.unit)},
+                         {"fields", std::move(fields)}});
+  }
+  return described;
+}
+
+nlohmann::json describe_stats(const ProfilerStats& s) {
+  return {{"ticks_due", s.ticks_due},
+          {"rows_captured", s.rows_captured},
+          {"rows_written", s.rows_written},
+          {"missed_late", s.missed_late},
+          {"missed_ring_full", s.missed_ring_full},
+          {"missed_sink_error", s.missed_sink_error},
+          {"backoffs", s.backoffs},
+          {"backoff_ns", s.backoff_ns},
+          {"timing_error_ns", s.timing_error_ns},
+          {"timing_error_max_ns", s.timing_error_max_ns},
+          {"sample_window_max_ns", s.sample_window_max_ns},
+          {"bytes_written", s.bytes_written},
+          {"duration_ns", s.duration_ns}};
+}
+
+nlohmann::json describe_gap(const Gap& gap) {
+  return {{"start_ns", gap.start_ns},
+          {"end_ns", gap.end_ns},
+          {"ticks", gap.ticks},
+          {"cause", name_of(gap.cause)}};
+}
+
+nlohmann::json describe_machine() {
+  utsname system{};
+  ::uname(&system);
+  std::string clock_source = "unknown";
+  std::ifstream("/sys/devices/system/clocksource/clocksource0/current_clocksource") >> clock_source;
+  return {{"host", system.nodename},
+          {"kernel", std::string(system.sysname) + " " + system.release},
+          {"pid", ::getpid()},
+          {"clock", "CLOCK_MONOTONIC (" + clock_source + ")"}};
+}
+
+}  // namespace kymo

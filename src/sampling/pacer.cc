@@ -1,0 +1,75 @@
+#include "sampling/pacer.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace kymo {
+namespace {
+
+// Below this interval even a thrifty pacer spins: a sleep and a wake-up cost and err by more than
+// a quarter of it (measured here: 5 us of CPU and about 60 us of latency a wake-up).
+constexpr std::uint64_t kShortestSleptInterval = 200'000;
+constexpr std::uint64_t kFirstMargin = 60'000;
+// The longest spin is this share of the interval, so that precision has a known price.
+constexpr std::uint64_t kMaxSpinShare = 8;
+// A margin that is late once in this many wake-ups is right.
+constexpr std::uint64_t kLateShare = 64;
+constexpr std::uint64_t kStep = 250;  // nanoseconds down for each early wake-up
+
+std::uint64_t spin_until(std::uint64_t deadline_ns) noexcept {
+  std::uint64_t now = monotonic_ns();
+  while (now < deadline_ns) {
+    __builtin_ia32_pause();
+    now = monotonic_ns();
+  }
+  return now;
+}
+
+}  // namespace
+
+Pacer::Pacer(std::uint64_t interval_ns, Pace pace, Event& stop)
+    : max_margin_ns_(interval_ns < kShortestSleptInterval ? kFirstMargin
+                     : pace == Pace::precise              ? interval_ns / kMaxSpinShare
+                                                          : 0),
+      margin_ns_(std::min(kFirstMargin, max_margin_ns_)),
+      stop_(stop) {}
+
+void Pacer::sharpen_this_thread() noexcept {
+  ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+}
+
+Pacer::Woken Pacer::wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) noexcept {
+  *now_ns = monotonic_ns();
+  if (*now_ns + margin_ns_ < deadline_ns) {
+    const std::uint64_t wake_at = deadline_ns - margin_ns_;
+    bool stopped = stop_.wait_until(wake_at);
+    *now_ns = monotonic_ns();
+    while (!stopped && *now_ns < wake_at) {  // woken without a cause
+      stopped = stop_.wait_until(wake_at);
+      *now_ns = monotonic_ns();
+    }
+    if (stopped) {
+      return Woken::stopped;
+    }
+    learn(*now_ns - wake_at);
+  } else if (stop_.poll()) {
+    return Woken::stopped;
+  }
+  if (*now_ns < deadline_ns) {
+    *now_ns = spin_until(deadline_ns);
+  }
+  return Woken::deadline;
+}
+
+void Pacer::learn(std::uint64_t late_ns) noexcept {
+  if (late_ns > margin_ns_) {
+    margin_ns_ = std::min(max_margin_ns_, margin_ns_ + kStep * kLateShare);
+  } else {
+    margin_ns_ -= std::min(margin_ns_, kStep);
+  }
+}
+
+}  // namespace kymo

@@ -1,0 +1,232 @@
+#include "kymo/profiler.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "sampling/collector.h"
+#include "sampling/gap_queue.h"
+#include "sampling/recorder_counts.h"
+#include "sampling/ring.h"
+#include "sampling/writer.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::chrono::nanoseconds kShortestInterval{100};
+constexpr std::chrono::nanoseconds kLongestInterval = std::chrono::hours(24);
+
+Error refused(const char* option, const std::string& value, const char* allowed) {
+  return Error{Code::invalid_argument,
+               std::string("profiler option ") + option + " = " + value + ": " + allowed, 0};
+}
+
+Result<void> check(const ProfilerOptions& options) {
+  if (options.sink == nullptr) {
+    return refused("sink", "none", "give one, such as kymo::make_tsv_sink(path)");
+  }
+  if (options.interval < kShortestInterval || options.interval > kLongestInterval) {
+    return refused("interval", std::to_string(options.interval.count()) + " ns",
+                   "allowed is 100 ns to 24 hours");
+  }
+  if (options.slots < 2 || options.slots > 65536) {
+    return refused("slots", std::to_string(options.slots), "allowed is 2 to 65536");
+  }
+  if (options.rows < 1 || options.rows > 10'000'000) {
+    return refused("rows", std::to_string(options.rows), "allowed is 1 to 10000000");
+  }
+  if (options.flush.count() <= 0) {
+    return refused("flush", std::to_string(options.flush.count()) + " ns", "allowed is above 0");
+  }
+  return {};
+}
+
+std::uint64_t nanos(std::chrono::nanoseconds duration) {
+  return static_cast<std::uint64_t>(duration.count());
+}
+
+}  // namespace
+
+struct Profiler::State {
+  // What exists between start and stop, in the order in which it must be built.
+  struct Run {
+    Run(Collector::Options collector_options, std::unique_ptr<Sampler> own_sampler,
+        std::unique_ptr<Ring> own_ring, RecorderCounts& counts, Sink& sink,
+        std::function<ProfilerStats()> stats)
+        : sampler(std::move(own_sampler)),
+          ring(std::move(own_ring)),
+          gaps(collector_options.interval_ns),
+          collector(collector_options, *sampler, *ring, gaps, counts.collected, stop, wake_writer),
+          writer(collector_options.interval_ns, *ring, gaps, counts.written, sink, wake_writer,
+                 std::move(stats)) {}
+
+    std::unique_ptr<Sampler> sampler;
+    std::unique_ptr<Ring> ring;
+    GapQueue gaps;
+    Event stop;
+    Event wake_writer;
+    Collector collector;
+    Writer writer;
+    std::thread collector_thread;
+    std::thread writer_thread;
+  };
+
+  State(const Registry& own_registry, ProfilerOptions own_options)
+      : registry(own_registry), options(std::move(own_options)) {}
+
+  const Registry& registry;
+  ProfilerOptions options;
+  RecorderCounts counts;
+  std::mutex mutex;           // guards run, across start and stop
+  std::optional<Run> run;     // engaged while running
+  bool ever_started = false;  // guarded by mutex
+  std::atomic<bool> running{false};
+  std::atomic<std::uint64_t> start_ns{0};     // 0: not started
+  std::atomic<std::uint64_t> duration_ns{0};  // 0: not stopped
+  std::atomic<std::size_t> ring_bytes{0};
+
+  [[nodiscard]] std::uint64_t elapsed_ns() const {
+    const std::uint64_t start = start_ns.load(std::memory_order_acquire);
+    return start == 0 ? 0 : monotonic_ns() - start;
+  }
+
+  [[nodiscard]] ProfilerStats stats() const {
+    ProfilerStats s = counts.snapshot();
+    const std::uint64_t stopped_after = duration_ns.load(std::memory_order_acquire);
+    s.duration_ns = stopped_after != 0 ? stopped_after : elapsed_ns();
+    return s;
+  }
+
+  Result<void> start();
+  Result<void> stop();
+};
+
+Result<void> Profiler::State::start() {
+  const std::lock_guard lock(mutex);
+  if (ever_started) {
+    return Error{Code::failed_precondition,
+                 "this profiler was started already; make a new one to record again", 0};
+  }
+  if (Result<void> valid = check(options); !valid) {
+    return valid;
+  }
+  Result<std::unique_ptr<Sampler>> sampler = registry.sampler(options.metrics);
+  if (!sampler) {
+    return sampler.error();
+  }
+  Result<std::unique_ptr<Ring>> ring =
+      Ring::create(options.slots, options.rows, (*sampler)->columns().size());
+  if (!ring) {
+    return ring.error();
+  }
+  RecordingInfo info;
+  info.columns = (*sampler)->columns();
+  info.interval = options.interval;
+  info.slots = options.slots;
+  info.rows_per_slot = options.rows;
+  info.start_unix_ns = unix_ns();
+  info.start_monotonic_ns = monotonic_ns();
+  if (Result<void> opened = options.sink->open(info); !opened) {
+    return opened;
+  }
+  ever_started = true;
+  ring_bytes.store((*ring)->bytes(), std::memory_order_relaxed);
+  start_ns.store(info.start_monotonic_ns, std::memory_order_release);
+  run.emplace(Collector::Options{info.start_monotonic_ns, nanos(options.interval),
+                                 nanos(options.flush), options.pace},
+              *std::move(sampler), *std::move(ring), counts, *options.sink,
+              [this] { return stats(); });
+  run->writer_thread = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "kymo-writer");
+    run->writer.run();
+  });
+  run->collector_thread = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "kymo-collector");
+    run->collector.run();
+    run->writer.collector_done();
+  });
+  running.store(true, std::memory_order_release);
+  return {};
+}
+
+Result<void> Profiler::State::stop() {
+  const std::lock_guard lock(mutex);
+  if (!run) {
+    return {};
+  }
+  run->stop.signal();
+  run->collector_thread.join();
+  duration_ns.store(elapsed_ns(), std::memory_order_release);
+  run->writer_thread.join();
+  running.store(false, std::memory_order_release);
+  run.reset();
+  return options.sink->close(stats());
+}
+
+Profiler::Profiler(const Registry& registry, ProfilerOptions options)
+    : state_(std::make_unique<State>(registry, std::move(options))) {}
+
+Profiler::~Profiler() {
+  static_cast<void>(state_->stop());
+}
+
+Result<void> Profiler::start() {
+  return state_->start();
+}
+Result<void> Profiler::stop() {
+  return state_->stop();
+}
+
+bool Profiler::running() const {
+  return state_->running.load(std::memory_order_acquire);
+}
+ProfilerStats Profiler::stats() const {
+  return state_->stats();
+}
+std::uint64_t Profiler::now_ns() const {
+  return state_->elapsed_ns();
+}
+
+std::size_t Profiler::ring_bytes() const {
+  return state_->ring_bytes.load(std::memory_order_relaxed);
+}
+
+Result<void> register_profiler_metrics(Registry& registry, const Profiler& profiler) {
+  struct Own {
+    const char* name;
+    const char* help;
+    Unit unit;
+    std::uint64_t (*read)(const ProfilerStats&);
+  };
+  using S = const ProfilerStats&;
+  const Own own[] = {
+      {"profiler_rows", "Rows that the sink accepted", Unit::count,
+       [](S s) { return s.rows_written; }},
+      {"profiler_missed_ticks", "Ticks that left no row, for any cause", Unit::count,
+       [](S s) { return s.missed(); }},
+      {"profiler_backoffs", "Times the collector waited because the ring was full", Unit::count,
+       [](S s) { return s.backoffs; }},
+      {"profiler_timing_error_ns", "Sum over rows of sample begin less deadline", Unit::nanoseconds,
+       [](S s) { return s.timing_error_ns; }},
+      {"profiler_written_bytes", "Bytes of recording that the sink accepted", Unit::bytes,
+       [](S s) { return s.bytes_written; }},
+  };
+  for (const Own& metric : own) {
+    Result<void> registered =
+        registry.callback({metric.name, metric.help, Kind::counter, metric.unit, {}},
+                          [&profiler, read = metric.read] { return read(profiler.stats()); });
+    if (!registered) {
+      return registered;
+    }
+  }
+  return {};
+}
+
+}  // namespace kymo

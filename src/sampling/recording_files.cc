@@ -1,0 +1,137 @@
+#include "sampling/recording_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kymo/version.h"
+#include "sampling/metadata.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::string_view kEnding = ".tsv";
+constexpr std::string_view kGapsHeader = "Start (ns)\tEnd (ns)\tTicks\tCause\n";
+constexpr std::size_t kLongestGaps = 100;
+// Rows formatted for one write(2): enough that the system call's cost vanishes, small enough for
+// L2.
+constexpr std::size_t kBufferBytes = 256 * 1024;
+
+std::size_t rows_a_buffer(std::size_t stride) {
+  return std::max<std::size_t>(1, kBufferBytes / (stride * kMaxNumberChars));
+}
+
+std::string gap_line(const Gap& gap) {
+  return std::to_string(gap.start_ns) + '\t' + std::to_string(gap.end_ns) + '\t' +
+         std::to_string(gap.ticks) + '\t' + std::string(name_of(gap.cause)) + '\n';
+}
+
+}  // namespace
+
+Result<RecordingFiles> RecordingFiles::create(const std::string& path, const RecordingInfo& info,
+                                              nlohmann::json about) {
+  if (!path.ends_with(kEnding)) {
+    return Error{Code::invalid_argument,
+                 "cannot record to '" + path + "': the name of a recording ends in .tsv", 0};
+  }
+  const std::string name = path.substr(0, path.size() - kEnding.size());
+  Result<AppendFile> rows = AppendFile::create(path);
+  if (!rows) {
+    return rows.error();
+  }
+  Result<AppendFile> gaps = AppendFile::create(name + ".gaps.tsv");
+  if (!gaps) {
+    ::unlink(path.c_str());
+    return gaps.error();
+  }
+  RecordingFiles files(path, info, std::move(about), *std::move(rows), *std::move(gaps));
+  Result<void> begun;
+  if (const int error = files.rows_.append(tsv_header(info.columns)); error != 0) {
+    begun = system_error("cannot write " + path, error);
+  } else if (const int gaps_error = files.gaps_.append(kGapsHeader); gaps_error != 0) {
+    begun = system_error("cannot write " + name + ".gaps.tsv", gaps_error);
+  } else {
+    begun = files.write_metadata({}, "running");
+  }
+  if (!begun) {
+    ::unlink(path.c_str());
+    ::unlink((name + ".gaps.tsv").c_str());
+    return begun.error();
+  }
+  return files;
+}
+
+RecordingFiles::RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about,
+                               AppendFile rows, AppendFile gaps)
+    : path_(std::move(path)),
+      metadata_path_(path_.substr(0, path_.size() - kEnding.size()) + ".meta.json"),
+      info_(std::move(info)),
+      about_(std::move(about)),
+      rows_(std::move(rows)),
+      gaps_(std::move(gaps)),
+      formatter_(info_.columns.size() + 1, rows_a_buffer(info_.columns.size() + 1)) {
+  longest_gaps_.reserve(kLongestGaps + 1);
+}
+
+Result<void> RecordingFiles::append(const Rows& rows, std::uint64_t base_ns) {
+  const std::uint64_t bytes_before = rows_.size();
+  for (std::size_t first = 0; first < rows.count; first += formatter_.capacity()) {
+    const std::size_t count = std::min(formatter_.capacity(), rows.count - first);
+    const Rows part{rows.data + first * rows.stride, count, rows.stride};
+    if (const int error = rows_.append(formatter_.format(part, base_ns)); error != 0) {
+      if (rows_.size() > bytes_before) {
+        rows_.cut_back_to(bytes_before);
+      }
+      return system_error("cannot write " + path_, error);
+    }
+  }
+  return {};
+}
+
+void RecordingFiles::add_gap(const Gap& gap) {
+  const auto longer = [](const Gap& a, const Gap& b) { return a.ticks > b.ticks; };
+  longest_gaps_.insert(std::upper_bound(longest_gaps_.begin(), longest_gaps_.end(), gap, longer),
+                       gap);
+  longest_gaps_.resize(std::min(longest_gaps_.size(), kLongestGaps));
+  if (unwritten_gap_) {
+    unwritten_gap_->end_ns = gap.end_ns;
+    unwritten_gap_->ticks += gap.ticks;
+  } else {
+    unwritten_gap_ = gap;
+  }
+  flush_gaps();
+}
+
+void RecordingFiles::flush_gaps() {
+  if (unwritten_gap_ && gaps_.append(gap_line(*unwritten_gap_)) == 0) {
+    unwritten_gap_.reset();
+  }
+}
+
+Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const char* state) {
+  flush_gaps();
+  nlohmann::json metadata = {
+      {"format_version", kRecordingFormatVersion},
+      {"kymo_version", KYMO_VERSION},
+      {"state", state},
+      {"interval_ns", info_.interval.count()},
+      {"start_unix_ns", info_.start_unix_ns},
+      {"start_monotonic_ns", info_.start_monotonic_ns},
+      {"ring", {{"slots", info_.slots}, {"rows_per_slot", info_.rows_per_slot}}},
+      {"columns", describe_columns(info_.columns)},
+      {"stats", describe_stats(stats)},
+      {"about", about_}};
+  metadata.update(describe_machine());
+  nlohmann::json& gaps = metadata["longest_gaps"] = nlohmann::json::array();
+  for (const Gap& gap : longest_gaps_) {
+    gaps.push_back(describe_gap(gap));
+  }
+  nlohmann::json& marks = metadata["marks"] = nlohmann::json::array();
+  for (const Mark& mark : marks_) {
+    marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});
+  }
+  return replace_file(metadata_path_, metadata.dump(1) + '\n');
+}
+
+}  // namespace kymo

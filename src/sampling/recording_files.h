@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+#include "kymo/sink.h"
+#include "sampling/append_file.h"
+#include "sampling/tsv_format.h"
+
+namespace kymo {
+
+// The version of NAME.meta.json and NAME.gaps.tsv, and of what a TSV's columns mean.
+inline constexpr int kRecordingFormatVersion = 1;
+
+// A named instant of a recording, on its own clock.
+struct Mark {
+  std::string name;
+  std::uint64_t at_ns = 0;
+};
+
+// The three files of a recording (docs/tsv-format.md): NAME.tsv, NAME.gaps.tsv, NAME.meta.json.
+//
+// Threads:   one at a time.
+// Errors:    append() keeps all of its rows or none: a part that got through is cut off again, so
+// the file
+//            always parses. A failed gap or metadata write is tried again with the next.
+// Memory:    fixed by create(); the list of longest gaps is bounded.
+class RecordingFiles {
+ public:
+  // Creates the files; `path` ends in ".tsv". Errors: already_exists, not_found (no such folder),
+  // invalid_argument (another ending), permission_denied.
+  static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
+                                       nlohmann::json about);
+
+  // Appends rows; `base_ns` is subtracted from their times.
+  Result<void> append(const Rows& rows, std::uint64_t base_ns);
+  // Adds a line to the gaps file and to the longest gaps of the metadata.
+  void add_gap(const Gap& gap);
+  void add_mark(Mark mark) { marks_.push_back(std::move(mark)); }
+  // Merges these members into "about".
+  void merge_about(const nlohmann::json& about) { about_.merge_patch(about); }
+  // Replaces the metadata. `state` is "running" or "ended".
+  Result<void> write_metadata(const ProfilerStats& stats, const char* state);
+
+  [[nodiscard]] std::uint64_t bytes() const { return rows_.size(); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about, AppendFile rows,
+                 AppendFile gaps);
+  void flush_gaps();
+
+  std::string path_;
+  std::string metadata_path_;
+  RecordingInfo info_;
+  nlohmann::json about_;
+  AppendFile rows_;
+  AppendFile gaps_;
+  TsvFormatter formatter_;
+  std::optional<Gap> unwritten_gap_;  // could not be written; grows over those that follow
+  std::vector<Gap> longest_gaps_;     // longest first
+  std::vector<Mark> marks_;
+};
+
+}  // namespace kymo

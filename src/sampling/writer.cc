@@ -1,0 +1,88 @@
+#include "sampling/writer.h"
+
+#include <utility>
+
+#include "base/clock.h"
+
+namespace kymo {
+
+Writer::Writer(std::uint64_t interval_ns, Ring& ring, GapQueue& gaps,
+               RecorderCounts::Written& counts, Sink& sink, Event& wake,
+               std::function<ProfilerStats()> stats)
+    : interval_ns_(interval_ns),
+      ring_(ring),
+      gaps_(gaps),
+      counts_(counts),
+      sink_(sink),
+      wake_(wake),
+      stats_(std::move(stats)) {}
+
+void Writer::collector_done() noexcept {
+  // Release: pairs with the acquire in run(), which then finds every slot and gap in the queues.
+  collector_done_.store(true, std::memory_order_release);
+  wake_.signal();
+}
+
+void Writer::run() {
+  std::uint64_t next_progress_ns = monotonic_ns() + kProgressNs;
+  bool done = false;
+  while (!done) {
+    static_cast<void>(wake_.wait_until(next_progress_ns));
+    done = collector_done_.load(std::memory_order_acquire);
+    drain();
+    if (const std::uint64_t now_ns = monotonic_ns(); now_ns >= next_progress_ns) {
+      sink_.progress(stats_());
+      next_progress_ns = now_ns + kProgressNs;
+    }
+  }
+  close_refused_gap();
+}
+
+void Writer::drain() {
+  Ring::Slot slot;
+  Rows rows;
+  while (ring_.try_take_full(&slot, &rows)) {
+    drain_gaps();
+    write_slot(rows);
+    ring_.give_back(slot);
+  }
+  drain_gaps();
+}
+
+void Writer::drain_gaps() {
+  Gap gap;
+  while (gaps_.try_take(&gap)) {
+    sink_.gap(gap);
+  }
+}
+
+void Writer::write_slot(const Rows& rows) {
+  const Result<void> written = sink_.write(rows);
+  counts_.bytes.set(sink_.bytes_written());
+  if (!written) {
+    refuse(rows);
+    return;
+  }
+  close_refused_gap();
+  counts_.rows.add(rows.count);
+}
+
+void Writer::refuse(const Rows& rows) {
+  counts_.missed_sink_error.add(rows.count);
+  const std::uint64_t first = rows.row(0)[0] / interval_ns_;
+  const std::uint64_t last = rows.row(rows.count - 1)[0] / interval_ns_;
+  if (!refused_) {
+    refused_ = Gap{first * interval_ns_, 0, 0, MissCause::sink_error};
+  }
+  refused_->end_ns = (last + 1) * interval_ns_;
+  refused_->ticks += rows.count;
+}
+
+void Writer::close_refused_gap() {
+  if (refused_) {
+    sink_.gap(*refused_);
+    refused_.reset();
+  }
+}
+
+}  // namespace kymo

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "base/event.h"
+#include "kymo/sink.h"
+#include "sampling/gap_queue.h"
+#include "sampling/recorder_counts.h"
+#include "sampling/ring.h"
+
+namespace kymo {
+
+// Drains the ring and the gap queue into the sink: the writer thread's body.
+//
+// Rows that the sink refuses are counted as missed, listed as a gap, and given up: the next slot is
+// tried anew, so recording resumes by itself when the sink does. A gap is passed on before the rows
+// that follow it, because the collector queues it before it hands their slot over.
+//
+// Threads: run() on the writer's; collector_done() from the collector's, after its last hand-over.
+class Writer {
+ public:
+  static constexpr std::uint64_t kProgressNs = 500'000'000;
+
+  Writer(std::uint64_t interval_ns, Ring& ring, GapQueue& gaps, RecorderCounts::Written& counts,
+         Sink& sink, Event& wake, std::function<ProfilerStats()> stats);
+
+  // Returns once the collector is done and everything it handed over has been offered to the sink.
+  void run();
+  void collector_done() noexcept;
+
+ private:
+  void drain();
+  void drain_gaps();
+  void write_slot(const Rows& rows);
+  void refuse(const Rows& rows);
+  void close_refused_gap();
+
+  std::uint64_t interval_ns_;
+  Ring& ring_;
+  GapQueue& gaps_;
+  RecorderCounts::Written& counts_;
+  Sink& sink_;
+  Event& wake_;
+  std::function<ProfilerStats()> stats_;
+  std::atomic<bool> collector_done_{false};
+  std::optional<Gap> refused_;  // rows that the sink refused, adjacent ones merged
+};
+
+}  // namespace kymo
