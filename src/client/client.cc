@@ -1,0 +1,107 @@
+#include "client/client.h"
+
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace kymo::client {
+namespace {
+
+Error cannot_connect(const std::string& socket, int cause) {
+  const std::string what = "connect to kymod at " + socket;
+  switch (cause) {
+    case ENOENT:
+      return Error{Code::unavailable,
+                   what + ": no such socket: start kymod, or name its socket with --socket", cause};
+    case ECONNREFUSED:
+      return Error{Code::unavailable, what + ": nobody serves it: start kymod", cause};
+    case EACCES:
+      return Error{Code::permission_denied,
+                   what +
+                       ": permission denied: only root, kymod's user and the group of its "
+                       "--socket-group may",
+                   cause};
+    default:
+      return system_error(what, cause);
+  }
+}
+
+}  // namespace
+
+Result<Client> Client::connect(const std::string& socket) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket.empty() || socket.size() >= sizeof(address.sun_path)) {
+    return Error{Code::invalid_argument,
+                 "--socket " + socket + ": not a path that a unix socket can have"};
+  }
+  socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return system_error("make a socket", errno);
+  const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&address));
+  if (::connect(fd, generic, sizeof(address)) != 0) {
+    const int cause = errno;
+    close(fd);
+    return cannot_connect(socket, cause);
+  }
+  fcntl(fd, F_SETFL, O_NONBLOCK);
+  // This very connection carries the calls, so that what failed to connect was said precisely
+  // above.
+  auto channel = grpc::CreateInsecureChannelFromFd("kymod", fd);
+  return Client(socket, v1::Kymo::NewStub(channel));
+}
+
+template <class Response, class Call>
+Result<Response> Client::call(Call&& one) {
+  grpc::ClientContext context;
+  Response response;
+  const grpc::Status status = one(&context, &response);
+  if (status.ok()) return response;
+  // The daemon's own words begin with its name; anything else is gRPC's account of a lost
+  // connection.
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      status.error_message().find("kymod") != 0) {
+    return Error{Code::unavailable,
+                 "talk to kymod at " + socket_ +
+                     ": the connection was closed: it stopped, or refused this user; "
+                     "its log says which"};
+  }
+  return Error{static_cast<Code>(status.error_code()), status.error_message()};
+}
+
+Result<v1::RunResponse> Client::run(const v1::RunRequest& request) {
+  return call<v1::RunResponse>(
+      [&](auto* context, auto* response) { return stub_->Run(context, request, response); });
+}
+
+Result<v1::DumpResponse> Client::dump(const v1::DumpRequest& request) {
+  return call<v1::DumpResponse>(
+      [&](auto* context, auto* response) { return stub_->Dump(context, request, response); });
+}
+
+Result<v1::RestoreResponse> Client::restore(const v1::RestoreRequest& request) {
+  return call<v1::RestoreResponse>(
+      [&](auto* context, auto* response) { return stub_->Restore(context, request, response); });
+}
+
+Result<v1::ListResponse> Client::list() {
+  return call<v1::ListResponse>(
+      [&](auto* context, auto* response) { return stub_->List(context, {}, response); });
+}
+
+Result<v1::HealthResponse> Client::health() {
+  return call<v1::HealthResponse>(
+      [&](auto* context, auto* response) { return stub_->Health(context, {}, response); });
+}
+
+Result<v1::MetricsResponse> Client::metrics() {
+  return call<v1::MetricsResponse>(
+      [&](auto* context, auto* response) { return stub_->Metrics(context, {}, response); });
+}
+
+}  // namespace kymo::client

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/kymo/v1/kymo.grpc.pb.h"
+#include "kymo/result.h"
+
+namespace kymo::client {
+
+// A connection to kymod over its unix socket.
+//
+// Threads: any. Errors: connect() says which daemon was not there and what to do; a call's error is
+// the daemon's own line, or that the daemon went away while the call ran.
+class Client {
+ public:
+  static Result<Client> connect(const std::string& socket);
+
+  Result<v1::RunResponse> run(const v1::RunRequest& request);
+  Result<v1::DumpResponse> dump(const v1::DumpRequest& request);
+  Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request);
+  Result<v1::ListResponse> list();
+  Result<v1::HealthResponse> health();
+  Result<v1::MetricsResponse> metrics();
+
+ private:
+  Client(std::string socket, std::unique_ptr<v1::Kymo::Stub> stub)
+      : socket_(std::move(socket)), stub_(std::move(stub)) {}
+
+  template <class Response, class Call>
+  Result<Response> call(Call&& one);
+
+  std::string socket_;
+  std::unique_ptr<v1::Kymo::Stub> stub_;
+};
+
+}  // namespace kymo::client

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "client/client.h"
+#include "print.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+void print(const v1::DumpResponse& response, bool left_running) {
+  std::cout << "dumped pid " << response.pid();
+  if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
+  std::cout << " in " << duration_text(response.duration_ns())
+            << (left_running ? "; it runs on\n" : "\n");
+  std::vector<std::vector<std::string>> rows{{"  directory", response.directory()},
+                                             {"  images", bytes_text(response.image_bytes())}};
+  if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
+  print_table(rows);
+  std::cout << "CRIU's statistics\n";
+  print_table(rows_of(response.stats()));
+  std::cout << "Steps of the request\n";
+  print_table(rows_of(response.steps()));
+}
+
+void dump_process(Context& context, const v1::DumpRequest& request) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  const Result<v1::DumpResponse> response = client->dump(request);
+  if (!response) return fail(context, response.error());
+  for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
+  if (context.json) return print_json(to_json(*response));
+  print(*response, request.leave_running());
+}
+
+// Digits alone are a pid: job names are never that.
+void set_target(v1::DumpRequest& request, const std::string& target) {
+  std::int32_t pid = 0;
+  const char* end = target.data() + target.size();
+  if (const auto parsed = std::from_chars(target.data(), end, pid);
+      parsed.ec == std::errc() && parsed.ptr == end) {
+    request.set_pid(pid);
+  } else {
+    request.set_job(target);
+  }
+}
+
+}  // namespace
+
+void add_dump(CLI::App& app, Context& context) {
+  CLI::App* dump = app.add_subcommand("dump", "Checkpoint something");
+  dump->require_subcommand(1);
+  dump->fallthrough();
+  CLI::App* process = dump->add_subcommand("process", "Checkpoint a process");
+  process->fallthrough();
+  auto target = std::make_shared<std::string>();
+  auto directory = std::make_shared<std::string>();
+  auto leave_running = std::make_shared<bool>(false);
+  process->add_option("target", *target, "The process: its PID, or a JOB's name or id")
+      ->required()
+      ->option_text("PID|JOB");
+  process->add_option("--dir", *directory,
+                      "Where the checkpoint goes: a new or an empty directory");
+  process->add_flag("--leave-running", *leave_running, "The process runs on after the dump");
+  process->add_flag("--json", context.json, "Print JSON");
+  process->callback([&context, target, directory, leave_running] {
+    v1::DumpRequest request;
+    set_target(request, *target);
+    if (!directory->empty()) {
+      request.set_directory(std::filesystem::absolute(*directory).lexically_normal().string());
+    }
+    request.set_leave_running(*leave_running);
+    dump_process(context, request);
+  });
+}
+
+}  // namespace kymo::cli

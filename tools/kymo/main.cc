@@ -1,0 +1,48 @@
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "kymo/version.h"
+#include "verbs.h"
+
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App app("Kymograph: a flight recorder for checkpoint/restore.", "kymo");
+  kymo::cli::Context context;
+  app.set_version_flag("--version", "kymo " KYMO_VERSION);
+  app.add_option("--socket", context.socket, "Socket of kymod")
+      ->envname("KYMO_SOCKET")
+      ->capture_default_str();
+  app.require_subcommand(1);
+  app.fallthrough();
+  kymo::cli::add_run(app, context);
+  kymo::cli::add_dump(app, context);
+  kymo::cli::add_restore(app, context);
+  kymo::cli::add_ps(app, context);
+  kymo::cli::add_metrics(app, context);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "kymo: %s (see kymo --help)\n", error.what());
+    return 2;
+  }
+  return context.exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A reader that went away (`kymo ps | head -1`) ends in a failed write, not in a signal from
+  // gRPC.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kymo: %s\n", error.what());
+    return 1;
+  }
+}

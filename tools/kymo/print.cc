@@ -1,0 +1,192 @@
+#include "print.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iostream>
+
+namespace kymo::cli {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string fixed(double value, const char* unit) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f %s",
+                value < 10    ? 3
+                : value < 100 ? 2
+                              : 1,
+                value, unit);
+  return text.data();
+}
+
+// Columns on the terminal, not bytes: continuation bytes of UTF-8 take no room.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
+}
+
+nlohmann::json steps_json(const google::protobuf::RepeatedPtrField<v1::Step>& steps) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const v1::Step& step : steps) {
+    out.push_back({{"name", step.name()}, {"duration_ns", step.duration_ns()}});
+  }
+  return out;
+}
+
+nlohmann::json to_json(const v1::DumpStats& stats) {
+  nlohmann::json out{{"freezing_time_us", stats.freezing_time_us()},
+                     {"frozen_time_us", stats.frozen_time_us()},
+                     {"memdump_time_us", stats.memdump_time_us()},
+                     {"memwrite_time_us", stats.memwrite_time_us()},
+                     {"pages_scanned", stats.pages_scanned()},
+                     {"pages_skipped_parent", stats.pages_skipped_parent()},
+                     {"pages_written", stats.pages_written()}};
+  if (stats.has_irmap_resolve_us()) out["irmap_resolve_us"] = stats.irmap_resolve_us();
+  if (stats.has_pages_lazy()) out["pages_lazy"] = stats.pages_lazy();
+  if (stats.has_page_pipes()) out["page_pipes"] = stats.page_pipes();
+  if (stats.has_page_pipe_bufs()) out["page_pipe_bufs"] = stats.page_pipe_bufs();
+  if (stats.has_shpages_scanned()) out["shpages_scanned"] = stats.shpages_scanned();
+  if (stats.has_shpages_skipped_parent()) {
+    out["shpages_skipped_parent"] = stats.shpages_skipped_parent();
+  }
+  if (stats.has_shpages_written()) out["shpages_written"] = stats.shpages_written();
+  return out;
+}
+
+nlohmann::json to_json(const v1::RestoreStats& stats) {
+  nlohmann::json out{{"pages_compared", stats.pages_compared()},
+                     {"pages_skipped_cow", stats.pages_skipped_cow()},
+                     {"forking_time_us", stats.forking_time_us()},
+                     {"restore_time_us", stats.restore_time_us()}};
+  if (stats.has_pages_restored()) out["pages_restored"] = stats.pages_restored();
+  return out;
+}
+
+// The statistics by the names of their JSON, so that a person and a program read the same words.
+Rows rows_of_json(const nlohmann::json& json, const std::vector<std::string>& order) {
+  Rows rows;
+  for (const std::string& name : order) {
+    if (!json.contains(name)) continue;
+    const auto value = json[name].get<std::uint64_t>();
+    const bool time = name.size() > 3 && name.compare(name.size() - 3, 3, "_us") == 0;
+    rows.push_back({"  " + name, grouped(value), time ? "us" : ""});
+  }
+  return rows;
+}
+
+}  // namespace
+
+void fail(Context& context, const Error& error) {
+  std::cerr << "kymo: " << error.message << '\n';
+  context.exit_code = 1;
+}
+
+void print_json(const nlohmann::json& json) {
+  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+}
+
+void print_table(const Rows& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - width_of(row[i]) + 2, ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    std::cout << line << '\n';
+  }
+}
+
+std::string grouped(std::uint64_t n) {
+  std::string digits = std::to_string(n);
+  for (std::size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array<const char*, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return grouped(bytes) + " bytes";
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  return fixed(value, kUnits.at(unit)) + " (" + grouped(bytes) + " bytes)";
+}
+
+std::string duration_text(std::uint64_t ns) {
+  const auto value = static_cast<double>(ns);
+  if (ns >= 1'000'000'000) return fixed(value / 1e9, "s");
+  if (ns >= 1'000'000) return fixed(value / 1e6, "ms");
+  return fixed(value / 1e3, "us");
+}
+
+nlohmann::json to_json(const v1::Job& job) {
+  std::string state = v1::Job::State_Name(job.state());
+  std::transform(state.begin(), state.end(), state.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return {{"id", job.id()},
+          {"name", job.name()},
+          {"state", state},
+          {"pid", job.pid()},
+          {"command", std::vector<std::string>(job.command().begin(), job.command().end())},
+          {"created_unix_ns", job.created_unix_ns()},
+          {"stdout_path", job.stdout_path()},
+          {"stderr_path", job.stderr_path()},
+          {"last_checkpoint", job.last_checkpoint()}};
+}
+
+nlohmann::json to_json(const v1::DumpResponse& response) {
+  return {{"pid", response.pid()},
+          {"job", response.job()},
+          {"directory", response.directory()},
+          {"images_directory", response.images_directory()},
+          {"recording", response.recording()},
+          {"stats", to_json(response.stats())},
+          {"image_bytes", response.image_bytes()},
+          {"duration_ns", response.duration_ns()},
+          {"criu_time_ns", response.criu_time_ns()},
+          {"steps", steps_json(response.steps())}};
+}
+
+nlohmann::json to_json(const v1::RestoreResponse& response) {
+  return {{"pid", response.pid()},
+          {"job", response.job()},
+          {"directory", response.directory()},
+          {"recording", response.recording()},
+          {"stats", to_json(response.stats())},
+          {"duration_ns", response.duration_ns()},
+          {"criu_time_ns", response.criu_time_ns()},
+          {"steps", steps_json(response.steps())}};
+}
+
+Rows rows_of(const v1::DumpStats& stats) {
+  return rows_of_json(to_json(stats),
+                      {"freezing_time_us", "frozen_time_us", "memdump_time_us", "memwrite_time_us",
+                       "irmap_resolve_us", "pages_scanned", "pages_skipped_parent", "pages_written",
+                       "pages_lazy", "page_pipes", "page_pipe_bufs", "shpages_scanned",
+                       "shpages_skipped_parent", "shpages_written"});
+}
+
+Rows rows_of(const v1::RestoreStats& stats) {
+  return rows_of_json(to_json(stats), {"forking_time_us", "restore_time_us", "pages_restored",
+                                       "pages_compared", "pages_skipped_cow"});
+}
+
+Rows rows_of(const google::protobuf::RepeatedPtrField<v1::Step>& steps) {
+  Rows rows;
+  for (const v1::Step& step : steps) {
+    rows.push_back({"  " + step.name(), duration_text(step.duration_ns())});
+  }
+  return rows;
+}
+
+}  // namespace kymo::cli

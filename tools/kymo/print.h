@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "api/kymo/v1/kymo.pb.h"
+#include "kymo/result.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+
+// Says the error as one line on stderr; the exit code becomes 1.
+void fail(Context& context, const Error& error);
+
+// Data for a person, or for a program with --json.
+void print_json(const nlohmann::json& json);
+void print_table(const std::vector<std::vector<std::string>>& rows);
+
+// "1,234,567"
+std::string grouped(std::uint64_t n);
+// "512.0 MiB (536,870,912 bytes)"
+std::string bytes_text(std::uint64_t bytes);
+// "1.234 s", "12.3 ms", "45 us"
+std::string duration_text(std::uint64_t ns);
+
+nlohmann::json to_json(const v1::Job& job);
+nlohmann::json to_json(const v1::DumpResponse& response);
+nlohmann::json to_json(const v1::RestoreResponse& response);
+
+// CRIU's statistics and the request's steps, a line each: name and value.
+std::vector<std::vector<std::string>> rows_of(const v1::DumpStats& stats);
+std::vector<std::vector<std::string>> rows_of(const v1::RestoreStats& stats);
+std::vector<std::vector<std::string>> rows_of(
+    const google::protobuf::RepeatedPtrField<v1::Step>& steps);
+
+}  // namespace kymo::cli

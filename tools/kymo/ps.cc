@@ -1,0 +1,53 @@
+#include <ctime>
+#include <iostream>
+
+#include "client/client.h"
+#include "print.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+std::string local_time(std::int64_t unix_ns) {
+  const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
+  return text.data();
+}
+
+std::string command_of(const v1::Job& job) {
+  std::string out;
+  for (const std::string& word : job.command()) out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
+void list(Context& context) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  const Result<v1::ListResponse> response = client->list();
+  if (!response) return fail(context, response.error());
+  nlohmann::json json = nlohmann::json::array();
+  std::vector<std::vector<std::string>> rows{{"NAME", "STATE", "PID", "CREATED", "COMMAND"}};
+  for (const v1::Job& job : response->jobs()) {
+    json.push_back(to_json(job));
+    const bool running = job.state() == v1::Job::RUNNING;
+    rows.push_back({job.name(), json.back()["state"].get<std::string>(),
+                    running ? std::to_string(job.pid()) : "-", local_time(job.created_unix_ns()),
+                    command_of(job)});
+  }
+  if (context.json) return print_json(json);
+  print_table(rows);
+}
+
+}  // namespace
+
+void add_ps(CLI::App& app, Context& context) {
+  CLI::App* ps = app.add_subcommand("ps", "List the jobs");
+  ps->fallthrough();
+  ps->add_flag("--json", context.json, "Print JSON");
+  ps->callback([&context] { list(context); });
+}
+
+}  // namespace kymo::cli

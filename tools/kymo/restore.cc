@@ -1,0 +1,55 @@
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "client/client.h"
+#include "print.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+void print(const v1::RestoreResponse& response) {
+  std::cout << "restored pid " << response.pid();
+  if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
+  std::cout << " in " << duration_text(response.duration_ns()) << '\n';
+  std::vector<std::vector<std::string>> rows{{"  directory", response.directory()}};
+  if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
+  print_table(rows);
+  std::cout << "CRIU's statistics\n";
+  print_table(rows_of(response.stats()));
+  std::cout << "Steps of the request\n";
+  print_table(rows_of(response.steps()));
+}
+
+void restore_process(Context& context, const v1::RestoreRequest& request) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  const Result<v1::RestoreResponse> response = client->restore(request);
+  if (!response) return fail(context, response.error());
+  for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
+  if (context.json) return print_json(to_json(*response));
+  print(*response);
+}
+
+}  // namespace
+
+void add_restore(CLI::App& app, Context& context) {
+  CLI::App* restore = app.add_subcommand("restore", "Bring a checkpoint back to life");
+  restore->require_subcommand(1);
+  restore->fallthrough();
+  CLI::App* process = restore->add_subcommand("process", "Restore a process");
+  process->fallthrough();
+  auto directory = std::make_shared<std::string>();
+  process->add_option("directory", *directory, "A checkpoint's directory, or one of CRIU images")
+      ->required()
+      ->option_text("DIR");
+  process->add_flag("--json", context.json, "Print JSON");
+  process->callback([&context, directory] {
+    v1::RestoreRequest request;
+    request.set_directory(std::filesystem::absolute(*directory).lexically_normal().string());
+    restore_process(context, request);
+  });
+}
+
+}  // namespace kymo::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace kymo::cli {
+
+// What the verbs share. A verb is declared by its add_ function: it describes its options to CLI11
+// and does its work in the callback, leaving the exit code here: 0 good, 1 failed, 2 wrong usage.
+struct Context {
+  std::string socket = "/run/kymo/kymod.sock";
+  bool json = false;
+  int exit_code = 0;
+};
+
+void add_run(CLI::App& app, Context& context);
+void add_dump(CLI::App& app, Context& context);
+void add_restore(CLI::App& app, Context& context);
+void add_ps(CLI::App& app, Context& context);
+void add_metrics(CLI::App& app, Context& context);
+
+}  // namespace kymo::cli
