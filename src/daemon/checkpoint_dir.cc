@@ -1,0 +1,106 @@
+#include "daemon/checkpoint_dir.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFormatVersion = 1;
+
+// mkdir -p, the last folder of mode 0700.
+Result<void> make_private_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error("make the checkpoint directory " + path, errno);
+  }
+  return {};
+}
+
+Result<void> check_empty(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    return Error{Code::invalid_argument, "the checkpoint directory " + path +
+                                             " is not a folder: name a new or an empty one"};
+  }
+  const bool empty = fs::is_empty(path, error);
+  if (error) return system_error("look into the checkpoint directory " + path, error.value());
+  if (!empty) {
+    return Error{Code::failed_precondition,
+                 "the checkpoint directory " + path + " is not empty: name a new or an empty one"};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string CheckpointDir::next_recording(const std::string& name) const {
+  std::string path = recordings() + "/" + name + ".tsv";
+  std::error_code error;
+  for (int n = 2; fs::exists(path, error); ++n) {
+    path = recordings() + "/" + name + "-" + std::to_string(n) + ".tsv";
+  }
+  return path;
+}
+
+Result<void> create_checkpoint_dir(const CheckpointDir& dir) {
+  if (Result<void> made = make_private_folder(dir.path()); !made) return made;
+  if (Result<void> empty = check_empty(dir.path()); !empty) return empty;
+  for (const std::string& folder : {dir.partial_images(), dir.work(), dir.recordings()}) {
+    if (mkdir(folder.c_str(), 0700) != 0) {
+      return system_error("write into the checkpoint directory " + dir.path(), errno);
+    }
+  }
+  return {};
+}
+
+Result<void> publish_images(const CheckpointDir& dir) {
+  if (rename(dir.partial_images().c_str(), dir.images().c_str()) != 0) {
+    return system_error(
+        "publish the images as " + dir.images() + "; they are whole in " + dir.partial_images(),
+        errno);
+  }
+  return {};
+}
+
+void discard_images(const CheckpointDir& dir) {
+  std::error_code ignored;
+  fs::remove_all(dir.partial_images(), ignored);
+}
+
+Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
+  record["format_version"] = kFormatVersion;
+  using Json = nlohmann::json;
+  return replace_file(dir.record(),
+                      record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Result<nlohmann::json> read_record(const CheckpointDir& dir) {
+  std::ifstream file(dir.record());
+  if (!file) return system_error("read the checkpoint's record " + dir.record(), errno);
+  nlohmann::json record = nlohmann::json::parse(file, nullptr, false);
+  if (!record.is_object() ||
+      !record.value("format_version", nlohmann::json()).is_number_integer()) {
+    return Error{Code::data_loss, "the checkpoint's record " + dir.record() +
+                                      " is damaged: not JSON with a format_version"};
+  }
+  const auto version = record["format_version"].get<std::int64_t>();
+  if (version > kFormatVersion) {
+    return Error{Code::unimplemented, "the checkpoint's record " + dir.record() +
+                                          " has format_version " + std::to_string(version) +
+                                          ", newer than this kymod reads (" +
+                                          std::to_string(kFormatVersion) + "): use a newer one"};
+  }
+  return record;
+}
+
+}  // namespace kymo::daemon

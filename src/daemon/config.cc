@@ -1,0 +1,171 @@
+#include "daemon/config.h"
+
+#include <grp.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error invalid(std::string message) {
+  return Error{Code::invalid_argument, std::move(message)};
+}
+
+bool is_executable(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
+}
+
+Result<std::string> find_program(const std::string& name) {
+  if (name.empty()) return invalid("--criu is empty: name the criu program or its path");
+  if (name.find('/') != std::string::npos) {
+    std::string path = fs::absolute(name).lexically_normal();
+    if (!is_executable(path)) {
+      return Error{
+          Code::not_found,
+          "--criu " + name + ": no such program, or not executable: install CRIU, or name it"};
+    }
+    return path;
+  }
+  const char* variable = std::getenv("PATH");
+  std::string_view path = variable != nullptr ? variable : "/usr/sbin:/usr/bin:/sbin:/bin";
+  while (!path.empty()) {
+    const std::size_t colon = path.find(':');
+    std::string candidate = std::string(path.substr(0, colon)) + "/" + name;
+    if (candidate.front() == '/' && is_executable(candidate)) return candidate;
+    path = colon == std::string_view::npos ? "" : path.substr(colon + 1);
+  }
+  return Error{Code::not_found,
+               "--criu " + name +
+                   ": not found on PATH: install CRIU, or name its path with --criu "
+                   "or KYMO_CRIU"};
+}
+
+Result<void> check_socket(const Config& config) {
+  if (config.socket.size() >= sizeof(sockaddr_un::sun_path)) {
+    return invalid("--socket " + config.socket + ": longer than the " +
+                   std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
+                   " characters that a unix socket's path may have");
+  }
+  if (!config.socket_group.empty() && getgrnam(config.socket_group.c_str()) == nullptr) {
+    return invalid("--socket-group " + config.socket_group +
+                   ": no such group: create it, or name another");
+  }
+  return {};
+}
+
+Result<void> check_profiling(const Config& config) {
+  if (config.profiling_interval.count() <= 0) {
+    return invalid("--profiling-metrics-rate-us " +
+                   std::to_string(config.profiling_interval.count()) +
+                   ": the interval between samples must be at least 1 microsecond");
+  }
+  if (config.profiling_log.empty()) return {};
+  const std::string& log = config.profiling_log;
+  if (!config.profiling) {
+    return invalid("--profiling-metrics-log " + log +
+                   ": nothing to write with --profiling-metrics=none");
+  }
+  if (fs::path(log).extension() != ".tsv") {
+    return invalid("--profiling-metrics-log " + log + ": the name must end in .tsv");
+  }
+  const fs::path folder = fs::path(log).parent_path();
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    return Error{Code::not_found, "--profiling-metrics-log " + log + ": the folder " +
+                                      folder.string() + " does not exist: create it first"};
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return system_error(
+        "--profiling-metrics-log " + log + ": the folder " + folder.string() + " cannot be written",
+        errno);
+  }
+  if (fs::exists(log, error)) {
+    return Error{Code::already_exists, "--profiling-metrics-log " + log +
+                                           ": the file exists: move it away, or name another"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<HostPort> parse_host_port(std::string_view text) {
+  const std::string wanted = "--http " + std::string(text) + ": wanted HOST:PORT, ";
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    return invalid(wanted + "such as 127.0.0.1:9418 or [::1]:9418");
+  }
+  std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find_first_of("[]:") != std::string_view::npos) {
+    return invalid(wanted + "an IPv6 address in brackets");
+  }
+  HostPort out{std::string(host), 0};
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), out.port);
+  if (error != std::errc() || end != port.data() + port.size()) {
+    return invalid(wanted + "the port from 0 (any free one) to 65535");
+  }
+  return out;
+}
+
+Result<void> set_profiling_metrics(Config& config, std::string_view list) {
+  config.profiling = list != "none";
+  config.profiling_metrics.clear();
+  if (list == "all" || list == "none") return {};
+  for (bool more = true; more;) {
+    const std::size_t comma = list.find(',');
+    if (comma == 0 || list.empty()) {
+      return invalid("--profiling-metrics: an empty name in the list");
+    }
+    config.profiling_metrics.emplace_back(list.substr(0, comma));
+    more = comma != std::string_view::npos;
+    if (more) list.remove_prefix(comma + 1);
+  }
+  return {};
+}
+
+Result<void> resolve_and_check(Config& config) {
+  if (config.socket.empty()) return invalid("--socket is empty: name the path of the socket");
+  if (config.state_dir.empty()) return invalid("--state-dir is empty: name a folder");
+  config.socket = fs::absolute(config.socket).lexically_normal();
+  config.state_dir = fs::absolute(config.state_dir).lexically_normal();
+  if (!config.profiling_log.empty()) {
+    config.profiling_log = fs::absolute(config.profiling_log).lexically_normal();
+  }
+  if (Result<void> ok = check_socket(config); !ok) return ok;
+  if (Result<HostPort> ok = parse_host_port(config.http); !ok) return ok.error();
+  if (Result<void> ok = check_profiling(config); !ok) return ok;
+  Result<std::string> criu = find_program(config.criu);
+  if (!criu) return criu.error();
+  config.criu = *criu;
+  return {};
+}
+
+std::vector<std::string> describe(const Config& config) {
+  std::string metrics = config.profiling ? "all" : "none";
+  for (std::size_t i = 0; i < config.profiling_metrics.size(); ++i) {
+    metrics = (i == 0 ? "" : metrics + ",") + config.profiling_metrics[i];
+  }
+  return {
+      "socket = " + config.socket,
+      "socket-group = " + (config.socket_group.empty() ? "(none)" : config.socket_group),
+      "http = " + config.http,
+      "state-dir = " + config.state_dir,
+      "criu = " + config.criu,
+      "log-level = " + config.log_level,
+      "profiling-metrics = " + metrics,
+      "profiling-metrics-log = " + (config.profiling_log.empty() ? "(none)" : config.profiling_log),
+      "profiling-metrics-rate-us = " + std::to_string(config.profiling_interval.count())};
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kymo/result.h"
+
+namespace kymo::daemon {
+
+// What kymod is told by its command line and environment. The defaults are those of the flags.
+struct Config {
+  std::string socket = "/run/kymo/kymod.sock";
+  std::string socket_group;  // empty: the socket's owner alone may connect
+  std::string http = "127.0.0.1:9418";
+  std::string state_dir = "/var/lib/kymo";
+  std::string criu = "criu";  // a path, or a name that is looked up on PATH
+  std::string log_level = "info";
+  bool profiling = true;
+  std::vector<std::string> profiling_metrics;  // empty: all
+  std::string profiling_log;                   // empty: no daemon-wide recording
+  std::chrono::microseconds profiling_interval{1000};
+};
+
+struct HostPort {
+  std::string host;
+  std::uint16_t port = 0;  // 0: any free one
+};
+
+// HOST:PORT, or [HOST]:PORT for IPv6. Errors: invalid_argument, with what is allowed.
+Result<HostPort> parse_host_port(std::string_view text);
+
+// Takes the value of --profiling-metrics: names with commas between them, `all` or `none`; which
+// names exist is checked later, against the registry. Errors: invalid_argument for an empty name.
+Result<void> set_profiling_metrics(Config& config, std::string_view list);
+
+// Makes paths absolute and finds criu on PATH, then checks everything that can be checked without
+// starting anything. Errors name the option, its value and what is allowed.
+Result<void> resolve_and_check(Config& config);
+
+// The effective configuration, "name = value" a line, in the order of the flags.
+std::vector<std::string> describe(const Config& config);
+
+}  // namespace kymo::daemon

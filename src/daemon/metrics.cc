@@ -1,0 +1,193 @@
+#include "daemon/metrics.h"
+
+#include <algorithm>
+#include <string>
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::array<std::string_view, 4> kCalls{"version", "check", "dump", "restore"};
+constexpr std::array<std::string_view, 2> kResults{"ok", "error"};
+
+struct TotalRow {
+  std::string_view name;
+  Unit unit;
+  std::string_view help;
+};
+
+// In the order of Metrics::Total.
+constexpr std::array<TotalRow, 11> kTotals{{
+    {"pages_scanned", Unit::pages, "Pages that CRIU looked at in dumps"},
+    {"pages_skipped_parent", Unit::pages, "Pages left out of dumps since a parent image has them"},
+    {"pages_written", Unit::pages, "Pages that CRIU wrote into images"},
+    {"pages_restored", Unit::pages, "Pages that CRIU restored from images"},
+    {"freezing_time_us", Unit::microseconds, "Time that CRIU took to freeze processes"},
+    {"frozen_time_us", Unit::microseconds, "Time that processes stood frozen in dumps"},
+    {"memdump_time_us", Unit::microseconds, "Time that CRIU took to drain memory in dumps"},
+    {"memwrite_time_us", Unit::microseconds, "Time that CRIU took to write memory into images"},
+    {"forking_time_us", Unit::microseconds, "Time that CRIU took to fork processes in restores"},
+    {"restore_time_us", Unit::microseconds, "Time that CRIU took to restore processes"},
+    {"image_written_bytes", Unit::bytes, "Bytes of images, counted while they are being written"},
+}};
+
+template <std::size_t N>
+std::vector<std::string> strings(const std::array<std::string_view, N>& values) {
+  return {values.begin(), values.end()};
+}
+
+Metric counter_of(std::string name, std::string help, std::vector<Field> fields,
+                  Unit unit = Unit::count) {
+  return Metric{std::move(name), std::move(help), Kind::counter, unit, std::move(fields)};
+}
+
+// One counter for each value of a family with a single field, in the order of the values.
+Result<std::vector<Counter>> one_field(Registry& registry, Metric metric) {
+  const std::vector<std::string> values = metric.fields.front().values;
+  Result<CounterFamily> family = registry.counter_family(std::move(metric));
+  if (!family) return family.error();
+  std::vector<Counter> out;
+  for (const std::string& value : values) {
+    Result<Counter> counter = family->with({value});
+    if (!counter) return counter.error();
+    out.push_back(*counter);
+  }
+  return out;
+}
+
+Result<void> keep(Result<std::vector<Counter>> made, std::vector<Counter>* where) {
+  if (!made) return made.error();
+  *where = std::move(made).value();
+  return {};
+}
+
+std::size_t notification_index(std::string_view name) {
+  const auto* found = std::find(kNotifications.begin(), kNotifications.end(), name);
+  if (found == kNotifications.end()) return kNotifications.size() - 1;  // "other"
+  return static_cast<std::size_t>(found - kNotifications.begin());
+}
+
+}  // namespace
+
+std::uint64_t phase_of(std::string_view notification) {
+  return kPhaseRequest + 1 + notification_index(notification);
+}
+
+Result<std::unique_ptr<Metrics>> Metrics::make() {
+  std::unique_ptr<Metrics> metrics(new Metrics);
+  if (Result<void> ok = metrics->register_gauges(); !ok) return ok.error();
+  if (Result<void> ok = metrics->register_totals(); !ok) return ok.error();
+  if (Result<void> ok = metrics->register_families(); !ok) return ok.error();
+  return metrics;
+}
+
+Result<void> Metrics::register_gauges() {
+  std::string phases = "Phase of the running request: 0 idle, 1 before CRIU's first notification";
+  for (const std::string_view name : kNotifications) {
+    phases += ", " + std::to_string(phase_of(name)) + " " + std::string(name);
+  }
+  Result<void> ok = registry_.callback({"phase", phases, Kind::gauge, Unit::count, {}},
+                                       [this] { return phase_.load(std::memory_order_relaxed); });
+  if (!ok) return ok;
+  return registry_.callback({"processes_managed",
+                             "Running jobs that the daemon looks after",
+                             Kind::gauge,
+                             Unit::count,
+                             {}},
+                            [this] { return processes_.load(std::memory_order_relaxed); });
+}
+
+Result<void> Metrics::register_totals() {
+  for (const TotalRow& row : kTotals) {
+    Result<Counter> counter =
+        registry_.counter(counter_of(std::string(row.name), std::string(row.help), {}, row.unit));
+    if (!counter) return counter.error();
+    totals_.push_back(*counter);
+  }
+  return {};
+}
+
+Result<void> Metrics::register_families() {
+  const Field call{"call", strings(kCalls)};
+  const Field result{"result", strings(kResults)};
+  Result<CounterFamily> calls = registry_.counter_family(
+      counter_of("criu_calls", "Calls of CRIU by kind and result", {call, result}));
+  if (!calls) return calls.error();
+  for (const std::string_view kind : kCalls) {
+    for (const std::string_view outcome : kResults) {
+      Result<Counter> counter = calls->with({kind, outcome});
+      if (!counter) return counter.error();
+      criu_calls_.push_back(*counter);
+    }
+  }
+  Result<void> ok = keep(
+      one_field(registry_, counter_of("criu_call_time_us", "Life of the CRIU processes, by kind",
+                                      {call}, Unit::microseconds)),
+      &criu_time_us_);
+  if (!ok) return ok;
+  ok =
+      keep(one_field(registry_, counter_of("dumps", "Dump requests by result", {result})), &dumps_);
+  if (!ok) return ok;
+  ok = keep(one_field(registry_, counter_of("restores", "Restore requests by result", {result})),
+            &restores_);
+  if (!ok) return ok;
+  return keep(
+      one_field(registry_, counter_of("criu_notifications", "Notifications from CRIU by name",
+                                      {Field{"name", strings(kNotifications)}})),
+      &notifications_);
+}
+
+void Metrics::criu_called(const criu::Call& call) {
+  const auto kind = static_cast<std::size_t>(call.kind);
+  criu_calls_[kind * kResults.size() + (call.ok ? 0 : 1)].add();
+  criu_time_us_[kind].add(call.duration_ns / 1000);
+}
+
+void Metrics::notified(std::string_view notification) {
+  phase_.store(phase_of(notification), std::memory_order_relaxed);
+  notifications_[notification_index(notification)].add();
+}
+
+void Metrics::image_bytes_written(std::uint64_t bytes) {
+  add(Total::image_written, bytes);
+}
+
+void Metrics::dump_ended(bool ok) {
+  dumps_[ok ? 0 : 1].add();
+}
+
+void Metrics::restore_ended(bool ok) {
+  restores_[ok ? 0 : 1].add();
+}
+
+void Metrics::add(const criu::DumpStats& stats) {
+  add(Total::pages_scanned, stats.pages_scanned);
+  add(Total::pages_skipped_parent, stats.pages_skipped_parent);
+  add(Total::pages_written, stats.pages_written);
+  add(Total::freezing_time, stats.freezing_time_us);
+  add(Total::frozen_time, stats.frozen_time_us);
+  add(Total::memdump_time, stats.memdump_time_us);
+  add(Total::memwrite_time, stats.memwrite_time_us);
+}
+
+void Metrics::add(const criu::RestoreStats& stats) {
+  add(Total::pages_restored, stats.pages_restored.value_or(0));
+  add(Total::forking_time, stats.forking_time_us);
+  add(Total::restore_time, stats.restore_time_us);
+}
+
+void Metrics::set_processes_managed(std::uint64_t count) {
+  processes_.store(count, std::memory_order_relaxed);
+}
+
+void Metrics::request_began() {
+  requests_.fetch_add(1, std::memory_order_relaxed);
+  phase_.store(kPhaseRequest, std::memory_order_relaxed);
+}
+
+void Metrics::request_ended() {
+  if (requests_.fetch_sub(1, std::memory_order_relaxed) == 1) {
+    phase_.store(kPhaseIdle, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "criu/client.h"
+#include "criu/stats.h"
+#include "kymo/registry.h"
+#include "kymo/result.h"
+
+namespace kymo::daemon {
+
+// CRIU's notifications, in about the order in which a dump, then a restore passes them.
+inline constexpr std::array<std::string_view, 15> kNotifications{
+    "pre-stream",  "pre-dump",          "network-lock",          "network-unlock",  "post-dump",
+    "pre-restore", "setup-namespaces",  "post-setup-namespaces", "post-restore",    "pre-resume",
+    "post-resume", "orphan-pts-master", "status-ready",          "query-ext-files", "other"};
+
+// Values of the gauge `phase`: idle, a request before CRIU's first notification, then 2 plus the
+// index in kNotifications of the one that CRIU passed last.
+inline constexpr std::uint64_t kPhaseIdle = 0;
+inline constexpr std::uint64_t kPhaseRequest = 1;
+std::uint64_t phase_of(std::string_view notification);
+
+// Everything that the daemon counts (docs/metrics.md lists it), and the registry that holds it.
+//
+// Threads:   every member from any thread; none blocks.
+// Ownership: owns the registry; whoever samples it must be gone first.
+class Metrics {
+ public:
+  static Result<std::unique_ptr<Metrics>> make();
+
+  [[nodiscard]] Registry& registry() { return registry_; }
+
+  void criu_called(const criu::Call& call);
+  // CRIU passed this point: counts it and moves the phase.
+  void notified(std::string_view notification);
+  void image_bytes_written(std::uint64_t bytes);
+  void dump_ended(bool ok);
+  void restore_ended(bool ok);
+  void add(const criu::DumpStats& stats);
+  void add(const criu::RestoreStats& stats);
+  void set_processes_managed(std::uint64_t count);
+  // Brackets each dump and restore. With several at once the phase is that of the one that moved
+  // last; it is idle again once all have ended.
+  void request_began();
+  void request_ended();
+
+ private:
+  // The counters without fields, by their place in the table of metrics.cc.
+  enum class Total : std::uint8_t {
+    pages_scanned,
+    pages_skipped_parent,
+    pages_written,
+    pages_restored,
+    freezing_time,
+    frozen_time,
+    memdump_time,
+    memwrite_time,
+    forking_time,
+    restore_time,
+    image_written,
+  };
+
+  Metrics() = default;
+  Result<void> register_families();
+  Result<void> register_totals();
+  Result<void> register_gauges();
+  void add(Total total, std::uint64_t n) { totals_[static_cast<std::size_t>(total)].add(n); }
+
+  Registry registry_;
+  std::vector<Counter> criu_calls_;     // by kind, then ok and error
+  std::vector<Counter> criu_time_us_;   // by kind
+  std::vector<Counter> dumps_;          // ok, error
+  std::vector<Counter> restores_;       // ok, error
+  std::vector<Counter> notifications_;  // as kNotifications
+  std::vector<Counter> totals_;         // as Total
+  std::atomic<std::uint64_t> phase_{kPhaseIdle};
+  std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> processes_{0};
+};
+
+}  // namespace kymo::daemon
