@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "kymo/result.h"
 
@@ -40,5 +43,10 @@ struct RestoreStats {
 // wrong: not_found, data_loss (truncated), invalid_argument (foreign, or the other kind).
 Result<DumpStats> read_dump_stats(const std::string& path);
 Result<RestoreStats> read_restore_stats(const std::string& path);
+
+// The same from bytes; `name` stands in the errors where the file's path would. Images of old
+// CRIUs, which lack the first of the two magic words, are read as well.
+Result<DumpStats> parse_dump_stats(std::span<const std::byte> image, std::string_view name);
+Result<RestoreStats> parse_restore_stats(std::span<const std::byte> image, std::string_view name);
 
 }  // namespace kymo::criu

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,8 @@ namespace kymo::runtime {
 // A process as the kernel means it: a pid alone may have been given to another since.
 struct ProcessId {
   pid_t pid = 0;
-  std::uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat, clock ticks since boot
+  std::uint64_t start_ticks =
+      0;  // field 22 of /proc/PID/stat, clock ticks since boot; 0: not known
 };
 
 // What a caller is told while a dump or restore runs. Calls come from the thread that runs the
@@ -46,9 +48,12 @@ struct DumpSpec {
 };
 
 struct DumpOutcome {
-  criu::DumpStats stats;
+  // None where criu left no readable statistics; then a warning says why.
+  std::optional<criu::DumpStats> stats;
   std::uint64_t image_bytes = 0;   // sum of the sizes of the files in images_dir
   std::uint64_t criu_time_ns = 0;  // life of the criu process
+  // What went wrong once the images were whole; one line each.
+  std::vector<std::string> warnings;
 };
 
 struct RestoreSpec {
@@ -58,8 +63,9 @@ struct RestoreSpec {
 
 struct RestoreOutcome {
   ProcessId process;
-  criu::RestoreStats stats;
+  std::optional<criu::RestoreStats> stats;  // as of a dump
   std::uint64_t criu_time_ns = 0;
+  std::vector<std::string> warnings;  // what went wrong once the process ran again
 };
 
 // What can be run, dumped and restored: plain processes now; runc and podman take the same shape.

@@ -1,0 +1,248 @@
+#include "criu/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace kymo::criu {
+namespace {
+
+constexpr int kSocketInChild = 3;
+constexpr std::size_t kLargestPacket = 64 * 1024;
+// criu ends by itself within milliseconds of its last answer.
+constexpr std::chrono::milliseconds kLingering{5000};
+
+// Starts `path swrk 3` with the socket as descriptor 3, stderr into `stderr_fd`, and nothing else
+// open.
+int spawn(const std::string& path, int socket, int stderr_fd, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+  posix_spawn_file_actions_adddup2(&actions, 0, 1);
+  posix_spawn_file_actions_adddup2(&actions, stderr_fd, 2);
+  posix_spawn_file_actions_adddup2(&actions, socket, kSocketInChild);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kSocketInChild + 1);
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setpgroup(&attributes, 0);  // so that a hung criu goes with all it has started
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::string words[] = {path, "swrk", std::to_string(kSocketInChild)};
+  char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  const int rc = posix_spawnp(&pid, path.c_str(), &actions, &attributes, argv, environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return rc;
+}
+
+// The descriptor at 10 or above, so that no dup2 in the child can overwrite it before its turn.
+int moved_up(int fd) {
+  const int high = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+  const int saved = errno;
+  close(fd);
+  errno = saved;
+  return high;
+}
+
+std::string last_line(int fd) {
+  const off_t size = lseek(fd, 0, SEEK_END);
+  std::vector<char> tail(static_cast<std::size_t>(std::clamp<off_t>(size, 0, 4096)));
+  const ssize_t n = pread(fd, tail.data(), tail.size(), size - static_cast<off_t>(tail.size()));
+  std::string text(tail.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) {
+    text.pop_back();
+  }
+  return text.substr(text.rfind('\n') + 1);  // npos + 1 is 0: the whole
+}
+
+std::string describe(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    return "was killed by signal " + std::to_string(WTERMSIG(wait_status)) + " (" +
+           strsignal(WTERMSIG(wait_status)) + ")";
+  }
+  return "exited with status " + std::to_string(WEXITSTATUS(wait_status));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Child>> Child::start(const std::string& path,
+                                            std::chrono::milliseconds timeout) {
+  std::unique_ptr<Child> child(new Child);
+  child->path_ = path;
+  child->timeout_ = timeout;
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    return system_error("cannot make a socket for criu", errno);
+  }
+  child->socket_ = pair[0];
+  const int theirs = moved_up(pair[1]);
+  child->stderr_ = memfd_create("criu-stderr", MFD_CLOEXEC);
+  if (child->stderr_ >= 0) {
+    child->stderr_ = moved_up(child->stderr_);
+  }
+  if (theirs < 0 || child->stderr_ < 0) {
+    const Error error = system_error("cannot make descriptors for criu", errno);
+    if (theirs >= 0) {
+      close(theirs);
+    }
+    return error;
+  }
+  child->started_ = Clock::now();
+  const int rc = spawn(path, theirs, child->stderr_, child->pid_);
+  close(theirs);
+  if (rc != 0) {
+    child->pid_ = -1;
+    Error error = system_error("cannot start criu, looked for as '" + path + "'", rc);
+    error.message += "; install CRIU or name its binary (--criu PATH)";
+    return error;
+  }
+  child->process_fd_ = pidfd_open(child->pid_, 0);
+  if (child->process_fd_ < 0) {
+    return system_error("cannot watch criu", errno);
+  }
+  return child;
+}
+
+Child::~Child() {
+  reap(true);
+  for (const int fd : {socket_, process_fd_, stderr_}) {
+    if (fd >= 0) {
+      close(fd);
+    }
+  }
+}
+
+int Child::remaining_ms() const {
+  if (timeout_.count() == 0) {
+    return -1;
+  }
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(started_ + timeout_ - Clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
+}
+
+Result<void> Child::send(const wire::Request& request) {
+  std::string packet;
+  if (!request.SerializeToString(&packet)) {
+    return Error{Code::internal, "cannot encode a request to criu"};
+  }
+  while (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
+    if (errno == EINTR) {
+      continue;
+    }
+    if (errno == EPIPE || errno == ECONNRESET) {
+      return ended_early();
+    }
+    return system_error("cannot send a request to criu", errno);
+  }
+  return {};
+}
+
+Result<wire::Response> Child::receive() {
+  std::vector<char> packet(kLargestPacket);
+  for (;;) {
+    // The process is watched besides the socket: what it has started may keep the socket open.
+    pollfd fds[] = {{socket_, POLLIN, 0}, {process_fd_, POLLIN, 0}};
+    const int ready = poll(fds, 2, remaining_ms());
+    if (ready < 0 && errno == EINTR) {
+      continue;
+    }
+    if (ready < 0) {
+      return system_error("cannot wait for criu", errno);
+    }
+    if (ready == 0) {
+      if (remaining_ms() > 0) {
+        continue;  // the wait was clamped
+      }
+      return timed_out();
+    }
+    iovec buffer{packet.data(), packet.size()};
+    msghdr message{};  // no room for control data: a passed descriptor is closed by the kernel
+    message.msg_iov = &buffer;
+    message.msg_iovlen = 1;
+    const ssize_t size = recvmsg(socket_, &message, MSG_DONTWAIT);
+    if (size < 0 && (errno == EINTR || (errno == EAGAIN && fds[1].revents == 0))) {
+      continue;
+    }
+    if (size <= 0) {
+      return ended_early();
+    }
+    wire::Response response;
+    if ((message.msg_flags & MSG_TRUNC) != 0 ||
+        !response.ParseFromArray(packet.data(), static_cast<int>(size))) {
+      return Error{Code::internal, "criu '" + path_ + "' sent an answer that cannot be understood"};
+    }
+    return response;
+  }
+}
+
+Error Child::ended_early() {
+  finish();
+  std::string message = "criu '" + path_ + "' " + describe(wait_status_) + " without an answer";
+  const std::string said = last_line(stderr_);
+  if (!said.empty()) {
+    message += ", saying: " + said;
+  }
+  return Error{Code::unavailable, message};
+}
+
+Error Child::timed_out() {
+  reap(true);
+  return Error{Code::deadline_exceeded, "criu '" + path_ + "' did not answer within " +
+                                            std::to_string(timeout_.count()) +
+                                            " ms and was killed"};
+}
+
+std::uint64_t Child::finish() {
+  if (socket_ >= 0) {
+    close(socket_);  // criu waits for another request until it sees this
+    socket_ = -1;
+  }
+  if (pid_ < 0) {
+    return life_ns_;
+  }
+  const int allowed = timeout_.count() == 0
+                          ? static_cast<int>(kLingering.count())
+                          : std::min<int>(static_cast<int>(kLingering.count()), remaining_ms());
+  pollfd ended{process_fd_, POLLIN, 0};
+  int ready = -1;
+  do {
+    ready = poll(&ended, 1, allowed);
+  } while (ready < 0 && errno == EINTR);
+  reap(ready <= 0);
+  return life_ns_;
+}
+
+void Child::reap(bool kill_first) {
+  if (pid_ < 0) {
+    return;
+  }
+  if (kill_first) {
+    kill(-pid_, SIGKILL);
+    kill(pid_, SIGKILL);  // it may have left its group
+  }
+  while (waitpid(pid_, &wait_status_, 0) < 0 && errno == EINTR) {
+  }
+  life_ns_ = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - started_).count());
+  pid_ = -1;
+}
+
+}  // namespace kymo::criu

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "criu/rpc.pb.h"
+#include "kymo/result.h"
+
+namespace kymo::criu {
+
+// One `criu swrk` and the socket to it.
+//
+// Threads:   one at a time.
+// Ownership: owns the process: the destructor kills its process group if it still runs, and reaps
+// it. Errors:    name the binary. not_found or the system's: it does not start; unavailable: it
+// ended
+//            without an answer, with its exit status and its last words on stderr;
+//            deadline_exceeded.
+class Child {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `path` with a slash is a file, else it is looked up on PATH. Timeout 0: none.
+  static Result<std::unique_ptr<Child>> start(const std::string& path,
+                                              std::chrono::milliseconds timeout);
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  Result<void> send(const wire::Request& request);
+  // Waits for the next packet, until the child ends or its time is over.
+  Result<wire::Response> receive();
+  // Waits until the process has ended (kills it when its time is over or it lingers) and reaps it.
+  // Returns its whole life in nanoseconds.
+  std::uint64_t finish();
+
+ private:
+  Child() = default;
+  [[nodiscard]] int remaining_ms() const;
+  Error ended_early();
+  Error timed_out();
+  void reap(bool kill_first);
+
+  std::string path_;
+  std::chrono::milliseconds timeout_{0};
+  Clock::time_point started_;
+  std::uint64_t life_ns_ = 0;
+  pid_t pid_ = -1;  // -1: reaped
+  int wait_status_ = 0;
+  int socket_ = -1;
+  int process_fd_ = -1;
+  int stderr_ = -1;  // an unlinked file in memory that holds what criu says there
+};
+
+}  // namespace kymo::criu

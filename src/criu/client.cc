@@ -1,0 +1,239 @@
+#include "criu/client.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+
+#include "criu/child.h"
+#include "criu/log.h"
+#include "criu/rpc.pb.h"
+
+namespace kymo::criu {
+namespace {
+
+constexpr char kDumpLog[] = "dump.log";
+constexpr char kRestoreLog[] = "restore.log";
+constexpr char kCheckLog[] = "check.log";
+
+// A folder held open while criu runs: criu reaches it through /proc/<our pid>/fd.
+class OpenDirectory {
+ public:
+  explicit OpenDirectory(const std::string& path)
+      : fd_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), errno_(fd_ < 0 ? errno : 0) {}
+  ~OpenDirectory() {
+    if (fd_ >= 0) {
+      close(fd_);
+    }
+  }
+  OpenDirectory(const OpenDirectory&) = delete;
+  OpenDirectory& operator=(const OpenDirectory&) = delete;
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] int error() const { return errno_; }
+
+ private:
+  int fd_;
+  int errno_;
+};
+
+struct Answer {
+  wire::Response response;
+  std::uint64_t life_ns = 0;
+};
+
+// One call: request out, notifications answered, the last response and the end of the process
+// awaited. `accepted` tells whether the response is a success; it decides what the call is counted
+// as.
+Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire::Request& request,
+                        const Notified& notified) {
+  const auto started = Child::Clock::now();
+  Result<Answer> answer = [&]() -> Result<Answer> {
+    Result<std::unique_ptr<Child>> started_child = Child::start(options.path, options.timeout);
+    if (!started_child) {
+      return started_child.error();
+    }
+    Child& child = **started_child;
+    if (Result<void> sent = child.send(request); !sent) {
+      return sent.error();
+    }
+    for (;;) {
+      Result<wire::Response> response = child.receive();
+      if (!response) {
+        return response.error();
+      }
+      if (response->type() != wire::NOTIFY) {
+        return Answer{std::move(*response), child.finish()};
+      }
+      if (notified) {
+        notified(response->notify().script());
+      }
+      wire::Request go_on;
+      go_on.set_type(wire::NOTIFY);
+      go_on.set_notify_success(true);
+      if (Result<void> sent = child.send(go_on); !sent) {
+        return sent.error();
+      }
+    }
+  }();
+  const bool ok = answer.ok() && answer->response.success();
+  const auto elapsed =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Child::Clock::now() - started);
+  if (options.called) {
+    options.called({kind, ok, ok ? answer->life_ns : static_cast<std::uint64_t>(elapsed.count())});
+  }
+  return answer;
+}
+
+// Why criu said no: its own words, the last errors of its log, and where the log is.
+Error refused(const std::string& tried, const wire::Response& response, const std::string& log,
+              const std::string& log_shown) {
+  std::string why = response.cr_errmsg();
+  while (!why.empty() && why.back() == '\n') {
+    why.pop_back();
+  }
+  const std::string errors = last_errors(log);
+  if (!errors.empty()) {
+    why = errors;  // holds what cr_errmsg repeats, and more
+  }
+  if (why.empty()) {
+    why = "it does not say why";
+  }
+  Error error{Code::failed_precondition, tried + ": " + why + log_shown};
+  if (response.cr_errno() != 0) {
+    error = system_error(tried, response.cr_errno());
+    error.message += ": " + why + log_shown;
+  }
+  if (why.find("No space left") != std::string::npos) {
+    error.code = Code::resource_exhausted;
+  }
+  return error;
+}
+
+Error with_context(const std::string& tried, Error error, const std::string& log) {
+  error.message = tried + ": " + error.message;
+  const std::string errors = last_errors(log);
+  if (!errors.empty()) {
+    error.message += "; its log ends with " + errors;
+  }
+  return error;
+}
+
+// What a dump and a restore have in common.
+struct Work {
+  CallKind kind;
+  std::string tried;
+  std::string log_path;
+  wire::Request request;
+};
+
+Result<Answer> work(const ClientOptions& options, Work& job, const std::string& images_dir,
+                    const std::string& work_dir, const Notified& notified) {
+  const OpenDirectory images(images_dir);
+  if (images.fd() < 0) {
+    return system_error(job.tried + ": cannot open the images directory " + images_dir,
+                        images.error());
+  }
+  const OpenDirectory work_folder(work_dir);
+  if (work_folder.fd() < 0) {
+    return system_error(job.tried + ": cannot open the work directory " + work_dir,
+                        work_folder.error());
+  }
+  wire::Options& opts = *job.request.mutable_opts();
+  opts.set_images_dir_fd(images.fd());
+  opts.set_work_dir_fd(work_folder.fd());
+  opts.set_log_level(options.log_level);
+  opts.set_notify_scripts(true);
+  const Result<Answer> answer = converse(options, job.kind, job.request, notified);
+  if (!answer) {
+    return with_context(job.tried, answer.error(), job.log_path);
+  }
+  if (!answer->response.success()) {
+    return refused(job.tried, answer->response, job.log_path, " (log: " + job.log_path + ")");
+  }
+  return answer;
+}
+
+}  // namespace
+
+std::string Version::text() const {
+  return std::to_string(major) + "." + std::to_string(minor) +
+         (sublevel != 0 ? "." + std::to_string(sublevel) : "");
+}
+
+Result<Version> Client::version() const {
+  wire::Request request;
+  request.set_type(wire::VERSION);
+  const Result<Answer> answer = converse(options_, CallKind::version, request, nullptr);
+  if (!answer) {
+    return answer.error();
+  }
+  if (!answer->response.success() || !answer->response.has_version()) {
+    return Error{Code::failed_precondition,
+                 "criu '" + options_.path + "' does not tell its version"};
+  }
+  const wire::VersionResponse& v = answer->response.version();
+  return Version{v.major_number(), v.minor_number(), v.sublevel(), v.git_id()};
+}
+
+Result<void> Client::check() const {
+  std::string folder = (std::filesystem::temp_directory_path() / "kymo-check-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) {
+    return system_error("cannot make a temporary folder for criu's check", errno);
+  }
+  const std::string log = folder + "/" + kCheckLog;
+  const std::string tried = "criu '" + options_.path + "' failed its check of this machine";
+  Result<void> result;
+  {
+    const OpenDirectory directory(folder);
+    wire::Request request;
+    request.set_type(wire::CHECK);
+    request.mutable_opts()->set_images_dir_fd(directory.fd());
+    request.mutable_opts()->set_log_file(kCheckLog);
+    const Result<Answer> answer = converse(options_, CallKind::check, request, nullptr);
+    if (!answer) {
+      result = with_context(tried, answer.error(), log);
+    } else if (!answer->response.success()) {
+      result = refused(tried, answer->response, log, "; run 'criu check --all' for more");
+    }
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return result;
+}
+
+Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notified) const {
+  Work job{CallKind::dump,
+           "criu could not dump process " + std::to_string(request.pid),
+           request.work_dir + "/" + kDumpLog,
+           {}};
+  job.request.set_type(wire::DUMP);
+  job.request.mutable_opts()->set_pid(request.pid);
+  job.request.mutable_opts()->set_leave_running(request.leave_running);
+  job.request.mutable_opts()->set_log_file(kDumpLog);
+  const Result<Answer> answer = work(options_, job, request.images_dir, request.work_dir, notified);
+  if (!answer) {
+    return answer.error();
+  }
+  return DumpReply{answer->life_ns};
+}
+
+Result<RestoreReply> Client::restore(const RestoreRequest& request,
+                                     const Notified& notified) const {
+  Work job{CallKind::restore,
+           "criu could not restore " + request.images_dir,
+           request.work_dir + "/" + kRestoreLog,
+           {}};
+  job.request.set_type(wire::RESTORE);
+  job.request.mutable_opts()->set_rst_sibling(true);
+  job.request.mutable_opts()->set_log_file(kRestoreLog);
+  const Result<Answer> answer = work(options_, job, request.images_dir, request.work_dir, notified);
+  if (!answer) {
+    return answer.error();
+  }
+  return RestoreReply{answer->response.restore().pid(), answer->life_ns};
+}
+
+}  // namespace kymo::criu

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "kymo/result.h"
+
+namespace kymo::criu {
+
+enum class CallKind : std::uint8_t { version, check, dump, restore };
+
+// One finished call of criu, for whoever counts them.
+struct Call {
+  CallKind kind = CallKind::version;
+  bool ok = false;
+  std::uint64_t duration_ns = 0;  // life of the criu process
+};
+
+struct Version {
+  int major = 0;
+  int minor = 0;
+  int sublevel = 0;
+  std::string git_id;
+
+  // "4.1.1"
+  [[nodiscard]] std::string text() const;
+};
+
+struct ClientOptions {
+  std::string path = "criu";  // with a slash a file, else looked up on PATH
+  // A criu that lives longer is killed with its process group; 0: no limit.
+  std::chrono::milliseconds timeout{0};
+  int log_level = 4;  // 4 has every mark that a phase is found by
+  // Called after each call of criu, on the caller's thread, failed ones included.
+  std::function<void(const Call&)> called;
+};
+
+// Called for each notification; criu waits until it returns.
+using Notified = std::function<void(std::string_view name)>;
+
+struct DumpRequest {
+  pid_t pid = 0;
+  std::string images_dir;
+  std::string work_dir;  // dump.log and stats-dump go here
+  bool leave_running = false;
+};
+
+struct RestoreRequest {
+  std::string images_dir;
+  std::string work_dir;  // restore.log and stats-restore go here
+};
+
+struct DumpReply {
+  std::uint64_t criu_time_ns = 0;
+};
+
+struct RestoreReply {
+  pid_t pid = 0;  // a child of the calling process, which must reap it
+  std::uint64_t criu_time_ns = 0;
+};
+
+// Drives CRIU by its RPC: each call starts a `criu swrk` of its own and ends it.
+//
+// Threads:   every member from any thread. The caller's thread blocks until criu has ended.
+// Ownership: holds nothing between calls.
+// Errors:    one line with what criu answered and the last errors of its log. not_found: no such
+//            binary; deadline_exceeded: it took longer than the timeout and was killed;
+//            unavailable: it ended without an answer; failed_precondition, or what criu's errno
+//            means: it refused. After a failed dump criu has let the process go; see runtime for
+//            the check of that.
+// Cost:      starting criu, some milliseconds.
+class Client {
+ public:
+  explicit Client(ClientOptions options) : options_(std::move(options)) {}
+
+  [[nodiscard]] Result<Version> version() const;
+  // Whether this machine's kernel can do what criu needs: `criu check`.
+  [[nodiscard]] Result<void> check() const;
+  [[nodiscard]] Result<DumpReply> dump(const DumpRequest& request, const Notified& notified) const;
+  [[nodiscard]] Result<RestoreReply> restore(const RestoreRequest& request,
+                                             const Notified& notified) const;
+
+ private:
+  ClientOptions options_;
+};
+
+}  // namespace kymo::criu

@@ -1,0 +1,128 @@
+#include "criu/images.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+
+namespace kymo::criu {
+namespace {
+
+constexpr std::size_t kWord = 4;
+// A message of the images that we read takes some hundred bytes; a process tree of ten thousand
+// threads some hundred thousand.
+constexpr std::size_t kLargestImage = std::size_t{16} << 20;
+
+std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t offset) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < kWord; ++i) {
+    word |= std::to_integer<std::uint32_t>(bytes[offset + i]) << (8 * i);
+  }
+  return word;
+}
+
+std::string hex(std::uint32_t word) {
+  char text[9];
+  const auto end = std::to_chars(text, text + sizeof text, word, 16).ptr;
+  return "0x" + std::string(text, end);
+}
+
+Error truncated(std::string_view name, std::size_t offset, std::size_t wanted, std::size_t left) {
+  return Error{Code::data_loss, "cannot read " + std::string(name) + ": it is cut short at byte " +
+                                    std::to_string(offset) + ", where " + std::to_string(wanted) +
+                                    " bytes should follow and " + std::to_string(left) + " do"};
+}
+
+// Where the messages begin, after one magic word (old) or two.
+Result<std::size_t> head_size(std::span<const std::byte> image, const ImageKind& kind,
+                              std::string_view name) {
+  if (image.size() < kWord) {
+    return truncated(name, 0, kWord, image.size());
+  }
+  const std::uint32_t first = word_at(image, 0);
+  if (first == kind.magic) {
+    return kWord;
+  }
+  if (first == kind.family) {
+    if (image.size() < 2 * kWord) {
+      return truncated(name, kWord, kWord, image.size() - kWord);
+    }
+    if (word_at(image, kWord) == kind.magic) {
+      return 2 * kWord;
+    }
+  }
+  const std::uint32_t found = first == kind.family ? word_at(image, kWord) : first;
+  return Error{Code::invalid_argument, "cannot read " + std::string(name) + ": it is not a CRIU " +
+                                           std::string(kind.name) + " image: it begins with " +
+                                           hex(found) + " and not " + hex(kind.magic)};
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> read_image(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    return system_error("cannot read " + path, errno);
+  }
+  std::vector<std::byte> bytes;
+  Error error;
+  struct stat st {};
+  if (fstat(fd, &st) != 0) {
+    error = system_error("cannot read " + path, errno);
+  } else if (!S_ISREG(st.st_mode)) {
+    error = {Code::invalid_argument, "cannot read " + path + ": it is not a regular file"};
+  } else if (static_cast<std::uint64_t>(st.st_size) > kLargestImage) {
+    error = {Code::out_of_range, "cannot read " + path + ": " + std::to_string(st.st_size) +
+                                     " bytes are more than a CRIU image of this kind has"};
+  } else {
+    bytes.resize(static_cast<std::size_t>(st.st_size));
+    std::size_t filled = 0;
+    while (filled < bytes.size()) {
+      const ssize_t n = read(fd, bytes.data() + filled, bytes.size() - filled);
+      if (n < 0 && errno == EINTR) {
+        continue;
+      }
+      if (n < 0) {
+        error = system_error("cannot read " + path, errno);
+      }
+      if (n <= 0) {
+        break;
+      }
+      filled += static_cast<std::size_t>(n);
+    }
+    bytes.resize(filled);
+  }
+  close(fd);
+  if (!error.message.empty()) {
+    return error;
+  }
+  return bytes;
+}
+
+Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const std::byte> image,
+                                                               const ImageKind& kind,
+                                                               std::string_view name) {
+  Result<std::size_t> head = head_size(image, kind, name);
+  if (!head) {
+    return head.error();
+  }
+  std::vector<std::span<const std::byte>> messages;
+  std::size_t offset = *head;
+  while (offset < image.size()) {
+    if (image.size() - offset < kWord) {
+      return truncated(name, offset, kWord, image.size() - offset);
+    }
+    const std::size_t size = word_at(image, offset);
+    offset += kWord;
+    if (size > image.size() - offset) {
+      return truncated(name, offset, size, image.size() - offset);
+    }
+    messages.push_back(image.subspan(offset, size));
+    offset += size;
+  }
+  return messages;
+}
+
+}  // namespace kymo::criu

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kymo/result.h"
+
+namespace kymo::criu {
+
+// An image file's head says what it holds.
+struct ImageKind {
+  std::uint32_t family;  // first word: images, or service files such as statistics
+  std::uint32_t magic;   // second word
+  std::string_view name;
+};
+
+inline constexpr ImageKind kStatsImage{0x55105940, 0x57093306, "statistics"};
+inline constexpr ImageKind kPstreeImage{0x54564319, 0x50273030, "process tree"};
+
+// Reads one of CRIU's small images whole. Errors: not_found and the system's, naming the path;
+// out_of_range for one larger than any such image can be.
+Result<std::vector<std::byte>> read_image(const std::string& path);
+
+// The messages of an image, each `u32 size` and that many bytes, little-endian. They point into
+// `image`. Errors name `name`, the offset and what is wrong: invalid_argument: not such an image;
+// data_loss: it is cut short.
+Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const std::byte> image,
+                                                               const ImageKind& kind,
+                                                               std::string_view name);
+
+}  // namespace kymo::criu

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kymo/result.h"
+
+namespace kymo::criu {
+
+// One process of a checkpoint.
+struct ImageProcess {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  pid_t session = 0;
+  std::vector<pid_t> threads;  // all of them, the main one included
+};
+
+// The processes of a checkpoint from its `pstree.img`, the root first. Errors as for statistics.
+Result<std::vector<ImageProcess>> read_pstree(const std::string& path);
+Result<std::vector<ImageProcess>> parse_pstree(std::span<const std::byte> image,
+                                               std::string_view name);
+
+}  // namespace kymo::criu

@@ -1,0 +1,222 @@
+#include "probe/directory_bytes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <thread>
+#include <utility>
+
+namespace kymo::probe {
+namespace {
+
+using Sizes = std::map<std::string, std::uint64_t>;
+
+// Lists no more often than this while nothing says that the folder has changed.
+constexpr int kTicksBetweenLists = 50;
+// A folder's mtime moves in the kernel's coarse ticks (4 ms at 250 Hz): a file made within the tick
+// of the last listing leaves it unchanged, so a listing is trusted only once the mtime is older
+// than this.
+constexpr std::int64_t kMtimeSettlesNs = 20'000'000;
+
+std::int64_t nanoseconds(const statx_timestamp& time) {
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+std::int64_t wall_clock_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+// Names in the folder, each with the size that `known` has for it, else 0. `dir_fd` stays open.
+bool list_names(int dir_fd, const Sizes& known, Sizes& names) {
+  // A duplicate would share the read position with every other listing; a new open does not.
+  const int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {
+    return false;
+  }
+  DIR* dir = fdopendir(fd);
+  if (dir == nullptr) {
+    close(fd);
+    return false;
+  }
+  names.clear();
+  while (const dirent* entry = readdir(dir)) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") {
+      continue;
+    }
+    const auto it = known.find(name);
+    names.emplace(name, it == known.end() ? 0 : it->second);
+  }
+  closedir(dir);
+  return true;
+}
+
+// Fills in the sizes and returns their sum. A file that is gone counts nothing.
+std::uint64_t sum_sizes(int dir_fd, Sizes& names, int sync_flag) {
+  std::uint64_t total = 0;
+  for (auto& [name, size] : names) {
+    struct statx st {};
+    const int rc = statx(dir_fd, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | sync_flag,
+                         STATX_TYPE | STATX_SIZE, &st);
+    if (rc == 0) {
+      size = S_ISREG(st.stx_mode) ? st.stx_size : 0;
+    } else if (errno == ENOENT) {
+      size = 0;
+    }
+    total += size;
+  }
+  return total;
+}
+
+Result<int> open_directory(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {
+    return system_error("cannot read the folder " + path, errno);
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<std::uint64_t> directory_bytes(const std::string& path) {
+  Result<int> fd = open_directory(path);
+  if (!fd) {
+    return fd.error();
+  }
+  Sizes names;
+  if (!list_names(*fd, {}, names)) {
+    const Error error = system_error("cannot list the folder " + path, errno);
+    close(*fd);
+    return error;
+  }
+  const std::uint64_t total = sum_sizes(*fd, names, AT_STATX_SYNC_AS_STAT);
+  close(*fd);
+  return total;
+}
+
+struct DirectoryBytesWatcher::State {
+  Report report;
+  int dir_fd = -1;
+  int timer_fd = -1;
+  int stop_fd = -1;
+  std::thread thread;
+  // Below: the watching thread's alone until it is joined.
+  Sizes names;
+  std::int64_t listed_mtime_ns = -1;
+  int ticks_since_list = 0;
+  std::uint64_t total = 0;
+  bool finished = false;
+
+  ~State() {
+    for (const int fd : {dir_fd, timer_fd, stop_fd}) {
+      if (fd >= 0) {
+        close(fd);
+      }
+    }
+  }
+
+  void list_if_changed() {
+    struct statx st {};
+    if (statx(dir_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME, &st) != 0) {
+      return;
+    }
+    const std::int64_t mtime_ns = nanoseconds(st.stx_mtime);
+    const bool fresh = wall_clock_ns() - mtime_ns < kMtimeSettlesNs;
+    if (mtime_ns == listed_mtime_ns && !fresh && ++ticks_since_list < kTicksBetweenLists) {
+      return;
+    }
+    Sizes now;
+    if (list_names(dir_fd, names, now)) {
+      names = std::move(now);
+      listed_mtime_ns = mtime_ns;
+      ticks_since_list = 0;
+    }
+  }
+
+  void tick() {
+    list_if_changed();
+    const std::uint64_t sum = sum_sizes(dir_fd, names, AT_STATX_DONT_SYNC);
+    if (sum > total) {
+      total = sum;
+      report(total);
+    }
+  }
+
+  void watch() {
+    pollfd fds[] = {{stop_fd, POLLIN, 0}, {timer_fd, POLLIN, 0}};
+    for (;;) {
+      if (poll(fds, 2, -1) < 0) {
+        continue;  // a signal
+      }
+      if (fds[0].revents != 0) {
+        return;
+      }
+      std::uint64_t expirations = 0;
+      if (read(timer_fd, &expirations, sizeof expirations) > 0) {
+        tick();
+      }
+    }
+  }
+};
+
+DirectoryBytesWatcher::DirectoryBytesWatcher(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+
+Result<std::unique_ptr<DirectoryBytesWatcher>> DirectoryBytesWatcher::start(
+    const std::string& path, Report report, std::chrono::microseconds interval) {
+  auto state = std::make_unique<State>();
+  Result<int> dir_fd = open_directory(path);
+  if (!dir_fd) {
+    return dir_fd.error();
+  }
+  state->dir_fd = *dir_fd;
+  state->report = std::move(report);
+  state->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  state->stop_fd = eventfd(0, EFD_CLOEXEC);
+  if (state->timer_fd < 0 || state->stop_fd < 0) {
+    return system_error("cannot watch the folder " + path, errno);
+  }
+  const auto us = std::max<std::int64_t>(interval.count(), 1);
+  const timespec period{us / 1'000'000, us % 1'000'000 * 1000};
+  const itimerspec spec{period, period};
+  if (timerfd_settime(state->timer_fd, 0, &spec, nullptr) != 0) {
+    return system_error("cannot watch the folder " + path, errno);
+  }
+  State* raw = state.get();
+  state->thread = std::thread([raw] { raw->watch(); });
+  return std::unique_ptr<DirectoryBytesWatcher>(new DirectoryBytesWatcher(std::move(state)));
+}
+
+DirectoryBytesWatcher::~DirectoryBytesWatcher() {
+  finish();
+}
+
+std::uint64_t DirectoryBytesWatcher::finish() {
+  State& s = *state_;
+  if (s.finished) {
+    return s.total;
+  }
+  s.finished = true;
+  const std::uint64_t one = 1;
+  while (write(s.stop_fd, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  s.thread.join();
+  Sizes now;
+  if (list_names(s.dir_fd, s.names, now)) {
+    s.total = std::max(s.total, sum_sizes(s.dir_fd, now, AT_STATX_SYNC_AS_STAT));
+  }
+  s.report(s.total);
+  return s.total;
+}
+
+}  // namespace kymo::probe

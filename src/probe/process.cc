@@ -1,0 +1,182 @@
+#include "probe/process.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+namespace kymo::probe {
+namespace {
+
+constexpr std::uint64_t kPfKthread = 0x0020'0000;  // PF_KTHREAD of the kernel's sched.h
+
+// Fields of /proc/PID/stat after the name, counted from 0 (field 3 of proc(5)).
+constexpr std::size_t kState = 0;
+constexpr std::size_t kParent = 1;
+constexpr std::size_t kSession = 3;
+constexpr std::size_t kFlags = 6;
+constexpr std::size_t kStartTime = 19;
+constexpr std::size_t kResidentPages = 21;
+
+std::optional<std::string> read_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return std::nullopt;
+  }
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) {
+    return std::nullopt;  // the process went away between open and read
+  }
+  return text;
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t begin = text.find_first_not_of(" \n");
+    if (begin == std::string_view::npos) {
+      return words;
+    }
+    text.remove_prefix(begin);
+    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+// Fills what /proc/PID/stat has. The name may itself hold spaces and parentheses: it ends at the
+// last one.
+bool parse_stat(std::string_view stat, Process& process) {
+  const std::size_t open = stat.find('(');
+  const std::size_t close = stat.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
+    return false;
+  }
+  process.name = std::string(stat.substr(open + 1, close - open - 1));
+  const std::vector<std::string_view> fields = split(stat.substr(close + 1));
+  if (fields.size() <= kResidentPages || fields[kState].size() != 1) {
+    return false;
+  }
+  process.state = fields[kState][0];
+  std::uint64_t flags = 0;
+  std::uint64_t pages = 0;
+  if (!parse_number(fields[kParent], process.parent) ||
+      !parse_number(fields[kSession], process.session) || !parse_number(fields[kFlags], flags) ||
+      !parse_number(fields[kStartTime], process.start_ticks) ||
+      !parse_number(fields[kResidentPages], pages)) {
+    return false;
+  }
+  process.kernel_thread = (flags & kPfKthread) != 0;
+  process.resident_bytes = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return true;
+}
+
+void parse_status(const std::string& status, Process& process) {
+  std::istringstream lines(status);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key;
+    words >> key;
+    if (key == "TracerPid:") {
+      words >> process.tracer;
+    } else if (key == "Uid:") {
+      uid_t real = 0;
+      words >> real >> process.uid;
+    }
+  }
+}
+
+std::vector<pid_t> numbered_entries(const std::string& path) {
+  std::vector<pid_t> numbers;
+  DIR* dir = opendir(path.c_str());
+  if (dir == nullptr) {
+    return numbers;
+  }
+  while (const dirent* entry = readdir(dir)) {
+    pid_t number = 0;
+    if (parse_number(std::string_view(entry->d_name), number)) {
+      numbers.push_back(number);
+    }
+  }
+  closedir(dir);
+  return numbers;
+}
+
+std::string path_of(const std::string& root, pid_t pid) {
+  return root + "/" + std::to_string(pid);
+}
+
+}  // namespace
+
+Result<Process> read_process(pid_t pid, const std::string& root) {
+  const std::string base = path_of(root, pid);
+  const std::optional<std::string> stat = read_whole(base + "/stat");
+  if (!stat || stat->empty()) {
+    return Error{Code::not_found, "there is no process " + std::to_string(pid), ESRCH};
+  }
+  Process process;
+  process.pid = pid;
+  if (!parse_stat(*stat, process)) {
+    return Error{Code::data_loss, "cannot understand " + base + "/stat: it is not as in proc(5)"};
+  }
+  parse_status(read_whole(base + "/status").value_or(""), process);
+  std::istringstream command(read_whole(base + "/cmdline").value_or(""));
+  for (std::string word; std::getline(command, word, '\0');) {
+    process.command.push_back(word);
+  }
+  return process;
+}
+
+bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root) {
+  const Result<Process> process = read_process(pid, root);
+  return process.ok() && !process->zombie() &&
+         (start_ticks == 0 || process->start_ticks == start_ticks);
+}
+
+std::vector<pid_t> process_tree(pid_t pid, const std::string& root) {
+  std::vector<pid_t> tree;
+  if (pid > 0 && read_process(pid, root).ok()) {
+    tree.push_back(pid);
+  }
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    const std::string tasks = path_of(root, tree[i]) + "/task";
+    for (const pid_t thread : numbered_entries(tasks)) {
+      const std::string children = read_whole(path_of(tasks, thread) + "/children").value_or("");
+      for (const std::string_view word : split(children)) {
+        pid_t child = 0;
+        if (parse_number(word, child)) {
+          tree.push_back(child);
+        }
+      }
+    }
+  }
+  return tree;
+}
+
+std::vector<pid_t> stopped_threads(pid_t pid, const std::string& root) {
+  std::vector<pid_t> stopped;
+  for (const pid_t member : process_tree(pid, root)) {
+    const std::string tasks = path_of(root, member) + "/task";
+    for (const pid_t thread : numbered_entries(tasks)) {
+      const Result<Process> state = read_process(thread, tasks);
+      if (state.ok() && state->stopped()) {
+        stopped.push_back(thread);
+      }
+    }
+  }
+  return stopped;
+}
+
+}  // namespace kymo::probe

@@ -1,0 +1,169 @@
+#include "runtime/launch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+
+namespace kymo::runtime {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) {
+      close(fd_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+bool is_program(const std::string& path) {
+  struct stat st {};
+  return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) &&
+         faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
+}
+
+// The PATH that the command itself will see.
+std::string search_path(const RunSpec& spec) {
+  constexpr std::string_view kPath = "PATH=";
+  for (const std::string& variable : spec.environment) {
+    if (variable.starts_with(kPath)) {
+      return variable.substr(kPath.size());
+    }
+  }
+  const char* ours = std::getenv("PATH");
+  return ours != nullptr ? ours : "/usr/local/bin:/usr/bin:/bin";
+}
+
+std::string below(const std::string& folder, const std::string& path) {
+  return folder.empty() || path.starts_with('/') ? path : folder + "/" + path;
+}
+
+Result<std::string> find_program(const RunSpec& spec) {
+  const std::string& name = spec.command[0];
+  const std::string tried = "cannot run '" + name + "': ";
+  if (name.find('/') != std::string::npos) {
+    std::string path = below(spec.directory, name);
+    if (access(path.c_str(), F_OK) != 0) {
+      return system_error(tried + path, errno);
+    }
+    if (!is_program(path)) {
+      return Error{Code::permission_denied, tried + path + " is not an executable file", EACCES};
+    }
+    return path;
+  }
+  const std::string path = search_path(spec);
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    const std::string folder = path.substr(begin, end - begin);
+    std::string candidate = below(spec.directory, (folder.empty() ? "." : folder) + "/" + name);
+    if (is_program(candidate)) {
+      return candidate;
+    }
+    begin = end + 1;
+  }
+  return Error{Code::not_found, tried + "no such program on PATH (" + path + ")", ENOENT};
+}
+
+int open_output(const std::string& path) {
+  // Append-only and write-only: CRIU restores such a file whatever its size has become.
+  return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (const std::string& word : words) {
+    result.push_back(const_cast<char*>(word.c_str()));  // posix_spawn does not write to them
+  }
+  result.push_back(nullptr);
+  return result;
+}
+
+int spawn(const std::string& program, const RunSpec& spec, int out, int err, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, 1);
+  posix_spawn_file_actions_adddup2(&actions, err, 2);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  if (!spec.directory.empty()) {
+    posix_spawn_file_actions_addchdir_np(&actions, spec.directory.c_str());
+  }
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const std::vector<char*> argv = pointers(spec.command);
+  const std::vector<char*> environment = pointers(spec.environment);
+  // Reports a failed exec as its own result and reaps that child itself.
+  const int rc =
+      posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environment.data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return rc;
+}
+
+// Above the standard descriptors, so that no dup2 in the child overwrites one before its turn.
+int moved_up(int fd) {
+  if (fd < 0 || fd > 2) {
+    return fd;
+  }
+  const int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  close(fd);
+  return high;
+}
+
+}  // namespace
+
+Result<pid_t> launch(const RunSpec& spec) {
+  if (spec.command.empty() || spec.command[0].empty()) {
+    return Error{Code::invalid_argument, "cannot run an empty command: name a program"};
+  }
+  struct stat st {};
+  if (!spec.directory.empty() && stat(spec.directory.c_str(), &st) != 0) {
+    return system_error("cannot run '" + spec.command[0] + "' in " + spec.directory, errno);
+  }
+  if (!spec.directory.empty() && !S_ISDIR(st.st_mode)) {
+    return system_error("cannot run '" + spec.command[0] + "' in " + spec.directory, ENOTDIR);
+  }
+  const Result<std::string> program = find_program(spec);
+  if (!program) {
+    return program.error();
+  }
+  const Descriptor out(moved_up(open_output(spec.stdout_path)));
+  if (out.get() < 0) {
+    return system_error(
+        "cannot open " + spec.stdout_path + " for the output of '" + spec.command[0] + "'", errno);
+  }
+  const Descriptor err(moved_up(open_output(spec.stderr_path)));
+  if (err.get() < 0) {
+    return system_error(
+        "cannot open " + spec.stderr_path + " for the errors of '" + spec.command[0] + "'", errno);
+  }
+  pid_t pid = 0;
+  const int rc = spawn(*program, spec, out.get(), err.get(), pid);
+  if (rc != 0) {
+    return system_error("cannot run " + *program, rc);
+  }
+  return pid;
+}
+
+}  // namespace kymo::runtime

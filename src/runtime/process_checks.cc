@@ -1,0 +1,195 @@
+#include "runtime/process_checks.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+namespace kymo::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kRunningWithin{2000};
+constexpr milliseconds kLookEvery{5};
+
+Result<void> check_directory(const std::string& tried, const std::string& what,
+                             const std::string& path) {
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0) {
+    return system_error(tried + ": " + what + " " + path, errno);
+  }
+  if (!S_ISDIR(st.st_mode)) {
+    return Error{Code::invalid_argument, tried + ": " + what + " " + path + " is not a directory"};
+  }
+  if (faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return system_error(tried + ": " + what + " " + path + " is not writable", errno);
+  }
+  return {};
+}
+
+// The work directory may be the images directory; files there that are no images do not count.
+Result<void> check_empty(const std::string& tried, const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    return Error{Code::already_exists,
+                 tried + ": the images directory " + path + " is not empty (it has " +
+                     entry.path().filename().string() + "); name an empty or a new one"};
+  }
+  if (error) {
+    return system_error(tried + ": cannot list the images directory " + path, error.value());
+  }
+  return {};
+}
+
+// A dump freezes what it dumps: it must not hold the process that waits for it.
+bool holds_us(pid_t pid) {
+  for (pid_t at = getpid(); at > 0;) {
+    if (at == pid) {
+      return true;
+    }
+    const Result<probe::Process> process = probe::read_process(at);
+    at = process ? process->parent : 0;
+  }
+  return false;
+}
+
+Result<probe::Process> check_process(const std::string& tried, const ProcessId& id) {
+  if (id.pid <= 0) {
+    return Error{Code::invalid_argument, tried + ": a pid is a number above 0"};
+  }
+  Result<probe::Process> process = probe::read_process(id.pid);
+  if (!process) {
+    return Error{process.error().code, tried + ": " + process.error().message + "; see ps", ESRCH};
+  }
+  if (process->kernel_thread) {
+    return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + process->name +
+                                             "]; only processes of programs can be dumped"};
+  }
+  if (id.start_ticks != 0 && process->start_ticks != id.start_ticks) {
+    return Error{Code::not_found, tried + ": the process that had this pid is gone, and '" +
+                                      process->name + "' has it now"};
+  }
+  if (process->zombie()) {
+    return Error{Code::not_found, tried + ": it has ended, and its parent " +
+                                      std::to_string(process->parent) + " has not reaped it yet"};
+  }
+  if (kill(id.pid, 0) != 0 && errno == EPERM) {
+    return Error{Code::permission_denied,
+                 tried + ": it belongs to uid " + std::to_string(process->uid) +
+                     " and this is uid " + std::to_string(geteuid()) + "; run the daemon as root",
+                 EPERM};
+  }
+  if (holds_us(id.pid)) {
+    return Error{Code::invalid_argument,
+                 tried + ": it is this program or one that started it, and would freeze it"};
+  }
+  return process;
+}
+
+// The threads that are stopped now and were not so before.
+std::vector<pid_t> left_stopped(const DumpTarget& before) {
+  std::vector<pid_t> stopped = probe::stopped_threads(before.process.pid);
+  std::erase_if(stopped, [&](pid_t thread) {
+    return std::find(before.stopped.begin(), before.stopped.end(), thread) != before.stopped.end();
+  });
+  return stopped;
+}
+
+}  // namespace
+
+Result<DumpTarget> check_dump(const DumpSpec& spec) {
+  const std::string tried = "cannot dump process " + std::to_string(spec.process.pid);
+  Result<probe::Process> process = check_process(tried, spec.process);
+  if (!process) {
+    return process.error();
+  }
+  if (Result<void> ok = check_directory(tried, "the images directory", spec.images_dir); !ok) {
+    return ok.error();
+  }
+  if (Result<void> ok = check_empty(tried, spec.images_dir); !ok) {
+    return ok.error();
+  }
+  if (Result<void> ok = check_directory(tried, "the work directory", spec.work_dir); !ok) {
+    return ok.error();
+  }
+  return DumpTarget{*process, probe::stopped_threads(spec.process.pid)};
+}
+
+Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
+  const std::string tried = "cannot restore " + spec.images_dir;
+  struct stat st {};
+  if (stat(spec.images_dir.c_str(), &st) != 0) {
+    return system_error(tried, errno);
+  }
+  if (access((spec.images_dir + "/inventory.img").c_str(), F_OK) != 0) {
+    return Error{Code::not_found, tried + ": it holds no checkpoint (inventory.img is missing)"};
+  }
+  if (Result<void> ok = check_directory(tried, "the work directory", spec.work_dir); !ok) {
+    return ok.error();
+  }
+  Result<std::vector<criu::ImageProcess>> tree = criu::read_pstree(spec.images_dir + "/pstree.img");
+  if (!tree) {
+    return Error{tree.error().code, tried + ": " + tree.error().message};
+  }
+  std::set<pid_t> ids;
+  for (const criu::ImageProcess& process : *tree) {
+    ids.insert(process.pid);
+    ids.insert(process.threads.begin(), process.threads.end());
+  }
+  for (const pid_t id : ids) {
+    const Result<probe::Process> taken = probe::read_process(id);
+    if (!taken) {
+      continue;
+    }
+    const std::string pid = std::to_string(id);
+    if (taken->zombie()) {
+      return Error{Code::failed_precondition,
+                   tried + ": its pid " + pid + " is held by a zombie until the parent of that, " +
+                       std::to_string(taken->parent) + ", reaps it or ends"};
+    }
+    return Error{Code::failed_precondition, tried + ": its pid " + pid + " is in use by '" +
+                                                taken->name + "'; end that process first"};
+  }
+  return tree;
+}
+
+Result<void> ensure_running(const DumpTarget& before) {
+  const probe::Process& process = before.process;
+  const auto until = steady_clock::now() + kRunningWithin;
+  bool continued = false;
+  for (;;) {
+    if (!probe::process_lives(process.pid, process.start_ticks)) {
+      return Error{Code::data_loss, "process " + std::to_string(process.pid) + " is gone"};
+    }
+    const std::vector<pid_t> stopped = left_stopped(before);
+    if (stopped.empty()) {
+      return {};
+    }
+    const auto now = steady_clock::now();
+    if (now > until) {
+      return Error{Code::internal, "process " + std::to_string(process.pid) +
+                                       " is still stopped (thread " +
+                                       std::to_string(stopped.front()) + "): send it SIGCONT"};
+    }
+    // A killed tracer's stops end by themselves; what lasts longer was a stop of its own.
+    if (!continued && until - now < kRunningWithin / 2) {
+      for (const pid_t thread : stopped) {
+        kill(thread, SIGCONT);  // a thread's id reaches its process
+      }
+      continued = true;
+    }
+    std::this_thread::sleep_for(kLookEvery);  // the kernel has no event for it
+  }
+}
+
+}  // namespace kymo::runtime

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "criu/pstree.h"
+#include "kymo/result.h"
+#include "probe/process.h"
+#include "runtime/runtime.h"
+
+namespace kymo::runtime {
+
+// A process that is to be dumped, as it was before.
+struct DumpTarget {
+  probe::Process process;
+  std::vector<pid_t> stopped;  // threads of its tree that were stopped already
+};
+
+// What a dump needs, looked at before CRIU is asked, so that each refusal is one clear line.
+Result<DumpTarget> check_dump(const DumpSpec& spec);
+
+// What a restore needs: whole images, and every pid of theirs free. Returns the processes, the root
+// first.
+Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec);
+
+// After a failed dump: whether every thread of the process that could run before can do so. Waits a
+// little for CRIU's traces to go, and sends SIGCONT to what lasts.
+Result<void> ensure_running(const DumpTarget& before);
+
+}  // namespace kymo::runtime

@@ -1,0 +1,199 @@
+#include "runtime/process_runtime.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "criu/pstree.h"
+#include "probe/directory_bytes.h"
+#include "probe/process.h"
+#include "runtime/launch.h"
+#include "runtime/process_checks.h"
+#include "runtime/reaper.h"
+
+namespace kymo::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// How long a process that CRIU has killed may take to be gone: it has all its memory to give back.
+constexpr milliseconds kGoneWithin{10'000};
+
+// Nothing that lies in the directory after a failed dump may look like a checkpoint, or fill the
+// disk.
+void remove_images(const std::string& images_dir) {
+  std::error_code error;
+  std::vector<std::filesystem::path> images;
+  for (const auto& entry : std::filesystem::directory_iterator(images_dir, error)) {
+    if (entry.path().extension() == ".img") {
+      images.push_back(entry.path());
+    }
+  }
+  // First the one without which no reader takes the rest for a checkpoint.
+  std::filesystem::remove(images_dir + "/inventory.img", error);
+  for (const std::filesystem::path& image : images) {
+    std::filesystem::remove(image, error);
+  }
+}
+
+// Ends what a failed restore may have left behind. Only what descends from the root, which was free
+// before and is our child: no other process is touched.
+void clear_failed_restore(pid_t root) {
+  const Result<probe::Process> left = probe::read_process(root);
+  if (!left || left->parent != getpid()) {
+    return;
+  }
+  const std::vector<pid_t> tree = probe::process_tree(root);
+  for (auto it = tree.rbegin(); it != tree.rend(); ++it) {
+    kill(*it, SIGKILL);
+  }
+  while (waitpid(root, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+ProcessId identify(pid_t pid) {
+  const Result<probe::Process> process = probe::read_process(pid);
+  return {pid, process ? process->start_ticks : 0};
+}
+
+class ProcessRuntime : public Runtime {
+ public:
+  explicit ProcessRuntime(ProcessRuntimeOptions options)
+      : client_(std::move(options.criu)), reaper_(Reaper::start(std::move(options.exited))) {}
+
+  Result<ProcessId> run(const RunSpec& spec) override;
+  Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
+  Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+
+ private:
+  static Error failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error);
+  Result<void> wait_gone(const ProcessId& process);
+
+  criu::Client client_;
+  Result<std::unique_ptr<Reaper>> reaper_;
+};
+
+Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
+  if (!reaper_) {
+    return reaper_.error();
+  }
+  const Result<pid_t> pid = launch(spec);
+  if (!pid) {
+    return pid.error();
+  }
+  const ProcessId process = identify(*pid);
+  if (Result<void> watched = (*reaper_)->watch(process); !watched) {
+    kill(*pid, SIGKILL);
+    while (waitpid(*pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return watched.error();
+  }
+  return process;
+}
+
+Error ProcessRuntime::failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error) {
+  remove_images(spec.images_dir);
+  if (before.process.session != before.process.pid) {
+    error.message +=
+        "; it does not lead its session, which a dump needs: start it by kymo or setsid";
+  }
+  const Result<void> running = ensure_running(before);
+  error.message += running ? "; the process runs on" : "; and " + running.error().message;
+  return error;
+}
+
+// Waits for a dumped process to be gone: reaped where it was ours, else a zombie or gone.
+Result<void> ProcessRuntime::wait_gone(const ProcessId& process) {
+  const auto until = steady_clock::now() + kGoneWithin;
+  while (probe::process_lives(process.pid, process.start_ticks)) {
+    if (steady_clock::now() > until) {
+      return Error{Code::internal, "process " + std::to_string(process.pid) +
+                                       " was dumped and told to end, but still runs"};
+    }
+    std::this_thread::sleep_for(milliseconds(1));  // it is not always our child: nothing to wait on
+  }
+  (*reaper_)->wait_reaped(process.pid, kGoneWithin);
+  return {};
+}
+
+Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& observer) {
+  if (!reaper_) {
+    return reaper_.error();
+  }
+  const Result<DumpTarget> before = check_dump(spec);
+  if (!before) {
+    return before.error();
+  }
+  auto watcher = probe::DirectoryBytesWatcher::start(spec.images_dir, [&](std::uint64_t total) {
+    if (observer.image_bytes) {
+      observer.image_bytes(total);
+    }
+  });
+  if (!watcher) {
+    return watcher.error();
+  }
+  const Result<criu::DumpReply> reply = client_.dump(
+      {spec.process.pid, spec.images_dir, spec.work_dir, spec.leave_running}, observer.notified);
+  DumpOutcome outcome;
+  outcome.image_bytes = (*watcher)->finish();
+  if (!reply) {
+    return failed_dump(spec, *before, reply.error());
+  }
+  outcome.criu_time_ns = reply->criu_time_ns;
+  if (!spec.leave_running) {
+    if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {
+      outcome.warnings.push_back(gone.error().message);
+    }
+  }
+  const Result<criu::DumpStats> stats = criu::read_dump_stats(spec.work_dir + "/stats-dump");
+  if (stats) {
+    outcome.stats = *stats;
+  } else {
+    outcome.warnings.push_back("CRIU's statistics are missing: " + stats.error().message);
+  }
+  return outcome;
+}
+
+Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
+  if (!reaper_) {
+    return reaper_.error();
+  }
+  const auto tree = check_restore(spec);
+  if (!tree) {
+    return tree.error();
+  }
+  const Result<criu::RestoreReply> reply =
+      client_.restore({spec.images_dir, spec.work_dir}, observer.notified);
+  if (!reply) {
+    clear_failed_restore(tree->front().pid);
+    return reply.error();
+  }
+  RestoreOutcome outcome;
+  outcome.criu_time_ns = reply->criu_time_ns;
+  outcome.process = identify(reply->pid);
+  if (Result<void> watched = (*reaper_)->watch(outcome.process); !watched) {
+    outcome.warnings.push_back(watched.error().message);
+  }
+  const Result<criu::RestoreStats> stats =
+      criu::read_restore_stats(spec.work_dir + "/stats-restore");
+  if (stats) {
+    outcome.stats = *stats;
+  } else {
+    outcome.warnings.push_back("CRIU's statistics are missing: " + stats.error().message);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+std::unique_ptr<Runtime> make_process_runtime(ProcessRuntimeOptions options) {
+  return std::make_unique<ProcessRuntime>(std::move(options));
+}
+
+}  // namespace kymo::runtime

@@ -1,0 +1,147 @@
+#include "runtime/reaper.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace kymo::runtime {
+
+struct Reaper::State {
+  struct Child {
+    ProcessId id;
+    int fd = -1;  // readable once the process has ended
+  };
+
+  Ended ended;
+  int wake_fd = -1;
+  std::mutex mutex;
+  std::condition_variable reaped;
+  std::map<pid_t, Child> children;  // guarded by mutex
+  bool stopping = false;            // guarded by mutex
+  std::thread thread;
+
+  ~State() {
+    for (const auto& [pid, child] : children) {
+      close(child.fd);
+    }
+    if (wake_fd >= 0) {
+      close(wake_fd);
+    }
+  }
+
+  void wake() {
+    const std::uint64_t one = 1;
+    while (write(wake_fd, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+  }
+
+  // What to poll: the wake-up first. False: stop.
+  bool collect(std::vector<pollfd>& fds, std::vector<pid_t>& pids) {
+    const std::lock_guard lock(mutex);
+    fds.assign(1, {wake_fd, POLLIN, 0});
+    pids.assign(1, 0);
+    for (const auto& [pid, child] : children) {
+      fds.push_back({child.fd, POLLIN, 0});
+      pids.push_back(pid);
+    }
+    return !stopping;
+  }
+
+  void reap(pid_t pid) {
+    int status = 0;
+    pid_t done = 0;
+    do {
+      done = waitpid(pid, &status, WNOHANG);
+    } while (done < 0 && errno == EINTR);
+    if (done == 0) {
+      return;
+    }
+    ProcessId id;
+    {
+      const std::lock_guard lock(mutex);
+      const auto it = children.find(pid);
+      id = it->second.id;
+      close(it->second.fd);
+      children.erase(it);
+    }
+    reaped.notify_all();
+    if (ended) {
+      ended(id, done == pid ? status : 0);
+    }
+  }
+
+  void run() {
+    std::vector<pollfd> fds;
+    std::vector<pid_t> pids;
+    while (collect(fds, pids)) {
+      if (poll(fds.data(), fds.size(), -1) < 0) {
+        continue;  // a signal
+      }
+      std::uint64_t count = 0;
+      if (fds[0].revents != 0 && read(wake_fd, &count, sizeof count) < 0) {
+        continue;
+      }
+      for (std::size_t i = 1; i < fds.size(); ++i) {
+        if (fds[i].revents != 0) {
+          reap(pids[i]);
+        }
+      }
+    }
+  }
+};
+
+Reaper::Reaper(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<Reaper>> Reaper::start(Ended ended) {
+  auto state = std::make_unique<State>();
+  state->ended = std::move(ended);
+  state->wake_fd = eventfd(0, EFD_CLOEXEC);
+  if (state->wake_fd < 0) {
+    return system_error("cannot watch for processes that end", errno);
+  }
+  State* raw = state.get();
+  state->thread = std::thread([raw] { raw->run(); });
+  return std::unique_ptr<Reaper>(new Reaper(std::move(state)));
+}
+
+Reaper::~Reaper() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->wake();
+  state_->thread.join();
+}
+
+Result<void> Reaper::watch(const ProcessId& child) {
+  const int fd = pidfd_open(child.pid, 0);
+  if (fd < 0) {
+    return system_error("cannot watch process " + std::to_string(child.pid), errno);
+  }
+  {
+    const std::lock_guard lock(state_->mutex);
+    const auto [it, added] = state_->children.try_emplace(child.pid, State::Child{child, fd});
+    if (!added) {
+      close(fd);  // watched already
+    }
+  }
+  state_->wake();
+  return {};
+}
+
+bool Reaper::wait_reaped(pid_t pid, std::chrono::milliseconds timeout) {
+  std::unique_lock lock(state_->mutex);
+  return state_->reaped.wait_for(lock, timeout, [&] { return !state_->children.contains(pid); });
+}
+
+}  // namespace kymo::runtime

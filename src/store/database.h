@@ -1,0 +1,59 @@
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kymo/result.h"
+
+namespace kymo::store {
+
+// What SQLite said, as an error: "cannot TRIED in PATH: reason".
+Error sqlite_error(sqlite3* db, std::string_view tried, const std::string& path);
+
+// A row of a result, read by column from 0.
+class Row {
+ public:
+  explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
+  [[nodiscard]] std::string text(int column) const;
+  [[nodiscard]] std::int64_t integer(int column) const;
+  [[nodiscard]] bool null(int column) const;
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+using Value = std::variant<std::nullptr_t, std::int64_t, std::string>;
+
+// One SQLite connection with prepared, bound statements: no value is ever part of a statement's
+// text. Threads: one at a time. Ownership: the connection. Errors: as sqlite_error.
+class Database {
+ public:
+  static Result<std::unique_ptr<Database>> open(const std::string& path);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // Runs one statement; `row` is called for each row of its result. `tried` is what an error names.
+  Result<void> run(std::string_view tried, std::string_view sql,
+                   const std::vector<Value>& values = {},
+                   const std::function<void(const Row&)>& row = nullptr);
+  // Runs `changes` in a transaction; an error of theirs undoes all of it.
+  Result<void> transaction(const std::function<Result<void>()>& changes);
+  // Rows that the last statement changed.
+  [[nodiscard]] int changed() const;
+
+ private:
+  Database(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
+
+  sqlite3* db_;
+  std::string path_;
+};
+
+}  // namespace kymo::store

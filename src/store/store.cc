@@ -1,0 +1,386 @@
+#include "store/store.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "store/database.h"
+
+namespace kymo::store {
+namespace {
+
+constexpr std::int64_t kFormatVersion = 1;
+
+constexpr std::string_view kSchema[] = {
+    "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE jobs ("
+    " id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, command TEXT NOT NULL, pid INTEGER NOT NULL,"
+    " start_ticks INTEGER NOT NULL, stdout_path TEXT NOT NULL, stderr_path TEXT NOT NULL,"
+    " state TEXT NOT NULL, exit_status INTEGER, created_unix_ns INTEGER NOT NULL)",
+    "CREATE TABLE checkpoints ("
+    " id TEXT PRIMARY KEY, job_id TEXT NOT NULL, pid INTEGER NOT NULL, directory TEXT NOT NULL,"
+    " created_unix_ns INTEGER NOT NULL, state TEXT NOT NULL, error TEXT NOT NULL,"
+    " image_bytes INTEGER NOT NULL, duration_ns INTEGER NOT NULL, stats_json TEXT NOT NULL)",
+    "CREATE INDEX checkpoints_by_job ON checkpoints (job_id, created_unix_ns)",
+};
+
+constexpr char kJobColumns[] =
+    "id, name, command, pid, start_ticks, stdout_path, stderr_path, state, exit_status, "
+    "created_unix_ns";
+constexpr char kCheckpointColumns[] =
+    "id, job_id, pid, directory, created_unix_ns, state, error, image_bytes, duration_ns, "
+    "stats_json";
+
+constexpr std::pair<JobState, std::string_view> kJobStates[] = {
+    {JobState::running, "running"}, {JobState::dumped, "dumped"}, {JobState::exited, "exited"}};
+constexpr std::pair<CheckpointState, std::string_view> kCheckpointStates[] = {
+    {CheckpointState::started, "started"},
+    {CheckpointState::complete, "complete"},
+    {CheckpointState::failed, "failed"}};
+
+template <class State, std::size_t n>
+std::string name_in(const std::pair<State, std::string_view> (&names)[n], State state) {
+  for (const auto& [value, name] : names) {
+    if (value == state) {
+      return std::string(name);
+    }
+  }
+  return {};
+}
+
+// An unknown name, of a later version, reads as the last and most cautious state.
+template <class State, std::size_t n>
+State state_in(const std::pair<State, std::string_view> (&names)[n], const std::string& text) {
+  for (const auto& [value, name] : names) {
+    if (name == text) {
+      return value;
+    }
+  }
+  return names[n - 1].first;
+}
+
+std::int64_t to_integer(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
+std::uint64_t to_unsigned(std::int64_t value) {
+  return static_cast<std::uint64_t>(value);
+}
+
+std::string encode_command(const std::vector<std::string>& command) {
+  // Arguments are bytes: what is no UTF-8 is replaced rather than refused.
+  return nlohmann::json(command).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<std::string> decode_command(const std::string& text) {
+  std::vector<std::string> command;
+  const nlohmann::json words = nlohmann::json::parse(text, nullptr, false);
+  if (words.is_array()) {
+    for (const auto& word : words) {
+      command.push_back(word.is_string() ? word.get<std::string>() : word.dump());
+    }
+  }
+  return command;
+}
+
+Job read_job(const Row& row) {
+  Job job;
+  job.id = row.text(0);
+  job.name = row.text(1);
+  job.command = decode_command(row.text(2));
+  job.pid = static_cast<pid_t>(row.integer(3));
+  job.start_ticks = to_unsigned(row.integer(4));
+  job.stdout_path = row.text(5);
+  job.stderr_path = row.text(6);
+  job.state = state_in(kJobStates, row.text(7));
+  if (!row.null(8)) {
+    job.exit_status = static_cast<int>(row.integer(8));
+  }
+  job.created_unix_ns = row.integer(9);
+  return job;
+}
+
+Checkpoint read_checkpoint(const Row& row) {
+  Checkpoint c;
+  c.id = row.text(0);
+  c.job_id = row.text(1);
+  c.pid = static_cast<pid_t>(row.integer(2));
+  c.directory = row.text(3);
+  c.created_unix_ns = row.integer(4);
+  c.state = state_in(kCheckpointStates, row.text(5));
+  c.error = row.text(6);
+  c.image_bytes = to_unsigned(row.integer(7));
+  c.duration_ns = to_unsigned(row.integer(8));
+  c.stats_json = row.text(9);
+  return c;
+}
+
+Value exit_value(const Job& job) {
+  return job.exit_status ? Value(std::int64_t{*job.exit_status}) : Value(nullptr);
+}
+
+Error not_found(std::string_view what, std::string_view id) {
+  return Error{Code::not_found, "there is no " + std::string(what) + " '" + std::string(id) + "'"};
+}
+
+// Makes the tables of a new file, or refuses one that is newer than this program.
+Result<void> prepare(Database& db, const std::string& path) {
+  for (const std::string_view pragma :
+       {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON"}) {
+    if (Result<void> set = db.run("set up", pragma); !set) {
+      return set;
+    }
+  }
+  std::string damage;
+  Result<void> checked = db.run("check the tables", "PRAGMA quick_check(1)", {},
+                                [&](const Row& row) { damage = row.text(0); });
+  if (!checked) {
+    return checked;
+  }
+  if (damage != "ok") {
+    return Error{Code::data_loss, "the database " + path + " is damaged: " + damage};
+  }
+  return db.transaction([&]() -> Result<void> {
+    std::int64_t tables = 0;
+    std::int64_t version = 0;
+    if (Result<void> r = db.run("list the tables", "SELECT count(*) FROM sqlite_master", {},
+                                [&](const Row& row) { tables = row.integer(0); });
+        !r) {
+      return r;
+    }
+    if (tables == 0) {
+      for (const std::string_view statement : kSchema) {
+        if (Result<void> r = db.run("make the tables", statement); !r) {
+          return r;
+        }
+      }
+      return db.run("note the version", "INSERT INTO about VALUES ('format_version', ?)",
+                    {kFormatVersion});
+    }
+    Result<void> read =
+        db.run("read the version", "SELECT value FROM about WHERE key = 'format_version'", {},
+               [&](const Row& row) { version = row.integer(0); });
+    if (!read || version < 1) {
+      return Error{Code::invalid_argument,
+                   path + " is a SQLite database, but not one of kymod's; name another file"};
+    }
+    if (version > kFormatVersion) {
+      return Error{Code::failed_precondition,
+                   "the database " + path + " has format_version " + std::to_string(version) +
+                       ", and this kymod reads up to " + std::to_string(kFormatVersion) +
+                       "; use a newer kymod"};
+    }
+    return {};
+  });
+}
+
+Result<std::unique_ptr<Database>> open_and_prepare(const std::string& path) {
+  Result<std::unique_ptr<Database>> db = Database::open(path);
+  if (!db) {
+    return db;
+  }
+  if (Result<void> prepared = prepare(**db, path); !prepared) {
+    return prepared.error();
+  }
+  return db;
+}
+
+// Renames the file, and its journal beside it, to the first free PATH.corrupt-N.
+Result<std::string> move_aside(const std::string& path) {
+  for (int n = 1; n < 10'000; ++n) {
+    const std::string aside = path + ".corrupt-" + std::to_string(n);
+    struct stat st {};
+    if (lstat(aside.c_str(), &st) == 0) {
+      continue;
+    }
+    if (std::rename(path.c_str(), aside.c_str()) != 0) {
+      return system_error("cannot move the damaged database " + path + " to " + aside, errno);
+    }
+    for (const char* ending : {"-wal", "-shm"}) {
+      // Most often there is none.
+      static_cast<void>(std::rename((path + ending).c_str(), (aside + ending).c_str()));
+    }
+    return aside;
+  }
+  return Error{Code::resource_exhausted, "cannot move the damaged database " + path +
+                                             " aside: too many of them lie there; remove some"};
+}
+
+}  // namespace
+
+std::string_view name_of(JobState state) {
+  for (const auto& [value, name] : kJobStates) {
+    if (value == state) {
+      return name;
+    }
+  }
+  return "unknown";
+}
+
+std::string_view name_of(CheckpointState state) {
+  for (const auto& [value, name] : kCheckpointStates) {
+    if (value == state) {
+      return name;
+    }
+  }
+  return "unknown";
+}
+
+struct Store::State {
+  std::mutex mutex;
+  std::unique_ptr<Database> db;
+  std::string moved_aside;
+
+  // Precondition of each below: the mutex is held.
+  Result<void> update_job(const Job& job) {
+    Result<void> done = db->run(
+        "update job '" + job.name + "'",
+        "UPDATE jobs SET command = ?, pid = ?, start_ticks = ?, stdout_path = ?, stderr_path = ?,"
+        " state = ?, exit_status = ? WHERE id = ?",
+        {encode_command(job.command), std::int64_t{job.pid}, to_integer(job.start_ticks),
+         job.stdout_path, job.stderr_path, name_in(kJobStates, job.state), exit_value(job),
+         job.id});
+    return done && db->changed() == 0 ? Result<void>(not_found("job", job.id)) : done;
+  }
+
+  Result<void> remove(std::string_view what, std::string_view sql, std::string_view id) {
+    Result<void> done = db->run("remove " + std::string(what), sql, {std::string(id)});
+    return done && db->changed() == 0 ? Result<void>(not_found(what, id)) : done;
+  }
+};
+
+Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
+  auto state = std::make_unique<State>();
+  Result<std::unique_ptr<Database>> db = open_and_prepare(path);
+  if (!db && db.error().code == Code::data_loss) {
+    const Result<std::string> aside = move_aside(path);
+    if (!aside) {
+      return aside.error();
+    }
+    state->moved_aside =
+        db.error().message + "; it was moved to " + *aside + " and a new one begun";
+    db = open_and_prepare(path);
+  }
+  if (!db) {
+    return db.error();
+  }
+  state->db = std::move(*db);
+  return std::unique_ptr<Store>(new Store(std::move(state)));
+}
+
+const std::string& Store::moved_aside() const {
+  return state_->moved_aside;
+}
+
+Result<void> Store::add_job(const Job& job) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->db->run(
+      "add job '" + job.name + "'",
+      std::string("INSERT INTO jobs (") + kJobColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      {job.id, job.name, encode_command(job.command), std::int64_t{job.pid},
+       to_integer(job.start_ticks), job.stdout_path, job.stderr_path,
+       name_in(kJobStates, job.state), exit_value(job), job.created_unix_ns});
+}
+
+Result<void> Store::update_job(const Job& job) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->update_job(job);
+}
+
+Result<Job> Store::job(std::string_view id_or_name) {
+  const std::lock_guard lock(state_->mutex);
+  std::optional<Job> found;
+  const std::string key(id_or_name);
+  // An id goes before a name that reads the same.
+  const Result<void> done =
+      state_->db->run("find job '" + key + "'",
+                      std::string("SELECT ") + kJobColumns +
+                          " FROM jobs WHERE id = ?1 OR name = ?1 ORDER BY id = ?1 DESC LIMIT 1",
+                      {key}, [&](const Row& row) { found = read_job(row); });
+  if (!done) {
+    return done.error();
+  }
+  return found ? Result<Job>(*found) : not_found("job", id_or_name);
+}
+
+Result<std::vector<Job>> Store::jobs() {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<Job> all;
+  const Result<void> done = state_->db->run(
+      "list jobs",
+      std::string("SELECT ") + kJobColumns + " FROM jobs ORDER BY created_unix_ns, rowid", {},
+      [&](const Row& row) { all.push_back(read_job(row)); });
+  return done ? Result<std::vector<Job>>(std::move(all)) : done.error();
+}
+
+Result<void> Store::remove_job(std::string_view id) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->remove("job", "DELETE FROM jobs WHERE id = ?", id);
+}
+
+Result<void> Store::add_checkpoint(const Checkpoint& c) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->db->run("add checkpoint '" + c.id + "'",
+                         std::string("INSERT INTO checkpoints (") + kCheckpointColumns +
+                             ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                         {c.id, c.job_id, std::int64_t{c.pid}, c.directory, c.created_unix_ns,
+                          name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
+                          to_integer(c.duration_ns), c.stats_json});
+}
+
+Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->db->transaction([&]() -> Result<void> {
+    Result<void> done = state_->db->run(
+        "update checkpoint '" + c.id + "'",
+        "UPDATE checkpoints SET state = ?, error = ?, image_bytes = ?, duration_ns = ?,"
+        " stats_json = ?, directory = ? WHERE id = ?",
+        {name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
+         to_integer(c.duration_ns), c.stats_json, c.directory, c.id});
+    if (!done) {
+      return done;
+    }
+    if (state_->db->changed() == 0) {
+      return not_found("checkpoint", c.id);
+    }
+    return job != nullptr ? state_->update_job(*job) : Result<void>();
+  });
+}
+
+Result<Checkpoint> Store::checkpoint(std::string_view id) {
+  const std::lock_guard lock(state_->mutex);
+  std::optional<Checkpoint> found;
+  const Result<void> done = state_->db->run(
+      "find a checkpoint",
+      std::string("SELECT ") + kCheckpointColumns + " FROM checkpoints WHERE id = ?",
+      {std::string(id)}, [&](const Row& row) { found = read_checkpoint(row); });
+  if (!done) {
+    return done.error();
+  }
+  return found ? Result<Checkpoint>(*found) : not_found("checkpoint", id);
+}
+
+Result<std::vector<Checkpoint>> Store::checkpoints(std::string_view job_id) {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<Checkpoint> all;
+  const Result<void> done = state_->db->run(
+      "list checkpoints",
+      std::string("SELECT ") + kCheckpointColumns +
+          " FROM checkpoints WHERE ?1 = '' OR job_id = ?1 ORDER BY created_unix_ns, rowid",
+      {std::string(job_id)}, [&](const Row& row) { all.push_back(read_checkpoint(row)); });
+  return done ? Result<std::vector<Checkpoint>>(std::move(all)) : done.error();
+}
+
+Result<void> Store::remove_checkpoint(std::string_view id) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->remove("checkpoint", "DELETE FROM checkpoints WHERE id = ?", id);
+}
+
+}  // namespace kymo::store
