@@ -24,12 +24,13 @@ struct Field {
 
 // What a metric is. Names and field names are [a-z][a-z0-9_]*, at most 64 characters; field values
 // are [A-Za-z0-9_.-]+. The Prometheus name follows from this one (docs/metrics.md).
+// The braces let callers leave members out by name without a warning.
 struct Metric {
   std::string name;
-  std::string help;
+  std::string help{};
   Kind kind = Kind::counter;
   Unit unit = Unit::count;
-  std::vector<Field> fields;
+  std::vector<Field> fields{};
 };
 
 // One column of a recording: a metric and one value for each of its fields.

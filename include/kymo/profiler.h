@@ -21,8 +21,8 @@ enum class Pace : std::uint8_t {
 };
 
 struct ProfilerOptions {
-  std::vector<std::string> metrics;              // names of metrics; none: all
-  std::shared_ptr<Sink> sink;                    // where the rows go; required
+  std::vector<std::string> metrics{};            // names of metrics; none: all
+  std::shared_ptr<Sink> sink{};                  // where the rows go; required
   std::chrono::nanoseconds interval{1'000'000};  // one tick; at least 100 ns
   std::size_t slots = 16;                        // ring: slots, at least 2
   std::size_t rows = 1000;                       // ring: rows a slot, at least 1

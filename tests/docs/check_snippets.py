@@ -1,0 +1,66 @@
+"""Compiles and runs every C++ program shown in the README and in docs/.
+
+A block fenced as ```cpp is a whole program and must end with 0. It is linked with the libkymo that was built,
+and started in an empty folder. Prints one line a fault; exit 1 if any."""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+BLOCK = re.compile(r"^```cpp\n(.*?)^```$", re.M | re.S)
+RUN_SECONDS = 30
+
+
+def snippets(path):
+    """(line number, text) of each C++ block."""
+    text = path.read_text()
+    return [(text.count("\n", 0, match.start()) + 2, match.group(1)) for match in BLOCK.finditer(text)]
+
+
+def fault_of(source, flags, folder):
+    """Why the program does not do, or None."""
+    unit, program = folder / "snippet.cc", folder / "snippet"
+    unit.write_text(source)
+    command = [flags[0], "-std=c++20", "-Wall", "-Wextra", "-Werror", str(unit), "-o", str(program), *flags[1:]]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    if built.returncode:
+        return f"does not compile:\n{built.stderr}"
+    try:
+        ran = subprocess.run([str(program)], cwd=folder, capture_output=True, text=True, check=False,
+                             timeout=RUN_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"still ran after {RUN_SECONDS} s"
+    return f"ended with {ran.returncode}: {ran.stderr}" if ran.returncode else None
+
+
+def check(documents, flags):
+    """(number of snippets, faults)."""
+    count, faults = 0, []
+    for path in documents:
+        for line, source in snippets(path):
+            count += 1
+            with tempfile.TemporaryDirectory() as folder:
+                fault = fault_of(source, flags, pathlib.Path(folder))
+            if fault:
+                faults.append(f"{path.name}:{line}: {fault}")
+    return count, faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=pathlib.Path, required=True)
+    parser.add_argument("flags", nargs="+", help="compiler, then its flags")
+    arguments = parser.parse_args()
+    documents = [arguments.root / "README.md", *sorted((arguments.root / "docs").glob("*.md"))]
+    count, faults = check(documents, arguments.flags)
+    if count == 0:
+        faults.append("found no C++ block in README.md and docs/*.md: the check has lost its object")
+    print(*faults, f"{count} programs, {len(faults)} faults", sep="\n")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
