@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kymo/metric.h"
+
+namespace kymo::report {
+
+// Numbers for people. Exact values are the JSON's business, or the caller's.
+
+// 1234567 as "1,234,567".
+std::string with_commas(std::uint64_t value);
+// A span of time with three or four digits: "850 ns", "12.3 µs", "4.56 s".
+std::string duration(double ns);
+std::string bytes(double value);
+// A value of a column: bytes and times scaled, counts with commas.
+std::string value(double value, Unit unit);
+// A rate of a column, per second: "12.3 MiB/s", "45.6 k/s".
+std::string rate(double per_second, Unit unit);
+std::string percent(double share);
+// A moment on the wall clock, in UTC: "2026-11-21 08:33:05.123 UTC".
+std::string wall_clock(std::int64_t unix_ns);
+// Text from a file, safe to show on a terminal.
+std::string printable(std::string_view text);
+
+}  // namespace kymo::report

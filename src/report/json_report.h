@@ -1,0 +1,15 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "analysis/summary.h"
+
+namespace kymo::report {
+
+// The summaries as JSON with stable keys, exact values and units in the keys' names
+// (docs/report.md):
+// {"format_version": 1, "recordings": [...]}.
+nlohmann::ordered_json json_report(const std::vector<analysis::Summary>& summaries);
+
+}  // namespace kymo::report

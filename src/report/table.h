@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace kymo::report {
+
+// Rows of text with their columns aligned: names to the left, figures to the right.
+class Table {
+ public:
+  enum class Align : unsigned char { left, right };
+  struct Heading {
+    std::string text;
+    Align align = Align::right;
+  };
+
+  explicit Table(std::vector<Heading> headings) : headings_(std::move(headings)) {}
+
+  // One cell a heading.
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+  // The table, each line led by `indent` spaces and without trailing ones.
+  [[nodiscard]] std::string str(std::size_t indent = 2) const;
+
+ private:
+  std::vector<Heading> headings_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace kymo::report

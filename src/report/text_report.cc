@@ -1,0 +1,241 @@
+#include "report/text_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "analysis/quality.h"
+#include "report/human.h"
+#include "report/phases.h"
+#include "report/table.h"
+
+namespace kymo::report {
+namespace {
+
+using analysis::ColumnSummary;
+using analysis::Metadata;
+using analysis::Summary;
+using Align = Table::Align;
+
+constexpr std::size_t kMaxGaps = 5;
+constexpr std::size_t kLineWidth = 100;
+constexpr std::size_t kLabelWidth = 12;
+
+std::string line(const char* label, const std::string& text) {
+  return fmt::format("{:<{}}{}\n", label, kLabelWidth, text);
+}
+
+// Times in the report count from the first row.
+std::string at(const Summary& summary, std::uint64_t time_ns) {
+  const double offset = static_cast<double>(time_ns) - static_cast<double>(summary.first_ns);
+  return (offset < 0 ? "-" : "") + fmt::format("{:.3f} s", std::abs(offset) / 1e9);
+}
+
+std::string about_text(const nlohmann::json& about) {
+  std::string text;
+  for (const auto& [key, value] : about.items()) {
+    const std::string shown =
+        value.is_string() ? value.get<std::string>()
+                          : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    text += (text.empty() ? "" : ", ") + printable(key) + " " + printable(shown);
+  }
+  return text;
+}
+
+std::string origin(const Metadata& metadata) {
+  std::string text = line("state", printable(metadata.state));
+  if (!metadata.about.empty()) {
+    text = line("about", about_text(metadata.about)) + text;
+  }
+  text += line("started",
+               fmt::format("{} on {}, {}, process {}", wall_clock(metadata.start_unix_ns),
+                           printable(metadata.host), printable(metadata.kernel), metadata.pid));
+  return text;
+}
+
+std::string length(const Summary& summary) {
+  const auto& metadata = summary.recording.metadata;
+  std::string text =
+      fmt::format("{}, {} rows of {} columns", duration(static_cast<double>(summary.duration_ns())),
+                  with_commas(summary.rows), summary.columns.size());
+  if (metadata && metadata->interval_ns != 0) {
+    text += ", one every " + duration(static_cast<double>(metadata->interval_ns));
+  }
+  return line("length", text);
+}
+
+std::string captured(const Summary& summary) {
+  const auto capture = analysis::capture_of(summary);
+  if (!capture) {
+    return {};
+  }
+  std::string text = fmt::format("{} of {} ticks ({})", with_commas(capture->rows),
+                                 with_commas(capture->ticks_due), percent(capture->share()));
+  for (std::size_t cause = 0; cause < capture->missed.size(); ++cause) {
+    if (capture->missed.at(cause) != 0) {
+      text += fmt::format(", {} missed: {}", with_commas(capture->missed.at(cause)),
+                          analysis::to_string(static_cast<MissCause>(cause)));
+    }
+  }
+  return line("captured", text);
+}
+
+std::string timing(const Metadata& metadata) {
+  if (!metadata.stats || metadata.stats->rows_captured == 0) {
+    return {};
+  }
+  const ProfilerStats& stats = *metadata.stats;
+  const double mean =
+      static_cast<double>(stats.timing_error_ns) / static_cast<double>(stats.rows_captured);
+  return line("timing",
+              fmt::format("{} late on average, {} at most; longest sample {}", duration(mean),
+                          duration(static_cast<double>(stats.timing_error_max_ns)),
+                          duration(static_cast<double>(stats.sample_window_max_ns))));
+}
+
+std::string phase_table(const Summary& summary) {
+  Table table({{"PHASE, from mark to mark", Align::left}, {"begins"}, {"lasts"}, {"share"}});
+  for (const Phase& phase : phases_of(summary)) {
+    const auto lasts = static_cast<double>(phase.end_ns - phase.begin_ns);
+    const auto whole = static_cast<double>(std::max<std::uint64_t>(summary.duration_ns(), 1));
+    table.add({printable(phase.name), at(summary, phase.begin_ns), duration(lasts),
+               fmt::format("{:.1f} %", 100 * lasts / whole)});
+  }
+  return table.empty() ? "" : "\n" + table.str(0);
+}
+
+// Formats a column's values: scaled, or as recorded.
+class Figures {
+ public:
+  Figures(const ColumnSummary& column, const TextOptions& options)
+      : unit_(column.info.unit), exact_(options.exact) {}
+
+  [[nodiscard]] std::string whole(std::uint64_t v) const {
+    return exact_ ? std::to_string(v) : value(static_cast<double>(v), unit_);
+  }
+  [[nodiscard]] std::string mean(double v) const {
+    return exact_ ? fmt::format("{:.3f}", v) : value(v, unit_);
+  }
+  [[nodiscard]] std::string per_second(double v) const {
+    return exact_ ? fmt::format("{:.3f}", v) : rate(v, unit_);
+  }
+
+ private:
+  Unit unit_;
+  bool exact_;
+};
+
+std::string counter_table(const Summary& summary, const TextOptions& options) {
+  const std::string highest =
+      fmt::format("highest in {}", duration(static_cast<double>(summary.rate_window_ns)));
+  Table table(
+      {{"COUNTER", Align::left}, {"first"}, {"last"}, {"delta"}, {"mean rate"}, {highest}, {"at"}});
+  for (const ColumnSummary& column : summary.columns) {
+    if (column.info.kind != Kind::counter || column.idle()) {
+      continue;
+    }
+    const Figures figures(column, options);
+    table.add({printable(column.info.name), figures.whole(column.first), figures.whole(column.last),
+               figures.whole(column.delta), figures.per_second(column.rate),
+               figures.per_second(column.highest_rate),
+               at(summary, std::max(column.highest_rate_at_ns, summary.first_ns))});
+  }
+  return table.empty() ? "" : "\n" + table.str(0);
+}
+
+std::string gauge_table(const Summary& summary, const TextOptions& options) {
+  Table table({{"GAUGE", Align::left}, {"first"}, {"last"}, {"lowest"}, {"highest"}, {"mean"}});
+  for (const ColumnSummary& column : summary.columns) {
+    if (column.info.kind != Kind::gauge || column.idle()) {
+      continue;
+    }
+    const Figures figures(column, options);
+    table.add({printable(column.info.name), figures.whole(column.first), figures.whole(column.last),
+               figures.whole(column.min), figures.whole(column.max), figures.mean(column.mean)});
+  }
+  return table.empty() ? "" : "\n" + table.str(0);
+}
+
+// "idle        5 columns never changed: a = 0, b = 7, ..." broken into lines.
+std::string idle_columns(const Summary& summary) {
+  std::vector<std::string> names;
+  for (const ColumnSummary& column : summary.columns) {
+    if (summary.rows != 0 && column.idle()) {
+      names.push_back(column.first == 0
+                          ? printable(column.info.name)
+                          : printable(column.info.name) + " = " + with_commas(column.first));
+    }
+  }
+  if (names.empty()) {
+    return {};
+  }
+  std::string text = "\n";
+  std::string row =
+      fmt::format("{:<{}}{} columns never changed:", "idle", kLabelWidth, names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string word = " " + names[i] + (i + 1 < names.size() ? "," : "");
+    if (row.size() + word.size() > kLineWidth) {
+      text += row + '\n';
+      row = std::string(kLabelWidth - 1, ' ');
+    }
+    row += word;
+  }
+  return text + row + '\n';
+}
+
+std::string gap_lines(const Summary& summary) {
+  if (!summary.recording.gaps || summary.recording.gaps->count == 0) {
+    return {};
+  }
+  std::vector<Gap> gaps = summary.recording.gaps->longest;
+  std::stable_sort(gaps.begin(), gaps.end(),
+                   [](const Gap& a, const Gap& b) { return a.ticks > b.ticks; });
+  gaps.resize(std::min(gaps.size(), kMaxGaps));
+  Table table({{fmt::format("GAP ({} longest of {})", gaps.size(), summary.recording.gaps->count),
+                Align::left},
+               {"begins"},
+               {"lasts"},
+               {"ticks"}});
+  for (const Gap& gap : gaps) {
+    table.add({analysis::to_string(gap.cause), at(summary, gap.start_ns),
+               duration(static_cast<double>(gap.end_ns - gap.start_ns)), with_commas(gap.ticks)});
+  }
+  return "\n" + table.str(0);
+}
+
+std::string remarks(const Summary& summary) {
+  std::string text;
+  for (const std::string& sentence : summary.left_out.sentences()) {
+    text += line("left out", sentence);
+  }
+  for (const std::string& note : summary.recording.notes) {
+    text += line("note", printable(note));
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
+}  // namespace
+
+std::string text_report(const Summary& summary, const TextOptions& options) {
+  const auto& metadata = summary.recording.metadata;
+  std::string text = line("recording", printable(summary.recording.path));
+  text += metadata ? origin(*metadata) : "";
+  text += length(summary);
+  text += captured(summary);
+  text += metadata ? timing(*metadata) : "";
+  for (const analysis::Verdict& verdict : analysis::judge(summary)) {
+    text += line("quality", std::string(analysis::to_string(verdict.level)) + ": " + verdict.text);
+  }
+  text += phase_table(summary);
+  text += counter_table(summary, options);
+  text += gauge_table(summary, options);
+  text += idle_columns(summary);
+  text += gap_lines(summary);
+  text += remarks(summary);
+  return text;
+}
+
+}  // namespace kymo::report
