@@ -22,6 +22,7 @@ int run(int argc, char** argv) {
   kymo::cli::add_restore(app, context);
   kymo::cli::add_ps(app, context);
   kymo::cli::add_metrics(app, context);
+  kymo::cli::add_report(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

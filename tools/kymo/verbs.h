@@ -18,5 +18,6 @@ void add_dump(CLI::App& app, Context& context);
 void add_restore(CLI::App& app, Context& context);
 void add_ps(CLI::App& app, Context& context);
 void add_metrics(CLI::App& app, Context& context);
+void add_report(CLI::App& app, Context& context);
 
 }  // namespace kymo::cli
