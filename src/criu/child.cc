@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 #include <vector>
+
+#include "probe/process.h"
 
 namespace kymo::criu {
 namespace {
@@ -113,7 +114,7 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& path,
     error.message += "; install CRIU or name its binary (--criu PATH)";
     return error;
   }
-  child->process_fd_ = pidfd_open(child->pid_, 0);
+  child->process_fd_ = probe::open_process(child->pid_);
   if (child->process_fd_ < 0) {
     return system_error("cannot watch criu", errno);
   }

@@ -1,6 +1,7 @@
 #include "probe/process.h"
 
 #include <dirent.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -143,6 +144,11 @@ bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root
   const Result<Process> process = read_process(pid, root);
   return process.ok() && !process->zombie() &&
          (start_ticks == 0 || process->start_ticks == start_ticks);
+}
+
+int open_process(pid_t pid) {
+  // Not pidfd_open(): glibc 2.36 declares it without C linkage.
+  return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 }
 
 std::vector<pid_t> process_tree(pid_t pid, const std::string& root) {

@@ -36,6 +36,10 @@ Result<Process> read_process(pid_t pid, const std::string& root = "/proc");
 // does not run.
 bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/proc");
 
+// A descriptor, closed on exec, that becomes readable when the process ends; the caller closes it.
+// -1 with errno set: it is gone already, or no descriptor is left.
+int open_process(pid_t pid);
+
 // The process and its descendants, itself first; empty when it is gone.
 std::vector<pid_t> process_tree(pid_t pid, const std::string& root = "/proc");
 

@@ -14,7 +14,8 @@ struct ProcessRuntimeOptions {
   // criu.called counts the calls; criu.timeout bounds each dump and restore.
   criu::ClientOptions criu;
   // A process that run() or restore() made has ended; `wait_status` as from waitpid(2). Called on a
-  // thread of the runtime's own; must be quick. A process that a dump ended is told of as well.
+  // thread of the runtime's own; must be quick. A process that a dump ended is told of too, before
+  // that dump() returns: take no lock here that is held around dump().
   std::function<void(const ProcessId& process, int wait_status)> exited;
 };
 

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "probe/process.h"
 
 namespace kymo::runtime {
 
@@ -57,6 +58,11 @@ struct Reaper::State {
     return !stopping;
   }
 
+  ProcessId id_of(pid_t pid) {
+    const std::lock_guard lock(mutex);
+    return children.at(pid).id;
+  }
+
   void reap(pid_t pid) {
     int status = 0;
     pid_t done = 0;
@@ -66,18 +72,16 @@ struct Reaper::State {
     if (done == 0) {
       return;
     }
-    ProcessId id;
+    if (ended) {
+      ended(id_of(pid), done == pid ? status : 0);
+    }
     {
       const std::lock_guard lock(mutex);
       const auto it = children.find(pid);
-      id = it->second.id;
       close(it->second.fd);
       children.erase(it);
     }
     reaped.notify_all();
-    if (ended) {
-      ended(id, done == pid ? status : 0);
-    }
   }
 
   void run() {
@@ -124,7 +128,7 @@ Reaper::~Reaper() {
 }
 
 Result<void> Reaper::watch(const ProcessId& child) {
-  const int fd = pidfd_open(child.pid, 0);
+  const int fd = probe::open_process(child.pid);
   if (fd < 0) {
     return system_error("cannot watch process " + std::to_string(child.pid), errno);
   }

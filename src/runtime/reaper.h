@@ -27,7 +27,8 @@ class Reaper {
 
   // Precondition: a child of this process that nobody else waits for.
   Result<void> watch(const ProcessId& child);
-  // Waits until this pid is none of ours any more; true when it is so, at once where it never was.
+  // Waits until this pid is none of ours any more and `ended` has returned; true when it is so, at
+  // once where it never was.
   bool wait_reaped(pid_t pid, std::chrono::milliseconds timeout);
 
  private:

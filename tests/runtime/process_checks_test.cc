@@ -1,0 +1,179 @@
+#include "runtime/process_checks.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::runtime {
+namespace {
+
+// A child of the test that only waits; killed at the end.
+class Sleeper {
+ public:
+  explicit Sleeper(uid_t uid = getuid()) : pid_(fork()) {
+    if (pid_ == 0) {
+      if (setuid(uid) != 0) {
+        _exit(1);
+      }
+      pause();
+      _exit(0);
+    }
+  }
+  ~Sleeper() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+class DumpChecks : public testing::Test {
+ protected:
+  // The refusal; empty where there is none.
+  std::string refusal(const DumpSpec& spec) {
+    const Result<DumpTarget> target = check_dump(spec);
+    return target ? "" : target.error().message;
+  }
+  DumpSpec spec(pid_t pid, std::uint64_t start_ticks = 0) {
+    return {{pid, start_ticks}, folder_.folder("images"), folder_.folder("work"), false};
+  }
+
+  test::TemporaryDirectory folder_;
+};
+
+TEST_F(DumpChecks, AProcessThatCanBeDumpedPasses) {
+  const Sleeper sleeper;
+  EXPECT_EQ(refusal(spec(sleeper.pid())), "");
+}
+
+TEST_F(DumpChecks, RefusesAPidThatNoProcessHas) {
+  pid_t gone = 0;
+  { gone = Sleeper().pid(); }
+  const std::string pid = std::to_string(gone);
+  EXPECT_EQ(refusal(spec(gone)),
+            "cannot dump process " + pid + ": there is no process " + pid + "; see ps");
+}
+
+TEST_F(DumpChecks, RefusesPidsThatAreNone) {
+  for (const pid_t pid : {0, -1}) {
+    EXPECT_NE(refusal(spec(pid)).find("a pid is a number above 0"), std::string::npos);
+  }
+}
+
+TEST_F(DumpChecks, RefusesAKernelThread) {
+  const Result<probe::Process> second = probe::read_process(2);
+  if (!second || !second->kernel_thread) {
+    GTEST_SKIP() << "process 2 is no kernel thread here: this is a container";
+  }
+  EXPECT_NE(refusal(spec(2)).find("it is the kernel thread [kthreadd]"), std::string::npos)
+      << refusal(spec(2));
+}
+
+TEST_F(DumpChecks, RefusesAPidThatAnotherProcessHasNow) {
+  const Sleeper sleeper;
+  const std::uint64_t ticks = probe::read_process(sleeper.pid())->start_ticks;
+  EXPECT_EQ(refusal(spec(sleeper.pid(), ticks)), "");
+  EXPECT_NE(refusal(spec(sleeper.pid(), ticks + 1)).find("the process that had this pid is gone"),
+            std::string::npos);
+}
+
+TEST_F(DumpChecks, RefusesAZombie) {
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(0);
+  }
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_NE(refusal(spec(child)).find("has not reaped it yet"), std::string::npos);
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(DumpChecks, RefusesItselfAndWhatStartedIt) {
+  EXPECT_NE(refusal(spec(getpid())).find("would freeze it"), std::string::npos);
+  if (getppid() > 0) {
+    EXPECT_NE(refusal(spec(getppid())).find("would freeze it"), std::string::npos);
+  }
+}
+
+TEST_F(DumpChecks, RefusesImagesDirectoriesThatAreMissingFullOrNone) {
+  const Sleeper sleeper;
+  DumpSpec bad = spec(sleeper.pid());
+  bad.images_dir = folder_.path() + "/missing";
+  EXPECT_NE(refusal(bad).find("the images directory " + bad.images_dir + ": No such file"),
+            std::string::npos);
+  bad.images_dir = folder_.file("file", "");
+  EXPECT_NE(refusal(bad).find("is not a directory"), std::string::npos);
+  bad = spec(sleeper.pid());
+  static_cast<void>(folder_.file("images/keep.txt", "mine"));
+  EXPECT_NE(refusal(bad).find("is not empty (it has keep.txt)"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/images/keep.txt"));
+}
+
+// Runs the check in a child under another uid and returns its refusal.
+std::string refusal_as(uid_t uid, const DumpSpec& spec) {
+  int ends[2];
+  if (pipe(ends) != 0) {
+    return "no pipe";
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string said = "cannot change the uid";
+    if (setgid(uid) == 0 && setuid(uid) == 0) {
+      const Result<DumpTarget> target = check_dump(spec);
+      said = target ? "" : target.error().message;
+    }
+    _exit(write(ends[1], said.data(), said.size()) < 0 ? 1 : 0);
+  }
+  close(ends[1]);
+  std::string said(4096, '\0');
+  const ssize_t n = read(ends[0], said.data(), said.size());
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  said.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return said;
+}
+
+TEST_F(DumpChecks, AnotherUidLacksPermission) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root can become another uid";
+  }
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+  const Sleeper roots;
+  DumpSpec target = spec(roots.pid());
+  EXPECT_NE(refusal_as(kNobody, target).find("it belongs to uid 0 and this is uid 65534"),
+            std::string::npos)
+      << refusal_as(kNobody, target);
+  const Sleeper nobodys(kNobody);
+  target = spec(nobodys.pid());
+  ASSERT_TRUE(test::eventually([&] { return probe::read_process(nobodys.pid())->uid == kNobody; }));
+  EXPECT_NE(refusal_as(kNobody, target).find("is not writable: Permission denied"),
+            std::string::npos)
+      << refusal_as(kNobody, target);
+}
+
+TEST(RestoreChecks, RefusesDirectoriesWithoutAWholeCheckpoint) {
+  const test::TemporaryDirectory folder;
+  RestoreSpec spec{folder.path() + "/missing", folder.folder("work")};
+  EXPECT_EQ(check_restore(spec).error().code, Code::not_found);
+  spec.images_dir = folder.folder("images");
+  EXPECT_NE(check_restore(spec).error().message.find("inventory.img is missing"),
+            std::string::npos);
+  static_cast<void>(folder.file("images/inventory.img", "x"));
+  EXPECT_NE(check_restore(spec).error().message.find("pstree.img"), std::string::npos);
+  static_cast<void>(folder.file("images/pstree.img", "not an image"));
+  EXPECT_NE(check_restore(spec).error().message.find("not a CRIU process tree image"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo::runtime

@@ -1,0 +1,288 @@
+#include "runtime/process_runtime.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "churn.h"
+#include "probe/directory_bytes.h"
+#include "probe/process.h"
+#include "runtime/process_checks.h"
+#include "support/real_criu.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using test::eventually;
+
+// What an observer was told.
+struct Told {
+  std::vector<std::string> notifications;
+  std::vector<std::uint64_t> totals;
+
+  Observer observer() {
+    return {[this](std::string_view name) { notifications.emplace_back(name); },
+            [this](std::uint64_t total) { totals.push_back(total); }};
+  }
+  [[nodiscard]] bool has(const std::string& name) const {
+    return std::find(notifications.begin(), notifications.end(), name) != notifications.end();
+  }
+};
+
+class ProcessRuntimeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    use_criu(test::criu_path(), milliseconds(0));
+  }
+
+  void use_criu(const std::string& path, milliseconds timeout) {
+    ProcessRuntimeOptions options;
+    options.criu.path = path;
+    options.criu.timeout = timeout;
+    options.criu.called = [this](const criu::Call& call) { calls_.push_back(call); };
+    options.exited = [this](const ProcessId& id, int status) {
+      const std::lock_guard lock(mutex_);
+      ended_[id.pid] = status;
+    };
+    if (runtime_) {
+      earlier_.push_back(std::move(runtime_));  // reaps what it has started
+    }
+    runtime_ = make_process_runtime(std::move(options));
+  }
+
+  bool has_ended(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    return ended_.contains(pid);
+  }
+
+  DumpSpec dump_spec(const ProcessId& id, bool leave_running = false) {
+    return {id, folder_.folder("images"), folder_.folder("work"), leave_running};
+  }
+  RestoreSpec restore_spec() { return {folder_.path() + "/images", folder_.folder("work")}; }
+
+  void expect_no_images() { EXPECT_TRUE(std::filesystem::is_empty(folder_.path() + "/images")); }
+
+  test::TemporaryDirectory folder_;
+  std::mutex mutex_;
+  std::map<pid_t, int> ended_;  // guarded by mutex_
+  std::vector<criu::Call> calls_;
+  std::vector<std::unique_ptr<Runtime>> earlier_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+TEST_F(ProcessRuntimeTest, DumpsAndRestoresAProcessThatGoesOnCounting) {
+  Churn churn(*runtime_, folder_, 32);
+  Told dumped;
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), dumped.observer());
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  EXPECT_TRUE(has_ended(churn.id().pid)) << "its zombie would keep its pid";
+  EXPECT_TRUE(dump->warnings.empty()) << dump->warnings.front();
+  ASSERT_TRUE(dump->stats.has_value());
+  EXPECT_GE(dump->stats->pages_written, 32U * 256U);
+  EXPECT_GT(dump->stats->frozen_time_us, 0U);
+  EXPECT_GT(dump->criu_time_ns, std::uint64_t{dump->stats->frozen_time_us} * 1000);
+  EXPECT_TRUE(dumped.has("pre-dump"));
+  EXPECT_TRUE(dumped.has("post-dump"));
+  const Result<std::uint64_t> bytes = probe::directory_bytes(folder_.path() + "/images");
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(dump->image_bytes, *bytes);
+  EXPECT_EQ(dumped.totals.back(), *bytes);
+  EXPECT_GE(*bytes, 32U << 20U);
+
+  const long before = churn.count();
+  Told restored;
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), restored.observer());
+  ASSERT_TRUE(restore.ok()) << restore.error().message;
+  const pid_t pid = churn.id().pid;
+  churn.replace(restore->process);
+  EXPECT_EQ(restore->process.pid, pid);
+  EXPECT_TRUE(restore->warnings.empty()) << restore->warnings.front();
+  ASSERT_TRUE(restore->stats.has_value());
+  EXPECT_GT(restore->stats->restore_time_us, 0U);
+  EXPECT_TRUE(restored.has("pre-restore"));
+  EXPECT_TRUE(restored.has("post-restore"));
+  EXPECT_TRUE(restored.has("pre-resume"));
+  EXPECT_TRUE(restored.has("post-resume"));
+  EXPECT_EQ(probe::read_process(pid)->parent, getpid());
+  EXPECT_TRUE(eventually([&] { return churn.count() > before; }));
+  EXPECT_EQ(churn.errors(), "");
+
+  {
+    const std::lock_guard lock(mutex_);
+    ended_.clear();
+  }
+  kill(pid, SIGTERM);
+  EXPECT_TRUE(eventually([&] { return has_ended(pid); }));
+  EXPECT_FALSE(probe::read_process(pid).ok()) << "a zombie is left";
+
+  ASSERT_EQ(calls_.size(), 2U);
+  EXPECT_EQ(calls_[0].kind, criu::CallKind::dump);
+  EXPECT_TRUE(calls_[0].ok);
+  EXPECT_EQ(calls_[0].duration_ns, dump->criu_time_ns);
+  EXPECT_EQ(calls_[1].kind, criu::CallKind::restore);
+  EXPECT_TRUE(calls_[1].ok);
+}
+
+TEST_F(ProcessRuntimeTest, LeavesAProcessRunningWhereAsked) {
+  Churn churn(*runtime_, folder_, 8);
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id(), true), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  EXPECT_TRUE(churn.goes_on());
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
+  ASSERT_FALSE(restore.ok());
+  EXPECT_NE(
+      restore.error().message.find("its pid " + std::to_string(churn.id().pid) + " is in use"),
+      std::string::npos)
+      << restore.error().message;
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, DumpsAJobThatIsNoChildOfItsOwn) {
+  Churn churn(*runtime_, folder_, 8);
+  // As after a restart of the daemon: this runtime did not start the process.
+  runtime_.reset();
+  use_criu(test::criu_path(), milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  const Result<RestoreOutcome> early = runtime_->restore(restore_spec(), {});
+  ASSERT_FALSE(early.ok());
+  EXPECT_NE(early.error().message.find("held by a zombie"), std::string::npos)
+      << early.error().message;
+  ASSERT_EQ(waitpid(churn.id().pid, nullptr, 0), churn.id().pid);
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
+  ASSERT_TRUE(restore.ok()) << restore.error().message;
+  churn.replace(restore->process);
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, AFullDiskFailsTheDumpAndNotTheProcess) {
+  Churn churn(*runtime_, folder_, 32);
+  const std::string images = folder_.folder("images");
+  ASSERT_EQ(mount("none", images.c_str(), "tmpfs", 0, "size=8m"), 0);
+  Told told;
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), told.observer());
+  expect_no_images();
+  EXPECT_EQ(umount(images.c_str()), 0);
+  ASSERT_FALSE(dump.ok());
+  EXPECT_NE(dump.error().message.find("the process runs on"), std::string::npos)
+      << dump.error().message;
+  EXPECT_EQ(dump.error().code, Code::resource_exhausted) << dump.error().message;
+  EXPECT_EQ(dump.error().message.find('\n'), std::string::npos);
+  EXPECT_TRUE(churn.goes_on());
+  EXPECT_FALSE(calls_.back().ok);
+}
+
+TEST_F(ProcessRuntimeTest, AHungCriuIsKilledAndTheProcessRunsOn) {
+  Churn churn(*runtime_, folder_, 8);
+  use_criu(folder_.file("hung", "#!/bin/sh\nsleep 300\n", 0755), milliseconds(200));
+  const auto started = std::chrono::steady_clock::now();
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(5));
+  ASSERT_FALSE(dump.ok());
+  EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
+  EXPECT_NE(dump.error().message.find("within 200 ms"), std::string::npos) << dump.error().message;
+  EXPECT_TRUE(churn.goes_on());
+}
+
+// The process is frozen and CRIU waits for its answer when the time is over.
+TEST_F(ProcessRuntimeTest, ADumpCutShortWhileTheProcessIsFrozenLeavesItRunning) {
+  Churn churn(*runtime_, folder_, 64);
+  use_criu(test::criu_path(), milliseconds(1000));
+  Observer stuck;
+  bool was_frozen = false;
+  stuck.notified = [&](std::string_view name) {
+    if (name == "post-dump") {
+      was_frozen = !probe::stopped_threads(churn.id().pid).empty();
+      std::this_thread::sleep_for(milliseconds(1500));  // the hang that is tested
+    }
+  };
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), stuck);
+  EXPECT_TRUE(was_frozen);
+  ASSERT_FALSE(dump.ok());
+  EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
+  EXPECT_NE(dump.error().message.find("the process runs on"), std::string::npos)
+      << dump.error().message;
+  EXPECT_TRUE(probe::stopped_threads(churn.id().pid).empty());
+  EXPECT_EQ(probe::read_process(churn.id().pid)->tracer, 0);
+  expect_no_images();
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, ACrashedCriuIsNamedWithItsSignal) {
+  Churn churn(*runtime_, folder_, 8);
+  use_criu(folder_.file("crashing", "#!/bin/sh\nkill -SEGV $$\n", 0755), milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_FALSE(dump.ok());
+  EXPECT_NE(dump.error().message.find("was killed by signal 11"), std::string::npos)
+      << dump.error().message;
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, AMissingCriuIsNamed) {
+  Churn churn(*runtime_, folder_, 8);
+  use_criu(folder_.path() + "/no-such-criu", milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_FALSE(dump.ok());
+  EXPECT_EQ(dump.error().code, Code::not_found);
+  EXPECT_NE(dump.error().message.find("no-such-criu"), std::string::npos) << dump.error().message;
+  EXPECT_TRUE(churn.goes_on());
+  ASSERT_FALSE(calls_.empty());
+  EXPECT_FALSE(calls_.back().ok);
+}
+
+TEST_F(ProcessRuntimeTest, AProcessStoppedBeforeAFailedDumpStaysStopped) {
+  Churn churn(*runtime_, folder_, 8);
+  ASSERT_EQ(kill(churn.id().pid, SIGSTOP), 0);
+  ASSERT_TRUE(eventually([&] { return probe::read_process(churn.id().pid)->state == 'T'; }));
+  use_criu("/bin/false", milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_FALSE(dump.ok());
+  EXPECT_EQ(probe::read_process(churn.id().pid)->state, 'T');
+}
+
+TEST_F(ProcessRuntimeTest, AFailedRestoreLeavesNothingBehindAndCanBeRepeated) {
+  Churn churn(*runtime_, folder_, 8);
+  ASSERT_TRUE(runtime_->dump(dump_spec(churn.id()), {}).ok());
+  const std::string out = folder_.path() + "/churn.out";
+  std::filesystem::rename(out, out + ".away");
+  const Result<RestoreOutcome> failed = runtime_->restore(restore_spec(), {});
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.error().message.find("churn.out"), std::string::npos) << failed.error().message;
+  EXPECT_FALSE(probe::read_process(churn.id().pid).ok());
+  std::filesystem::rename(out + ".away", out);
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
+  ASSERT_TRUE(restore.ok()) << restore.error().message;
+  churn.replace(restore->process);
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, ARestoreCutShortLeavesNoProcess) {
+  Churn churn(*runtime_, folder_, 32);
+  const ProcessId id = churn.id();
+  ASSERT_TRUE(runtime_->dump(dump_spec(id), {}).ok());
+  use_criu(test::criu_path(), milliseconds(500));
+  Observer stuck;
+  stuck.notified = [](std::string_view name) {
+    if (name == "post-restore") {
+      std::this_thread::sleep_for(milliseconds(800));  // the hang that is tested
+    }
+  };
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), stuck);
+  ASSERT_FALSE(restore.ok());
+  EXPECT_EQ(restore.error().code, Code::deadline_exceeded) << restore.error().message;
+  EXPECT_FALSE(probe::read_process(id.pid).ok()) << "something of the restore is left";
+}
+
+}  // namespace
+}  // namespace kymo::runtime

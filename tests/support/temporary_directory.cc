@@ -1,0 +1,54 @@
+#include "support/temporary_directory.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace kymo::test {
+
+TemporaryDirectory::TemporaryDirectory()
+    : path_((std::filesystem::temp_directory_path() / "kymo-XXXXXX").string()) {
+  if (mkdtemp(path_.data()) == nullptr) {
+    ADD_FAILURE() << "cannot make a folder like " << path_;
+  }
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code error;
+  std::filesystem::remove_all(path_, error);
+}
+
+std::string TemporaryDirectory::folder(const std::string& name) const {
+  const std::string path = path_ + "/" + name;
+  std::filesystem::create_directories(path);
+  return path;
+}
+
+std::string TemporaryDirectory::file(const std::string& name, std::string_view text,
+                                     unsigned mode) const {
+  const std::string path = path_ + "/" + name;
+  {
+    std::ofstream out(path, std::ios::binary);
+    out << text;
+    EXPECT_TRUE(out.good()) << path;
+  }
+  EXPECT_EQ(chmod(path.c_str(), mode), 0) << path;
+  return path;
+}
+
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds within) {
+  const auto until = std::chrono::steady_clock::now() + within;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace kymo::test
