@@ -12,10 +12,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <span>
 #include <vector>
 
-#include "criu/images.h"
 #include "probe/process.h"
 
 namespace kymo::criu {
@@ -189,8 +187,7 @@ Result<wire::Response> Child::receive() {
     }
     wire::Response response;
     if ((message.msg_flags & MSG_TRUNC) != 0 ||
-        !parse_message(std::as_bytes(std::span(packet.data(), static_cast<std::size_t>(size))),
-                       response)) {
+        !response.ParseFromArray(packet.data(), static_cast<int>(size))) {
       return Error{Code::internal, "criu '" + path_ + "' sent an answer that cannot be understood"};
     }
     return response;

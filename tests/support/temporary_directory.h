@@ -18,9 +18,10 @@ class TemporaryDirectory {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   // A new folder below it.
-  std::string folder(const std::string& name) const;
+  [[nodiscard]] std::string folder(const std::string& name) const;
   // A file below it with this text and mode.
-  std::string file(const std::string& name, std::string_view text, unsigned mode = 0644) const;
+  [[nodiscard]] std::string file(const std::string& name, std::string_view text,
+                                 unsigned mode = 0644) const;
 
  private:
   std::string path_;

@@ -150,7 +150,7 @@ nlohmann::json to_json(const v1::DumpResponse& response) {
           {"directory", response.directory()},
           {"images_directory", response.images_directory()},
           {"recording", response.recording()},
-          {"stats", to_json(response.stats())},
+          {"stats", response.has_stats() ? to_json(response.stats()) : nlohmann::json()},
           {"image_bytes", response.image_bytes()},
           {"duration_ns", response.duration_ns()},
           {"criu_time_ns", response.criu_time_ns()},
@@ -162,7 +162,7 @@ nlohmann::json to_json(const v1::RestoreResponse& response) {
           {"job", response.job()},
           {"directory", response.directory()},
           {"recording", response.recording()},
-          {"stats", to_json(response.stats())},
+          {"stats", response.has_stats() ? to_json(response.stats()) : nlohmann::json()},
           {"duration_ns", response.duration_ns()},
           {"criu_time_ns", response.criu_time_ns()},
           {"steps", steps_json(response.steps())}};

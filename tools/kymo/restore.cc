@@ -16,8 +16,10 @@ void print(const v1::RestoreResponse& response) {
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()}};
   if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
   print_table(rows);
-  std::cout << "CRIU's statistics\n";
-  print_table(rows_of(response.stats()));
+  if (response.has_stats()) {
+    std::cout << "CRIU's statistics\n";
+    print_table(rows_of(response.stats()));
+  }
   std::cout << "Steps of the request\n";
   print_table(rows_of(response.steps()));
 }

@@ -1,0 +1,221 @@
+#include "daemon/daemon.h"
+
+#include <fcntl.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+
+#include "criu/client.h"
+#include "daemon/http_server.h"
+#include "daemon/parts.h"
+#include "daemon/service.h"
+#include "daemon/unix_listener.h"
+#include "kymo/prometheus.h"
+#include "kymo/version.h"
+#include "runtime/process_runtime.h"
+
+namespace kymo::daemon {
+namespace {
+
+using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""s;
+
+constexpr auto kDrain = 60s;
+constexpr auto kCriuTimeout = 10min;
+constexpr timespec kLookAfterJobs{1, 0};
+
+// Makes the state directory, private, and takes it for this daemon alone for as long as it lives.
+Result<FileDescriptor> take_state_dir(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error("make the state directory " + path, errno);
+  }
+  FileDescriptor lock(open((path + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) return system_error("write into the state directory " + path, errno);
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return system_error("lock the state directory " + path, errno);
+  return Error{Code::already_exists, "the state directory " + path +
+                                         " is in use: stop the other kymod, or name another with "
+                                         "--state-dir"};
+}
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+}  // namespace
+
+// Members in the order in which they stand on each other: the last goes first.
+struct Daemon::State {
+  Config config;
+  FileDescriptor state_lock;
+  std::unique_ptr<UnixListener> listener;
+  std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<Jobs> jobs;
+  Claims claims;
+  std::unique_ptr<runtime::Runtime> runtime;
+  std::unique_ptr<HttpServer> http;
+  std::unique_ptr<Service> service;
+  std::unique_ptr<grpc::Server> server;
+  std::string criu_version;
+
+  criu::ClientOptions criu_options() const;
+  Result<void> check_criu();
+  Result<void> open_store();
+  Result<void> start_http();
+  Result<void> start_api();
+};
+
+criu::ClientOptions Daemon::State::criu_options() const {
+  criu::ClientOptions options;
+  options.path = config.criu;
+  options.timeout = kCriuTimeout;
+  options.called = [counts = metrics.get()](const criu::Call& call) { counts->criu_called(call); };
+  return options;
+}
+
+Result<void> Daemon::State::check_criu() {
+  criu::ClientOptions options = criu_options();
+  options.timeout = 30s;
+  const criu::Client client(std::move(options));
+  const Result<criu::Version> version = client.version();
+  if (!version) return version.error();
+  criu_version = version->text();
+  return client.check();
+}
+
+Result<void> Daemon::State::open_store() {
+  Result<std::unique_ptr<store::Store>> opened = store::Store::open(config.state_dir + "/kymo.db");
+  if (!opened) return opened.error();
+  store = std::move(opened).value();
+  if (!store->moved_aside().empty()) spdlog::error("{}", store->moved_aside());
+  jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir);
+  jobs->refresh();
+  runtime::ProcessRuntimeOptions options;
+  options.criu = criu_options();
+  options.exited = [this](const runtime::ProcessId& process, int wait_status) {
+    jobs->exited(process, wait_status);
+  };
+  runtime = runtime::make_process_runtime(std::move(options));
+  return {};
+}
+
+Result<void> Daemon::State::start_http() {
+  const Result<HostPort> where = parse_host_port(config.http);
+  if (!where) return where.error();
+  http = std::make_unique<HttpServer>(make_prometheus_collectable(metrics->registry()));
+  return http->start(*where);
+}
+
+Result<void> Daemon::State::start_api() {
+  const Parts parts{config, *metrics, *recorder, *runtime, *store, *jobs, claims};
+  service = std::make_unique<Service>(parts, criu_version, http->address());
+  grpc::ServerBuilder builder;
+  builder.RegisterService(service.get());
+  server = builder.BuildAndStart();
+  if (server == nullptr) return Error{Code::internal, "start the API: gRPC did not start"};
+  listener->serve([api = server.get()](int fd) { grpc::AddInsecureChannelFromFd(api, fd); });
+  return {};
+}
+
+Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Daemon::~Daemon() {
+  if (state_->listener != nullptr) state_->listener->stop();
+  if (state_->server != nullptr) state_->server->Shutdown();
+}
+
+Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
+  std::unique_ptr<Daemon> daemon(new Daemon(std::make_unique<State>()));
+  State& state = *daemon->state_;
+  state.config = std::move(config);
+  Result<std::unique_ptr<UnixListener>> listener =
+      UnixListener::bind(state.config.socket, state.config.socket_group);
+  if (!listener) return listener.error();
+  state.listener = std::move(listener).value();
+  Result<FileDescriptor> lock = take_state_dir(state.config.state_dir);
+  if (!lock) return lock.error();
+  state.state_lock = std::move(lock).value();
+  Result<std::unique_ptr<Metrics>> metrics = Metrics::make();
+  if (!metrics) return metrics.error();
+  state.metrics = std::move(metrics).value();
+  Result<std::unique_ptr<Recorder>> recorder =
+      Recorder::make(state.metrics->registry(), state.config);
+  if (!recorder) return recorder.error();
+  state.recorder = std::move(recorder).value();
+  if (Result<void> ok = state.check_criu(); !ok) return ok.error();
+  if (Result<void> ok = state.open_store(); !ok) return ok.error();
+  if (Result<void> ok = state.start_http(); !ok) return ok.error();
+  if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
+  if (Result<void> ok = state.start_api(); !ok) return ok.error();
+
+  spdlog::info("kymod {} with CRIU {}", KYMO_VERSION, state.criu_version);
+  if (state.recorder->recording()) {
+    spdlog::info("recording every {} us into a ring of {} bytes",
+                 state.config.profiling_interval.count(), state.recorder->ring_bytes());
+  }
+  spdlog::info("ready: socket {}, http {}", state.config.socket, state.http->address());
+  return daemon;
+}
+
+Result<void> Daemon::run() {
+  State& state = *state_;
+  const sigset_t signals = stop_signals();
+  int got = 0;
+  while (got <= 0) {
+    got = sigtimedwait(&signals, nullptr, &kLookAfterJobs);
+    // Jobs of an earlier daemon are not our children: nothing tells of their end.
+    if (got < 0 && errno == EAGAIN) state.jobs->refresh();
+  }
+  spdlog::info("stopping: {}", got == SIGTERM ? "SIGTERM" : "SIGINT");
+  state.listener->stop();
+  const bool drained = state.service->drain(kDrain);
+  const Result<void> recorded = state.recorder->stop();
+  if (!drained) {
+    // Its thread cannot be ended; a criu that is left alone lets its process go.
+    spdlog::error("a request still runs after {} s: leaving it", kDrain.count());
+    spdlog::shutdown();
+    _exit(1);
+  }
+  state.server->Shutdown();
+  state.http->stop();
+  spdlog::info("stopped");
+  return recorded;
+}
+
+Result<std::vector<Column>> available_columns(const Config& config) {
+  Config all = config;
+  all.profiling = true;
+  Result<std::unique_ptr<Metrics>> metrics = Metrics::make();
+  if (!metrics) return metrics.error();
+  Result<std::unique_ptr<Recorder>> recorder = Recorder::make((*metrics)->registry(), all);
+  if (!recorder) return recorder.error();
+  return (*metrics)->registry().columns();
+}
+
+Result<void> check_metric_names(const Config& config) {
+  Result<std::unique_ptr<Metrics>> metrics = Metrics::make();
+  if (!metrics) return metrics.error();
+  Result<std::unique_ptr<Recorder>> recorder = Recorder::make((*metrics)->registry(), config);
+  if (!recorder) return recorder.error();
+  const auto sampler = (*metrics)->registry().sampler(config.profiling_metrics);
+  if (sampler) return {};
+  return Error{Code::invalid_argument, "--profiling-metrics: " + sampler.error().message};
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,293 @@
+#include "daemon/dump.h"
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "base/clock.h"
+#include "daemon/checkpoint_dir.h"
+#include "daemon/pipeline.h"
+#include "daemon/stats_json.h"
+#include "probe/process.h"
+
+namespace kymo::daemon {
+namespace {
+
+using nlohmann::json;
+
+struct DumpContext {
+  DumpContext(const Parts& all, const v1::DumpRequest& asked)
+      : parts(all), request(asked), began_ns(all.recorder.now_ns()) {}
+
+  const Parts& parts;
+  const v1::DumpRequest& request;
+  std::uint64_t began_ns;  // on the recording's clock
+  std::int64_t began_unix_ns = unix_ns();
+  std::uint64_t began_monotonic_ns = monotonic_ns();
+
+  runtime::ProcessId process;
+  std::string process_name;
+  std::vector<std::string> command;
+  std::optional<store::Job> job;
+  Jobs::Hold held;
+  Claims::Claim process_claim;
+  Claims::Claim directory_claim;
+  std::optional<CheckpointDir> dir;  // set once it is ours
+  store::Checkpoint checkpoint;
+  bool listed = false;  // in the store
+  RequestRecording recording;
+  runtime::DumpOutcome outcome;
+  bool dumped = false;
+  std::vector<StepTime> times;
+  std::vector<std::string> warnings;
+};
+
+Result<void> validate(DumpContext& c) {
+  const v1::DumpRequest& request = c.request;
+  if (request.target_case() == v1::DumpRequest::TARGET_NOT_SET) {
+    return Error{Code::invalid_argument, "dump: neither a pid nor a job was given"};
+  }
+  if (request.has_pid() && request.pid() <= 0) {
+    return Error{Code::invalid_argument,
+                 "dump process " + std::to_string(request.pid()) + ": a pid is a number above 0"};
+  }
+  if (!request.directory().empty() && request.directory().front() != '/') {
+    return Error{Code::invalid_argument, "dump into " + request.directory() +
+                                             ": the directory must be given as an absolute path"};
+  }
+  return {};
+}
+
+Result<void> find_process(DumpContext& c) {
+  c.process.pid = c.request.pid();
+  if (c.request.has_job()) {
+    c.parts.jobs.refresh();
+    Result<store::Job> job = c.parts.jobs.find(c.request.job());
+    if (!job) return job.error();
+    if (job->state != store::JobState::running) {
+      return Error{Code::failed_precondition, "dump job " + job->name +
+                                                  ": it does not run, it is " +
+                                                  std::string(store::name_of(job->state))};
+    }
+    c.process = {job->pid, job->start_ticks};
+    c.job = *job;
+  }
+  const std::string tried = "dump process " + std::to_string(c.process.pid);
+  Result<probe::Process> seen = probe::read_process(c.process.pid);
+  if (!seen) return Error{seen.error().code, tried + ": " + seen.error().message};
+  if (seen->kernel_thread) {
+    return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + seen->name +
+                                             "]; only processes of programs can be dumped"};
+  }
+  if (c.process.start_ticks == 0) c.process.start_ticks = seen->start_ticks;
+  c.process_name = seen->name;
+  c.command = seen->command;
+  if (!c.job) c.job = c.parts.jobs.of_process(c.process);
+  return {};
+}
+
+Result<void> claim_process(DumpContext& c) {
+  const std::string pid = std::to_string(c.process.pid);
+  c.process_claim = c.parts.claims.claim("process:" + pid);
+  if (!c.process_claim) {
+    return Error{Code::failed_precondition,
+                 "dump process " + pid + ": it is being dumped already: wait for that to end"};
+  }
+  if (c.job) c.held = c.parts.jobs.hold(c.job->id);
+  return {};
+}
+
+// The first free <state-dir>/checkpoints/NAME-N, claimed so that no other request takes it
+// meanwhile.
+std::string choose_directory(DumpContext& c) {
+  const std::string name =
+      c.job ? c.job->name : c.process_name + "-" + std::to_string(c.process.pid);
+  for (int n = 1;; ++n) {
+    std::string path = c.parts.config.state_dir + "/checkpoints/" + name + "-" + std::to_string(n);
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) continue;
+    c.directory_claim = c.parts.claims.claim("directory:" + path);
+    if (c.directory_claim) return path;
+  }
+}
+
+Result<void> prepare_directory(DumpContext& c) {
+  std::string path = c.request.directory();
+  if (path.empty()) {
+    path = choose_directory(c);
+  } else {
+    path = std::filesystem::path(path).lexically_normal();
+    c.directory_claim = c.parts.claims.claim("directory:" + path);
+    if (!c.directory_claim) {
+      return Error{Code::failed_precondition, "the checkpoint directory " + path +
+                                                  " is in use by another request: name a new one"};
+    }
+  }
+  const CheckpointDir dir(path);
+  if (Result<void> made = create_checkpoint_dir(dir); !made) return made;
+  c.dir = dir;
+  return {};
+}
+
+Result<void> begin_recording(DumpContext& c) {
+  json about{
+      {"request", "dump"},
+      {"directory", c.dir->path()},
+      {"leave_running", c.request.leave_running()},
+      {"target", {{"pid", c.process.pid}, {"name", c.process_name}, {"command", c.command}}}};
+  if (c.job) about["job"] = {{"id", c.job->id}, {"name", c.job->name}};
+  Result<RequestRecording> recording =
+      c.parts.recorder.begin(c.dir->next_recording("dump"), c.began_ns, std::move(about));
+  if (recording) {
+    c.recording = std::move(recording).value();
+  } else {  // a dump without its recording is better than none
+    c.warnings.push_back("the dump has no recording: " + recording.error().message);
+  }
+  return {};
+}
+
+Result<void> list_checkpoint(DumpContext& c) {
+  c.checkpoint.id = "c" + std::to_string(c.began_unix_ns) + "-" + std::to_string(c.process.pid);
+  c.checkpoint.job_id = c.job ? c.job->id : "";
+  c.checkpoint.pid = c.process.pid;
+  c.checkpoint.directory = c.dir->path();
+  c.checkpoint.created_unix_ns = c.began_unix_ns;
+  Result<void> added = c.parts.store.add_checkpoint(c.checkpoint);
+  c.listed = added.ok();
+  return added;
+}
+
+Result<void> call_runtime(DumpContext& c) {
+  Metrics& metrics = c.parts.metrics;
+  std::uint64_t seen = 0;
+  runtime::Observer observer;
+  observer.notified = [&](std::string_view name) {
+    metrics.notified(name);
+    c.recording.mark(name);
+  };
+  observer.image_bytes = [&](std::uint64_t total) {
+    metrics.image_bytes_written(total - seen);
+    seen = total;
+  };
+  runtime::DumpSpec spec{c.process, c.dir->partial_images(), c.dir->work(),
+                         c.request.leave_running()};
+  Result<runtime::DumpOutcome> outcome = c.parts.runtime.dump(spec, observer);
+  if (!outcome) return outcome.error();
+  c.outcome = std::move(outcome).value();
+  c.dumped = true;
+  for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
+  return {};
+}
+
+Result<void> count_statistics(DumpContext& c) {
+  if (c.outcome.stats) c.parts.metrics.add(*c.outcome.stats);
+  return {};
+}
+
+Result<void> publish(DumpContext& c) {
+  return publish_images(*c.dir);
+}
+
+constexpr std::array<Step<DumpContext>, 9> kSteps{{
+    {"validate", validate},
+    {"find process", find_process},
+    {"claim process", claim_process},
+    {"prepare directory", prepare_directory},
+    {"begin recording", begin_recording},
+    {"list checkpoint", list_checkpoint},
+    {"dump", call_runtime},
+    {"count statistics", count_statistics},
+    {"publish images", publish},
+}};
+
+json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
+  json steps = json::array();
+  for (const StepTime& time : c.times) {
+    steps.push_back({{"name", time.name}, {"duration_ns", time.duration_ns}});
+  }
+  json record{{"state", result ? "complete" : "failed"},
+              {"pid", c.process.pid},
+              {"command", c.command},
+              {"leave_running", c.request.leave_running()},
+              {"created_unix_ns", c.began_unix_ns},
+              {"duration_ns", duration_ns},
+              {"steps", steps}};
+  if (c.job) record["job"] = {{"id", c.job->id}, {"name", c.job->name}};
+  if (!result) record["error"] = result.error().message;
+  if (c.dumped) {
+    if (c.outcome.stats) record["stats"] = to_json(*c.outcome.stats);
+    record["image_bytes"] = c.outcome.image_bytes;
+    record["criu_time_ns"] = c.outcome.criu_time_ns;
+  }
+  return record;
+}
+
+// What failed here is no reason to call a whole checkpoint failed, nor may it hide why one did.
+void warn_unless(DumpContext& c, const Result<void>& done) {
+  if (!done) c.warnings.push_back(done.error().message);
+}
+
+// Leaves the directory, the store and the recording saying how it ended.
+void conclude(DumpContext& c, const Result<void>& result) {
+  if (!c.dir) return;  // refused before anything was made
+  // Images that CRIU finished are the process now: they are never thrown away.
+  if (!c.dumped) discard_images(*c.dir);
+  const std::uint64_t duration_ns = monotonic_ns() - c.began_monotonic_ns;
+  const json record = record_of(c, result, duration_ns);
+  warn_unless(c, write_record(*c.dir, record));
+  if (c.listed) {
+    c.checkpoint.state = result ? store::CheckpointState::complete : store::CheckpointState::failed;
+    c.checkpoint.error = result ? "" : result.error().message;
+    c.checkpoint.image_bytes = c.outcome.image_bytes;
+    c.checkpoint.duration_ns = duration_ns;
+    if (c.outcome.stats) c.checkpoint.stats_json = to_json(*c.outcome.stats).dump();
+    const bool gone = c.dumped && !c.request.leave_running();
+    if (c.job && gone) c.job->state = store::JobState::dumped;
+    warn_unless(c,
+                c.parts.store.update_checkpoint(c.checkpoint, c.job && gone ? &*c.job : nullptr));
+  }
+  json about{{"outcome", result ? "ok" : "error"}, {"steps", record["steps"]}};
+  if (!result) about["error"] = result.error().message;
+  if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
+  if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
+  c.recording.mark("request ended");
+  c.recording.end(std::move(about));
+}
+
+v1::DumpResponse response_of(const DumpContext& c) {
+  v1::DumpResponse response;
+  response.set_pid(c.process.pid);
+  if (c.job) response.set_job(c.job->name);
+  response.set_directory(c.dir->path());
+  response.set_images_directory(c.dir->images());
+  response.set_recording(c.recording.path());
+  if (c.outcome.stats) *response.mutable_stats() = to_api(*c.outcome.stats);
+  response.set_image_bytes(c.outcome.image_bytes);
+  response.set_criu_time_ns(c.outcome.criu_time_ns);
+  for (const StepTime& time : c.times) {
+    v1::Step* step = response.add_steps();
+    step->set_name(time.name);
+    step->set_duration_ns(time.duration_ns);
+  }
+  for (const std::string& warning : c.warnings) response.add_warnings(warning);
+  response.set_duration_ns(monotonic_ns() - c.began_monotonic_ns);
+  return response;
+}
+
+}  // namespace
+
+Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request) {
+  DumpContext c(parts, request);
+  parts.metrics.request_began();
+  const Result<void> result = run_steps(kSteps, c, &c.times);
+  parts.metrics.dump_ended(result.ok());
+  parts.metrics.request_ended();
+  conclude(c, result);
+  for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);
+  if (!result) return result.error();
+  return response_of(c);
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,255 @@
+#include "daemon/jobs.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <random>
+#include <string_view>
+
+#include "base/clock.h"
+#include "probe/process.h"
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::size_t kMaxName = 64;
+
+bool name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+}
+
+Result<void> check_name(const std::string& name) {
+  const bool digits_alone =
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (name.size() <= kMaxName && !digits_alone && name.front() != '-' && name.front() != '.' &&
+      std::all_of(name.begin(), name.end(), name_character)) {
+    return {};
+  }
+  return Error{Code::invalid_argument,
+               "start a job named '" + name +
+                   "': a name is at most 64 of [A-Za-z0-9_.-], not digits alone, and begins with a "
+                   "letter, a digit or _"};
+}
+
+// What a name is made of, from a program's: "/usr/bin/sleep" gives "sleep".
+std::string base_name(const std::string& program) {
+  std::string base = program.substr(program.rfind('/') + 1);
+  base.resize(std::min(base.size(), kMaxName - 8));
+  std::replace_if(
+      base.begin(), base.end(), [](char c) { return !name_character(c); }, '_');
+  if (base.empty() || base.front() == '.' || base.front() == '-') base.insert(0, "job");
+  return base;
+}
+
+std::string new_id() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::random_device random;
+  std::string id = "j";  // so that no id is digits alone, which would be a pid
+  for (int i = 0; i < 12; ++i) id += kDigits[random() % kDigits.size()];
+  return id;
+}
+
+v1::Job::State to_api(store::JobState state) {
+  switch (state) {
+    case store::JobState::running:
+      return v1::Job::RUNNING;
+    case store::JobState::dumped:
+      return v1::Job::DUMPED;
+    case store::JobState::exited:
+      return v1::Job::EXITED;
+  }
+  return v1::Job::STATE_UNSPECIFIED;
+}
+
+Result<void> make_output_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return system_error("make the job's folder " + path, error.value());
+  if (chmod(path.c_str(), 0700) != 0)
+    return system_error("protect the job's folder " + path, errno);
+  return {};
+}
+
+}  // namespace
+
+v1::Job to_api(const store::Job& job, const std::string& last_checkpoint) {
+  v1::Job out;
+  out.set_id(job.id);
+  out.set_name(job.name);
+  out.set_state(to_api(job.state));
+  out.set_pid(job.pid);
+  for (const std::string& word : job.command) out.add_command(word);
+  out.set_created_unix_ns(job.created_unix_ns);
+  out.set_stdout_path(job.stdout_path);
+  out.set_stderr_path(job.stderr_path);
+  out.set_last_checkpoint(last_checkpoint);
+  return out;
+}
+
+Jobs::Jobs(store::Store& store, Metrics& metrics, std::string state_dir)
+    : store_(store), metrics_(metrics), state_dir_(std::move(state_dir)) {}
+
+// Puts the job into the store under its name, or else under the first BASE-N that is free.
+Result<void> Jobs::reserve(store::Job& job, const std::string& base) {
+  if (!job.name.empty()) {
+    if (Result<void> good = check_name(job.name); !good) return good;
+    Result<void> added = store_.add_job(job);
+    if (!added && added.error().code == Code::already_exists) {
+      return Error{Code::already_exists, "start a job named " + job.name +
+                                             ": there is one already (see kymo ps): name another"};
+    }
+    return added;
+  }
+  for (int n = 1;; ++n) {
+    job.name = base + "-" + std::to_string(n);
+    Result<void> added = store_.add_job(job);
+    if (added || added.error().code != Code::already_exists) return added;
+  }
+}
+
+Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& request) {
+  if (request.command().empty() || request.command(0).empty()) {
+    return Error{Code::invalid_argument, "start a job: no command was given"};
+  }
+  store::Job job;
+  job.id = new_id();
+  job.name = request.name();
+  job.command = {request.command().begin(), request.command().end()};
+  job.created_unix_ns = unix_ns();
+  const std::string folder = state_dir_ + "/jobs/" + job.id;
+  job.stdout_path = folder + "/stdout";
+  job.stderr_path = folder + "/stderr";
+  // In the store before it runs, so that no process is ever without its entry; held, since it has
+  // no pid.
+  const Hold held = hold(job.id);
+  if (Result<void> ok = reserve(job, base_name(job.command.front())); !ok) return ok.error();
+
+  runtime::RunSpec spec{job.command,
+                        {request.environment().begin(), request.environment().end()},
+                        request.directory().empty() ? "/" : request.directory(),
+                        job.stdout_path,
+                        job.stderr_path};
+  Result<void> folder_made = make_output_folder(folder);
+  Result<runtime::ProcessId> process =
+      folder_made ? runtime.run(spec) : Result<runtime::ProcessId>(folder_made.error());
+  if (!process) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    if (Result<void> ok = store_.remove_job(job.id); !ok) spdlog::error("{}", ok.error().message);
+    return process.error();
+  }
+  job.pid = process->pid;
+  job.start_ticks = process->start_ticks;
+  if (Result<void> ok = store_.update_job(job); !ok) return ok.error();
+  return job;
+}
+
+Result<store::Job> Jobs::adopt(const runtime::ProcessId& process) {
+  const Result<probe::Process> seen = probe::read_process(process.pid);
+  if (!seen) return seen.error();
+  store::Job job;
+  job.id = new_id();
+  job.command = seen->command;
+  job.pid = process.pid;
+  job.start_ticks = process.start_ticks;
+  job.created_unix_ns = unix_ns();
+  if (Result<void> ok = reserve(job, base_name(seen->name)); !ok) return ok.error();
+  return job;
+}
+
+Result<store::Job> Jobs::find(const std::string& id_or_name) {
+  Result<store::Job> job = store_.job(id_or_name);
+  if (!job && job.error().code == Code::not_found) {
+    return Error{Code::not_found, "no job is named " + id_or_name + ": kymo ps lists the jobs"};
+  }
+  return job;
+}
+
+std::optional<store::Job> Jobs::of_process(const runtime::ProcessId& process) {
+  const Result<std::vector<store::Job>> jobs = store_.jobs();
+  if (!jobs) return std::nullopt;
+  for (const store::Job& job : *jobs) {
+    if (job.state == store::JobState::running && job.pid == process.pid &&
+        job.start_ticks == process.start_ticks) {
+      return job;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<v1::Job>> Jobs::list() {
+  refresh();
+  const Result<std::vector<store::Job>> jobs = store_.jobs();
+  if (!jobs) return jobs.error();
+  const Result<std::vector<store::Checkpoint>> checkpoints = store_.checkpoints();
+  if (!checkpoints) return checkpoints.error();
+  std::map<std::string, std::string> last;  // the list is oldest first: the newest one stays
+  for (const store::Checkpoint& checkpoint : *checkpoints) {
+    if (checkpoint.state == store::CheckpointState::complete) {
+      last[checkpoint.job_id] = checkpoint.directory;
+    }
+  }
+  std::vector<v1::Job> out;
+  for (const store::Job& job : *jobs) out.push_back(to_api(job, last[job.id]));
+  return out;
+}
+
+Jobs::Hold Jobs::hold(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  ++held_[id];
+  return {this, id};
+}
+
+void Jobs::release(const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto held = held_.find(id);
+    if (held != held_.end() && --held->second == 0) held_.erase(held);
+  }
+  refresh();
+}
+
+void Jobs::exited(const runtime::ProcessId& process, int wait_status) {
+  const std::optional<store::Job> job = of_process(process);
+  if (!job) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (held_.count(job->id) == 0) mark_exited(*job, wait_status);
+  }
+  refresh();
+}
+
+void Jobs::refresh() {
+  const std::lock_guard lock(mutex_);
+  const Result<std::vector<store::Job>> jobs = store_.jobs();
+  if (!jobs) {
+    spdlog::error("look after the jobs: {}", jobs.error().message);
+    return;
+  }
+  std::uint64_t running = 0;
+  for (const store::Job& job : *jobs) {
+    if (job.state != store::JobState::running) continue;
+    if (held_.count(job.id) != 0 || probe::process_lives(job.pid, job.start_ticks)) {
+      ++running;
+    } else {
+      mark_exited(job, std::nullopt);
+    }
+  }
+  metrics_.set_processes_managed(running);
+}
+
+void Jobs::mark_exited(store::Job job, std::optional<int> wait_status) {
+  job.state = store::JobState::exited;
+  job.exit_status = wait_status;
+  if (Result<void> ok = store_.update_job(job); !ok) {
+    spdlog::error("note the end of job {}: {}", job.name, ok.error().message);
+    return;
+  }
+  spdlog::info("job {} (pid {}) has ended", job.name, job.pid);
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/kymo/v1/kymo.pb.h"
+#include "daemon/metrics.h"
+#include "kymo/result.h"
+#include "runtime/runtime.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// The processes that the daemon looks after: started or restored by it, and kept in the store, so
+// that they are known after a restart. What runs is asked of the kernel, by pid and start time.
+//
+// Threads:   every member from any thread.
+// Ownership: refers to what it is made of. A Hold must not outlive its Jobs.
+// Errors:    those of the store and the runtime, and a name that is malformed or taken.
+class Jobs {
+ public:
+  // While a job is held (its dump or restore runs) nobody else says what state it is in.
+  class Hold {
+   public:
+    Hold() = default;
+    Hold(Jobs* jobs, std::string id) : jobs_(jobs), id_(std::move(id)) {}
+    Hold(Hold&& other) noexcept
+        : jobs_(std::exchange(other.jobs_, nullptr)), id_(std::move(other.id_)) {}
+    Hold& operator=(Hold&& other) noexcept {
+      release();
+      jobs_ = std::exchange(other.jobs_, nullptr);
+      id_ = std::move(other.id_);
+      return *this;
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    ~Hold() { release(); }
+
+   private:
+    void release() {
+      if (jobs_ != nullptr) std::exchange(jobs_, nullptr)->release(id_);
+    }
+
+    Jobs* jobs_ = nullptr;
+    std::string id_;
+  };
+
+  Jobs(store::Store& store, Metrics& metrics, std::string state_dir);
+
+  // Starts a command as a new job, its output in files of the state directory.
+  Result<store::Job> run(runtime::Runtime& runtime, const v1::RunRequest& request);
+  // Takes over a process that was restored and belongs to no job.
+  Result<store::Job> adopt(const runtime::ProcessId& process);
+  // By name or id.
+  Result<store::Job> find(const std::string& id_or_name);
+  // The running job whose process this is.
+  std::optional<store::Job> of_process(const runtime::ProcessId& process);
+  // Every job as the API shows it, oldest first.
+  Result<std::vector<v1::Job>> list();
+
+  [[nodiscard]] Hold hold(const std::string& id);
+  // A process that the runtime watched has ended.
+  void exited(const runtime::ProcessId& process, int wait_status);
+  // Finds out which jobs still run.
+  void refresh();
+
+ private:
+  void release(const std::string& id);
+  Result<void> reserve(store::Job& job, const std::string& base);
+  void mark_exited(store::Job job, std::optional<int> wait_status);
+
+  store::Store& store_;
+  Metrics& metrics_;
+  const std::string state_dir_;
+  std::mutex mutex_;
+  std::map<std::string, int> held_;  // by id; how often
+};
+
+// A job as the API shows it.
+v1::Job to_api(const store::Job& job, const std::string& last_checkpoint = {});
+
+}  // namespace kymo::daemon

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "daemon/claims.h"
+#include "daemon/config.h"
+#include "daemon/jobs.h"
+#include "daemon/metrics.h"
+#include "daemon/recorder.h"
+#include "runtime/runtime.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// What requests work with. Made once by the Daemon, which owns all of it.
+struct Parts {
+  const Config& config;
+  Metrics& metrics;
+  Recorder& recorder;
+  runtime::Runtime& runtime;
+  store::Store& store;
+  Jobs& jobs;
+  Claims& claims;
+};
+
+}  // namespace kymo::daemon

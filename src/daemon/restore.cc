@@ -1,0 +1,235 @@
+#include "daemon/restore.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+
+#include "base/clock.h"
+#include "daemon/checkpoint_dir.h"
+#include "daemon/pipeline.h"
+#include "daemon/stats_json.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct RestoreContext {
+  RestoreContext(const Parts& all, const v1::RestoreRequest& asked)
+      : parts(all), request(asked), began_ns(all.recorder.now_ns()) {}
+
+  const Parts& parts;
+  const v1::RestoreRequest& request;
+  std::uint64_t began_ns;  // on the recording's clock
+  std::uint64_t began_monotonic_ns = monotonic_ns();
+
+  std::string directory;
+  std::string images;
+  json record;                      // checkpoint.json of a checkpoint of ours
+  std::optional<CheckpointDir> to;  // where log and recording go
+  std::optional<store::Job> job;
+  Claims::Claim claim;
+  Jobs::Hold held;
+  RequestRecording recording;
+  runtime::RestoreOutcome outcome;
+  std::vector<StepTime> times;
+  std::vector<std::string> warnings;
+};
+
+Result<void> validate(RestoreContext& c) {
+  if (c.request.directory().empty() || c.request.directory().front() != '/') {
+    return Error{Code::invalid_argument, "restore " + c.request.directory() +
+                                             ": the directory must be given as an absolute path"};
+  }
+  c.directory = fs::path(c.request.directory()).lexically_normal();
+  while (c.directory.size() > 1 && c.directory.back() == '/') c.directory.pop_back();
+  struct stat info {};
+  if (stat(c.directory.c_str(), &info) != 0) return system_error("restore " + c.directory, errno);
+  if (S_ISDIR(info.st_mode)) return {};
+  return Error{Code::invalid_argument, "restore " + c.directory + ": it is not a directory"};
+}
+
+Result<void> claim_directory(RestoreContext& c) {
+  c.claim = c.parts.claims.claim("directory:" + c.directory);
+  if (c.claim) return {};
+  return Error{Code::failed_precondition,
+               "restore " + c.directory + ": another request uses it: wait for that to end"};
+}
+
+// A checkpoint of ours, as its record says it is.
+Result<void> use_checkpoint(RestoreContext& c, const CheckpointDir& dir) {
+  Result<json> record = read_record(dir);
+  if (!record) return record.error();
+  c.record = std::move(record).value();
+  if (c.record.value("state", "") != "complete") {
+    return Error{Code::failed_precondition,
+                 "restore " + c.directory + ": its dump failed: " + c.record.value("error", "?")};
+  }
+  c.images = dir.images();
+  c.to = dir;
+  return {};
+}
+
+Result<void> find_images(RestoreContext& c) {
+  const CheckpointDir dir(c.directory);
+  std::error_code error;
+  if (fs::exists(dir.record(), error)) return use_checkpoint(c, dir);
+  if (!fs::exists(c.directory + "/inventory.img", error)) {
+    const bool cut_short = fs::exists(dir.partial_images(), error);
+    return Error{Code::not_found,
+                 "restore " + c.directory +
+                     (cut_short ? ": its dump was cut short, there is nothing whole to restore"
+                                : ": it holds neither a checkpoint nor CRIU images")};
+  }
+  c.images = c.directory;
+  const fs::path base = fs::path(c.parts.config.state_dir) / "restores";
+  fs::create_directories(base, error);
+  for (int n = 1; !c.to; ++n) {
+    const std::string path =
+        base / (fs::path(c.directory).filename().string() + "-" + std::to_string(n));
+    if (mkdir(path.c_str(), 0700) == 0) {
+      c.to = CheckpointDir(path);
+    } else if (errno != EEXIST) {
+      return system_error("make the folder " + path + " for the restore's log", errno);
+    }
+  }
+  return {};
+}
+
+// The folders of log and recording, which a checkpoint copied from elsewhere may lack.
+Result<void> prepare_directory(RestoreContext& c) {
+  for (const std::string& folder : {c.to->work(), c.to->recordings()}) {
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+      return system_error("restore " + c.directory + ": make " + folder, errno);
+    }
+  }
+  return {};
+}
+
+Result<void> find_job(RestoreContext& c) {
+  const json entry = c.record.value("job", json::object());
+  const std::string id = entry.is_object() ? entry.value("id", "") : "";
+  if (id.empty()) return {};
+  Result<store::Job> job = c.parts.store.job(id);
+  if (job) {
+    c.job = *job;
+    c.held = c.parts.jobs.hold(id);
+  } else if (job.error().code != Code::not_found) {
+    return job.error();
+  }
+  return {};
+}
+
+Result<void> begin_recording(RestoreContext& c) {
+  json about{{"request", "restore"}, {"directory", c.directory}};
+  if (c.record.contains("pid")) {
+    about["target"] = {{"pid", c.record["pid"]},
+                       {"command", c.record.value("command", json::array())}};
+  }
+  if (c.job) about["job"] = {{"id", c.job->id}, {"name", c.job->name}};
+  Result<RequestRecording> recording =
+      c.parts.recorder.begin(c.to->next_recording("restore"), c.began_ns, std::move(about));
+  if (recording) {
+    c.recording = std::move(recording).value();
+  } else {
+    c.warnings.push_back("the restore has no recording: " + recording.error().message);
+  }
+  return {};
+}
+
+Result<void> call_runtime(RestoreContext& c) {
+  runtime::Observer observer;
+  observer.notified = [&](std::string_view name) {
+    c.parts.metrics.notified(name);
+    c.recording.mark(name);
+  };
+  Result<runtime::RestoreOutcome> outcome =
+      c.parts.runtime.restore({c.images, c.to->work()}, observer);
+  if (!outcome) return outcome.error();
+  c.outcome = std::move(outcome).value();
+  for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
+  if (c.outcome.stats) c.parts.metrics.add(*c.outcome.stats);
+  return {};
+}
+
+// The process runs by now: what fails here is a warning.
+Result<void> register_job(RestoreContext& c) {
+  if (c.job) {
+    c.job->pid = c.outcome.process.pid;
+    c.job->start_ticks = c.outcome.process.start_ticks;
+    c.job->state = store::JobState::running;
+    c.job->exit_status.reset();
+    Result<void> updated = c.parts.store.update_job(*c.job);
+    if (!updated) c.warnings.push_back(updated.error().message);
+    return {};
+  }
+  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process);
+  if (job) {
+    c.job = *job;
+  } else {
+    c.warnings.push_back("the restored process is no job: " + job.error().message);
+  }
+  return {};
+}
+
+constexpr std::array<Step<RestoreContext>, 8> kSteps{{
+    {"validate", validate},
+    {"claim directory", claim_directory},
+    {"find images", find_images},
+    {"prepare directory", prepare_directory},
+    {"find job", find_job},
+    {"begin recording", begin_recording},
+    {"restore", call_runtime},
+    {"register job", register_job},
+}};
+
+void end_recording(RestoreContext& c, const Result<void>& result) {
+  json steps = json::array();
+  for (const StepTime& time : c.times) {
+    steps.push_back({{"name", time.name}, {"duration_ns", time.duration_ns}});
+  }
+  json about{{"outcome", result ? "ok" : "error"}, {"steps", steps}};
+  if (!result) about["error"] = result.error().message;
+  if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
+  c.recording.mark("request ended");
+  c.recording.end(std::move(about));
+}
+
+v1::RestoreResponse response_of(const RestoreContext& c) {
+  v1::RestoreResponse response;
+  response.set_pid(c.outcome.process.pid);
+  if (c.job) response.set_job(c.job->name);
+  response.set_directory(c.directory);
+  response.set_recording(c.recording.path());
+  if (c.outcome.stats) *response.mutable_stats() = to_api(*c.outcome.stats);
+  response.set_criu_time_ns(c.outcome.criu_time_ns);
+  for (const StepTime& time : c.times) {
+    v1::Step* step = response.add_steps();
+    step->set_name(time.name);
+    step->set_duration_ns(time.duration_ns);
+  }
+  for (const std::string& warning : c.warnings) response.add_warnings(warning);
+  response.set_duration_ns(monotonic_ns() - c.began_monotonic_ns);
+  return response;
+}
+
+}  // namespace
+
+Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request) {
+  RestoreContext c(parts, request);
+  parts.metrics.request_began();
+  const Result<void> result = run_steps(kSteps, c, &c.times);
+  parts.metrics.restore_ended(result.ok());
+  parts.metrics.request_ended();
+  end_recording(c, result);
+  for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);
+  if (!result) return result.error();
+  return response_of(c);
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,177 @@
+#include "daemon/service.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "daemon/dump.h"
+#include "daemon/restore.h"
+#include "kymo/prometheus.h"
+#include "kymo/version.h"
+
+namespace kymo::daemon {
+namespace {
+
+const char* name_of(Unit unit) {
+  switch (unit) {
+    case Unit::count:
+      return "count";
+    case Unit::pages:
+      return "pages";
+    case Unit::bytes:
+      return "bytes";
+    case Unit::nanoseconds:
+      return "nanoseconds";
+    case Unit::microseconds:
+      return "microseconds";
+  }
+  return "count";
+}
+
+v1::Metric to_api(const kymo::Metric& metric) {
+  v1::Metric out;
+  out.set_name(metric.name);
+  out.set_prometheus_name(prometheus_name(metric));
+  out.set_kind(metric.kind == Kind::gauge ? v1::Metric::GAUGE : v1::Metric::COUNTER);
+  out.set_unit(name_of(metric.unit));
+  out.set_help(metric.help);
+  for (const Field& field : metric.fields) {
+    v1::Metric::Field* to = out.add_fields();
+    to->set_name(field.name);
+    for (const std::string& value : field.values) to->add_values(value);
+  }
+  return out;
+}
+
+// Every metric of the registry with its values now; columns of one metric stand together.
+Result<v1::MetricsResponse> read_metrics(Registry& registry) {
+  Result<std::unique_ptr<Sampler>> sampler = registry.sampler({});
+  if (!sampler) return sampler.error();
+  const std::vector<Column>& columns = (*sampler)->columns();
+  std::vector<std::uint64_t> values(columns.size());
+  (*sampler)->read(values.data());
+  v1::MetricsResponse response;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i == 0 || columns[i].metric.name != columns[i - 1].metric.name) {
+      *response.add_metrics() = to_api(columns[i].metric);
+    }
+    v1::Metric::Value* value = response.mutable_metrics(response.metrics_size() - 1)->add_values();
+    for (const std::string& field : columns[i].field_values) value->add_field_values(field);
+    value->set_value(values[i]);
+  }
+  return response;
+}
+
+}  // namespace
+
+bool Service::enter() {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return false;
+  ++running_;
+  return true;
+}
+
+void Service::leave() {
+  const std::lock_guard lock(mutex_);
+  --running_;
+  left_.notify_all();
+}
+
+bool Service::drain(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  if (running_ != 0) spdlog::info("waiting for {} running requests", running_);
+  return left_.wait_for(lock, timeout, [this] { return running_ == 0; });
+}
+
+template <class Response, class Work>
+grpc::Status Service::serve(const char* verb, Response* response, Work&& work) {
+  if (!enter())
+    return {grpc::StatusCode::UNAVAILABLE, "kymod is stopping: try again when it is back"};
+  Result<Response> result = Error{Code::internal, std::string(verb) + ": not done"};
+  try {
+    result = work();
+  } catch (const std::exception& error) {  // out of memory, say: no exception crosses into gRPC
+    result = Error{Code::internal, std::string(verb) + ": " + error.what()};
+  }
+  leave();
+  if (!result) {
+    spdlog::warn("{}: {}", verb, result.error().message);
+    return {static_cast<grpc::StatusCode>(result.error().code), result.error().message};
+  }
+  *response = std::move(result).value();
+  return grpc::Status::OK;
+}
+
+grpc::Status Service::Run(grpc::ServerContext*, const v1::RunRequest* request,
+                          v1::RunResponse* response) {
+  return serve("run", response, [&]() -> Result<v1::RunResponse> {
+    Result<store::Job> job = parts_.jobs.run(parts_.runtime, *request);
+    if (!job) return job.error();
+    spdlog::info("run: job {} is pid {}", job->name, job->pid);
+    v1::RunResponse out;
+    *out.mutable_job() = to_api(*job);
+    return out;
+  });
+}
+
+grpc::Status Service::Dump(grpc::ServerContext*, const v1::DumpRequest* request,
+                           v1::DumpResponse* response) {
+  return serve("dump", response, [&] {
+    Result<v1::DumpResponse> out = dump(parts_, *request);
+    if (out) spdlog::info("dump: pid {} is in {}", out->pid(), out->directory());
+    return out;
+  });
+}
+
+grpc::Status Service::Restore(grpc::ServerContext*, const v1::RestoreRequest* request,
+                              v1::RestoreResponse* response) {
+  return serve("restore", response, [&] {
+    Result<v1::RestoreResponse> out = restore(parts_, *request);
+    if (out) spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
+    return out;
+  });
+}
+
+grpc::Status Service::List(grpc::ServerContext*, const v1::ListRequest*,
+                           v1::ListResponse* response) {
+  return serve("list", response, [&]() -> Result<v1::ListResponse> {
+    const Result<std::vector<v1::Job>> jobs = parts_.jobs.list();
+    if (!jobs) return jobs.error();
+    v1::ListResponse out;
+    for (const v1::Job& job : *jobs) *out.add_jobs() = job;
+    return out;
+  });
+}
+
+grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
+                             v1::HealthResponse* response) {
+  return serve("health", response, [&]() -> Result<v1::HealthResponse> {
+    v1::HealthResponse out;
+    out.set_version(KYMO_VERSION);
+    out.set_pid(getpid());
+    out.set_uptime_ns(monotonic_ns() - started_ns_);
+    out.set_criu_path(parts_.config.criu);
+    out.set_criu_version(criu_version_);
+    out.set_state_directory(parts_.config.state_dir);
+    out.set_http_address(http_address_);
+    const ProfilerStats stats = parts_.recorder.stats();
+    v1::Recorder* recorder = out.mutable_recorder();
+    recorder->set_running(parts_.recorder.recording());
+    recorder->set_interval_ns(static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(parts_.config.profiling_interval).count()));
+    recorder->set_ticks_due(stats.ticks_due);
+    recorder->set_rows_written(stats.rows_written);
+    recorder->set_ticks_missed(stats.missed());
+    recorder->set_log_path(parts_.config.profiling_log);
+    return out;
+  });
+}
+
+grpc::Status Service::Metrics(grpc::ServerContext*, const v1::MetricsRequest*,
+                              v1::MetricsResponse* response) {
+  return serve("metrics", response, [&] { return read_metrics(parts_.metrics.registry()); });
+}
+
+}  // namespace kymo::daemon

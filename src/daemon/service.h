@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "api/kymo/v1/kymo.grpc.pb.h"
+#include "base/clock.h"
+#include "daemon/parts.h"
+
+namespace kymo::daemon {
+
+// The gRPC face of the daemon: hands each request to what does it, and turns errors into statuses.
+//
+// Threads:   called on gRPC's threads, side by side. drain() from one other.
+// Ownership: refers to the parts.
+class Service final : public v1::Kymo::Service {
+ public:
+  Service(const Parts& parts, std::string criu_version, std::string http_address)
+      : parts_(parts),
+        criu_version_(std::move(criu_version)),
+        http_address_(std::move(http_address)) {}
+
+  grpc::Status Run(grpc::ServerContext* context, const v1::RunRequest* request,
+                   v1::RunResponse* response) override;
+  grpc::Status Dump(grpc::ServerContext* context, const v1::DumpRequest* request,
+                    v1::DumpResponse* response) override;
+  grpc::Status Restore(grpc::ServerContext* context, const v1::RestoreRequest* request,
+                       v1::RestoreResponse* response) override;
+  grpc::Status List(grpc::ServerContext* context, const v1::ListRequest* request,
+                    v1::ListResponse* response) override;
+  grpc::Status Health(grpc::ServerContext* context, const v1::HealthRequest* request,
+                      v1::HealthResponse* response) override;
+  grpc::Status Metrics(grpc::ServerContext* context, const v1::MetricsRequest* request,
+                       v1::MetricsResponse* response) override;
+
+  // Refuses new requests and waits for those that run; false when some still do after `timeout`.
+  bool drain(std::chrono::milliseconds timeout);
+
+ private:
+  // Runs one request unless the daemon is stopping.
+  template <class Response, class Work>
+  grpc::Status serve(const char* verb, Response* response, Work&& work);
+  bool enter();
+  void leave();
+
+  const Parts parts_;
+  const std::string criu_version_;
+  const std::string http_address_;
+  const std::uint64_t started_ns_ = monotonic_ns();
+  std::mutex mutex_;
+  std::condition_variable left_;
+  int running_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace kymo::daemon

@@ -1,0 +1,71 @@
+#include "daemon/stats_json.h"
+
+#include <optional>
+
+namespace kymo::daemon {
+namespace {
+
+template <class T>
+void put(nlohmann::json& json, const char* name, const std::optional<T>& value) {
+  if (value) json[name] = *value;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const criu::DumpStats& stats) {
+  nlohmann::json json{{"freezing_time_us", stats.freezing_time_us},
+                      {"frozen_time_us", stats.frozen_time_us},
+                      {"memdump_time_us", stats.memdump_time_us},
+                      {"memwrite_time_us", stats.memwrite_time_us},
+                      {"pages_scanned", stats.pages_scanned},
+                      {"pages_skipped_parent", stats.pages_skipped_parent},
+                      {"pages_written", stats.pages_written}};
+  put(json, "irmap_resolve_us", stats.irmap_resolve_us);
+  put(json, "pages_lazy", stats.pages_lazy);
+  put(json, "page_pipes", stats.page_pipes);
+  put(json, "page_pipe_bufs", stats.page_pipe_bufs);
+  put(json, "shpages_scanned", stats.shpages_scanned);
+  put(json, "shpages_skipped_parent", stats.shpages_skipped_parent);
+  put(json, "shpages_written", stats.shpages_written);
+  return json;
+}
+
+nlohmann::json to_json(const criu::RestoreStats& stats) {
+  nlohmann::json json{{"pages_compared", stats.pages_compared},
+                      {"pages_skipped_cow", stats.pages_skipped_cow},
+                      {"forking_time_us", stats.forking_time_us},
+                      {"restore_time_us", stats.restore_time_us}};
+  put(json, "pages_restored", stats.pages_restored);
+  return json;
+}
+
+v1::DumpStats to_api(const criu::DumpStats& stats) {
+  v1::DumpStats out;
+  out.set_freezing_time_us(stats.freezing_time_us);
+  out.set_frozen_time_us(stats.frozen_time_us);
+  out.set_memdump_time_us(stats.memdump_time_us);
+  out.set_memwrite_time_us(stats.memwrite_time_us);
+  out.set_pages_scanned(stats.pages_scanned);
+  out.set_pages_skipped_parent(stats.pages_skipped_parent);
+  out.set_pages_written(stats.pages_written);
+  if (stats.irmap_resolve_us) out.set_irmap_resolve_us(*stats.irmap_resolve_us);
+  if (stats.pages_lazy) out.set_pages_lazy(*stats.pages_lazy);
+  if (stats.page_pipes) out.set_page_pipes(*stats.page_pipes);
+  if (stats.page_pipe_bufs) out.set_page_pipe_bufs(*stats.page_pipe_bufs);
+  if (stats.shpages_scanned) out.set_shpages_scanned(*stats.shpages_scanned);
+  if (stats.shpages_skipped_parent) out.set_shpages_skipped_parent(*stats.shpages_skipped_parent);
+  if (stats.shpages_written) out.set_shpages_written(*stats.shpages_written);
+  return out;
+}
+
+v1::RestoreStats to_api(const criu::RestoreStats& stats) {
+  v1::RestoreStats out;
+  out.set_pages_compared(stats.pages_compared);
+  out.set_pages_skipped_cow(stats.pages_skipped_cow);
+  out.set_forking_time_us(stats.forking_time_us);
+  out.set_restore_time_us(stats.restore_time_us);
+  if (stats.pages_restored) out.set_pages_restored(*stats.pages_restored);
+  return out;
+}
+
+}  // namespace kymo::daemon

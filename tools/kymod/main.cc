@@ -1,0 +1,139 @@
+#include <pthread.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "daemon/config.h"
+#include "daemon/daemon.h"
+#include "kymo/version.h"
+
+namespace {
+
+using kymo::daemon::Config;
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+int fail(const kymo::Error& error) {
+  std::fprintf(stderr, "kymod: %s\n", error.message.c_str());
+  return error.code == kymo::Code::invalid_argument ? kUsage : kFailed;
+}
+
+// --profiling-metrics without a name asks for the choices; CLI11 would take the next flag for its
+// value.
+bool asks_for_choices(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view arg = argv[i];
+    if (arg == "--profiling-metrics=") return true;
+    if (arg == "--profiling-metrics" && (i + 1 == argc || *argv[i + 1] == '\0')) return true;
+  }
+  return false;
+}
+
+int print_choices() {
+  const auto columns = kymo::daemon::available_columns(Config{});
+  if (!columns) return fail(columns.error());
+  std::fprintf(stderr,
+               "kymod: --profiling-metrics: name metrics with commas between them, all or none; "
+               "there are:\n");
+  std::string last;
+  for (const kymo::Column& column : *columns) {
+    if (column.metric.name == last) continue;
+    last = column.metric.name;
+    std::fprintf(stderr, "  %-32s %s\n", last.c_str(), column.metric.help.c_str());
+  }
+  return kUsage;
+}
+
+void add_flags(CLI::App& app, Config& config, std::string& metrics, long long& rate_us) {
+  app.set_version_flag("--version", "kymod " KYMO_VERSION);
+  app.add_option("--socket", config.socket, "Unix socket of the API")
+      ->envname("KYMO_SOCKET")
+      ->capture_default_str();
+  app.add_option("--socket-group", config.socket_group, "Group whose members may connect as well");
+  app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0: any free one")
+      ->envname("KYMO_HTTP")
+      ->capture_default_str();
+  app.add_option("--state-dir", config.state_dir, "Where jobs and checkpoints are kept")
+      ->envname("KYMO_STATE_DIR")
+      ->capture_default_str();
+  app.add_option("--criu", config.criu, "The criu to use: a path, or a name on PATH")
+      ->envname("KYMO_CRIU")
+      ->capture_default_str();
+  app.add_option("--profiling-metrics", metrics,
+                 "What to record: names with commas between them, all or none; empty lists them")
+      ->capture_default_str();
+  app.add_option("--profiling-metrics-log", config.profiling_log,
+                 "A daemon-wide recording besides those of each request, ending in .tsv");
+  app.add_option("--profiling-metrics-rate-us", rate_us, "Microseconds between samples")
+      ->capture_default_str();
+  app.add_option("--log-level", config.log_level, "What to log on stderr")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
+}
+
+kymo::Result<void> complete(Config& config, const std::string& metrics, long long rate_us) {
+  config.profiling_interval = std::chrono::microseconds(rate_us);
+  if (auto ok = kymo::daemon::set_profiling_metrics(config, metrics); !ok) return ok;
+  if (auto ok = kymo::daemon::resolve_and_check(config); !ok) return ok;
+  return kymo::daemon::check_metric_names(config);
+}
+
+// Before any thread starts, so that all have them blocked and only Daemon::run() takes them.
+void block_stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+int serve(Config config) {
+  block_stop_signals();
+  auto log = spdlog::stderr_color_mt("kymod");
+  log->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %v");
+  spdlog::set_default_logger(log);
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+  for (const std::string& line : kymo::daemon::describe(config)) spdlog::info("{}", line);
+  auto daemon = kymo::daemon::Daemon::start(std::move(config));
+  if (!daemon) return fail(daemon.error());
+  const kymo::Result<void> stopped = (*daemon)->run();
+  return stopped ? 0 : fail(stopped.error());
+}
+
+int run(int argc, char** argv) {
+  if (asks_for_choices(argc, argv)) return print_choices();
+  CLI::App app("Kymograph's daemon: checkpoints and restores processes, and records how.", "kymod");
+  Config config;
+  std::string metrics = "all";
+  long long rate_us = config.profiling_interval.count();
+  add_flags(app, config, metrics, rate_us);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "kymod: %s (see kymod --help)\n", error.what());
+    return kUsage;
+  }
+  if (auto ok = complete(config, metrics, rate_us); !ok) return fail(ok.error());
+  return serve(std::move(config));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kymod: %s\n", error.what());
+    return kFailed;
+  }
+}
