@@ -1,0 +1,83 @@
+// What one sample costs: reading 4, 16 and 64 counters into a row, alone and beside a thread that
+// keeps adding to all of them. The rows are checked: no value may fall, and the last must be what
+// was added.
+#include <benchmark/benchmark.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kymo/registry.h"
+
+namespace {
+
+std::vector<kymo::Counter> register_counters(kymo::Registry& registry, std::int64_t count) {
+  std::vector<kymo::Counter> counters;
+  for (std::int64_t i = 0; i < count; ++i) {
+    counters.push_back(
+        registry
+            .counter({"c" + std::to_string(i), "Adds", kymo::Kind::counter, kymo::Unit::count, {}})
+            .value());
+  }
+  return counters;
+}
+
+void sample_into(benchmark::State& state, const kymo::Sampler& sampler) {
+  std::vector<std::uint64_t> row(sampler.columns().size());
+  std::uint64_t last = 0;
+  for (auto _ : state) {
+    sampler.read(row.data());
+    if (row.back() < last) {
+      state.SkipWithError("a counter fell");
+    }
+    last = row.back();
+  }
+}
+
+void sample(benchmark::State& state) {
+  kymo::Registry registry;
+  const std::vector<kymo::Counter> counters = register_counters(registry, state.range(0));
+  for (const kymo::Counter& counter : counters) {
+    counter.add(7);
+  }
+  const auto sampler = registry.sampler({}).value();
+  sample_into(state, *sampler);
+  std::vector<std::uint64_t> row(counters.size());
+  sampler->read(row.data());
+  if (row.front() != 7 || row.back() != 7) {
+    state.SkipWithError("a value is wrong");
+  }
+}
+
+void sample_beside_a_writer(benchmark::State& state) {
+  kymo::Registry registry;
+  const std::vector<kymo::Counter> counters = register_counters(registry, state.range(0));
+  std::atomic<bool> done{false};
+  std::uint64_t rounds = 0;
+  std::thread writer([&] {
+    while (!done.load(std::memory_order_relaxed)) {
+      for (const kymo::Counter& counter : counters) {
+        counter.add();
+      }
+      ++rounds;
+    }
+  });
+  const auto sampler = registry.sampler({}).value();
+  sample_into(state, *sampler);
+  done.store(true);
+  writer.join();
+  std::vector<std::uint64_t> row(counters.size());
+  sampler->read(row.data());
+  if (row.front() != rounds || row.back() != rounds) {
+    state.SkipWithError("adds were lost");
+  }
+}
+
+BENCHMARK(sample)->Arg(4)->Arg(16)->Arg(64);
+BENCHMARK(sample_beside_a_writer)->Arg(4)->Arg(16)->Arg(64);
+
+}  // namespace
+
+BENCHMARK_MAIN();
