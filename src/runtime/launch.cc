@@ -84,6 +84,7 @@ int open_output(const std::string& path) {
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> result;
+  result.reserve(words.size() + 1);
   for (const std::string& word : words) {
     result.push_back(const_cast<char*>(word.c_str()));  // posix_spawn does not write to them
   }

@@ -37,18 +37,18 @@ Result<void> check_directory(const std::string& tried, const std::string& what,
   return {};
 }
 
-// The work directory may be the images directory; files there that are no images do not count.
 Result<void> check_empty(const std::string& tried, const std::string& path) {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    return Error{Code::already_exists,
-                 tried + ": the images directory " + path + " is not empty (it has " +
-                     entry.path().filename().string() + "); name an empty or a new one"};
-  }
+  const std::filesystem::directory_iterator entries(path, error);
   if (error) {
     return system_error(tried + ": cannot list the images directory " + path, error.value());
   }
-  return {};
+  if (entries == std::filesystem::directory_iterator()) {
+    return {};
+  }
+  return Error{Code::already_exists,
+               tried + ": the images directory " + path + " is not empty (it has " +
+                   entries->path().filename().string() + "); name an empty or a new one"};
 }
 
 // A dump freezes what it dumps: it must not hold the process that waits for it.
@@ -94,6 +94,22 @@ Result<probe::Process> check_process(const std::string& tried, const ProcessId& 
                  tried + ": it is this program or one that started it, and would freeze it"};
   }
   return process;
+}
+
+// CRIU gives every restored thread the id that it had.
+Result<void> check_free(const std::string& tried, pid_t id) {
+  const Result<probe::Process> taken = probe::read_process(id);
+  if (!taken) {
+    return {};
+  }
+  const std::string its_pid = tried + ": its pid " + std::to_string(id);
+  if (taken->zombie()) {
+    return Error{Code::failed_precondition,
+                 its_pid + " is held by a zombie until the parent of that, " +
+                     std::to_string(taken->parent) + ", reaps it or ends"};
+  }
+  return Error{Code::failed_precondition,
+               its_pid + " is in use by '" + taken->name + "'; end that process first"};
 }
 
 // The threads that are stopped now and were not so before.
@@ -147,18 +163,9 @@ Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
     ids.insert(process.threads.begin(), process.threads.end());
   }
   for (const pid_t id : ids) {
-    const Result<probe::Process> taken = probe::read_process(id);
-    if (!taken) {
-      continue;
+    if (Result<void> free = check_free(tried, id); !free) {
+      return free.error();
     }
-    const std::string pid = std::to_string(id);
-    if (taken->zombie()) {
-      return Error{Code::failed_precondition,
-                   tried + ": its pid " + pid + " is held by a zombie until the parent of that, " +
-                       std::to_string(taken->parent) + ", reaps it or ends"};
-    }
-    return Error{Code::failed_precondition, tried + ": its pid " + pid + " is in use by '" +
-                                                taken->name + "'; end that process first"};
   }
   return tree;
 }

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -50,11 +51,17 @@ void clear_failed_restore(pid_t root) {
     return;
   }
   const std::vector<pid_t> tree = probe::process_tree(root);
-  for (auto it = tree.rbegin(); it != tree.rend(); ++it) {
-    kill(*it, SIGKILL);
+  for (const pid_t member : std::views::reverse(tree)) {
+    kill(member, SIGKILL);
   }
   while (waitpid(root, nullptr, 0) < 0 && errno == EINTR) {
   }
+}
+
+// An earlier run's statistics must not pass for this one's.
+void forget(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
 }
 
 ProcessId identify(pid_t pid) {
@@ -97,6 +104,13 @@ Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
   return process;
 }
 
+// CRIU ends the process only once every image is written (and inventory.img is the last): where it
+// died between that and its answer, the checkpoint is whole and all that is left of the process.
+bool was_dumped_after_all(const DumpSpec& spec, const probe::Process& before) {
+  return !spec.leave_running && !probe::process_lives(before.pid, before.start_ticks) &&
+         std::filesystem::exists(spec.images_dir + "/inventory.img");
+}
+
 Error ProcessRuntime::failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error) {
   remove_images(spec.images_dir);
   if (before.process.session != before.process.pid) {
@@ -130,6 +144,8 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   if (!before) {
     return before.error();
   }
+  const std::string stats_path = spec.work_dir + "/stats-dump";
+  forget(stats_path);
   auto watcher = probe::DirectoryBytesWatcher::start(spec.images_dir, [&](std::uint64_t total) {
     if (observer.image_bytes) {
       observer.image_bytes(total);
@@ -142,16 +158,20 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
       {spec.process.pid, spec.images_dir, spec.work_dir, spec.leave_running}, observer.notified);
   DumpOutcome outcome;
   outcome.image_bytes = (*watcher)->finish();
-  if (!reply) {
+  if (reply) {
+    outcome.criu_time_ns = reply->criu_time_ns;
+  } else if (was_dumped_after_all(spec, before->process)) {
+    outcome.warnings.push_back("every image was written and the process ended, but then " +
+                               reply.error().message);
+  } else {
     return failed_dump(spec, *before, reply.error());
   }
-  outcome.criu_time_ns = reply->criu_time_ns;
   if (!spec.leave_running) {
     if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {
       outcome.warnings.push_back(gone.error().message);
     }
   }
-  const Result<criu::DumpStats> stats = criu::read_dump_stats(spec.work_dir + "/stats-dump");
+  const Result<criu::DumpStats> stats = criu::read_dump_stats(stats_path);
   if (stats) {
     outcome.stats = *stats;
   } else {
@@ -168,6 +188,8 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   if (!tree) {
     return tree.error();
   }
+  const std::string stats_path = spec.work_dir + "/stats-restore";
+  forget(stats_path);
   const Result<criu::RestoreReply> reply =
       client_.restore({spec.images_dir, spec.work_dir}, observer.notified);
   if (!reply) {
@@ -180,8 +202,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   if (Result<void> watched = (*reaper_)->watch(outcome.process); !watched) {
     outcome.warnings.push_back(watched.error().message);
   }
-  const Result<criu::RestoreStats> stats =
-      criu::read_restore_stats(spec.work_dir + "/stats-restore");
+  const Result<criu::RestoreStats> stats = criu::read_restore_stats(stats_path);
   if (stats) {
     outcome.stats = *stats;
   } else {

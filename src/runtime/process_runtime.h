@@ -30,7 +30,9 @@ struct ProcessRuntimeOptions {
 // Errors:    of dump(): after each the process runs on (it is looked at, and started again where it
 // was
 //            left stopped), and the images directory holds no image. Where even that fails, the
-//            error says so. A process that was stopped before the dump stays so.
+//            error says so. A process that was stopped before the dump stays so. Where CRIU dies
+//            after it has written every image and ended the process, the dump has succeeded, with a
+//            warning.
 std::unique_ptr<Runtime> make_process_runtime(ProcessRuntimeOptions options);
 
 }  // namespace kymo::runtime

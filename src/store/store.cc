@@ -198,7 +198,9 @@ Result<std::string> move_aside(const std::string& path) {
       continue;
     }
     if (std::rename(path.c_str(), aside.c_str()) != 0) {
-      return system_error("cannot move the damaged database " + path + " to " + aside, errno);
+      std::string tried = "cannot move the damaged database " + path;
+      tried.append(" to ").append(aside);
+      return system_error(tried, errno);
     }
     for (const char* ending : {"-wal", "-shm"}) {
       // Most often there is none.

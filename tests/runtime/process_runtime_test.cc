@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -217,6 +218,48 @@ TEST_F(ProcessRuntimeTest, ADumpCutShortWhileTheProcessIsFrozenLeavesItRunning) 
   EXPECT_EQ(probe::read_process(churn.id().pid)->tracer, 0);
   expect_no_images();
   EXPECT_TRUE(churn.goes_on());
+}
+
+// Cut short at ever later instants: while it starts, seizes, injects, drains, writes.
+TEST_F(ProcessRuntimeTest, CriuKilledAtAnyInstantLeavesTheProcessRunning) {
+  const Churn churn(*runtime_, folder_, 32);
+  const int step_ms = std::getenv("KYMO_TEST_LONG") != nullptr ? 1 : 8;
+  int killed = 0;
+  for (int after_ms = 1; after_ms <= 120; after_ms += step_ms) {
+    use_criu(test::criu_path(), milliseconds(after_ms));
+    const std::string base = "at-" + std::to_string(after_ms);
+    const std::string images = folder_.folder(base);
+    const Result<DumpOutcome> dump =
+        runtime_->dump({churn.id(), images, folder_.folder("work"), true}, {});
+    EXPECT_TRUE(probe::stopped_threads(churn.id().pid).empty()) << after_ms;
+    if (!dump) {
+      ++killed;
+      EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
+      EXPECT_TRUE(std::filesystem::is_empty(images)) << after_ms;
+    }
+    ASSERT_TRUE(churn.goes_on()) << "killed after " << after_ms << " ms: " << churn.errors();
+    std::filesystem::remove_all(images);
+  }
+  EXPECT_GE(killed, 3);
+}
+
+TEST_F(ProcessRuntimeTest, ImagesAreKeptWhenCriuDiesAfterItHasEndedTheProcess) {
+  Churn churn(*runtime_, folder_, 8);
+  const std::string pid = std::to_string(churn.id().pid);
+  const std::string inventory = folder_.folder("images") + "/inventory.img";
+  use_criu(
+      folder_.file("late",
+                   "#!/bin/sh\necho whole > '" + inventory + "'\nkill -KILL " + pid +
+                       "\nwhile kill -0 " + pid + " 2>/dev/null; do sleep 0.01; done\nexit 1\n",
+                   0755),
+      milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  EXPECT_TRUE(std::filesystem::exists(inventory));
+  EXPECT_FALSE(dump->stats.has_value());
+  ASSERT_EQ(dump->warnings.size(), 2U);
+  EXPECT_NE(dump->warnings[0].find("every image was written and the process ended"),
+            std::string::npos);
 }
 
 TEST_F(ProcessRuntimeTest, ACrashedCriuIsNamedWithItsSignal) {
