@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <vector>
 
+#include "criu/images.h"
 #include "probe/process.h"
 
 namespace kymo::criu {
@@ -187,7 +189,8 @@ Result<wire::Response> Child::receive() {
     }
     wire::Response response;
     if ((message.msg_flags & MSG_TRUNC) != 0 ||
-        !response.ParseFromArray(packet.data(), static_cast<int>(size))) {
+        !parse_message(std::as_bytes(std::span(packet.data(), static_cast<std::size_t>(size))),
+                       response)) {
       return Error{Code::internal, "criu '" + path_ + "' sent an answer that cannot be understood"};
     }
     return response;

@@ -32,4 +32,12 @@ Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const s
                                                                const ImageKind& kind,
                                                                std::string_view name);
 
+// Reads a protobuf message without protobuf's own complaints on stderr; false: it is none of this
+// type.
+template <class Message>
+bool parse_message(std::span<const std::byte> bytes, Message& message) {
+  return message.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) &&
+         message.IsInitialized();
+}
+
 }  // namespace kymo::criu

@@ -24,8 +24,7 @@ Result<std::vector<ImageProcess>> parse_pstree(std::span<const std::byte> image,
   for (const std::span<const std::byte> message : *messages) {
     const auto offset = std::to_string(message.data() - image.data());
     wire::PstreeEntry entry;
-    if (!entry.ParseFromArray(message.data(), static_cast<int>(message.size())) ||
-        !is_pid(entry.pid())) {
+    if (!parse_message(message, entry) || !is_pid(entry.pid())) {
       return Error{Code::invalid_argument, "cannot read " + std::string(name) +
                                                ": the message at byte " + offset +
                                                " is not a process of CRIU's"};

@@ -29,7 +29,7 @@ Result<wire::StatsEntry> parse_entry(std::span<const std::byte> image, std::stri
   }
   const std::span<const std::byte> message = messages->front();
   wire::StatsEntry entry;
-  if (!entry.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+  if (!parse_message(message, entry)) {
     const auto offset = static_cast<std::size_t>(message.data() - image.data());
     return unreadable(name,
                       "the message at byte " + std::to_string(offset) + " is not CRIU's statistics",

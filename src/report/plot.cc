@@ -35,8 +35,8 @@ constexpr std::size_t kLegendColumns = 4;
 
 // Chosen to be told apart by most eyes, on white (Okabe and Ito's, darkened where needed).
 constexpr std::array<const char*, 4> kCurveColours = {"#0072b2", "#d55e00", "#009e73", "#aa4499"};
-constexpr std::array<const char*, 8> kPhaseColours = {"#88ccee", "#ddcc77", "#cc6677", "#44aa99",
-                                                      "#aa4499", "#999933", "#6699cc", "#ee8866"};
+constexpr std::array<const char*, 8> kPhaseColours = {"#88ccee", "#ddcc77", "#e08090", "#44aa99",
+                                                      "#b988c6", "#b3b35c", "#6699cc", "#ee9977"};
 
 // What an axis shows: values are divided by `divisor`.
 struct Scale {
@@ -89,7 +89,7 @@ std::string shortened(const std::string& text, std::size_t length) {
 
 // A piece of a curve: a new one begins where rows are missing.
 struct Sample {
-  double time = 0;  // ns since the first row
+  double time = 0;  // ns
   double value = 0;
   bool begins_piece = false;
 };
@@ -103,7 +103,8 @@ class Drawing {
         format_(format),
         phases_(phases_of(summary)),
         duration_(static_cast<double>(std::max<std::uint64_t>(summary.duration_ns(), 1))),
-        time_(time_scale(duration_)) {}
+        time_(time_scale(duration_)),
+        gaps_(visible_gaps()) {}
 
   std::string script(const std::vector<Series>& left, const std::vector<Series>& right) {
     settings();
@@ -131,9 +132,10 @@ class Drawing {
         "set encoding utf8\nset multiplot\n"
         "set lmargin at screen 0.075\nset rmargin at screen 0.925\n"
         "set border 3 linecolor '#444444' linewidth 1\n"
-        "set tics nomirror textcolor '#222222'\nset key textcolor '#222222'\n"
+        "set tics out nomirror textcolor '#222222'\nset xtics nomirror\nset ytics nomirror\n"
+        "set key textcolor '#222222'\n"
         "set style line 100 linecolor '#dddddd' linewidth 0.6\nset grid linestyle 100\n";
-    text_ += fmt::format("set xrange [0:{:.9g}]\n", duration_ / time_.divisor);
+    text_ += fmt::format("set xrange [{:.9g}:{:.9g}]\n", x(summary_.first_ns), x(summary_.last_ns));
   }
 
   void title() {
@@ -153,8 +155,8 @@ class Drawing {
   }
 
   [[nodiscard]] double x(std::uint64_t time_ns) const {
-    const double offset = static_cast<double>(time_ns) - static_cast<double>(summary_.first_ns);
-    return std::clamp(offset, 0.0, duration_) / time_.divisor;
+    const std::uint64_t inside = std::clamp(time_ns, summary_.first_ns, summary_.last_ns);
+    return static_cast<double>(inside) / time_.divisor;
   }
 
   // A bar of the phases with a legend below it. Returns how high on the page the curves may reach.
@@ -197,7 +199,8 @@ class Drawing {
         "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
         "unset border\nunset tics\nunset key\nset yrange [0:1]\n"
         "plot NaN notitle\n"
-        "unset object\nunset label\nset border 3\nset tics nomirror\nset grid linestyle 100\n",
+        "unset object\nunset label\nset border 3\nset xtics out nomirror\nset ytics out nomirror\n"
+        "set key\nset grid linestyle 100\n",
         top, bottom);
   }
 
@@ -214,7 +217,7 @@ class Drawing {
           "fillcolor '{}' fillstyle transparent solid 0.16 noborder\n",
           object++, x(phases_[i].begin_ns), x(phases_[i].end_ns), colour(i));
     }
-    for (const Gap& gap : visible_gaps()) {
+    for (const Gap& gap : gaps_) {
       text_ += fmt::format(
           "set object {} rectangle from first {:.9g}, graph 0 to first {:.9g}, graph 1 behind "
           "fillcolor '#777777' fillstyle pattern 4 border linecolor '#bbbbbb'\n",
@@ -238,8 +241,7 @@ class Drawing {
   }
 
   [[nodiscard]] bool gap_between(std::uint64_t from_ns, std::uint64_t to_ns) const {
-    const auto gaps = visible_gaps();
-    return std::any_of(gaps.begin(), gaps.end(), [&](const Gap& gap) {
+    return std::any_of(gaps_.begin(), gaps_.end(), [&](const Gap& gap) {
       const std::uint64_t middle = gap.start_ns + (gap.end_ns - gap.start_ns) / 2;
       return from_ns <= middle && middle <= to_ns;
     });
@@ -249,8 +251,8 @@ class Drawing {
     std::vector<Sample> samples;
     std::uint64_t previous = summary_.first_ns;
     for (const Point& point : series.points) {
-      samples.push_back({static_cast<double>(point.time_ns - summary_.first_ns),
-                         static_cast<double>(point.last), gap_between(previous, point.time_ns)});
+      samples.push_back({static_cast<double>(point.time_ns), static_cast<double>(point.last),
+                         gap_between(previous, point.time_ns)});
       previous = point.time_ns;
     }
     return samples;
@@ -263,34 +265,41 @@ class Drawing {
                                                  : std::max<std::uint64_t>(piece, 1);
     std::vector<Sample> samples;
     const Point* begin = nullptr;
-    bool broken = true;
+    const Point* last = nullptr;
+    bool begins_piece = true;
+    const auto close_window = [&] {
+      if (begin == nullptr || last == begin) {
+        return;
+      }
+      const double grown =
+          last->last > begin->last ? static_cast<double>(last->last - begin->last) : 0;
+      const auto length = static_cast<double>(last->time_ns - begin->time_ns);
+      samples.push_back({static_cast<double>(begin->time_ns), grown * 1e9 / length, begins_piece});
+      begin = last;
+      begins_piece = false;
+    };
     for (const Point& point : series.points) {
-      if (begin == nullptr || gap_between(begin->time_ns, point.time_ns)) {
-        if (!samples.empty() && !broken) {
-          end_piece(samples, begin->time_ns);
-        }
+      if (last == nullptr || gap_between(last->time_ns, point.time_ns)) {
+        close_window();
+        end_piece(samples, last);
         begin = &point;
-        broken = true;
-      } else if (point.time_ns - begin->time_ns >= window) {
-        const double grown =
-            point.last > begin->last ? static_cast<double>(point.last - begin->last) : 0;
-        samples.push_back({static_cast<double>(begin->time_ns - summary_.first_ns),
-                           grown * 1e9 / static_cast<double>(point.time_ns - begin->time_ns),
-                           broken});
-        begin = &point;
-        broken = false;
+        begins_piece = true;
+      }
+      last = &point;
+      if (point.time_ns - begin->time_ns >= window) {
+        close_window();
       }
     }
-    if (!samples.empty() && !broken) {
-      end_piece(samples, begin->time_ns);
-    }
+    close_window();
+    end_piece(samples, last);
     return samples;
   }
 
   // A step curve's last value needs a place to reach to.
-  void end_piece(std::vector<Sample>& samples, std::uint64_t time_ns) const {
-    samples.push_back(
-        {static_cast<double>(time_ns - summary_.first_ns), samples.back().value, false});
+  static void end_piece(std::vector<Sample>& samples, const Point* last) {
+    if (last != nullptr && !samples.empty()) {
+      samples.push_back({static_cast<double>(last->time_ns), samples.back().value, false});
+    }
   }
 
   void data(const std::string& name, const std::vector<Sample>& samples, const Scale& scale) {
@@ -319,7 +328,8 @@ class Drawing {
   void panel(double bottom, double top) {
     text_ += fmt::format(
         "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
-        "set key at graph 0.0, graph 1.0 left bottom horizontal samplen 1.5\nset yrange [0:*]\n",
+        "set key at graph 0.0, graph 1.0 left bottom Left reverse horizontal samplen 1.5\nset "
+        "yrange [0:*]\n",
         top, bottom);
     bands();
   }
@@ -370,7 +380,7 @@ class Drawing {
     panel(bottom, top);
     text_ +=
         fmt::format("set format x '%g'\nset xlabel {}\nset ylabel {} offset 1\n",
-                    quote("time since the first row, " + time_.unit),
+                    quote("time in the recording, " + time_.unit),
                     quote("rate, " + (scale.unit.empty() ? "" : scale.unit + " ") + "per second"));
     std::string plots;
     for (std::size_t i = 0; i < curves.size(); ++i) {
@@ -393,6 +403,7 @@ class Drawing {
   std::vector<Phase> phases_;
   double duration_;
   Scale time_;
+  std::vector<Gap> gaps_;
   std::string text_;
 };
 

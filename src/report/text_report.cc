@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -28,10 +27,9 @@ std::string line(const char* label, const std::string& text) {
   return fmt::format("{:<{}}{}\n", label, kLabelWidth, text);
 }
 
-// Times in the report count from the first row.
-std::string at(const Summary& summary, std::uint64_t time_ns) {
-  const double offset = static_cast<double>(time_ns) - static_cast<double>(summary.first_ns);
-  return (offset < 0 ? "-" : "") + fmt::format("{:.3f} s", std::abs(offset) / 1e9);
+// An instant on the rows' clock, so that it is found in the file as well.
+std::string at(std::uint64_t time_ns) {
+  return fmt::format("{:.3f} s", static_cast<double>(time_ns) / 1e9);
 }
 
 std::string about_text(const nlohmann::json& about) {
@@ -84,7 +82,9 @@ std::string captured(const Summary& summary) {
 }
 
 std::string timing(const Metadata& metadata) {
-  if (!metadata.stats || metadata.stats->rows_captured == 0) {
+  // A recording that was cut out of a longer one has no timing of its own.
+  if (!metadata.stats || metadata.stats->rows_captured == 0 ||
+      metadata.stats->timing_error_max_ns == 0) {
     return {};
   }
   const ProfilerStats& stats = *metadata.stats;
@@ -101,7 +101,7 @@ std::string phase_table(const Summary& summary) {
   for (const Phase& phase : phases_of(summary)) {
     const auto lasts = static_cast<double>(phase.end_ns - phase.begin_ns);
     const auto whole = static_cast<double>(std::max<std::uint64_t>(summary.duration_ns(), 1));
-    table.add({printable(phase.name), at(summary, phase.begin_ns), duration(lasts),
+    table.add({printable(phase.name), at(phase.begin_ns), duration(lasts),
                fmt::format("{:.1f} %", 100 * lasts / whole)});
   }
   return table.empty() ? "" : "\n" + table.str(0);
@@ -141,7 +141,7 @@ std::string counter_table(const Summary& summary, const TextOptions& options) {
     table.add({printable(column.info.name), figures.whole(column.first), figures.whole(column.last),
                figures.whole(column.delta), figures.per_second(column.rate),
                figures.per_second(column.highest_rate),
-               at(summary, std::max(column.highest_rate_at_ns, summary.first_ns))});
+               at(std::max(column.highest_rate_at_ns, summary.first_ns))});
   }
   return table.empty() ? "" : "\n" + table.str(0);
 }
@@ -200,7 +200,7 @@ std::string gap_lines(const Summary& summary) {
                {"lasts"},
                {"ticks"}});
   for (const Gap& gap : gaps) {
-    table.add({analysis::to_string(gap.cause), at(summary, gap.start_ns),
+    table.add({analysis::to_string(gap.cause), at(gap.start_ns),
                duration(static_cast<double>(gap.end_ns - gap.start_ns)), with_commas(gap.ticks)});
   }
   return "\n" + table.str(0);

@@ -185,8 +185,12 @@ void History::mark(CutId cut, std::string name, std::uint64_t at_ns) {
 void History::end(CutId cut, std::uint64_t until_ns, nlohmann::json about) {
   const std::lock_guard lock(state_->mutex);
   if (const auto found = state_->cuts.find(cut); found != state_->cuts.end()) {
-    found->second.until_ns = std::max(until_ns, found->second.base_ns);
-    found->second.files.merge_about(about);
+    Cut& open = found->second;
+    // Rows that are in the file already stay in it.
+    const std::uint64_t written_ns =
+        open.rows == 0 ? open.base_ns : state_->rows->time_of(open.next_row - 1) + 1;
+    open.until_ns = std::max(until_ns, written_ns);
+    open.files.merge_about(about);
   }
 }
 

@@ -47,7 +47,7 @@ TEST(SlowDiskTest, BytesAreSeenWhileTheyAreWritten) {
   KYMO_NEEDS_CRIU();
   const test::TemporaryDirectory folder;
   const std::string images = folder.folder("slow");
-  const SlowMount mount(folder.folder("disk"), images, "256M");
+  const SlowMount mount(folder.folder("disk"), images, "1G");
   ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
   ProcessRuntimeOptions options;
   options.criu.path = test::criu_path();

@@ -18,10 +18,9 @@ class TemporaryDirectory {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   // A new folder below it.
-  [[nodiscard]] std::string folder(const std::string& name) const;
+  std::string folder(const std::string& name) const;
   // A file below it with this text and mode.
-  [[nodiscard]] std::string file(const std::string& name, std::string_view text,
-                                 unsigned mode = 0644) const;
+  std::string file(const std::string& name, std::string_view text, unsigned mode = 0644) const;
 
  private:
   std::string path_;

@@ -1,0 +1,333 @@
+"""Loads Kymograph recordings into pandas: rows, metadata, marks and gaps (docs/tsv-format.md).
+
+    import kymo_recording
+    run = kymo_recording.load("dump.tsv")
+    run.rates()["image_written_bytes"].max()
+
+Needs Debian's python3-pandas; plot() also python3-matplotlib.
+"""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy
+import pandas
+
+FORMAT_VERSION = 1
+TIME_COLUMN = "Time (ns)"
+LARGEST = 2**64 - 1
+
+
+class RecordingError(Exception):
+    """What was tried, on what, and what is wrong with it, in one line."""
+
+
+@dataclasses.dataclass
+class Recording:
+    """A recording. `rows` is indexed by nanoseconds since the recording's start, one uint64 column a metric."""
+
+    path: pathlib.Path
+    rows: pandas.DataFrame
+    metadata: dict | None
+    gaps: pandas.DataFrame  # start_ns, end_ns, ticks, cause
+    notes: list[str]  # what was left out or is missing
+
+    @property
+    def columns(self):
+        """What the metadata says of each column, by name."""
+        described = (self.metadata or {}).get("columns", [])
+        return {column["name"]: column for column in described}
+
+    @property
+    def marks(self):
+        """Named instants, a DataFrame of name and at_ns in the order of time."""
+        marks = (self.metadata or {}).get("marks", [])
+        frame = pandas.DataFrame(marks, columns=["name", "at_ns"])
+        return frame.sort_values("at_ns", kind="stable").reset_index(drop=True)
+
+    @property
+    def start(self):
+        """The wall clock when the recording's time was 0; None without metadata."""
+        unix_ns = (self.metadata or {}).get("start_unix_ns")
+        return None if unix_ns is None else pandas.Timestamp(unix_ns, unit="ns", tz="UTC")
+
+    def kind(self, name):
+        """`counter` or `gauge`; without metadata, what never falls counts as a counter."""
+        if name in self.columns:
+            return self.columns[name]["kind"]
+        values = self.rows[name].to_numpy()
+        return "counter" if (values[1:] >= values[:-1]).all() else "gauge"
+
+    def unit(self, name):
+        return self.columns.get(name, {}).get("unit", "")
+
+    def counters(self):
+        return [name for name in self.rows.columns if self.kind(name) == "counter"]
+
+    def moving(self):
+        """The columns that changed at all."""
+        return [name for name in self.rows.columns if self.rows[name].nunique() > 1]
+
+    def elapsed(self, name):
+        """How far a column went from the first row to the last."""
+        values = self.rows[name].to_numpy()
+        return int(values[-1]) - int(values[0]) if len(values) else 0
+
+    def rates(self, window="10ms"):
+        """Counters as rates, in their unit per second over windows of at least this long.
+
+        A rate stands at the time its window ends. A window in which a counter fell (a restart) has no rate.
+        """
+        times = self.rows.index.to_numpy()
+        ends = _window_ends(times, pandas.Timedelta(window).value)
+        seconds = numpy.diff(times[ends].astype("int64")) / 1e9
+        rates = {}
+        for name in self.counters():
+            values = self.rows[name].to_numpy()[ends]
+            # Differences of unsigned numbers wrap: what fell is told apart before it is subtracted.
+            fell = values[1:] < values[:-1]
+            grown = numpy.where(fell, 0, values[1:] - values[:-1]).astype("float64")
+            grown[fell] = numpy.nan
+            rates[name] = grown / seconds
+        return pandas.DataFrame(rates, index=pandas.Index(times[ends][1:], name=TIME_COLUMN))
+
+    def phases(self):
+        """The time from each mark to the next: a DataFrame of name, begin_ns, end_ns."""
+        marks = self.marks
+        last = int(self.rows.index[-1]) if len(self.rows) else 0
+        ends = list(marks["at_ns"][1:]) + [last]
+        frame = pandas.DataFrame({"name": marks["name"], "begin_ns": marks["at_ns"]})
+        frame["end_ns"] = [max(b, e) for b, e in zip(frame["begin_ns"], ends)]
+        return frame
+
+    def plot(self, path, names=None, window="10ms"):
+        """Draws totals and rates of these counters (without: those of bytes and pages) into a file."""
+        _draw(self, path, names, window)
+
+
+def load(path):
+    """Loads a recording. Raises RecordingError for what is none, and for metadata of a newer version."""
+    path = pathlib.Path(path)
+    notes = []
+    stem = path.name[: -len(".tsv")] if path.name.endswith(".tsv") else path.name
+    metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
+    rows = _load_rows(path, notes)
+    gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
+    if metadata is not None:
+        described = {column["name"] for column in metadata.get("columns", [])}
+        unknown = [name for name in rows.columns if name not in described]
+        if unknown:
+            notes.append(f"the metadata does not describe {', '.join(unknown)}")
+    return Recording(path, rows, metadata, gaps, notes)
+
+
+def _load_metadata(path, notes):
+    try:
+        metadata = json.loads(path.read_text(encoding="utf-8"))
+        version = metadata["format_version"]
+        if not isinstance(version, int):
+            raise TypeError("format_version is no number")
+    except OSError as error:
+        notes.append(f"read metadata {path}: {error.strerror}")
+        return None
+    except (ValueError, KeyError, TypeError):
+        notes.append(f"read metadata {path}: not the metadata of a recording")
+        return None
+    if version > FORMAT_VERSION:
+        raise RecordingError(
+            f"read metadata {path}: format_version {version} is newer than {FORMAT_VERSION}, "
+            "the newest that this module reads; use a newer one"
+        )
+    return metadata
+
+
+def _load_rows(path, notes):
+    try:
+        with open(path, "rb") as file:
+            header = file.readline()
+            names = header.decode("ascii", "replace").rstrip("\n").split("\t")
+            if names[0] != TIME_COLUMN or not header.endswith(b"\n"):
+                raise RecordingError(f"read {path}: its first line is not the header of a recording")
+            body_at = file.tell()
+            whole = _whole_length(file)
+    except OSError as error:
+        raise RecordingError(f"open recording {path}: {error.strerror}") from error
+    try:
+        frame = _parse_fast(path, names, whole, body_at)
+    except (ValueError, OverflowError):
+        frame = _parse_tolerant(path, names, notes)
+    else:
+        if whole != path.stat().st_size:
+            notes.append(f"line {len(frame) + 2}: cut short, left out")
+    return frame.set_index(TIME_COLUMN)
+
+
+def _whole_length(file):
+    """Bytes up to the last line end: what follows it is a row cut short."""
+    end = file.seek(0, 2)
+    piece = 1 << 20
+    at = end
+    while at > 0:
+        at = max(0, at - piece)
+        file.seek(at)
+        found = file.read(min(piece, end - at)).rfind(b"\n")
+        if found >= 0:
+            return at + found + 1
+    return 0
+
+
+def _parse_fast(path, names, whole, body_at):
+    """The whole file by pandas' own parser. ValueError where a line is no row."""
+    if whole == body_at:
+        return pandas.DataFrame({name: pandas.Series(dtype="uint64") for name in names})
+    with open(path, "rb") as file:
+        frame = pandas.read_csv(
+            _Limited(file, whole), sep="\t", header=0, names=names, index_col=False, dtype="uint64",
+            engine="c", skip_blank_lines=False, quoting=3, na_filter=False, on_bad_lines="error",
+        )
+    times = frame[TIME_COLUMN].to_numpy()
+    if (times[1:] < times[:-1]).any():
+        raise ValueError("time goes back")
+    return frame
+
+
+class _Limited:
+    """A file that ends early, for a reader that would stumble over the last line."""
+
+    def __init__(self, file, size):
+        self._file = file
+        self._left = size
+
+    def read(self, size=-1):
+        wanted = self._left if size is None or size < 0 else min(size, self._left)
+        data = self._file.read(wanted)
+        self._left -= len(data)
+        return data
+
+    def __iter__(self):
+        return iter(self.read().splitlines(keepends=True))
+
+
+def _parse_tolerant(path, names, notes):
+    """Line by line, for a damaged file: keeps what is whole, and notes the rest by line."""
+    columns = [[] for _ in names]
+    last_time = 0
+    with open(path, "rb") as file:
+        next(file)
+        for number, line in enumerate(file, start=2):
+            values, reason = _parse_line(line, len(names))
+            if not reason and values[0] < last_time:
+                reason = "its time is before that of the row above"
+            if reason:
+                notes.append(f"line {number}: {reason}, left out")
+                continue
+            last_time = values[0]
+            for column, value in zip(columns, values):
+                column.append(value)
+    return pandas.DataFrame(
+        {name: numpy.array(column, dtype="uint64") for name, column in zip(names, columns)}
+    )
+
+
+def _parse_line(line, count):
+    if not line.endswith(b"\n"):
+        return [], "cut short"
+    fields = line[:-1].split(b"\t")
+    if len(fields) != count:
+        return [], f"{len(fields)} values where the header has {count}"
+    if not all(field.isdigit() for field in fields):
+        return [], "a value is not a whole number"
+    values = [int(field) for field in fields]
+    if max(values) > LARGEST:
+        return [], "a value is past 2^64 - 1"
+    return values, ""
+
+
+def _load_gaps(path, notes):
+    names = ["start_ns", "end_ns", "ticks", "cause"]
+    empty = pandas.DataFrame({name: pandas.Series(dtype="uint64") for name in names[:3]})
+    empty["cause"] = pandas.Series(dtype="object")
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        notes.append(f"read list of gaps {path}: {error.strerror}")
+        return empty
+    gaps = []
+    for number, line in enumerate(lines[1:-1], start=2):
+        fields = line.decode("ascii", "replace").split("\t")
+        if len(fields) == 4 and all(field.isdigit() for field in fields[:3]):
+            gaps.append([int(field) for field in fields[:3]] + [fields[3]])
+        else:
+            notes.append(f"list of gaps, line {number}: no gap, left out")
+    return pandas.DataFrame(gaps, columns=names) if gaps else empty
+
+
+def _window_ends(times, window_ns):
+    """Rows at which windows end: each at least `window_ns` after the one before, beginning with row 0."""
+    ends = [0] if len(times) else []
+    while ends:
+        at = int(numpy.searchsorted(times, times[ends[-1]] + numpy.uint64(window_ns)))
+        if at >= len(times):
+            break
+        ends.append(max(at, ends[-1] + 1))
+    return numpy.array(ends, dtype="int64")
+
+
+def _draw(run, path, names, window):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    if names is None:
+        moving = [name for name in run.moving() if run.kind(name) == "counter"]
+        named = [name for name in moving if run.unit(name) in ("bytes", "pages")]
+        names = [name for name in named or moving if not name.startswith("profiler_")] or moving
+    if not names:
+        raise RecordingError(f"draw {path}: no counter of {run.path} moved")
+    unknown = [name for name in names if name not in run.rows.columns]
+    if unknown:
+        raise RecordingError(f"draw {path}: {run.path} has no column {', '.join(unknown)}")
+    rates = run.rates(window)
+    figure, axes = pyplot.subplots(2 * len(names), 1, sharex=True, squeeze=False,
+                                   figsize=(12, 2.6 * 2 * len(names)), constrained_layout=True)
+    for i, name in enumerate(names):
+        unit = run.unit(name) or "count"
+        total, rate = axes[2 * i][0], axes[2 * i + 1][0]
+        total.plot(run.rows.index / 1e9, _broken(run, run.rows[name]), color="#0072b2")
+        total.set_ylabel(unit)
+        total.set_title(name, loc="left")
+        rate.plot(rates.index / 1e9, rates[name], color="#d55e00", drawstyle="steps-pre")
+        rate.set_ylabel(f"{unit} per second")
+        for axis in (total, rate):
+            _decorate(run, axis)
+    axes[-1][0].set_xlabel("time in the recording, s")
+    try:
+        figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"draw {path}: {error}") from error
+    finally:
+        pyplot.close(figure)
+
+
+def _broken(run, values):
+    """Values as floats, with a hole at each gap so that no line crosses it."""
+    values = values.astype("float64").to_numpy()
+    times = run.rows.index.to_numpy()
+    for start in run.gaps["start_ns"]:
+        after = int(numpy.searchsorted(times, numpy.uint64(start)))
+        if after < len(values):
+            values[after] = numpy.nan
+    return values
+
+
+def _decorate(run, axis):
+    axis.grid(color="#dddddd", linewidth=0.6)
+    axis.set_ylim(bottom=0)
+    for i, phase in enumerate(run.phases().itertuples()):
+        axis.axvspan(phase.begin_ns / 1e9, phase.end_ns / 1e9, color=f"C{i % 10}", alpha=0.10, linewidth=0)
+        axis.annotate(phase.name, (phase.begin_ns / 1e9, 1), xycoords=("data", "axes fraction"),
+                      rotation=90, va="top", ha="left", fontsize=7, color="#444444")
+    for gap in run.gaps.itertuples():
+        axis.axvspan(gap.start_ns / 1e9, gap.end_ns / 1e9, color="#999999", alpha=0.4, linewidth=0)

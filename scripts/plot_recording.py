@@ -1,0 +1,38 @@
+#!/usr/bin/python3
+"""Draws counters of a recording, their totals and rates, with the phases as bands.
+
+A worked example of kymo_recording.py: load, turn into rates, look at the phases, plot.
+"""
+
+import argparse
+import sys
+
+import kymo_recording
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("recording", help="the recording, a .tsv file")
+    parser.add_argument("picture", help="the picture to write: .png, .svg or .pdf")
+    parser.add_argument("--column", action="append", help="a column to draw (may be repeated; "
+                        "without: those of bytes and pages)")
+    parser.add_argument("--window", default="10ms", help="rates are over windows this long (10ms)")
+    arguments = parser.parse_args()
+    try:
+        run = kymo_recording.load(arguments.recording)
+        run.plot(arguments.picture, arguments.column, arguments.window)
+    except (kymo_recording.RecordingError, ValueError) as error:
+        print(f"plot_recording: {error}", file=sys.stderr)
+        return 1
+    for note in run.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for phase in run.phases().itertuples():
+        print(f"{phase.name:24} {(phase.end_ns - phase.begin_ns) / 1e6:10.3f} ms")
+    rates = run.rates(arguments.window)
+    for name in (name for name in run.moving() if name in rates):
+        print(f"{name:24} {run.elapsed(name):>14,} {run.unit(name)}, highest {rates[name].max():,.0f} a second")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+#include "analysis/find_recordings.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "temp_folder.h"
+
+namespace kymo::analysis {
+namespace {
+
+TEST(FindRecordings, ListsACheckpointsRecordingsInNaturalOrder) {
+  const tests::TempFolder folder;
+  for (const char* name : {"restore-10.tsv", "restore.tsv", "dump.gaps.tsv", "dump.tsv",
+                           "dump.meta.json", "restore-2.tsv"}) {
+    static_cast<void>(folder.file(std::string("recordings/") + name, ""));
+  }
+  static_cast<void>(folder.file("other.tsv", ""));
+  auto found = find_recordings(folder / "");
+  ASSERT_TRUE(found.ok());
+  std::vector<std::string> names;
+  for (const std::string& path : *found) {
+    names.push_back(std::filesystem::path(path).filename().string());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"dump.tsv", "restore.tsv", "restore-2.tsv",
+                                             "restore-10.tsv"}));
+}
+
+TEST(FindRecordings, TakesAFileAndAPlainFolder) {
+  const tests::TempFolder folder;
+  const std::string path = folder.file("run.tsv", "");
+  EXPECT_EQ(*find_recordings(path), (std::vector<std::string>{path}));
+  EXPECT_EQ(find_recordings(folder / "")->size(), 1U);
+}
+
+TEST(FindRecordings, SaysWhereItLooked) {
+  const tests::TempFolder folder;
+  auto none = find_recordings(folder / "");
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("folder recordings"), std::string::npos);
+  auto missing = find_recordings(folder / "missing");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, Code::not_found);
+}
+
+}  // namespace
+}  // namespace kymo::analysis

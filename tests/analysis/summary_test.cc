@@ -1,0 +1,182 @@
+#include "analysis/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "analysis/quality.h"
+#include "temp_folder.h"
+
+namespace kymo::analysis {
+namespace {
+
+constexpr const char* kGapsHeader = "Start (ns)\tEnd (ns)\tTicks\tCause\n";
+
+// Metadata with a counter `bytes` and a gauge `level`.
+std::string metadata(const std::string& stats, const std::string& version = "1") {
+  return R"({"format_version":)" + version + R"(,"state":"ended","interval_ns":1000000,
+    "columns":[{"name":"n_bytes","metric":"n_bytes","kind":"counter","unit":"bytes"},
+               {"name":"level","metric":"level","kind":"gauge","unit":"count"}],
+    "stats":{)" +
+         stats + "}}";
+}
+
+bool has_note(const Summary& summary, const std::string& part) {
+  const auto& notes = summary.recording.notes;
+  return std::any_of(notes.begin(), notes.end(),
+                     [&](const std::string& note) { return note.find(part) != note.npos; });
+}
+
+Summary summarize_ok(const std::string& path) {
+  auto summary = summarize(path);
+  EXPECT_TRUE(summary.ok()) << (summary.ok() ? "" : summary.error().message);
+  return summary.ok() ? std::move(*summary) : Summary{};
+}
+
+TEST(Summary, CountersHaveRatesAndGaugesHaveMeans) {
+  const tests::TempFolder folder;
+  std::string rows = "Time (ns)\tn_bytes\tlevel\n";
+  // 100 ms at 1 kHz: 10 bytes a row, but 1000 a row from 50 ms to 60 ms.
+  std::uint64_t bytes = 7;
+  for (std::uint64_t ms = 0; ms <= 100; ++ms) {
+    rows += std::to_string(ms * 1'000'000) + "\t" + std::to_string(bytes) + "\t" +
+            std::to_string(ms == 20 ? 9 : 3) + "\n";
+    bytes += ms >= 50 && ms < 60 ? 1000 : 10;
+  }
+  const std::string path = folder.file("a.tsv", rows);
+  static_cast<void>(folder.file("a.meta.json", metadata(R"("ticks_due":101,"rows_written":101)")));
+  static_cast<void>(folder.file("a.gaps.tsv", kGapsHeader));
+  const Summary summary = summarize_ok(path);
+  EXPECT_TRUE(summary.recording.notes.empty());
+  ASSERT_EQ(summary.columns.size(), 2U);
+  const ColumnSummary& counter = summary.columns[0];
+  EXPECT_EQ(counter.info.unit, Unit::bytes);
+  EXPECT_EQ(counter.first, 7U);
+  EXPECT_EQ(counter.delta, 90U * 10 + 10U * 1000);
+  EXPECT_DOUBLE_EQ(counter.rate, 109'000);
+  EXPECT_DOUBLE_EQ(counter.highest_rate, 1'000'000);
+  EXPECT_EQ(counter.highest_rate_at_ns, 50'000'000U);
+  const ColumnSummary& gauge = summary.columns[1];
+  EXPECT_EQ(gauge.min, 3U);
+  EXPECT_EQ(gauge.max, 9U);
+  EXPECT_NEAR(gauge.mean, 3 + 6.0 / 101, 1e-9);
+  EXPECT_EQ(judge(summary).front().level, Verdict::Level::good);
+}
+
+TEST(Summary, BlocksDoNotShowInTheResult) {
+  const tests::TempFolder folder;
+  std::string rows = "Time (ns)\tc\n";
+  constexpr std::uint64_t kRows = 50'000;  // several blocks
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    rows += std::to_string(row * 1'000'000) + "\t" + std::to_string(row * 5) + "\n";
+  }
+  const Summary summary = summarize_ok(folder.file("a.tsv", rows));
+  EXPECT_EQ(summary.rows, kRows);
+  EXPECT_EQ(summary.columns[0].delta, (kRows - 1) * 5);
+  EXPECT_EQ(summary.columns[0].falls, 0U);
+  EXPECT_DOUBLE_EQ(summary.columns[0].highest_rate, 5000);
+}
+
+TEST(Summary, WithoutMetadataKindsAreToldFromTheValues) {
+  const tests::TempFolder folder;
+  const Summary summary =
+      summarize_ok(folder.file("a.tsv", "Time (ns)\tup\tdown\n1\t1\t5\n2\t2\t4\n"));
+  EXPECT_EQ(summary.columns[0].info.kind, Kind::counter);
+  EXPECT_EQ(summary.columns[1].info.kind, Kind::gauge);
+  EXPECT_TRUE(has_note(summary, "a.meta.json"));
+  EXPECT_TRUE(has_note(summary, "a.gaps.tsv"));
+  EXPECT_FALSE(capture_of(summary).has_value());
+}
+
+TEST(Summary, RefusesMetadataOfANewerVersionByName) {
+  const tests::TempFolder folder;
+  const std::string path = folder.file("a.tsv", "Time (ns)\tn_bytes\n1\t1\n");
+  static_cast<void>(folder.file("a.meta.json", metadata("", "7")));
+  auto summary = summarize(path);
+  ASSERT_FALSE(summary.ok());
+  EXPECT_NE(summary.error().message.find("format_version 7 is newer than 1"), std::string::npos);
+}
+
+TEST(Summary, NamesColumnsThatMetadataAndHeaderDoNotShare) {
+  const tests::TempFolder folder;
+  const std::string path = folder.file("a.tsv", "Time (ns)\tlevel\tother\n1\t1\t1\n");
+  static_cast<void>(folder.file("a.meta.json", metadata(R"("ticks_due":9,"rows_written":9)")));
+  const Summary summary = summarize_ok(path);
+  EXPECT_TRUE(has_note(summary, "does not describe \"other\""));
+  EXPECT_TRUE(has_note(summary, "describes \"n_bytes\", which the header does not have"));
+  EXPECT_TRUE(has_note(summary, "counts 9 rows, the file holds 1"));
+  EXPECT_EQ(summary.columns[0].info.kind, Kind::gauge);
+}
+
+TEST(Summary, BrokenOrHostileMetadataIsANoteAndTheRowsAreRead) {
+  const tests::TempFolder folder;
+  const std::string path = folder.file("a.tsv", "Time (ns)\tlevel\n1\t1\n");
+  for (const std::string& text :
+       {std::string("{\"format_version\":1,"), std::string("[]"), std::string(),
+        std::string("{\"format_version\":\"one\"}"), std::string(100'000, '[')}) {
+    static_cast<void>(folder.file("a.meta.json", text));
+    const Summary summary = summarize_ok(path);
+    EXPECT_EQ(summary.rows, 1U);
+    EXPECT_TRUE(has_note(summary, "read metadata"));
+  }
+  static_cast<void>(
+      folder.file("a.meta.json",
+                  R"({"format_version":1,"columns":{"a":3},"marks":[1,{"at_ns":-4}],"stats":[]})"));
+  EXPECT_EQ(summarize_ok(path).rows, 1U);
+}
+
+TEST(Summary, ACounterThatGoesBackIsNoted) {
+  const tests::TempFolder folder;
+  const std::string path =
+      folder.file("a.tsv", "Time (ns)\tn_bytes\tlevel\n1\t5\t0\n2\t3\t0\n3\t4\t0\n");
+  static_cast<void>(folder.file("a.meta.json", metadata("")));
+  const Summary summary = summarize_ok(path);
+  EXPECT_EQ(summary.columns[0].falls, 1U);
+  EXPECT_TRUE(has_note(summary, "\"n_bytes\" goes back 1 times"));
+}
+
+TEST(Summary, MissedTicksAreCountedByCauseAndJudged) {
+  const tests::TempFolder folder;
+  const std::string path = folder.file("a.tsv", "Time (ns)\tc\n1000\t1\n9000\t2\n");
+  static_cast<void>(folder.file("a.gaps.tsv", std::string(kGapsHeader) +
+                                                  "2000\t5000\t3\tlate\n5000\t9000\t4\tring_full\n"
+                                                  "1\t2\t3\tbored\n7\t9\t2\tla"));
+  const Summary summary = summarize_ok(path);
+  const auto capture = capture_of(summary);
+  ASSERT_TRUE(capture.has_value());
+  EXPECT_EQ(capture->ticks_due, 9U);
+  EXPECT_EQ(capture->missed, (std::array<std::uint64_t, 3>{3, 4, 0}));
+  EXPECT_FALSE(capture->exact);
+  EXPECT_TRUE(has_note(summary, "line 4: \"1?2?3?bored\" is no gap"));
+  EXPECT_TRUE(has_note(summary, "line 5: cut short"));
+  const auto verdicts = judge(summary);
+  EXPECT_EQ(verdicts[0].level, Verdict::Level::bad);
+  EXPECT_NE(verdicts[0].text.find("more slots"), std::string::npos);
+}
+
+TEST(Summary, OnlyTheLongestGapsAreKeptAndAllAreCounted) {
+  const tests::TempFolder folder;
+  std::string text = kGapsHeader;
+  for (std::uint64_t i = 1; i <= 3000; ++i) {
+    text += std::to_string(i * 10'000) + "\t" + std::to_string(i * 10'000 + i) + "\t1\tlate\n";
+  }
+  auto gaps = read_gaps(folder.file("a.gaps.tsv", text));
+  ASSERT_TRUE(gaps.ok());
+  EXPECT_EQ(gaps->count, 3000U);
+  EXPECT_EQ(gaps->ticks(), 3000U);
+  ASSERT_EQ(gaps->longest.size(), Gaps::kMaxLongest);
+  EXPECT_EQ(gaps->longest.front().start_ns, 2001U * 10'000);
+  EXPECT_EQ(gaps->longest.back().start_ns, 3000U * 10'000);
+}
+
+TEST(Summary, ARecordingOfNothingIsBad) {
+  const tests::TempFolder folder;
+  const Summary summary = summarize_ok(folder.file("a.tsv", "Time (ns)\tc\n"));
+  EXPECT_EQ(summary.rows, 0U);
+  EXPECT_EQ(summary.duration_ns(), 0U);
+  EXPECT_EQ(judge(summary)[0].level, Verdict::Level::bad);
+}
+
+}  // namespace
+}  // namespace kymo::analysis

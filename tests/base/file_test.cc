@@ -1,0 +1,64 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace kymo {
+namespace {
+
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "kymo-file-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static std::string content(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+
+  std::string folder_;
+};
+
+TEST_F(FileTest, CreatesOnlyWhatIsNotThere) {
+  const std::string path = folder_ + "/new";
+  ASSERT_TRUE(create_append_only(path));
+  const Result<FileDescriptor> again = create_append_only(path);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::already_exists);
+  EXPECT_NE(again.error().message.find(path), std::string::npos);
+}
+
+TEST_F(FileTest, NamesTheFolderThatIsMissing) {
+  const Result<FileDescriptor> none = create_append_only(folder_ + "/no/file");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::not_found);
+  EXPECT_NE(none.error().message.find("create its folder first"), std::string::npos);
+}
+
+TEST_F(FileTest, ReplacesWholeAndLeavesNoTemporary) {
+  const std::string path = folder_ + "/meta";
+  ASSERT_TRUE(replace_file(path, "one"));
+  ASSERT_TRUE(replace_file(path, "two"));
+  EXPECT_EQ(content(path), "two");
+  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+}
+
+TEST_F(FileTest, WriteAllReportsWhatGotThrough) {
+  const FileDescriptor full(::open("/dev/full", O_WRONLY));
+  std::size_t written = 7;
+  EXPECT_EQ(write_all(full.get(), "text", &written), ENOSPC);
+  EXPECT_EQ(written, 0U);
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kymo::criu {
+
+// Builds image files by hand, byte by byte, independently of the code under test.
+class ImageBytes {
+ public:
+  ImageBytes& word(std::uint32_t value) {
+    for (unsigned shift = 0; shift < 32; shift += 8) {
+      bytes_.push_back(static_cast<std::byte>((value >> shift) & 0xffU));
+    }
+    return *this;
+  }
+  // A message: its size, then these bytes.
+  ImageBytes& message(const std::vector<std::uint8_t>& body) {
+    word(static_cast<std::uint32_t>(body.size()));
+    return raw(body);
+  }
+  ImageBytes& raw(const std::vector<std::uint8_t>& body) {
+    for (const std::uint8_t byte : body) {
+      bytes_.push_back(static_cast<std::byte>(byte));
+    }
+    return *this;
+  }
+  [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
+  [[nodiscard]] std::string_view text() const {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace kymo::criu

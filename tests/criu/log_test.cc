@@ -1,0 +1,39 @@
+#include "criu/log.h"
+
+#include <gtest/gtest.h>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::criu {
+namespace {
+
+TEST(LogTest, KeepsTheLastErrorsAndLeavesOutWhatEveryLogHas) {
+  const test::TemporaryDirectory folder;
+  const std::string log = folder.file(
+      "dump.log",
+      "(00.000001) Error (criu/rlimit.c:56): rlimit: Can't setup RLIMIT_NOFILE for self\n"
+      "(00.000010) Dumping processes (pid: 7)\n"
+      "(00.000011) Error (criu/a.c:1): first\n"
+      "(00.000012) Error (criu/a.c:2): second\n"
+      "(00.000013)      7: Error (criu/a.c:3): third\n"
+      "(00.000014) Error (criu/a.c:4): fourth\n"
+      "(00.000015) Error (criu/cr-dump.c:2098): Dumping FAILED.\n");
+  EXPECT_EQ(last_errors(log),
+            "Error (criu/a.c:2): second; Error (criu/a.c:3): third; Error (criu/a.c:4): fourth");
+}
+
+TEST(LogTest, ALogThatIsMissingOrCleanSaysNothing) {
+  const test::TemporaryDirectory folder;
+  EXPECT_EQ(last_errors(folder.path() + "/missing"), "");
+  EXPECT_EQ(last_errors(folder.file("clean", "(00.1) all is well\n")), "");
+}
+
+TEST(LogTest, ReadsTheEndOfALongLog) {
+  const test::TemporaryDirectory folder;
+  const std::string text =
+      "Error (early): lost\n" + std::string(1 << 20, 'x') + "\nError (late): kept";
+  EXPECT_EQ(last_errors(folder.file("long", text)), "Error (late): kept");
+}
+
+}  // namespace
+}  // namespace kymo::criu

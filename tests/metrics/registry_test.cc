@@ -1,0 +1,125 @@
+#include "kymo/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace kymo {
+namespace {
+
+Metric metric(const std::string& name, Unit unit = Unit::count, std::vector<Field> fields = {}) {
+  return {name, "help", Kind::counter, unit, std::move(fields)};
+}
+
+std::string refusal(const Metric& refused) {
+  Registry registry;
+  const Result<CounterFamily> result = registry.counter_family(refused);
+  return result ? "accepted" : result.error().message;
+}
+
+TEST(Registry, RefusesMalformedNames) {
+  for (const char* name : {"", "Pages", "9lives", "a-b", "a b", "a\tb", "_a"}) {
+    EXPECT_NE(refusal(metric(name)).find("a name is [a-z][a-z0-9_]*"), std::string::npos) << name;
+  }
+  EXPECT_NE(refusal(metric(std::string(65, 'a'))), "accepted");
+  EXPECT_EQ(refusal(metric(std::string(64, 'a'))), "accepted");
+}
+
+TEST(Registry, RefusesANameWithoutItsUnit) {
+  EXPECT_EQ(refusal(metric("frozen", Unit::microseconds)),
+            "metric 'frozen': its unit asks for a name that ends in '_us'");
+  EXPECT_EQ(refusal(metric("frozen_us", Unit::microseconds)), "accepted");
+  EXPECT_NE(refusal(metric("written", Unit::bytes)), "accepted");
+}
+
+TEST(Registry, RefusesBadFields) {
+  EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {}}})).find("has no values"),
+            std::string::npos);
+  EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {"x", "x"}}})).find("'x' twice"),
+            std::string::npos);
+  EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {"x,y"}}})).find("'x,y'"), std::string::npos);
+  EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {"x"}}, {"f", {"y"}}})).find("stands twice"),
+            std::string::npos);
+}
+
+TEST(Registry, RefusesADuplicate) {
+  Registry registry;
+  ASSERT_TRUE(registry.counter(metric("dumps")));
+  const Result<Counter> again = registry.counter(metric("dumps"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::already_exists);
+  EXPECT_EQ(again.error().message, "metric 'dumps' is registered already; names are unique");
+  EXPECT_FALSE(registry.callback(metric("dumps"), [] { return 0ULL; }));
+}
+
+TEST(Registry, RefusesMoreColumnsThanThereAreCells) {
+  Registry registry;
+  std::vector<std::string> values;
+  for (std::size_t i = 0; i <= kMaxCells; ++i) {
+    values.push_back(std::to_string(i));
+  }
+  const Result<CounterFamily> wide =
+      registry.counter_family(metric("wide", Unit::count, {{"f", values}}));
+  ASSERT_FALSE(wide);
+  EXPECT_EQ(wide.error().code, Code::resource_exhausted);
+  values.pop_back();
+  Registry roomy;
+  EXPECT_TRUE(roomy.counter_family(metric("wide", Unit::count, {{"f", values}})));
+  EXPECT_FALSE(registry.counter(metric("one_more")));
+}
+
+TEST(Registry, NamesOneColumnForEachCombination) {
+  Registry registry;
+  const CounterFamily calls =
+      registry
+          .counter_family(metric("calls", Unit::count,
+                                 {{"call", {"dump", "restore"}}, {"result", {"ok", "no"}}}))
+          .value();
+  calls.with({"restore", "ok"}).value().add(7);
+  std::vector<std::string> names;
+  for (const Column& column : registry.columns()) {
+    names.push_back(column.name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"calls[dump,ok]", "calls[dump,no]",
+                                             "calls[restore,ok]", "calls[restore,no]"}));
+  std::vector<std::uint64_t> values(4);
+  registry.sampler({}).value()->read(values.data());
+  EXPECT_EQ(values, (std::vector<std::uint64_t>{0, 0, 7, 0}));
+  EXPECT_EQ(calls.with({"restore", "maybe"}).error().message,
+            "field 'result' has no value 'maybe'; it has: ok, no");
+  EXPECT_FALSE(calls.with({"restore"}));
+}
+
+TEST(Registry, SamplesTheMetricsThatWereNamed) {
+  Registry registry;
+  const Counter a = registry.counter(metric("alpha")).value();
+  ASSERT_TRUE(
+      registry.callback({"beta", "help", Kind::gauge, Unit::count, {}}, [] { return 5ULL; }));
+  const Counter c = registry.counter(metric("gamma")).value();
+  a.add(1);
+  c.add(3);
+  std::vector<std::uint64_t> values(3);
+  registry.sampler({}).value()->read(values.data());
+  EXPECT_EQ(values, (std::vector<std::uint64_t>{1, 5, 3}));
+  const auto sampler = registry.sampler({"gamma", "beta"}).value();
+  ASSERT_EQ(sampler->columns().size(), 2U);
+  sampler->read(values.data());
+  EXPECT_EQ(values[0], 5U);
+  EXPECT_EQ(values[1], 3U);
+}
+
+TEST(Registry, NamesTheNearOnesForAnUnknownMetric) {
+  Registry registry;
+  ASSERT_TRUE(registry.counter(metric("pages_written")));
+  const auto none = registry.sampler({"pages_writen"});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "no metric is named 'pages_writen'; did you mean pages_written?");
+}
+
+TEST(Registry, HasNothingToSampleWhenEmpty) {
+  EXPECT_FALSE(Registry().sampler({}));
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,99 @@
+#include "probe/process.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::probe {
+namespace {
+
+// A stat line of process 42 with this name, state and flags.
+std::string stat_line(const std::string& name, char state, const std::string& flags) {
+  return "42 (" + name + ") " + state + " 1 42 40 0 -1 " + flags +
+         " 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000000 25 18446744073709551615 1 1 0 0 0 0 0 0\n";
+}
+
+TEST(ProcessTest, ReadsItself) {
+  const Result<Process> self = read_process(getpid());
+  ASSERT_TRUE(self.ok()) << self.error().message;
+  EXPECT_EQ(self->parent, getppid());
+  EXPECT_EQ(self->session, getsid(0));
+  EXPECT_EQ(self->uid, geteuid());
+  EXPECT_EQ(self->state, 'R');
+  EXPECT_EQ(self->tracer, 0);
+  EXPECT_FALSE(self->kernel_thread);
+  EXPECT_GT(self->start_ticks, 0U);
+  EXPECT_GT(self->resident_bytes, 100'000U);
+  ASSERT_FALSE(self->command.empty());
+  EXPECT_NE(self->command[0].find("probe_test"), std::string::npos);
+  EXPECT_TRUE(process_lives(getpid(), self->start_ticks));
+  EXPECT_FALSE(process_lives(getpid(), self->start_ticks + 1));
+}
+
+TEST(ProcessTest, ANameMayHoldSpacesAndParentheses) {
+  const test::TemporaryDirectory root;
+  root.folder("42");
+  root.file("42/stat", stat_line("a) R 7 (b", 'S', "4194560"));
+  root.file("42/cmdline", std::string_view("prog\0two words\0\0", 16));
+  root.file("42/status", "Name:\tx\nTracerPid:\t9\nUid:\t1\t2\t3\t4\n");
+  const Result<Process> process = read_process(42, root.path());
+  ASSERT_TRUE(process.ok()) << process.error().message;
+  EXPECT_EQ(process->name, "a) R 7 (b");
+  EXPECT_EQ(process->state, 'S');
+  EXPECT_EQ(process->session, 40);
+  EXPECT_EQ(process->start_ticks, 987'654U);
+  EXPECT_EQ(process->resident_bytes, 25U * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+  EXPECT_EQ(process->command, (std::vector<std::string>{"prog", "two words", ""}));
+  EXPECT_EQ(process->tracer, 9);
+  EXPECT_EQ(process->uid, 2U);
+}
+
+TEST(ProcessTest, KnowsAKernelThread) {
+  const test::TemporaryDirectory root;
+  root.folder("42");
+  root.file("42/stat", stat_line("kworker/0:1", 'I', "69238880"));
+  const Result<Process> process = read_process(42, root.path());
+  ASSERT_TRUE(process.ok());
+  EXPECT_TRUE(process->kernel_thread);
+  EXPECT_TRUE(process->command.empty());
+}
+
+TEST(ProcessTest, RefusesTextThatIsNoStat) {
+  const test::TemporaryDirectory root;
+  root.folder("42");
+  for (const char* text : {"42", "42 (x) S 1", "42 )x( S 1 2 3", "garbage\n"}) {
+    root.file("42/stat", text);
+    EXPECT_EQ(read_process(42, root.path()).error().code, Code::data_loss) << text;
+  }
+  EXPECT_EQ(read_process(43, root.path()).error().code, Code::not_found);
+}
+
+TEST(ProcessTest, SeesChildrenStopsAndTheEnd) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  EXPECT_EQ(process_tree(getpid()), (std::vector<pid_t>{getpid(), child}));
+  EXPECT_TRUE(stopped_threads(getpid()).empty());
+  kill(child, SIGSTOP);
+  ASSERT_EQ(waitpid(child, nullptr, WUNTRACED), child);
+  EXPECT_EQ(stopped_threads(getpid()), (std::vector<pid_t>{child}));
+  const int fd = open_process(child);
+  ASSERT_GE(fd, 0);
+  kill(child, SIGKILL);
+  pollfd ended{fd, POLLIN, 0};
+  EXPECT_EQ(poll(&ended, 1, 10'000), 1);
+  close(fd);
+  EXPECT_TRUE(read_process(child)->zombie());
+  EXPECT_FALSE(process_lives(child, 0));
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(process_tree(child).empty());
+}
+
+}  // namespace
+}  // namespace kymo::probe

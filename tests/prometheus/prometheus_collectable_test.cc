@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
+
+#include <string>
+
+#include "kymo/prometheus.h"
+
+namespace kymo {
+namespace {
+
+TEST(PrometheusName, UsesBaseUnitsAndTotal) {
+  EXPECT_EQ(prometheus_name({"frozen_time_us", "", Kind::counter, Unit::microseconds, {}}),
+            "kymo_frozen_time_seconds_total");
+  EXPECT_EQ(prometheus_name({"lag_ns", "", Kind::gauge, Unit::nanoseconds, {}}),
+            "kymo_lag_seconds");
+  EXPECT_EQ(prometheus_name({"image_bytes", "", Kind::counter, Unit::bytes, {}}),
+            "kymo_image_bytes_total");
+}
+
+TEST(PrometheusCollectable, SerializesCountersGaugesAndLabels) {
+  Registry registry;
+  registry
+      .counter_family(
+          {"calls", "Calls made", Kind::counter, Unit::count, {{"result", {"ok", "error"}}}})
+      .value()
+      .with({"error"})
+      .value()
+      .add(2);
+  registry.counter({"frozen_time_us", "Time frozen", Kind::counter, Unit::microseconds, {}})
+      .value()
+      .add(1'500'000);
+  ASSERT_TRUE(
+      registry.callback({"phase", "Phase", Kind::gauge, Unit::count, {}}, [] { return 4ULL; }));
+  const std::string text =
+      ::prometheus::TextSerializer().Serialize(make_prometheus_collectable(registry)->Collect());
+  EXPECT_NE(text.find("kymo_calls_total{result=\"error\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("kymo_calls_total{result=\"ok\"} 0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# TYPE kymo_frozen_time_seconds_total counter\n"), std::string::npos);
+  EXPECT_NE(text.find("kymo_frozen_time_seconds_total 1.5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# TYPE kymo_phase gauge\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("kymo_phase 4\n"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,55 @@
+#include "sampling/ring.h"
+
+#include <gtest/gtest.h>
+
+namespace kymo {
+namespace {
+
+TEST(Ring, HandsSlotsOverInOrderWithTheirRows) {
+  const auto ring = Ring::create(3, 4, 1).value();
+  for (std::uint64_t round = 0; round < 10; ++round) {
+    Ring::Slot slot;
+    ASSERT_TRUE(ring->try_take_free(&slot));
+    const std::size_t count = round % 4 + 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      slot.rows[i * ring->stride()] = round;
+      slot.rows[i * ring->stride() + 1] = i;
+      ring->commit_row(slot, i);
+    }
+    ring->hand_over(slot);
+    Rows rows;
+    Ring::Slot full;
+    ASSERT_TRUE(ring->try_take_full(&full, &rows));
+    ASSERT_EQ(rows.count, count);
+    EXPECT_EQ(rows.row(count - 1)[0], round);
+    EXPECT_EQ(rows.row(count - 1)[1], count - 1);
+    ring->give_back(full);
+  }
+}
+
+TEST(Ring, HasNoMoreSlotsThanItWasMadeWith) {
+  const auto ring = Ring::create(2, 1, 1).value();
+  Ring::Slot a;
+  Ring::Slot b;
+  Ring::Slot c;
+  EXPECT_TRUE(ring->try_take_free(&a));
+  EXPECT_TRUE(ring->try_take_free(&b));
+  EXPECT_FALSE(ring->try_take_free(&c));
+  Rows rows;
+  EXPECT_FALSE(ring->try_take_full(&c, &rows));
+  ring->hand_over(b);
+  ASSERT_TRUE(ring->try_take_full(&c, &rows));
+  EXPECT_EQ(c.index, b.index);
+  EXPECT_EQ(rows.count, 0U);
+  ring->give_back(c);
+  EXPECT_TRUE(ring->try_take_free(&c));
+}
+
+TEST(Ring, RefusesASizeThatNoMachineHas) {
+  const auto ring = Ring::create(SIZE_MAX / 64, 1000, 100);
+  ASSERT_FALSE(ring);
+  EXPECT_NE(ring.error().message.find("ask for fewer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo

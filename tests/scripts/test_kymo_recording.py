@@ -1,0 +1,145 @@
+"""kymo_recording.py on recordings of the real recorder, and on damaged ones."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("KYMO_BUILD_DIR", ROOT / "build" / "release"))
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import kymo_recording  # noqa: E402: found by the line above
+
+BYTES = "image_written_bytes"
+
+
+class RealRecording(unittest.TestCase):
+    """One recording, made by the recorder, read by every test."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = pathlib.Path(cls.folder.name) / "dump.tsv"
+        subprocess.run([BUILD / "tests" / "analysis" / "make_recording", cls.path], check=True)
+        cls.run_ = kymo_recording.load(cls.path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_rows_are_those_of_the_metadata(self):
+        self.assertEqual(self.run_.notes, [])
+        stats = self.run_.metadata["stats"]
+        self.assertEqual(len(self.run_.rows), stats["rows_written"])
+        self.assertEqual(stats["rows_written"] + self.run_.gaps["ticks"].sum(), stats["ticks_due"])
+        self.assertEqual(str(self.run_.rows[BYTES].dtype), "uint64")
+
+    def test_kinds_and_units_are_the_metadatas(self):
+        self.assertEqual(self.run_.kind("phase"), "gauge")
+        self.assertEqual(self.run_.unit(BYTES), "bytes")
+        self.assertNotIn("phase", self.run_.rates())
+
+    def test_rates_sum_up_to_the_total(self):
+        rates = self.run_.rates("1ms")[BYTES]
+        times = self.run_.rows.index[0:1].append(rates.index)
+        seconds = [(b - a) / 1e9 for a, b in zip(times[:-1].astype("int64"), times[1:].astype("int64"))]
+        # Up to the last window's end, after which the pretended dump writes nothing more.
+        self.assertAlmostEqual((rates * seconds).sum(), self.run_.elapsed(BYTES), delta=1)
+        self.assertEqual(self.run_.elapsed(BYTES), 60 * 256 * 1024)
+
+    def test_phases_follow_each_other(self):
+        phases = self.run_.phases()
+        self.assertEqual(list(phases["name"]), ["request", "pre-dump", "network-lock", "post-dump", "done"])
+        self.assertEqual(list(phases["end_ns"][:-1]), list(phases["begin_ns"][1:]))
+
+    def test_plot_is_drawn(self):
+        picture = self.path.with_name("out.png")
+        self.run_.plot(picture)
+        self.assertEqual(picture.read_bytes()[:4], b"\x89PNG")
+
+    def test_plot_refuses_an_unknown_column(self):
+        with self.assertRaisesRegex(kymo_recording.RecordingError, "no column nothing"):
+            self.run_.plot(self.path.with_name("no.png"), ["nothing"])
+
+    def test_example_script(self):
+        picture = self.path.with_name("example.svg")
+        command = [sys.executable, ROOT / "scripts" / "plot_recording.py", self.path, picture]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        self.assertIn("network-lock", done.stdout)
+        self.assertIn("15,728,640 bytes", done.stdout)
+        self.assertTrue(picture.read_text().rstrip().endswith("</svg>"))
+
+    def test_example_script_fails_in_one_line(self):
+        command = [sys.executable, ROOT / "scripts" / "plot_recording.py", "none.tsv", "x.png"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertIn("none.tsv", done.stderr)
+
+    def test_newer_version_is_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder) / "dump.tsv"
+            shutil.copy(self.path, copy)
+            metadata = dict(self.run_.metadata, format_version=9)
+            copy.with_name("dump.meta.json").write_text(json.dumps(metadata))
+            with self.assertRaisesRegex(kymo_recording.RecordingError, "format_version 9 is newer than 1"):
+                kymo_recording.load(copy)
+
+
+class DamagedRecording(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "a.tsv"
+
+    def load(self, text):
+        self.path.write_text(text)
+        return kymo_recording.load(self.path)
+
+    def assert_left_out(self, text, rows, *notes):
+        run = self.load("Time (ns)\ta\n" + text)
+        self.assertEqual([int(value) for value in run.rows["a"]], rows)
+        for note in notes:
+            self.assertTrue(any(note in line for line in run.notes), (note, run.notes))
+
+    def test_values_up_to_the_largest(self):
+        self.assert_left_out(f"1\t{2**63}\n2\t{2**64 - 1}\n", [2**63, 2**64 - 1])
+
+    def test_value_past_the_largest(self):
+        self.assert_left_out(f"1\t1\n2\t{2**64}\n3\t3\n", [1, 3], "line 3: a value is past 2^64 - 1")
+
+    def test_cut_last_line(self):
+        self.assert_left_out("1\t1\n2\t2", [1], "line 3: cut short")
+
+    def test_wrong_column_counts(self):
+        self.assert_left_out("1\t1\n2\n3\t3\t3\n\n4\t4\n", [1, 4], "line 3: 1 values", "line 4: 3 values",
+                             "line 5: 1 values")
+
+    def test_no_numbers(self):
+        self.assert_left_out("1\t1\n2\tx\n3\t-3\n4\t1.5\n5\t5\n", [1, 5], "line 3", "line 4", "line 5")
+
+    def test_time_that_goes_back(self):
+        self.assert_left_out("5\t1\n4\t2\n6\t3\n", [1, 3], "line 3: its time is before")
+
+    def test_header_without_rows(self):
+        self.assert_left_out("", [])
+        self.assertEqual(len(kymo_recording.load(self.path).rates()), 0)
+
+    def test_foreign_file(self):
+        for text in ("", "a,b\n1,2\n", "Time (ns)\ta"):
+            with self.assertRaisesRegex(kymo_recording.RecordingError, "not the header"):
+                self.load(text)
+
+    def test_kind_without_metadata(self):
+        run = self.load("Time (ns)\tup\tlevel\n1\t1\t5\n2\t2\t4\n")
+        self.assertEqual(run.counters(), ["up"])
+        self.assertTrue(any("a.meta.json" in note for note in run.notes))
+
+
+if __name__ == "__main__":
+    unittest.main()

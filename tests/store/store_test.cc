@@ -1,0 +1,272 @@
+#include "store/store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::store {
+namespace {
+
+Job make_job(const std::string& id) {
+  Job job;
+  job.id = id;
+  job.name = "name-" + id;
+  job.command = {"churn", "--mib", "5 \"12\"", ""};
+  job.pid = 4321;
+  job.start_ticks = ~std::uint64_t{0};
+  job.stdout_path = "/s/out";
+  job.stderr_path = "/s/err";
+  job.created_unix_ns = 1'700'000'000'123'456'789;
+  return job;
+}
+
+Checkpoint make_checkpoint(const std::string& id, const std::string& job_id) {
+  Checkpoint c;
+  c.id = id;
+  c.job_id = job_id;
+  c.pid = 4321;
+  c.directory = "/s/checkpoints/" + id;
+  c.created_unix_ns = 5;
+  return c;
+}
+
+class StoreTest : public testing::Test {
+ protected:
+  void SetUp() override { reopen(); }
+  void reopen() {
+    store_.reset();
+    Result<std::unique_ptr<Store>> store = Store::open(path());
+    ASSERT_TRUE(store.ok()) << store.error().message;
+    store_ = std::move(*store);
+  }
+  [[nodiscard]] std::string path() const { return folder_.path() + "/kymo.db"; }
+  void sql(const std::string& text) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path().c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(db);
+    sqlite3_close(db);
+  }
+
+  test::TemporaryDirectory folder_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(StoreTest, KeepsAJobThroughARestart) {
+  ASSERT_TRUE(store_->add_job(make_job("a")).ok());
+  reopen();
+  EXPECT_EQ(store_->moved_aside(), "");
+  const Result<Job> job = store_->job("name-a");
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_EQ(job->id, "a");
+  EXPECT_EQ(job->command, make_job("a").command);
+  EXPECT_EQ(job->pid, 4321);
+  EXPECT_EQ(job->start_ticks, ~std::uint64_t{0});
+  EXPECT_EQ(job->stdout_path, "/s/out");
+  EXPECT_EQ(job->stderr_path, "/s/err");
+  EXPECT_EQ(job->state, JobState::running);
+  EXPECT_FALSE(job->exit_status.has_value());
+  EXPECT_EQ(job->created_unix_ns, 1'700'000'000'123'456'789);
+}
+
+TEST_F(StoreTest, UpdatesAndRemovesAJob) {
+  Job job = make_job("a");
+  ASSERT_TRUE(store_->add_job(job).ok());
+  job.state = JobState::exited;
+  job.exit_status = 256;
+  job.pid = 99;
+  ASSERT_TRUE(store_->update_job(job).ok());
+  EXPECT_EQ(store_->job("a")->state, JobState::exited);
+  EXPECT_EQ(store_->job("a")->exit_status, 256);
+  EXPECT_EQ(store_->job("a")->pid, 99);
+  ASSERT_TRUE(store_->remove_job("a").ok());
+  EXPECT_EQ(store_->job("a").error().code, Code::not_found);
+  EXPECT_EQ(store_->update_job(job).error().code, Code::not_found);
+  EXPECT_EQ(store_->remove_job("a").error().message, "there is no job 'a'");
+}
+
+TEST_F(StoreTest, RefusesATakenIdOrName) {
+  ASSERT_TRUE(store_->add_job(make_job("a")).ok());
+  EXPECT_EQ(store_->add_job(make_job("a")).error().code, Code::already_exists);
+  Job same_name = make_job("b");
+  same_name.name = "name-a";
+  EXPECT_EQ(store_->add_job(same_name).error().code, Code::already_exists);
+  EXPECT_EQ(store_->jobs()->size(), 1U);
+}
+
+TEST_F(StoreTest, ListsJobsOldestFirst) {
+  for (const int i : {2, 0, 1}) {
+    Job job = make_job(std::to_string(i));
+    job.created_unix_ns = i;
+    ASSERT_TRUE(store_->add_job(job).ok());
+  }
+  std::string order;
+  const Result<std::vector<Job>> jobs = store_->jobs();
+  ASSERT_TRUE(jobs.ok());
+  for (const Job& job : *jobs) {
+    order += job.id;
+  }
+  EXPECT_EQ(order, "012");
+}
+
+TEST_F(StoreTest, AWholeCheckpointAndItsDumpedJobAppearTogether) {
+  Job job = make_job("a");
+  ASSERT_TRUE(store_->add_job(job).ok());
+  Checkpoint c = make_checkpoint("c", "a");
+  ASSERT_TRUE(store_->add_checkpoint(c).ok());
+  c.state = CheckpointState::complete;
+  c.image_bytes = 1ULL << 40U;
+  c.duration_ns = 12;
+  c.stats_json = R"({"pages_written":1})";
+  job.state = JobState::dumped;
+  ASSERT_TRUE(store_->update_checkpoint(c, &job).ok());
+  EXPECT_EQ(store_->checkpoint("c")->state, CheckpointState::complete);
+  EXPECT_EQ(store_->checkpoint("c")->image_bytes, 1ULL << 40U);
+  EXPECT_EQ(store_->checkpoint("c")->stats_json, R"({"pages_written":1})");
+  EXPECT_EQ(store_->job("a")->state, JobState::dumped);
+
+  // A job that is not there: the checkpoint must not change either.
+  c.state = CheckpointState::failed;
+  Job unknown = make_job("unknown");
+  EXPECT_EQ(store_->update_checkpoint(c, &unknown).error().code, Code::not_found);
+  EXPECT_EQ(store_->checkpoint("c")->state, CheckpointState::complete);
+}
+
+TEST_F(StoreTest, ListsCheckpointsOfOneJobOrOfAll) {
+  ASSERT_TRUE(store_->add_checkpoint(make_checkpoint("1", "a")).ok());
+  ASSERT_TRUE(store_->add_checkpoint(make_checkpoint("2", "b")).ok());
+  ASSERT_TRUE(store_->add_checkpoint(make_checkpoint("3", "a")).ok());
+  EXPECT_EQ(store_->checkpoints()->size(), 3U);
+  EXPECT_EQ(store_->checkpoints("a")->size(), 2U);
+  EXPECT_EQ(store_->checkpoints("a")->back().id, "3");
+  ASSERT_TRUE(store_->remove_checkpoint("3").ok());
+  EXPECT_EQ(store_->checkpoint("3").error().code, Code::not_found);
+}
+
+TEST_F(StoreTest, TextOfACallerIsNeverAStatement) {
+  Job job = make_job("a");
+  job.name = "'); DROP TABLE jobs; --";
+  ASSERT_TRUE(store_->add_job(job).ok());
+  EXPECT_TRUE(store_->job(job.name).ok());
+  EXPECT_EQ(store_->jobs()->size(), 1U);
+}
+
+TEST_F(StoreTest, AFileThatIsNoDatabaseIsMovedAsideAndKept) {
+  store_.reset();
+  const std::string junk(10'000, 'j');
+  folder_.file("kymo.db", junk);
+  reopen();
+  EXPECT_NE(store_->moved_aside().find(path() + ".corrupt-1"), std::string::npos)
+      << store_->moved_aside();
+  EXPECT_EQ(std::filesystem::file_size(path() + ".corrupt-1"), junk.size());
+  EXPECT_TRUE(store_->add_job(make_job("a")).ok());
+}
+
+TEST_F(StoreTest, ADamagedPageIsFoundAndTheFileMovedAside) {
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(store_->add_job(make_job(std::to_string(i))).ok());
+  }
+  store_.reset();
+  {
+    std::fstream file(path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(3 * 4096);
+    file << std::string(8 * 4096, '\xa5');
+  }
+  reopen();
+  EXPECT_NE(store_->moved_aside(), "");
+  EXPECT_TRUE(std::filesystem::exists(path() + ".corrupt-1"));
+  EXPECT_TRUE(store_->jobs()->empty());
+}
+
+TEST_F(StoreTest, RefusesANewerFormatByNameAndLeavesItAlone) {
+  ASSERT_TRUE(store_->add_job(make_job("a")).ok());
+  store_.reset();
+  sql("UPDATE about SET value = 2 WHERE key = 'format_version'");
+  const auto newer = Store::open(path());
+  ASSERT_FALSE(newer.ok());
+  EXPECT_EQ(newer.error().code, Code::failed_precondition);
+  EXPECT_NE(newer.error().message.find("format_version 2, and this kymod reads up to 1"),
+            std::string::npos)
+      << newer.error().message;
+  sql("UPDATE about SET value = 1 WHERE key = 'format_version'");
+  reopen();
+  EXPECT_TRUE(store_->job("a").ok());
+}
+
+TEST_F(StoreTest, RefusesSomebodyElsesDatabase) {
+  store_.reset();
+  std::filesystem::remove(path());
+  sql("CREATE TABLE songs (title TEXT)");
+  const auto other = Store::open(path());
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().message.find("not one of kymod's"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(path() + ".corrupt-1"));
+}
+
+TEST_F(StoreTest, NamesAFolderThatIsNotThere) {
+  const std::string missing = folder_.path() + "/missing/kymo.db";
+  const auto store = Store::open(missing);
+  ASSERT_FALSE(store.ok());
+  EXPECT_NE(store.error().message.find(missing), std::string::npos) << store.error().message;
+}
+
+TEST_F(StoreTest, ThreadsMayShareIt) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (int i = 0; i < 10; ++i) {
+        EXPECT_TRUE(store_->add_job(make_job(std::to_string(t * 10 + i))).ok());
+        EXPECT_TRUE(store_->jobs().ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(store_->jobs()->size(), 40U);
+}
+
+TEST_F(StoreTest, WhatWasAcknowledgedOutlivesAKill) {
+  store_.reset();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto store = Store::open(path());
+    for (int i = 0; store.ok() && i < 1'000'000; ++i) {
+      if ((*store)->add_job(make_job(std::to_string(i))).ok() && write(ends[1], "x", 1) != 1) {
+        _exit(1);
+      }
+    }
+    _exit(1);
+  }
+  close(ends[1]);
+  std::size_t acknowledged = 0;
+  for (char c = 0; acknowledged < 20 && read(ends[0], &c, 1) == 1;) {
+    ++acknowledged;
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  for (char c = 0; read(ends[0], &c, 1) == 1;) {
+    ++acknowledged;
+  }
+  close(ends[0]);
+  EXPECT_GE(acknowledged, 20U);
+  reopen();
+  EXPECT_EQ(store_->moved_aside(), "");
+  // The one in flight may be there too.
+  const std::size_t kept = store_->jobs()->size();
+  EXPECT_TRUE(kept == acknowledged || kept == acknowledged + 1) << kept << " of " << acknowledged;
+}
+
+}  // namespace
+}  // namespace kymo::store
