@@ -17,6 +17,7 @@ import pandas
 FORMAT_VERSION = 1
 TIME_COLUMN = "Time (ns)"
 LARGEST = 2**64 - 1
+MOST_GAPS_DRAWN = 500  # the longest; shorter ones would not be seen
 
 
 class RecordingError(Exception):
@@ -329,5 +330,7 @@ def _decorate(run, axis):
         axis.axvspan(phase.begin_ns / 1e9, phase.end_ns / 1e9, color=f"C{i % 10}", alpha=0.10, linewidth=0)
         axis.annotate(phase.name, (phase.begin_ns / 1e9, 1), xycoords=("data", "axes fraction"),
                       rotation=90, va="top", ha="left", fontsize=7, color="#444444")
-    for gap in run.gaps.itertuples():
+    lengths = run.gaps["end_ns"] - run.gaps["start_ns"]
+    longest = run.gaps.loc[lengths.sort_values(ascending=False).index[:MOST_GAPS_DRAWN]]
+    for gap in longest.itertuples():
         axis.axvspan(gap.start_ns / 1e9, gap.end_ns / 1e9, color="#999999", alpha=0.4, linewidth=0)

@@ -98,9 +98,10 @@ std::vector<Verdict> judge(const Summary& summary) {
   if (const auto& metadata = summary.recording.metadata; metadata && metadata->stats) {
     judge_stats(*metadata, verdicts);
   }
-  if (!summary.left_out.empty()) {
-    verdicts.push_back({Verdict::Level::warning, std::to_string(summary.left_out.lines()) +
-                                                     " lines could not be read and are left out"});
+  if (const std::uint64_t lines = summary.left_out.lines(); lines != 0) {
+    verdicts.push_back(
+        {Verdict::Level::warning,
+         std::to_string(lines) + (lines == 1 ? " line" : " lines") + " could not be read"});
   }
   if (verdicts.empty()) {
     verdicts.push_back({Verdict::Level::good, "nothing stands against it"});

@@ -173,8 +173,8 @@ std::string idle_columns(const Summary& summary) {
     return {};
   }
   std::string text = "\n";
-  std::string row =
-      fmt::format("{:<{}}{} columns never changed:", "idle", kLabelWidth, names.size());
+  std::string row = fmt::format("{:<{}}{} column{} never changed:", "idle", kLabelWidth,
+                                names.size(), names.size() == 1 ? "" : "s");
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string word = " " + names[i] + (i + 1 < names.size() ? "," : "");
     if (row.size() + word.size() > kLineWidth) {

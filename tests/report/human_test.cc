@@ -1,0 +1,41 @@
+#include "report/human.h"
+
+#include <gtest/gtest.h>
+
+namespace kymo::report {
+namespace {
+
+TEST(Human, ScalesTimesAndBytes) {
+  EXPECT_EQ(duration(0), "0 ns");
+  EXPECT_EQ(duration(999), "999 ns");
+  EXPECT_EQ(duration(999.9), "1.00 µs");
+  EXPECT_EQ(duration(12'345), "12.3 µs");
+  EXPECT_EQ(duration(4'560'000'000), "4.56 s");
+  EXPECT_EQ(duration(7.2e12), "2.00 h");
+  EXPECT_EQ(bytes(1023), "1023 B");
+  EXPECT_EQ(bytes(1536), "1.50 KiB");
+  EXPECT_EQ(bytes(536'870'912), "512 MiB");
+}
+
+TEST(Human, GroupsCountsExactly) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(with_commas(1000), "1,000");
+  EXPECT_EQ(with_commas(UINT64_MAX), "18,446,744,073,709,551,615");
+}
+
+TEST(Human, ValuesAndRatesCarryTheirUnit) {
+  EXPECT_EQ(value(1500, Unit::microseconds), "1.50 ms");
+  EXPECT_EQ(value(131'072, Unit::pages), "131,072");
+  EXPECT_EQ(value(2.5, Unit::count), "2.50");
+  EXPECT_EQ(rate(2'000'000, Unit::count), "2 M/s");
+  EXPECT_EQ(rate(1048576, Unit::bytes), "1 MiB/s");
+}
+
+TEST(Human, TellsTheTimeInUtc) {
+  EXPECT_EQ(wall_clock(1'795'251'436'363'364'903), "2026-11-21 08:57:16.363 UTC");
+  EXPECT_EQ(wall_clock(-1), "1969-12-31 23:59:59.999 UTC");
+}
+
+}  // namespace
+}  // namespace kymo::report
