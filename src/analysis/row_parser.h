@@ -17,7 +17,7 @@ class RowBlock {
  public:
   // `columns` counts the time as one.
   RowBlock(std::size_t columns, std::size_t capacity)
-      : columns_(columns), capacity_(capacity), words_(columns * capacity) {}
+      : capacity_(capacity), words_(columns * capacity) {}
   // As many rows as fit a second-level cache.
   static std::size_t default_capacity(std::size_t columns);
 
@@ -32,7 +32,6 @@ class RowBlock {
 
  private:
   friend class RowParser;
-  std::size_t columns_;
   std::size_t capacity_;
   std::size_t rows_ = 0;
   std::vector<std::uint64_t> words_;

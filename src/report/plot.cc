@@ -178,7 +178,8 @@ class Drawing {
           "fillcolor '{}' fillstyle solid border linecolor '{}'\n",
           object++, x(phase.begin_ns), x(phase.end_ns), colour(i), colour(i));
       const double left = 0.078 + 0.85 / kLegendColumns * static_cast<double>(i % kLegendColumns);
-      const double y = kBarBottom - kLine * static_cast<double>(i / kLegendColumns + 1);
+      const std::size_t legend_line = i / kLegendColumns + 1;
+      const double y = kBarBottom - kLine * static_cast<double>(legend_line);
       text_ += fmt::format(
           "set object {} rectangle from screen {:.4f},{:.4f} to screen {:.4f},{:.4f} fillcolor "
           "'{}' "
@@ -337,7 +338,9 @@ class Drawing {
   void totals(const std::vector<Series>& left, const std::vector<Series>& right, double bottom,
               double top) {
     std::vector<std::vector<Sample>> curves;
+    curves.reserve(left.size());
     std::vector<std::vector<Sample>> right_curves;
+    right_curves.reserve(right.size());
     for (const Series& series : left) {
       curves.push_back(values_of(series));
     }
@@ -373,6 +376,7 @@ class Drawing {
 
   void rates(const std::vector<Series>& left, double bottom, double top) {
     std::vector<std::vector<Sample>> curves;
+    curves.reserve(left.size());
     for (const Series& series : left) {
       curves.push_back(rates_of(series));
     }
