@@ -4,9 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -50,8 +50,9 @@ void clear_failed_restore(pid_t root) {
   if (!left || left->parent != getpid()) {
     return;
   }
-  const std::vector<pid_t> tree = probe::process_tree(root);
-  for (const pid_t member : std::views::reverse(tree)) {
+  std::vector<pid_t> tree = probe::process_tree(root);
+  std::reverse(tree.begin(), tree.end());
+  for (const pid_t member : tree) {
     kill(member, SIGKILL);
   }
   while (waitpid(root, nullptr, 0) < 0 && errno == EINTR) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,27 @@ TEST_F(LaunchTest, OutputIsAppendedTo) {
   EXPECT_EQ(run(spec({"echo", "one"})), 0);
   EXPECT_EQ(run(spec({"echo", "two"})), 0);
   EXPECT_EQ(text("out"), "one\ntwo\n");
+}
+
+TEST_F(LaunchTest, AJobOutlivesTheProcessThatStartedIt) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t daemon = fork();
+  if (daemon == 0) {
+    const Result<pid_t> job = launch(spec({"sh", "-c", "while :; do echo on; sleep 0.01; done"}));
+    const pid_t pid = job ? *job : 0;
+    static_cast<void>(!write(ends[1], &pid, sizeof pid));
+    kill(getpid(), SIGKILL);
+  }
+  pid_t job = 0;
+  ASSERT_EQ(read(ends[0], &job, sizeof job), static_cast<ssize_t>(sizeof job));
+  close(ends[0]);
+  close(ends[1]);
+  ASSERT_EQ(waitpid(daemon, nullptr, 0), daemon);
+  ASSERT_GT(job, 0);
+  const std::size_t written = text("out").size();
+  EXPECT_TRUE(test::eventually([&] { return text("out").size() > written + 20; }));
+  kill(job, SIGKILL);
 }
 
 TEST_F(LaunchTest, NamesAProgramThatIsNotThere) {

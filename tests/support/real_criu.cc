@@ -36,8 +36,8 @@ std::string criu_path() {
 }
 
 const std::string& why_no_criu() {
-  static const std::string why = look();
-  return why;
+  static const std::string kWhy = look();
+  return kWhy;
 }
 
 }  // namespace kymo::test

@@ -23,14 +23,14 @@ TemporaryDirectory::~TemporaryDirectory() {
 }
 
 std::string TemporaryDirectory::folder(const std::string& name) const {
-  const std::string path = path_ + "/" + name;
+  std::string path = path_ + "/" + name;
   std::filesystem::create_directories(path);
   return path;
 }
 
 std::string TemporaryDirectory::file(const std::string& name, std::string_view text,
                                      unsigned mode) const {
-  const std::string path = path_ + "/" + name;
+  std::string path = path_ + "/" + name;
   {
     std::ofstream out(path, std::ios::binary);
     out << text;
