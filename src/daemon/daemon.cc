@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "criu/client.h"
+#include "daemon/dump.h"
 #include "daemon/http_server.h"
 #include "daemon/parts.h"
 #include "daemon/service.h"
@@ -25,11 +26,11 @@
 namespace kymo::daemon {
 namespace {
 
-using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""h;
 using std::chrono_literals::operator""s;
 
 constexpr auto kDrain = 60s;
-constexpr auto kCriuTimeout = 10min;
+constexpr auto kCriuTimeout = 1h;  // a criu that hangs; no honest dump takes so long
 constexpr timespec kLookAfterJobs{1, 0};
 
 // Makes the state directory, private, and takes it for this daemon alone for as long as it lives.
@@ -104,6 +105,7 @@ Result<void> Daemon::State::open_store() {
   if (!opened) return opened.error();
   store = std::move(opened).value();
   if (!store->moved_aside().empty()) spdlog::error("{}", store->moved_aside());
+  if (Result<void> ok = close_cut_short_dumps(*store); !ok) return ok;
   jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir);
   jobs->refresh();
   runtime::ProcessRuntimeOptions options;

@@ -31,6 +31,8 @@ HttpServer::HttpServer(std::shared_ptr<prometheus::Collectable> metrics)
   state_->metrics = std::move(metrics);
   httplib::Server& server = state_->server;
   server.new_task_queue = [] { return new httplib::ThreadPool(kWorkers); };
+  // A kept connection would hold one of the workers while it idles.
+  server.set_keep_alive_max_count(1);
   // The library's own default sets SO_REUSEPORT, with which two daemons would share a port in
   // silence.
   server.set_socket_options([](int fd) {

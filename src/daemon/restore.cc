@@ -30,7 +30,7 @@ struct RestoreContext {
 
   std::string directory;
   std::string images;
-  json record;                      // checkpoint.json of a checkpoint of ours
+  json record = json::object();     // checkpoint.json of a checkpoint of ours
   std::optional<CheckpointDir> to;  // where log and recording go
   std::optional<store::Job> job;
   Claims::Claim claim;
@@ -40,6 +40,12 @@ struct RestoreContext {
   std::vector<StepTime> times;
   std::vector<std::string> warnings;
 };
+
+// A text of the record, which anybody may have written: empty where it is none.
+std::string text_of(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
 
 Result<void> validate(RestoreContext& c) {
   if (c.request.directory().empty() || c.request.directory().front() != '/') {
@@ -66,9 +72,9 @@ Result<void> use_checkpoint(RestoreContext& c, const CheckpointDir& dir) {
   Result<json> record = read_record(dir);
   if (!record) return record.error();
   c.record = std::move(record).value();
-  if (c.record.value("state", "") != "complete") {
+  if (text_of(c.record, "state") != "complete") {
     return Error{Code::failed_precondition,
-                 "restore " + c.directory + ": its dump failed: " + c.record.value("error", "?")};
+                 "restore " + c.directory + ": its dump failed: " + text_of(c.record, "error")};
   }
   c.images = dir.images();
   c.to = dir;
@@ -113,7 +119,7 @@ Result<void> prepare_directory(RestoreContext& c) {
 
 Result<void> find_job(RestoreContext& c) {
   const json entry = c.record.value("job", json::object());
-  const std::string id = entry.is_object() ? entry.value("id", "") : "";
+  const std::string id = entry.is_object() ? text_of(entry, "id") : "";
   if (id.empty()) return {};
   Result<store::Job> job = c.parts.store.job(id);
   if (job) {

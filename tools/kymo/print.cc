@@ -35,6 +35,10 @@ nlohmann::json steps_json(const google::protobuf::RepeatedPtrField<v1::Step>& st
   return out;
 }
 
+nlohmann::json strings_json(const google::protobuf::RepeatedPtrField<std::string>& strings) {
+  return std::vector<std::string>(strings.begin(), strings.end());
+}
+
 nlohmann::json to_json(const v1::DumpStats& stats) {
   nlohmann::json out{{"freezing_time_us", stats.freezing_time_us()},
                      {"frozen_time_us", stats.frozen_time_us()},
@@ -137,7 +141,7 @@ nlohmann::json to_json(const v1::Job& job) {
           {"name", job.name()},
           {"state", state},
           {"pid", job.pid()},
-          {"command", std::vector<std::string>(job.command().begin(), job.command().end())},
+          {"command", strings_json(job.command())},
           {"created_unix_ns", job.created_unix_ns()},
           {"stdout_path", job.stdout_path()},
           {"stderr_path", job.stderr_path()},
@@ -154,7 +158,8 @@ nlohmann::json to_json(const v1::DumpResponse& response) {
           {"image_bytes", response.image_bytes()},
           {"duration_ns", response.duration_ns()},
           {"criu_time_ns", response.criu_time_ns()},
-          {"steps", steps_json(response.steps())}};
+          {"steps", steps_json(response.steps())},
+          {"warnings", strings_json(response.warnings())}};
 }
 
 nlohmann::json to_json(const v1::RestoreResponse& response) {
@@ -165,7 +170,8 @@ nlohmann::json to_json(const v1::RestoreResponse& response) {
           {"stats", response.has_stats() ? to_json(response.stats()) : nlohmann::json()},
           {"duration_ns", response.duration_ns()},
           {"criu_time_ns", response.criu_time_ns()},
-          {"steps", steps_json(response.steps())}};
+          {"steps", steps_json(response.steps())},
+          {"warnings", strings_json(response.warnings())}};
 }
 
 Rows rows_of(const v1::DumpStats& stats) {

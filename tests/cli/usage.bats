@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# What kymo and kymod answer to wrong usage: one clear line on stderr, exit code 2, nothing on stdout.
+
+setup() {
+  bats_require_minimum_version 1.5.0
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  kymo="$build/tools/kymo/kymo"
+  kymod="$build/tools/kymod/kymod"
+  unset KYMO_SOCKET KYMO_HTTP KYMO_STATE_DIR KYMO_CRIU
+}
+
+# refused EXIT_CODE WORD COMMAND...: that exit code, one line on stderr that has the word.
+refused() {
+  local code="$1" word="$2"
+  shift 2
+  run --separate-stderr "$@"
+  echo "exit $status, stdout: $output, stderr: $stderr"
+  [ "$status" -eq "$code" ]
+  [ -z "$output" ]
+  [ "$(wc -l <<<"$stderr")" -eq 1 ]
+  [[ "$stderr" == *"$word"* ]]
+}
+
+@test "both know their version, the same" {
+  run "$kymo" --version
+  [ "$status" -eq 0 ]
+  [[ "$output" =~ ^kymo\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+  version="${output#kymo }"
+  run "$kymod" --version
+  [ "$status" -eq 0 ]
+  [ "$output" = "kymod $version" ]
+}
+
+@test "help goes to stdout and names every verb" {
+  run --separate-stderr "$kymo" --help
+  [ "$status" -eq 0 ]
+  for verb in run dump restore ps metrics report; do
+    [[ "$output" == *"$verb"* ]]
+  done
+  run --separate-stderr "$kymod" --help
+  [ "$status" -eq 0 ]
+  [[ "$output" == *--profiling-metrics-rate-us* ]]
+}
+
+@test "no verb, an unknown one, and verbs without their argument" {
+  refused 2 "subcommand" "$kymo"
+  refused 2 "kymo:" "$kymo" frobnicate
+  refused 2 "subcommand" "$kymo" dump
+  refused 2 "target" "$kymo" dump process
+  refused 2 "directory" "$kymo" restore process
+  refused 2 "command" "$kymo" run process
+  refused 2 "--bogus" "$kymo" ps --bogus
+}
+
+@test "a daemon that is not there" {
+  refused 1 "start kymod" "$kymo" ps --socket "$BATS_TEST_TMPDIR/none"
+  refused 1 "start kymod" env KYMO_SOCKET="$BATS_TEST_TMPDIR/none" "$kymo" metrics
+}
+
+@test "a socket that nobody serves" {
+  /usr/bin/python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' \
+    "$BATS_TEST_TMPDIR/stale"
+  refused 1 "nobody serves it" "$kymo" ps --socket "$BATS_TEST_TMPDIR/stale"
+}
+
+@test "flags of kymod" {
+  common=(--socket "$BATS_TEST_TMPDIR/s" --state-dir "$BATS_TEST_TMPDIR/d" --criu /bin/true)
+  refused 2 "at least 1" "$kymod" "${common[@]}" --profiling-metrics-rate-us 0
+  refused 2 "did you mean" "$kymod" "${common[@]}" --profiling-metrics frozen_time
+  refused 2 "HOST:PORT" "$kymod" "${common[@]}" --http nowhere
+  refused 2 "HOST:PORT" env KYMO_HTTP=nowhere "$kymod" "${common[@]}"
+  refused 2 "--bogus" "$kymod" "${common[@]}" --bogus
+  refused 1 "create it first" "$kymod" "${common[@]}" \
+    --profiling-metrics-log "$BATS_TEST_TMPDIR/none/x.tsv"
+  [ ! -e "$BATS_TEST_TMPDIR/d" ]
+}
+
+@test "an empty list of metrics prints the choices" {
+  run --separate-stderr "$kymod" --profiling-metrics=
+  [ "$status" -eq 2 ]
+  [ -z "$output" ]
+  [[ "$stderr" == *image_written_bytes* ]]
+}

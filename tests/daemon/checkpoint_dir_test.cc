@@ -1,0 +1,78 @@
+#include "daemon/checkpoint_dir.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(CheckpointDirTest, ANewOneIsPrivateAndHasItsFolders) {
+  const test::TemporaryDirectory folder;
+  const CheckpointDir dir(folder.path() + "/some/where");
+  ASSERT_TRUE(create_checkpoint_dir(dir).ok());
+  for (const std::string& path : {dir.path(), dir.partial_images(), dir.work(), dir.recordings()}) {
+    struct stat info {};
+    ASSERT_EQ(stat(path.c_str(), &info), 0) << path;
+    EXPECT_EQ(info.st_mode & 0777U, 0700U) << path;
+  }
+  EXPECT_FALSE(fs::exists(dir.images()));
+  ASSERT_TRUE(publish_images(dir).ok());
+  EXPECT_TRUE(fs::exists(dir.images()) && !fs::exists(dir.partial_images()));
+}
+
+TEST(CheckpointDirTest, AnEmptyOneIsTakenAndAFullOneRefusedUntouched) {
+  const test::TemporaryDirectory folder;
+  EXPECT_TRUE(create_checkpoint_dir(CheckpointDir(folder.folder("empty"))).ok());
+  const CheckpointDir full(folder.folder("full"));
+  static_cast<void>(folder.file("full/something", "precious"));
+  const Result<void> refused = create_checkpoint_dir(full);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::failed_precondition);
+  EXPECT_NE(refused.error().message.find("is not empty"), std::string::npos);
+  EXPECT_EQ(std::distance(fs::directory_iterator(full.path()), fs::directory_iterator()), 1);
+  EXPECT_FALSE(create_checkpoint_dir(CheckpointDir(full.path() + "/something")).ok());
+}
+
+TEST(CheckpointDirTest, AFailedDumpLeavesNoImages) {
+  const test::TemporaryDirectory folder;
+  const CheckpointDir dir(folder.path() + "/c");
+  ASSERT_TRUE(create_checkpoint_dir(dir).ok());
+  static_cast<void>(folder.file("c/images.partial/inventory.img", "half"));
+  discard_images(dir);
+  EXPECT_FALSE(fs::exists(dir.partial_images()));
+}
+
+TEST(CheckpointDirTest, RecordingsAreNumberedAndNoneIsOverwritten) {
+  const test::TemporaryDirectory folder;
+  const CheckpointDir dir(folder.path() + "/c");
+  ASSERT_TRUE(create_checkpoint_dir(dir).ok());
+  EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore.tsv");
+  static_cast<void>(folder.file("c/recordings/restore.tsv", ""));
+  EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-2.tsv");
+  static_cast<void>(folder.file("c/recordings/restore-2.tsv", ""));
+  EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-3.tsv");
+}
+
+TEST(CheckpointDirTest, TheRecordIsReadBackAndANewerOneRefusedByName) {
+  const test::TemporaryDirectory folder;
+  const CheckpointDir dir(folder.folder("c"));
+  EXPECT_EQ(read_record(dir).error().code, Code::not_found);
+  ASSERT_TRUE(write_record(dir, {{"state", "complete"}}).ok());
+  EXPECT_EQ(read_record(dir).value(),
+            nlohmann::json({{"format_version", 1}, {"state", "complete"}}));
+  for (const char* damaged : {"", "{", "[]", "{}", R"({"format_version":"1"})"}) {
+    static_cast<void>(folder.file("c/checkpoint.json", damaged));
+    EXPECT_EQ(read_record(dir).error().code, Code::data_loss) << damaged;
+  }
+  static_cast<void>(folder.file("c/checkpoint.json", R"({"format_version":2})"));
+  EXPECT_NE(read_record(dir).error().message.find("format_version 2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo::daemon

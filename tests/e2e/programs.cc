@@ -1,0 +1,177 @@
+#include "programs.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+// Starts a command with its output in these files; returns its pid.
+pid_t spawn(const std::vector<std::string>& command, const std::string& out,
+            const std::string& err) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), flags, 0600);
+  posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), flags, 0600);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  EXPECT_EQ(error, 0) << "start " << command.front();
+  return error == 0 ? pid : 0;
+}
+
+// The exit code, or -1 for a signal; a child that takes too long is killed.
+int wait_for(pid_t pid, std::chrono::seconds within) {
+  int status = 0;
+  const bool ended = eventually([&] { return waitpid(pid, &status, WNOHANG) == pid; }, within);
+  if (!ended) {
+    ADD_FAILURE() << "process " << pid << " did not end within " << within.count() << " s";
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Outcome run(const std::vector<std::string>& command) {
+  const TemporaryDirectory folder;
+  const std::string out = folder.path() + "/out";
+  const std::string err = folder.path() + "/err";
+  Outcome outcome;
+  const pid_t pid = spawn(command, out, err);
+  if (pid > 0) outcome.exit_code = wait_for(pid, std::chrono::seconds(60));
+  outcome.out = read_file(out);
+  outcome.err = read_file(err);
+  return outcome;
+}
+
+Kymod::Kymod(std::vector<std::string> flags) {
+  command_ = {KYMOD_PROGRAM, "--socket", socket(),    "--state-dir", state(), "--http",
+              "127.0.0.1:0", "--criu",   criu_path(), "--log-level", "debug"};
+  command_.insert(command_.end(), flags.begin(), flags.end());
+}
+
+Kymod::~Kymod() {
+  if (!running()) return;
+  const Outcome jobs = kymo({"ps", "--json"});
+  if (jobs.exit_code == 0) {
+    for (const auto& job : nlohmann::json::parse(jobs.out)) {
+      if (job["state"] == "running") kill(job["pid"].get<pid_t>(), SIGKILL);
+    }
+  }
+  EXPECT_EQ(stop(SIGTERM), 0) << log();
+}
+
+std::string Kymod::log() const {
+  return read_file(path("log-" + std::to_string(starts_)));
+}
+
+void Kymod::start() {
+  ++starts_;
+  const std::string to = path("log-" + std::to_string(starts_));
+  pid_ = spawn(command_, path("out"), to);
+  const bool ready = eventually([&] { return log().find("ready: ") != std::string::npos; });
+  ASSERT_TRUE(ready) << log();
+  const std::string text = log();
+  const std::size_t at = text.find(", http ") + 7;
+  http_ = text.substr(at, text.find('\n', at) - at);
+}
+
+int Kymod::stop(int signal) {
+  kill(pid_, signal);
+  const int code = wait_for(pid_, std::chrono::seconds(30));
+  pid_ = 0;
+  return code;
+}
+
+Outcome Kymod::kymo(std::vector<std::string> args) const {
+  args.insert(args.begin(), {KYMO_PROGRAM, "--socket", socket()});
+  return run(args);
+}
+
+nlohmann::json Kymod::kymo_json(std::vector<std::string> args) const {
+  // Before `--`, where a command follows.
+  args.insert(args.begin() + (args.front() == "ps" || args.front() == "metrics" ? 1 : 2), "--json");
+  const Outcome outcome = kymo(args);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  nlohmann::json json = nlohmann::json::parse(outcome.out, nullptr, false);
+  EXPECT_FALSE(json.is_discarded()) << outcome.out;
+  return json;
+}
+
+nlohmann::json Kymod::churn(int mib, const std::string& name) const {
+  const nlohmann::json job = kymo_json(
+      {"run", "process", "--name", name, "--", CHURN_PROGRAM, "--mib", std::to_string(mib)});
+  EXPECT_TRUE(goes_on(job)) << read_file(job.value("stderr_path", ""));
+  return job;
+}
+
+nlohmann::json Kymod::job(const std::string& name) const {
+  for (const auto& job : kymo_json({"ps"})) {
+    if (job["name"] == name) return job;
+  }
+  ADD_FAILURE() << "no job " << name;
+  return {};
+}
+
+bool Kymod::goes_on(const nlohmann::json& job) const {
+  const std::string out = job.value("stdout_path", "");
+  const std::size_t before = read_file(out).size();
+  return eventually([&] { return read_file(out).size() > before; });
+}
+
+std::map<std::string, std::vector<std::uint64_t>> read_recording(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  std::vector<std::string> names;
+  std::istringstream header(line);
+  for (std::string name; std::getline(header, name, '\t');) names.push_back(name);
+  std::map<std::string, std::vector<std::uint64_t>> columns;
+  while (std::getline(file, line)) {
+    std::istringstream row(line);
+    for (const std::string& name : names) {
+      std::uint64_t value = 0;
+      row >> value;
+      EXPECT_TRUE(row) << path << ": " << line;
+      columns[name].push_back(value);
+    }
+  }
+  EXPECT_FALSE(columns.empty()) << path;
+  return columns;
+}
+
+nlohmann::json ended_metadata(const std::string& recording) {
+  const std::string path = recording.substr(0, recording.size() - 4) + ".meta.json";
+  nlohmann::json metadata;
+  const bool ended = eventually([&] {
+    metadata = nlohmann::json::parse(read_file(path), nullptr, false);
+    return metadata.is_object() && metadata.value("state", "") == "ended";
+  });
+  EXPECT_TRUE(ended) << path << ": " << metadata.dump(2);
+  return metadata;
+}
+
+}  // namespace kymo::test

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::test {
+
+// What a finished command left.
+struct Outcome {
+  int exit_code = -1;  // -1: ended by a signal, or not within its time
+  std::string out;
+  std::string err;
+};
+
+// Runs a command to its end, its stdin /dev/null; after half a minute it is killed.
+Outcome run(const std::vector<std::string>& command);
+
+// A kymod of its own: temporary socket and state, a free port. Stopped and looked after at the end;
+// the jobs that it still lists are killed.
+class Kymod {
+ public:
+  // `flags` come after those that the harness sets itself.
+  explicit Kymod(std::vector<std::string> flags = {});
+  ~Kymod();
+  Kymod(const Kymod&) = delete;
+  Kymod& operator=(const Kymod&) = delete;
+
+  // Starts it and waits until it says that it is ready; fails the test where it does not.
+  void start();
+  // Sends the signal and returns the exit code, or -1 where the signal ended it.
+  int stop(int signal);
+  [[nodiscard]] bool running() const { return pid_ > 0; }
+
+  // `kymo ARGS` with this daemon's socket.
+  [[nodiscard]] Outcome kymo(std::vector<std::string> args) const;
+  // The same with --json, its output parsed; fails the test where kymo fails.
+  [[nodiscard]] nlohmann::json kymo_json(std::vector<std::string> args) const;
+  // A running kymo-churn as a job, its memory all written; returns its JSON.
+  [[nodiscard]] nlohmann::json churn(int mib, const std::string& name) const;
+  // The job of this name, as `kymo ps --json` has it; fails the test where there is none.
+  [[nodiscard]] nlohmann::json job(const std::string& name) const;
+  // Whether the job's output shows that it counts on from where it is now.
+  [[nodiscard]] bool goes_on(const nlohmann::json& job) const;
+
+  [[nodiscard]] std::string socket() const { return folder_.path() + "/kymod.sock"; }
+  [[nodiscard]] std::string state() const { return folder_.path() + "/state"; }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return folder_.path() + "/" + name;
+  }
+  [[nodiscard]] const TemporaryDirectory& folder() const { return folder_; }
+  // HOST:PORT of its HTTP server.
+  [[nodiscard]] const std::string& http() const { return http_; }
+  [[nodiscard]] std::string log() const;
+
+ private:
+  TemporaryDirectory folder_;
+  std::vector<std::string> command_;
+  pid_t pid_ = 0;
+  int starts_ = 0;
+  std::string http_;
+};
+
+// A recording's columns by name, `Time (ns)` among them.
+std::map<std::string, std::vector<std::uint64_t>> read_recording(const std::string& path);
+// Waits until a recording's metadata says that it has ended, and returns the metadata.
+nlohmann::json ended_metadata(const std::string& recording);
+std::string read_file(const std::string& path);
+
+}  // namespace kymo::test

@@ -1,0 +1,152 @@
+// The recording that each request leaves: what it must show of a slow dump, and of a failed one.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// `target` shows `source` through bindfs, writing no faster than `rate`.
+class SlowMount {
+ public:
+  SlowMount(const std::string& source, std::string target, const std::string& rate)
+      : target_(std::move(target)),
+        mounted_(run({"bindfs", "--write-rate=" + rate, source, target_}).exit_code == 0) {}
+  ~SlowMount() {
+    if (mounted_) {
+      EXPECT_EQ(run({"umount", target_}).exit_code, 0);
+    }
+  }
+  SlowMount(const SlowMount&) = delete;
+  SlowMount& operator=(const SlowMount&) = delete;
+  [[nodiscard]] bool mounted() const { return mounted_; }
+
+ private:
+  std::string target_;
+  bool mounted_;
+};
+
+std::uint64_t bytes_in(const std::string& folder) {
+  std::uint64_t sum = 0;
+  for (const auto& file : fs::directory_iterator(folder)) sum += file.file_size();
+  return sum;
+}
+
+TEST(RecordingTest, ASlowDumpShowsItsBytesAndPhasesWhileItRuns) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  const SlowMount mount(kymod.folder().folder("disk"), kymod.folder().folder("slow"), "256M");
+  ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
+  kymod.start();
+  static_cast<void>(kymod.churn(512, "work"));
+  const std::string dir = kymod.path("slow") + "/checkpoint";
+  const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work", "--dir", dir});
+  const std::string recording = dump["recording"];
+  EXPECT_EQ(recording, dir + "/recordings/dump.tsv");
+  const nlohmann::json metadata = ended_metadata(recording);
+  const auto columns = read_recording(recording);
+
+  const std::vector<std::uint64_t>& bytes = columns.at("image_written_bytes");
+  EXPECT_TRUE(std::is_sorted(bytes.begin(), bytes.end()));
+  const std::set<std::uint64_t> distinct(bytes.begin(), bytes.end());
+  EXPECT_GE(distinct.size(), 100U);
+  RecordProperty("distinct_byte_values", static_cast<int>(distinct.size()));
+  EXPECT_EQ(bytes.front(), 0U);
+  EXPECT_EQ(bytes.back(), bytes_in(dir + "/images"));
+  EXPECT_EQ(bytes.back(), dump["image_bytes"]);
+  EXPECT_GE(bytes.back(), 512U << 20U);
+
+  std::set<std::string> notified;
+  for (const auto& mark : metadata["marks"]) notified.insert(mark["name"].get<std::string>());
+  EXPECT_TRUE(notified.count("pre-dump") == 1 && notified.count("post-dump") == 1);
+  for (const std::string& name : notified) {
+    if (name == "request ended") continue;
+    EXPECT_GE(columns.at("criu_notifications[" + name + "]").back(), 1U) << name;
+  }
+  const std::vector<std::uint64_t>& phase = columns.at("phase");
+  EXPECT_EQ(phase.front(), 0U);
+  EXPECT_EQ(phase.back(), 0U);
+  EXPECT_GE(std::set<std::uint64_t>(phase.begin(), phase.end()).size(), 3U);
+
+  // A second before the request and one after it.
+  const std::vector<std::uint64_t>& time = columns.at("Time (ns)");
+  const std::uint64_t length = time.back() - time.front();
+  EXPECT_GE(length, dump["duration_ns"].get<std::uint64_t>() + 1'900'000'000U);
+  EXPECT_EQ(metadata["about"]["stats"], dump["stats"]);
+}
+
+TEST(RecordingTest, AFailedDumpLeavesOneToo) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const nlohmann::json job = kymod.kymo_json(
+      {"run", "process", "--name", "piped", "--", "sh", "-c",
+       "unshare --fork --pid sleep 1000"});  // a pid namespace within: criu does not dump that
+  ASSERT_TRUE(eventually([&] {
+    return run({"pgrep", "-P", std::to_string(job["pid"].get<int>())}).exit_code == 0;
+  }));
+  const std::string dir = kymod.path("failed");
+  const Outcome dump = kymod.kymo({"dump", "process", "piped", "--dir", dir});
+  ASSERT_EQ(dump.exit_code, 1) << dump.out;
+  EXPECT_EQ(std::count(dump.err.begin(), dump.err.end(), '\n'), 1) << dump.err;
+  EXPECT_FALSE(fs::exists(dir + "/images"));
+  EXPECT_FALSE(fs::exists(dir + "/images.partial"));
+  EXPECT_EQ(kymod.job("piped")["state"], "running");
+  const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
+  EXPECT_EQ(record["state"], "failed");
+  EXPECT_NE(dump.err.find(record["error"].get<std::string>()), std::string::npos);
+  const nlohmann::json about = ended_metadata(dir + "/recordings/dump.tsv")["about"];
+  EXPECT_EQ(about["outcome"], "error");
+  EXPECT_EQ(read_recording(dir + "/recordings/dump.tsv").at("dumps[error]").back(), 1U);
+  const Outcome restore = kymod.kymo({"restore", "process", dir});
+  EXPECT_EQ(restore.exit_code, 1);
+  EXPECT_NE(restore.err.find("its dump failed"), std::string::npos) << restore.err;
+  static_cast<void>(run({"pkill", "-KILL", "-P", std::to_string(job["pid"].get<int>())}));
+}
+
+TEST(RecordingTest, TheDaemonWideFileIsKeptBesides) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  const std::string log = folder.path() + "/all.tsv";
+  {
+    Kymod kymod(
+        {"--profiling-metrics-log", log, "--profiling-metrics", "dumps,image_written_bytes"});
+    kymod.start();
+    static_cast<void>(kymod.churn(8, "work"));
+    const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work"});
+    EXPECT_EQ(kymod.stop(SIGTERM), 0);
+    EXPECT_EQ(ended_metadata(dump["recording"])["state"], "ended") << "a stop finishes recordings";
+  }
+  const auto columns = read_recording(log);
+  EXPECT_EQ(columns.size(), 4U) << "the time, both results of dumps, the bytes";
+  EXPECT_EQ(columns.at("dumps[ok]").back(), 1U);
+  const nlohmann::json stats = ended_metadata(log)["stats"];
+  EXPECT_EQ(stats["rows_written"].get<std::uint64_t>(), columns.at("Time (ns)").size());
+  EXPECT_EQ(stats["ticks_due"].get<std::uint64_t>(),
+            stats["rows_written"].get<std::uint64_t>() + stats["missed_late"].get<std::uint64_t>() +
+                stats["missed_ring_full"].get<std::uint64_t>() +
+                stats["missed_sink_error"].get<std::uint64_t>());
+}
+
+TEST(RecordingTest, NoneIsMadeWithoutProfiling) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--profiling-metrics", "none"});
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work"});
+  EXPECT_EQ(dump["recording"], "");
+  EXPECT_TRUE(fs::is_empty(dump["directory"].get<std::string>() + "/recordings"));
+}
+
+}  // namespace
+}  // namespace kymo::test

@@ -1,0 +1,183 @@
+// Bad input: one clear line, the right exit code, and nothing lost.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void expect_refusal(const Outcome& outcome, int exit_code, const std::string& says) {
+  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+  EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+  // kymod logs its configuration first; the refusal itself is the last line, and one line.
+  const std::size_t at = outcome.err.find("\nkymo");
+  const std::string line = at == std::string::npos ? outcome.err : outcome.err.substr(at + 1);
+  EXPECT_EQ(line.rfind("kymo", 0), 0U) << outcome.err;
+  EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << outcome.err;
+}
+
+// A kymod that is not expected to start.
+Outcome kymod_with(const TemporaryDirectory& folder, std::vector<std::string> flags) {
+  const auto set = [&](const char* flag, const std::string& value) {
+    if (std::find(flags.begin(), flags.end(), flag) == flags.end()) {
+      flags.insert(flags.end(), {flag, value});
+    }
+  };
+  set("--socket", folder.path() + "/refused.sock");
+  set("--state-dir", folder.path() + "/refused");
+  set("--http", "127.0.0.1:0");
+  set("--criu", criu_path());
+  flags.insert(flags.begin(), KYMOD_PROGRAM);
+  const Outcome outcome = run(flags);
+  EXPECT_FALSE(fs::exists(folder.path() + "/refused.sock")) << "a refused start leaves no socket";
+  return outcome;
+}
+
+// A copy of kymo where every user may run it, whatever folder this tree was built in.
+std::string kymo_for_everybody(const Kymod& kymod) {
+  const std::string program = kymod.path("kymo");
+  fs::copy_file(KYMO_PROGRAM, program, fs::copy_options::skip_existing);
+  EXPECT_EQ(chmod(program.c_str(), 0755), 0);
+  EXPECT_EQ(chmod(kymod.folder().path().c_str(), 0755), 0);
+  return program;
+}
+
+TEST(RefusalsTest, FlagsOfTheDaemon) {
+  const TemporaryDirectory folder;
+  expect_refusal(kymod_with(folder, {"--profiling-metrics", "pages_writen"}), 2,
+                 "did you mean pages_written?");
+  expect_refusal(kymod_with(folder, {"--profiling-metrics-rate-us", "0"}), 2, "at least 1");
+  expect_refusal(kymod_with(folder, {"--profiling-metrics-rate-us", "fast"}), 2,
+                 "--profiling-metrics-rate-us");
+  expect_refusal(kymod_with(folder, {"--profiling-metrics-log", folder.path() + "/missing/x.tsv"}),
+                 1, "does not exist");
+  expect_refusal(kymod_with(folder, {"--http", "nowhere"}), 2, "HOST:PORT");
+  expect_refusal(kymod_with(folder, {"--http", "127.0.0.1:70000"}), 2, "65535");
+  expect_refusal(kymod_with(folder, {"--socket-group", "no-such-group"}), 2, "no such group");
+  expect_refusal(kymod_with(folder, {"--socket", folder.path() + "/" + std::string(200, 'x')}), 2,
+                 "longer than");
+  expect_refusal(kymod_with(folder, {"--bogus"}), 2, "--bogus");
+}
+
+TEST(RefusalsTest, AnEmptyListOfMetricsPrintsTheChoices) {
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {KYMOD_PROGRAM, "--profiling-metrics="}, {KYMOD_PROGRAM, "--profiling-metrics", ""}}) {
+    const Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.exit_code, 2);
+    for (const char* name : {"pages_written", "image_written_bytes", "profiler_rows"}) {
+      EXPECT_NE(outcome.err.find(name), std::string::npos) << outcome.err;
+    }
+  }
+}
+
+TEST(RefusalsTest, NoCriuAndOneThatFails) {
+  const TemporaryDirectory folder;
+  expect_refusal(kymod_with(folder, {"--criu", folder.path() + "/criu"}), 1, "no such program");
+  expect_refusal(kymod_with(folder, {"--criu", "no-such-criu"}), 1, "not found on PATH");
+  const std::string failing = folder.file("failing", "#!/bin/sh\nexit 1\n", 0755);
+  expect_refusal(kymod_with(folder, {"--criu", failing}), 1, failing);
+}
+
+TEST(RefusalsTest, WhatAnotherDaemonHas) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const TemporaryDirectory folder;
+  Outcome second = kymod_with(folder, {"--socket", kymod.socket()});
+  expect_refusal(second, 1, "is already served");
+  expect_refusal(kymod_with(folder, {"--state-dir", kymod.state()}), 1, "is in use");
+  expect_refusal(kymod_with(folder, {"--http", kymod.http()}), 1, "the port is in use");
+  EXPECT_EQ(kymod.kymo({"ps"}).exit_code, 0) << "the first one is unharmed";
+}
+
+TEST(RefusalsTest, AFileInTheSocketsPlaceIsKept) {
+  const TemporaryDirectory folder;
+  const std::string file = folder.file("file", "precious");
+  expect_refusal(kymod_with(folder, {"--socket", file}), 1, "no socket is in its place");
+  EXPECT_EQ(read_file(file), "precious");
+}
+
+TEST(RefusalsTest, Requests) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const nlohmann::json job = kymod.churn(8, "work");
+  const auto refused = [&](const std::vector<std::string>& args, const std::string& says) {
+    expect_refusal(kymod.kymo(args), 1, says);
+  };
+  refused({"dump", "process", "999999999"}, "999999999");
+  refused({"dump", "process", "2"}, "kernel thread");
+  refused({"dump", "process", "nobody"}, "no job is named nobody");
+  refused({"dump", "process", "work", "--dir", kymod.state()}, "is not empty");
+  refused({"dump", "process", "work", "--dir", "/proc/kymo"}, "/proc/kymo");
+  refused({"restore", "process", kymod.path("missing")}, "No such file");
+  refused({"restore", "process", kymod.state()}, "neither a checkpoint nor CRIU images");
+  refused({"run", "process", "--", kymod.path("missing")}, "No such file");
+  refused({"run", "process", "--name", "work", "--", "true"}, "there is one already");
+  refused({"run", "process", "--name", "a/b", "--", "true"}, "a name is");
+  EXPECT_TRUE(kymod.goes_on(job));
+  const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
+  refused({"restore", "process", dump["directory"].get<std::string>()}, "in use");
+}
+
+TEST(RefusalsTest, RecordsThatAreDamagedOrNewer) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const std::string dir = kymod.folder().folder("old");
+  static_cast<void>(kymod.folder().file("old/checkpoint.json", R"({"format_version": 99})"));
+  expect_refusal(kymod.kymo({"restore", "process", dir}), 1, "format_version 99");
+  static_cast<void>(kymod.folder().file("old/checkpoint.json", "{\"form"));
+  expect_refusal(kymod.kymo({"restore", "process", dir}), 1, "damaged");
+}
+
+TEST(RefusalsTest, NoDaemon) {
+  const TemporaryDirectory folder;
+  expect_refusal(run({KYMO_PROGRAM, "ps", "--socket", folder.path() + "/none"}), 1, "start kymod");
+}
+
+TEST(RefusalsTest, AnotherUserIsRefusedByModeAndByCredentials) {
+  KYMO_NEEDS_CRIU();
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  Kymod kymod;
+  kymod.start();
+  struct stat info {};
+  ASSERT_EQ(stat(kymod.socket().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
+  const std::vector<std::string> as_nobody{
+      "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", kymo_for_everybody(kymod),
+      "ps",      "--socket",      kymod.socket()};
+  expect_refusal(run(as_nobody), 1, "permission denied");
+  // Even with the mode out of the way: the daemon looks at who calls.
+  ASSERT_EQ(chmod(kymod.socket().c_str(), 0666), 0);
+  expect_refusal(run(as_nobody), 1, "refused this user");
+  EXPECT_NE(kymod.log().find("refused a caller"), std::string::npos);
+  EXPECT_NE(kymod.log().find("uid 65534"), std::string::npos);
+}
+
+TEST(RefusalsTest, TheSocketsGroupMayConnect) {
+  KYMO_NEEDS_CRIU();
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  Kymod kymod({"--socket-group", "daemon"});
+  kymod.start();
+  struct stat info {};
+  ASSERT_EQ(stat(kymod.socket().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0660U);
+  const std::string group = std::to_string(info.st_gid);
+  const Outcome member = run({"setpriv", "--reuid=65534", "--regid=65534", "--groups=" + group,
+                              kymo_for_everybody(kymod), "ps", "--socket", kymod.socket()});
+  EXPECT_EQ(member.exit_code, 0) << member.err;
+}
+
+}  // namespace
+}  // namespace kymo::test
