@@ -29,6 +29,9 @@ struct ProfilerOptions {
   std::chrono::nanoseconds flush{
       1'000'000'000};  // a slot is handed over when this old, full or not
   Pace pace = Pace::thrifty;
+  // The ring's memory as a file, so that its rows outlive a SIGKILL (`kymo recover`); it must not
+  // exist yet, is allocated whole by start() and removed by a clean stop. Empty: private memory.
+  std::string ring_file;
 };
 
 // Samples a registry's metrics at a fixed rate into a sink.

@@ -71,6 +71,14 @@ struct ProfilerStats {
   }
 };
 
+// The end of a sink's output: in which of its files (rotation numbers them from 0), and how far in
+// it.
+struct OutputPlace {
+  std::string path;  // of file 0; empty: no file
+  std::uint64_t file = 0;
+  std::uint64_t bytes = 0;
+};
+
 // Where a profiler's rows go. Implement it to send them elsewhere.
 //
 // Threads: open() on the thread that calls Profiler::start(), everything else on the writer's
@@ -96,6 +104,9 @@ class KYMO_API Sink {
   // The last call. An error here is what Profiler::stop() returns.
   virtual Result<void> close(const ProfilerStats& stats) = 0;
   [[nodiscard]] virtual std::uint64_t bytes_written() const { return 0; }
+  // Where the rows go, for a ring that outlives its recorder. Those of a sink that writes no file
+  // may stay as they are: recovery then yields what the ring still holds.
+  [[nodiscard]] virtual OutputPlace output_place() const { return {}; }
 };
 
 // A sink that writes PATH as plain TSV, with PATH less its ending `.tsv` plus `.meta.json` and

@@ -3,8 +3,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
+
+#include "kymo/version.h"
 
 namespace kymo {
 
@@ -89,6 +93,27 @@ nlohmann::json describe_machine() {
           {"kernel", std::string(system.sysname) + " " + system.release},
           {"pid", ::getpid()},
           {"clock", "CLOCK_MONOTONIC (" + clock_source + ")"}};
+}
+
+nlohmann::json describe_recording(const RecordingInfo& info) {
+  nlohmann::json described = {
+      {"format_version", kRecordingFormatVersion},
+      {"kymo_version", KYMO_VERSION},
+      {"interval_ns", info.interval.count()},
+      {"start_unix_ns", info.start_unix_ns},
+      {"start_monotonic_ns", info.start_monotonic_ns},
+      {"ring", {{"slots", info.slots}, {"rows_per_slot", info.rows_per_slot}}},
+      {"columns", describe_columns(info.columns)}};
+  described.update(describe_machine());
+  return described;
+}
+
+nlohmann::json describe_ring(const RecordingInfo& info, const std::string& output_path) {
+  std::error_code ignored;
+  const std::filesystem::path output = output_path.empty()
+                                           ? std::filesystem::path()
+                                           : std::filesystem::absolute(output_path, ignored);
+  return {{"recording", describe_recording(info)}, {"output", output.string()}};
 }
 
 }  // namespace kymo

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "kymo/sink.h"
 
 namespace kymo {
+
+// The version of NAME.meta.json and NAME.gaps.tsv, and of what a TSV's columns mean.
+inline constexpr int kRecordingFormatVersion = 1;
 
 std::string_view name_of(Kind kind);
 std::string_view name_of(Unit unit);
@@ -16,6 +20,11 @@ std::string_view name_of(MissCause cause);
 nlohmann::json describe_columns(const std::vector<Column>& columns);
 nlohmann::json describe_stats(const ProfilerStats& stats);
 nlohmann::json describe_gap(const Gap& gap);
+// What stays the same from a recording's start to its end: interval, clocks, ring, columns,
+// machine.
+nlohmann::json describe_recording(const RecordingInfo& info);
+// What a ring file says of itself: the recording it belongs to and where its rows go.
+nlohmann::json describe_ring(const RecordingInfo& info, const std::string& output_path);
 // Host, kernel, pid and clock source of this process.
 nlohmann::json describe_machine();
 

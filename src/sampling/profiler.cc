@@ -13,8 +13,10 @@
 #include "base/event.h"
 #include "sampling/collector.h"
 #include "sampling/gap_queue.h"
+#include "sampling/metadata.h"
 #include "sampling/recorder_counts.h"
 #include "sampling/ring.h"
+#include "sampling/ring_memory.h"
 #include "sampling/writer.h"
 
 namespace kymo {
@@ -106,7 +108,17 @@ struct Profiler::State {
 
   Result<void> start();
   Result<void> stop();
+  Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info) const;
 };
+
+Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingInfo& info) const {
+  const RingMemory::Shape shape{info.slots, info.rows_per_slot, info.columns.size() + 1};
+  if (options.ring_file.empty()) {
+    return RingMemory::create_private(shape);
+  }
+  return RingMemory::create_file(shape, options.ring_file,
+                                 describe_ring(info, options.sink->output_place().path).dump());
+}
 
 Result<void> Profiler::State::start() {
   const std::lock_guard lock(mutex);
@@ -121,11 +133,6 @@ Result<void> Profiler::State::start() {
   if (!sampler) {
     return sampler.error();
   }
-  Result<std::unique_ptr<Ring>> ring =
-      Ring::create(options.slots, options.rows, (*sampler)->columns().size());
-  if (!ring) {
-    return ring.error();
-  }
   RecordingInfo info;
   info.columns = (*sampler)->columns();
   info.interval = options.interval;
@@ -133,15 +140,22 @@ Result<void> Profiler::State::start() {
   info.rows_per_slot = options.rows;
   info.start_unix_ns = unix_ns();
   info.start_monotonic_ns = monotonic_ns();
+  Result<std::unique_ptr<RingMemory>> memory = make_ring(info);
+  if (!memory) {
+    return memory.error();
+  }
   if (Result<void> opened = options.sink->open(info); !opened) {
+    (*memory)->remove_file();
     return opened;
   }
   ever_started = true;
-  ring_bytes.store((*ring)->bytes(), std::memory_order_relaxed);
+  ring_bytes.store((*memory)->bytes(), std::memory_order_relaxed);
+  auto ring = std::make_unique<Ring>(*std::move(memory));
+  ring->accept_output(position_of(options.sink->output_place()));
   start_ns.store(info.start_monotonic_ns, std::memory_order_release);
   run.emplace(Collector::Options{info.start_monotonic_ns, nanos(options.interval),
                                  nanos(options.flush), options.pace},
-              *std::move(sampler), *std::move(ring), counts, *options.sink,
+              *std::move(sampler), std::move(ring), counts, *options.sink,
               [this] { return stats(); });
   run->writer_thread = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "kymo-writer");
@@ -166,6 +180,7 @@ Result<void> Profiler::State::stop() {
   duration_ns.store(elapsed_ns(), std::memory_order_release);
   run->writer_thread.join();
   running.store(false, std::memory_order_release);
+  run->ring->memory().remove_file();  // everything in it has been offered to the sink
   run.reset();
   return options.sink->close(stats());
 }

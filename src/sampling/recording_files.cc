@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kymo/version.h"
 #include "sampling/metadata.h"
 
 namespace kymo {
@@ -111,18 +110,10 @@ void RecordingFiles::flush_gaps() {
 
 Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const char* state) {
   flush_gaps();
-  nlohmann::json metadata = {
-      {"format_version", kRecordingFormatVersion},
-      {"kymo_version", KYMO_VERSION},
-      {"state", state},
-      {"interval_ns", info_.interval.count()},
-      {"start_unix_ns", info_.start_unix_ns},
-      {"start_monotonic_ns", info_.start_monotonic_ns},
-      {"ring", {{"slots", info_.slots}, {"rows_per_slot", info_.rows_per_slot}}},
-      {"columns", describe_columns(info_.columns)},
-      {"stats", describe_stats(stats)},
-      {"about", about_}};
-  metadata.update(describe_machine());
+  nlohmann::json metadata = describe_recording(info_);
+  metadata["state"] = state;
+  metadata["stats"] = describe_stats(stats);
+  metadata["about"] = about_;
   nlohmann::json& gaps = metadata["longest_gaps"] = nlohmann::json::array();
   for (const Gap& gap : longest_gaps_) {
     gaps.push_back(describe_gap(gap));

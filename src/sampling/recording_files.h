@@ -13,9 +13,6 @@
 
 namespace kymo {
 
-// The version of NAME.meta.json and NAME.gaps.tsv, and of what a TSV's columns mean.
-inline constexpr int kRecordingFormatVersion = 1;
-
 // A named instant of a recording, on its own clock.
 struct Mark {
   std::string name;

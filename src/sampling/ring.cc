@@ -1,54 +1,23 @@
 #include "sampling/ring.h"
 
-#include <sys/mman.h>
-
-#include <cerrno>
-#include <new>
-#include <string>
+#include <utility>
 
 namespace kymo {
 
-Result<std::unique_ptr<Ring>> Ring::create(std::size_t slots, std::size_t rows,
-                                           std::size_t columns) {
-  const std::size_t stride = columns + 1;  // the time stands first
-  std::size_t row_bytes = 0;
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(stride, rows * sizeof(std::uint64_t), &row_bytes) ||
-      __builtin_mul_overflow(row_bytes + sizeof(SlotHeader), slots, &bytes)) {
-    bytes = SIZE_MAX;  // mmap refuses it below
-  }
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED) {
-    return system_error("cannot allocate a ring of " + std::to_string(slots) + " slots x " +
-                            std::to_string(rows) + " rows x " + std::to_string(columns) +
-                            " columns; ask for fewer",
-                        errno);
-  }
-  return std::unique_ptr<Ring>(new Ring(memory, bytes, slots, rows, stride));
-}
-
-Ring::Ring(void* memory, std::size_t bytes, std::size_t slots, std::size_t rows, std::size_t stride)
-    : memory_(memory),
-      bytes_(bytes),
-      rows_(rows),
-      stride_(stride),
-      headers_(static_cast<SlotHeader*>(memory)),
-      words_(reinterpret_cast<std::uint64_t*>(headers_ + slots)),
-      free_(slots),
-      full_(slots) {
-  for (std::uint32_t i = 0; i < slots; ++i) {
-    new (headers_ + i) SlotHeader;
+Ring::Ring(std::unique_ptr<RingMemory> memory)
+    : memory_(std::move(memory)),
+      headers_(memory_->slot_headers()),
+      rows_per_slot_(memory_->header().rows_per_slot),
+      stride_(memory_->header().stride),
+      free_(memory_->header().slots),
+      full_(memory_->header().slots) {
+  for (std::uint32_t i = 0; i < memory_->header().slots; ++i) {
     free_.push(i);
   }
 }
 
-Ring::~Ring() {
-  ::munmap(memory_, bytes_);
-}
-
 Ring::Slot Ring::slot_at(std::uint32_t index) const {
-  return {index, words_ + index * rows_ * stride_};
+  return {index, memory_->rows_of(index)};
 }
 
 bool Ring::try_take_free(Slot* slot) noexcept {
@@ -58,8 +27,10 @@ bool Ring::try_take_free(Slot* slot) noexcept {
   }
   *slot = slot_at(index);
   SlotHeader& header = headers_[index];
-  // Rows first, then the new number with release: whoever sees the number sees no old row count.
-  header.rows.store(0, std::memory_order_relaxed);
+  // Rows first, and each store with release: whoever sees the new number or the new begin sees no
+  // old rows.
+  header.rows.store(0, std::memory_order_release);
+  header.output_begin.store(SlotHeader::kNotBegun, std::memory_order_release);
   header.sequence.store(next_sequence_++, std::memory_order_release);
   return true;
 }
@@ -83,6 +54,18 @@ bool Ring::try_take_full(Slot* slot, Rows* rows) noexcept {
   rows->count = headers_[index].rows.load(std::memory_order_relaxed);
   rows->stride = stride_;
   return true;
+}
+
+void Ring::begin_output(const Slot& slot, OutputPosition position) noexcept {
+  headers_[slot.index].output_begin.store(position.word(), std::memory_order_release);
+}
+
+void Ring::accept_output(OutputPosition position) noexcept {
+  memory_->header().accepted.store(position.word(), std::memory_order_release);
+}
+
+void Ring::forget_rows(const Slot& slot) noexcept {
+  headers_[slot.index].rows.store(0, std::memory_order_release);
 }
 
 void Ring::give_back(const Slot& slot) noexcept {

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <atomic>
 #include <boost/lockfree/spsc_queue.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-#include "kymo/result.h"
 #include "kymo/sink.h"
+#include "sampling/ring_layout.h"
+#include "sampling/ring_memory.h"
 
 namespace kymo {
 
@@ -30,33 +30,25 @@ namespace kymo {
 //  used. A slot
 //     in the collector's hand has its number from the moment that it is taken.
 //
+// The memory may be a mapped file: 4 to 6 then hold for whoever reads it after the recorder was
+// killed. A killed process leaves its stores in program order; a power failure does not.
+//
 // Threads: the collector's functions from one thread, the writer's from one other.
 class Ring {
  public:
-  // One cache line for each slot, apart from the rows. Its layout is read by other processes.
-  struct alignas(64) SlotHeader {
-    std::atomic<std::uint64_t> sequence{0};
-    std::atomic<std::uint64_t> rows{0};
-    std::atomic<std::uint64_t> output_bytes{
-        0};  // bytes of the output when its rows were handed over
-  };
-  static_assert(sizeof(SlotHeader) == 64);
-
   struct Slot {
     std::uint32_t index = 0;
     std::uint64_t* rows = nullptr;
   };
 
-  // Maps and populates the memory. Errors: resource_exhausted.
-  static Result<std::unique_ptr<Ring>> create(std::size_t slots, std::size_t rows,
-                                              std::size_t columns);
-  ~Ring();
+  explicit Ring(std::unique_ptr<RingMemory> memory);
+  ~Ring() = default;
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
   [[nodiscard]] std::size_t stride() const { return stride_; }  // words a row
-  [[nodiscard]] std::size_t rows_per_slot() const { return rows_; }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  [[nodiscard]] std::size_t rows_per_slot() const { return rows_per_slot_; }
+  [[nodiscard]] RingMemory& memory() { return *memory_; }
 
   // The collector's part.
   [[nodiscard]] bool try_take_free(Slot* slot) noexcept;
@@ -66,21 +58,26 @@ class Ring {
 
   // The writer's part.
   [[nodiscard]] bool try_take_full(Slot* slot, Rows* rows) noexcept;
+  // Before the first byte of the slot's rows is offered to the output, which stands at `position`.
+  void begin_output(const Slot& slot, OutputPosition position) noexcept;
+  // Everything before `position` has been accepted by write(2).
+  void accept_output(OutputPosition position) noexcept;
+  // The output refused the slot's rows: they are counted as missed and must not turn up again.
+  void forget_rows(const Slot& slot) noexcept;
   void give_back(const Slot& slot) noexcept;
 
  private:
   using Queue = boost::lockfree::spsc_queue<std::uint32_t>;
 
-  Ring(void* memory, std::size_t bytes, std::size_t slots, std::size_t rows, std::size_t stride);
   [[nodiscard]] Slot slot_at(std::uint32_t index) const;
 
-  void* memory_;
-  std::size_t bytes_;
-  std::size_t rows_;
-  std::size_t stride_;
+  std::unique_ptr<RingMemory> memory_;
   SlotHeader* headers_;
-  std::uint64_t* words_;
+  std::size_t rows_per_slot_;
+  std::size_t stride_;
   std::uint64_t next_sequence_ = 1;  // the collector's
+  // In private memory: sized at run time they hold heap pointers, and recovery must not rest on
+  // them.
   Queue free_;
   Queue full_;
 };

@@ -39,6 +39,8 @@ class TsvSink final : public Sink {
     return files_ ? files_->bytes() : 0;
   }
 
+  [[nodiscard]] OutputPlace output_place() const override { return {path_, 0, bytes_written()}; }
+
  private:
   std::string path_;
   std::optional<RecordingFiles> files_;

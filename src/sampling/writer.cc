@@ -6,6 +6,10 @@
 
 namespace kymo {
 
+OutputPosition position_of(const OutputPlace& place) {
+  return {place.file, place.bytes};
+}
+
 Writer::Writer(std::uint64_t interval_ns, Ring& ring, GapQueue& gaps,
                RecorderCounts::Written& counts, Sink& sink, Event& wake,
                std::function<ProfilerStats()> stats)
@@ -43,7 +47,7 @@ void Writer::drain() {
   Rows rows;
   while (ring_.try_take_full(&slot, &rows)) {
     drain_gaps();
-    write_slot(rows);
+    write_slot(slot, rows);
     ring_.give_back(slot);
   }
   drain_gaps();
@@ -56,13 +60,16 @@ void Writer::drain_gaps() {
   }
 }
 
-void Writer::write_slot(const Rows& rows) {
+void Writer::write_slot(const Ring::Slot& slot, const Rows& rows) {
+  ring_.begin_output(slot, position_of(sink_.output_place()));
   const Result<void> written = sink_.write(rows);
   counts_.bytes.set(sink_.bytes_written());
   if (!written) {
+    ring_.forget_rows(slot);
     refuse(rows);
     return;
   }
+  ring_.accept_output(position_of(sink_.output_place()));
   close_refused_gap();
   counts_.rows.add(rows.count);
 }

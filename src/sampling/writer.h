@@ -13,6 +13,8 @@
 
 namespace kymo {
 
+OutputPosition position_of(const OutputPlace& place);
+
 // Drains the ring and the gap queue into the sink: the writer thread's body.
 //
 // Rows that the sink refuses are counted as missed, listed as a gap, and given up: the next slot is
@@ -34,7 +36,7 @@ class Writer {
  private:
   void drain();
   void drain_gaps();
-  void write_slot(const Rows& rows);
+  void write_slot(const Ring::Slot& slot, const Rows& rows);
   void refuse(const Rows& rows);
   void close_refused_gap();
 

@@ -1,0 +1,223 @@
+#include "sampling/recover.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "sampling/recording_files.h"
+#include "sampling/ring_memory.h"
+#include "sampling/ring_reader.h"
+#include "sampling/tsv_format.h"
+
+namespace kymo {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kEnding = ".tsv";
+constexpr std::size_t kRowsAtOnce = 1000;
+
+struct Left {
+  std::unique_ptr<RingMemory> ring;
+  Json recording;      // what describes it, as in NAME.meta.json
+  std::string output;  // empty: the recorder wrote no file
+  std::vector<LeftSlot> slots;
+};
+
+Result<Left> open_left(const std::string& ring_path) {
+  Result<std::unique_ptr<RingMemory>> ring = RingMemory::open_file(ring_path);
+  if (!ring) {
+    return ring.error();
+  }
+  if (!(*ring)->try_lock()) {
+    return Error{Code::failed_precondition,
+                 "the ring " + ring_path + " is in use by process " +
+                     std::to_string((*ring)->header().pid) + "; stop it first",
+                 0};
+  }
+  const Json description = Json::parse((*ring)->description(), nullptr, false);
+  if (!description.is_object() || !description.contains("recording") ||
+      !description.value("output", Json()).is_string()) {
+    return Error{Code::invalid_argument,
+                 ring_path + " is not a ring that can be read: its description is damaged", 0};
+  }
+  Left left{*std::move(ring), description["recording"], description["output"], {}};
+  left.slots = left_slots(*left.ring);
+  return left;
+}
+
+// Appends the left rows to `fd`.
+Result<std::uint64_t> append_rows(const Left& left, int fd, const std::string& path) {
+  TsvFormatter formatter(left.ring->header().stride, kRowsAtOnce);
+  std::uint64_t rows = 0;
+  for (const LeftSlot& slot : left.slots) {
+    for (std::size_t first = 0; first < slot.rows.count; first += kRowsAtOnce) {
+      const std::size_t count = std::min(kRowsAtOnce, slot.rows.count - first);
+      const Rows part{slot.rows.data + first * slot.rows.stride, count, slot.rows.stride};
+      std::size_t written = 0;
+      if (const int error = write_all(fd, formatter.format(part, 0), &written); error != 0) {
+        return system_error("cannot write " + path, error);
+      }
+      rows += count;
+    }
+  }
+  return rows;
+}
+
+std::string metadata_path(const std::string& tsv) {
+  return tsv.substr(0, tsv.size() - kEnding.size()) + ".meta.json";
+}
+
+// What the whole file now holds: rows, and the times of the first and the last.
+struct Contents {
+  std::uint64_t rows = 0;
+  std::uint64_t first_ns = 0;
+  std::uint64_t last_ns = 0;
+};
+
+Contents contents_of(const std::string& tsv) {
+  Contents contents;
+  std::ifstream file(tsv);
+  std::string line;
+  std::getline(file, line);  // the header
+  while (std::getline(file, line)) {
+    contents.last_ns = std::strtoull(line.c_str(), nullptr, 10);
+    if (contents.rows++ == 0) {
+      contents.first_ns = contents.last_ns;
+    }
+  }
+  return contents;
+}
+
+// Ticks that the gaps file lists. The recorder may have been killed before it wrote its last ones.
+std::map<std::string, std::uint64_t> listed_misses(const std::string& tsv) {
+  std::ifstream file(tsv.substr(0, tsv.size() - kEnding.size()) + ".gaps.tsv");
+  std::string line;
+  std::getline(file, line);
+  std::map<std::string, std::uint64_t> misses;
+  for (std::uint64_t start = 0, end = 0, ticks = 0; file >> start >> end >> ticks >> line;) {
+    misses["missed_" + line] += ticks;
+  }
+  return misses;
+}
+
+// Marks the recording recovered, with counts taken from the files. Ticks between the first and the
+// last row that are neither a row nor listed were missed when nobody could write it down: they
+// count as late.
+Result<void> mark_recovered(const Left& left, const std::string& tsv) {
+  Json metadata = left.recording;
+  if (std::ifstream file(metadata_path(tsv)); file) {
+    const Json there = Json::parse(file, nullptr, false);
+    if (there.is_object()) {
+      metadata = there;
+    }
+  }
+  const Contents contents = contents_of(tsv);
+  const std::uint64_t interval = std::max<std::uint64_t>(1, metadata.value("interval_ns", 1ULL));
+  std::uint64_t missed = 0;
+  Json& stats = metadata["stats"];
+  for (const auto& [cause, ticks] : listed_misses(tsv)) {
+    stats[cause] = ticks;
+    missed += ticks;
+  }
+  const std::uint64_t span =
+      contents.rows == 0 ? 0 : contents.last_ns / interval - contents.first_ns / interval + 1;
+  const std::uint64_t due = std::max(span, contents.rows + missed);
+  stats["missed_late"] = stats.value("missed_late", 0ULL) + (due - contents.rows - missed);
+  stats["ticks_due"] = due;
+  stats["rows_written"] = contents.rows;
+  stats["rows_captured"] = contents.rows + stats.value("missed_sink_error", 0ULL);
+  stats["duration_ns"] = contents.last_ns;
+  metadata["state"] = "recovered";
+  return replace_file(metadata_path(tsv), metadata.dump(1) + '\n');
+}
+
+Result<Recovery> recover_into_recording(const Left& left) {
+  const OutputPosition accepted(left.ring->header().accepted.load(std::memory_order_acquire));
+  const FileDescriptor fd(::open(left.output.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+    return system_error("cannot continue the recording " + left.output +
+                            " that the ring belongs to (choose another with --output)",
+                        errno);
+  }
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size < accepted.bytes()) {
+    return Error{Code::data_loss,
+                 left.output + " has " + std::to_string(size) + " bytes where the recorder left " +
+                     std::to_string(accepted.bytes()) +
+                     "; it was changed since: choose another file with --output",
+                 0};
+  }
+  if (::ftruncate(fd.get(), static_cast<off_t>(accepted.bytes())) != 0) {
+    return system_error("cannot cut the partial end off " + left.output, errno);
+  }
+  Result<std::uint64_t> rows = append_rows(left, fd.get(), left.output);
+  if (!rows) {
+    return rows.error();
+  }
+  if (Result<void> marked = mark_recovered(left, left.output); !marked) {
+    return marked.error();
+  }
+  return Recovery{left.output, *rows, size - accepted.bytes()};
+}
+
+Result<Recovery> recover_into_new(const Left& left, const std::string& output) {
+  if (!output.ends_with(kEnding)) {
+    return Error{Code::invalid_argument,
+                 "cannot record to '" + output + "': the name of a recording ends in .tsv", 0};
+  }
+  const Result<FileDescriptor> fd = create_append_only(output);
+  if (!fd) {
+    return fd.error();
+  }
+  std::string header = "Time (ns)";
+  for (const Json& column : left.recording.value("columns", Json::array())) {
+    header += '\t' + column.value("name", std::string());
+  }
+  std::size_t written = 0;
+  if (const int error = write_all(fd->get(), header + '\n', &written); error != 0) {
+    return system_error("cannot write " + output, error);
+  }
+  Result<std::uint64_t> rows = append_rows(left, fd->get(), output);
+  if (!rows) {
+    return rows.error();
+  }
+  if (Result<void> marked = mark_recovered(left, output); !marked) {
+    return marked.error();
+  }
+  return Recovery{output, *rows, 0};
+}
+
+}  // namespace
+
+Result<Recovery> recover_ring(const std::string& ring_path,
+                              const std::optional<std::string>& output) {
+  Result<Left> left = open_left(ring_path);
+  if (!left) {
+    return left.error();
+  }
+  if (!output && left->output.empty()) {
+    return Error{Code::failed_precondition,
+                 "the ring " + ring_path + " belongs to no file; name one with --output", 0};
+  }
+  Result<Recovery> recovery =
+      output ? recover_into_new(*left, *output) : recover_into_recording(*left);
+  if (recovery) {
+    left->ring->remove_file();
+  }
+  return recovery;
+}
+
+}  // namespace kymo

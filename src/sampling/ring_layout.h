@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+// The memory of a ring, as the recorder writes it and as recovery and live views read it, also from
+// another process and after the recorder was killed: docs/ring-format.md.
+//
+//   RingHeader | description (JSON) | padding | SlotHeader x slots | rows, slots x rows x stride
+//   words
+//
+// All numbers are the machine's own (little-endian). What is fixed at creation is plain; what
+// changes afterwards is atomic.
+namespace kymo {
+
+inline constexpr std::array<char, 8> kRingMagic = {'K', 'Y', 'M', 'O', 'R', 'I', 'N', 'G'};
+inline constexpr std::uint32_t kRingFormatVersion = 1;
+
+// Where in its output a recorder stands: the number of the output file, from 0, and the bytes in
+// it. One word, so that a kill never leaves half of it.
+class OutputPosition {
+ public:
+  static constexpr unsigned kByteBits = 44;  // 16 TiB a file
+  OutputPosition() = default;
+  explicit OutputPosition(std::uint64_t word) : word_(word) {}
+  OutputPosition(std::uint64_t file, std::uint64_t bytes) : word_(file << kByteBits | bytes) {}
+
+  [[nodiscard]] std::uint64_t file() const { return word_ >> kByteBits; }
+  [[nodiscard]] std::uint64_t bytes() const {
+    return word_ & ((std::uint64_t{1} << kByteBits) - 1);
+  }
+  [[nodiscard]] std::uint64_t word() const { return word_; }
+
+ private:
+  std::uint64_t word_ = 0;
+};
+
+struct alignas(64) RingHeader {
+  std::array<char, 8> magic{};  // written last: a ring that is half made has none
+  std::uint32_t format_version = 0;
+  std::uint32_t pid = 0;
+  std::uint64_t description_bytes = 0;
+  std::uint64_t slots_offset = 0;  // of the first SlotHeader, from the start of the memory
+  std::uint64_t slots = 0;
+  std::uint64_t rows_per_slot = 0;
+  std::uint64_t stride = 0;  // words a row
+  std::uint64_t total_bytes = 0;
+  // Everything before this position has been accepted by write(2) (OutputPosition).
+  alignas(64) std::atomic<std::uint64_t> accepted{0};
+};
+static_assert(sizeof(RingHeader) == 128);
+
+struct alignas(64) SlotHeader {
+  static constexpr std::uint64_t kNotBegun = UINT64_MAX;
+
+  std::atomic<std::uint64_t> sequence{0};  // of its hand-over, from 1; 0: never used
+  std::atomic<std::uint64_t> rows{0};      // committed
+  // The OutputPosition at which the writer began to write its rows.
+  std::atomic<std::uint64_t> output_begin{kNotBegun};
+};
+static_assert(sizeof(SlotHeader) == 64);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace kymo

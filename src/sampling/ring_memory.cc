@@ -1,0 +1,202 @@
+#include "sampling/ring_memory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace kymo {
+namespace {
+
+constexpr mode_t kRingMode = 0600;
+
+std::size_t slots_offset(std::size_t description_bytes) {
+  const std::size_t end = sizeof(RingHeader) + description_bytes;
+  return (end + alignof(SlotHeader) - 1) / alignof(SlotHeader) * alignof(SlotHeader);
+}
+
+// The bytes of a ring of this shape, or SIZE_MAX, which no machine has.
+std::size_t total_bytes(const RingMemory::Shape& shape, std::size_t description_bytes) {
+  std::size_t row_bytes = 0;
+  std::size_t slot_bytes = 0;
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(shape.stride, sizeof(std::uint64_t), &row_bytes) ||
+      __builtin_mul_overflow(row_bytes, shape.rows_per_slot, &slot_bytes) ||
+      __builtin_add_overflow(slot_bytes, sizeof(SlotHeader), &slot_bytes) ||
+      __builtin_mul_overflow(slot_bytes, shape.slots, &bytes) ||
+      __builtin_add_overflow(bytes, slots_offset(description_bytes), &bytes)) {
+    return SIZE_MAX;
+  }
+  return bytes;
+}
+
+std::string text_of(const RingMemory::Shape& shape) {
+  return "a ring of " + std::to_string(shape.slots) + " slots x " +
+         std::to_string(shape.rows_per_slot) + " rows x " + std::to_string(shape.stride - 1) +
+         " columns";
+}
+
+Error exists(const std::string& path, const FileDescriptor& there) {
+  const bool in_use = there.valid() && ::flock(there.get(), LOCK_EX | LOCK_NB) != 0;
+  return Error{Code::already_exists,
+               in_use ? "the ring " + path + " is in use by a running recorder; choose another file"
+                      : "the ring " + path +
+                            " was left behind by a recorder that was killed; recover its rows "
+                            "with 'kymo recover " +
+                            path + "', or move it away",
+               EEXIST};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RingMemory>> RingMemory::create_private(const Shape& shape) {
+  const std::size_t bytes = total_bytes(shape, 0);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return system_error("cannot allocate " + text_of(shape) + "; ask for fewer", errno);
+  }
+  std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, FileDescriptor(), ""));
+  ring->format(shape, "");
+  return ring;
+}
+
+Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
+                                                            const std::string& path,
+                                                            std::string_view description) {
+  if (const FileDescriptor there(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); there.valid()) {
+    return exists(path, there);
+  }
+  const std::size_t bytes = total_bytes(shape, description.size());
+  const std::string temporary = path + ".new";
+  FileDescriptor fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kRingMode));
+  if (!fd.valid()) {
+    return system_error("cannot create the ring " + path, errno);
+  }
+  const auto fail = [&](int error) {
+    ::unlink(temporary.c_str());
+    return system_error("cannot make " + path + " hold " + text_of(shape) + " (" +
+                            std::to_string(bytes) + " bytes)",
+                        error);
+  };
+  if (bytes > INT64_MAX) {
+    return fail(EFBIG);
+  }
+  if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+    return fail(error);
+  }
+  void* memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd.get(), 0);
+  if (memory == MAP_FAILED) {
+    return fail(errno);
+  }
+  std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
+  ring->format(shape, description);
+  // The lock goes with the open file, so it is held before the name appears. link(2), unlike
+  // rename(2), refuses to take the place of a ring that another recorder has made meanwhile.
+  if (::flock(ring->fd_.get(), LOCK_EX | LOCK_NB) != 0 ||
+      ::link(temporary.c_str(), path.c_str()) != 0) {
+    return fail(errno);
+  }
+  ::unlink(temporary.c_str());
+  return ring;
+}
+
+Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+    return system_error("cannot read the ring " + path, errno);
+  }
+  const auto foreign = [&](const std::string& why) {
+    return Error{Code::invalid_argument, path + " is not a ring that can be read: " + why, 0};
+  };
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  if (!S_ISREG(status.st_mode) || bytes < sizeof(RingHeader)) {
+    return foreign("it is shorter than a ring's header, or no regular file");
+  }
+  void* memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) {
+    return system_error("cannot map the ring " + path, errno);
+  }
+  std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
+  const RingHeader& header = ring->header();
+  if (header.magic != kRingMagic) {
+    return foreign("it does not begin with KYMORING");
+  }
+  if (header.format_version != kRingFormatVersion) {
+    return foreign("its format_version is " + std::to_string(header.format_version) +
+                   ", this program reads " + std::to_string(kRingFormatVersion));
+  }
+  const Shape shape{header.slots, header.rows_per_slot, header.stride};
+  if (shape.stride < 1 || header.description_bytes > bytes ||
+      header.slots_offset != slots_offset(header.description_bytes) ||
+      header.total_bytes != total_bytes(shape, header.description_bytes)) {
+    return foreign("its header contradicts itself");
+  }
+  if (header.total_bytes != bytes) {
+    return Error{Code::data_loss,
+                 path + " is truncated: it has " + std::to_string(bytes) + " bytes of " +
+                     std::to_string(header.total_bytes),
+                 0};
+  }
+  return ring;
+}
+
+RingMemory::RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::string path)
+    : memory_(memory), bytes_(bytes), fd_(std::move(fd)), path_(std::move(path)) {}
+
+RingMemory::~RingMemory() {
+  ::munmap(memory_, bytes_);
+}
+
+void RingMemory::format(const Shape& shape, std::string_view description) {
+  auto* header = new (memory_) RingHeader;
+  header->format_version = kRingFormatVersion;
+  header->pid = static_cast<std::uint32_t>(::getpid());
+  header->description_bytes = description.size();
+  header->slots_offset = slots_offset(description.size());
+  header->slots = shape.slots;
+  header->rows_per_slot = shape.rows_per_slot;
+  header->stride = shape.stride;
+  header->total_bytes = bytes_;
+  if (!description.empty()) {
+    std::memcpy(static_cast<void*>(header + 1), description.data(), description.size());
+  }
+  for (std::size_t i = 0; i < shape.slots; ++i) {
+    new (slot_headers() + i) SlotHeader;
+  }
+  header->magic = kRingMagic;
+}
+
+std::string_view RingMemory::description() const {
+  return {reinterpret_cast<const char*>(&header() + 1), header().description_bytes};
+}
+
+SlotHeader* RingMemory::slot_headers() const {
+  return reinterpret_cast<SlotHeader*>(static_cast<char*>(memory_) + header().slots_offset);
+}
+
+std::uint64_t* RingMemory::rows_of(std::size_t slot) const {
+  auto* rows = reinterpret_cast<std::uint64_t*>(slot_headers() + header().slots);
+  return rows + slot * header().rows_per_slot * header().stride;
+}
+
+bool RingMemory::try_lock() const {
+  return ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+void RingMemory::remove_file() {
+  if (!path_.empty()) {
+    ::unlink(path_.c_str());
+  }
+}
+
+}  // namespace kymo
