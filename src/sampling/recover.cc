@@ -127,6 +127,9 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   const std::uint64_t interval = std::max<std::uint64_t>(1, metadata.value("interval_ns", 1ULL));
   std::uint64_t missed = 0;
   Json& stats = metadata["stats"];
+  if (!stats.is_object()) {
+    stats = Json::object();
+  }
   for (const auto& [cause, ticks] : listed_misses(tsv)) {
     stats[cause] = ticks;
     missed += ticks;

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "make_ring.h"
 #include "sampling/ring.h"
 
 namespace kymo {
@@ -11,7 +12,7 @@ namespace {
 TEST(RingStress, EveryRowArrivesOnceWholeAndInOrder) {
   constexpr std::uint64_t kSlots = 200'000;
   constexpr std::size_t kRows = 3;
-  const auto ring = Ring::create(2, kRows, 2).value();
+  const auto ring = make_ring(2, kRows, 2);
   std::thread collector([&] {
     std::uint64_t next = 0;
     for (std::uint64_t n = 0; n < kSlots; ++n) {

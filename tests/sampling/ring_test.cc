@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "make_ring.h"
+
 namespace kymo {
 namespace {
 
 TEST(Ring, HandsSlotsOverInOrderWithTheirRows) {
-  const auto ring = Ring::create(3, 4, 1).value();
+  const auto ring = make_ring(3, 4, 1);
   for (std::uint64_t round = 0; round < 10; ++round) {
     Ring::Slot slot;
     ASSERT_TRUE(ring->try_take_free(&slot));
@@ -28,7 +30,7 @@ TEST(Ring, HandsSlotsOverInOrderWithTheirRows) {
 }
 
 TEST(Ring, HasNoMoreSlotsThanItWasMadeWith) {
-  const auto ring = Ring::create(2, 1, 1).value();
+  const auto ring = make_ring(2, 1, 1);
   Ring::Slot a;
   Ring::Slot b;
   Ring::Slot c;
@@ -46,7 +48,7 @@ TEST(Ring, HasNoMoreSlotsThanItWasMadeWith) {
 }
 
 TEST(Ring, RefusesASizeThatNoMachineHas) {
-  const auto ring = Ring::create(SIZE_MAX / 64, 1000, 100);
+  const auto ring = RingMemory::create_private({SIZE_MAX / 64, 1000, 100});
   ASSERT_FALSE(ring);
   EXPECT_NE(ring.error().message.find("ask for fewer"), std::string::npos);
 }

@@ -1,0 +1,212 @@
+#include "sampling/recover.h"
+
+#include <nlohmann/json.hpp>
+
+#include "make_ring.h"
+#include "sampling/metadata.h"
+#include "sampling/recording_files.h"
+#include "sampling/ring_reader.h"
+#include "temporary_folder.h"
+
+namespace kymo {
+namespace {
+
+// Plays recorder up to a chosen point and is then "killed": the objects go, the files stay.
+class RecoverTest : public TemporaryFolderTest {
+ protected:
+  void SetUp() override {
+    TemporaryFolderTest::SetUp();
+    info_.columns = {{"steps", {"steps", "Steps", Kind::counter, Unit::count, {}}, {}}};
+    info_.interval = std::chrono::nanoseconds(10);
+    info_.slots = 3;
+    info_.rows_per_slot = 4;
+    tsv_ = in_folder("run.tsv");
+    ring_path_ = in_folder("ring");
+  }
+  std::unique_ptr<Ring> start(const std::string& output) {
+    auto ring = std::make_unique<Ring>(
+        RingMemory::create_file({3, 4, 2}, ring_path_, describe_ring(info_, output).dump())
+            .value());
+    if (!output.empty()) {
+      files_.emplace(RecordingFiles::create(output, info_, {}).value());
+      ring->accept_output({0, files_->bytes()});
+    }
+    return ring;
+  }
+  // Takes a slot and commits `count` rows numbered on from the last.
+  Ring::Slot fill(Ring& ring, std::size_t count) {
+    Ring::Slot slot;
+    EXPECT_TRUE(ring.try_take_free(&slot));
+    for (std::size_t i = 0; i < count; ++i) {
+      slot.rows[i * 2] = number_ * 10 + 1;
+      slot.rows[i * 2 + 1] = number_++;
+      ring.commit_row(slot, i);
+    }
+    return slot;
+  }
+  static Rows rows_of(const Ring::Slot& slot, std::size_t count) { return {slot.rows, count, 2}; }
+  std::vector<std::string> numbered(std::uint64_t count) {
+    std::vector<std::string> expected = {"Time (ns)\tsteps"};
+    for (std::uint64_t i = 0; i < count; ++i) {
+      expected.push_back(std::to_string(i * 10 + 1) + '\t' + std::to_string(i));
+    }
+    return expected;
+  }
+  std::string refusal(const std::optional<std::string>& output = std::nullopt) {
+    const Result<Recovery> result = recover_ring(ring_path_, output);
+    return result ? "recovered" : result.error().message;
+  }
+
+  RecordingInfo info_;
+  std::string tsv_;
+  std::string ring_path_;
+  std::optional<RecordingFiles> files_;
+  std::uint64_t number_ = 0;
+};
+
+TEST_F(RecoverTest, AppendsWhatIsInTheCollectorsHandAndInTheQueue) {
+  {
+    auto ring = start(tsv_);
+    ring->hand_over(fill(*ring, 4));
+    fill(*ring, 3);
+  }
+  const Recovery recovery = recover_ring(ring_path_).value();
+  EXPECT_EQ(recovery.rows, 7U);
+  EXPECT_EQ(recovery.cut_bytes, 0U);
+  EXPECT_EQ(lines(tsv_), numbered(7));
+  EXPECT_FALSE(std::filesystem::exists(ring_path_));
+  const auto meta = nlohmann::json::parse(content(in_folder("run.meta.json")));
+  EXPECT_EQ(meta["state"], "recovered");
+  EXPECT_EQ(meta["stats"]["rows_written"], 7);
+  EXPECT_EQ(meta["stats"]["ticks_due"], 7);
+}
+
+TEST_F(RecoverTest, WritesASlotAgainThatWasHalfWritten) {
+  {
+    auto ring = start(tsv_);
+    const Ring::Slot slot = fill(*ring, 4);
+    ring->begin_output(slot, {0, files_->bytes()});
+    std::ofstream(tsv_, std::ios::app) << "1\t0\n11\t1\n2";
+  }
+  const Recovery recovery = recover_ring(ring_path_).value();
+  EXPECT_EQ(recovery.cut_bytes, 10U);
+  EXPECT_EQ(lines(tsv_), numbered(4));
+}
+
+TEST_F(RecoverTest, WritesASlotOnceThatWasWrittenButNotAccepted) {
+  {
+    auto ring = start(tsv_);
+    const Ring::Slot slot = fill(*ring, 4);
+    ring->begin_output(slot, {0, files_->bytes()});
+    ASSERT_TRUE(files_->append(rows_of(slot, 4), 0));
+  }
+  EXPECT_EQ(recover_ring(ring_path_).value().rows, 4U);
+  EXPECT_EQ(lines(tsv_), numbered(4));
+}
+
+TEST_F(RecoverTest, LeavesASlotThatWasAcceptedButNotGivenBack) {
+  {
+    auto ring = start(tsv_);
+    const Ring::Slot slot = fill(*ring, 4);
+    ring->begin_output(slot, {0, files_->bytes()});
+    ASSERT_TRUE(files_->append(rows_of(slot, 4), 0));
+    ring->accept_output({0, files_->bytes()});
+    fill(*ring, 2);
+  }
+  EXPECT_EQ(recover_ring(ring_path_).value().rows, 2U);
+  EXPECT_EQ(lines(tsv_), numbered(6));
+}
+
+TEST_F(RecoverTest, DoesNotYieldRowsThatWereCountedAsMissed) {
+  {
+    auto ring = start(tsv_);
+    const Ring::Slot slot = fill(*ring, 4);
+    ring->begin_output(slot, {0, files_->bytes()});
+    ring->forget_rows(slot);
+  }
+  EXPECT_EQ(recover_ring(ring_path_).value().rows, 0U);
+  EXPECT_EQ(lines(tsv_), numbered(0));
+}
+
+TEST_F(RecoverTest, YieldsTheRowsOfARecorderWithoutAFileWhereAskedTo) {
+  {
+    auto ring = start("");
+    fill(*ring, 2);
+  }
+  EXPECT_NE(refusal().find("name one with --output"), std::string::npos);
+  EXPECT_EQ(recover_ring(ring_path_, in_folder("found.tsv")).value().rows, 2U);
+  EXPECT_EQ(lines(in_folder("found.tsv")), numbered(2));
+  EXPECT_EQ(nlohmann::json::parse(content(in_folder("found.meta.json")))["state"], "recovered");
+}
+
+TEST_F(RecoverTest, RefusesARingInUse) {
+  const auto ring = start(tsv_);
+  EXPECT_NE(refusal().find("is in use by process " + std::to_string(::getpid())),
+            std::string::npos);
+  const auto again = RingMemory::create_file({3, 4, 2}, ring_path_, "{}");
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("is in use by a running recorder"), std::string::npos);
+}
+
+TEST_F(RecoverTest, ANextRecorderIsToldOfARingLeftBehind) {
+  start(tsv_).reset();
+  const auto again = RingMemory::create_file({3, 4, 2}, ring_path_, "{}");
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("kymo recover " + ring_path_), std::string::npos);
+}
+
+TEST_F(RecoverTest, RefusesARecordingThatWasChanged) {
+  start(tsv_).reset();
+  std::filesystem::resize_file(tsv_, 3);
+  EXPECT_NE(refusal().find("it was changed since"), std::string::npos);
+  std::filesystem::remove(tsv_);
+  EXPECT_NE(refusal().find("No such file"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(ring_path_));
+}
+
+TEST_F(RecoverTest, RefusesWhatIsNoRing) {
+  EXPECT_NE(refusal().find("No such file"), std::string::npos);
+  std::ofstream(ring_path_) << "short";
+  EXPECT_NE(refusal().find("shorter than a ring's header"), std::string::npos);
+  std::ofstream(ring_path_) << std::string(5000, 'x');
+  EXPECT_NE(refusal().find("does not begin with KYMORING"), std::string::npos);
+}
+
+TEST_F(RecoverTest, RefusesATruncatedRingAndOneOfAnotherVersion) {
+  start(tsv_).reset();
+  std::fstream file(ring_path_, std::ios::in | std::ios::out | std::ios::binary);
+  const std::uint32_t newer = 99;
+  file.seekp(8);
+  file.write(reinterpret_cast<const char*>(&newer), sizeof newer);
+  file.flush();
+  EXPECT_NE(refusal().find("format_version is 99, this program reads 1"), std::string::npos);
+  file.seekp(8);
+  file.write(reinterpret_cast<const char*>(&kRingFormatVersion), sizeof newer);
+  file.close();
+  std::filesystem::resize_file(ring_path_, std::filesystem::file_size(ring_path_) - 8);
+  EXPECT_NE(refusal().find("is truncated"), std::string::npos);
+}
+
+TEST_F(RecoverTest, NeverTrustsAHeaderThatContradictsItself) {
+  start(tsv_).reset();
+  // Slots' offset, slots, rows, stride, size. (The description may be a byte longer: padding
+  // follows it.)
+  for (const std::size_t field : {24U, 32U, 40U, 48U, 56U}) {
+    std::fstream file(ring_path_, std::ios::in | std::ios::out | std::ios::binary);
+    std::uint64_t was = 0;
+    file.seekg(static_cast<std::streamoff>(field));
+    file.read(reinterpret_cast<char*>(&was), sizeof was);
+    for (const std::uint64_t bad : {std::uint64_t{0}, was + 1, UINT64_MAX, was << 40U}) {
+      file.seekp(static_cast<std::streamoff>(field));
+      file.write(reinterpret_cast<const char*>(&bad), sizeof bad);
+      file.flush();
+      EXPECT_NE(refusal(), "recovered") << "field at " << field << " = " << bad;
+    }
+    file.seekp(static_cast<std::streamoff>(field));
+    file.write(reinterpret_cast<const char*>(&was), sizeof was);
+  }
+  EXPECT_EQ(refusal(), "recovered");
+}
+
+}  // namespace
+}  // namespace kymo
