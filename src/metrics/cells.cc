@@ -26,8 +26,9 @@ struct Blocks {
   std::mutex mutex;
   Block* free = nullptr;              // guarded by mutex
   std::bitset<kMaxCells> reserved{};  // guarded by mutex
-  Block shared{};                     // invariant 6
-  std::atomic<Block*> head{&shared};
+  std::atomic<Block*> head{nullptr};
+  Block shared{};              // invariant 6
+  bool shared_listed = false;  // guarded by mutex; most programs never need it, and never read it
 };
 
 constinit Blocks g_blocks;
@@ -38,6 +39,13 @@ Block* new_block() noexcept {
   void* memory =
       ::mmap(nullptr, sizeof(Block), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : new (memory) Block;
+}
+
+// Precondition: the mutex is held.
+void list_block(Block* block) noexcept {
+  block->next = g_blocks.head.load(std::memory_order_relaxed);
+  // Release: pairs with the acquire in add_cell_sums, which then sees `next` and the zeroed cells.
+  g_blocks.head.store(block, std::memory_order_release);
 }
 
 Block* take_block() noexcept {
@@ -96,6 +104,11 @@ void add_without_cells(std::uint32_t cell, std::uint64_t n) noexcept {
     }
   }
   g_blocks.shared.cells[cell].fetch_add(n, std::memory_order_relaxed);
+  const std::lock_guard lock(g_blocks.mutex);
+  if (!g_blocks.shared_listed) {
+    g_blocks.shared_listed = true;
+    list_block(&g_blocks.shared);
+  }
 }
 
 Result<std::uint32_t> reserve_cells(std::size_t count) {
@@ -124,12 +137,13 @@ void release_cells(std::uint32_t first, std::size_t count) noexcept {
   }
 }
 
-void add_cell_sums(const std::uint32_t* cells, std::size_t count, std::uint64_t* out) noexcept {
+void add_cell_sums(std::uint32_t first, std::size_t count, std::uint64_t* out) noexcept {
   // Acquire: pairs with the release in take_block().
   for (const Block* block = g_blocks.head.load(std::memory_order_acquire); block != nullptr;
        block = block->next) {
+    const Cell* cells = block->cells.data() + first;
     for (std::size_t i = 0; i < count; ++i) {
-      out[i] += block->cells[cells[i]].load(std::memory_order_relaxed);
+      out[i] += cells[i].load(std::memory_order_relaxed);
     }
   }
 }

@@ -34,8 +34,8 @@ namespace kymo::detail {
 Result<std::uint32_t> reserve_cells(std::size_t count);
 void release_cells(std::uint32_t first, std::size_t count) noexcept;
 
-// out[i] += the sum over all blocks of cell cells[i]. Threads: any; wait-free; no lock is taken.
-void add_cell_sums(const std::uint32_t* cells, std::size_t count, std::uint64_t* out) noexcept;
+// out[i] += the sum over all blocks of cell first + i. Threads: any; wait-free; no lock is taken.
+void add_cell_sums(std::uint32_t first, std::size_t count, std::uint64_t* out) noexcept;
 
 // Number of blocks, for tests: bounded by the highest number of threads at once, plus one.
 std::size_t block_count() noexcept;

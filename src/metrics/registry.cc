@@ -58,10 +58,7 @@ struct Registry::State {
     }
     entry.first_cell = *first;
     entry.base_sums.resize(entry.columns.size());
-    for (std::uint32_t i = 0; i < entry.base_sums.size(); ++i) {
-      const std::uint32_t cell = entry.first_cell + i;
-      detail::add_cell_sums(&cell, 1, &entry.base_sums[i]);
-    }
+    detail::add_cell_sums(entry.first_cell, entry.base_sums.size(), entry.base_sums.data());
     entries.push_back(std::move(entry));
     return *first;
   }
@@ -155,30 +152,40 @@ Result<Counter> CounterFamily::with(std::initializer_list<std::string_view> valu
 }
 
 struct Sampler::State {
+  // Counter columns that stand next to each other in a row and in the cells.
+  struct Run {
+    std::uint32_t first_cell;
+    std::uint32_t count;
+    std::size_t column;
+  };
   struct CallbackColumn {
     std::size_t column;
     Registry::Callback read;
   };
-  // Counter columns stand first in `cells` and `sums`; `cell_columns` says where each belongs in a
-  // row.
   std::vector<Column> columns;
-  std::vector<std::uint32_t> cells;
-  std::vector<std::size_t> cell_columns;
-  std::vector<std::uint64_t> base_sums;
-  std::vector<std::uint64_t> sums;  // working memory of read()
+  std::vector<Run> runs;
+  std::vector<std::uint64_t> start;  // a row before anything is summed: less what the cells held
   std::vector<CallbackColumn> callbacks;
 
   void append(const Entry& entry) {
-    for (std::size_t i = 0; i < entry.columns.size(); ++i) {
-      if (entry.read) {
-        callbacks.push_back({columns.size(), *entry.read});
+    if (entry.read) {
+      callbacks.push_back({columns.size(), *entry.read});
+      start.push_back(0);
+    } else {
+      const auto count = static_cast<std::uint32_t>(entry.columns.size());
+      const bool adjacent = !runs.empty() &&
+                            runs.back().first_cell + runs.back().count == entry.first_cell &&
+                            runs.back().column + runs.back().count == columns.size();
+      if (adjacent) {
+        runs.back().count += count;
       } else {
-        cells.push_back(entry.first_cell + static_cast<std::uint32_t>(i));
-        cell_columns.push_back(columns.size());
-        base_sums.push_back(entry.base_sums[i]);
+        runs.push_back({entry.first_cell, count, columns.size()});
       }
-      columns.push_back(entry.columns[i]);
+      for (const std::uint64_t base : entry.base_sums) {
+        start.push_back(0 - base);
+      }
     }
+    columns.insert(columns.end(), entry.columns.begin(), entry.columns.end());
   }
 };
 
@@ -204,7 +211,6 @@ Result<std::unique_ptr<Sampler>> Registry::sampler(const std::vector<std::string
   if (state->columns.empty()) {
     return Error{Code::failed_precondition, "the registry has no metrics to sample", 0};
   }
-  state->sums.resize(state->cells.size());
   return std::unique_ptr<Sampler>(new Sampler(std::move(state)));
 }
 
@@ -216,11 +222,10 @@ const std::vector<Column>& Sampler::columns() const {
 }
 
 void Sampler::read(std::uint64_t* out) const noexcept {
-  State& s = *state_;
-  std::fill(s.sums.begin(), s.sums.end(), 0);
-  detail::add_cell_sums(s.cells.data(), s.cells.size(), s.sums.data());
-  for (std::size_t i = 0; i < s.cells.size(); ++i) {
-    out[s.cell_columns[i]] = s.sums[i] - s.base_sums[i];
+  const State& s = *state_;
+  std::copy(s.start.begin(), s.start.end(), out);
+  for (const State::Run& run : s.runs) {
+    detail::add_cell_sums(run.first_cell, run.count, out + run.column);
   }
   for (const State::CallbackColumn& callback : s.callbacks) {
     out[callback.column] = callback.read();

@@ -49,7 +49,9 @@ void Collector::miss_until(std::uint64_t end, MissCause cause) {
 }
 
 void Collector::capture(std::uint64_t now_ns) {
-  miss_until(newest_due(now_ns), MissCause::late);
+  if (now_ns >= deadline_of(tick_ + 1)) [[unlikely]] {
+    miss_until(newest_due(now_ns), MissCause::late);
+  }
   if (!have_slot()) {
     back_off(now_ns);
     return;

@@ -9,14 +9,14 @@ namespace kymo {
 
 // Waits for deadlines: the collector's sense of time.
 //
-// It sleeps until shortly before the deadline and spins the rest. How shortly, it learns: the
-// margin moves up by a large step when a wake-up came later than the margin and down by a small one
-// when it came earlier, which settles where one wake-up in kLateShare is late. Thrifty pace spins
-// nothing and is late by the kernel's wake-up latency, unless the interval is too short to be slept
-// at all.
+// It sleeps until `margin` before the deadline and spins the rest. The margin is learned: a wake-up
+// that comes after the deadline moves it up by one large step, each other one down by a small step,
+// which settles it where one wake-up in kLateShare is late, so that no more is spun than precision
+// asks for. Thrifty pace has no margin: it is late by the kernel's wake-up latency. An interval too
+// short to sleep in is spun whole, whatever the pace.
 //
 // Deadlines are the caller's and absolute; nothing here is added up, so nothing drifts.
-// Threads: one. Cost: a system call a wait where it sleeps.
+// Threads: one. Cost: a system call a wait where it sleeps, else a reading of the clock.
 class Pacer {
  public:
   // `stop` ends a sleep early; the pacer is its one waiter.
@@ -32,8 +32,10 @@ class Pacer {
   static void sharpen_this_thread() noexcept;
 
  private:
+  [[nodiscard]] Woken sleep_until(std::uint64_t wake_ns, std::uint64_t* now_ns) noexcept;
   void learn(std::uint64_t late_ns) noexcept;
 
+  bool sleeps_;
   std::uint64_t max_margin_ns_;
   std::uint64_t margin_ns_;
   Event& stop_;
