@@ -29,6 +29,11 @@ struct ProfilerOptions {
   std::chrono::nanoseconds flush{
       1'000'000'000};  // a slot is handed over when this old, full or not
   Pace pace = Pace::thrifty;
+  // SCHED_FIFO priority of the collector, 1 to 99; 0 leaves it to the fair scheduler. On busy cores
+  // it is what keeps a fast collector on time. A refusal is a warning, not an error.
+  int realtime_priority = 0;
+  // The CPU that the collector is pinned to; -1 for any. A refusal is a warning.
+  int cpu = -1;
   // The ring's memory as a file, so that its rows outlive a SIGKILL (`kymo recover`); it must not
   // exist yet, is allocated whole by start() and removed by a clean stop. Empty: private memory.
   std::string ring_file;
@@ -66,6 +71,9 @@ class KYMO_API Profiler {
   [[nodiscard]] ProfilerStats stats() const;
   // Nanoseconds since the start on the recording's clock; 0 before the start.
   [[nodiscard]] std::uint64_t now_ns() const;
+  // What start() could not do as asked and went on without, a line each: a priority or a CPU that
+  // the system refused, an interval that is shorter than a sample takes on this machine.
+  [[nodiscard]] std::vector<std::string> warnings() const;
   // Bytes that the ring takes, known once started.
   [[nodiscard]] std::size_t ring_bytes() const;
 

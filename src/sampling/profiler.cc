@@ -1,13 +1,16 @@
 #include "kymo/profiler.h"
 
 #include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/event.h"
@@ -17,6 +20,7 @@
 #include "sampling/recorder_counts.h"
 #include "sampling/ring.h"
 #include "sampling/ring_memory.h"
+#include "sampling/thread_setup.h"
 #include "sampling/writer.h"
 
 namespace kymo {
@@ -47,7 +51,28 @@ Result<void> check(const ProfilerOptions& options) {
   if (options.flush.count() <= 0) {
     return refused("flush", std::to_string(options.flush.count()) + " ns", "allowed is above 0");
   }
+  if (options.realtime_priority < 0 || options.realtime_priority > 99) {
+    return refused("realtime_priority", std::to_string(options.realtime_priority),
+                   "allowed is 0 (none) to 99");
+  }
+  if (options.cpu < -1 || options.cpu >= CPU_SETSIZE) {
+    return refused("cpu", std::to_string(options.cpu),
+                   "allowed is -1 (any) or the number of a CPU");
+  }
   return {};
+}
+
+// What one sample takes on this machine, at its fastest: the shortest interval that could be held.
+std::uint64_t measure_sample_ns(const Sampler& sampler) {
+  constexpr int kSamples = 200;
+  std::vector<std::uint64_t> row(sampler.columns().size());
+  std::uint64_t shortest = UINT64_MAX;
+  for (int i = 0; i < kSamples; ++i) {
+    const std::uint64_t begin = monotonic_ns();
+    sampler.read(row.data());
+    shortest = std::min(shortest, monotonic_ns() - begin);
+  }
+  return shortest;
 }
 
 std::uint64_t nanos(std::chrono::nanoseconds duration) {
@@ -86,9 +111,10 @@ struct Profiler::State {
   const Registry& registry;
   ProfilerOptions options;
   RecorderCounts counts;
-  std::mutex mutex;           // guards run, across start and stop
-  std::optional<Run> run;     // engaged while running
-  bool ever_started = false;  // guarded by mutex
+  std::mutex mutex;                   // guards run, across start and stop
+  std::optional<Run> run;             // engaged while running
+  bool ever_started = false;          // guarded by mutex
+  std::vector<std::string> warnings;  // guarded by mutex
   std::atomic<bool> running{false};
   std::atomic<std::uint64_t> start_ns{0};     // 0: not started
   std::atomic<std::uint64_t> duration_ns{0};  // 0: not stopped
@@ -133,6 +159,14 @@ Result<void> Profiler::State::start() {
   if (!sampler) {
     return sampler.error();
   }
+  if (const std::uint64_t sample_ns = measure_sample_ns(**sampler);
+      sample_ns > nanos(options.interval)) {
+    warnings.push_back("an interval of " + std::to_string(options.interval.count()) +
+                       " ns cannot be held: a sample of " +
+                       std::to_string((*sampler)->columns().size()) + " columns takes " +
+                       std::to_string(sample_ns) +
+                       " ns here; ticks that are missed will be counted and listed");
+  }
   RecordingInfo info;
   info.columns = (*sampler)->columns();
   info.interval = options.interval;
@@ -166,6 +200,8 @@ Result<void> Profiler::State::start() {
     run->collector.run();
     run->writer.collector_done();
   });
+  set_up_thread(run->collector_thread.native_handle(), options.realtime_priority, options.cpu,
+                &warnings);
   running.store(true, std::memory_order_release);
   return {};
 }
@@ -207,6 +243,11 @@ ProfilerStats Profiler::stats() const {
 }
 std::uint64_t Profiler::now_ns() const {
   return state_->elapsed_ns();
+}
+
+std::vector<std::string> Profiler::warnings() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->warnings;
 }
 
 std::size_t Profiler::ring_bytes() const {

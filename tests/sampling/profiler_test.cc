@@ -1,5 +1,7 @@
 #include "kymo/profiler.h"
 
+#include <sched.h>
+
 #include <thread>
 
 #include "temporary_folder.h"
@@ -47,6 +49,12 @@ TEST_F(ProfilerTest, RefusesEachOptionOutOfRangeByName) {
   bad = options();
   bad.flush = nanoseconds(-1);
   EXPECT_NE(refusal(bad).find("option flush = -1 ns"), std::string::npos);
+  bad = options();
+  bad.realtime_priority = 100;
+  EXPECT_NE(refusal(bad).find("option realtime_priority = 100"), std::string::npos);
+  bad = options();
+  bad.cpu = -2;
+  EXPECT_NE(refusal(bad).find("option cpu = -2"), std::string::npos);
   bad = options();
   bad.sink = nullptr;
   EXPECT_NE(refusal(bad).find("option sink"), std::string::npos);
@@ -110,6 +118,26 @@ TEST_F(ProfilerTest, RowsAreOnTimeAndInOrder) {
   for (std::size_t i = 1; i < sink_->rows_.size(); ++i) {
     ASSERT_GT(sink_->rows_[i][0], sink_->rows_[i - 1][0]);
   }
+}
+
+TEST_F(ProfilerTest, SaysWhatItWentOnWithout) {
+  ASSERT_TRUE(registry_.callback({"slow", "help", Kind::gauge, Unit::count, {}}, [] {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return 0ULL;
+  }));
+  ProfilerOptions hard = options();
+  hard.interval = std::chrono::microseconds(10);
+  hard.cpu = CPU_SETSIZE - 1;
+  Profiler profiler(registry_, hard);
+  ASSERT_TRUE(profiler.start());
+  const std::vector<std::string> warnings = profiler.warnings();
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_NE(warnings[0].find("an interval of 10000 ns cannot be held"), std::string::npos);
+  EXPECT_NE(warnings[1].find("not pinned to CPU 1023"), std::string::npos);
+  while (profiler.stats().missed_late == 0) {  // as the first warning has foretold
+    std::this_thread::yield();
+  }
+  ASSERT_TRUE(profiler.stop());
 }
 
 TEST_F(ProfilerTest, WritesATsvThatDescribesItself) {
