@@ -17,7 +17,7 @@ class Claims {
    public:
     Claim() = default;
     Claim(Claim&& other) noexcept
-        : owner_(std::exchange(other.owner_, nullptr)), key_(other.key_) {}
+        : owner_(std::exchange(other.owner_, nullptr)), key_(std::move(other.key_)) {}
     Claim& operator=(Claim&& other) noexcept {
       release();
       owner_ = std::exchange(other.owner_, nullptr);

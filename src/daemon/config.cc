@@ -152,10 +152,12 @@ Result<void> resolve_and_check(Config& config) {
 }
 
 std::vector<std::string> describe(const Config& config) {
-  std::string metrics = config.profiling ? "all" : "none";
-  for (std::size_t i = 0; i < config.profiling_metrics.size(); ++i) {
-    metrics = (i == 0 ? "" : metrics + ",") + config.profiling_metrics[i];
+  std::string metrics;
+  for (const std::string& name : config.profiling_metrics) {
+    if (!metrics.empty()) metrics += ',';
+    metrics += name;
   }
+  if (metrics.empty()) metrics = config.profiling ? "all" : "none";
   return {
       "socket = " + config.socket,
       "socket-group = " + (config.socket_group.empty() ? "(none)" : config.socket_group),

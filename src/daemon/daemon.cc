@@ -26,11 +26,9 @@
 namespace kymo::daemon {
 namespace {
 
-using std::chrono_literals::operator""h;
-using std::chrono_literals::operator""s;
-
-constexpr auto kDrain = 60s;
-constexpr auto kCriuTimeout = 1h;  // a criu that hangs; no honest dump takes so long
+constexpr auto kDrain = std::chrono::seconds(60);
+constexpr auto kCriuTimeout =
+    std::chrono::hours(1);  // a criu that hangs; no honest dump takes so long
 constexpr timespec kLookAfterJobs{1, 0};
 
 // Makes the state directory, private, and takes it for this daemon alone for as long as it lives.
@@ -92,7 +90,7 @@ criu::ClientOptions Daemon::State::criu_options() const {
 
 Result<void> Daemon::State::check_criu() {
   criu::ClientOptions options = criu_options();
-  options.timeout = 30s;
+  options.timeout = std::chrono::seconds(30);
   const criu::Client client(std::move(options));
   const Result<criu::Version> version = client.version();
   if (!version) return version.error();
@@ -187,7 +185,7 @@ Result<void> Daemon::run() {
   spdlog::info("stopping: {}", got == SIGTERM ? "SIGTERM" : "SIGINT");
   state.listener->stop();
   const bool drained = state.service->drain(kDrain);
-  const Result<void> recorded = state.recorder->stop();
+  Result<void> recorded = state.recorder->stop();
   if (!drained) {
     // Its thread cannot be ended; a criu that is left alone lets its process go.
     spdlog::error("a request still runs after {} s: leaving it", kDrain.count());

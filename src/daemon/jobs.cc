@@ -204,13 +204,16 @@ Jobs::Hold Jobs::hold(const std::string& id) {
   return {this, id};
 }
 
-void Jobs::release(const std::string& id) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto held = held_.find(id);
-    if (held != held_.end() && --held->second == 0) held_.erase(held);
+void Jobs::release(const std::string& id) noexcept {
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto held = held_.find(id);
+      if (held != held_.end() && --held->second == 0) held_.erase(held);
+    }
+    refresh();
+  } catch (...) {  // out of memory: the next refresh, a second later, looks again
   }
-  refresh();
 }
 
 void Jobs::exited(const runtime::ProcessId& process, int wait_status) {

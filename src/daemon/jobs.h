@@ -69,7 +69,7 @@ class Jobs {
   void refresh();
 
  private:
-  void release(const std::string& id);
+  void release(const std::string& id) noexcept;
   Result<void> reserve(store::Job& job, const std::string& base);
   void mark_exited(store::Job job, std::optional<int> wait_status);
 

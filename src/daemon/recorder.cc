@@ -7,13 +7,10 @@
 namespace kymo::daemon {
 namespace {
 
-using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""s;
-
 constexpr std::uint64_t kRollNs = 1'000'000'000;  // before and after each request
 // The roll before a request, the second that a row may lie in the ring, and the time until a
 // request's directory is there to record into.
-constexpr auto kKeep = 3500ms;
+constexpr auto kKeep = std::chrono::milliseconds(3500);
 
 }  // namespace
 

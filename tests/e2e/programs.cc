@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -27,6 +28,7 @@ pid_t spawn(const std::vector<std::string>& command, const std::string& out,
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), flags, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), flags, 0600);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   pid_t pid = 0;
@@ -74,6 +76,14 @@ Kymod::Kymod(std::vector<std::string> flags) {
 }
 
 Kymod::~Kymod() {
+  try {
+    end();
+  } catch (...) {
+    std::fputs("a kymod could not be ended\n", stderr);
+  }
+}
+
+void Kymod::end() {
   if (!running()) return;
   const Outcome jobs = kymo({"ps", "--json"});
   if (jobs.exit_code == 0) {
@@ -122,7 +132,7 @@ nlohmann::json Kymod::kymo_json(std::vector<std::string> args) const {
 }
 
 nlohmann::json Kymod::churn(int mib, const std::string& name) const {
-  const nlohmann::json job = kymo_json(
+  nlohmann::json job = kymo_json(
       {"run", "process", "--name", name, "--", CHURN_PROGRAM, "--mib", std::to_string(mib)});
   EXPECT_TRUE(goes_on(job)) << read_file(job.value("stderr_path", ""));
   return job;

@@ -59,6 +59,8 @@ class Kymod {
   [[nodiscard]] std::string log() const;
 
  private:
+  void end();
+
   TemporaryDirectory folder_;
   std::vector<std::string> command_;
   pid_t pid_ = 0;

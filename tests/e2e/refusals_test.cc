@@ -38,14 +38,14 @@ Outcome kymod_with(const TemporaryDirectory& folder, std::vector<std::string> fl
   set("--http", "127.0.0.1:0");
   set("--criu", criu_path());
   flags.insert(flags.begin(), KYMOD_PROGRAM);
-  const Outcome outcome = run(flags);
+  Outcome outcome = run(flags);
   EXPECT_FALSE(fs::exists(folder.path() + "/refused.sock")) << "a refused start leaves no socket";
   return outcome;
 }
 
 // A copy of kymo where every user may run it, whatever folder this tree was built in.
 std::string kymo_for_everybody(const Kymod& kymod) {
-  const std::string program = kymod.path("kymo");
+  std::string program = kymod.path("kymo");
   fs::copy_file(KYMO_PROGRAM, program, fs::copy_options::skip_existing);
   EXPECT_EQ(chmod(program.c_str(), 0755), 0);
   EXPECT_EQ(chmod(kymod.folder().path().c_str(), 0755), 0);
