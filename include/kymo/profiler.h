@@ -36,7 +36,7 @@ struct ProfilerOptions {
   int cpu = -1;
   // The ring's memory as a file, so that its rows outlive a SIGKILL (`kymo recover`); it must not
   // exist yet, is allocated whole by start() and removed by a clean stop. Empty: private memory.
-  std::string ring_file;
+  std::string ring_file{};
 };
 
 // Samples a registry's metrics at a fixed rate into a sink.
