@@ -78,6 +78,8 @@ class KYMO_API Profiler {
   [[nodiscard]] std::size_t ring_bytes() const;
 
  private:
+  friend KYMO_API Result<void> register_profiler_metrics(Registry& registry,
+                                                         const Profiler& profiler);
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -54,6 +54,7 @@ struct RecordingInfo {
 struct ProfilerStats {
   std::uint64_t ticks_due = 0;      // deadlines that have passed, and the last sample at stop
   std::uint64_t rows_captured = 0;  // samples taken
+  std::uint64_t rows_on_time = 0;   // samples begun within half an interval of their deadline
   std::uint64_t rows_written = 0;   // rows that the sink accepted
   std::uint64_t missed_late = 0;
   std::uint64_t missed_ring_full = 0;
@@ -62,6 +63,9 @@ struct ProfilerStats {
   std::uint64_t backoff_ns = 0;       // how long it slept so
   std::uint64_t timing_error_ns = 0;  // summed over captured ticks: sample's begin - deadline
   std::uint64_t timing_error_max_ns = 0;
+  std::uint64_t timing_error_p50_ns = 0;  // percentiles, right within 6 %
+  std::uint64_t timing_error_p99_ns = 0;
+  std::uint64_t timing_error_p999_ns = 0;
   std::uint64_t sample_window_max_ns = 0;  // longest time from a sample's first to its last read
   std::uint64_t bytes_written = 0;
   std::uint64_t duration_ns = 0;  // from the start until now, or until the stop

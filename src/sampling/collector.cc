@@ -81,6 +81,8 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
 
   const std::uint64_t error_ns = begin_ns - std::min(begin_ns, deadline_of(tick_));
   counts_.timing_error_ns.add(error_ns);
+  counts_.timing_errors.record(error_ns);
+  counts_.on_time.add(2 * error_ns <= options_.interval_ns ? 1 : 0);
   counts_.timing_error_max_ns.raise_to(error_ns);
   counts_.sample_window_max_ns.raise_to(window_ns);
   counts_.captured.add(1);

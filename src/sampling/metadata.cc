@@ -64,6 +64,7 @@ nlohmann::json describe_columns(const std::vector<Column>& columns) {
 nlohmann::json describe_stats(const ProfilerStats& s) {
   return {{"ticks_due", s.ticks_due},
           {"rows_captured", s.rows_captured},
+          {"rows_on_time", s.rows_on_time},
           {"rows_written", s.rows_written},
           {"missed_late", s.missed_late},
           {"missed_ring_full", s.missed_ring_full},
@@ -72,6 +73,9 @@ nlohmann::json describe_stats(const ProfilerStats& s) {
           {"backoff_ns", s.backoff_ns},
           {"timing_error_ns", s.timing_error_ns},
           {"timing_error_max_ns", s.timing_error_max_ns},
+          {"timing_error_p50_ns", s.timing_error_p50_ns},
+          {"timing_error_p99_ns", s.timing_error_p99_ns},
+          {"timing_error_p999_ns", s.timing_error_p999_ns},
           {"sample_window_max_ns", s.sample_window_max_ns},
           {"bytes_written", s.bytes_written},
           {"duration_ns", s.duration_ns}};

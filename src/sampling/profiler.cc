@@ -259,25 +259,28 @@ Result<void> register_profiler_metrics(Registry& registry, const Profiler& profi
     const char* name;
     const char* help;
     Unit unit;
-    std::uint64_t (*read)(const ProfilerStats&);
+    std::uint64_t (*read)(const RecorderCounts&);  // a load or two: it runs within each sample
   };
-  using S = const ProfilerStats&;
+  using C = const RecorderCounts&;
   const Own own[] = {
       {"profiler_rows", "Rows that the sink accepted", Unit::count,
-       [](S s) { return s.rows_written; }},
+       [](C c) { return c.written.rows.get(); }},
       {"profiler_missed_ticks", "Ticks that left no row, for any cause", Unit::count,
-       [](S s) { return s.missed(); }},
+       [](C c) {
+         return c.collected.missed_late.get() + c.collected.missed_ring_full.get() +
+                c.written.missed_sink_error.get();
+       }},
       {"profiler_backoffs", "Times the collector waited because the ring was full", Unit::count,
-       [](S s) { return s.backoffs; }},
+       [](C c) { return c.collected.backoffs.get(); }},
       {"profiler_timing_error_ns", "Sum over rows of sample begin less deadline", Unit::nanoseconds,
-       [](S s) { return s.timing_error_ns; }},
+       [](C c) { return c.collected.timing_error_ns.get(); }},
       {"profiler_written_bytes", "Bytes of recording that the sink accepted", Unit::bytes,
-       [](S s) { return s.bytes_written; }},
+       [](C c) { return c.written.bytes.get(); }},
   };
   for (const Own& metric : own) {
-    Result<void> registered =
-        registry.callback({metric.name, metric.help, Kind::counter, metric.unit, {}},
-                          [&profiler, read = metric.read] { return read(profiler.stats()); });
+    Result<void> registered = registry.callback(
+        {metric.name, metric.help, Kind::counter, metric.unit, {}},
+        [&counts = profiler.state_->counts, read = metric.read] { return read(counts); });
     if (!registered) {
       return registered;
     }

@@ -1,34 +1,18 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "kymo/sink.h"
+#include "sampling/owned_count.h"
+#include "sampling/timing_histogram.h"
 
 namespace kymo {
-
-// One writer's count that other threads read.
-class OwnedCount {
- public:
-  void add(std::uint64_t n) noexcept { set(get() + n); }
-  void set(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
-  void raise_to(std::uint64_t value) noexcept {
-    if (value > get()) {
-      set(value);
-    }
-  }
-  [[nodiscard]] std::uint64_t get() const noexcept {
-    return value_.load(std::memory_order_relaxed);
-  }
-
- private:
-  std::atomic<std::uint64_t> value_{0};
-};
 
 // The counts behind ProfilerStats; each group has one writing thread and cache lines of its own.
 struct RecorderCounts {
   struct alignas(64) Collected {
     OwnedCount captured;
+    OwnedCount on_time;
     OwnedCount missed_late;
     OwnedCount missed_ring_full;
     OwnedCount backoffs;
@@ -36,6 +20,7 @@ struct RecorderCounts {
     OwnedCount timing_error_ns;
     OwnedCount timing_error_max_ns;
     OwnedCount sample_window_max_ns;
+    TimingHistogram timing_errors;
   };
   struct alignas(64) Written {
     OwnedCount rows;
@@ -53,6 +38,7 @@ struct RecorderCounts {
     s.missed_sink_error = written.missed_sink_error.get();
     s.bytes_written = written.bytes.get();
     s.rows_captured = collected.captured.get();
+    s.rows_on_time = collected.on_time.get();
     s.missed_late = collected.missed_late.get();
     s.missed_ring_full = collected.missed_ring_full.get();
     s.backoffs = collected.backoffs.get();
@@ -60,6 +46,9 @@ struct RecorderCounts {
     s.timing_error_ns = collected.timing_error_ns.get();
     s.timing_error_max_ns = collected.timing_error_max_ns.get();
     s.sample_window_max_ns = collected.sample_window_max_ns.get();
+    s.timing_error_p50_ns = collected.timing_errors.percentile(0.5);
+    s.timing_error_p99_ns = collected.timing_errors.percentile(0.99);
+    s.timing_error_p999_ns = collected.timing_errors.percentile(0.999);
     s.ticks_due = s.rows_captured + s.missed_late + s.missed_ring_full;
     return s;
   }
