@@ -19,6 +19,7 @@ enum class MissCause : std::uint8_t {
   late,        // the collector ran only after the tick's interval was over
   ring_full,   // no free slot: the writer was behind
   sink_error,  // the row was taken, and the sink could not keep it
+  frozen,      // the whole program stood still: checkpointed, stopped, or its machine paused
 };
 
 // A run of missed ticks, times on the recording's clock (nanoseconds since its start).
@@ -59,6 +60,7 @@ struct ProfilerStats {
   std::uint64_t missed_late = 0;
   std::uint64_t missed_ring_full = 0;
   std::uint64_t missed_sink_error = 0;
+  std::uint64_t missed_frozen = 0;
   std::uint64_t backoffs = 0;         // times the collector slept because the ring was full
   std::uint64_t backoff_ns = 0;       // how long it slept so
   std::uint64_t timing_error_ns = 0;  // summed over captured ticks: sample's begin - deadline
@@ -71,7 +73,20 @@ struct ProfilerStats {
   std::uint64_t duration_ns = 0;  // from the start until now, or until the stop
 
   [[nodiscard]] std::uint64_t missed() const {
-    return missed_late + missed_ring_full + missed_sink_error;
+    return missed_late + missed_ring_full + missed_sink_error + missed_frozen;
+  }
+  [[nodiscard]] std::uint64_t& missed_by(MissCause cause) {
+    switch (cause) {
+      case MissCause::late:
+        return missed_late;
+      case MissCause::ring_full:
+        return missed_ring_full;
+      case MissCause::sink_error:
+        return missed_sink_error;
+      case MissCause::frozen:
+        return missed_frozen;
+    }
+    return missed_late;
   }
 };
 
@@ -113,8 +128,20 @@ class KYMO_API Sink {
   [[nodiscard]] virtual OutputPlace output_place() const { return {}; }
 };
 
+// How a recording is divided and bounded; 0: not.
+struct TsvOptions {
+  // A part that has reached this size is followed by the next: NAME.tsv, NAME.1.tsv, ... Each is a
+  // whole recording that names its neighbours, all on one clock.
+  std::uint64_t rotate_bytes = 0;
+  // So is a part whose rows span this long.
+  std::chrono::nanoseconds rotate_after{0};
+  // All parts together: the oldest are removed first, never the one being written. At least twice
+  // rotate_bytes; where that is 0, an eighth of this is taken for it.
+  std::uint64_t keep_bytes = 0;
+};
+
 // A sink that writes PATH as plain TSV, with PATH less its ending `.tsv` plus `.meta.json` and
 // `.gaps.tsv` beside it (docs/tsv-format.md). `path` must not exist yet; its folder must.
-KYMO_API std::shared_ptr<Sink> make_tsv_sink(std::string path);
+KYMO_API std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options = {});
 
 }  // namespace kymo

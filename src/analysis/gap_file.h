@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,13 @@ namespace kymo::analysis {
 struct Gaps {
   static constexpr std::size_t kMaxLongest = 1000;
 
-  std::array<std::uint64_t, 3> ticks_by_cause{};  // indexed by MissCause
+  std::array<std::uint64_t, 4> ticks_by_cause{};  // indexed by MissCause
   std::uint64_t count = 0;                        // gaps in the file
   std::vector<Gap> longest;                       // at most kMaxLongest, by start time
   LeftOut left_out;
 
   [[nodiscard]] std::uint64_t ticks() const {
-    return ticks_by_cause[0] + ticks_by_cause[1] + ticks_by_cause[2];
+    return std::accumulate(ticks_by_cause.begin(), ticks_by_cause.end(), std::uint64_t{0});
   }
 };
 

@@ -23,7 +23,7 @@ constexpr int kMaxDepth = 32;
 constexpr std::array<const char*, 2> kKinds = {"counter", "gauge"};
 constexpr std::array<const char*, 5> kUnits = {"count", "pages", "bytes", "nanoseconds",
                                                "microseconds"};
-constexpr std::array<const char*, 3> kCauses = {"late", "ring_full", "sink_error"};
+constexpr std::array<const char*, 4> kCauses = {"late", "ring_full", "sink_error", "frozen"};
 
 template <class Enum, std::size_t N>
 std::optional<Enum> parse_name(const std::array<const char*, N>& names, std::string_view text) {
@@ -78,6 +78,7 @@ ProfilerStats stats_of(const Json& json) {
   stats.missed_late = number_of(json, "missed_late");
   stats.missed_ring_full = number_of(json, "missed_ring_full");
   stats.missed_sink_error = number_of(json, "missed_sink_error");
+  stats.missed_frozen = number_of(json, "missed_frozen");
   stats.backoffs = number_of(json, "backoffs");
   stats.backoff_ns = number_of(json, "backoff_ns");
   stats.timing_error_ns = number_of(json, "timing_error_ns");

@@ -11,10 +11,11 @@ constexpr double kCaptureBad = 0.90;
 constexpr double kTimingWarning = 0.10;   // mean timing error, in intervals
 constexpr double kBackoffWarning = 0.05;  // time slept because the ring was full
 
-constexpr std::array<const char*, 3> kAdvice = {
+constexpr std::array<const char*, 4> kAdvice = {
     "the collector ran late: lower the rate, or give it a core",
     "the ring was full: give it more slots, or a faster disk",
     "the disk refused rows: see that it has space",
+    "the program stood still: it was checkpointed or stopped, or its machine paused",
 };
 
 std::string percent(double share) {
@@ -69,7 +70,8 @@ std::optional<Capture> capture_of(const Summary& summary) {
     const ProfilerStats& stats = *metadata->stats;
     capture.ticks_due = stats.ticks_due;
     capture.rows = stats.rows_written;
-    capture.missed = {stats.missed_late, stats.missed_ring_full, stats.missed_sink_error};
+    capture.missed = {stats.missed_late, stats.missed_ring_full, stats.missed_sink_error,
+                      stats.missed_frozen};
     capture.exact = true;
     return capture;
   }

@@ -14,7 +14,7 @@ namespace kymo::analysis {
 struct Capture {
   std::uint64_t ticks_due = 0;
   std::uint64_t rows = 0;
-  std::array<std::uint64_t, 3> missed{};  // indexed by MissCause
+  std::array<std::uint64_t, 4> missed{};  // indexed by MissCause
   bool exact = false;  // the recorder's own totals; else counted from the rows and the list of gaps
 
   [[nodiscard]] double share() const {

@@ -1,5 +1,6 @@
 #include "sampling/append_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,6 +31,12 @@ int AppendFile::append(std::string_view text) {
     cut_back_to(size_);
   }
   return error;
+}
+
+bool AppendFile::changed_by_another() const {
+  struct stat status {};
+  return !torn_ && ::fstat(fd_.get(), &status) == 0 &&
+         static_cast<std::uint64_t>(status.st_size) != size_;
 }
 
 void AppendFile::cut_back_to(std::uint64_t size) {

@@ -113,10 +113,7 @@ ProfilerStats History::State::stats_of(Cut& cut, std::uint64_t end_ns) {
   stats.backoff_ns = latest.backoff_ns - cut.stats_at_begin.backoff_ns;
   for (const Gap& gap : gaps) {
     if (const std::optional<Gap> part = clip(gap, cut.base_ns, end_ns, interval_ns)) {
-      std::uint64_t& missed = part->cause == MissCause::late        ? stats.missed_late
-                              : part->cause == MissCause::ring_full ? stats.missed_ring_full
-                                                                    : stats.missed_sink_error;
-      missed += part->ticks;
+      stats.missed_by(part->cause) += part->ticks;
     }
   }
   stats.rows_captured += stats.missed_sink_error;

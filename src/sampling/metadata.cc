@@ -40,6 +40,8 @@ std::string_view name_of(MissCause cause) {
       return "ring_full";
     case MissCause::sink_error:
       return "sink_error";
+    case MissCause::frozen:
+      return "frozen";
   }
   return "late";
 }
@@ -69,6 +71,7 @@ nlohmann::json describe_stats(const ProfilerStats& s) {
           {"missed_late", s.missed_late},
           {"missed_ring_full", s.missed_ring_full},
           {"missed_sink_error", s.missed_sink_error},
+          {"missed_frozen", s.missed_frozen},
           {"backoffs", s.backoffs},
           {"backoff_ns", s.backoff_ns},
           {"timing_error_ns", s.timing_error_ns},

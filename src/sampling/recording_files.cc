@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kEnding = ".tsv";
 constexpr std::string_view kGapsHeader = "Start (ns)\tEnd (ns)\tTicks\tCause\n";
 constexpr std::size_t kLongestGaps = 100;
+constexpr std::size_t kUnwrittenGaps = 1024;
 // Rows formatted for one write(2): enough that the system call's cost vanishes, small enough for
 // L2.
 constexpr std::size_t kBufferBytes = 256 * 1024;
@@ -29,7 +30,7 @@ std::string gap_line(const Gap& gap) {
 }  // namespace
 
 Result<RecordingFiles> RecordingFiles::create(const std::string& path, const RecordingInfo& info,
-                                              nlohmann::json about) {
+                                              nlohmann::json about, nlohmann::json part) {
   if (!path.ends_with(kEnding)) {
     return Error{Code::invalid_argument,
                  "cannot record to '" + path + "': the name of a recording ends in .tsv", 0};
@@ -45,6 +46,7 @@ Result<RecordingFiles> RecordingFiles::create(const std::string& path, const Rec
     return gaps.error();
   }
   RecordingFiles files(path, info, std::move(about), *std::move(rows), *std::move(gaps));
+  files.part_ = std::move(part);
   Result<void> begun;
   if (const int error = files.rows_.append(tsv_header(info.columns)); error != 0) {
     begun = system_error("cannot write " + path, error);
@@ -71,6 +73,7 @@ RecordingFiles::RecordingFiles(std::string path, RecordingInfo info, nlohmann::j
       gaps_(std::move(gaps)),
       formatter_(info_.columns.size() + 1, rows_a_buffer(info_.columns.size() + 1)) {
   longest_gaps_.reserve(kLongestGaps + 1);
+  unwritten_gaps_.reserve(kUnwrittenGaps);
 }
 
 Result<void> RecordingFiles::append(const Rows& rows, std::uint64_t base_ns) {
@@ -93,18 +96,34 @@ void RecordingFiles::add_gap(const Gap& gap) {
   longest_gaps_.insert(std::upper_bound(longest_gaps_.begin(), longest_gaps_.end(), gap, longer),
                        gap);
   longest_gaps_.resize(std::min(longest_gaps_.size(), kLongestGaps));
-  if (unwritten_gap_) {
-    unwritten_gap_->end_ns = gap.end_ns;
-    unwritten_gap_->ticks += gap.ticks;
-  } else {
-    unwritten_gap_ = gap;
-  }
+  keep_unwritten(gap);
   flush_gaps();
 }
 
+void RecordingFiles::keep_unwritten(const Gap& gap) {
+  if (unwritten_gaps_.size() < kUnwrittenGaps) {
+    unwritten_gaps_.push_back(gap);
+    return;
+  }
+  // Full: the newest of the same cause grows over what lies between. With so many there is one of
+  // each cause that came at all, or the very newest gives way.
+  const auto same = std::find_if(unwritten_gaps_.rbegin(), unwritten_gaps_.rend(),
+                                 [&](const Gap& waiting) { return waiting.cause == gap.cause; });
+  Gap& grown = same == unwritten_gaps_.rend() ? unwritten_gaps_.back() : *same;
+  grown.end_ns = std::max(grown.end_ns, gap.end_ns);
+  grown.ticks += gap.ticks;
+}
+
 void RecordingFiles::flush_gaps() {
-  if (unwritten_gap_ && gaps_.append(gap_line(*unwritten_gap_)) == 0) {
-    unwritten_gap_.reset();
+  if (unwritten_gaps_.empty()) {
+    return;
+  }
+  std::string lines;
+  for (const Gap& gap : unwritten_gaps_) {
+    lines += gap_line(gap);
+  }
+  if (gaps_.append(lines) == 0) {
+    unwritten_gaps_.clear();
   }
 }
 
@@ -114,6 +133,9 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
   metadata["state"] = state;
   metadata["stats"] = describe_stats(stats);
   metadata["about"] = about_;
+  if (!part_.is_null()) {
+    metadata["part"] = part_;
+  }
   nlohmann::json& gaps = metadata["longest_gaps"] = nlohmann::json::array();
   for (const Gap& gap : longest_gaps_) {
     gaps.push_back(describe_gap(gap));

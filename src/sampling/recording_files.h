@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,25 +29,31 @@ class RecordingFiles {
  public:
   // Creates the files; `path` ends in ".tsv". Errors: already_exists, not_found (no such folder),
   // invalid_argument (another ending), permission_denied.
+  // `part`, where it is one of several: its number and neighbours (sampling/recording_parts.h).
   static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
-                                       nlohmann::json about);
+                                       nlohmann::json about, nlohmann::json part = {});
 
   // Appends rows; `base_ns` is subtracted from their times.
   Result<void> append(const Rows& rows, std::uint64_t base_ns);
-  // Adds a line to the gaps file and to the longest gaps of the metadata.
+  // Adds a line to the gaps file and to the longest gaps of the metadata. While that file cannot be
+  // written, the lines wait in fixed memory, beyond which gaps of one cause are merged.
   void add_gap(const Gap& gap);
   void add_mark(Mark mark) { marks_.push_back(std::move(mark)); }
   // Merges these members into "about".
   void merge_about(const nlohmann::json& about) { about_.merge_patch(about); }
+  void set_part(nlohmann::json part) { part_ = std::move(part); }
   // Replaces the metadata. `state` is "running" or "ended".
   Result<void> write_metadata(const ProfilerStats& stats, const char* state);
 
   [[nodiscard]] std::uint64_t bytes() const { return rows_.size(); }
+  [[nodiscard]] std::uint64_t gap_bytes() const { return gaps_.size(); }
+  [[nodiscard]] bool changed_by_another() const { return rows_.changed_by_another(); }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about, AppendFile rows,
                  AppendFile gaps);
+  void keep_unwritten(const Gap& gap);
   void flush_gaps();
 
   std::string path_;
@@ -58,8 +63,9 @@ class RecordingFiles {
   AppendFile rows_;
   AppendFile gaps_;
   TsvFormatter formatter_;
-  std::optional<Gap> unwritten_gap_;  // could not be written; grows over those that follow
-  std::vector<Gap> longest_gaps_;     // longest first
+  nlohmann::json part_;              // null: the recording has one part
+  std::vector<Gap> unwritten_gaps_;  // that could not be written yet, oldest first
+  std::vector<Gap> longest_gaps_;    // longest first
   std::vector<Mark> marks_;
 };
 

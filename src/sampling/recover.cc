@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,7 +16,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "sampling/recording_files.h"
+#include "sampling/recording_parts.h"
 #include "sampling/ring_memory.h"
 #include "sampling/ring_reader.h"
 #include "sampling/tsv_format.h"
@@ -142,38 +143,73 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   stats["rows_written"] = contents.rows;
   stats["rows_captured"] = contents.rows + stats.value("missed_sink_error", 0ULL);
   stats["duration_ns"] = contents.last_ns;
+  if (metadata.contains("part")) {
+    metadata["part"].erase("next");
+  }
   metadata["state"] = "recovered";
   return replace_file(metadata_path(tsv), metadata.dump(1) + '\n');
 }
 
+Json metadata_of(const std::string& tsv) {
+  std::ifstream file(metadata_path(tsv));
+  return file ? Json::parse(file, nullptr, false) : Json();
+}
+
+// Whether `tsv` was begun as the part after the accepted one, or was being begun as such.
+bool is_part_after(const Left& left, const std::string& tsv, const std::string& accepted) {
+  const Json metadata = metadata_of(tsv);
+  if (!metadata.is_object()) {
+    return contents_of(tsv).rows == 0;
+  }
+  const Json part = metadata.value("part", Json::object());
+  return part.value("previous", "") == std::filesystem::path(accepted).filename() &&
+         metadata.value("start_unix_ns", Json()) == left.recording.value("start_unix_ns", Json());
+}
+
+// A recorder that was killed just after it had begun the next part: whatever rows that part has are
+// in the ring, too.
+void remove_part_after(const Left& left, std::uint64_t number, const std::string& accepted) {
+  for (std::string tsv; std::filesystem::exists(tsv = part_path(left.output, ++number));) {
+    if (is_part_after(left, tsv, accepted)) {
+      const std::string stem = tsv.substr(0, tsv.size() - kEnding.size());
+      ::unlink(tsv.c_str());
+      ::unlink((stem + ".gaps.tsv").c_str());
+      ::unlink((stem + ".meta.json").c_str());
+      return;
+    }
+  }
+}
+
 Result<Recovery> recover_into_recording(const Left& left) {
   const OutputPosition accepted(left.ring->header().accepted.load(std::memory_order_acquire));
-  const FileDescriptor fd(::open(left.output.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  const std::string output = part_path(left.output, accepted.file());
+  const FileDescriptor fd(::open(output.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
-    return system_error("cannot continue the recording " + left.output +
+    return system_error("cannot continue the recording " + output +
                             " that the ring belongs to (choose another with --output)",
                         errno);
   }
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size < accepted.bytes()) {
     return Error{Code::data_loss,
-                 left.output + " has " + std::to_string(size) + " bytes where the recorder left " +
+                 output + " has " + std::to_string(size) + " bytes where the recorder left " +
                      std::to_string(accepted.bytes()) +
                      "; it was changed since: choose another file with --output",
                  0};
   }
   if (::ftruncate(fd.get(), static_cast<off_t>(accepted.bytes())) != 0) {
-    return system_error("cannot cut the partial end off " + left.output, errno);
+    return system_error("cannot cut the partial end off " + output, errno);
   }
-  Result<std::uint64_t> rows = append_rows(left, fd.get(), left.output);
+  Result<std::uint64_t> rows = append_rows(left, fd.get(), output);
   if (!rows) {
     return rows.error();
   }
-  if (Result<void> marked = mark_recovered(left, left.output); !marked) {
+  remove_part_after(left, accepted.file(), output);
+  if (Result<void> marked = mark_recovered(left, output); !marked) {
     return marked.error();
   }
-  return Recovery{left.output, *rows, size - accepted.bytes()};
+  return Recovery{output, *rows, size - accepted.bytes()};
 }
 
 Result<Recovery> recover_into_new(const Left& left, const std::string& output) {

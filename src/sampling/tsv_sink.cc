@@ -3,55 +3,59 @@
 #include <utility>
 
 #include "kymo/sink.h"
-#include "sampling/recording_files.h"
+#include "sampling/recording_parts.h"
 
 namespace kymo {
 namespace {
 
 class TsvSink final : public Sink {
  public:
-  explicit TsvSink(std::string path) : path_(std::move(path)) {}
+  TsvSink(std::string path, const TsvOptions& options)
+      : path_(std::move(path)), options_(options) {}
 
   Result<void> open(const RecordingInfo& info) override {
-    Result<RecordingFiles> files = RecordingFiles::create(path_, info, nlohmann::json::object());
-    if (!files) {
-      return files.error();
+    Result<RecordingParts> parts = RecordingParts::create(path_, options_, info);
+    if (!parts) {
+      return parts.error();
     }
-    files_.emplace(*std::move(files));
+    parts_.emplace(*std::move(parts));
     return {};
   }
 
-  Result<void> write(const Rows& rows) override { return files_->append(rows, 0); }
+  Result<void> write(const Rows& rows) override { return parts_->write(rows); }
 
-  void gap(const Gap& gap) override { files_->add_gap(gap); }
+  void gap(const Gap& gap) override { parts_->add_gap(gap); }
 
   void progress(const ProfilerStats& stats) override {
     // A metadata file that is a second old describes the run as well; the next call tries again,
     // and close() reports.
-    static_cast<void>(files_->write_metadata(stats, "running"));
+    static_cast<void>(parts_->write_metadata(stats, "running"));
   }
 
   Result<void> close(const ProfilerStats& stats) override {
-    return files_->write_metadata(stats, "ended");
+    return parts_->write_metadata(stats, "ended");
   }
 
   [[nodiscard]] std::uint64_t bytes_written() const override {
-    return files_ ? files_->bytes() : 0;
+    return parts_ ? parts_->bytes_written() : 0;
   }
 
-  [[nodiscard]] OutputPlace output_place() const override { return {path_, 0, bytes_written()}; }
+  [[nodiscard]] OutputPlace output_place() const override {
+    return parts_ ? parts_->place() : OutputPlace{path_, 0, 0};
+  }
 
  private:
   std::string path_;
-  std::optional<RecordingFiles> files_;
+  TsvOptions options_;
+  std::optional<RecordingParts> parts_;
 };
 
 }  // namespace
 
 Sink::~Sink() = default;
 
-std::shared_ptr<Sink> make_tsv_sink(std::string path) {
-  return std::make_shared<TsvSink>(std::move(path));
+std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options) {
+  return std::make_shared<TsvSink>(std::move(path), options);
 }
 
 }  // namespace kymo
