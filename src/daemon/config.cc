@@ -62,6 +62,21 @@ Result<void> check_socket(const Config& config) {
   return {};
 }
 
+Result<void> check_ring(const Config& config) {
+  const std::string& ring = config.profiling_ring;
+  if (ring.empty()) return {};
+  if (!config.profiling) {
+    return invalid("--profiling-ring " + ring + ": nothing to keep with --profiling-metrics=none");
+  }
+  const std::string folder = fs::path(ring).parent_path();
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    return Error{Code::not_found, "--profiling-ring " + ring + ": the folder " + folder +
+                                      " does not exist: create it first"};
+  }
+  return {};
+}
+
 Result<void> check_profiling(const Config& config) {
   if (config.profiling_interval.count() <= 0) {
     return invalid("--profiling-metrics-rate-us " +
@@ -142,9 +157,13 @@ Result<void> resolve_and_check(Config& config) {
   if (!config.profiling_log.empty()) {
     config.profiling_log = fs::absolute(config.profiling_log).lexically_normal();
   }
+  if (!config.profiling_ring.empty()) {
+    config.profiling_ring = fs::absolute(config.profiling_ring).lexically_normal();
+  }
   if (Result<void> ok = check_socket(config); !ok) return ok;
   if (Result<HostPort> ok = parse_host_port(config.http); !ok) return ok.error();
   if (Result<void> ok = check_profiling(config); !ok) return ok;
+  if (Result<void> ok = check_ring(config); !ok) return ok;
   Result<std::string> criu = find_program(config.criu);
   if (!criu) return criu.error();
   config.criu = *criu;
@@ -167,6 +186,7 @@ std::vector<std::string> describe(const Config& config) {
       "log-level = " + config.log_level,
       "profiling-metrics = " + metrics,
       "profiling-metrics-log = " + (config.profiling_log.empty() ? "(none)" : config.profiling_log),
+      "profiling-ring = " + (config.profiling_ring.empty() ? "(none)" : config.profiling_ring),
       "profiling-metrics-rate-us = " + std::to_string(config.profiling_interval.count())};
 }
 

@@ -21,6 +21,7 @@ struct Config {
   bool profiling = true;
   std::vector<std::string> profiling_metrics;  // empty: all
   std::string profiling_log;                   // empty: no daemon-wide recording
+  std::string profiling_ring;                  // empty: the ring is in private memory
   std::chrono::microseconds profiling_interval{1000};
 };
 

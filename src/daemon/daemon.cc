@@ -22,6 +22,7 @@
 #include "kymo/prometheus.h"
 #include "kymo/version.h"
 #include "runtime/process_runtime.h"
+#include "sampling/recover.h"
 
 namespace kymo::daemon {
 namespace {
@@ -76,6 +77,7 @@ struct Daemon::State {
   criu::ClientOptions criu_options() const;
   Result<void> check_criu();
   Result<void> open_store();
+  Result<void> set_ring_aside() const;
   Result<void> start_http();
   Result<void> start_api();
 };
@@ -112,6 +114,24 @@ Result<void> Daemon::State::open_store() {
     jobs->exited(process, wait_status);
   };
   runtime = runtime::make_process_runtime(std::move(options));
+  return {};
+}
+
+// The state directory is ours alone by now, so a ring that no recorder holds is an earlier
+// daemon's.
+Result<void> Daemon::State::set_ring_aside() const {
+  if (config.profiling_ring.empty()) return {};
+  const Result<std::string> aside = kymo::set_ring_aside(config.profiling_ring);
+  if (!aside) {
+    return Error{aside.error().code, "--profiling-ring: " + aside.error().message,
+                 aside.error().errno_value};
+  }
+  if (!aside->empty()) {
+    spdlog::warn(
+        "a kymod that was killed left the ring {}: moved to {}; recover its rows with "
+        "'kymo recover {}'",
+        config.profiling_ring, *aside, *aside);
+  }
   return {};
 }
 
@@ -161,6 +181,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
   if (Result<void> ok = state.check_criu(); !ok) return ok.error();
   if (Result<void> ok = state.open_store(); !ok) return ok.error();
   if (Result<void> ok = state.start_http(); !ok) return ok.error();
+  if (Result<void> ok = state.set_ring_aside(); !ok) return ok.error();
   if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
   if (Result<void> ok = state.start_api(); !ok) return ok.error();
 

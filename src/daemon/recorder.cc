@@ -30,6 +30,7 @@ Result<std::unique_ptr<Recorder>> Recorder::make(Registry& registry, const Confi
   ProfilerOptions options;
   options.metrics = config.profiling_metrics;
   options.interval = config.profiling_interval;
+  options.ring_file = config.profiling_ring;
   options.sink = recorder->history_;
   if (!config.profiling_log.empty()) {
     options.sink =

@@ -21,6 +21,7 @@ class TeeSink : public Sink {
   void progress(const ProfilerStats& stats) override;
   Result<void> close(const ProfilerStats& stats) override;
   [[nodiscard]] std::uint64_t bytes_written() const override { return file_->bytes_written(); }
+  [[nodiscard]] OutputPlace output_place() const override { return file_->output_place(); }
 
  private:
   const std::shared_ptr<Sink> history_;

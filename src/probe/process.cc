@@ -151,22 +151,33 @@ int open_process(pid_t pid) {
   return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 }
 
+std::vector<pid_t> threads_of(pid_t pid, const std::string& root) {
+  return numbered_entries(path_of(root, pid) + "/task");
+}
+
+std::vector<pid_t> children_of(pid_t pid, const std::string& root) {
+  std::vector<pid_t> children;
+  const std::string tasks = path_of(root, pid) + "/task";
+  for (const pid_t thread : numbered_entries(tasks)) {
+    const std::string text = read_whole(path_of(tasks, thread) + "/children").value_or("");
+    for (const std::string_view word : split(text)) {
+      pid_t child = 0;
+      if (parse_number(word, child)) {
+        children.push_back(child);
+      }
+    }
+  }
+  return children;
+}
+
 std::vector<pid_t> process_tree(pid_t pid, const std::string& root) {
   std::vector<pid_t> tree;
   if (pid > 0 && read_process(pid, root).ok()) {
     tree.push_back(pid);
   }
   for (std::size_t i = 0; i < tree.size(); ++i) {
-    const std::string tasks = path_of(root, tree[i]) + "/task";
-    for (const pid_t thread : numbered_entries(tasks)) {
-      const std::string children = read_whole(path_of(tasks, thread) + "/children").value_or("");
-      for (const std::string_view word : split(children)) {
-        pid_t child = 0;
-        if (parse_number(word, child)) {
-          tree.push_back(child);
-        }
-      }
-    }
+    const std::vector<pid_t> children = children_of(tree[i], root);
+    tree.insert(tree.end(), children.begin(), children.end());
   }
   return tree;
 }

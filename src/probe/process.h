@@ -40,6 +40,10 @@ bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root
 // -1 with errno set: it is gone already, or no descriptor is left.
 int open_process(pid_t pid);
 
+// Its threads; its children, of whichever thread. Empty when it is gone.
+std::vector<pid_t> threads_of(pid_t pid, const std::string& root = "/proc");
+std::vector<pid_t> children_of(pid_t pid, const std::string& root = "/proc");
+
 // The process and its descendants, itself first; empty when it is gone.
 std::vector<pid_t> process_tree(pid_t pid, const std::string& root = "/proc");
 

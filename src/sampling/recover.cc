@@ -259,4 +259,23 @@ Result<Recovery> recover_ring(const std::string& ring_path,
   return recovery;
 }
 
+Result<std::string> set_ring_aside(const std::string& ring_path) {
+  if (::access(ring_path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    return std::string();
+  }
+  const Result<Left> left = open_left(ring_path);  // and locked until it has its new name
+  if (!left) {
+    return left.error();
+  }
+  for (int n = 1;; ++n) {
+    std::string aside = ring_path + ".left-" + std::to_string(n);
+    if (::renameat2(AT_FDCWD, ring_path.c_str(), AT_FDCWD, aside.c_str(), RENAME_NOREPLACE) == 0) {
+      return aside;
+    }
+    if (errno != EEXIST) {
+      return system_error("cannot move the ring " + ring_path + " aside to " + aside, errno);
+    }
+  }
+}
+
 }  // namespace kymo

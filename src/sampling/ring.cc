@@ -31,7 +31,9 @@ bool Ring::try_take_free(Slot* slot) noexcept {
   // old rows.
   header.rows.store(0, std::memory_order_release);
   header.output_begin.store(SlotHeader::kNotBegun, std::memory_order_release);
-  header.sequence.store(next_sequence_++, std::memory_order_release);
+  // An exchange, acquire besides: no store to the rows may come before the new number, by which a
+  // live view knows that what it copied is being replaced (peek_rows).
+  header.sequence.exchange(next_sequence_++, std::memory_order_acq_rel);
   return true;
 }
 

@@ -25,4 +25,59 @@ std::vector<LeftSlot> left_slots(const RingMemory& memory) {
   return left;
 }
 
+namespace {
+
+struct SlotView {
+  std::uint64_t sequence = 0;
+  std::size_t slot = 0;
+};
+
+// Appends the last `most` rows of the slot; nothing where it was used again meanwhile.
+std::size_t copy_rows(const RingMemory& memory, const SlotView& view, std::size_t most,
+                      std::vector<std::uint64_t>* out) {
+  const SlotHeader& header = memory.slot_headers()[view.slot];
+  const std::uint64_t committed =
+      std::min(header.rows.load(std::memory_order_acquire), memory.header().rows_per_slot);
+  const std::size_t count = std::min<std::size_t>(committed, most);
+  const std::size_t stride = memory.header().stride;
+  std::uint64_t* first = memory.rows_of(view.slot) + (committed - count) * stride;
+  const std::size_t before = out->size();
+  out->reserve(before + count * stride);
+  for (std::size_t i = 0; i < count * stride; ++i) {
+    // Acquire: the load of `sequence` below comes after it, so a word of newer rows is not missed.
+    out->push_back(std::atomic_ref(first[i]).load(std::memory_order_acquire));
+  }
+  if (header.sequence.load(std::memory_order_relaxed) != view.sequence) {
+    out->resize(before);
+    return 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> peek_rows(const RingMemory& memory, std::size_t most) {
+  std::vector<SlotView> views;
+  for (std::size_t i = 0; i < memory.header().slots; ++i) {
+    const auto sequence = memory.slot_headers()[i].sequence.load(std::memory_order_acquire);
+    if (sequence != 0) {
+      views.push_back({sequence, i});
+    }
+  }
+  std::sort(views.begin(), views.end(),
+            [](const SlotView& a, const SlotView& b) { return a.sequence > b.sequence; });
+  std::vector<std::vector<std::uint64_t>> slots;  // newest first
+  for (const SlotView& view : views) {
+    if (most == 0) {
+      break;
+    }
+    most -= copy_rows(memory, view, most, &slots.emplace_back());
+  }
+  std::vector<std::uint64_t> rows;
+  for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
+    rows.insert(rows.end(), slot->begin(), slot->end());
+  }
+  return rows;
+}
+
 }  // namespace kymo

@@ -18,4 +18,10 @@ struct LeftSlot {
 // of their rows (invariant 6 of sampling/ring.h). Rows point into `memory`.
 std::vector<LeftSlot> left_slots(const RingMemory& memory);
 
+// The newest committed rows of a ring, oldest first, one after the other (`stride` words each), at
+// most `most`; those that the output has accepted included, as long as their slots were not used
+// again. For a ring in use: takes no lock and disturbs nobody.
+// Cost: copies the rows; a slot that is used again meanwhile is passed over.
+std::vector<std::uint64_t> peek_rows(const RingMemory& memory, std::size_t most);
+
 }  // namespace kymo

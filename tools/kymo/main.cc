@@ -23,6 +23,8 @@ int run(int argc, char** argv) {
   kymo::cli::add_ps(app, context);
   kymo::cli::add_metrics(app, context);
   kymo::cli::add_report(app, context);
+  kymo::cli::add_record(app, context);
+  kymo::cli::add_recover(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -1,0 +1,329 @@
+#include "probe/process_tree.h"
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "probe/process.h"
+
+namespace kymo::probe {
+namespace {
+
+constexpr std::uint64_t kMicrosPerSecond = 1'000'000;
+constexpr std::size_t kMostText = 4096;  // of stat, io and status there is less
+
+// A file of /proc that stays open: each read() begins anew at its start.
+class ProcFile {
+ public:
+  explicit ProcFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  [[nodiscard]] bool valid() const { return fd_.valid(); }
+  // Empty where the process is gone.
+  [[nodiscard]] std::string_view read(std::array<char, kMostText>& buffer) const {
+    const ssize_t got = ::pread(fd_.get(), buffer.data(), buffer.size(), 0);
+    return got <= 0 ? std::string_view()
+                    : std::string_view(buffer.data(), static_cast<std::size_t>(got));
+  }
+
+ private:
+  FileDescriptor fd_;
+};
+
+std::uint64_t number_at(std::string_view text) {
+  std::uint64_t number = 0;
+  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  std::from_chars(text.data() + begin, text.data() + text.size(), number);
+  return number;
+}
+
+// The number after "KEY:", the key at the begin of a line; 0 where there is none.
+std::uint64_t value_of(std::string_view text, std::string_view key) {
+  for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
+    if ((at == 0 || text[at - 1] == '\n') && text.substr(at + key.size()).starts_with(':')) {
+      return number_at(text.substr(at + key.size() + 1));
+    }
+  }
+  return 0;
+}
+
+// The fields of /proc/PID/stat after the name, which may itself hold anything: it ends at the last
+// parenthesis. Numbered as in proc(5), less 3.
+class StatFields {
+ public:
+  enum Field : std::size_t {
+    kState = 0,
+    kParent = 1,
+    kMinorFaults = 7,
+    kWaitedMinorFaults = 8,
+    kMajorFaults = 9,
+    kWaitedMajorFaults = 10,
+    kUser = 11,
+    kSystem = 12,
+    kWaitedUser = 13,
+    kWaitedSystem = 14,
+    kThreads = 17,
+    kResidentPages = 21,
+    kCount = 22
+  };
+
+  // False where the text is not as in proc(5).
+  bool parse(std::string_view stat) {
+    const std::size_t close = stat.rfind(") ");
+    if (close == std::string_view::npos) {
+      return false;
+    }
+    stat.remove_prefix(close + 2);
+    for (std::string_view& field : fields_) {
+      const std::size_t end = std::min(stat.find_first_of(" \n"), stat.size());
+      field = stat.substr(0, end);
+      stat.remove_prefix(std::min(end + 1, stat.size()));
+    }
+    return !fields_.back().empty();
+  }
+  [[nodiscard]] char state() const { return fields_[kState].front(); }
+  [[nodiscard]] std::uint64_t operator[](Field field) const { return number_at(fields_[field]); }
+
+ private:
+  std::array<std::string_view, kCount> fields_;
+};
+
+// A thread's switches, as they were last seen.
+struct Thread {
+  explicit Thread(const std::string& path) : status(path + "/status") {}
+  ProcFile status;
+  std::uint64_t voluntary = 0;
+  std::uint64_t involuntary = 0;
+};
+
+struct Member {
+  Member(const std::string& path, bool has_clock, pid_t pid)
+      : stat(path + "/stat"), io(path + "/io") {
+    if (has_clock) {
+      clock_known = ::clock_getcpuclockid(pid, &clock) == 0;
+    }
+  }
+  ProcFile stat;
+  ProcFile io;
+  clockid_t clock{};
+  bool clock_known = false;
+  std::map<pid_t, Thread> threads;
+  std::uint64_t ended_voluntary = 0;  // switches of threads that have ended
+  std::uint64_t ended_involuntary = 0;
+  bool has_parent = false;  // one of the tree, which the kernel gives its figures at the end
+  TreeTotals last;          // its share, as last seen
+};
+
+constexpr std::array kCumulative = {&TreeTotals::cpu_ns,
+                                    &TreeTotals::user_us,
+                                    &TreeTotals::system_us,
+                                    &TreeTotals::read_bytes,
+                                    &TreeTotals::written_bytes,
+                                    &TreeTotals::disk_read_bytes,
+                                    &TreeTotals::disk_written_bytes,
+                                    &TreeTotals::minor_faults,
+                                    &TreeTotals::major_faults,
+                                    &TreeTotals::voluntary_switches,
+                                    &TreeTotals::involuntary_switches};
+
+void add_all(const TreeTotals& more, TreeTotals& sum) {
+  for (const auto figure : kCumulative) {
+    sum.*figure += more.*figure;
+  }
+  for (const auto figure : {&TreeTotals::resident_bytes, &TreeTotals::processes,
+                            &TreeTotals::threads, &TreeTotals::stopped}) {
+    sum.*figure += more.*figure;
+  }
+}
+
+}  // namespace
+
+struct ProcessTree::State {
+  std::string proc;
+  pid_t adopter = 0;
+  std::uint64_t tick_us = 0;  // microseconds a clock tick of stat
+  std::uint64_t page_bytes = 0;
+  std::map<pid_t, Member> members;
+  std::vector<pid_t> order;  // parents before children
+  TreeTotals ended;          // the cumulative shares that no member's figures hold any more
+  std::uint64_t next_discovery_ns = 0;
+  TreeTotals given;
+  std::array<char, kMostText> buffer{};
+
+  void discover();
+  void discover_threads(pid_t pid, Member& member);
+  bool read(Member& member);
+  void add_cpu(const Member& member, const StatFields& stat, TreeTotals& sum) const;
+  void add_io(const Member& member, TreeTotals& sum);
+  void add_switches(Member& member, TreeTotals& sum);
+  void forget(pid_t pid);
+};
+
+void ProcessTree::State::discover() {
+  // From each member, not from the root alone: a child whose parent has ended stays.
+  const auto add_children = [this](pid_t parent) {
+    for (const pid_t child : children_of(parent, proc)) {
+      if (members.try_emplace(child, proc + "/" + std::to_string(child), proc == "/proc", child)
+              .second) {
+        order.push_back(child);
+      }
+    }
+  };
+  if (adopter != 0) {
+    add_children(adopter);
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    add_children(order[i]);
+  }
+  for (auto& [pid, member] : members) {
+    discover_threads(pid, member);
+  }
+}
+
+void ProcessTree::State::discover_threads(pid_t pid, Member& member) {
+  for (const pid_t thread : threads_of(pid, proc)) {
+    member.threads.try_emplace(
+        thread, proc + "/" + std::to_string(pid) + "/task/" + std::to_string(thread));
+  }
+}
+
+void ProcessTree::State::add_cpu(const Member& member, const StatFields& stat,
+                                 TreeTotals& sum) const {
+  const std::uint64_t waited = stat[StatFields::kWaitedUser] + stat[StatFields::kWaitedSystem];
+  const std::uint64_t own = stat[StatFields::kUser] + stat[StatFields::kSystem];
+  timespec exact{};
+  sum.cpu_ns += waited * tick_us * 1000;
+  sum.cpu_ns += member.clock_known && ::clock_gettime(member.clock, &exact) == 0
+                    ? to_nanos(exact)
+                    : own * tick_us * 1000;
+  sum.user_us += (stat[StatFields::kUser] + stat[StatFields::kWaitedUser]) * tick_us;
+  sum.system_us += (stat[StatFields::kSystem] + stat[StatFields::kWaitedSystem]) * tick_us;
+}
+
+void ProcessTree::State::add_io(const Member& member, TreeTotals& sum) {
+  const std::string_view io = member.io.read(buffer);
+  sum.read_bytes += value_of(io, "rchar");
+  sum.written_bytes += value_of(io, "wchar");
+  sum.disk_read_bytes += value_of(io, "read_bytes");
+  sum.disk_written_bytes += value_of(io, "write_bytes");
+}
+
+void ProcessTree::State::add_switches(Member& member, TreeTotals& sum) {
+  for (auto at = member.threads.begin(); at != member.threads.end();) {
+    Thread& thread = at->second;
+    const std::string_view status = thread.status.read(buffer);
+    if (status.empty()) {
+      member.ended_voluntary += thread.voluntary;
+      member.ended_involuntary += thread.involuntary;
+      at = member.threads.erase(at);
+      continue;
+    }
+    thread.voluntary = value_of(status, "voluntary_ctxt_switches");
+    thread.involuntary = value_of(status, "nonvoluntary_ctxt_switches");
+    sum.voluntary_switches += thread.voluntary;
+    sum.involuntary_switches += thread.involuntary;
+    ++at;
+  }
+  sum.voluntary_switches += member.ended_voluntary;
+  sum.involuntary_switches += member.ended_involuntary;
+}
+
+// False where the process is gone.
+bool ProcessTree::State::read(Member& member) {
+  StatFields stat;
+  if (!stat.parse(member.stat.read(buffer))) {
+    return false;
+  }
+  TreeTotals sum;
+  member.has_parent = members.contains(static_cast<pid_t>(stat[StatFields::kParent]));
+  add_cpu(member, stat, sum);
+  sum.minor_faults += stat[StatFields::kMinorFaults] + stat[StatFields::kWaitedMinorFaults];
+  sum.major_faults += stat[StatFields::kMajorFaults] + stat[StatFields::kWaitedMajorFaults];
+  sum.resident_bytes += stat[StatFields::kResidentPages] * page_bytes;
+  const bool zombie = stat.state() == 'Z' || stat.state() == 'X';
+  sum.processes += zombie ? 0 : 1;
+  sum.threads += zombie ? 0 : stat[StatFields::kThreads];
+  sum.stopped += stat.state() == 'T' || stat.state() == 't' ? 1U : 0U;
+  add_io(member, sum);  // after the fields of stat, which lie in the same buffer
+  add_switches(member, sum);
+  member.last = sum;
+  return true;
+}
+
+// What the kernel adds to the parent's figures when it waits is left to it. Where the parent is not
+// of the tree, as with the root and with those whose parent has ended, the last that was seen
+// stays; so do the switches, which no parent is given.
+void ProcessTree::State::forget(pid_t pid) {
+  const auto found = members.find(pid);
+  const Member& member = found->second;
+  if (!member.has_parent) {
+    add_all(member.last, ended);
+  } else {
+    ended.voluntary_switches += member.last.voluntary_switches;
+    ended.involuntary_switches += member.last.involuntary_switches;
+  }
+  ended.resident_bytes = ended.processes = ended.threads = ended.stopped = 0;
+  members.erase(found);
+}
+
+ProcessTree::ProcessTree(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ProcessTree::ProcessTree(ProcessTree&&) noexcept = default;
+ProcessTree& ProcessTree::operator=(ProcessTree&&) noexcept = default;
+ProcessTree::~ProcessTree() = default;
+
+Result<ProcessTree> ProcessTree::open(pid_t root, pid_t adopter, std::string proc) {
+  const Result<Process> process = read_process(root, proc);
+  if (!process) {
+    return process.error();
+  }
+  auto state = std::make_unique<State>();
+  state->proc = std::move(proc);
+  state->adopter = adopter;
+  state->tick_us = kMicrosPerSecond / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  state->page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::string path = state->proc + "/" + std::to_string(root);
+  const auto member = state->members.try_emplace(root, path, state->proc == "/proc", root).first;
+  if (!member->second.stat.valid() || !member->second.io.valid()) {
+    return system_error("cannot read what the kernel knows of process " + std::to_string(root) +
+                            " from " + path + "/io; run as its user or as root",
+                        errno);
+  }
+  state->order.push_back(root);
+  return ProcessTree(std::move(state));
+}
+
+bool ProcessTree::read(std::uint64_t now_monotonic_ns, TreeTotals* totals) {
+  State& s = *state_;
+  if (now_monotonic_ns >= s.next_discovery_ns) {
+    s.discover();
+    s.next_discovery_ns = now_monotonic_ns + kDiscoverNs;
+  }
+  TreeTotals sum;
+  std::erase_if(s.order, [&](pid_t pid) {
+    Member& member = s.members.at(pid);
+    if (s.read(member)) {
+      add_all(member.last, sum);
+      return false;
+    }
+    s.forget(pid);
+    return true;
+  });
+  add_all(s.ended, sum);
+  for (const auto figure : kCumulative) {
+    sum.*figure = std::max(sum.*figure, s.given.*figure);
+  }
+  s.given = sum;
+  *totals = sum;
+  return !s.order.empty();
+}
+
+}  // namespace kymo::probe

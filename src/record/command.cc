@@ -1,0 +1,87 @@
+#include "record/command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace kymo::record {
+namespace {
+
+constexpr int kNotBegun = 127;
+
+struct Pipe {
+  FileDescriptor read;
+  FileDescriptor write;
+};
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return system_error("cannot make a pipe", errno);
+  }
+  return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+// In the child, which has one thread: waits for the gate, becomes the command.
+[[noreturn]] void become(char* const* words, int gate, int failure) {
+  ::signal(SIGPIPE, SIG_DFL);  // which kymo ignores, and a command may rest on
+  char go = 0;
+  if (::read(gate, &go, 1) == 1) {
+    ::execvp(words[0], words);
+    const int error = errno;
+    static_cast<void>(!::write(failure, &error, sizeof error));
+  }
+  ::_exit(kNotBegun);
+}
+
+}  // namespace
+
+Command::Command(pid_t pid, std::string name, FileDescriptor gate, FileDescriptor failure)
+    : pid_(pid), name_(std::move(name)), gate_(std::move(gate)), failure_(std::move(failure)) {}
+
+Result<Command> Command::prepare(const std::vector<std::string>& words) {
+  Result<Pipe> gate = make_pipe();
+  Result<Pipe> failure = make_pipe();
+  if (!gate || !failure) {
+    return gate ? failure.error() : gate.error();
+  }
+  std::vector<char*> pointers;  // before the fork: afterwards nothing may be allocated
+  for (const std::string& word : words) {
+    pointers.push_back(const_cast<char*>(word.c_str()));
+  }
+  pointers.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    return system_error("cannot start a process for " + words.front(), errno);
+  }
+  if (pid == 0) {
+    gate->write.reset();  // else it would hold its own gate open
+    become(pointers.data(), gate->read.get(), failure->write.get());
+  }
+  return Command(pid, words.front(), std::move(gate->write), std::move(failure->read));
+}
+
+Command::~Command() {
+  if (gate_.valid()) {
+    gate_.reset();
+    ::waitpid(pid_, nullptr, 0);
+  }
+}
+
+Result<void> Command::go() {
+  static_cast<void>(!::write(gate_.get(), "g", 1));
+  gate_.reset();
+  int error = 0;
+  if (::read(failure_.get(), &error, sizeof error) != sizeof error) {
+    return {};
+  }
+  ::waitpid(pid_, nullptr, 0);
+  return system_error("cannot run " + name_, error);
+}
+
+}  // namespace kymo::record

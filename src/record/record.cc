@@ -1,0 +1,207 @@
+#include "record/record.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <initializer_list>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "kymo/registry.h"
+#include "probe/process.h"
+#include "record/command.h"
+#include "record/tree_metrics.h"
+
+namespace kymo::record {
+namespace {
+
+constexpr int kSignalled = 128;
+
+// A tree has some descriptors a process.
+void allow_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+// Signals that arrive as data instead of interrupting, until the object goes.
+class Signals {
+ public:
+  explicit Signals(std::initializer_list<int> signals) {
+    sigemptyset(&set_);
+    for (const int signal : signals) {
+      sigaddset(&set_, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    fd_ = FileDescriptor(::signalfd(-1, &set_, SFD_CLOEXEC));
+  }
+  ~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] int take() const {
+    signalfd_siginfo info{};
+    return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
+                                                                : 0;
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+  FileDescriptor fd_;
+};
+
+// SIGINT and SIGQUIT ignored, as a shell does while a command has the terminal.
+class TerminalSignalsIgnored {
+ public:
+  TerminalSignalsIgnored()
+      : interrupt_(::signal(SIGINT, SIG_IGN)), quit_(::signal(SIGQUIT, SIG_IGN)) {}
+  ~TerminalSignalsIgnored() {
+    ::signal(SIGINT, interrupt_);
+    ::signal(SIGQUIT, quit_);
+  }
+  TerminalSignalsIgnored(const TerminalSignalsIgnored&) = delete;
+  TerminalSignalsIgnored& operator=(const TerminalSignalsIgnored&) = delete;
+
+ private:
+  sighandler_t interrupt_;
+  sighandler_t quit_;
+};
+
+ProfilerOptions profiler_options(const Options& options) {
+  ProfilerOptions profiler;
+  profiler.sink = make_tsv_sink(options.output);
+  profiler.interval = options.interval;
+  return profiler;
+}
+
+// Takes away the recording of a command that could not be run.
+void remove_recording(const std::string& output) {
+  const std::string stem = output.substr(0, output.rfind('.'));
+  for (const std::string& path : {output, stem + ".meta.json", stem + ".gaps.tsv"}) {
+    std::remove(path.c_str());
+  }
+}
+
+int exit_code_of(int status) {
+  return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// Waits until the command has ended, and leaves it a zombie, so that its totals can still be read.
+// Passes signals on and reaps the orphans that fall to this process.
+void wait_for_end(pid_t pid, const Signals& signals) {
+  for (;;) {
+    siginfo_t child{};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &child, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        child.si_pid == pid) {
+      return;
+    }
+    child = {};
+    while (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 && child.si_pid != 0 &&
+           child.si_pid != pid) {
+      ::waitpid(child.si_pid, nullptr, 0);
+      child = {};
+    }
+    const int signal = signals.take();
+    if (signal == SIGTERM || signal == SIGHUP) {
+      ::kill(pid, signal);
+    }
+  }
+}
+
+// Waits for the process's end, a signal or the end of the time.
+void wait_for_process(int process, const Signals& signals,
+                      std::optional<std::chrono::milliseconds> duration) {
+  std::array<pollfd, 2> ready{pollfd{process, POLLIN, 0}, pollfd{signals.fd(), POLLIN, 0}};
+  const std::uint64_t end_ns =
+      duration ? monotonic_ns() + static_cast<std::uint64_t>(duration->count()) * 1'000'000 : 0;
+  int got = 0;
+  do {
+    int timeout = -1;
+    if (duration) {
+      const std::uint64_t now_ns = monotonic_ns();
+      timeout = now_ns >= end_ns ? 0 : static_cast<int>((end_ns - now_ns + 999'999) / 1'000'000);
+    }
+    got = ::poll(ready.data(), ready.size(), timeout);
+  } while (got < 0 && errno == EINTR);
+}
+
+}  // namespace
+
+Result<Outcome> record_command(const std::vector<std::string>& words, const Options& options) {
+  allow_many_files();
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  Result<Command> command = Command::prepare(words);
+  if (!command) {
+    return command.error();
+  }
+  const Signals signals({SIGCHLD, SIGTERM, SIGHUP});
+  const TerminalSignalsIgnored ignored;
+  Registry registry;
+  Result<std::unique_ptr<TreeMetrics>> metrics =
+      TreeMetrics::add(registry, command->pid(), ::getpid());
+  if (!metrics) {
+    return metrics.error();
+  }
+  Profiler profiler(registry, profiler_options(options));
+  if (Result<void> started = profiler.start(); !started) {
+    return started.error();
+  }
+  if (Result<void> begun = command->go(); !begun) {
+    static_cast<void>(profiler.stop());
+    remove_recording(options.output);
+    return begun.error();
+  }
+  wait_for_end(command->pid(), signals);
+  const Result<void> stopped = profiler.stop();
+  Outcome outcome;
+  int status = 0;
+  ::waitpid(command->pid(), &status, 0);
+  outcome.exit_code = exit_code_of(status);
+  outcome.stats = profiler.stats();
+  if (!stopped) {
+    outcome.notes.push_back(stopped.error().message);
+  }
+  return outcome;
+}
+
+Result<Outcome> record_process(const ProcessOptions& options) {
+  allow_many_files();
+  const FileDescriptor process(probe::open_process(options.pid));
+  if (!process.valid()) {
+    return system_error("cannot record process " + std::to_string(options.pid), errno);
+  }
+  const Signals signals({SIGINT, SIGTERM, SIGHUP});
+  Registry registry;
+  Result<std::unique_ptr<TreeMetrics>> metrics = TreeMetrics::add(registry, options.pid, 0);
+  if (!metrics) {
+    return metrics.error();
+  }
+  Profiler profiler(registry, profiler_options(options.recording));
+  if (Result<void> started = profiler.start(); !started) {
+    return started.error();
+  }
+  wait_for_process(process.get(), signals, options.duration);
+  const Result<void> stopped = profiler.stop();
+  Outcome outcome;
+  outcome.stats = profiler.stats();
+  if (!stopped) {
+    outcome.notes.push_back(stopped.error().message);
+  }
+  return outcome;
+}
+
+}  // namespace kymo::record

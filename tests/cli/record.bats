@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# kymo record around a command: the command's own life, the report, and one clear line for bad input.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  kymo="$build/tools/kymo/kymo"
+  dir="$BATS_TEST_TMPDIR/run"  # bats keeps things of its own in the other
+  mkdir "$dir"
+}
+
+# refused EXIT_CODE PATTERN ARGUMENT...: that exit code, nothing on stdout, one line that has the pattern.
+refused() {
+  local code="$1" pattern="$2"
+  shift 2
+  run --separate-stderr -"$code" "$kymo" record "$@"
+  echo "exit $status, stdout: $output, stderr: $stderr"
+  [ -z "$output" ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ "$stderr" == *"$pattern"* ]]
+}
+
+@test "the command keeps its output and its exit code; the report goes to stderr" {
+  run --separate-stderr "$kymo" record --output "$dir/run.tsv" -- sh -c 'echo hello; exit 7'
+  [ "$status" -eq 7 ]
+  [ "$output" = hello ]
+  [[ "$stderr" == *tree_minor_faults* ]]
+  [[ "$stderr" == *"$dir/run.tsv"* ]]
+  head -1 "$dir/run.tsv" | grep -q $'^Time (ns)\ttree_cpu_ns\t'
+}
+
+@test "a command ended by a signal" {
+  run --separate-stderr "$kymo" record -- sh -c 'kill -KILL $$'
+  [ "$status" -eq 137 ]
+}
+
+@test "without --output nothing is kept" {
+  cd "$dir"
+  TMPDIR="$dir" run --separate-stderr "$kymo" record -- true
+  [ "$status" -eq 0 ]
+  [[ "$stderr" == *"not kept"* ]]
+  [ -z "$(ls -A "$dir")" ]
+}
+
+@test "what ended children did still counts, and no counter falls" {
+  run --separate-stderr "$kymo" record --output "$dir/run.tsv" -- \
+    sh -c 'head -c 5000000 /dev/zero | wc -c; (sleep 0.1 & sleep 0.05); dd if=/dev/zero of=/dev/null bs=100k count=30 2>/dev/null'
+  [ "$status" -eq 0 ]
+  /usr/bin/python3 - "$dir/run.tsv" <<'END'
+import sys
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
+gauges = {"tree_resident_bytes", "tree_processes", "tree_threads", "tree_stopped", "cgroup_memory_bytes"}
+columns = {name: [int(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
+for name, values in columns.items():
+    assert name in gauges or values == sorted(values), name
+assert columns["tree_written_bytes"][-1] >= 8_000_000, columns["tree_written_bytes"][-1]
+assert max(columns["tree_processes"]) >= 2
+END
+}
+
+@test "SIGINT is the command's, and kymo waits for it" {
+  run --separate-stderr timeout 20 "$kymo" record -- sh -c \
+    'trap "echo caught; exit 3" INT; kill -INT $PPID $$; while :; do sleep 0.01; done'
+  [ "$status" -eq 3 ]
+  [ "$output" = caught ]
+}
+
+@test "SIGTERM is passed on" {
+  run --separate-stderr timeout 20 "$kymo" record -- sh -c \
+    'trap "echo caught; exit 4" TERM; kill -TERM $PPID; while :; do sleep 0.01; done'
+  [ "$status" -eq 4 ]
+  [ "$output" = caught ]
+}
+
+@test "a running process, for a time, also while it is stopped" {
+  sleep 60 &
+  pid=$!
+  kill -STOP "$pid"
+  run --separate-stderr "$kymo" record -p "$pid" --duration 0.3 --output "$dir/run.tsv"
+  kill -KILL "$pid"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+  /usr/bin/python3 - "$dir/run.tsv" <<'END'
+import sys
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
+stopped = rows[0].index("tree_stopped")
+assert len(rows) > 20, len(rows)
+assert all(row[stopped] == "1" for row in rows[1:])
+END
+}
+
+@test "wrong usage" {
+  refused 2 "-p, or a command"
+  refused 2 "-p, or a command" -p 1 -- true
+  refused 2 "go with -p" --duration 1 -- true
+  refused 2 "--rate-us" --rate-us 0 -- true
+  refused 2 "--pid" -p -4
+}
+
+@test "a command that cannot be run leaves no recording" {
+  refused 127 "cannot run no-such-command" --output "$dir/run.tsv" -- no-such-command
+  refused 126 "Permission denied" --output "$dir/run.tsv" -- /etc/passwd
+  [ -z "$(ls -A "$dir")" ]
+}
+
+@test "an output that exists, has another ending or no folder" {
+  echo precious >"$dir/there.tsv"
+  refused 1 "there.tsv" --output "$dir/there.tsv" -- touch "$dir/ran"
+  refused 1 ".tsv" --output "$dir/run.csv" -- touch "$dir/ran"
+  refused 1 "No such file" --output "$dir/none/run.tsv" -- touch "$dir/ran"
+  [ "$(cat "$dir/there.tsv")" = precious ]
+  [ ! -e "$dir/ran" ]
+}
+
+@test "a process that is not there" {
+  refused 1 "No such process" -p 4194303
+}

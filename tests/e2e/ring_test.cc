@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kIntervalNs = 500'000;
+
+std::uint64_t lines_of(const std::string& path) {
+  const std::string text = read_file(path);
+  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// What daemons that follow each other share.
+class RingTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string ring() const { return folder_.path() + "/ring"; }
+  [[nodiscard]] std::string log(int n) const {
+    return folder_.path() + "/all-" + std::to_string(n) + ".tsv";
+  }
+  [[nodiscard]] std::vector<std::string> flags(int n) const {
+    return {"--profiling-ring",
+            ring(),
+            "--profiling-metrics",
+            "dumps,profiler_rows",
+            "--profiling-metrics-log",
+            log(n),
+            "--profiling-metrics-rate-us",
+            std::to_string(kIntervalNs / 1000)};
+  }
+  // Until some rows are in the file; newer ones are in the ring alone. Then kills it.
+  void record_and_kill(int n) const {
+    Kymod kymod(flags(n));
+    kymod.start();
+    ASSERT_TRUE(fs::exists(ring()));
+    ASSERT_TRUE(eventually([&] { return lines_of(log(n)) > 1500; }));
+    kymod.stop(SIGKILL);
+  }
+
+  TemporaryDirectory folder_;
+};
+
+// Every tick from the first row to the last is a row or listed as missed.
+void expect_contiguous(const std::string& recording) {
+  const auto columns = read_recording(recording);
+  const std::vector<std::uint64_t>& time = columns.at("Time (ns)");
+  EXPECT_TRUE(std::is_sorted(time.begin(), time.end()));
+  EXPECT_EQ(std::adjacent_find(time.begin(), time.end()), time.end()) << "a row came twice";
+  const nlohmann::json metadata =
+      nlohmann::json::parse(read_file(recording.substr(0, recording.size() - 4) + ".meta.json"));
+  EXPECT_EQ(metadata["state"], "recovered");
+  const nlohmann::json& stats = metadata["stats"];
+  EXPECT_EQ(stats["rows_written"].get<std::uint64_t>(), time.size());
+  EXPECT_EQ(stats["ticks_due"].get<std::uint64_t>(),
+            time.size() + stats.value("missed_late", 0U) + stats.value("missed_ring_full", 0U));
+  EXPECT_EQ(stats["ticks_due"].get<std::uint64_t>(),
+            time.back() / kIntervalNs - time.front() / kIntervalNs + 1);
+}
+
+TEST_F(RingTest, AKilledDaemonsRowsAreRecoveredAfterTheNextStart) {
+  KYMO_NEEDS_CRIU();
+  record_and_kill(1);
+  const std::uint64_t written = lines_of(log(1));
+  {
+    Kymod next(flags(2));
+    next.start();
+    const std::string said = next.log();
+    EXPECT_NE(said.find("'kymo recover " + ring() + ".left-1'"), std::string::npos) << said;
+    EXPECT_TRUE(fs::exists(ring()));
+
+    const Outcome recovered = run({KYMO_PROGRAM, "recover", "--json", ring() + ".left-1"});
+    ASSERT_EQ(recovered.exit_code, 0) << recovered.err;
+    const nlohmann::json json = nlohmann::json::parse(recovered.out);
+    EXPECT_EQ(json["output"], log(1));
+    EXPECT_GT(json["rows"].get<std::uint64_t>(), 0U);
+    EXPECT_GE(lines_of(log(1)), written);
+    expect_contiguous(log(1));
+    EXPECT_FALSE(fs::exists(ring() + ".left-1"));
+
+    const Outcome in_use = run({KYMO_PROGRAM, "recover", ring()});
+    EXPECT_EQ(in_use.exit_code, 1);
+    EXPECT_NE(in_use.err.find("in use by process"), std::string::npos) << in_use.err;
+  }
+  EXPECT_FALSE(fs::exists(ring())) << "a clean stop leaves no ring";
+}
+
+TEST_F(RingTest, NoRingThatWasLeftIsEverOverwritten) {
+  KYMO_NEEDS_CRIU();
+  for (const int n : {1, 2, 3}) ASSERT_NO_FATAL_FAILURE(record_and_kill(n));
+  for (const std::string& left : {ring() + ".left-1", ring() + ".left-2", ring()}) {
+    const Outcome recovered = run({KYMO_PROGRAM, "recover", left});
+    EXPECT_EQ(recovered.exit_code, 0) << recovered.err;
+  }
+  for (const int n : {1, 2, 3}) expect_contiguous(log(n));
+}
+
+TEST_F(RingTest, AFileThatIsNoRingIsLeftAlone) {
+  KYMO_NEEDS_CRIU();
+  const std::string precious = folder_.file("ring", "a letter");
+  const Outcome refused =
+      run({KYMOD_PROGRAM, "--profiling-ring", precious, "--socket", folder_.path() + "/s",
+           "--state-dir", folder_.path() + "/d", "--criu", criu_path(), "--http", "127.0.0.1:0"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.err.find("kymod: --profiling-ring: " + precious + " is not a ring"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_EQ(read_file(precious), "a letter");
+}
+
+}  // namespace
+}  // namespace kymo::test

@@ -1,0 +1,136 @@
+#include "record/record.h"
+
+#include <stdlib.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "analysis/summary.h"
+#include "print.h"
+#include "report/json_report.h"
+#include "report/text_report.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+constexpr int kWrongUsage = 2;
+constexpr int kCannotRun = 126;  // as a shell has them
+constexpr int kNotFound = 127;
+constexpr double kLongestSeconds = 1e9;
+
+struct Arguments {
+  std::vector<std::string> command;
+  int pid = 0;
+  std::string counters;
+  std::string output;
+  long long rate_us = 1000;
+  double duration_s = 0;
+};
+
+// A folder for the recording of somebody who wants its report alone.
+class ScratchFolder {
+ public:
+  ScratchFolder() : path_((std::filesystem::temp_directory_path() / "kymo-XXXXXX").string()) {
+    if (::mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+void refuse(Context& context, const std::string& why) {
+  std::fprintf(stderr, "kymo: %s (see kymo record --help)\n", why.c_str());
+  context.exit_code = kWrongUsage;
+}
+
+// On stderr: stdout is the command's own.
+void print_report(const std::string& recording, bool kept, Context& context) {
+  Result<analysis::Summary> summary = analysis::summarize(recording);
+  if (!summary) return fail(context, summary.error());
+  if (!kept) summary->recording.path = "(not kept: name one with --output)";
+  const std::string text =
+      context.json
+          ? report::json_report({*summary})
+                    .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                "\n"
+          : "\n" + report::text_report(*summary);
+  std::fputs(text.c_str(), stderr);
+}
+
+Result<record::Outcome> record_it(const Arguments& arguments, record::Options options) {
+  if (arguments.pid == 0) return record::record_command(arguments.command, options);
+  record::ProcessOptions process;
+  process.recording = std::move(options);
+  process.pid = arguments.pid;
+  process.counters = arguments.counters;
+  if (arguments.duration_s > 0) {
+    process.duration = std::chrono::milliseconds(std::llround(arguments.duration_s * 1000));
+  }
+  return record::record_process(process);
+}
+
+void record_and_report(const Arguments& arguments, Context& context) {
+  if (arguments.command.empty() == (arguments.pid == 0)) {
+    return refuse(context, "record: name a process with -p, or a command after --");
+  }
+  if (arguments.pid == 0 && (!arguments.counters.empty() || arguments.duration_s != 0)) {
+    return refuse(context, "record: --counters and --duration go with -p");
+  }
+  const ScratchFolder scratch;
+  const bool kept = !arguments.output.empty();
+  if (!kept && scratch.path().empty()) {
+    return fail(context, system_error("cannot make a temporary folder", errno));
+  }
+  const record::Options options{kept ? arguments.output : scratch.path() + "/run.tsv",
+                                std::chrono::microseconds(arguments.rate_us)};
+  const Result<record::Outcome> outcome = record_it(arguments, options);
+  if (!outcome) {
+    fail(context, outcome.error());
+    if (arguments.pid == 0 && outcome.error().message.starts_with("cannot run ")) {
+      context.exit_code = outcome.error().errno_value == ENOENT ? kNotFound : kCannotRun;
+    }
+    return;
+  }
+  print_report(options.output, kept, context);
+  for (const std::string& note : outcome->notes) {
+    std::fprintf(stderr, "kymo: %s\n", note.c_str());
+  }
+  if (outcome->exit_code != 0) context.exit_code = outcome->exit_code;
+}
+
+}  // namespace
+
+void add_record(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand(
+      "record", "Record a command, or a running process, from without; prints the report");
+  verb->fallthrough();
+  verb->add_option("-p,--pid", arguments->pid, "A running process, until it ends or Ctrl-C")
+      ->check(CLI::Range(1, 1 << 22));
+  verb->add_option("--counters", arguments->counters,
+                   "Its counter file, where its mappings do not tell");
+  verb->add_option("--rate-us", arguments->rate_us, "Microseconds between samples")
+      ->check(CLI::Range(1LL, 86'400'000'000LL))
+      ->capture_default_str();
+  verb->add_option("--duration", arguments->duration_s, "Seconds to record a process for")
+      ->check(CLI::Range(0.001, kLongestSeconds));
+  verb->add_option("--output", arguments->output, "The recording (.tsv) to keep");
+  verb->add_flag("--json", context.json, "Print the report as JSON");
+  verb->add_option("command", arguments->command, "After --: the command and its arguments");
+  verb->callback([arguments, &context] { record_and_report(*arguments, context); });
+}
+
+}  // namespace kymo::cli

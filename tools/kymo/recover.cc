@@ -1,0 +1,48 @@
+#include "sampling/recover.h"
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "print.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+struct Arguments {
+  std::string ring;
+  std::string output;
+};
+
+void recover(const Arguments& arguments, Context& context) {
+  const std::optional<std::string> output =
+      arguments.output.empty() ? std::nullopt : std::optional(arguments.output);
+  const Result<Recovery> recovery = recover_ring(arguments.ring, output);
+  if (!recovery) return fail(context, recovery.error());
+  if (context.json) {
+    return print_json({{"ring", arguments.ring},
+                       {"output", recovery->output},
+                       {"rows", recovery->rows},
+                       {"cut_bytes", recovery->cut_bytes}});
+  }
+  std::cout << "recovered " << grouped(recovery->rows) << " rows into " << recovery->output << '\n';
+}
+
+}  // namespace
+
+void add_recover(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand(
+      "recover", "Bring the rows that a killed recorder left in its ring into the recording");
+  verb->fallthrough();
+  verb->add_option("RING", arguments->ring, "The file given with --profiling-ring")->required();
+  verb->add_option("--output", arguments->output,
+                   "A new recording (.tsv) for the ring's rows, instead of the one they belong to");
+  verb->add_flag("--json", context.json, "Print JSON");
+  verb->callback([arguments, &context] { recover(*arguments, context); });
+}
+
+}  // namespace kymo::cli
