@@ -1,17 +1,20 @@
 // How fast rows become TSV: the formatter against a simple std::to_chars loop, and the whole writer
-// into a file on tmpfs, on two data sets of 16 columns of 6 to 12 digits: all changing every row,
-// and a quarter changing. The text is compared with the simple loop's before anything is timed.
+// into a file on tmpfs and on disk, plain and compressed by zstd, on two data sets of 16 columns of
+// 6 to 12 digits: all changing every row, and a quarter changing. The text is compared with the
+// simple loop's before anything is timed.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 
 #include <charconv>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/text_file.h"
 #include "sampling/recording_files.h"
 #include "sampling/tsv_format.h"
 
@@ -43,6 +46,14 @@ std::vector<std::uint64_t> make_rows(std::size_t changing) {
     }
   }
   return words;
+}
+
+std::vector<kymo::Column> columns() {
+  std::vector<kymo::Column> columns;
+  for (std::size_t c = 0; c < kColumns; ++c) {
+    columns.push_back({"c" + std::to_string(c), {}, {}});
+  }
+  return columns;
 }
 
 std::size_t simple_loop(const std::vector<std::uint64_t>& words, std::vector<char>& out) {
@@ -82,51 +93,90 @@ void formatter(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
 }
 
-// Formatting and write(2), into a file on tmpfs that is begun anew before it grows large.
-void writer_to_tmpfs(benchmark::State& state) {
+// Whether the file holds the rows once for each of `appends`.
+bool holds(const std::string& path, const std::vector<std::uint64_t>& words,
+           std::uint64_t appends) {
+  std::vector<char> expected(kRows * kStride * kymo::kMaxNumberChars);
+  const std::size_t size = simple_loop(words, expected);
+  kymo::TextFile file = kymo::TextFile::open(path).value();
+  std::vector<char> text(kymo::tsv_header(columns()).size());
+  if (file.read(text.data(), text.size()).value() != text.size()) {
+    return false;
+  }
+  text.resize(size);
+  for (std::uint64_t i = 0; i < appends; ++i) {
+    if (file.read(text.data(), size).value() != size ||
+        std::memcmp(text.data(), expected.data(), size) != 0) {
+      return false;
+    }
+  }
+  return file.read(text.data(), 1).value() == 0 && file.damage().empty();
+}
+
+// Formatting, compression where the ending asks for it, and write(2), into a file that is begun
+// anew before it grows large. Bytes are those of the text; what is left on disk of each is `ratio`.
+void write_files(benchmark::State& state, std::string folder, const char* ending) {
   constexpr std::uint64_t kLargest = 512U << 20U;
   const auto words = make_rows(static_cast<std::size_t>(state.range(0)));
+  std::vector<char> text(kRows * kStride * kymo::kMaxNumberChars);
+  const std::size_t text_bytes = simple_loop(words, text);
   kymo::RecordingInfo info;
-  for (std::size_t c = 0; c < kColumns; ++c) {
-    info.columns.push_back({"c" + std::to_string(c), {}, {}});
-  }
-  std::string folder = "/dev/shm/kymo-bench-XXXXXX";
+  info.columns = columns();
   if (::mkdtemp(folder.data()) == nullptr) {
-    state.SkipWithError("no room on tmpfs");
+    state.SkipWithError("no room for the file");
     return;
   }
-  std::uint64_t bytes = 0;
   int file = 0;
+  std::uint64_t in_file = 0;
   const auto begin = [&] {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directory(folder);
-    return kymo::RecordingFiles::create(folder + "/" + std::to_string(file++) + ".tsv", info, {})
+    in_file = 0;
+    return kymo::RecordingFiles::create(folder + "/" + std::to_string(file++) + ending, info, {})
         .value();
   };
   kymo::RecordingFiles files = begin();
   for (auto _ : state) {
-    const std::uint64_t before = files.bytes();
     if (!files.append({words.data(), kRows, kStride}, 0)) {
       state.SkipWithError("a write failed");
       break;
     }
-    bytes += files.bytes() - before;
+    ++in_file;
     if (files.bytes() > kLargest) {
       state.PauseTiming();
       files = begin();
       state.ResumeTiming();
     }
   }
-  if (std::filesystem::file_size(files.path()) != files.bytes()) {
-    state.SkipWithError("bytes are missing");
+  if (!holds(files.path(), words, in_file)) {
+    state.SkipWithError("the file does not hold the rows");
   }
+  state.counters["ratio"] =
+      static_cast<double>(files.bytes()) / static_cast<double>(in_file * text_bytes);
   std::filesystem::remove_all(folder);
-  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+  state.SetBytesProcessed(static_cast<std::int64_t>(text_bytes) * state.iterations());
+}
+
+void writer_to_tmpfs(benchmark::State& state) {
+  write_files(state, "/dev/shm/kymo-bench-XXXXXX", ".tsv");
+}
+void zstd_writer_to_tmpfs(benchmark::State& state) {
+  write_files(state, "/dev/shm/kymo-bench-XXXXXX", ".tsv.zst");
+}
+// In the folder that the benchmark is started from, which should be on a disk.
+void writer_to_disk(benchmark::State& state) {
+  write_files(state, "kymo-bench-XXXXXX", ".tsv");
+}
+void zstd_writer_to_disk(benchmark::State& state) {
+  write_files(state, "kymo-bench-XXXXXX", ".tsv.zst");
 }
 
 BENCHMARK(to_chars_loop)->ArgName("changing")->Arg(16)->Arg(4);
 BENCHMARK(formatter)->ArgName("changing")->Arg(16)->Arg(4);
 BENCHMARK(writer_to_tmpfs)->ArgName("changing")->Arg(16)->Arg(4);
+BENCHMARK(zstd_writer_to_tmpfs)->ArgName("changing")->Arg(16)->Arg(4);
+BENCHMARK(writer_to_disk)->ArgName("changing")->Arg(16)->Arg(4)->UseRealTime();
+BENCHMARK(zstd_writer_to_disk)->ArgName("changing")->Arg(16)->Arg(4)->UseRealTime();
 
 }  // namespace
 

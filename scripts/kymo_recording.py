@@ -4,18 +4,21 @@
     run = kymo_recording.load("dump.tsv")
     run.rates()["image_written_bytes"].max()
 
-Needs Debian's python3-pandas; plot() also python3-matplotlib.
+Needs Debian's python3-pandas; plot() also python3-matplotlib, and a compressed recording (.tsv.zst) zstd.
 """
 
 import dataclasses
 import json
 import pathlib
+import subprocess
+import tempfile
 
 import numpy
 import pandas
 
 FORMAT_VERSION = 1
 TIME_COLUMN = "Time (ns)"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 LARGEST = 2**64 - 1
 MOST_GAPS_DRAWN = 500  # the longest; shorter ones would not be seen
 
@@ -111,7 +114,7 @@ def load(path):
     """Loads a recording. Raises RecordingError for what is none, and for metadata of a newer version."""
     path = pathlib.Path(path)
     notes = []
-    stem = path.name[: -len(".tsv")] if path.name.endswith(".tsv") else path.name
+    stem = path.name.removesuffix(".zst").removesuffix(".tsv")
     metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
     rows = _load_rows(path, notes)
     gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
@@ -145,21 +148,43 @@ def _load_metadata(path, notes):
 
 def _load_rows(path, notes):
     try:
-        with open(path, "rb") as file:
-            header = file.readline()
-            names = header.decode("ascii", "replace").rstrip("\n").split("\t")
-            if names[0] != TIME_COLUMN or not header.endswith(b"\n"):
-                raise RecordingError(f"read {path}: its first line is not the header of a recording")
-            body_at = file.tell()
-            whole = _whole_length(file)
+        with open(path, "rb", buffering=0) as file:  # its descriptor goes to a child
+            if file.read(len(ZSTD_MAGIC)) != ZSTD_MAGIC:
+                return _load_plain_rows(path, path, notes)
+            file.seek(0)
+            with tempfile.NamedTemporaryFile(suffix=".tsv") as plain:
+                _decompress(path, file, plain, notes)
+                return _load_plain_rows(path, pathlib.Path(plain.name), notes)
     except OSError as error:
         raise RecordingError(f"open recording {path}: {error.strerror}") from error
+
+
+def _decompress(path, file, plain, notes):
+    """Keeps what is whole: zstd writes that before it complains."""
     try:
-        frame = _parse_fast(path, names, whole, body_at)
+        done = subprocess.run(["zstd", "-dcq"], stdin=file, stdout=plain, stderr=subprocess.PIPE, check=False)
+    except FileNotFoundError as error:
+        raise RecordingError(f"open recording {path}: it is compressed; install zstd") from error
+    if done.returncode:
+        reason = done.stderr.decode("utf-8", "replace").strip().rpartition(": ")[2]
+        notes.append(f"cut short or damaged ({reason}): what follows the last whole frame is left out")
+
+
+def _load_plain_rows(path, plain, notes):
+    """The rows of the plain text at `plain`; `path` stands in messages."""
+    with open(plain, "rb") as file:
+        header = file.readline()
+        names = header.decode("ascii", "replace").rstrip("\n").split("\t")
+        if names[0] != TIME_COLUMN or not header.endswith(b"\n"):
+            raise RecordingError(f"read {path}: its first line is not the header of a recording")
+        body_at = file.tell()
+        whole = _whole_length(file)
+    try:
+        frame = _parse_fast(plain, names, whole, body_at)
     except (ValueError, OverflowError):
-        frame = _parse_tolerant(path, names, notes)
+        frame = _parse_tolerant(plain, names, notes)
     else:
-        if whole != path.stat().st_size:
+        if whole != plain.stat().st_size:
             notes.append(f"line {len(frame) + 2}: cut short, left out")
     return frame.set_index(TIME_COLUMN)
 

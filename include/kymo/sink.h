@@ -141,7 +141,8 @@ struct TsvOptions {
 };
 
 // A sink that writes PATH as plain TSV, with PATH less its ending `.tsv` plus `.meta.json` and
-// `.gaps.tsv` beside it (docs/tsv-format.md). `path` must not exist yet; its folder must.
+// `.gaps.tsv` beside it (docs/tsv-format.md). `path` must not exist yet; its folder must. A PATH
+// that ends in `.tsv.zst` is compressed, where this build has zstd.
 KYMO_API std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options = {});
 
 }  // namespace kymo

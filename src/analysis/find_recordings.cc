@@ -19,7 +19,7 @@ Result<std::vector<std::string>> list_folder(const fs::path& folder) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     std::error_code ignored;
-    if (name.ends_with(".tsv") && !name.ends_with(".gaps.tsv") && it->is_regular_file(ignored)) {
+    if (is_recording_name(name) && !name.ends_with(".gaps.tsv") && it->is_regular_file(ignored)) {
       found.push_back(it->path().string());
     }
   }

@@ -7,7 +7,6 @@
 namespace kymo::analysis {
 namespace {
 
-constexpr std::string_view kEnding = ".tsv";
 constexpr std::size_t kMaxNamed = 5;
 
 // "a, b, c and 7 more"
@@ -106,10 +105,6 @@ void join_gaps(const std::string& path, Recording& recording) {
 }
 
 }  // namespace
-
-std::string recording_stem(const std::string& path) {
-  return path.ends_with(kEnding) ? path.substr(0, path.size() - kEnding.size()) : path;
-}
 
 Result<Recording> open_recording(const std::string& path) {
   auto reader = TsvReader::open(path);

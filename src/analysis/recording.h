@@ -7,6 +7,7 @@
 #include "analysis/gap_file.h"
 #include "analysis/metadata.h"
 #include "analysis/tsv_reader.h"
+#include "base/recording_name.h"
 
 namespace kymo::analysis {
 
@@ -23,7 +24,6 @@ struct Recording {
 // (TsvReader). Errors: no recording at `path`; metadata of a newer version. All else is noted.
 Result<Recording> open_recording(const std::string& path);
 
-// NAME of NAME.tsv: what the files beside it are named after.
-std::string recording_stem(const std::string& path);
+using kymo::recording_stem;
 
 }  // namespace kymo::analysis

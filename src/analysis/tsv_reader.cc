@@ -1,14 +1,11 @@
 #include "analysis/tsv_reader.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
+
+#include "base/text_file.h"
 
 namespace kymo::analysis {
 namespace {
@@ -16,22 +13,6 @@ namespace {
 constexpr std::string_view kTimeColumn = "Time (ns)";
 // Longer than any line of the 4096 columns a recorder can have.
 constexpr std::size_t kBufferBytes = 1024 * 1024;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::vector<std::string> split_header(std::string_view header) {
   std::vector<std::string> names;
@@ -48,47 +29,58 @@ std::vector<std::string> split_header(std::string_view header) {
 }  // namespace
 
 struct TsvReader::State {
-  State(std::string path_in, int fd_in) : path(std::move(path_in)), fd(fd_in) {}
+  State(std::string path_in, std::optional<TextFile> source)
+      : path(std::move(path_in)), file(std::move(source)) {}
 
   std::string path;
-  Descriptor fd;
-  std::string buffer;  // bytes [used, filled) wait to be parsed
+  std::optional<TextFile> file;  // none: everything is in `buffer`
+  std::string buffer;            // bytes [used, filled) wait to be parsed
   std::size_t used = 0;
   std::size_t filled = 0;
   bool at_end = false;  // nothing is left behind `buffer`
+  bool damage_noted = false;
   std::vector<std::string> columns;
   std::optional<RowParser> parser;
 
   [[nodiscard]] std::string_view pending() const {
-    return std::string_view(buffer).substr(used, filled - used);
+    const std::string_view all = buffer;
+    return all.substr(used, filled - used);
   }
 
   // Moves what waits to the front and reads behind it.
   Result<void> refill() {
-    if (fd.get() < 0) {
+    if (!file) {
       at_end = true;
       return {};
     }
     std::memmove(buffer.data(), buffer.data() + used, filled - used);
     filled -= used;
     used = 0;
-    while (filled < buffer.size()) {
-      const ssize_t n = ::read(fd.get(), buffer.data() + filled, buffer.size() - filled);
-      if (n > 0) {
-        filled += static_cast<std::size_t>(n);
-      } else if (n == 0) {
-        at_end = true;
-        break;
-      } else if (errno != EINTR) {
-        return system_error("read " + path, errno);
-      }
+    const Result<std::size_t> more = file->read(buffer.data() + filled, buffer.size() - filled);
+    if (!more) {
+      return more.error();
     }
+    filled += *more;
+    at_end = filled < buffer.size();
     return {};
   }
 
   Result<void> read_header();
   Result<void> skip_long_line();
+  void end_text();
 };
+
+// Notes what is left behind the last whole line.
+void TsvReader::State::end_text() {
+  const std::string_view text = pending();
+  if (file && !file->damage().empty() && !damage_noted) {
+    damage_noted = true;
+    parser->skip_line(file->damage());
+  } else if (!text.empty()) {
+    parser->skip_line("cut short: the file ends in the middle of this row");
+  }
+  used = filled;
+}
 
 Result<void> TsvReader::State::read_header() {
   if (auto read = refill(); !read) {
@@ -144,15 +136,11 @@ TsvReader& TsvReader::operator=(TsvReader&&) noexcept = default;
 TsvReader::~TsvReader() = default;
 
 Result<TsvReader> TsvReader::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return system_error("open recording " + path, errno);
+  Result<TextFile> file = TextFile::open(path);
+  if (!file) {
+    return file.error();
   }
-  auto state = std::make_unique<State>(path, fd);
-  struct stat status {};
-  if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
-    return Error{Code::invalid_argument, "open recording " + path + ": it is a directory"};
-  }
+  auto state = std::make_unique<State>(path, *std::move(file));
   state->buffer.resize(kBufferBytes);
   if (auto header = state->read_header(); !header) {
     return header.error();
@@ -161,7 +149,7 @@ Result<TsvReader> TsvReader::open(const std::string& path) {
 }
 
 Result<TsvReader> TsvReader::from_text(std::string text, const std::string& name) {
-  auto state = std::make_unique<State>(name, -1);
+  auto state = std::make_unique<State>(name, std::nullopt);
   state->buffer = std::move(text);
   state->filled = state->buffer.size();
   if (auto header = state->read_header(); !header) {
@@ -190,10 +178,7 @@ Result<bool> TsvReader::next(RowBlock& block) {
       continue;
     }
     if (state.at_end) {
-      if (!text.empty()) {
-        state.parser->skip_line("cut short: the file ends in the middle of this row");
-        state.used = state.filled;
-      }
+      state.end_text();
       break;
     }
     const bool too_long = text.size() == state.buffer.size();

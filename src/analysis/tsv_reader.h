@@ -10,7 +10,7 @@
 
 namespace kymo::analysis {
 
-// Reads a plain TSV recording (docs/tsv-format.md), block by block.
+// Reads a plain TSV recording (docs/tsv-format.md), compressed by zstd or not, block by block.
 //
 // Threads: one at a time. Errors: open() refuses what is no recording at all; from then on damage
 // is left

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/recording_name.h"
+
 namespace kymo::daemon {
 namespace {
 
@@ -89,8 +91,9 @@ Result<void> check_profiling(const Config& config) {
     return invalid("--profiling-metrics-log " + log +
                    ": nothing to write with --profiling-metrics=none");
   }
-  if (fs::path(log).extension() != ".tsv") {
-    return invalid("--profiling-metrics-log " + log + ": the name must end in .tsv");
+  if (!is_recording_name(log)) {
+    return invalid("--profiling-metrics-log " + log +
+                   ": the name must end in .tsv, or in .tsv.zst to be compressed");
   }
   const fs::path folder = fs::path(log).parent_path();
   std::error_code error;

@@ -1,5 +1,6 @@
 #include "sampling/append_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,26 @@ Result<AppendFile> AppendFile::create(const std::string& path) {
     return fd.error();
   }
   return AppendFile(*std::move(fd));
+}
+
+Result<AppendFile> AppendFile::resume(const std::string& path, std::uint64_t size) {
+  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+    return system_error("cannot continue " + path, errno);
+  }
+  if (const auto there = static_cast<std::uint64_t>(status.st_size); there < size) {
+    return Error{Code::data_loss,
+                 path + " has " + std::to_string(there) + " bytes where the recorder left " +
+                     std::to_string(size) + "; it was changed since",
+                 0};
+  }
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+    return system_error("cannot cut the partial end off " + path, errno);
+  }
+  AppendFile file(std::move(fd));
+  file.size_ = size;
+  return file;
 }
 
 int AppendFile::append(std::string_view text) {

@@ -17,6 +17,9 @@ class AppendFile {
  public:
   // Creates the file, which must not exist.
   static Result<AppendFile> create(const std::string& path);
+  // Goes on with a file that is there, cut back to its first `size` bytes. Errors: not_found,
+  // permission_denied; data_loss where it is shorter.
+  static Result<AppendFile> resume(const std::string& path, std::uint64_t size);
 
   // Appends all of `text` or nothing. Returns 0 or errno.
   int append(std::string_view text);

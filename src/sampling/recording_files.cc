@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/recording_name.h"
 #include "sampling/metadata.h"
 
 namespace kymo {
 namespace {
 
-constexpr std::string_view kEnding = ".tsv";
 constexpr std::string_view kGapsHeader = "Start (ns)\tEnd (ns)\tTicks\tCause\n";
 constexpr std::size_t kLongestGaps = 100;
 constexpr std::size_t kUnwrittenGaps = 1024;
@@ -29,14 +29,24 @@ std::string gap_line(const Gap& gap) {
 
 }  // namespace
 
+Result<void> check_recording_name(const std::string& path) {
+  if (!is_recording_name(path)) {
+    return Error{Code::invalid_argument,
+                 "cannot record to '" + path +
+                     "': the name of a recording ends in .tsv, or in .tsv.zst to be compressed",
+                 0};
+  }
+  return {};
+}
+
 Result<RecordingFiles> RecordingFiles::create(const std::string& path, const RecordingInfo& info,
                                               nlohmann::json about, nlohmann::json part) {
-  if (!path.ends_with(kEnding)) {
-    return Error{Code::invalid_argument,
-                 "cannot record to '" + path + "': the name of a recording ends in .tsv", 0};
+  if (Result<void> named = check_recording_name(path); !named) {
+    return named.error();
   }
-  const std::string name = path.substr(0, path.size() - kEnding.size());
-  Result<AppendFile> rows = AppendFile::create(path);
+  const std::string name = recording_stem(path);
+  const std::string header = tsv_header(info.columns);
+  Result<OutputFile> rows = OutputFile::create(path, std::max(kBufferBytes, header.size()));
   if (!rows) {
     return rows.error();
   }
@@ -48,7 +58,7 @@ Result<RecordingFiles> RecordingFiles::create(const std::string& path, const Rec
   RecordingFiles files(path, info, std::move(about), *std::move(rows), *std::move(gaps));
   files.part_ = std::move(part);
   Result<void> begun;
-  if (const int error = files.rows_.append(tsv_header(info.columns)); error != 0) {
+  if (const int error = files.rows_.append(header); error != 0) {
     begun = system_error("cannot write " + path, error);
   } else if (const int gaps_error = files.gaps_.append(kGapsHeader); gaps_error != 0) {
     begun = system_error("cannot write " + name + ".gaps.tsv", gaps_error);
@@ -64,9 +74,9 @@ Result<RecordingFiles> RecordingFiles::create(const std::string& path, const Rec
 }
 
 RecordingFiles::RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about,
-                               AppendFile rows, AppendFile gaps)
+                               OutputFile rows, AppendFile gaps)
     : path_(std::move(path)),
-      metadata_path_(path_.substr(0, path_.size() - kEnding.size()) + ".meta.json"),
+      metadata_path_(recording_stem(path_) + ".meta.json"),
       info_(std::move(info)),
       about_(std::move(about)),
       rows_(std::move(rows)),

@@ -8,6 +8,7 @@
 #include "kymo/result.h"
 #include "kymo/sink.h"
 #include "sampling/append_file.h"
+#include "sampling/output_file.h"
 #include "sampling/tsv_format.h"
 
 namespace kymo {
@@ -18,7 +19,11 @@ struct Mark {
   std::uint64_t at_ns = 0;
 };
 
-// The three files of a recording (docs/tsv-format.md): NAME.tsv, NAME.gaps.tsv, NAME.meta.json.
+// Errors: invalid_argument for a name that is none of a recording.
+Result<void> check_recording_name(const std::string& path);
+
+// The three files of a recording (docs/tsv-format.md): NAME.tsv or NAME.tsv.zst, NAME.gaps.tsv,
+// NAME.meta.json.
 //
 // Threads:   one at a time.
 // Errors:    append() keeps all of its rows or none: a part that got through is cut off again, so
@@ -27,8 +32,8 @@ struct Mark {
 // Memory:    fixed by create(); the list of longest gaps is bounded.
 class RecordingFiles {
  public:
-  // Creates the files; `path` ends in ".tsv". Errors: already_exists, not_found (no such folder),
-  // invalid_argument (another ending), permission_denied.
+  // Creates the files; `path` ends in ".tsv" or ".tsv.zst". Errors: already_exists, not_found (no
+  // such folder), invalid_argument (another ending), permission_denied, unimplemented (no zstd).
   // `part`, where it is one of several: its number and neighbours (sampling/recording_parts.h).
   static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
                                        nlohmann::json about, nlohmann::json part = {});
@@ -51,7 +56,7 @@ class RecordingFiles {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about, AppendFile rows,
+  RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about, OutputFile rows,
                  AppendFile gaps);
   void keep_unwritten(const Gap& gap);
   void flush_gaps();
@@ -60,7 +65,7 @@ class RecordingFiles {
   std::string metadata_path_;
   RecordingInfo info_;
   nlohmann::json about_;
-  AppendFile rows_;
+  OutputFile rows_;
   AppendFile gaps_;
   TsvFormatter formatter_;
   nlohmann::json part_;              // null: the recording has one part

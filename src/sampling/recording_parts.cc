@@ -7,20 +7,17 @@
 #include <system_error>
 #include <utility>
 
+#include "base/recording_name.h"
+
 namespace kymo {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEnding = ".tsv";
 // Where keep_bytes is given alone: so many parts, so that removing one leaves most of the past.
 constexpr std::uint64_t kPartsKept = 8;
 // Names in use that are passed over before giving up.
 constexpr std::uint64_t kNamesTried = 10'000;
-
-std::string stem_of(const std::string& path) {
-  return path.substr(0, path.rfind(kEnding));
-}
 
 std::string name_in_folder(const std::string& path) {
   return fs::path(path).filename();
@@ -54,7 +51,7 @@ std::string part_path(const std::string& path, std::uint64_t number) {
   if (number == 0) {
     return path;
   }
-  const std::string stem = stem_of(path);
+  const std::string stem = recording_stem(path);
   return stem + '.' + std::to_string(number) + path.substr(stem.size());
 }
 
@@ -144,7 +141,7 @@ void RecordingParts::end_part(const std::string& next_path) {
     files_.set_part(std::move(part));
     static_cast<void>(files_.write_metadata(stats_of_part(), "ended"));
   }
-  const std::string stem = stem_of(files_.path());
+  const std::string stem = recording_stem(files_.path());
   closed_.push_back({number_, size_of(files_.path()) + size_of(stem + ".gaps.tsv") +
                                   size_of(stem + ".meta.json")});
   closed_bytes_ += files_.bytes();
@@ -164,7 +161,7 @@ void RecordingParts::remove_oldest() {
   }
   while (!closed_.empty() && kept > options_.keep_bytes) {
     const std::string path = part_path(path_, closed_.front().number);
-    const std::string stem = stem_of(path);
+    const std::string stem = recording_stem(path);
     ::unlink(path.c_str());
     ::unlink((stem + ".gaps.tsv").c_str());
     ::unlink((stem + ".meta.json").c_str());

@@ -10,7 +10,8 @@
 
 namespace kymo {
 
-// The path of part `number` of a recording: NAME.tsv is part 0, then NAME.1.tsv, NAME.2.tsv, ...
+// The path of part `number` of a recording: NAME.tsv is part 0, then NAME.1.tsv, NAME.2.tsv, ...,
+// and with `.tsv.zst` likewise.
 std::string part_path(const std::string& path, std::uint64_t number);
 
 // A recording in parts: each a whole recording of its own that names its neighbours, all on one

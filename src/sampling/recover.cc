@@ -1,6 +1,5 @@
 #include "sampling/recover.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,9 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/recording_name.h"
+#include "base/text_file.h"
+#include "sampling/output_file.h"
 #include "sampling/recording_parts.h"
 #include "sampling/ring_memory.h"
 #include "sampling/ring_reader.h"
@@ -26,8 +28,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kEnding = ".tsv";
 constexpr std::size_t kRowsAtOnce = 1000;
+constexpr std::size_t kPieceBytes = 256 * 1024;
 
 struct Left {
   std::unique_ptr<RingMemory> ring;
@@ -58,16 +60,20 @@ Result<Left> open_left(const std::string& ring_path) {
   return left;
 }
 
-// Appends the left rows to `fd`.
-Result<std::uint64_t> append_rows(const Left& left, int fd, const std::string& path) {
+// Room for the longest text that is appended at once.
+std::size_t longest_append(const Left& left) {
+  return static_cast<std::size_t>(left.ring->header().stride) * kRowsAtOnce * kMaxNumberChars;
+}
+
+// Appends the left rows.
+Result<std::uint64_t> append_rows(const Left& left, OutputFile& file, const std::string& path) {
   TsvFormatter formatter(left.ring->header().stride, kRowsAtOnce);
   std::uint64_t rows = 0;
   for (const LeftSlot& slot : left.slots) {
     for (std::size_t first = 0; first < slot.rows.count; first += kRowsAtOnce) {
       const std::size_t count = std::min(kRowsAtOnce, slot.rows.count - first);
       const Rows part{slot.rows.data + first * slot.rows.stride, count, slot.rows.stride};
-      std::size_t written = 0;
-      if (const int error = write_all(fd, formatter.format(part, 0), &written); error != 0) {
+      if (const int error = file.append(formatter.format(part, 0)); error != 0) {
         return system_error("cannot write " + path, error);
       }
       rows += count;
@@ -77,7 +83,7 @@ Result<std::uint64_t> append_rows(const Left& left, int fd, const std::string& p
 }
 
 std::string metadata_path(const std::string& tsv) {
-  return tsv.substr(0, tsv.size() - kEnding.size()) + ".meta.json";
+  return recording_stem(tsv) + ".meta.json";
 }
 
 // What the whole file now holds: rows, and the times of the first and the last.
@@ -87,23 +93,38 @@ struct Contents {
   std::uint64_t last_ns = 0;
 };
 
-Contents contents_of(const std::string& tsv) {
+Result<Contents> contents_of(const std::string& tsv) {
+  Result<TextFile> file = TextFile::open(tsv);
+  if (!file) {
+    return file.error();
+  }
   Contents contents;
-  std::ifstream file(tsv);
-  std::string line;
-  std::getline(file, line);  // the header
-  while (std::getline(file, line)) {
-    contents.last_ns = std::strtoull(line.c_str(), nullptr, 10);
-    if (contents.rows++ == 0) {
-      contents.first_ns = contents.last_ns;
+  std::vector<char> piece(kPieceBytes);
+  std::string line;  // the begin of one whose end is in the next piece
+  for (std::uint64_t lines = 0;;) {
+    const Result<std::size_t> size = file->read(piece.data(), piece.size());
+    if (!size) {
+      return size.error();
+    }
+    std::string_view text(piece.data(), *size);
+    for (std::size_t end = 0; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
+      line.append(text.substr(0, end));
+      if (lines++ != 0) {  // the first is the header
+        contents.last_ns = std::strtoull(line.c_str(), nullptr, 10);
+        contents.first_ns = contents.rows++ == 0 ? contents.last_ns : contents.first_ns;
+      }
+      line.clear();
+    }
+    line.append(text);
+    if (*size == 0) {
+      return contents;
     }
   }
-  return contents;
 }
 
 // Ticks that the gaps file lists. The recorder may have been killed before it wrote its last ones.
 std::map<std::string, std::uint64_t> listed_misses(const std::string& tsv) {
-  std::ifstream file(tsv.substr(0, tsv.size() - kEnding.size()) + ".gaps.tsv");
+  std::ifstream file(recording_stem(tsv) + ".gaps.tsv");
   std::string line;
   std::getline(file, line);
   std::map<std::string, std::uint64_t> misses;
@@ -124,7 +145,11 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
       metadata = there;
     }
   }
-  const Contents contents = contents_of(tsv);
+  const Result<Contents> counted = contents_of(tsv);
+  if (!counted) {
+    return counted.error();
+  }
+  const Contents& contents = *counted;
   const std::uint64_t interval = std::max<std::uint64_t>(1, metadata.value("interval_ns", 1ULL));
   std::uint64_t missed = 0;
   Json& stats = metadata["stats"];
@@ -159,7 +184,8 @@ Json metadata_of(const std::string& tsv) {
 bool is_part_after(const Left& left, const std::string& tsv, const std::string& accepted) {
   const Json metadata = metadata_of(tsv);
   if (!metadata.is_object()) {
-    return contents_of(tsv).rows == 0;
+    const Result<Contents> contents = contents_of(tsv);
+    return contents && contents->rows == 0;
   }
   const Json part = metadata.value("part", Json::object());
   return part.value("previous", "") == std::filesystem::path(accepted).filename() &&
@@ -171,7 +197,7 @@ bool is_part_after(const Left& left, const std::string& tsv, const std::string& 
 void remove_part_after(const Left& left, std::uint64_t number, const std::string& accepted) {
   for (std::string tsv; std::filesystem::exists(tsv = part_path(left.output, ++number));) {
     if (is_part_after(left, tsv, accepted)) {
-      const std::string stem = tsv.substr(0, tsv.size() - kEnding.size());
+      const std::string stem = recording_stem(tsv);
       ::unlink(tsv.c_str());
       ::unlink((stem + ".gaps.tsv").c_str());
       ::unlink((stem + ".meta.json").c_str());
@@ -183,25 +209,19 @@ void remove_part_after(const Left& left, std::uint64_t number, const std::string
 Result<Recovery> recover_into_recording(const Left& left) {
   const OutputPosition accepted(left.ring->header().accepted.load(std::memory_order_acquire));
   const std::string output = part_path(left.output, accepted.file());
-  const FileDescriptor fd(::open(output.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   struct stat status {};
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+  if (::stat(output.c_str(), &status) != 0) {
     return system_error("cannot continue the recording " + output +
                             " that the ring belongs to (choose another with --output)",
                         errno);
   }
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (size < accepted.bytes()) {
-    return Error{Code::data_loss,
-                 output + " has " + std::to_string(size) + " bytes where the recorder left " +
-                     std::to_string(accepted.bytes()) +
-                     "; it was changed since: choose another file with --output",
-                 0};
+  Result<OutputFile> file = OutputFile::resume(output, accepted.bytes(), longest_append(left));
+  if (!file) {
+    Error error = file.error();
+    error.message += "; choose another file with --output";
+    return error;
   }
-  if (::ftruncate(fd.get(), static_cast<off_t>(accepted.bytes())) != 0) {
-    return system_error("cannot cut the partial end off " + output, errno);
-  }
-  Result<std::uint64_t> rows = append_rows(left, fd.get(), output);
+  Result<std::uint64_t> rows = append_rows(left, *file, output);
   if (!rows) {
     return rows.error();
   }
@@ -209,27 +229,27 @@ Result<Recovery> recover_into_recording(const Left& left) {
   if (Result<void> marked = mark_recovered(left, output); !marked) {
     return marked.error();
   }
-  return Recovery{output, *rows, size - accepted.bytes()};
+  return Recovery{output, *rows, static_cast<std::uint64_t>(status.st_size) - accepted.bytes()};
 }
 
 Result<Recovery> recover_into_new(const Left& left, const std::string& output) {
-  if (!output.ends_with(kEnding)) {
-    return Error{Code::invalid_argument,
-                 "cannot record to '" + output + "': the name of a recording ends in .tsv", 0};
-  }
-  const Result<FileDescriptor> fd = create_append_only(output);
-  if (!fd) {
-    return fd.error();
+  if (Result<void> named = check_recording_name(output); !named) {
+    return named.error();
   }
   std::string header = "Time (ns)";
   for (const Json& column : left.recording.value("columns", Json::array())) {
     header += '\t' + column.value("name", std::string());
   }
-  std::size_t written = 0;
-  if (const int error = write_all(fd->get(), header + '\n', &written); error != 0) {
+  header += '\n';
+  Result<OutputFile> file =
+      OutputFile::create(output, std::max(header.size(), longest_append(left)));
+  if (!file) {
+    return file.error();
+  }
+  if (const int error = file->append(header); error != 0) {
     return system_error("cannot write " + output, error);
   }
-  Result<std::uint64_t> rows = append_rows(left, fd->get(), output);
+  Result<std::uint64_t> rows = append_rows(left, *file, output);
   if (!rows) {
     return rows.error();
   }

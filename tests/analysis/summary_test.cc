@@ -146,7 +146,7 @@ TEST(Summary, MissedTicksAreCountedByCauseAndJudged) {
   const auto capture = capture_of(summary);
   ASSERT_TRUE(capture.has_value());
   EXPECT_EQ(capture->ticks_due, 9U);
-  EXPECT_EQ(capture->missed, (std::array<std::uint64_t, 3>{3, 4, 0}));
+  EXPECT_EQ(capture->missed, (std::array<std::uint64_t, 4>{3, 4, 0}));
   EXPECT_FALSE(capture->exact);
   EXPECT_TRUE(has_note(summary, "line 4: \"1?2?3?bored\" is no gap"));
   EXPECT_TRUE(has_note(summary, "line 5: cut short"));

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/zstd_frames.h"
 #include "temp_folder.h"
 
 namespace kymo::analysis {
@@ -143,6 +145,79 @@ TEST(TsvReader, SaysWhatItCouldNotOpen) {
   EXPECT_EQ(missing.error().code, Code::not_found);
   EXPECT_NE(missing.error().message.find("none.tsv"), std::string::npos);
   EXPECT_FALSE(TsvReader::open(folder / "").ok());
+}
+
+// Frames of two rows each, and the same as plain text.
+struct Frames {
+  std::string text = "Time (ns)\ta\n";
+  std::string bytes;
+  std::vector<std::size_t> ends;  // of the frames
+};
+
+Frames make_frames() {
+  Frames frames;
+  FrameCompressor compressor = FrameCompressor::make(1024).value();
+  const auto append = [&](const std::string& piece) {
+    frames.bytes += compressor.compress(piece);
+    frames.ends.push_back(frames.bytes.size());
+  };
+  append(frames.text);
+  for (int i = 0; i < 20; ++i) {
+    const std::string piece = std::to_string(2 * i) + "\t1\n" + std::to_string(2 * i + 1) + "\t2\n";
+    frames.text += piece;
+    append(piece);
+  }
+  return frames;
+}
+
+TEST(TsvReader, ReadsACompressedFileCutAnywhereUpToTheLastWholeFrame) {
+  if (!has_zstd()) {
+    GTEST_SKIP() << "built without zstd";
+  }
+  const tests::TempFolder folder;
+  const Frames frames = make_frames();
+  for (std::size_t size = frames.ends[0]; size <= frames.bytes.size(); ++size) {
+    auto reader = TsvReader::open(folder.file("run.tsv.zst", frames.bytes.substr(0, size)));
+    ASSERT_TRUE(reader) << reader.error().message;
+    const Read read = read_all(*reader);
+    const auto whole = static_cast<std::size_t>(
+        std::upper_bound(frames.ends.begin(), frames.ends.end(), size) - frames.ends.begin());
+    // A frame's text may already be there when its checksum is cut.
+    ASSERT_GE(read.rows.size(), 2 * (whole - 1)) << size;
+    ASSERT_LE(read.rows.size(), 2 * whole) << size;
+    ASSERT_EQ(read.left_out.empty(), frames.ends[whole - 1] == size) << size;
+    for (const std::string& sentence : read.left_out) {
+      EXPECT_NE(sentence.find("middle of a compressed frame"), std::string::npos) << sentence;
+    }
+  }
+}
+
+TEST(TsvReader, SaysFromWhereACompressedFileIsDamaged) {
+  if (!has_zstd()) {
+    GTEST_SKIP() << "built without zstd";
+  }
+  const tests::TempFolder folder;
+  Frames frames = make_frames();
+  frames.bytes[frames.ends[4] + 1] ^= 0x55;  // a magic number
+  auto reader = TsvReader::open(folder.file("run.tsv.zst", frames.bytes));
+  ASSERT_TRUE(reader);
+  const Read read = read_all(*reader);
+  EXPECT_EQ(read.rows.size(), 8U);
+  ASSERT_EQ(read.left_out.size(), 1U);
+  EXPECT_NE(read.left_out[0].find("damaged"), std::string::npos) << read.left_out[0];
+}
+
+TEST(TsvReader, TellsCompressionByTheContentAndNotByTheName) {
+  if (!has_zstd()) {
+    GTEST_SKIP() << "built without zstd";
+  }
+  const tests::TempFolder folder;
+  auto reader = TsvReader::open(folder.file("run.tsv", make_frames().bytes));
+  ASSERT_TRUE(reader);
+  EXPECT_EQ(read_all(*reader).rows.size(), 40U);
+  auto plain = TsvReader::open(folder.file("run.tsv.zst", make_frames().text));
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(read_all(*plain).rows.size(), 40U);
 }
 
 }  // namespace

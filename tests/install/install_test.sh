@@ -30,15 +30,15 @@ links_only() {
 case "$way" in
   cmake)
     configure_consumer
-    links_only "$scratch/build/consumer" libkymo
-    links_only "$libdir/libkymo.so"
+    links_only "$scratch/build/consumer" libkymo libzstd
+    links_only "$libdir/libkymo.so" libzstd
     "$scratch/build/consumer" "$scratch/run.tsv"
     ;;
   pkg-config)
     export PKG_CONFIG_PATH="$libdir/pkgconfig"
     # shellcheck disable=SC2046  # flags are words
     "$cxx" -O2 -o "$scratch/consumer" "$consumer/consumer.cc" $(pkg-config --define-prefix --cflags --libs kymo)
-    links_only "$scratch/consumer" libkymo
+    links_only "$scratch/consumer" libkymo libzstd
     LD_LIBRARY_PATH="$libdir" "$scratch/consumer" "$scratch/run.tsv"
     ;;
   dlopen)

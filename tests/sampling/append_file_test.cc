@@ -1,34 +1,12 @@
 #include "sampling/append_file.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-
 #include <cerrno>
 
+#include "file_size_limit.h"
 #include "temporary_folder.h"
 
 namespace kymo {
 namespace {
-
-// The kernel cuts a write(2) short at the file size limit, as a disk that fills does.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  sighandler_t handler_;
-};
 
 class AppendFileTest : public TemporaryFolderTest {};
 
@@ -59,6 +37,19 @@ TEST_F(AppendFileTest, TakesBackWholeAppends) {
 TEST_F(AppendFileTest, RefusesAFileThatExists) {
   ASSERT_TRUE(AppendFile::create(in_folder("rows")));
   EXPECT_EQ(AppendFile::create(in_folder("rows")).error().code, Code::already_exists);
+}
+
+TEST_F(AppendFileTest, GoesOnBehindWhatWasKept) {
+  std::ofstream(in_folder("rows")) << "one\ntwo\nthr";
+  {
+    AppendFile file = AppendFile::resume(in_folder("rows"), 4).value();
+    EXPECT_EQ(file.size(), 4U);
+    ASSERT_EQ(file.append("2\n"), 0);
+  }
+  EXPECT_EQ(content(in_folder("rows")), "one\n2\n");
+  EXPECT_EQ(AppendFile::resume(in_folder("rows"), 7).error().code, Code::data_loss);
+  EXPECT_EQ(AppendFile::resume(in_folder("none"), 0).error().code, Code::not_found);
+  EXPECT_EQ(content(in_folder("rows")), "one\n2\n");
 }
 
 }  // namespace

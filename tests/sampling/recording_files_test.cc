@@ -1,5 +1,6 @@
 #include "sampling/recording_files.h"
 
+#include "file_size_limit.h"
 #include "temporary_folder.h"
 
 namespace kymo {
@@ -60,6 +61,39 @@ TEST_F(RecordingFilesTest, WritesMoreRowsThanItsBufferHolds) {
   EXPECT_EQ(tsv[1], "0\t0");
   EXPECT_EQ(tsv[kRows], "49999\t2499900001");
   EXPECT_EQ(files.bytes(), content(in_folder("run.tsv")).size());
+}
+
+TEST_F(RecordingFilesTest, CompressesWhereTheNameAsksForIt) {
+  if (!has_zstd()) {
+    GTEST_SKIP() << "built without zstd";
+  }
+  RecordingFiles files = RecordingFiles::create(in_folder("run.tsv.zst"), info(), {}).value();
+  constexpr std::size_t kRows = 50'000;
+  std::vector<std::uint64_t> words;
+  std::string expected = "Time (ns)\tsteps\n";
+  for (std::uint64_t i = 0; i < kRows; ++i) {
+    words.insert(words.end(), {i, i * i});
+    expected += std::to_string(i) + '\t' + std::to_string(i * i) + '\n';
+  }
+  ASSERT_TRUE(files.append({words.data(), kRows, 2}, 0));
+  EXPECT_EQ(text(in_folder("run.tsv.zst")), expected);
+  EXPECT_EQ(files.bytes(), content(in_folder("run.tsv.zst")).size());
+  EXPECT_LT(files.bytes(), expected.size() / 2);
+  EXPECT_EQ(metadata()["state"], "running");
+  // Whole frames alone: what is cut off again leaves what it was.
+  const std::uint64_t before = files.bytes();
+  {
+    const FileSizeLimit limit(before + 10);
+    EXPECT_EQ(files.append({words.data(), kRows, 2}, 0).error().errno_value, EFBIG);
+  }
+  EXPECT_EQ(files.bytes(), before);
+  EXPECT_EQ(text(in_folder("run.tsv.zst")), expected);
+}
+
+TEST_F(RecordingFilesTest, RefusesAnotherEnding) {
+  const auto refused = RecordingFiles::create(in_folder("run.csv"), info(), {});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find(".tsv.zst"), std::string::npos);
 }
 
 }  // namespace

@@ -208,5 +208,33 @@ TEST_F(RecoverTest, NeverTrustsAHeaderThatContradictsItself) {
   EXPECT_EQ(refusal(), "recovered");
 }
 
+TEST_F(RecoverTest, CutsACompressedRecordingInMidFrameAndAppendsFrames) {
+  if (!has_zstd()) {
+    GTEST_SKIP() << "built without zstd";
+  }
+  const std::string zst = in_folder("run.tsv.zst");
+  std::uint64_t half_frame = 0;
+  {
+    auto ring = start(zst);
+    Ring::Slot slot = fill(*ring, 4);
+    ring->begin_output(slot, {0, files_->bytes()});
+    ASSERT_TRUE(files_->append(rows_of(slot, 4), 0));
+    ring->accept_output({0, files_->bytes()});
+    slot = fill(*ring, 4);
+    const std::uint64_t accepted = files_->bytes();
+    ring->begin_output(slot, {0, accepted});
+    ASSERT_TRUE(files_->append(rows_of(slot, 4), 0));
+    half_frame = (files_->bytes() - accepted) / 2;
+    std::filesystem::resize_file(zst, accepted + half_frame);
+    fill(*ring, 2);
+  }
+  const Result<Recovery> recovery = recover_ring(ring_path_);
+  ASSERT_TRUE(recovery) << recovery.error().message;
+  EXPECT_EQ(recovery->cut_bytes, half_frame);
+  EXPECT_EQ(lines(zst), numbered(10));
+  const auto meta = nlohmann::json::parse(content(in_folder("run.meta.json")));
+  EXPECT_EQ(meta["stats"]["rows_written"], 10);
+}
+
 }  // namespace
 }  // namespace kymo

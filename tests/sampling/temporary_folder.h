@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/text_file.h"
+
 namespace kymo {
 
 // A test with a folder of its own, gone when it ends.
@@ -30,9 +32,16 @@ class TemporaryFolderTest : public ::testing::Test {
     text << std::ifstream(path).rdbuf();
     return text.str();
   }
+  // Decompressed where it is compressed; up to where it is damaged.
+  static std::string text(const std::string& path) {
+    std::string text(1 << 26, '\0');
+    const Result<std::size_t> size = TextFile::open(path).value().read(text.data(), text.size());
+    text.resize(size.value());
+    return text;
+  }
   static std::vector<std::string> lines(const std::string& path) {
     std::vector<std::string> all;
-    std::ifstream file(path);
+    std::istringstream file(text(path));
     for (std::string line; std::getline(file, line);) {
       all.push_back(line);
     }

@@ -141,5 +141,27 @@ class DamagedRecording(unittest.TestCase):
         self.assertTrue(any("a.meta.json" in note for note in run.notes))
 
 
+class CompressedRecording(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name) / "dump.tsv.zst"
+        subprocess.run([BUILD / "tests" / "analysis" / "make_recording", self.path], check=True)
+
+    def test_is_read_as_a_plain_one(self):
+        run = kymo_recording.load(self.path)
+        self.assertEqual(run.notes, [])
+        self.assertEqual(len(run.rows), run.metadata["stats"]["rows_written"])
+        self.assertEqual(run.elapsed(BYTES), 60 * 256 * 1024)
+
+    def test_is_read_up_to_the_last_whole_frame(self):
+        frames = [subprocess.run(["zstd", "-cq"], input=text, capture_output=True, check=True).stdout
+                  for text in (b"Time (ns)\ta\n", b"1\t1\n2\t2\n", b"3\t3\n")]
+        self.path.write_bytes(b"".join(frames)[:-5])
+        run = kymo_recording.load(self.path)
+        self.assertEqual(list(run.rows["a"]), [1, 2])
+        self.assertTrue(any("cut short or damaged" in note for note in run.notes), run.notes)
+
+
 if __name__ == "__main__":
     unittest.main()

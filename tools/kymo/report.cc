@@ -111,8 +111,9 @@ void add_report(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("report", "Say what a recording holds");
   verb->fallthrough();
-  verb->add_option("RECORDING", arguments->path,
-                   "A recording (.tsv), or a directory that holds some: that of a checkpoint")
+  verb->add_option(
+          "RECORDING", arguments->path,
+          "A recording (.tsv, .tsv.zst), or a directory that holds some: that of a checkpoint")
       ->required();
   verb->add_flag("--json", context.json, "Print JSON, with exact values");
   verb->add_flag("--exact", arguments->exact, "Print values as recorded, not scaled");

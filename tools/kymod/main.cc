@@ -69,8 +69,9 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, long long& r
   app.add_option("--profiling-metrics", metrics,
                  "What to record: names with commas between them, all or none; empty lists them")
       ->capture_default_str();
-  app.add_option("--profiling-metrics-log", config.profiling_log,
-                 "A daemon-wide recording besides those of each request, ending in .tsv");
+  app.add_option(
+      "--profiling-metrics-log", config.profiling_log,
+      "A daemon-wide recording besides those of each request, ending in .tsv or .tsv.zst");
   app.add_option("--profiling-ring", config.profiling_ring,
                  "A file for rows not yet written, so that they outlive a kill (kymo recover)");
   app.add_option("--profiling-metrics-rate-us", rate_us, "Microseconds between samples")

@@ -1,0 +1,123 @@
+#include "base/text_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace kymo {
+namespace {
+
+constexpr std::size_t kCompressedBytes = 128 * 1024;
+constexpr std::size_t kMagicBytes = 4;
+
+}  // namespace
+
+Result<TextFile> TextFile::open(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) {
+    return system_error("open recording " + path, errno);
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    return Error{Code::invalid_argument, "open recording " + path + ": it is a directory"};
+  }
+  TextFile file(path, std::move(fd));
+  if (Result<void> sniffed = file.sniff(); !sniffed) {
+    return sniffed.error();
+  }
+  return file;
+}
+
+// What was read to tell the kind is kept, so that a pipe can be read as well.
+Result<void> TextFile::sniff() {
+  compressed_.resize(kMagicBytes);
+  const Result<std::size_t> begin = read_file(compressed_.data(), compressed_.size());
+  if (!begin) {
+    return begin.error();
+  }
+  filled_ = *begin;
+  if (!FrameReader::begins_frame({compressed_.data(), filled_})) {
+    return {};
+  }
+  if (!has_zstd()) {
+    return no_zstd("read " + path_);
+  }
+  Result<FrameReader> frames = FrameReader::make();
+  if (!frames) {
+    return frames.error();
+  }
+  frames_.emplace(*std::move(frames));
+  compressed_.resize(kCompressedBytes);
+  return {};
+}
+
+Result<std::size_t> TextFile::read(char* out, std::size_t size) {
+  if (frames_) {
+    return read_frames(out, size);
+  }
+  const std::size_t kept = std::min(size, filled_ - used_);
+  std::memcpy(out, compressed_.data() + used_, kept);
+  used_ += kept;
+  Result<std::size_t> rest = read_file(out + kept, size - kept);
+  if (!rest) {
+    return rest.error();
+  }
+  return kept + *rest;
+}
+
+Result<std::size_t> TextFile::read_file(char* out, std::size_t size) {
+  std::size_t filled = 0;
+  while (filled < size) {
+    const ssize_t n = ::read(fd_.get(), out + filled, size - filled);
+    if (n > 0) {
+      filled += static_cast<std::size_t>(n);
+    } else if (n == 0) {
+      break;
+    } else if (errno != EINTR) {
+      return system_error("read " + path_, errno);
+    }
+  }
+  return filled;
+}
+
+Result<std::size_t> TextFile::read_frames(char* out, std::size_t size) {
+  std::size_t produced = 0;
+  while (produced < size && damage_.empty()) {
+    if (used_ == filled_ && !at_end_) {
+      const Result<std::size_t> more = read_file(compressed_.data(), compressed_.size());
+      if (!more) {
+        return more.error();
+      }
+      decompressed_from_ += filled_;
+      used_ = 0;
+      filled_ = *more;
+      at_end_ = *more < compressed_.size();
+    }
+    const std::string_view in(compressed_.data() + used_, filled_ - used_);
+    const Result<FrameReader::Step> step = frames_->read(in, out + produced, size - produced);
+    if (!step) {
+      damage_ = "damaged: the compressed data cannot be read from about byte " +
+                std::to_string(decompressed_from_ + used_) + " of the file on (" +
+                step.error().message + ")";
+      break;
+    }
+    used_ += step->used;
+    produced += step->produced;
+    if (at_end_ && used_ == filled_ && step->produced == 0) {
+      if (!frames_->between_frames()) {
+        damage_ = "cut short: the file ends in the middle of a compressed frame";
+      }
+      break;
+    }
+  }
+  return produced;
+}
+
+}  // namespace kymo

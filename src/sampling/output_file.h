@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/zstd_frames.h"
+#include "kymo/result.h"
+#include "sampling/append_file.h"
+
+namespace kymo {
+
+// The rows of a recording on disk: an AppendFile, compressed where its name ends in .zst. Each
+// append is then a zstd frame of its own, so that the file is whole frames after any of them, and
+// is cut back to one as plain text is to a line.
+//
+// Threads: one at a time. Memory: fixed by create() for appends of at most `max_append` bytes.
+class OutputFile {
+ public:
+  // Creates the file, which must not exist. Errors: AppendFile's; unimplemented for a name that
+  // asks for zstd in a build without it.
+  static Result<OutputFile> create(const std::string& path, std::size_t max_append);
+  // Goes on behind the first `size` bytes of a file that is there (AppendFile::resume).
+  static Result<OutputFile> resume(const std::string& path, std::uint64_t size,
+                                   std::size_t max_append);
+
+  // Appends all of `text` or nothing. Returns 0 or errno.
+  int append(std::string_view text);
+  // Takes back what was appended since the file had `size` bytes.
+  void cut_back_to(std::uint64_t size) { file_.cut_back_to(size); }
+  [[nodiscard]] bool changed_by_another() const { return file_.changed_by_another(); }
+  // Bytes on disk.
+  [[nodiscard]] std::uint64_t size() const { return file_.size(); }
+
+ private:
+  OutputFile(AppendFile file, std::optional<FrameCompressor> compressor)
+      : file_(std::move(file)), compressor_(std::move(compressor)) {}
+  static Result<std::optional<FrameCompressor>> compressor_for(const std::string& path,
+                                                               std::size_t max_append);
+
+  AppendFile file_;
+  std::optional<FrameCompressor> compressor_;
+};
+
+}  // namespace kymo
