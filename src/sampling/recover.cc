@@ -1,5 +1,6 @@
 #include "sampling/recover.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
