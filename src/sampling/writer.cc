@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "sampling/pacer.h"
 
 namespace kymo {
 
@@ -28,6 +29,8 @@ void Writer::collector_done() noexcept {
 }
 
 void Writer::run() {
+  Pacer::sharpen_this_thread();  // else a busy thread beside it holds it up for longer than the
+                                 // ring lasts
   std::uint64_t next_progress_ns = monotonic_ns() + kProgressNs;
   bool done = false;
   while (!done) {

@@ -1,0 +1,347 @@
+// The recorder whole: how many of the due ticks it takes on time, what it costs, and whether its
+// file is right, at a chosen rate and number of counters. Beside it, in the same run: a bare loop
+// that does nothing but read the clock and note its deadlines (the machine's own limit), and a loop
+// that sleeps (clock_nanosleep).
+//
+//   bench_recorder --rate 1000000 --counters 16 --seconds 10 --output /var/tmp/run.tsv [--adder]
+//                  [--precise] [--priority 50] [--cpu 0] [--json]
+//
+// "on time" is the share of due ticks whose sample began within half an interval of its deadline.
+// The file is read back: as many lines as rows were reported, no value ever falling, the last row
+// what was added.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "kymo/profiler.h"
+#include "sampling/timing_histogram.h"
+
+namespace {
+
+using kymo::monotonic_ns;
+
+struct Settings {
+  double rate = 1'000'000;
+  int counters = 16;
+  double seconds = 10;
+  std::string output;
+  bool adder = false;
+  bool precise = false;
+  int priority = 0;
+  int cpu = -1;
+  bool json = false;
+
+  [[nodiscard]] std::uint64_t interval_ns() const { return static_cast<std::uint64_t>(1e9 / rate); }
+};
+
+// CPU time of this process or thread, in seconds.
+double cpu_seconds(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(kymo::to_nanos(t)) * 1e-9;
+}
+
+// Steal time of the whole machine, in seconds: what the host took from it.
+double steal_seconds() {
+  std::ifstream stat("/proc/stat");
+  std::string word;
+  stat >> word;
+  std::uint64_t ticks = 0;
+  for (int field = 0; field < 8; ++field) {
+    stat >> ticks;
+  }
+  return static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+struct Timing {
+  double on_time = 0;  // of the ticks due
+  std::uint64_t p50 = 0;
+  std::uint64_t p99 = 0;
+  std::uint64_t p999 = 0;
+  double cores = 0;
+};
+
+void take_place(const Settings& settings) {
+  if (settings.priority > 0) {
+    sched_param parameters{};
+    parameters.sched_priority = settings.priority;
+    ::pthread_setschedparam(::pthread_self(), SCHED_FIFO, &parameters);
+  }
+  if (settings.cpu >= 0) {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(static_cast<std::size_t>(settings.cpu), &cpus);
+    ::pthread_setaffinity_np(::pthread_self(), sizeof cpus, &cpus);
+  }
+}
+
+// A loop that waits by `wait` for each deadline and notes how late it was; ticks that are over when
+// it comes to them are skipped, as the recorder does.
+template <class Wait>
+Timing run_loop(const Settings& settings, double seconds, Wait wait) {
+  auto errors = std::make_unique<kymo::TimingHistogram>();
+  Timing timing;
+  std::thread([&] {
+    take_place(settings);
+    ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    const std::uint64_t interval = settings.interval_ns();
+    const std::uint64_t ticks = static_cast<std::uint64_t>(seconds * 1e9) / interval;
+    const std::uint64_t start = monotonic_ns() + interval;
+    const double cpu = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
+    std::uint64_t on_time = 0;
+    for (std::uint64_t tick = 0; tick < ticks;) {
+      const std::uint64_t now = wait(start + tick * interval);
+      tick = std::max(tick, (now - start) / interval);
+      const std::uint64_t error = now - (start + tick * interval);
+      errors->record(error);
+      on_time += 2 * error <= interval ? 1 : 0;
+      ++tick;
+    }
+    timing.cores = (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - cpu) / seconds;
+    timing.on_time = static_cast<double>(on_time) / static_cast<double>(ticks);
+  }).join();
+  timing.p50 = errors->percentile(0.5);
+  timing.p99 = errors->percentile(0.99);
+  timing.p999 = errors->percentile(0.999);
+  return timing;
+}
+
+std::uint64_t spin(std::uint64_t deadline) {
+  std::uint64_t now = monotonic_ns();
+  while (now < deadline) {
+    now = monotonic_ns();
+  }
+  return now;
+}
+
+std::uint64_t sleep(std::uint64_t deadline) {
+  const timespec until{static_cast<time_t>(deadline / kymo::kNanosPerSecond),
+                       static_cast<long>(deadline % kymo::kNanosPerSecond)};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+  return monotonic_ns();
+}
+
+struct Recorded {
+  Timing timing;
+  kymo::ProfilerStats stats;
+  std::vector<std::string> warnings;
+  std::uint64_t last_value = 0;  // of the last counter, when the recorder stopped
+};
+
+Recorded record(const Settings& settings) {
+  kymo::Registry registry;
+  std::vector<kymo::Counter> counters;
+  std::uint64_t value = 100'000;
+  for (int i = 0; i < settings.counters; ++i) {
+    counters.push_back(
+        registry
+            .counter({"c" + std::to_string(i), "Adds", kymo::Kind::counter, kymo::Unit::count, {}})
+            .value());
+    counters.back().add(value);  // six to twelve digits
+    value = value >= 10'000'000'000 ? 100'000 : value * 10;
+  }
+  kymo::ProfilerOptions options;
+  options.sink = kymo::make_tsv_sink(settings.output);
+  options.interval = std::chrono::nanoseconds(settings.interval_ns());
+  options.pace = settings.precise ? kymo::Pace::precise : kymo::Pace::thrifty;
+  options.realtime_priority = settings.priority;
+  options.cpu = settings.cpu;
+  kymo::Profiler profiler(registry, options);
+  std::atomic<bool> done{false};
+  const double cpu = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
+  double adder_cpu = 0;
+  if (const kymo::Result<void> started = profiler.start(); !started) {
+    std::fprintf(stderr, "bench_recorder: %s\n", started.error().message.c_str());
+    std::exit(1);
+  }
+  std::thread adder([&] {
+    while (!done.load(std::memory_order_relaxed)) {
+      for (const kymo::Counter& counter : counters) {
+        counter.add();
+      }
+      if (!settings.adder) {  // a program that does something now and then
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    adder_cpu = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
+  });
+  std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
+  done.store(true);
+  adder.join();
+  std::vector<std::uint64_t> row(counters.size());
+  registry.sampler({}).value()->read(row.data());
+  if (const kymo::Result<void> stopped = profiler.stop(); !stopped) {
+    std::fprintf(stderr, "bench_recorder: %s\n", stopped.error().message.c_str());
+    std::exit(1);
+  }
+  Recorded recorded;
+  recorded.stats = profiler.stats();
+  recorded.warnings = profiler.warnings();
+  recorded.last_value = row.back();
+  recorded.timing.cores =
+      (cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu - adder_cpu) / settings.seconds;
+  recorded.timing.on_time = static_cast<double>(recorded.stats.rows_on_time) /
+                            static_cast<double>(recorded.stats.ticks_due);
+  recorded.timing.p50 = recorded.stats.timing_error_p50_ns;
+  recorded.timing.p99 = recorded.stats.timing_error_p99_ns;
+  recorded.timing.p999 = recorded.stats.timing_error_p999_ns;
+  return recorded;
+}
+
+// Reads the file back. Empty: it is right.
+std::string check_file(const Settings& settings, const Recorded& recorded) {
+  const std::uint64_t written = recorded.stats.rows_written;
+  if (written + recorded.stats.missed() != recorded.stats.ticks_due) {
+    return "rows + missed is not what was due";
+  }
+  std::FILE* file = std::fopen(settings.output.c_str(), "r");
+  std::vector<char> line(64UL * 1024);
+  std::uint64_t rows = 0;
+  std::uint64_t last_time = 0;
+  std::vector<std::uint64_t> last(static_cast<std::size_t>(settings.counters));
+  std::string fault;
+  static_cast<void>(std::fgets(line.data(), static_cast<int>(line.size()), file));
+  while (fault.empty() && std::fgets(line.data(), static_cast<int>(line.size()), file) != nullptr) {
+    ++rows;
+    const char* at = line.data();
+    const char* end = at + line.size();
+    std::uint64_t time = 0;
+    at = std::from_chars(at, end, time).ptr;
+    fault = time > last_time || rows == 1 ? "" : "time stands still";
+    last_time = time;
+    for (std::uint64_t& value : last) {
+      const std::uint64_t before = value;
+      at = std::from_chars(at + 1, end, value).ptr;
+      if (value < before) {
+        fault = "a counter fell";
+      }
+    }
+    if (*at != '\n') {
+      fault = "a row has not the columns it should";
+    }
+  }
+  std::fclose(file);
+  if (fault.empty() && rows != written) {
+    fault = std::to_string(rows) + " rows in the file, " + std::to_string(written) + " reported";
+  }
+  if (fault.empty() && last.back() != recorded.last_value) {
+    fault = "the last row is not what was added";
+  }
+  return fault.empty() ? "" : fault + " (row " + std::to_string(rows) + ")";
+}
+
+void print_row(const char* name, const Timing& t) {
+  std::printf("%-14s %9.5f %9lu %9lu %9lu %8.3f\n", name, t.on_time, t.p50, t.p99, t.p999, t.cores);
+}
+
+nlohmann::json json_of(const Timing& t) {
+  return {{"on_time", t.on_time},
+          {"p50_ns", t.p50},
+          {"p99_ns", t.p99},
+          {"p999_ns", t.p999},
+          {"cores", t.cores}};
+}
+
+int run(const Settings& settings) {
+  const double beside = std::max(1.0, settings.seconds / 5);  // before and after, for each rival
+  const double steal = steal_seconds();
+  const Timing bare_before = run_loop(settings, beside, spin);
+  const Recorded recorded = record(settings);
+  const Timing bare_after = run_loop(settings, beside, spin);
+  const Timing sleeping = run_loop(settings, beside, sleep);
+  const double stolen = steal_seconds() - steal;
+  const std::string fault = check_file(settings, recorded);
+  const double limit = (bare_before.on_time + bare_after.on_time) / 2;
+  const kymo::ProfilerStats& s = recorded.stats;
+  if (settings.json) {
+    const nlohmann::json all = {{"rate", settings.rate},
+                                {"counters", settings.counters},
+                                {"seconds", settings.seconds},
+                                {"adder", settings.adder},
+                                {"kymo", json_of(recorded.timing)},
+                                {"bare_before", json_of(bare_before)},
+                                {"bare_after", json_of(bare_after)},
+                                {"sleeping", json_of(sleeping)},
+                                {"of_limit", recorded.timing.on_time / limit},
+                                {"ticks_due", s.ticks_due},
+                                {"rows_written", s.rows_written},
+                                {"missed_late", s.missed_late},
+                                {"missed_ring_full", s.missed_ring_full},
+                                {"missed_sink_error", s.missed_sink_error},
+                                {"bytes", s.bytes_written},
+                                {"steal_s", stolen},
+                                {"fault", fault}};
+    std::printf("%s\n", all.dump().c_str());
+  } else {
+    for (const std::string& warning : recorded.warnings) {
+      std::printf("warning: %s\n", warning.c_str());
+    }
+    std::printf("%.0f/s, %d counters, %.0f s%s; steal %.2f s\n", settings.rate, settings.counters,
+                settings.seconds, settings.adder ? ", beside a thread that adds" : "", stolen);
+    std::printf("%-14s %9s %9s %9s %9s %8s\n", "", "on time", "p50 ns", "p99 ns", "p99.9 ns",
+                "cores");
+    print_row("bare loop", bare_before);
+    print_row("kymo", recorded.timing);
+    print_row("bare loop", bare_after);
+    print_row("sleeping loop", sleeping);
+    std::printf(
+        "%.4f of the limit; %lu due, %lu written (%.1f MB/s), %lu late, %lu ring full, "
+        "%lu sink error; %s\n",
+        recorded.timing.on_time / limit, s.ticks_due, s.rows_written,
+        static_cast<double>(s.bytes_written) / settings.seconds / 1e6, s.missed_late,
+        s.missed_ring_full, s.missed_sink_error,
+        fault.empty() ? "file checked" : ("FILE WRONG: " + fault).c_str());
+  }
+  return fault.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("The recorder beside the machine's own limit");
+  app.add_option("--rate", settings.rate, "samples a second")->check(CLI::Range(0.1, 1e7));
+  app.add_option("--counters", settings.counters)->check(CLI::Range(1, 1000));
+  app.add_option("--seconds", settings.seconds)->check(CLI::Range(0.1, 3600.0));
+  app.add_option("--output", settings.output, "a recording to make, and to remove again");
+  app.add_flag("--adder", settings.adder, "a thread adds to all counters all the while");
+  app.add_flag("--precise", settings.precise);
+  app.add_option("--priority", settings.priority, "SCHED_FIFO priority of collector and loops");
+  app.add_option("--cpu", settings.cpu, "CPU that collector and loops are pinned to");
+  app.add_flag("--json", settings.json);
+  CLI11_PARSE(app, argc, argv);
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("kymo-bench-" + std::to_string(::getpid())))
+          .string();
+  const bool own_folder = settings.output.empty();
+  if (own_folder) {
+    std::filesystem::create_directory(folder);
+    settings.output = folder + "/run.tsv";
+  }
+  const int status = run(settings);
+  const std::string name = settings.output.substr(0, settings.output.size() - 4);
+  for (const char* ending : {".tsv", ".gaps.tsv", ".meta.json"}) {
+    std::filesystem::remove(name + ending);
+  }
+  if (own_folder) {
+    std::filesystem::remove(folder);
+  }
+  return status;
+}
