@@ -44,6 +44,7 @@ class KYMO_API CounterFamily {
 class KYMO_API Registry {
  public:
   using Callback = std::function<std::uint64_t()>;
+  using FamilyCallback = std::function<void(std::uint64_t* out)>;
 
   Registry();
   ~Registry();
@@ -58,6 +59,10 @@ class KYMO_API Registry {
   // thread: it must be quick, must not block and must not throw. Metric::kind says gauge or
   // counter.
   Result<void> callback(Metric metric, Callback read);
+
+  // Registers a metric with fields whose values `read` stores at sample time, one for each
+  // combination of the fields' values, that of the last field changing fastest.
+  Result<void> callback_family(Metric metric, FamilyCallback read);
 
   // Every column, in the order of registration.
   [[nodiscard]] std::vector<Column> columns() const;

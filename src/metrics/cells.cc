@@ -15,7 +15,7 @@ constinit thread_local Cell* thread_cells = nullptr;
 namespace {
 
 struct Block {
-  std::array<Cell, kMaxCells> cells{};
+  Cell* cells = nullptr;       // kMaxCells of them
   Block* next = nullptr;       // set before publication, then constant (invariant 3)
   Block* next_free = nullptr;  // guarded by Blocks::mutex
 };
@@ -27,18 +27,44 @@ struct Blocks {
   Block* free = nullptr;              // guarded by mutex
   std::bitset<kMaxCells> reserved{};  // guarded by mutex
   std::atomic<Block*> head{nullptr};
+  // In the counter file, where there is one: new blocks' cells are taken from there.
+  Cell* published = nullptr;                               // guarded by mutex
+  std::size_t published_blocks = 0;                        // guarded by mutex; left
+  std::atomic<std::uint64_t>* published_in_use = nullptr;  // guarded by mutex
+  std::array<Cell, kMaxCells> shared_cells{};
   Block shared{};              // invariant 6
   bool shared_listed = false;  // guarded by mutex; most programs never need it, and never read it
 };
 
 constinit Blocks g_blocks;
 
+constexpr std::size_t kCellsBytes = kMaxCells * sizeof(Cell);
+
+// Precondition: the mutex is held, and there are some left.
+Cell* take_published_cells() noexcept {
+  Cell* cells = g_blocks.published;
+  g_blocks.published += kMaxCells;
+  --g_blocks.published_blocks;
+  g_blocks.published_in_use->fetch_add(1, std::memory_order_release);
+  return cells;
+}
+
 Block* new_block() noexcept {
   // Mapped rather than allocated: a counter must work where malloc is not to be called, pages that
   // no counter uses cost nothing, and a leak checker has no business with memory kept for ever.
-  void* memory =
-      ::mmap(nullptr, sizeof(Block), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : new (memory) Block;
+  const bool in_file = g_blocks.published != nullptr;
+  if (in_file && g_blocks.published_blocks == 0) {
+    return nullptr;  // the shared block it is, which is in the file as well
+  }
+  const std::size_t cells_bytes = in_file ? 0 : kCellsBytes;
+  void* memory = ::mmap(nullptr, cells_bytes + sizeof(Block), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return nullptr;
+  }
+  auto* block = new (static_cast<char*>(memory) + cells_bytes) Block;
+  block->cells = in_file ? take_published_cells() : new (memory) Cell[kMaxCells]{};
+  return block;
 }
 
 // Precondition: the mutex is held.
@@ -97,18 +123,34 @@ void add_without_cells(std::uint32_t cell, std::uint64_t n) noexcept {
       t_attachment.block = take_block();
     }
     if (Block* block = t_attachment.block; block != nullptr) {
-      thread_cells = block->cells.data();
+      thread_cells = block->cells;
       Cell& own = block->cells[cell];
       own.store(own.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
       return;
     }
   }
-  g_blocks.shared.cells[cell].fetch_add(n, std::memory_order_relaxed);
   const std::lock_guard lock(g_blocks.mutex);
   if (!g_blocks.shared_listed) {
     g_blocks.shared_listed = true;
+    if (g_blocks.shared.cells == nullptr) {
+      g_blocks.shared.cells = g_blocks.shared_cells.data();
+    }
     list_block(&g_blocks.shared);
   }
+  g_blocks.shared.cells[cell].fetch_add(n, std::memory_order_relaxed);
+}
+
+bool use_published_cells(Cell* cells, std::size_t blocks,
+                         std::atomic<std::uint64_t>& in_use) noexcept {
+  const std::lock_guard lock(g_blocks.mutex);
+  if (g_blocks.head.load(std::memory_order_relaxed) != nullptr || g_blocks.published != nullptr) {
+    return false;
+  }
+  g_blocks.published = cells;
+  g_blocks.published_blocks = blocks;
+  g_blocks.published_in_use = &in_use;
+  g_blocks.shared.cells = take_published_cells();
+  return true;
 }
 
 Result<std::uint32_t> reserve_cells(std::size_t count) {
@@ -141,7 +183,7 @@ void add_cell_sums(std::uint32_t first, std::size_t count, std::uint64_t* out) n
   // Acquire: pairs with the release in take_block().
   for (const Block* block = g_blocks.head.load(std::memory_order_acquire); block != nullptr;
        block = block->next) {
-    const Cell* cells = block->cells.data() + first;
+    const Cell* cells = block->cells + first;
     for (std::size_t i = 0; i < count; ++i) {
       out[i] += cells[i].load(std::memory_order_relaxed);
     }

@@ -37,6 +37,12 @@ void release_cells(std::uint32_t first, std::size_t count) noexcept;
 // out[i] += the sum over all blocks of cell first + i. Threads: any; wait-free; no lock is taken.
 void add_cell_sums(std::uint32_t first, std::size_t count, std::uint64_t* out) noexcept;
 
+// From now on blocks take their cells from here, zeroed memory of `blocks` times kMaxCells cells
+// that stays for ever; the first are the shared block's. `in_use` counts those taken. False, and
+// nothing done, where a block exists already.
+bool use_published_cells(Cell* cells, std::size_t blocks,
+                         std::atomic<std::uint64_t>& in_use) noexcept;
+
 // Number of blocks, for tests: bounded by the highest number of threads at once, plus one.
 std::size_t block_count() noexcept;
 

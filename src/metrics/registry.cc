@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/near_names.h"
 #include "metrics/cells.h"
+#include "metrics/counter_list.h"
 #include "metrics/metric_rules.h"
 
 namespace kymo {
@@ -17,7 +17,7 @@ struct Entry {
   std::vector<Column> columns;
   std::uint32_t first_cell = 0;          // meaningless with a callback
   std::vector<std::uint64_t> base_sums;  // what the cells held when they were reserved
-  std::optional<Registry::Callback> read;
+  Registry::FamilyCallback read;         // empty for counters
 
   [[nodiscard]] const std::string& name() const { return columns.front().metric.name; }
 };
@@ -41,6 +41,14 @@ struct Registry::State {
     return {};
   }
 
+  // Precondition: the mutex is held.
+  void add_callback(const Metric& metric, Registry::FamilyCallback read) {
+    Entry entry;
+    entry.columns = columns_of(metric);
+    entry.read = std::move(read);
+    entries.push_back(std::move(entry));
+  }
+
   Result<std::uint32_t> add_counter(Metric metric) {
     const std::lock_guard lock(mutex);
     if (metric.kind != Kind::counter) {
@@ -59,6 +67,7 @@ struct Registry::State {
     entry.first_cell = *first;
     entry.base_sums.resize(entry.columns.size());
     detail::add_cell_sums(entry.first_cell, entry.base_sums.size(), entry.base_sums.data());
+    detail::list_counter(metric, *first, entry.base_sums);
     entries.push_back(std::move(entry));
     return *first;
   }
@@ -69,6 +78,7 @@ Registry::Registry() : state_(std::make_unique<State>()) {}
 Registry::~Registry() {
   for (const Entry& entry : state_->entries) {
     if (!entry.read) {
+      detail::withdraw_counter(entry.first_cell);
       detail::release_cells(entry.first_cell, entry.columns.size());
     }
   }
@@ -107,10 +117,19 @@ Result<void> Registry::callback(Metric metric, Callback read) {
   if (Result<void> fresh = state_->check_new(metric); !fresh) {
     return fresh;
   }
-  Entry entry;
-  entry.columns = columns_of(metric);
-  entry.read = std::move(read);
-  state_->entries.push_back(std::move(entry));
+  state_->add_callback(metric, [read = std::move(read)](std::uint64_t* out) { *out = read(); });
+  return {};
+}
+
+Result<void> Registry::callback_family(Metric metric, FamilyCallback read) {
+  const std::lock_guard lock(state_->mutex);
+  if (!read) {
+    return Error{Code::invalid_argument, "metric '" + metric.name + "': the callback is empty", 0};
+  }
+  if (Result<void> fresh = state_->check_new(metric); !fresh) {
+    return fresh;
+  }
+  state_->add_callback(metric, std::move(read));
   return {};
 }
 
@@ -160,7 +179,7 @@ struct Sampler::State {
   };
   struct CallbackColumn {
     std::size_t column;
-    Registry::Callback read;
+    Registry::FamilyCallback read;
   };
   std::vector<Column> columns;
   std::vector<Run> runs;
@@ -169,8 +188,8 @@ struct Sampler::State {
 
   void append(const Entry& entry) {
     if (entry.read) {
-      callbacks.push_back({columns.size(), *entry.read});
-      start.push_back(0);
+      callbacks.push_back({columns.size(), entry.read});
+      start.insert(start.end(), entry.columns.size(), 0);
     } else {
       const auto count = static_cast<std::uint32_t>(entry.columns.size());
       const bool adjacent = !runs.empty() &&
@@ -228,7 +247,7 @@ void Sampler::read(std::uint64_t* out) const noexcept {
     detail::add_cell_sums(run.first_cell, run.count, out + run.column);
   }
   for (const State::CallbackColumn& callback : s.callbacks) {
-    out[callback.column] = callback.read();
+    callback.read(out + callback.column);
   }
 }
 

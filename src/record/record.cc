@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "kymo/registry.h"
+#include "probe/mapped_counters.h"
 #include "probe/process.h"
 #include "record/command.h"
 #include "record/tree_metrics.h"
@@ -139,6 +141,64 @@ void wait_for_process(int process, const Signals& signals,
   } while (got < 0 && errno == EINTR);
 }
 
+// The process's own counters; null where it has published none and none were asked for.
+Result<std::unique_ptr<probe::MappedCounters>> add_counters(Registry& registry,
+                                                            const ProcessOptions& options,
+                                                            std::vector<std::string>* notes) {
+  std::optional<std::string> path = options.counters;
+  if (path->empty()) {
+    path = probe::find_counter_file(options.pid);
+  }
+  if (!path) {
+    return std::unique_ptr<probe::MappedCounters>();
+  }
+  Result<std::unique_ptr<probe::MappedCounters>> counters = probe::MappedCounters::open(*path);
+  if (!counters) {
+    return counters;
+  }
+  if ((*counters)->pid() != options.pid) {
+    return Error{Code::invalid_argument,
+                 "the counters in " + *path + " are those of process " +
+                     std::to_string((*counters)->pid()) + ", not of " + std::to_string(options.pid),
+                 0};
+  }
+  Result<std::vector<probe::MappedMetric>> metrics = (*counters)->metrics();
+  if (!metrics) {
+    return metrics.error();
+  }
+  for (const probe::MappedMetric& metric : *metrics) {
+    const auto read = [mapped = counters->get(), metric](std::uint64_t* out) {
+      mapped->sum(metric, out);
+    };
+    if (Result<void> added = registry.callback_family(metric.metric, read); !added) {
+      notes->push_back("not recorded: " + added.error().message);
+    }
+  }
+  if (const std::uint64_t unlisted = (*counters)->unlisted(); unlisted != 0) {
+    notes->push_back("not recorded: " + std::to_string(unlisted) +
+                     " metrics for which the counter file had no room");
+  }
+  return counters;
+}
+
+// Those that came too late for the columns, which are fixed at the start.
+void note_newcomers(const Registry& registry, const probe::MappedCounters& counters,
+                    std::vector<std::string>* notes) {
+  const Result<std::vector<probe::MappedMetric>> metrics = counters.metrics();
+  if (!metrics) {
+    return;
+  }
+  const std::vector<Column> columns = registry.columns();
+  for (const probe::MappedMetric& metric : *metrics) {
+    if (std::none_of(columns.begin(), columns.end(), [&](const Column& column) {
+          return column.metric.name == metric.metric.name;
+        })) {
+      notes->push_back("not recorded: '" + metric.metric.name +
+                       "', which was registered after the start");
+    }
+  }
+}
+
 }  // namespace
 
 Result<Outcome> record_command(const std::vector<std::string>& words, const Options& options) {
@@ -190,13 +250,21 @@ Result<Outcome> record_process(const ProcessOptions& options) {
   if (!metrics) {
     return metrics.error();
   }
+  Outcome outcome;
+  const Result<std::unique_ptr<probe::MappedCounters>> counters =
+      add_counters(registry, options, &outcome.notes);
+  if (!counters) {
+    return counters.error();
+  }
   Profiler profiler(registry, profiler_options(options.recording));
   if (Result<void> started = profiler.start(); !started) {
     return started.error();
   }
   wait_for_process(process.get(), signals, options.duration);
   const Result<void> stopped = profiler.stop();
-  Outcome outcome;
+  if (*counters != nullptr) {
+    note_newcomers(registry, **counters, &outcome.notes);
+  }
   outcome.stats = profiler.stats();
   if (!stopped) {
     outcome.notes.push_back(stopped.error().message);

@@ -34,7 +34,7 @@ refused() {
 @test "help goes to stdout and names every verb" {
   run --separate-stderr "$kymo" --help
   [ "$status" -eq 0 ]
-  for verb in run dump restore ps metrics report record recover; do
+  for verb in run dump restore ps metrics report record recover watch; do
     [[ "$output" == *"$verb"* ]]
   done
   run --separate-stderr "$kymod" --help

@@ -121,5 +121,25 @@ TEST(Registry, HasNothingToSampleWhenEmpty) {
   EXPECT_FALSE(Registry().sampler({}));
 }
 
+TEST(Registry, AFamilyOfCallbacksFillsAColumnForEachCombination) {
+  Registry registry;
+  const Metric family{
+      "jobs", "Help", Kind::gauge, Unit::count, {{"state", {"new", "old"}}, {"size", {"s", "l"}}}};
+  ASSERT_TRUE(registry.counter({"steps", "Help", Kind::counter, Unit::count, {}}));
+  ASSERT_TRUE(registry.callback_family(family, [](std::uint64_t* out) {
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      out[i] = 10 + i;
+    }
+  }));
+  ASSERT_TRUE(registry.callback({"last", "Help", Kind::gauge, Unit::count, {}}, [] { return 9; }));
+  EXPECT_FALSE(registry.callback_family(family, [](std::uint64_t*) {})) << "the name is taken";
+  const auto sampler = registry.sampler({}).value();
+  ASSERT_EQ(sampler->columns().size(), 6U);
+  EXPECT_EQ(sampler->columns()[2].name, "jobs[new,l]");
+  std::vector<std::uint64_t> row(6);
+  sampler->read(row.data());
+  EXPECT_EQ(row, (std::vector<std::uint64_t>{0, 10, 11, 12, 13, 9}));
+}
+
 }  // namespace
 }  // namespace kymo

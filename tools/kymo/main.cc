@@ -25,6 +25,7 @@ int run(int argc, char** argv) {
   kymo::cli::add_report(app, context);
   kymo::cli::add_record(app, context);
   kymo::cli::add_recover(app, context);
+  kymo::cli::add_watch(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

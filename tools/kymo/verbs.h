@@ -21,5 +21,6 @@ void add_metrics(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_record(CLI::App& app, Context& context);
 void add_recover(CLI::App& app, Context& context);
+void add_watch(CLI::App& app, Context& context);
 
 }  // namespace kymo::cli

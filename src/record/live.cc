@@ -1,0 +1,124 @@
+#include "record/live.h"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/mappings.h"
+#include "metrics/metric_rules.h"
+#include "probe/mapped_counters.h"
+#include "probe/process.h"
+#include "sampling/metadata.h"
+#include "sampling/ring_memory.h"
+#include "sampling/ring_reader.h"
+
+namespace kymo::record {
+namespace {
+
+class RingSource : public LiveSource {
+ public:
+  RingSource(std::unique_ptr<RingMemory> ring, std::vector<LiveValue> columns)
+      : ring_(std::move(ring)), columns_(std::move(columns)) {}
+
+  Result<LiveRow> read() override {
+    LiveRow row;
+    // Before the row is read: none can come after. Whoever gets the lock is the last to look.
+    row.ended = ring_->try_lock();
+    const std::vector<std::uint64_t> words = peek_rows(*ring_, 1);
+    if (words.empty()) {
+      return row;
+    }
+    row.time_ns = words.front();
+    row.values = columns_;
+    for (std::size_t i = 0; i < row.values.size(); ++i) {
+      row.values[i].value = words[i + 1];
+    }
+    return row;
+  }
+
+ private:
+  std::unique_ptr<RingMemory> ring_;
+  std::vector<LiveValue> columns_;
+};
+
+class CounterSource : public LiveSource {
+ public:
+  CounterSource(std::unique_ptr<probe::MappedCounters> counters, std::string path)
+      : counters_(std::move(counters)), path_(std::move(path)) {}
+
+  Result<LiveRow> read() override {
+    LiveRow row;
+    row.ended = !process_maps(counters_->pid(), path_);
+    row.time_ns = monotonic_ns();
+    const Result<std::vector<probe::MappedMetric>> metrics = counters_->metrics();
+    if (!metrics) {
+      return metrics.error();
+    }
+    for (const probe::MappedMetric& metric : *metrics) {
+      std::vector<std::uint64_t> values(metric.base_sums.size());
+      counters_->sum(metric, values.data());
+      const std::vector<Column> columns = columns_of(metric.metric);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        row.values.push_back(
+            {columns[i].name, true, std::string(name_of(metric.metric.unit)), values[i]});
+      }
+    }
+    return row;
+  }
+
+ private:
+  std::unique_ptr<probe::MappedCounters> counters_;
+  std::string path_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LiveSource>> watch_ring(const std::string& path) {
+  Result<std::unique_ptr<RingMemory>> ring = RingMemory::open_file(path);
+  if (!ring) {
+    return ring.error();
+  }
+  const auto text = nlohmann::json::parse((*ring)->description(), nullptr, false);
+  const nlohmann::json listed =
+      text.is_object() ? text.value("/recording/columns"_json_pointer, nlohmann::json())
+                       : nlohmann::json();
+  std::vector<LiveValue> columns;
+  for (const nlohmann::json& column : listed.is_array() ? listed : nlohmann::json::array()) {
+    if (column.is_object() && column.contains("name") && column["name"].is_string()) {
+      const nlohmann::json kind = column.value("kind", nlohmann::json());
+      const nlohmann::json unit = column.value("unit", nlohmann::json());
+      columns.push_back({column["name"], kind != "gauge",
+                         unit.is_string() ? unit.get<std::string>() : "count", 0});
+    }
+  }
+  if (columns.size() + 1 != (*ring)->header().stride) {
+    return Error{Code::invalid_argument,
+                 path + " is not a ring that can be read: its description is damaged", 0};
+  }
+  return std::unique_ptr<LiveSource>(new RingSource(*std::move(ring), std::move(columns)));
+}
+
+Result<std::unique_ptr<LiveSource>> watch_process(pid_t pid) {
+  if (Result<probe::Process> process = probe::read_process(pid); !process) {
+    return process.error();
+  }
+  if (const auto path = probe::find_counter_file(pid); path) {
+    auto counters = probe::MappedCounters::open(*path);
+    if (!counters) {
+      return counters.error();
+    }
+    return std::unique_ptr<LiveSource>(new CounterSource(*std::move(counters), *path));
+  }
+  if (const auto path = probe::find_mapped_file(pid, {kRingMagic.data(), kRingMagic.size()});
+      path) {
+    return watch_ring(*path);
+  }
+  return Error{Code::not_found,
+               "process " + std::to_string(pid) +
+                   " has neither published counters nor a ring file, or its mappings may not be "
+                   "read (run as its user or as root)",
+               0};
+}
+
+}  // namespace kymo::record

@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# kymo watch: of a ring, of a process, on a terminal and in a pipe, and one clear line for bad input.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  kymo="$build/tools/kymo/kymo"
+  dir="$BATS_TEST_TMPDIR/run"
+  mkdir "$dir"
+}
+
+teardown() {
+  [ -z "${publisher:-}" ] || kill -KILL "$publisher"
+}
+
+# Starts a program whose counters are published; its pid is in $publisher.
+start_publisher() {
+  "$build/tests/support/publisher" "$dir/counters" 4 >"$dir/out" 3>&- &
+  publisher=$!
+  for _ in $(seq 200); do
+    ! grep -q ready "$dir/out" || return 0
+    sleep 0.05
+  done
+  return 1
+}
+
+# refused EXIT_CODE PATTERN ARGUMENT...: that exit code, nothing on stdout, one line that has the pattern.
+refused() {
+  local code="$1" pattern="$2"
+  shift 2
+  run --separate-stderr "$kymo" watch "$@"
+  echo "exit $status, stdout: $output, stderr: $stderr"
+  [ "$status" -eq "$code" ]
+  [ -z "$output" ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ "$stderr" == *"$pattern"* ]]
+}
+
+@test "a process, once: a table with rates" {
+  start_publisher
+  run --separate-stderr "$kymo" watch --once -p "$publisher"
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [[ "${lines[0]}" == *COLUMN*"PER SECOND"* ]]
+  [[ "$output" =~ ticks\ +[0-9,]+\ +[1-9] ]]
+  [[ "$output" =~ "steps[down]"\ +8,000\ +0 ]]
+}
+
+@test "in a pipe: a line for each refresh, and Ctrl-C ends it" {
+  start_publisher
+  run --separate-stderr timeout --preserve-status -s INT 1.5 "$kymo" watch -p "$publisher"
+  [ "$status" -eq 0 ]
+  [ "${#lines[@]}" -ge 2 ]
+  [[ "${lines[1]}" =~ ms\ \ ticks=[0-9]+$ ]]
+  [[ "$output" != *$'\e'* ]]
+}
+
+@test "JSON, a line for each refresh, until the process ends" {
+  start_publisher
+  (sleep 1; kill -KILL "$publisher") 3>&- &
+  run --separate-stderr timeout 20 "$kymo" watch --json -p "$publisher"
+  publisher=
+  [ "$status" -eq 0 ]
+  [[ "$stderr" == *"has ended"* ]]
+  printf '%s\n' "${lines[@]}" | /usr/bin/python3 -c '
+import json, sys
+rows = [json.loads(line) for line in sys.stdin]
+assert len(rows) >= 2 and rows[-1]["ended"] and not rows[0]["ended"]
+assert rows[1]["columns"]["ticks"]["per_second"] > 10
+assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value"]
+'
+}
+
+@test "on a terminal it redraws, without colour where that is not wanted, and leaves the screen as it was" {
+  start_publisher
+  run env NO_COLOR=1 script -qec "timeout -s INT 1.2 $kymo watch -p $publisher" /dev/null
+  [[ "$output" == *$'\e[?1049h'* ]]
+  [[ "$output" == *$'\e[?1049l'* ]]
+  [[ "$output" != *$'\e[1m'* ]]
+  run env -u NO_COLOR script -qec "timeout -s INT 1.2 $kymo watch -p $publisher" /dev/null
+  [[ "$output" == *$'\e[1m'* ]]
+}
+
+@test "the ring that a killed recorder left: its newest row, said to be the last" {
+  "$build/tests/sampling/leave_ring" "$dir/ring" "$dir/run.tsv"
+  run --separate-stderr "$kymo" watch --json "$dir/ring"
+  [ "$status" -eq 0 ]
+  [ "${#lines[@]}" -eq 1 ]
+  [[ "$output" == *'"steps":{"unit":"count","value":2}'* ]]
+  [[ "$stderr" == *"has ended"* ]]
+  [ -e "$dir/ring" ]
+}
+
+@test "what cannot be watched" {
+  refused 1 "No such file" "$dir/ring"
+  echo "a letter" >"$dir/ring"
+  refused 1 "is not a ring" "$dir/ring"
+  refused 1 "no process" -p 4194303
+  refused 1 "neither published counters nor a ring" -p $$
+  refused 2 "not both" "$dir/ring" -p $$
+  refused 1 "start kymod" --socket "$dir/none"
+}

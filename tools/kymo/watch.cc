@@ -1,0 +1,246 @@
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "client/client.h"
+#include "print.h"
+#include "record/live.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+using record::LiveRow;
+using record::LiveSource;
+using record::LiveValue;
+
+constexpr timespec kRefresh{0, 250'000'000};
+constexpr int kWrongUsage = 2;
+
+struct Arguments {
+  std::string ring;
+  int pid = 0;
+  bool once = false;
+};
+
+// The daemon's own metrics, asked for over its socket.
+class DaemonSource : public LiveSource {
+ public:
+  explicit DaemonSource(client::Client client) : client_(std::move(client)) {}
+
+  Result<LiveRow> read() override {
+    const Result<v1::MetricsResponse> response = client_.metrics();
+    if (!response) return response.error();
+    LiveRow row;
+    row.time_ns = monotonic_ns();
+    for (const v1::Metric& metric : response->metrics()) {
+      for (const v1::Metric::Value& value : metric.values()) {
+        std::string fields;
+        for (const std::string& field : value.field_values()) {
+          fields += (fields.empty() ? "" : ",") + field;
+        }
+        row.values.push_back({fields.empty() ? metric.name() : metric.name() + "[" + fields + "]",
+                              metric.kind() != v1::Metric::GAUGE, metric.unit(), value.value()});
+      }
+    }
+    return row;
+  }
+
+ private:
+  client::Client client_;
+};
+
+Result<std::unique_ptr<LiveSource>> open_source(const Arguments& arguments,
+                                                const Context& context) {
+  if (!arguments.ring.empty()) return record::watch_ring(arguments.ring);
+  if (arguments.pid != 0) return record::watch_process(arguments.pid);
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return client.error();
+  return std::unique_ptr<LiveSource>(new DaemonSource(std::move(client).value()));
+}
+
+// What each counter did since the row before, in its unit per second.
+std::map<std::string, double> rates_between(const LiveRow& before, const LiveRow& after) {
+  std::map<std::string, std::uint64_t> values;
+  for (const LiveValue& value : before.values) values[value.name] = value.value;
+  std::map<std::string, double> rates;
+  if (after.time_ns <= before.time_ns) return rates;
+  const double seconds = static_cast<double>(after.time_ns - before.time_ns) / 1e9;
+  for (const LiveValue& value : after.values) {
+    const auto was = values.find(value.name);
+    if (value.counter && was != values.end() && value.value >= was->second) {
+      rates[value.name] = static_cast<double>(value.value - was->second) / seconds;
+    }
+  }
+  return rates;
+}
+
+void print_json_line(const LiveRow& row, const std::map<std::string, double>& rates) {
+  nlohmann::json columns = nlohmann::json::object();
+  for (const LiveValue& value : row.values) {
+    nlohmann::json& column = columns[value.name];
+    column = {{"value", value.value}, {"unit", value.unit}};
+    if (const auto rate = rates.find(value.name); rate != rates.end()) {
+      column["per_second"] = rate->second;
+    }
+  }
+  const nlohmann::json line{{"time_ns", row.time_ns}, {"ended", row.ended}, {"columns", columns}};
+  std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+// One line a row: the columns that changed.
+void print_line(const LiveRow& row, const LiveRow& before) {
+  std::string line = std::to_string(row.time_ns / 1'000'000) + " ms";
+  for (std::size_t i = 0; i < row.values.size(); ++i) {
+    const LiveValue& value = row.values[i];
+    const bool same = i < before.values.size() && before.values[i].name == value.name &&
+                      before.values[i].value == value.value;
+    if (!same) line += "  " + value.name + "=" + std::to_string(value.value);
+  }
+  std::printf("%s\n", line.c_str());
+}
+
+std::vector<std::string> table_lines(const LiveRow& row,
+                                     const std::map<std::string, double>& rates) {
+  std::size_t width = 6;
+  for (const LiveValue& value : row.values) width = std::max(width, value.name.size());
+  std::vector<std::string> lines;
+  const auto add = [&](std::string name, std::string value, std::string rate,
+                       const std::string& unit) {
+    name.resize(width, ' ');
+    value.insert(0, 22 - std::min<std::size_t>(22, value.size()), ' ');
+    rate.insert(0, 18 - std::min<std::size_t>(18, rate.size()), ' ');
+    lines.push_back(name + " " + value + " " + rate + "  " + unit);
+  };
+  add("COLUMN", "NOW", "PER SECOND", "UNIT");
+  for (const LiveValue& value : row.values) {
+    const auto rate = rates.find(value.name);
+    add(value.name, grouped(value.value),
+        rate == rates.end() ? "" : grouped(static_cast<std::uint64_t>(rate->second + 0.5)),
+        value.unit);
+  }
+  return lines;
+}
+
+// Redraws in place; what does not fit below is said.
+void draw(const LiveRow& row, const std::map<std::string, double>& rates) {
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 2;
+  const std::size_t height = known ? size.ws_row - 1U : 24;
+  const std::size_t columns = known ? size.ws_col : 80;
+  std::vector<std::string> lines = table_lines(row, rates);
+  if (lines.size() > height) {
+    const std::size_t hidden = lines.size() - height + 1;
+    lines.resize(height - 1);
+    lines.push_back("(" + std::to_string(hidden) + " more: make the window higher, or use --json)");
+  }
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool plain = no_color != nullptr && *no_color != '\0';
+  std::string text = "\x1b[H";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string line = lines[i].substr(0, columns);
+    text += (i == 0 && !plain ? "\x1b[1m" + line + "\x1b[0m" : line) + "\x1b[K\n";
+  }
+  text += "\x1b[J";
+  std::fputs(text.c_str(), stdout);
+}
+
+// The terminal's other screen, without a cursor, for as long as the object lives.
+class Screen {
+ public:
+  explicit Screen(bool on) : on_(on) {
+    if (on_) std::fputs("\x1b[?1049h\x1b[?25l", stdout);
+  }
+  ~Screen() {
+    if (!on_) return;
+    std::fputs("\x1b[?25h\x1b[?1049l", stdout);
+    std::fflush(stdout);
+  }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+ private:
+  bool on_;
+};
+
+// Waits for the next refresh; true where a signal asks to end.
+bool asked_to_end(const sigset_t& signals) {
+  return ::sigtimedwait(&signals, nullptr, &kRefresh) > 0;
+}
+
+void print_table(const LiveRow& row, const std::map<std::string, double>& rates) {
+  for (const std::string& line : table_lines(row, rates)) std::printf("%s\n", line.c_str());
+}
+
+Result<LiveRow> watch_on(LiveSource& source, const Arguments& arguments, const Context& context) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const bool lively = ::isatty(STDOUT_FILENO) == 1 && !context.json && !arguments.once;
+  const Screen screen(lively);
+  LiveRow before;
+  for (bool first = true;; first = false) {
+    Result<LiveRow> row = source.read();
+    if (!row) return row;
+    const auto rates = rates_between(before, *row);
+    const bool last = row->ended || (arguments.once && !first);
+    if (!arguments.once || last) {
+      if (context.json) {
+        print_json_line(*row, rates);
+      } else if (arguments.once) {
+        print_table(*row, rates);
+      } else if (lively) {
+        draw(*row, rates);
+      } else {
+        print_line(*row, before);
+      }
+    }
+    if (std::fflush(stdout) != 0 || last || asked_to_end(signals)) return row;
+    before = *std::move(row);
+  }
+}
+
+void watch(const Arguments& arguments, Context& context) {
+  if (!arguments.ring.empty() && arguments.pid != 0) {
+    std::fprintf(stderr, "kymo: watch: name a ring or a process, not both\n");
+    context.exit_code = kWrongUsage;
+    return;
+  }
+  const Result<std::unique_ptr<LiveSource>> source = open_source(arguments, context);
+  if (!source) return fail(context, source.error());
+  const Result<LiveRow> last = watch_on(**source, arguments, context);
+  if (!last) return fail(context, last.error());
+  if (last->ended) std::fprintf(stderr, "kymo: what was watched has ended\n");
+}
+
+}  // namespace
+
+void add_watch(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand(
+      "watch", "Show the newest values and rates, live: of a ring, a process, or the daemon");
+  verb->fallthrough();
+  verb->add_option("RING", arguments->ring, "A running recorder's ring file");
+  verb->add_option("-p,--pid", arguments->pid,
+                   "A process that has published its counters, or records into a ring file")
+      ->check(CLI::Range(1, 1 << 22));
+  verb->add_flag("--once", arguments->once, "Print one table and end");
+  verb->add_flag("--json", context.json, "Print a line of JSON for each refresh");
+  verb->callback([arguments, &context] { watch(*arguments, context); });
+}
+
+}  // namespace kymo::cli
