@@ -32,7 +32,7 @@ struct Blocks {
   std::size_t published_blocks = 0;                        // guarded by mutex; left
   std::atomic<std::uint64_t>* published_in_use = nullptr;  // guarded by mutex
   std::array<Cell, kMaxCells> shared_cells{};
-  Block shared{};              // invariant 6
+  Block shared{};              // invariant 7
   bool shared_listed = false;  // guarded by mutex; most programs never need it, and never read it
 };
 

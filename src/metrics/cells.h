@@ -21,7 +21,10 @@
 //     blocks is the same before and after, so nothing is lost and nothing is folded. There are
 //     never more blocks than there were threads at once.
 //  5. Ownership passes under one mutex, so the new owner sees the old owner's last store.
-//  6. What a thread adds while it exits, after its block has been handed on, and what it adds when
+//  6. The cells of blocks lie in private memory, or, where they are published before the first
+//  block
+//     is made, in the counter file (counter_file.cc). A block's cells never move.
+//  7. What a thread adds while it exits, after its block has been handed on, and what it adds when
 //  no
 //     memory for a block could be had, goes to one shared block by an atomic addition.
 //

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/recording_name.h"
 #include "kymo/registry.h"
 #include "probe/mapped_counters.h"
 #include "probe/process.h"
@@ -92,7 +93,7 @@ ProfilerOptions profiler_options(const Options& options) {
 
 // Takes away the recording of a command that could not be run.
 void remove_recording(const std::string& output) {
-  const std::string stem = output.substr(0, output.rfind('.'));
+  const std::string stem = recording_stem(output);
   for (const std::string& path : {output, stem + ".meta.json", stem + ".gaps.tsv"}) {
     std::remove(path.c_str());
   }
