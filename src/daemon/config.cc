@@ -190,7 +190,12 @@ std::vector<std::string> describe(const Config& config) {
       "profiling-metrics = " + metrics,
       "profiling-metrics-log = " + (config.profiling_log.empty() ? "(none)" : config.profiling_log),
       "profiling-ring = " + (config.profiling_ring.empty() ? "(none)" : config.profiling_ring),
-      "profiling-metrics-rate-us = " + std::to_string(config.profiling_interval.count())};
+      "profiling-metrics-rate-us = " + std::to_string(config.profiling_interval.count()),
+      std::string("profiling-pace = ") +
+          (config.profiling_pace == Pace::precise ? "precise" : "thrifty"),
+      "profiling-priority = " + std::to_string(config.profiling_priority),
+      "profiling-cpu = " +
+          (config.profiling_cpu < 0 ? "any" : std::to_string(config.profiling_cpu))};
 }
 
 }  // namespace kymo::daemon

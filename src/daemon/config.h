@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kymo/profiler.h"
 #include "kymo/result.h"
 
 namespace kymo::daemon {
@@ -23,6 +24,9 @@ struct Config {
   std::string profiling_log;                   // empty: no daemon-wide recording
   std::string profiling_ring;                  // empty: the ring is in private memory
   std::chrono::microseconds profiling_interval{1000};
+  Pace profiling_pace = Pace::thrifty;
+  int profiling_priority = 0;  // SCHED_FIFO priority of the collector; 0: none
+  int profiling_cpu = -1;      // that the collector is pinned to; -1: any
 };
 
 struct HostPort {

@@ -190,6 +190,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
     spdlog::info("recording every {} us into a ring of {} bytes",
                  state.config.profiling_interval.count(), state.recorder->ring_bytes());
   }
+  for (const std::string& warning : state.recorder->warnings()) {
+    spdlog::warn("recorder: {}", warning);
+  }
   spdlog::info("ready: socket {}, http {}", state.config.socket, state.http->address());
   return daemon;
 }

@@ -31,6 +31,9 @@ Result<std::unique_ptr<Recorder>> Recorder::make(Registry& registry, const Confi
   options.metrics = config.profiling_metrics;
   options.interval = config.profiling_interval;
   options.ring_file = config.profiling_ring;
+  options.pace = config.profiling_pace;
+  options.realtime_priority = config.profiling_priority;
+  options.cpu = config.profiling_cpu;
   options.sink = recorder->history_;
   if (!config.profiling_log.empty()) {
     options.sink =
@@ -65,6 +68,10 @@ Result<RequestRecording> Recorder::begin(std::string path, std::uint64_t from_ns
 
 ProfilerStats Recorder::stats() const {
   return profiler_ == nullptr ? ProfilerStats() : profiler_->stats();
+}
+
+std::vector<std::string> Recorder::warnings() const {
+  return profiler_ == nullptr ? std::vector<std::string>() : profiler_->warnings();
 }
 
 std::size_t Recorder::ring_bytes() const {

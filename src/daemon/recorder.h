@@ -65,6 +65,8 @@ class Recorder {
   [[nodiscard]] bool recording() const { return profiler_ != nullptr && profiler_->running(); }
   [[nodiscard]] ProfilerStats stats() const;
   [[nodiscard]] std::size_t ring_bytes() const;
+  // What the recorder went on without (Profiler::warnings).
+  [[nodiscard]] std::vector<std::string> warnings() const;
 
  private:
   Recorder() = default;

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -75,6 +76,19 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, long long& r
   app.add_option("--profiling-ring", config.profiling_ring,
                  "A file for rows not yet written, so that they outlive a kill (kymo recover)");
   app.add_option("--profiling-metrics-rate-us", rate_us, "Microseconds between samples")
+      ->capture_default_str();
+  static const std::map<std::string, kymo::Pace> paces = {{"thrifty", kymo::Pace::thrifty},
+                                                          {"precise", kymo::Pace::precise}};
+  app.add_option("--profiling-pace", config.profiling_pace,
+                 "How the collector waits: thrifty sleeps, precise spins the last microseconds")
+      ->transform(CLI::CheckedTransformer(paces))
+      ->default_str("thrifty");
+  app.add_option("--profiling-priority", config.profiling_priority,
+                 "Real-time priority of the collector, 1 to 99; 0: none")
+      ->check(CLI::Range(0, 99))
+      ->capture_default_str();
+  app.add_option("--profiling-cpu", config.profiling_cpu, "CPU to pin the collector to; -1: any")
+      ->check(CLI::Range(-1, 1023))
       ->capture_default_str();
   app.add_option("--log-level", config.log_level, "What to log on stderr")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
