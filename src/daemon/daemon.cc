@@ -14,7 +14,7 @@
 #include <filesystem>
 
 #include "criu/client.h"
-#include "daemon/dump.h"
+#include "daemon/cut_short.h"
 #include "daemon/http_server.h"
 #include "daemon/parts.h"
 #include "daemon/service.h"
@@ -105,6 +105,7 @@ Result<void> Daemon::State::open_store() {
   if (!opened) return opened.error();
   store = std::move(opened).value();
   if (!store->moved_aside().empty()) spdlog::error("{}", store->moved_aside());
+  if (Result<void> ok = settle_unstarted_jobs(*store); !ok) return ok;
   if (Result<void> ok = close_cut_short_dumps(*store); !ok) return ok;
   jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir);
   jobs->refresh();

@@ -290,18 +290,4 @@ Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request
   return response_of(c);
 }
 
-Result<void> close_cut_short_dumps(store::Store& store) {
-  Result<std::vector<store::Checkpoint>> checkpoints = store.checkpoints();
-  if (!checkpoints) return checkpoints.error();
-  for (store::Checkpoint& checkpoint : *checkpoints) {
-    if (checkpoint.state != store::CheckpointState::started) continue;
-    checkpoint.state = store::CheckpointState::failed;
-    checkpoint.error = "kymod ended during the dump; what CRIU had written is in " +
-                       CheckpointDir(checkpoint.directory).partial_images();
-    spdlog::warn("dump of pid {}: {}", checkpoint.pid, checkpoint.error);
-    if (Result<void> ok = store.update_checkpoint(checkpoint); !ok) return ok;
-  }
-  return {};
-}
-
 }  // namespace kymo::daemon

@@ -13,8 +13,4 @@ namespace kymo::daemon {
 // Errors:  one line. The process runs on, and nothing in the directory looks like a checkpoint.
 Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request);
 
-// At the daemon's start: dumps that an earlier daemon did not live to conclude are failed ones.
-// What CRIU had written stays in images.partial: it may have finished, and then it is the process.
-Result<void> close_cut_short_dumps(store::Store& store);
-
 }  // namespace kymo::daemon

@@ -16,35 +16,14 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file.h"
+
 namespace kymo::report {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxComplaint = 4096;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { reset(); }
-
-  [[nodiscard]] int get() const { return fd_; }
-  void reset() {
-    if (fd_ >= 0) {
-      ::close(std::exchange(fd_, -1));
-    }
-  }
-
- private:
-  int fd_;
-};
 
 // A file beside `path` that takes its place when it is whole, and is gone otherwise.
 class Draft {
@@ -53,14 +32,14 @@ class Draft {
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
   ~Draft() {
-    if (fd_.get() >= 0) {
+    if (fd_.valid()) {
       ::unlink(name_.c_str());
     }
   }
 
   Result<void> open() {
-    fd_ = Descriptor(::mkostemp(name_.data(), O_CLOEXEC));
-    return fd_.get() < 0 ? system_error("write picture " + path_, errno) : Result<void>();
+    fd_ = FileDescriptor(::mkostemp(name_.data(), O_CLOEXEC));
+    return !fd_.valid() ? system_error("write picture " + path_, errno) : Result<void>();
   }
 
   Result<void> publish() {
@@ -78,20 +57,14 @@ class Draft {
  private:
   std::string path_;
   std::string name_;
-  Descriptor fd_;
+  FileDescriptor fd_;
 };
 
-Result<Descriptor> script_file(const std::string& script) {
-  Descriptor fd(::memfd_create("kymo-gnuplot", MFD_CLOEXEC));
-  std::string_view rest = script;
-  while (fd.get() >= 0 && !rest.empty()) {
-    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
-    if (n < 0 && errno != EINTR) {
-      break;
-    }
-    rest.remove_prefix(n < 0 ? 0 : static_cast<std::size_t>(n));
-  }
-  if (!rest.empty() || ::lseek(fd.get(), 0, SEEK_SET) != 0) {
+Result<FileDescriptor> script_file(const std::string& script) {
+  FileDescriptor fd(::memfd_create("kymo-gnuplot", MFD_CLOEXEC));
+  std::size_t written = 0;
+  if (!fd.valid() || write_all(fd.get(), script, &written) != 0 ||
+      ::lseek(fd.get(), 0, SEEK_SET) != 0) {
     return system_error("hand gnuplot its script", errno);
   }
   return fd;
@@ -173,8 +146,8 @@ Result<void> run_gnuplot(const std::string& script, const std::string& path,
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return system_error("listen to gnuplot", errno);
   }
-  const Descriptor complaints(ends[0]);
-  Descriptor child_end(ends[1]);
+  const FileDescriptor complaints(ends[0]);
+  FileDescriptor child_end(ends[1]);
   auto pid = spawn(script_fd->get(), draft.fd(), child_end.get());
   child_end.reset();
   if (!pid) {

@@ -7,8 +7,7 @@
 
 namespace kymo::report {
 
-// The summaries as JSON with stable keys, exact values and units in the keys' names
-// (docs/report.md):
+// The summaries as JSON with stable keys, exact values and units in the keys' names:
 // {"format_version": 1, "recordings": [...]}.
 nlohmann::ordered_json json_report(const std::vector<analysis::Summary>& summaries);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/quality.h"
+#include "report/about.h"
 #include "report/human.h"
 #include "report/phases.h"
 #include "report/table.h"
@@ -32,22 +33,9 @@ std::string at(std::uint64_t time_ns) {
   return fmt::format("{:.3f} s", static_cast<double>(time_ns) / 1e9);
 }
 
-std::string about_text(const nlohmann::json& about) {
-  std::string text;
-  for (const auto& [key, value] : about.items()) {
-    const std::string shown =
-        value.is_string() ? value.get<std::string>()
-                          : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    text += (text.empty() ? "" : ", ") + printable(key) + " " + printable(shown);
-  }
-  return text;
-}
-
 std::string origin(const Metadata& metadata) {
-  std::string text = line("state", printable(metadata.state));
-  if (!metadata.about.empty()) {
-    text = line("about", about_text(metadata.about)) + text;
-  }
+  std::string text = about_lines(metadata.about, kLabelWidth, kLineWidth);
+  text += line("state", printable(metadata.state));
   text += line("started",
                fmt::format("{} on {}, {}, process {}", wall_clock(metadata.start_unix_ns),
                            printable(metadata.host), printable(metadata.kernel), metadata.pid));
@@ -172,18 +160,9 @@ std::string idle_columns(const Summary& summary) {
   if (names.empty()) {
     return {};
   }
-  std::string text = "\n";
-  std::string row = fmt::format("{:<{}}{} column{} never changed:", "idle", kLabelWidth,
-                                names.size(), names.size() == 1 ? "" : "s");
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::string word = " " + names[i] + (i + 1 < names.size() ? "," : "");
-    if (row.size() + word.size() > kLineWidth) {
-      text += row + '\n';
-      row = std::string(kLabelWidth - 1, ' ');
-    }
-    row += word;
-  }
-  return text + row + '\n';
+  names.front().insert(
+      0, fmt::format("{} column{} never changed: ", names.size(), names.size() == 1 ? "" : "s"));
+  return "\n" + wrapped_list("idle", names, kLabelWidth, kLineWidth);
 }
 
 std::string gap_lines(const Summary& summary) {

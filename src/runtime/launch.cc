@@ -10,24 +10,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/file.h"
+
 namespace kymo::runtime {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) {
-      close(fd_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 bool is_program(const std::string& path) {
   struct stat st {};
@@ -149,13 +135,13 @@ Result<pid_t> launch(const RunSpec& spec) {
   if (!program) {
     return program.error();
   }
-  const Descriptor out(moved_up(open_output(spec.stdout_path)));
-  if (out.get() < 0) {
+  const FileDescriptor out(moved_up(open_output(spec.stdout_path)));
+  if (!out.valid()) {
     return system_error(
         "cannot open " + spec.stdout_path + " for the output of '" + spec.command[0] + "'", errno);
   }
-  const Descriptor err(moved_up(open_output(spec.stderr_path)));
-  if (err.get() < 0) {
+  const FileDescriptor err(moved_up(open_output(spec.stderr_path)));
+  if (!err.valid()) {
     return system_error(
         "cannot open " + spec.stderr_path + " for the errors of '" + spec.command[0] + "'", errno);
   }

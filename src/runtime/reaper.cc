@@ -133,7 +133,13 @@ Result<void> Reaper::watch(const ProcessId& child) {
     return system_error("cannot watch process " + std::to_string(child.pid), errno);
   }
   {
-    const std::lock_guard lock(state_->mutex);
+    std::unique_lock lock(state_->mutex);
+    // A restored process takes the pid of one that may be reaped this moment: that has to be
+    // through.
+    state_->reaped.wait(lock, [&] {
+      const auto old = state_->children.find(child.pid);
+      return old == state_->children.end() || old->second.id.start_ticks == child.start_ticks;
+    });
     const auto [it, added] = state_->children.try_emplace(child.pid, State::Child{child, fd});
     if (!added) {
       close(fd);  // watched already

@@ -25,7 +25,7 @@ class Reaper {
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
 
-  // Precondition: a child of this process that nobody else waits for.
+  // Precondition: a child of this process that nobody else waits for; not called from `ended`.
   Result<void> watch(const ProcessId& child);
   // Waits until this pid is none of ours any more and `ended` has returned; true when it is so, at
   // once where it never was.

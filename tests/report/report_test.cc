@@ -22,9 +22,16 @@ constexpr const char* kMetadata = R"({"format_version":1,"state":"ended","interv
  "stats":{"ticks_due":6,"rows_captured":4,"rows_written":4,"missed_late":2,
   "timing_error_ns":400000,"timing_error_max_ns":250000,"sample_window_max_ns":800},
  "marks":[{"name":"freeze","at_ns":20000000},{"name":"write","at_ns":40000000}],
- "about":{"job":"churn-1","request":"dump"}})";
+ "about":{"job":"churn-1","request":"dump","leave_running":true,"image_bytes":12582912,
+  "target":{"pid":100,"command":["sleep","9"]},
+  "steps":[{"name":"freeze","duration_ns":1500},{"name":"write","duration_ns":20000000}],
+  "stats":{"frozen_time_us":1500,"pages_written":3072}}})";
 
-constexpr const char* kText = R"(about       job churn-1, request dump
+constexpr const char* kText =
+    R"(about       image bytes 12 MiB, job churn-1, leave running yes, request dump
+stats       frozen time 1.50 ms, pages written 3072
+steps       freeze 1.50 µs, write 20 ms
+target      command sleep 9, pid 100
 state       ended
 started     2026-11-21 08:57:16.363 UTC on db3, Linux 6.18.44, process 4711
 length      100 ms, 4 rows of 4 columns, one every 20 ms

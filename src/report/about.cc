@@ -1,0 +1,127 @@
+#include "report/about.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "report/human.h"
+
+namespace kymo::report {
+namespace {
+
+using nlohmann::json;
+
+std::string raw(const json& value) {
+  return printable(value.is_string() ? value.get<std::string>()
+                                     : value.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+// A key without the unit's ending, in words, and the unit.
+std::pair<std::string, Unit> name_and_unit(std::string_view key) {
+  constexpr std::array<std::pair<std::string_view, Unit>, 3> kEndings = {
+      {{"_ns", Unit::nanoseconds}, {"_us", Unit::microseconds}, {"_bytes", Unit::bytes}}};
+  Unit unit = Unit::count;
+  for (const auto& [ending, of] : kEndings) {
+    if (key.ends_with(ending)) {
+      unit = of;
+      key.remove_suffix(of == Unit::bytes ? 0 : ending.size());
+      break;
+    }
+  }
+  std::string name = printable(key);
+  for (char& c : name) {
+    c = c == '_' ? ' ' : c;
+  }
+  return {name, unit};
+}
+
+std::string figure(std::uint64_t number, Unit unit) {
+  return unit == Unit::count ? std::to_string(number) : value(static_cast<double>(number), unit);
+}
+
+// A command's words, or other plain values, in a row; nested ones as they were written.
+std::string words(const json& list) {
+  std::string text;
+  for (const json& word : list) {
+    text += (text.empty() ? "" : " ") + raw(word);
+  }
+  return text;
+}
+
+std::string item(const std::string& key, const json& value) {
+  const auto [name, unit] = name_and_unit(key);
+  if (value.is_boolean()) {
+    return name + (value.get<bool>() ? " yes" : " no");
+  }
+  if (value.is_number_unsigned()) {
+    return name + " " + figure(value.get<std::uint64_t>(), unit);
+  }
+  return name + " " + (value.is_array() ? words(value) : raw(value));
+}
+
+// A list of {"name": ..., "duration_ns": ...}, as steps are.
+bool is_timed(const json& list) {
+  for (const json& entry : list) {
+    const bool timed = entry.is_object() && entry.contains("name") && entry["name"].is_string() &&
+                       entry.contains("duration_ns") && entry["duration_ns"].is_number_unsigned();
+    if (!timed) {
+      return false;
+    }
+  }
+  return !list.empty();
+}
+
+std::vector<std::string> items_of(const json& value) {
+  std::vector<std::string> items;
+  if (value.is_object()) {
+    for (const auto& [key, inner] : value.items()) {
+      items.push_back(item(key, inner));
+    }
+  } else {
+    for (const json& entry : value) {
+      items.push_back(printable(entry["name"].get<std::string>()) + " " +
+                      duration(entry["duration_ns"].get<double>()));
+    }
+  }
+  return items;
+}
+
+}  // namespace
+
+std::string wrapped_list(const std::string& label, const std::vector<std::string>& items,
+                         std::size_t label_width, std::size_t line_width) {
+  const std::string indent(label_width, ' ');
+  std::string text;
+  std::string row = fmt::format("{:<{}}", label, label_width);
+  std::size_t on_row = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string word = items[i] + (i + 1 < items.size() ? "," : "");
+    if (on_row != 0 && row.size() + 1 + word.size() > line_width) {
+      text += row + '\n';
+      row = indent;
+      on_row = 0;
+    }
+    row += (on_row++ == 0 ? "" : " ") + word;
+  }
+  return text + row + '\n';
+}
+
+std::string about_lines(const json& about, std::size_t label_width, std::size_t line_width) {
+  if (!about.is_object()) {
+    return {};
+  }
+  std::vector<std::string> plain;
+  std::string lists;
+  for (const auto& [key, value] : about.items()) {
+    if ((value.is_object() && !value.empty()) || (value.is_array() && is_timed(value))) {
+      lists += wrapped_list(name_and_unit(key).first, items_of(value), label_width, line_width);
+    } else {
+      plain.push_back(item(key, value));
+    }
+  }
+  return (plain.empty() ? "" : wrapped_list("about", plain, label_width, line_width)) + lists;
+}
+
+}  // namespace kymo::report

@@ -1,0 +1,137 @@
+// What a killed kymod leaves half done, and what the next one makes of it. Processes are real ones.
+#include "daemon/cut_short.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "daemon/checkpoint_dir.h"
+#include "probe/process.h"
+#include "runtime/launch.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CutShort : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = store::Store::open(folder_.path() + "/kymo.db");
+    ASSERT_TRUE(opened.ok());
+    store_ = std::move(*opened);
+  }
+  void TearDown() override { end_process(); }
+
+  // A job as kymod starts them; in the store with its pid, or without where `stored` is false.
+  void start_job(bool stored) {
+    job_.id = "j1";
+    job_.name = "work";
+    job_.stdout_path = folder_.path() + "/stdout";
+    const auto pid = runtime::launch(
+        {{"sleep", "600"}, {"PATH=/usr/bin:/bin"}, "/", job_.stdout_path, job_.stdout_path});
+    ASSERT_TRUE(pid.ok());
+    pid_ = *pid;
+    if (stored) {
+      job_.pid = pid_;
+      job_.start_ticks = probe::read_process(pid_)->start_ticks;
+    }
+    ASSERT_TRUE(store_->add_job(job_).ok());
+  }
+  void end_process() {
+    if (pid_ == 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  // A dump of the job that has begun, with these images.
+  void begin_dump(std::initializer_list<const char*> images) {
+    ASSERT_TRUE(create_checkpoint_dir(dir_).ok());
+    for (const char* image : images) {
+      static_cast<void>(folder_.file(std::string("c/images.partial/") + image, "12345678"));
+    }
+    store::Checkpoint checkpoint;
+    checkpoint.id = "c1";
+    checkpoint.job_id = job_.id;
+    checkpoint.pid = pid_;
+    checkpoint.directory = dir_.path();
+    ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
+  }
+  store::Checkpoint close() {
+    EXPECT_TRUE(close_cut_short_dumps(*store_).ok());
+    return *store_->checkpoint("c1");
+  }
+
+  test::TemporaryDirectory folder_;
+  std::unique_ptr<store::Store> store_;
+  store::Job job_;
+  CheckpointDir dir_{folder_.path() + "/c"};
+  pid_t pid_ = 0;
+};
+
+TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
+  start_job(true);
+  begin_dump({"pages-1.img"});
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_FALSE(fs::exists(dir_.partial_images()));
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+}
+
+TEST_F(CutShort, ImagesAreWorthNothingWhereTheProcessRunsOn) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_FALSE(fs::exists(dir_.partial_images()));
+}
+
+TEST_F(CutShort, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  end_process();
+  const store::Checkpoint checkpoint = close();
+  EXPECT_EQ(checkpoint.state, store::CheckpointState::complete);
+  EXPECT_EQ(checkpoint.image_bytes, 16U);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(read_record(dir_)->at("state"), "complete");
+  EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
+}
+
+TEST_F(CutShort, PublishedImagesAreACheckpointAlsoWhereTheProcessRuns) {
+  start_job(true);
+  begin_dump({"inventory.img"});
+  ASSERT_TRUE(publish_images(dir_).ok());
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+}
+
+TEST_F(CutShort, ImagesAreKeptWhileTheProcessIsStillHeld) {
+  start_job(true);
+  ASSERT_EQ(kill(pid_, SIGSTOP), 0);
+  ASSERT_TRUE(test::eventually([&] { return !probe::stopped_threads(pid_).empty(); }));
+  begin_dump({"inventory.img"});
+  const store::Checkpoint checkpoint = close();
+  EXPECT_EQ(checkpoint.state, store::CheckpointState::failed);
+  EXPECT_NE(checkpoint.error.find(dir_.partial_images()), std::string::npos) << checkpoint.error;
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img"));
+}
+
+TEST_F(CutShort, AJobWhosePidWasNotStoredIsFoundByItsOutput) {
+  start_job(false);
+  ASSERT_TRUE(settle_unstarted_jobs(*store_).ok());
+  EXPECT_EQ(store_->job("work")->pid, pid_);
+  EXPECT_EQ(store_->job("work")->start_ticks, probe::read_process(pid_)->start_ticks);
+}
+
+TEST_F(CutShort, AJobThatNeverStartedIsForgotten) {
+  start_job(false);
+  end_process();
+  ASSERT_TRUE(settle_unstarted_jobs(*store_).ok());
+  EXPECT_EQ(store_->job("work").error().code, Code::not_found);
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,27 @@
+#include "report/about.h"
+
+#include <gtest/gtest.h>
+
+namespace kymo::report {
+namespace {
+
+using nlohmann::json;
+
+TEST(About, BreaksBetweenItems) {
+  EXPECT_EQ(wrapped_list("steps", {"aaaa", "bbbb", "cccc"}, 6, 16),
+            "steps aaaa, bbbb,\n      cccc\n");
+  EXPECT_EQ(wrapped_list("x", {"longer than the line"}, 3, 10), "x  longer than the line\n");
+}
+
+TEST(About, AnythingThatMayStandInMetadataIsShown) {
+  EXPECT_EQ(about_lines(json(), 6, 40), "");
+  EXPECT_EQ(about_lines(json::parse(R"({"a":[],"b":{},"c":null,"d":-1,"e":1.5})"), 6, 40),
+            "about a , b {}, c null, d -1, e 1.5\n");
+  EXPECT_EQ(
+      about_lines(json::parse(R"({"steps":[{"name":1}],"n_ns":18446744073709551615})"), 6, 80),
+      "about n 5124095.58 h, steps {\"name\":1}\n");
+  EXPECT_EQ(about_lines(json::parse(R"({"\u001b":"\u001b[2J"})"), 6, 40), "about ? ?[2J\n");
+}
+
+}  // namespace
+}  // namespace kymo::report
