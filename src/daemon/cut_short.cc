@@ -31,7 +31,7 @@ Fate fate_of(const store::Checkpoint& checkpoint, const std::optional<store::Job
 
 nlohmann::json record_of(const store::Checkpoint& checkpoint,
                          const std::optional<store::Job>& job) {
-  nlohmann::json record{{"state", "complete"},
+  nlohmann::json record{{"state", store::name_of(checkpoint.state)},
                         {"pid", checkpoint.pid},
                         {"created_unix_ns", checkpoint.created_unix_ns},
                         {"image_bytes", checkpoint.image_bytes},
@@ -50,6 +50,7 @@ Result<void> conclude(store::Store& store, store::Checkpoint checkpoint,
   const Result<std::uint64_t> bytes = probe::directory_bytes(dir.images());
   if (!bytes) return bytes.error();
   checkpoint.image_bytes = *bytes;
+  checkpoint.state = store::CheckpointState::complete;
   nlohmann::json record = record_of(checkpoint, job);
   const auto stats = criu::read_dump_stats(dir.work() + "/stats-dump");
   if (stats) {
@@ -57,7 +58,6 @@ Result<void> conclude(store::Store& store, store::Checkpoint checkpoint,
     checkpoint.stats_json = record["stats"].dump();
   }
   if (Result<void> ok = write_record(dir, std::move(record)); !ok) return ok;
-  checkpoint.state = store::CheckpointState::complete;
   if (job) job->state = store::JobState::dumped;
   spdlog::warn("dump of pid {}: kymod ended before it was told, but the images in {} are whole",
                checkpoint.pid, dir.images());
@@ -78,7 +78,7 @@ Result<void> close(store::Store& store, store::Checkpoint checkpoint) {
     return conclude(store, checkpoint, job, fate);
   }
   checkpoint.state = store::CheckpointState::failed;
-  checkpoint.error = "kymod ended during the dump; ";
+  checkpoint.error = "cut short, kymod ended during the dump; ";
   if (all_written && fate == Fate::unsure) {
     checkpoint.error += "what CRIU had written is in " + dir.partial_images() +
                         ": remove it when process " + std::to_string(checkpoint.pid) + " runs on";
@@ -87,6 +87,11 @@ Result<void> close(store::Store& store, store::Checkpoint checkpoint) {
     checkpoint.error += "the half images were removed";
   }
   spdlog::warn("dump of pid {}: {}", checkpoint.pid, checkpoint.error);
+  nlohmann::json record = record_of(checkpoint, job);
+  record["error"] = checkpoint.error;
+  if (Result<void> ok = write_record(dir, std::move(record)); !ok) {
+    spdlog::warn("{}", ok.error().message);  // the folder may be gone by now
+  }
   return store.update_checkpoint(checkpoint);
 }
 

@@ -78,6 +78,7 @@ TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
   begin_dump({"pages-1.img"});
   EXPECT_EQ(close().state, store::CheckpointState::failed);
   EXPECT_FALSE(fs::exists(dir_.partial_images()));
+  EXPECT_EQ(read_record(dir_)->at("state"), "failed");
   EXPECT_EQ(store_->job("work")->state, store::JobState::running);
 }
 

@@ -8,7 +8,7 @@ namespace {
 using nlohmann::json;
 
 TEST(About, BreaksBetweenItems) {
-  EXPECT_EQ(wrapped_list("steps", {"aaaa", "bbbb", "cccc"}, 6, 16),
+  EXPECT_EQ(wrapped_list("steps", {"aaaa", "bbbb", "cccc"}, 6, 17),
             "steps aaaa, bbbb,\n      cccc\n");
   EXPECT_EQ(wrapped_list("x", {"longer than the line"}, 3, 10), "x  longer than the line\n");
 }
