@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <array>
 
 #include "support/temporary_directory.h"
 
@@ -73,11 +76,12 @@ TEST(ProcessTest, RefusesTextThatIsNoStat) {
 }
 
 TEST(ProcessTest, SeesChildrenStopsAndTheEnd) {
-  const pid_t child = fork();
-  if (child == 0) {
-    pause();
-    _exit(0);
-  }
+  // A program of its own: a forked copy of a sanitized one has the sanitizer's threads as well.
+  std::array<char, 6> program{"sleep"};
+  std::array<char, 4> seconds{"600"};
+  const std::array<char*, 3> command{program.data(), seconds.data(), nullptr};
+  pid_t child = 0;
+  ASSERT_EQ(posix_spawnp(&child, "sleep", nullptr, nullptr, command.data(), environ), 0);
   EXPECT_EQ(process_tree(getpid()), (std::vector<pid_t>{getpid(), child}));
   EXPECT_TRUE(stopped_threads(getpid()).empty());
   kill(child, SIGSTOP);
