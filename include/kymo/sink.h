@@ -68,6 +68,7 @@ struct ProfilerStats {
   std::uint64_t timing_error_p50_ns = 0;  // percentiles, right within 6 %
   std::uint64_t timing_error_p99_ns = 0;
   std::uint64_t timing_error_p999_ns = 0;
+  std::uint64_t sample_window_ns = 0;      // summed over samples: from the first to the last read
   std::uint64_t sample_window_max_ns = 0;  // longest time from a sample's first to its last read
   std::uint64_t bytes_written = 0;
   std::uint64_t duration_ns = 0;  // from the start until now, or until the stop
@@ -144,5 +145,17 @@ struct TsvOptions {
 // `.gaps.tsv` beside it (docs/tsv-format.md). `path` must not exist yet; its folder must. A PATH
 // that ends in `.tsv.zst` is compressed, where this build has zstd.
 KYMO_API std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options = {});
+
+// gVisor's profiling file, for its tools (docs/annotated-format.md).
+enum class AnnotatedFormat : std::uint8_t {
+  plain,  // one file that describes itself
+  lossy,  // the same with a prefix and a checksum a line: may go through a log that loses lines
+};
+
+// A sink that writes PATH, which must not exist yet, in gVisor's format; it has no room for the
+// list of gaps. What a failed write left in a file is cut off again.
+KYMO_API std::shared_ptr<Sink> make_annotated_sink(std::string path, AnnotatedFormat format);
+// The same to a stream that stays the caller's and open, such as standard error.
+KYMO_API std::shared_ptr<Sink> make_annotated_sink(int fd, AnnotatedFormat format);
 
 }  // namespace kymo

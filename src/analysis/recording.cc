@@ -113,6 +113,11 @@ Result<Recording> open_recording(const std::string& path) {
   }
   Recording recording;
   recording.path = path;
+  if (const Metadata* embedded = reader->embedded_metadata(); embedded != nullptr) {
+    recording.metadata = *embedded;
+    join_columns(reader->columns(), recording);
+    return recording;
+  }
   const std::string stem = recording_stem(path);
   if (auto joined = join_metadata(stem + ".meta.json", recording); !joined) {
     return joined.error();

@@ -53,6 +53,9 @@ class RowParser {
   // Leaves out a line that the caller could not hand over whole.
   void skip_line(std::string reason);
 
+  // Passes by a line that is no row and need not be one.
+  void pass_line() { ++line_; }
+
   // Number of the line that comes next.
   [[nodiscard]] std::uint64_t line() const { return line_; }
   [[nodiscard]] const LeftOut& left_out() const { return left_out_; }

@@ -168,6 +168,12 @@ Result<Summary> summarize(const std::string& path) {
     summary.columns.push_back(sum.finish(summary.duration_ns()));
   }
   summary.left_out = reader->left_out();
+  if (const Metadata* embedded = reader->embedded_metadata(); embedded != nullptr) {
+    summary.recording.metadata = *embedded;  // with the statistics, which stand at its end
+    for (std::string& note : reader->embedded_notes()) {
+      summary.recording.notes.push_back(std::move(note));
+    }
+  }
   compare_with_metadata(summary);
   return summary;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/annotated_lines.h"
 #include "base/text_file.h"
 
 namespace kymo::analysis {
@@ -41,6 +42,8 @@ struct TsvReader::State {
   bool damage_noted = false;
   std::vector<std::string> columns;
   std::optional<RowParser> parser;
+  std::optional<AnnotatedLines> annotated;
+  std::string row;  // working memory
 
   [[nodiscard]] std::string_view pending() const {
     const std::string_view all = buffer;
@@ -66,6 +69,9 @@ struct TsvReader::State {
   }
 
   Result<void> read_header();
+  Result<bool> read_annotated_header();
+  Result<std::optional<std::string_view>> next_line();
+  Result<void> fill_from_annotated(RowBlock& block);
   Result<void> skip_long_line();
   void end_text();
 };
@@ -92,11 +98,16 @@ Result<void> TsvReader::State::read_header() {
   }
   const std::size_t end = text.find('\n');
   const std::string_view header = text.substr(0, end);
+  const std::string first_line = in_quotes(header);
   const bool ours = header == kTimeColumn ||
                     header.substr(0, kTimeColumn.size() + 1) == std::string(kTimeColumn) + '\t';
   if (!ours) {
+    const auto annotations = read_annotated_header();
+    if (!annotations || *annotations) {
+      return annotations ? Result<void>() : annotations.error();
+    }
     return Error{Code::invalid_argument,
-                 "read " + path + ": its first line is " + in_quotes(header) +
+                 "read " + path + ": its first line is " + first_line +
                      ", not the header of a plain recording, which begins with \"Time (ns)\""};
   }
   if (end == text.npos) {
@@ -107,6 +118,100 @@ Result<void> TsvReader::State::read_header() {
   parser.emplace(columns.size(), 2);
   columns.erase(columns.begin());
   used += end + 1;
+  return {};
+}
+
+// The next line without its end; none at the end of the file. A last line without an end is none,
+// nor is one that does not fit the buffer.
+Result<std::optional<std::string_view>> TsvReader::State::next_line() {
+  for (;;) {
+    const std::string_view text = pending();
+    if (const std::size_t end = text.find('\n'); end != text.npos) {
+      used += end + 1;
+      return std::optional(text.substr(0, end));
+    }
+    if (at_end) {
+      return std::optional<std::string_view>();
+    }
+    if (text.size() == buffer.size()) {
+      used = filled;  // its rest comes as a line of its own and is nobody's
+    }
+    if (auto read = refill(); !read) {
+      return read.error();
+    }
+  }
+}
+
+// False where there is none; the file is then used up.
+Result<bool> TsvReader::State::read_annotated_header() {
+  AnnotatedLines lines;
+  std::vector<std::pair<std::uint64_t, std::string>> damaged;  // by line, before the header
+  std::uint64_t number = 0;
+  bool first = true;
+  bool ours = false;
+  for (;;) {
+    const auto line = next_line();
+    if (!line) {
+      return line.error();
+    }
+    if (!*line) {
+      return false;
+    }
+    ours =
+        ours || (first && AnnotatedLines::begins_plain(**line)) || AnnotatedLines::is_lossy(**line);
+    first = false;
+    const AnnotatedLines::Line read = ours ? lines.classify(**line) : AnnotatedLines::Line{};
+    ++number;
+    if (read.kind == AnnotatedLines::Kind::damaged && damaged.size() < LeftOut::kMaxSpans) {
+      damaged.emplace_back(number, read.reason);
+    }
+    if (read.kind == AnnotatedLines::Kind::header) {
+      columns = split_header(read.text);
+      break;
+    }
+  }
+  parser.emplace(columns.size(), 1);
+  columns.erase(columns.begin());
+  for (auto& [line, reason] : damaged) {
+    while (parser->line() < line) {
+      parser->pass_line();
+    }
+    parser->skip_line(std::move(reason));
+  }
+  while (parser->line() <= number) {
+    parser->pass_line();
+  }
+  annotated = std::move(lines);
+  return true;
+}
+
+Result<void> TsvReader::State::fill_from_annotated(RowBlock& block) {
+  while (!block.full()) {
+    const auto line = next_line();
+    if (!line) {
+      return line.error();
+    }
+    if (!*line) {
+      end_text();
+      annotated->finish();
+      return {};
+    }
+    AnnotatedLines::Line read = annotated->classify(**line);
+    switch (read.kind) {
+      case AnnotatedLines::Kind::row:
+        row.assign(read.text);
+        row += '\n';
+        parser->parse(row, block);
+        break;
+      case AnnotatedLines::Kind::damaged:
+        parser->skip_line(std::move(read.reason));
+        break;
+      case AnnotatedLines::Kind::header:
+      case AnnotatedLines::Kind::other:
+        parser->pass_line();
+        break;
+    }
+  }
   return {};
 }
 
@@ -170,6 +275,12 @@ RowBlock TsvReader::make_block() const {
 Result<bool> TsvReader::next(RowBlock& block) {
   State& state = *state_;
   block.clear();
+  if (state.annotated) {
+    if (auto filled = state.fill_from_annotated(block); !filled) {
+      return filled.error();
+    }
+    return block.rows() != 0;
+  }
   while (!block.full()) {
     const std::string_view text = state.pending();
     const std::size_t last_end = text.rfind('\n');
@@ -187,6 +298,14 @@ Result<bool> TsvReader::next(RowBlock& block) {
     }
   }
   return block.rows() != 0;
+}
+
+const Metadata* TsvReader::embedded_metadata() const {
+  return state_->annotated ? &state_->annotated->metadata() : nullptr;
+}
+
+std::vector<std::string> TsvReader::embedded_notes() const {
+  return state_->annotated ? state_->annotated->notes() : std::vector<std::string>();
 }
 
 const LeftOut& TsvReader::left_out() const {

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "analysis/metadata.h"
 #include "analysis/row_parser.h"
 #include "kymo/result.h"
 
 namespace kymo::analysis {
 
-// Reads a plain TSV recording (docs/tsv-format.md), compressed by zstd or not, block by block.
+// Reads a recording block by block: plain TSV (docs/tsv-format.md) or gVisor's profiling file, also
+// out of a log (docs/annotated-format.md); compressed by zstd or not.
 //
 // Threads: one at a time. Errors: open() refuses what is no recording at all; from then on damage
 // is left
@@ -35,6 +37,11 @@ class TsvReader {
 
   // Fills `block` with the rows that come next. False: there are no more, and the block is empty.
   Result<bool> next(RowBlock& block);
+
+  // What an annotated file says of itself so far, columns when it is open, statistics and notes
+  // after next() returned false; none for plain TSV.
+  [[nodiscard]] const Metadata* embedded_metadata() const;
+  [[nodiscard]] std::vector<std::string> embedded_notes() const;
 
   // What was left out so far; whole after next() returned false.
   [[nodiscard]] const LeftOut& left_out() const;

@@ -17,6 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// As the name of a file: the daemon's own log, standard error.
+constexpr std::string_view kLogStream = "-";
+
 Error invalid(std::string message) {
   return Error{Code::invalid_argument, std::move(message)};
 }
@@ -91,7 +94,13 @@ Result<void> check_profiling(const Config& config) {
     return invalid("--profiling-metrics-log " + log +
                    ": nothing to write with --profiling-metrics=none");
   }
-  if (!is_recording_name(log)) {
+  if (log == kLogStream) {
+    if (config.profiling_format) return {};
+    return invalid(
+        "--profiling-metrics-log -: the log takes no plain TSV: choose "
+        "--profiling-metrics-format annotated or annotated-lossy");
+  }
+  if (!config.profiling_format && !is_recording_name(log)) {
     return invalid("--profiling-metrics-log " + log +
                    ": the name must end in .tsv, or in .tsv.zst to be compressed");
   }
@@ -152,12 +161,26 @@ Result<void> set_profiling_metrics(Config& config, std::string_view list) {
   return {};
 }
 
+Result<void> set_profiling_format(Config& config, std::string_view name) {
+  if (name == "tsv") {
+    config.profiling_format.reset();
+  } else if (name == "annotated") {
+    config.profiling_format = AnnotatedFormat::plain;
+  } else if (name == "annotated-lossy") {
+    config.profiling_format = AnnotatedFormat::lossy;
+  } else {
+    return invalid("--profiling-metrics-format " + std::string(name) +
+                   ": no such format; there are tsv, annotated and annotated-lossy");
+  }
+  return {};
+}
+
 Result<void> resolve_and_check(Config& config) {
   if (config.socket.empty()) return invalid("--socket is empty: name the path of the socket");
   if (config.state_dir.empty()) return invalid("--state-dir is empty: name a folder");
   config.socket = fs::absolute(config.socket).lexically_normal();
   config.state_dir = fs::absolute(config.state_dir).lexically_normal();
-  if (!config.profiling_log.empty()) {
+  if (!config.profiling_log.empty() && config.profiling_log != kLogStream) {
     config.profiling_log = fs::absolute(config.profiling_log).lexically_normal();
   }
   if (!config.profiling_ring.empty()) {
@@ -174,6 +197,9 @@ Result<void> resolve_and_check(Config& config) {
 }
 
 std::vector<std::string> describe(const Config& config) {
+  const char* format = !config.profiling_format                             ? "tsv"
+                       : *config.profiling_format == AnnotatedFormat::plain ? "annotated"
+                                                                            : "annotated-lossy";
   std::string metrics;
   for (const std::string& name : config.profiling_metrics) {
     if (!metrics.empty()) metrics += ',';
@@ -190,6 +216,7 @@ std::vector<std::string> describe(const Config& config) {
       "profiling-metrics = " + metrics,
       "profiling-metrics-log = " + (config.profiling_log.empty() ? "(none)" : config.profiling_log),
       "profiling-ring = " + (config.profiling_ring.empty() ? "(none)" : config.profiling_ring),
+      std::string("profiling-metrics-format = ") + format,
       "profiling-metrics-rate-us = " + std::to_string(config.profiling_interval.count()),
       std::string("profiling-pace = ") +
           (config.profiling_pace == Pace::precise ? "precise" : "thrifty"),

@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "kymo/profiler.h"
 #include "kymo/result.h"
+#include "kymo/sink.h"
 
 namespace kymo::daemon {
 
@@ -20,9 +22,10 @@ struct Config {
   std::string criu = "criu";  // a path, or a name that is looked up on PATH
   std::string log_level = "info";
   bool profiling = true;
-  std::vector<std::string> profiling_metrics;  // empty: all
-  std::string profiling_log;                   // empty: no daemon-wide recording
-  std::string profiling_ring;                  // empty: the ring is in private memory
+  std::vector<std::string> profiling_metrics;       // empty: all
+  std::string profiling_log;                        // empty: no daemon-wide recording; -: the log
+  std::optional<AnnotatedFormat> profiling_format;  // none: TSV
+  std::string profiling_ring;                       // empty: the ring is in private memory
   std::chrono::microseconds profiling_interval{1000};
   Pace profiling_pace = Pace::thrifty;
   int profiling_priority = 0;  // SCHED_FIFO priority of the collector; 0: none
@@ -40,6 +43,9 @@ Result<HostPort> parse_host_port(std::string_view text);
 // Takes the value of --profiling-metrics: names with commas between them, `all` or `none`; which
 // names exist is checked later, against the registry. Errors: invalid_argument for an empty name.
 Result<void> set_profiling_metrics(Config& config, std::string_view list);
+
+// Takes the value of --profiling-metrics-format. Errors: invalid_argument, with what is allowed.
+Result<void> set_profiling_format(Config& config, std::string_view name);
 
 // Makes paths absolute and finds criu on PATH, then checks everything that can be checked without
 // starting anything. Errors name the option, its value and what is allowed.

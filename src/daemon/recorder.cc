@@ -1,5 +1,7 @@
 #include "daemon/recorder.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "daemon/tee_sink.h"
@@ -11,6 +13,15 @@ constexpr std::uint64_t kRollNs = 1'000'000'000;  // before and after each reque
 // The roll before a request, the second that a row may lie in the ring, and the time until a
 // request's directory is there to record into.
 constexpr auto kKeep = std::chrono::milliseconds(3500);
+
+// The daemon-wide recording's.
+std::shared_ptr<Sink> make_log_sink(const Config& config) {
+  if (!config.profiling_format) return make_tsv_sink(config.profiling_log);
+  if (config.profiling_log == "-") {
+    return make_annotated_sink(STDERR_FILENO, *config.profiling_format);
+  }
+  return make_annotated_sink(config.profiling_log, *config.profiling_format);
+}
 
 }  // namespace
 
@@ -36,8 +47,7 @@ Result<std::unique_ptr<Recorder>> Recorder::make(Registry& registry, const Confi
   options.cpu = config.profiling_cpu;
   options.sink = recorder->history_;
   if (!config.profiling_log.empty()) {
-    options.sink =
-        std::make_shared<TeeSink>(recorder->history_, make_tsv_sink(config.profiling_log));
+    options.sink = std::make_shared<TeeSink>(recorder->history_, make_log_sink(config));
   }
   recorder->profiler_ = std::make_unique<Profiler>(registry, std::move(options));
   Result<void> registered = register_profiler_metrics(registry, *recorder->profiler_);

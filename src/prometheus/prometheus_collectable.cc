@@ -2,11 +2,11 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kymo/prometheus.h"
+#include "metrics/exposition_name.h"
 
 namespace kymo {
 namespace {
@@ -74,16 +74,7 @@ class RegistryCollectable final : public ::prometheus::Collectable {
 }  // namespace
 
 std::string prometheus_name(const Metric& metric) {
-  std::string_view stem = metric.name;
-  std::string_view unit;
-  if (metric.unit == Unit::nanoseconds || metric.unit == Unit::microseconds) {
-    stem.remove_suffix(3);  // "_ns", "_us": the registry has seen to it
-    unit = "_seconds";
-  }
-  std::string name = "kymo_";
-  name += stem;
-  name += unit;
-  return metric.kind == Kind::counter ? name + "_total" : name;
+  return exposition_name(metric);
 }
 
 std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(const Registry& registry) {

@@ -84,6 +84,7 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
   counts_.timing_errors.record(error_ns);
   counts_.on_time.add(2 * error_ns <= options_.interval_ns ? 1 : 0);
   counts_.timing_error_max_ns.raise_to(error_ns);
+  counts_.sample_window_ns.add(window_ns);
   counts_.sample_window_max_ns.raise_to(window_ns);
   counts_.captured.add(1);
   gaps_.close();

@@ -19,6 +19,7 @@ struct RecorderCounts {
     OwnedCount backoff_ns;
     OwnedCount timing_error_ns;
     OwnedCount timing_error_max_ns;
+    OwnedCount sample_window_ns;
     OwnedCount sample_window_max_ns;
     TimingHistogram timing_errors;
   };
@@ -45,6 +46,7 @@ struct RecorderCounts {
     s.backoff_ns = collected.backoff_ns.get();
     s.timing_error_ns = collected.timing_error_ns.get();
     s.timing_error_max_ns = collected.timing_error_max_ns.get();
+    s.sample_window_ns = collected.sample_window_ns.get();
     s.sample_window_max_ns = collected.sample_window_max_ns.get();
     s.timing_error_p50_ns = collected.timing_errors.percentile(0.5);
     s.timing_error_p99_ns = collected.timing_errors.percentile(0.99);

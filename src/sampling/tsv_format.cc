@@ -11,6 +11,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "words of digits are stored as they are");
 
 constexpr std::uint64_t kLower = 100'000'000;  // ten to the eighth
+constexpr std::uint64_t kTopmost = UINT64_MAX / kLower * kLower;
 constexpr std::uint64_t kZeros = 0x3030303030303030;
 // Each append stores whole words beyond what counts.
 constexpr std::size_t kOverhang = 24;
@@ -70,6 +71,14 @@ inline char* TsvFormatter::append(char* out, Upper& upper, std::uint64_t value,
                                   bool with_tab) noexcept {
   std::uint64_t lower = value - upper.base;
   if (lower >= kLower) [[unlikely]] {  // also when the value has fallen below the base
+    if (value >= kTopmost) [[unlikely]] {
+      // Kept as a base, this would lie so near 2^64 that a small value after it wrapped into range.
+      renew(upper, 0, with_tab);
+      if (with_tab) {
+        *out++ = '\t';
+      }
+      return format_number(out, value);
+    }
     renew(upper, value, with_tab);
     lower = value - upper.base;
   }

@@ -55,6 +55,13 @@ TEST(TsvFormatter, WritesWhatASimpleLoopWrites) {
   }
 }
 
+TEST(TsvFormatter, ASmallValueAfterTheLargestIsItself) {
+  TsvFormatter formatter(2, 5);
+  const std::vector<std::uint64_t> words = {1, UINT64_MAX, 2, 7, 3, UINT64_MAX - 1, 4, 0, 5, 123};
+  EXPECT_EQ(formatter.format({words.data(), 5, 2}, 0),
+            "1\t18446744073709551615\n2\t7\n3\t18446744073709551614\n4\t0\n5\t123\n");
+}
+
 TEST(TsvHeader, NamesTimeAndColumns) {
   EXPECT_EQ(tsv_header({{"a", {}, {}}, {"b[x,y]", {}, {}}}), "Time (ns)\ta\tb[x,y]\n");
 }

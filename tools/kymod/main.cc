@@ -52,7 +52,8 @@ int print_choices() {
   return kUsage;
 }
 
-void add_flags(CLI::App& app, Config& config, std::string& metrics, long long& rate_us) {
+void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string& format,
+               long long& rate_us) {
   app.set_version_flag("--version", "kymod " KYMO_VERSION);
   app.add_option("--socket", config.socket, "Unix socket of the API")
       ->envname("KYMO_SOCKET")
@@ -73,6 +74,11 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, long long& r
   app.add_option(
       "--profiling-metrics-log", config.profiling_log,
       "A daemon-wide recording besides those of each request, ending in .tsv or .tsv.zst");
+  app.add_option(
+         "--profiling-metrics-format", format,
+         "Of that recording: tsv, annotated (gVisor's), annotated-lossy (the same for logs, "
+         "with --profiling-metrics-log - for the daemon's own)")
+      ->capture_default_str();
   app.add_option("--profiling-ring", config.profiling_ring,
                  "A file for rows not yet written, so that they outlive a kill (kymo recover)");
   app.add_option("--profiling-metrics-rate-us", rate_us, "Microseconds between samples")
@@ -95,9 +101,11 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, long long& r
       ->capture_default_str();
 }
 
-kymo::Result<void> complete(Config& config, const std::string& metrics, long long rate_us) {
+kymo::Result<void> complete(Config& config, const std::string& metrics, const std::string& format,
+                            long long rate_us) {
   config.profiling_interval = std::chrono::microseconds(rate_us);
   if (auto ok = kymo::daemon::set_profiling_metrics(config, metrics); !ok) return ok;
+  if (auto ok = kymo::daemon::set_profiling_format(config, format); !ok) return ok;
   if (auto ok = kymo::daemon::resolve_and_check(config); !ok) return ok;
   return kymo::daemon::check_metric_names(config);
 }
@@ -130,8 +138,9 @@ int run(int argc, char** argv) {
   CLI::App app("Kymograph's daemon: checkpoints and restores processes, and records how.", "kymod");
   Config config;
   std::string metrics = "all";
+  std::string format = "tsv";
   long long rate_us = config.profiling_interval.count();
-  add_flags(app, config, metrics, rate_us);
+  add_flags(app, config, metrics, format, rate_us);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
@@ -140,7 +149,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "kymod: %s (see kymod --help)\n", error.what());
     return kUsage;
   }
-  if (auto ok = complete(config, metrics, rate_us); !ok) return fail(ok.error());
+  if (auto ok = complete(config, metrics, format, rate_us); !ok) return fail(ok.error());
   return serve(std::move(config));
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "kymo/metric.h"
+
+namespace kymo {
+
+// A metric's name on /metrics (kymo/prometheus.h says how it is made).
+inline std::string exposition_name(const Metric& metric) {
+  std::string_view stem = metric.name;
+  std::string_view unit;
+  if (metric.unit == Unit::nanoseconds || metric.unit == Unit::microseconds) {
+    stem.remove_suffix(3);  // "_ns", "_us": the registry has seen to it
+    unit = "_seconds";
+  }
+  std::string name = "kymo_";
+  name += stem;
+  name += unit;
+  return metric.kind == Kind::counter ? name + "_total" : name;
+}
+
+}  // namespace kymo
