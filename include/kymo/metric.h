@@ -31,6 +31,8 @@ struct Metric {
   Kind kind = Kind::counter;
   Unit unit = Unit::count;
   std::vector<Field> fields{};
+  // Of a histogram, the highest value of each bucket but the last, which has none; else empty.
+  std::vector<std::uint64_t> bounds{};
 };
 
 // One column of a recording: a metric and one value for each of its fields.

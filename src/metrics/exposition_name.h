@@ -11,14 +11,17 @@ namespace kymo {
 inline std::string exposition_name(const Metric& metric) {
   std::string_view stem = metric.name;
   std::string_view unit;
-  if (metric.unit == Unit::nanoseconds || metric.unit == Unit::microseconds) {
+  // A histogram's columns are counts but for one: what it measures, its name's ending says.
+  const bool histogram = !metric.bounds.empty();
+  if (metric.unit == Unit::nanoseconds || metric.unit == Unit::microseconds ||
+      (histogram && (stem.ends_with("_ns") || stem.ends_with("_us")))) {
     stem.remove_suffix(3);  // "_ns", "_us": the registry has seen to it
     unit = "_seconds";
   }
   std::string name = "kymo_";
   name += stem;
   name += unit;
-  return metric.kind == Kind::counter ? name + "_total" : name;
+  return metric.kind == Kind::counter && !histogram ? name + "_total" : name;
 }
 
 }  // namespace kymo

@@ -1,6 +1,7 @@
 #include "metrics/metric_rules.h"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 #include <utility>
 
@@ -92,6 +93,46 @@ Result<void> check_metric(const Metric& metric) {
     }
   }
   return {};
+}
+
+Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets) {
+  if (metric.kind != Kind::counter || !metric.fields.empty()) {
+    return refused(metric, "a histogram is a counter without fields");
+  }
+  if (!std::has_single_bit(buckets.first) || !std::has_single_bit(buckets.last) ||
+      !std::has_single_bit(buckets.per_doubling)) {
+    return refused(metric, "first, last and per_doubling of its buckets must be powers of two");
+  }
+  if (buckets.per_doubling > 16 || buckets.first < buckets.per_doubling ||
+      buckets.last <= buckets.first) {
+    return refused(metric,
+                   "of its buckets per_doubling may be 1 to 16, first at least that, last above "
+                   "first; they are " +
+                       std::to_string(buckets.per_doubling) + ", " + std::to_string(buckets.first) +
+                       ", " + std::to_string(buckets.last));
+  }
+  return {};
+}
+
+std::vector<Column> histogram_columns(Metric metric, const HistogramBuckets& buckets) {
+  const detail::BucketIndex index(buckets);
+  for (std::uint32_t i = 0; i < index.last(); ++i) {
+    metric.bounds.push_back(index.bound(i));
+  }
+  Metric counts = metric;
+  counts.unit = Unit::count;
+  Metric bucket = counts;
+  bucket.fields = {{"bucket", {}}};
+  std::uint64_t from = 0;
+  for (const std::uint64_t bound : metric.bounds) {
+    bucket.fields[0].values.push_back(std::to_string(from) + '-' + std::to_string(bound));
+    from = bound + 1;
+  }
+  bucket.fields[0].values.push_back(std::to_string(from) + "-inf");
+  std::vector<Column> columns = columns_of(bucket);
+  columns.push_back({metric.name + "_sum", metric, {}});
+  columns.push_back({metric.name + "_count", counts, {}});
+  return columns;
 }
 
 std::vector<Column> columns_of(const Metric& metric) {

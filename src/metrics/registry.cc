@@ -32,10 +32,18 @@ struct Registry::State {
     if (Result<void> rules = check_metric(metric); !rules) {
       return rules;
     }
+    return check_name(metric.name);
+  }
+
+  // A name is taken by a metric, or by a column of a histogram.
+  Result<void> check_name(const std::string& name) const {
     for (const Entry& entry : entries) {
-      if (entry.name() == metric.name) {
+      const bool taken = entry.name() == name ||
+                         std::any_of(entry.columns.begin(), entry.columns.end(),
+                                     [&](const Column& column) { return column.name == name; });
+      if (taken) {
         return Error{Code::already_exists,
-                     "metric '" + metric.name + "' is registered already; names are unique", 0};
+                     "metric '" + name + "' is registered already; names are unique", 0};
       }
     }
     return {};
@@ -58,16 +66,52 @@ struct Registry::State {
     if (Result<void> fresh = check_new(metric); !fresh) {
       return fresh.error();
     }
+    return add_cells(columns_of(metric));
+  }
+
+  Result<std::uint32_t> add_histogram(Metric metric, const HistogramBuckets& buckets) {
+    const std::lock_guard lock(mutex);
+    if (Result<void> fresh = check_new(metric); !fresh) {
+      return fresh.error();
+    }
+    if (Result<void> valid = check_buckets(metric, buckets); !valid) {
+      return valid.error();
+    }
+    std::vector<Column> columns = histogram_columns(std::move(metric), buckets);
+    for (const Column& column : columns) {
+      if (Result<void> fresh = check_name(column.name); !fresh) {
+        return fresh.error();
+      }
+    }
+    return add_cells(std::move(columns));
+  }
+
+  // For whoever reads the counters from outside, where a histogram's sum and count are counters.
+  static void list(const Entry& entry) {
+    const Metric& metric = entry.columns.front().metric;
+    const auto cells = static_cast<std::ptrdiff_t>(
+        metric.bounds.empty() ? entry.columns.size() : metric.bounds.size() + 1);
+    const auto end = entry.base_sums.begin() + cells;
+    detail::list_counter(metric, entry.first_cell, {entry.base_sums.begin(), end});
+    for (auto i = static_cast<std::size_t>(cells); i < entry.columns.size(); ++i) {
+      detail::list_counter({entry.columns[i].name, metric.help, Kind::counter, Unit::count, {}},
+                           entry.first_cell + static_cast<std::uint32_t>(i), {entry.base_sums[i]});
+    }
+  }
+
+  // With the mutex held.
+  Result<std::uint32_t> add_cells(std::vector<Column> columns) {
     Entry entry;
-    entry.columns = columns_of(metric);
+    entry.columns = std::move(columns);
+    const std::string& name = entry.name();
     Result<std::uint32_t> first = detail::reserve_cells(entry.columns.size());
     if (!first) {
-      return Error{first.error().code, "metric '" + metric.name + "': " + first.error().message, 0};
+      return Error{first.error().code, "metric '" + name + "': " + first.error().message, 0};
     }
     entry.first_cell = *first;
     entry.base_sums.resize(entry.columns.size());
     detail::add_cell_sums(entry.first_cell, entry.base_sums.size(), entry.base_sums.data());
-    detail::list_counter(metric, *first, entry.base_sums);
+    list(entry);
     entries.push_back(std::move(entry));
     return *first;
   }
@@ -103,6 +147,14 @@ Result<CounterFamily> Registry::counter_family(Metric metric) {
     return first.error();
   }
   return CounterFamily(std::move(fields), *first);
+}
+
+Result<Histogram> Registry::histogram(Metric metric, const HistogramBuckets& buckets) {
+  Result<std::uint32_t> first = state_->add_histogram(std::move(metric), buckets);
+  if (!first) {
+    return first.error();
+  }
+  return Histogram(*first, detail::BucketIndex(buckets));
 }
 
 Result<void> Registry::callback(Metric metric, Callback read) {

@@ -2,6 +2,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,25 @@ double scale_of(Unit unit) {
   return metric;
 }
 
+// A histogram's columns, from the first bucket to the count, as one metric. Its buckets are summed
+// up here; the number of values is their sum, so that it fits them at any moment.
+::prometheus::ClientMetric to_histogram(const Column* columns, const std::uint64_t* values) {
+  const std::vector<std::uint64_t>& bounds = columns[0].metric.bounds;
+  const std::size_t sum = bounds.size() + 1;
+  const double scale = scale_of(columns[sum].metric.unit);
+  ::prometheus::ClientMetric metric;
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < sum; ++i) {
+    count += values[i];
+    const double bound = i < bounds.size() ? static_cast<double>(bounds[i]) * scale
+                                           : std::numeric_limits<double>::infinity();
+    metric.histogram.bucket.push_back({count, bound});
+  }
+  metric.histogram.sample_count = count;
+  metric.histogram.sample_sum = static_cast<double>(values[sum]) * scale;
+  return metric;
+}
+
 class RegistryCollectable final : public ::prometheus::Collectable {
  public:
   explicit RegistryCollectable(const Registry& registry) : registry_(registry) {}
@@ -55,6 +75,14 @@ class RegistryCollectable final : public ::prometheus::Collectable {
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const Metric& metric = columns[i].metric;
       std::string name = prometheus_name(metric);
+      if (!metric.bounds.empty()) {
+        families.push_back({std::move(name),
+                            metric.help,
+                            ::prometheus::MetricType::Histogram,
+                            {to_histogram(&columns[i], &values[i])}});
+        i += metric.bounds.size() + 2;  // the last bucket, the sum, the count
+        continue;
+      }
       if (families.empty() || families.back().name != name) {
         families.push_back({std::move(name),
                             metric.help,

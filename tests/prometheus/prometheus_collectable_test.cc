@@ -42,5 +42,29 @@ TEST(PrometheusCollectable, SerializesCountersGaugesAndLabels) {
   EXPECT_NE(text.find("kymo_phase 4\n"), std::string::npos) << text;
 }
 
+TEST(PrometheusCollectable, AHistogramIsOneMetricInBaseUnits) {
+  Registry registry;
+  const Histogram wait =
+      registry.histogram({"wait_us", "Waits", Kind::counter, Unit::microseconds, {}}, {1, 4, 1})
+          .value();
+  for (const std::uint64_t value : {1U, 2U, 3U, 1'000'000U}) {
+    wait.record(value);
+  }
+  ASSERT_TRUE(registry.callback({"phase", "", Kind::gauge, Unit::count, {}}, [] { return 4ULL; }));
+  const auto families = make_prometheus_collectable(registry)->Collect();
+  ASSERT_EQ(families.size(), 2U);
+  EXPECT_EQ(families[1].name, "kymo_phase");
+  const std::string text = ::prometheus::TextSerializer().Serialize(families);
+  EXPECT_NE(text.find("# TYPE kymo_wait_seconds histogram\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("kymo_wait_seconds_count 4\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("kymo_wait_seconds_bucket{le=\"+Inf\"} 4\n"), std::string::npos) << text;
+  ASSERT_EQ(families[0].metric.size(), 1U);
+  const auto& histogram = families[0].metric[0].histogram;
+  EXPECT_DOUBLE_EQ(histogram.sample_sum, 1.000006);
+  EXPECT_DOUBLE_EQ(histogram.bucket[1].upper_bound, 2e-6);
+  EXPECT_EQ(histogram.bucket[1].cumulative_count, 2U);
+  EXPECT_EQ(histogram.bucket[2].cumulative_count, 3U);
+}
+
 }  // namespace
 }  // namespace kymo

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kymo/registry.h"
+
+// Metrics declared for profiling alone. With KYMO_PROFILING defined as 1 they are counters like any
+// other; with 0, the default, they cost nothing: the type is empty, and optimised code holds
+// neither an instruction nor a name of theirs.
+//
+//   KYMO_PROFILING_COUNTER(steps);  // at namespace scope
+//   if (auto made = steps.register_in(registry, "steps", "Steps of the inner loop"); !made) ...
+//   steps.add();
+//
+// Files compiled with different settings have different types under this name, and do not mix.
+#ifndef KYMO_PROFILING
+#define KYMO_PROFILING 0
+#endif
+
+namespace kymo {
+
+#if KYMO_PROFILING
+
+inline namespace profiling_on {
+
+// Threads: register_in() before any add(), then as Counter. Without it add() does nothing.
+class ProfilingCounter {
+ public:
+  Result<void> register_in(Registry& registry, std::string_view name, std::string_view help,
+                           Unit unit = Unit::count) {
+    Result<Counter> made =
+        registry.counter({std::string(name), std::string(help), Kind::counter, unit, {}});
+    if (!made) {
+      return made.error();
+    }
+    counter_ = *made;
+    return {};
+  }
+  void add(std::uint64_t n = 1) const noexcept {
+    if (counter_) {
+      counter_->add(n);
+    }
+  }
+
+ private:
+  std::optional<Counter> counter_;
+};
+
+}  // namespace profiling_on
+
+#define KYMO_PROFILING_COUNTER(name) inline ::kymo::ProfilingCounter name
+
+#else
+
+inline namespace profiling_off {
+
+class ProfilingCounter {
+ public:
+  // What registering would return; the compiler sees through it.
+  struct Registered {
+    [[nodiscard]] static constexpr bool ok() noexcept { return true; }
+    constexpr explicit operator bool() const noexcept { return true; }
+    [[noreturn]] static Error error() noexcept { __builtin_unreachable(); }
+  };
+  [[gnu::always_inline]] static constexpr Registered register_in(
+      const Registry& /*registry*/, std::string_view /*name*/, std::string_view /*help*/,
+      Unit /*unit*/ = Unit::count) noexcept {
+    return {};
+  }
+  [[gnu::always_inline]] static constexpr void add(std::uint64_t /*n*/ = 1) noexcept {}
+};
+
+}  // namespace profiling_off
+
+// constexpr: nothing is laid down for it.
+#define KYMO_PROFILING_COUNTER(name) \
+  [[maybe_unused]] constexpr ::kymo::ProfilingCounter name {}
+
+#endif
+
+}  // namespace kymo
