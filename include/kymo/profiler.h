@@ -49,6 +49,9 @@ struct ProfilerOptions {
 // Threads:   start(), stop() and stats() from any thread. The instrumented program is never made to
 //            wait; memory is fixed from start() on.
 // Ownership: refers to `registry`, which must outlive it; shares the sink. The destructor stops.
+// Fork:      in a child without exec the profiler is off (running() is false, stop() does nothing)
+// and
+//            the parent's is unharmed.
 // Errors:    options are checked by start(), before any thread runs; the message names the option,
 // its
 //            value and what is allowed.
@@ -74,6 +77,9 @@ class KYMO_API Profiler {
   // What start() could not do as asked and went on without, a line each: a priority or a CPU that
   // the system refused, an interval that is shorter than a sample takes on this machine.
   [[nodiscard]] std::vector<std::string> warnings() const;
+  // Why the sink refused rows, when it began to the last time; empty: it never has, or nothing
+  // runs. TroubleWatch (kymo/trouble.h) makes messages of it.
+  [[nodiscard]] std::string last_sink_error() const;
   // Bytes that the ring takes, known once started.
   [[nodiscard]] std::size_t ring_bytes() const;
 

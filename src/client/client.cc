@@ -99,6 +99,11 @@ Result<v1::HealthResponse> Client::health() {
       [&](auto* context, auto* response) { return stub_->Health(context, {}, response); });
 }
 
+Result<v1::SnapshotResponse> Client::snapshot(const v1::SnapshotRequest& request) {
+  return call<v1::SnapshotResponse>(
+      [&](auto* context, auto* response) { return stub_->Snapshot(context, request, response); });
+}
+
 Result<v1::MetricsResponse> Client::metrics() {
   return call<v1::MetricsResponse>(
       [&](auto* context, auto* response) { return stub_->Metrics(context, {}, response); });

@@ -22,6 +22,7 @@ class Client {
   Result<v1::ListResponse> list();
   Result<v1::HealthResponse> health();
   Result<v1::MetricsResponse> metrics();
+  Result<v1::SnapshotResponse> snapshot(const v1::SnapshotRequest& request);
 
  private:
   Client(std::string socket, std::unique_ptr<v1::Kymo::Stub> stub)

@@ -146,6 +146,8 @@ Result<Answer> work(const ClientOptions& options, Work& job, const std::string& 
   opts.set_work_dir_fd(work_folder.fd());
   opts.set_log_level(options.log_level);
   opts.set_notify_scripts(true);
+  // A program that records into a ring file holds a lock on it, as databases do on theirs.
+  opts.set_file_locks(true);
   Result<Answer> answer = converse(options, job.kind, job.request, notified);
   if (!answer) {
     return with_context(job.tried, answer.error(), job.log_path);

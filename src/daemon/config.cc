@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/recording_name.h"
+#include "sampling/rule.h"
 
 namespace kymo::daemon {
 namespace {
@@ -82,12 +83,51 @@ Result<void> check_ring(const Config& config) {
   return {};
 }
 
+Result<void> check_flight_recorder(const Config& config) {
+  if (config.profiling_keep.count() < 1 || config.profiling_keep > std::chrono::hours(1)) {
+    return invalid("--profiling-keep " + std::to_string(config.profiling_keep.count()) +
+                   ": allowed is 1 to 3600 seconds");
+  }
+  for (const std::string& rule : config.profiling_rules) {
+    if (const Result<Rule> parsed = Rule::parse(rule); !parsed) {
+      return invalid("--profiling-rule: " + parsed.error().message);
+    }
+  }
+  if (!config.profiling && !config.profiling_rules.empty()) {
+    return invalid("--profiling-rule: nothing to look at with --profiling-metrics=none");
+  }
+  return {};
+}
+
+Result<void> check_rotation(const Config& config) {
+  const bool any = config.profiling_log_rotate_bytes != 0 ||
+                   config.profiling_log_rotate_after.count() != 0 ||
+                   config.profiling_log_keep_bytes != 0;
+  if (any && config.profiling_log.empty()) {
+    return invalid("--profiling-log-...: nothing to rotate without --profiling-metrics-log");
+  }
+  if (config.profiling_log_rotate_after.count() < 0) {
+    return invalid("--profiling-log-rotate-after " +
+                   std::to_string(config.profiling_log_rotate_after.count()) +
+                   ": allowed is 0 (never) and more");
+  }
+  const std::uint64_t keep = config.profiling_log_keep_bytes;
+  if (keep != 0 && config.profiling_log_rotate_bytes > keep / 2) {
+    return invalid("--profiling-log-rotate-bytes " +
+                   std::to_string(config.profiling_log_rotate_bytes) +
+                   ": at most half of --profiling-log-keep-bytes " + std::to_string(keep));
+  }
+  return {};
+}
+
 Result<void> check_profiling(const Config& config) {
   if (config.profiling_interval.count() <= 0) {
     return invalid("--profiling-metrics-rate-us " +
                    std::to_string(config.profiling_interval.count()) +
                    ": the interval between samples must be at least 1 microsecond");
   }
+  if (Result<void> ok = check_flight_recorder(config); !ok) return ok;
+  if (Result<void> ok = check_rotation(config); !ok) return ok;
   if (config.profiling_log.empty()) return {};
   const std::string& log = config.profiling_log;
   if (!config.profiling) {
@@ -206,6 +246,11 @@ std::vector<std::string> describe(const Config& config) {
     metrics += name;
   }
   if (metrics.empty()) metrics = config.profiling ? "all" : "none";
+  std::string rules;
+  for (const std::string& rule : config.profiling_rules) {
+    rules += (rules.empty() ? "" : "; ") + rule;
+  }
+  if (rules.empty()) rules = "(none)";
   return {
       "socket = " + config.socket,
       "socket-group = " + (config.socket_group.empty() ? "(none)" : config.socket_group),
@@ -222,7 +267,12 @@ std::vector<std::string> describe(const Config& config) {
           (config.profiling_pace == Pace::precise ? "precise" : "thrifty"),
       "profiling-priority = " + std::to_string(config.profiling_priority),
       "profiling-cpu = " +
-          (config.profiling_cpu < 0 ? "any" : std::to_string(config.profiling_cpu))};
+          (config.profiling_cpu < 0 ? "any" : std::to_string(config.profiling_cpu)),
+      "profiling-log-rotate-bytes = " + std::to_string(config.profiling_log_rotate_bytes),
+      "profiling-log-rotate-after = " + std::to_string(config.profiling_log_rotate_after.count()),
+      "profiling-log-keep-bytes = " + std::to_string(config.profiling_log_keep_bytes),
+      "profiling-keep = " + std::to_string(config.profiling_keep.count()),
+      "profiling-rule = " + rules};
 }
 
 }  // namespace kymo::daemon

@@ -30,6 +30,12 @@ struct Config {
   Pace profiling_pace = Pace::thrifty;
   int profiling_priority = 0;  // SCHED_FIFO priority of the collector; 0: none
   int profiling_cpu = -1;      // that the collector is pinned to; -1: any
+  // The daemon-wide recording in parts (kymo::TsvOptions); 0: not.
+  std::uint64_t profiling_log_rotate_bytes = 0;
+  std::chrono::seconds profiling_log_rotate_after{0};
+  std::uint64_t profiling_log_keep_bytes = 0;
+  std::chrono::seconds profiling_keep{10};   // how far back a snapshot reaches
+  std::vector<std::string> profiling_rules;  // that make snapshots by themselves
 };
 
 struct HostPort {

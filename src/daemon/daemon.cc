@@ -53,6 +53,7 @@ sigset_t stop_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGUSR1);  // asks for a snapshot
   return set;
 }
 
@@ -80,6 +81,8 @@ struct Daemon::State {
   Result<void> set_ring_aside() const;
   Result<void> start_http();
   Result<void> start_api();
+  void say_troubles() const;
+  void snapshot_for_signal() const;
 };
 
 criu::ClientOptions Daemon::State::criu_options() const {
@@ -154,6 +157,24 @@ Result<void> Daemon::State::start_api() {
   return {};
 }
 
+void Daemon::State::say_troubles() const {
+  for (const Trouble& trouble : recorder->troubles()) {
+    spdlog::log(trouble.over ? spdlog::level::info : spdlog::level::err, "{}", trouble.text);
+  }
+}
+
+void Daemon::State::snapshot_for_signal() const {
+  SnapshotRequest request;
+  request.reason = "signal";
+  request.before = std::chrono::hours(1);  // all that is kept
+  const Result<std::string> path = recorder->snapshot(request, false);
+  if (path) {
+    spdlog::info("SIGUSR1: snapshot in {}", *path);
+  } else {
+    spdlog::error("SIGUSR1: {}", path.error().message);
+  }
+}
+
 Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Daemon::~Daemon() {
@@ -190,6 +211,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
   if (state.recorder->recording()) {
     spdlog::info("recording every {} us into a ring of {} bytes",
                  state.config.profiling_interval.count(), state.recorder->ring_bytes());
+    spdlog::info("snapshots reach {:.1f} s back",
+                 std::chrono::duration<double>(state.recorder->kept()).count());
   }
   for (const std::string& warning : state.recorder->warnings()) {
     spdlog::warn("recorder: {}", warning);
@@ -204,6 +227,11 @@ Result<void> Daemon::run() {
   int got = 0;
   while (got <= 0) {
     got = sigtimedwait(&signals, nullptr, &kLookAfterJobs);
+    state.say_troubles();
+    if (got == SIGUSR1) {
+      state.snapshot_for_signal();
+      got = 0;
+    }
     // Jobs of an earlier daemon are not our children: nothing tells of their end.
     if (got < 0 && errno == EAGAIN) state.jobs->refresh();
   }

@@ -10,8 +10,8 @@ namespace kymo::daemon {
 
 // kymod, whole: socket, API, jobs, recorder and HTTP port.
 //
-// Threads:   start(), run() and the destructor on one thread. SIGTERM and SIGINT must be blocked in
-// it
+// Threads:   start(), run() and the destructor on one thread. SIGTERM, SIGINT and SIGUSR1 must be
+// blocked in it
 //            before start(), so that every thread has them blocked and run() alone takes them.
 // Ownership: owns everything; jobs outlive it.
 // Errors:    start(): everything is checked before anything is started, and what was begun is
@@ -23,9 +23,9 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // Serves until SIGTERM or SIGINT, then stops: takes no more requests, waits for those that run
-  // (at most a minute), finishes the recordings, removes the socket. Errors: a request did not end
-  // in time, or the daemon-wide recording could not be kept.
+  // Serves until SIGTERM or SIGINT (SIGUSR1 takes a snapshot), then stops: takes no more requests,
+  // waits for those that run (at most a minute), finishes the recordings, removes the socket.
+  // Errors: a request did not end in time, or the daemon-wide recording could not be kept.
   Result<void> run();
 
  private:

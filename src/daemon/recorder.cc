@@ -1,9 +1,12 @@
 #include "daemon/recorder.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "daemon/snapshot_sink.h"
 #include "daemon/tee_sink.h"
 
 namespace kymo::daemon {
@@ -14,9 +17,36 @@ constexpr std::uint64_t kRollNs = 1'000'000'000;  // before and after each reque
 // request's directory is there to record into.
 constexpr auto kKeep = std::chrono::milliseconds(3500);
 
+// Rows that a snapshot wants may still lie in the ring when older ones are pushed out.
+constexpr auto kOnItsWay = std::chrono::milliseconds(1500);
+
+FlightRecorderOptions flight_recorder_options(const Config& config) {
+  FlightRecorderOptions options;
+  options.keep = config.profiling_keep;
+  options.directory = config.state_dir + "/snapshots";
+  options.rules = config.profiling_rules;
+  options.before = std::min<std::chrono::nanoseconds>(options.before, config.profiling_keep);
+  options.fired = [](const std::string& rule, const Result<std::string>& path) {
+    if (path) {
+      spdlog::warn("rule '{}' fired: snapshot in {}", rule, *path);
+    } else {
+      spdlog::error("rule '{}' fired, and no snapshot was taken: {}", rule, path.error().message);
+    }
+  };
+  return options;
+}
+
+TsvOptions tsv_options(const Config& config) {
+  TsvOptions options;
+  options.rotate_bytes = config.profiling_log_rotate_bytes;
+  options.rotate_after = config.profiling_log_rotate_after;
+  options.keep_bytes = config.profiling_log_keep_bytes;
+  return options;
+}
+
 // The daemon-wide recording's.
 std::shared_ptr<Sink> make_log_sink(const Config& config) {
-  if (!config.profiling_format) return make_tsv_sink(config.profiling_log);
+  if (!config.profiling_format) return make_tsv_sink(config.profiling_log, tsv_options(config));
   if (config.profiling_log == "-") {
     return make_annotated_sink(STDERR_FILENO, *config.profiling_format);
   }
@@ -37,7 +67,10 @@ void RequestRecording::end(nlohmann::json about) {
 Result<std::unique_ptr<Recorder>> Recorder::make(Registry& registry, const Config& config) {
   std::unique_ptr<Recorder> recorder(new Recorder);
   if (!config.profiling) return recorder;
-  recorder->history_ = std::make_shared<History>(kKeep);
+  const auto keep = std::max<std::chrono::nanoseconds>(kKeep, config.profiling_keep + kOnItsWay);
+  recorder->history_ = std::make_shared<History>(keep);
+  recorder->snapshots_ =
+      std::make_shared<Snapshots>(recorder->history_, flight_recorder_options(config));
   ProfilerOptions options;
   options.metrics = config.profiling_metrics;
   options.interval = config.profiling_interval;
@@ -45,11 +78,12 @@ Result<std::unique_ptr<Recorder>> Recorder::make(Registry& registry, const Confi
   options.pace = config.profiling_pace;
   options.realtime_priority = config.profiling_priority;
   options.cpu = config.profiling_cpu;
-  options.sink = recorder->history_;
+  options.sink = std::make_shared<SnapshotSink>(recorder->history_, recorder->snapshots_);
   if (!config.profiling_log.empty()) {
-    options.sink = std::make_shared<TeeSink>(recorder->history_, make_log_sink(config));
+    options.sink = std::make_shared<TeeSink>(options.sink, make_log_sink(config));
   }
   recorder->profiler_ = std::make_unique<Profiler>(registry, std::move(options));
+  recorder->watch_.emplace(*recorder->profiler_);
   Result<void> registered = register_profiler_metrics(registry, *recorder->profiler_);
   if (!registered) return registered.error();
   return recorder;
@@ -74,6 +108,22 @@ Result<RequestRecording> Recorder::begin(std::string path, std::uint64_t from_ns
   Result<History::CutId> cut = history_->begin(path, first, std::move(about));
   if (!cut) return cut.error();
   return RequestRecording(*profiler_, *history_, *cut, std::move(path));
+}
+
+Result<std::string> Recorder::snapshot(const SnapshotRequest& request, bool wait) {
+  if (!recording()) {
+    return Error{Code::failed_precondition,
+                 "snapshot: nothing is recorded: start kymod without --profiling-metrics=none"};
+  }
+  return snapshots_->snapshot(request, wait);
+}
+
+std::chrono::nanoseconds Recorder::kept() const {
+  return history_ == nullptr ? std::chrono::nanoseconds(0) : history_->kept() - kOnItsWay;
+}
+
+std::vector<Trouble> Recorder::troubles() {
+  return watch_ ? watch_->look() : std::vector<Trouble>();
 }
 
 ProfilerStats Recorder::stats() const {

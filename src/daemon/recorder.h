@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,9 @@
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
 #include "kymo/result.h"
+#include "kymo/trouble.h"
 #include "sampling/history.h"
+#include "sampling/snapshots.h"
 
 namespace kymo::daemon {
 
@@ -62,6 +65,14 @@ class Recorder {
   // Begins a recording at `path` with the rows from a second before `from_ns`.
   Result<RequestRecording> begin(std::string path, std::uint64_t from_ns, nlohmann::json about);
 
+  // A recording of what was just before and comes just after, at a path that the reply names.
+  // Errors: failed_precondition where nothing is recorded, and those of Snapshots.
+  Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
+  // How far back a snapshot reaches.
+  [[nodiscard]] std::chrono::nanoseconds kept() const;
+  // Whether rows have begun to be lost since the last look, or no longer are; one thread.
+  [[nodiscard]] std::vector<Trouble> troubles();
+
   [[nodiscard]] bool recording() const { return profiler_ != nullptr && profiler_->running(); }
   [[nodiscard]] ProfilerStats stats() const;
   [[nodiscard]] std::size_t ring_bytes() const;
@@ -72,7 +83,9 @@ class Recorder {
   Recorder() = default;
 
   std::shared_ptr<History> history_;
+  std::shared_ptr<Snapshots> snapshots_;
   std::unique_ptr<Profiler> profiler_;  // null: nothing is recorded
+  std::optional<TroubleWatch> watch_;
 };
 
 }  // namespace kymo::daemon

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "daemon/dump.h"
@@ -165,6 +166,23 @@ grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
     recorder->set_rows_written(stats.rows_written);
     recorder->set_ticks_missed(stats.missed());
     recorder->set_log_path(parts_.config.profiling_log);
+    return out;
+  });
+}
+
+grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* request,
+                               v1::SnapshotResponse* response) {
+  return serve("snapshot", response, [&]() -> Result<v1::SnapshotResponse> {
+    kymo::SnapshotRequest wanted;
+    constexpr std::uint64_t most = 24 * 3600 * kNanosPerSecond;
+    wanted.before = std::chrono::nanoseconds(std::min(request->before_ns(), most));
+    wanted.after = std::chrono::nanoseconds(std::min(request->after_ns(), most));
+    wanted.directory = request->directory();
+    const Result<std::string> path = parts_.recorder.snapshot(wanted, true);
+    if (!path) return path.error();
+    spdlog::info("snapshot: {}", *path);
+    v1::SnapshotResponse out;
+    out.set_recording(*path);
     return out;
   });
 }

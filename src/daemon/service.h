@@ -36,6 +36,9 @@ class Service final : public v1::Kymo::Service {
   grpc::Status Metrics(grpc::ServerContext* context, const v1::MetricsRequest* request,
                        v1::MetricsResponse* response) override;
 
+  grpc::Status Snapshot(grpc::ServerContext* context, const v1::SnapshotRequest* request,
+                        v1::SnapshotResponse* response) override;
+
   // Refuses new requests and waits for those that run; false when some still do after `timeout`.
   bool drain(std::chrono::milliseconds timeout);
 

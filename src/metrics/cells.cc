@@ -1,5 +1,6 @@
 #include "metrics/cells.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -47,6 +48,43 @@ Cell* take_published_cells() noexcept {
   --g_blocks.published_blocks;
   g_blocks.published_in_use->fetch_add(1, std::memory_order_release);
   return cells;
+}
+
+// What a forked child must have of its own. The mutex must not be held by a thread that it lacks,
+// and cells in a counter file are the parent's: the child goes on with copies of them.
+void own_cells_in_child() noexcept {
+  const auto copy = [](Block& block) {
+    void* memory =
+        ::mmap(nullptr, kCellsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      return;
+    }
+    Cell* own = new (memory) Cell[kMaxCells]{};
+    for (std::size_t i = 0; i < kMaxCells; ++i) {
+      own[i].store(block.cells[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
+    if (thread_cells == block.cells) {
+      thread_cells = own;
+    }
+    block.cells = own;
+  };
+  if (g_blocks.published != nullptr) {
+    for (Block* block = g_blocks.head.load(std::memory_order_relaxed); block != nullptr;
+         block = block->next) {
+      copy(*block);
+    }
+    if (!g_blocks.shared_listed) {
+      copy(g_blocks.shared);
+    }
+    g_blocks.published = nullptr;
+    g_blocks.published_blocks = 0;
+  }
+  g_blocks.mutex.unlock();
+}
+
+[[gnu::constructor]] void guard_forks() {
+  ::pthread_atfork([] { g_blocks.mutex.lock(); }, [] { g_blocks.mutex.unlock(); },
+                   own_cells_in_child);
 }
 
 Block* new_block() noexcept {

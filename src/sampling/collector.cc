@@ -7,7 +7,8 @@
 namespace kymo {
 
 Collector::Collector(const Options& options, const Sampler& sampler, Ring& ring, GapQueue& gaps,
-                     RecorderCounts::Collected& counts, Event& stop, Event& writer)
+                     RecorderCounts::Collected& counts, Event& stop, Event& writer,
+                     std::atomic<std::uint64_t>& start_ns)
     : options_(options),
       sampler_(sampler),
       ring_(ring),
@@ -15,13 +16,17 @@ Collector::Collector(const Options& options, const Sampler& sampler, Ring& ring,
       counts_(counts),
       stop_(stop),
       writer_(writer),
-      pacer_(options.interval_ns, options.pace, stop) {}
+      start_ns_(start_ns),
+      pacer_(options.interval_ns, options.pace, stop),
+      standstill_(options.interval_ns) {}
 
 void Collector::run() {
   Pacer::sharpen_this_thread();
   // The clock has run since before the sink was opened; what is due counts from here.
   std::uint64_t now_ns = monotonic_ns();
   tick_ = newest_due(now_ns) + 1;
+  last_ns_ = now_ns;
+  standstill_.note(now_ns);
   while (pacer_.wait_for(deadline_of(tick_), &now_ns) == Pacer::Woken::deadline) {
     capture(now_ns);
   }
@@ -42,22 +47,46 @@ void Collector::miss_until(std::uint64_t end, MissCause cause) {
   if (end <= tick_) {
     return;
   }
-  OwnedCount& count = cause == MissCause::late ? counts_.missed_late : counts_.missed_ring_full;
+  OwnedCount& count = cause == MissCause::late     ? counts_.missed_late
+                      : cause == MissCause::frozen ? counts_.missed_frozen
+                                                   : counts_.missed_ring_full;
   count.add(end - tick_);
   gaps_.note(tick_, end, cause);
   tick_ = end;
 }
 
 void Collector::capture(std::uint64_t now_ns) {
-  if (now_ns >= deadline_of(tick_ + 1)) [[unlikely]] {
-    miss_until(newest_due(now_ns), MissCause::late);
+  if (now_ns >= deadline_of(tick_ + 1) || now_ns < last_ns_) [[unlikely]] {
+    catch_up(now_ns);
   }
+  last_ns_ = now_ns;
   if (!have_slot()) {
     back_off(now_ns);
     return;
   }
   backoff_ns_ = 0;
   sample_into_slot(now_ns);
+}
+
+void Collector::catch_up(std::uint64_t now_ns) {
+  MissCause cause = MissCause::late;
+  const std::uint64_t late_ns = now_ns - std::min(now_ns, deadline_of(tick_));
+  if (now_ns < last_ns_ || late_ns >= Standstill::kLeastNs) {
+    const Standstill::Verdict verdict = standstill_.judge(now_ns, late_ns);
+    if (verdict.frozen) {
+      cause = MissCause::frozen;
+    }
+    if (verdict.restored && holds_slot_) {
+      hand_over();  // the writer looks whether its rows are still there
+    }
+    // The recording's clock goes on from its last sample at the earliest: rows never go back.
+    const std::uint64_t last_row_ns = last_ns_ - options_.start_ns;
+    const std::uint64_t shifted =
+        options_.start_ns + static_cast<std::uint64_t>(verdict.clock_shift_ns);
+    options_.start_ns = now_ns - std::max(now_ns - shifted, last_row_ns);
+    start_ns_.store(options_.start_ns, std::memory_order_release);
+  }
+  miss_until(newest_due(now_ns), cause);
 }
 
 bool Collector::have_slot() {
@@ -91,6 +120,7 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
   ++tick_;
 
   // Look ahead one interval, so that at a slow rate a row does not lie here until the next tick.
+  standstill_.note(begin_ns);
   const bool old = begin_ns + options_.interval_ns - slot_begun_ns_ >= options_.flush_ns;
   if (rows_in_slot_ == ring_.rows_per_slot() || old) {
     hand_over();
@@ -98,7 +128,7 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
 }
 
 void Collector::hand_over() {
-  ring_.hand_over(slot_);
+  ring_.hand_over(slot_, rows_in_slot_);
   holds_slot_ = false;
   writer_.signal();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "base/event.h"
@@ -9,6 +10,7 @@
 #include "sampling/pacer.h"
 #include "sampling/recorder_counts.h"
 #include "sampling/ring.h"
+#include "sampling/standstill.h"
 
 namespace kymo {
 
@@ -18,7 +20,8 @@ namespace kymo {
 // collector that wakes later takes the newest due tick, and those before it are missed. Deadlines
 // come from the start, never from now. With no free slot it backs off, each time twice as long up
 // to kMaxBackoff, and the ticks that pass meanwhile are missed too. captured + missed = due holds
-// after each step.
+// after each step. A lateness that is the whole program's (it was checkpointed, say) is told apart
+// by Standstill; where the clock is another one afterwards, the start moves with it.
 //
 // Threads: run() on the collector's; `stop` may be signalled from any.
 class Collector {
@@ -34,7 +37,8 @@ class Collector {
   static constexpr std::uint64_t kLastSampleWaitNs = 2'000'000'000;
 
   Collector(const Options& options, const Sampler& sampler, Ring& ring, GapQueue& gaps,
-            RecorderCounts::Collected& counts, Event& stop, Event& writer);
+            RecorderCounts::Collected& counts, Event& stop, Event& writer,
+            std::atomic<std::uint64_t>& start_ns);
 
   // Returns once `stop` was signalled and the last, partial slot is handed over.
   void run();
@@ -49,6 +53,8 @@ class Collector {
   // Ticks tick_ .. end-1 leave no row.
   void miss_until(std::uint64_t end, MissCause cause);
   void capture(std::uint64_t now_ns);
+  // A tick was overslept, or the clock went back.
+  void catch_up(std::uint64_t now_ns);
   void sample_into_slot(std::uint64_t now_ns);
   void back_off(std::uint64_t now_ns);
   void take_last_sample();
@@ -62,9 +68,12 @@ class Collector {
   RecorderCounts::Collected& counts_;
   Event& stop_;
   Event& writer_;
+  std::atomic<std::uint64_t>& start_ns_;  // options_.start_ns for other threads
   Pacer pacer_;
+  Standstill standstill_;
 
-  std::uint64_t tick_ = 0;  // the next one to capture or miss
+  std::uint64_t tick_ = 0;     // the next one to capture or miss
+  std::uint64_t last_ns_ = 0;  // the clock when the last sample began
   std::uint64_t backoff_ns_ = 0;
   Ring::Slot slot_;
   bool holds_slot_ = false;

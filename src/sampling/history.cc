@@ -17,6 +17,7 @@ namespace {
 // At a high rate the rows of `keep` could be gigabytes; beyond this, less time is kept.
 constexpr std::size_t kMaxBytes = 64U << 20U;
 constexpr std::size_t kMaxGaps = 4096;
+constexpr std::size_t kMaxOutcomes = 1000;
 constexpr std::uint64_t kOpenEnd = UINT64_MAX;
 // A row reaches the sink at the latest this long after it was taken: the profiler's flush, and a
 // margin.
@@ -67,6 +68,7 @@ struct History::State {
   void finish(CutId id, Cut& cut, std::uint64_t end_ns);
   [[nodiscard]] ProfilerStats stats_of(Cut& cut, std::uint64_t end_ns);
   void give_up(CutId id, const Error& error);
+  void settle(CutId id, Result<void> outcome);
 };
 
 // Writes what has come since the last time, as far as it belongs to the cut.
@@ -85,8 +87,7 @@ void History::State::advance(CutId id, Cut& cut) {
 }
 
 void History::State::give_up(CutId id, const Error& error) {
-  outcomes.insert_or_assign(id, Result<void>(error));
-  finished.notify_all();
+  settle(id, error);
 }
 
 // Writes to every cut, and finishes those whose end the stream has passed.
@@ -128,7 +129,14 @@ void History::State::finish(CutId id, Cut& cut, std::uint64_t end_ns) {
           {part->start_ns - cut.base_ns, part->end_ns - cut.base_ns, part->ticks, part->cause});
     }
   }
-  outcomes.insert_or_assign(id, cut.files.write_metadata(stats_of(cut, end_ns), "ended"));
+  settle(id, cut.files.write_metadata(stats_of(cut, end_ns), "ended"));
+}
+
+void History::State::settle(CutId id, Result<void> outcome) {
+  outcomes.insert_or_assign(id, std::move(outcome));
+  while (outcomes.size() > kMaxOutcomes) {
+    outcomes.erase(outcomes.begin());
+  }
   finished.notify_all();
 }
 
@@ -200,6 +208,15 @@ Result<void> History::wait(CutId cut, std::chrono::milliseconds timeout) {
                  0};
   }
   return state_->outcomes.at(cut);
+}
+
+std::chrono::nanoseconds History::kept() const {
+  const std::lock_guard lock(state_->mutex);
+  const State& s = *state_;
+  if (!s.rows) {
+    return std::chrono::nanoseconds(0);
+  }
+  return s.info.interval * static_cast<std::int64_t>(s.rows->capacity() - s.info.rows_per_slot);
 }
 
 Result<void> History::write(const Rows& rows) {

@@ -36,9 +36,14 @@ class History : public Sink {
   // The recording takes the rows up to `until_ns` and then finishes by itself; `about` is merged
   // into what begin() was given.
   void end(CutId cut, std::uint64_t until_ns, nlohmann::json about);
+  // Outcomes are kept of the last thousand.
   // Waits until the cut's files are whole, at most `timeout`. Errors: deadline_exceeded, or why the
   // recording could not be kept.
   Result<void> wait(CutId cut, std::chrono::milliseconds timeout);
+
+  // The time that the rows span which are kept at least, known once open: `keep`, or less where
+  // that did not fit.
+  [[nodiscard]] std::chrono::nanoseconds kept() const;
 
   Result<void> open(const RecordingInfo& info) override;
   Result<void> write(const Rows& rows) override;

@@ -54,7 +54,11 @@ std::uint64_t spin_until(std::uint64_t deadline_ns, std::uint64_t now_ns) noexce
     if (deadline_ns - now_ns > kNoPauseNs) {
       pause_briefly();
     }
+    const std::uint64_t before_ns = now_ns;
     now_ns = monotonic_ns();
+    if (now_ns < before_ns) [[unlikely]] {
+      break;  // another clock, after a restore: the deadline is none of its times
+    }
   }
   return now_ns;
 }
@@ -83,9 +87,13 @@ void Pacer::sharpen_this_thread() noexcept {
 
 Pacer::Woken Pacer::wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) noexcept {
   *now_ns = monotonic_ns();
+  const std::uint64_t begun_ns = *now_ns;
   if (sleeps_ && *now_ns + margin_ns_ < deadline_ns) {
     if (sleep_until(deadline_ns - margin_ns_, now_ns) == Woken::stopped) {
       return Woken::stopped;
+    }
+    if (*now_ns < begun_ns) {
+      return Woken::deadline;  // the clock went back: the caller's to sort out
     }
     learn(*now_ns - std::min(*now_ns, deadline_ns));
   } else if (stop_.poll()) {
@@ -96,12 +104,14 @@ Pacer::Woken Pacer::wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) n
 }
 
 Pacer::Woken Pacer::sleep_until(std::uint64_t wake_ns, std::uint64_t* now_ns) noexcept {
+  std::uint64_t before_ns = 0;
   do {  // again where it was woken without a cause
+    before_ns = *now_ns;
     if (stop_.wait_until(wake_ns)) {
       return Woken::stopped;
     }
     *now_ns = monotonic_ns();
-  } while (*now_ns < wake_ns);
+  } while (*now_ns < wake_ns && *now_ns >= before_ns);
   return Woken::deadline;
 }
 

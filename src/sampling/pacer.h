@@ -24,7 +24,8 @@ class Pacer {
 
   enum class Woken : std::uint8_t { deadline, stopped };
   // Returns when the clock has reached `deadline_ns` (CLOCK_MONOTONIC) or `stop` was signalled;
-  // *now_ns is the clock's last reading, at or past the deadline in the first case.
+  // *now_ns is the clock's last reading, at or past the deadline in the first case; or the clock
+  // went back (a restore under another clock), and it lies before an earlier reading.
   Woken wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) noexcept;
 
   // Asks the kernel for the least timer slack (else 50 us) and the shortest scheduling slice for

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -91,11 +92,12 @@ struct Profiler::State {
   struct Run {
     Run(Collector::Options collector_options, std::unique_ptr<Sampler> own_sampler,
         std::unique_ptr<Ring> own_ring, RecorderCounts& counts, Sink& sink,
-        std::function<ProfilerStats()> stats)
+        std::atomic<std::uint64_t>& start_ns, std::function<ProfilerStats()> stats)
         : sampler(std::move(own_sampler)),
           ring(std::move(own_ring)),
           gaps(collector_options.interval_ns),
-          collector(collector_options, *sampler, *ring, gaps, counts.collected, stop, wake_writer),
+          collector(collector_options, *sampler, *ring, gaps, counts.collected, stop, wake_writer,
+                    start_ns),
           writer(collector_options.interval_ns, *ring, gaps, counts.written, sink, wake_writer,
                  std::move(stats)) {}
 
@@ -121,9 +123,16 @@ struct Profiler::State {
   bool ever_started = false;          // guarded by mutex
   std::vector<std::string> warnings;  // guarded by mutex
   std::atomic<bool> running{false};
+  std::atomic<pid_t> owner{0};                // the process whose threads these are
   std::atomic<std::uint64_t> start_ns{0};     // 0: not started
   std::atomic<std::uint64_t> duration_ns{0};  // 0: not stopped
   std::atomic<std::size_t> ring_bytes{0};
+
+  // Whether this is a forked child, which has the memory and not the threads.
+  [[nodiscard]] bool is_forked_copy() const {
+    const pid_t started = owner.load(std::memory_order_relaxed);
+    return started != 0 && started != ::getpid();
+  }
 
   [[nodiscard]] std::uint64_t elapsed_ns() const {
     const std::uint64_t start = start_ns.load(std::memory_order_acquire);
@@ -188,13 +197,14 @@ Result<void> Profiler::State::start() {
     return opened;
   }
   ever_started = true;
+  owner.store(::getpid(), std::memory_order_relaxed);
   ring_bytes.store((*memory)->bytes(), std::memory_order_relaxed);
   auto ring = std::make_unique<Ring>(*std::move(memory));
   ring->accept_output(position_of(options.sink->output_place()));
   start_ns.store(info.start_monotonic_ns, std::memory_order_release);
   run.emplace(Collector::Options{info.start_monotonic_ns, nanos(options.interval),
                                  nanos(options.flush), options.pace},
-              *std::move(sampler), std::move(ring), counts, *options.sink,
+              *std::move(sampler), std::move(ring), counts, *options.sink, start_ns,
               [this] { return stats(); });
   run->writer_thread = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "kymo-writer");
@@ -212,6 +222,9 @@ Result<void> Profiler::State::start() {
 }
 
 Result<void> Profiler::State::stop() {
+  if (is_forked_copy()) {  // first of all: the mutex may have been held when the process forked
+    return {};
+  }
   const std::lock_guard lock(mutex);
   if (!run) {
     return {};
@@ -231,6 +244,11 @@ Profiler::Profiler(const Registry& registry, ProfilerOptions options)
 
 Profiler::~Profiler() {
   static_cast<void>(state_->stop());
+  if (state_->is_forked_copy()) {
+    // Nothing of it can be taken down here: threads that do not exist cannot be joined, and the
+    // files are the parent's to finish.
+    static_cast<void>(state_.release());
+  }
 }
 
 Result<void> Profiler::start() {
@@ -241,7 +259,7 @@ Result<void> Profiler::stop() {
 }
 
 bool Profiler::running() const {
-  return state_->running.load(std::memory_order_acquire);
+  return state_->running.load(std::memory_order_acquire) && !state_->is_forked_copy();
 }
 ProfilerStats Profiler::stats() const {
   return state_->stats();
@@ -253,6 +271,11 @@ std::uint64_t Profiler::now_ns() const {
 std::vector<std::string> Profiler::warnings() const {
   const std::lock_guard lock(state_->mutex);
   return state_->warnings;
+}
+
+std::string Profiler::last_sink_error() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->run ? state_->run->writer.last_error() : std::string();
 }
 
 std::size_t Profiler::ring_bytes() const {
@@ -273,7 +296,7 @@ Result<void> register_profiler_metrics(Registry& registry, const Profiler& profi
       {"profiler_missed_ticks", "Ticks that left no row, for any cause", Unit::count,
        [](C c) {
          return c.collected.missed_late.get() + c.collected.missed_ring_full.get() +
-                c.written.missed_sink_error.get();
+                c.collected.missed_frozen.get() + c.written.missed_sink_error.get();
        }},
       {"profiler_backoffs", "Times the collector waited because the ring was full", Unit::count,
        [](C c) { return c.collected.backoffs.get(); }},

@@ -15,6 +15,7 @@ struct RecorderCounts {
     OwnedCount on_time;
     OwnedCount missed_late;
     OwnedCount missed_ring_full;
+    OwnedCount missed_frozen;
     OwnedCount backoffs;
     OwnedCount backoff_ns;
     OwnedCount timing_error_ns;
@@ -42,6 +43,7 @@ struct RecorderCounts {
     s.rows_on_time = collected.on_time.get();
     s.missed_late = collected.missed_late.get();
     s.missed_ring_full = collected.missed_ring_full.get();
+    s.missed_frozen = collected.missed_frozen.get();
     s.backoffs = collected.backoffs.get();
     s.backoff_ns = collected.backoff_ns.get();
     s.timing_error_ns = collected.timing_error_ns.get();
@@ -51,7 +53,7 @@ struct RecorderCounts {
     s.timing_error_p50_ns = collected.timing_errors.percentile(0.5);
     s.timing_error_p99_ns = collected.timing_errors.percentile(0.99);
     s.timing_error_p999_ns = collected.timing_errors.percentile(0.999);
-    s.ticks_due = s.rows_captured + s.missed_late + s.missed_ring_full;
+    s.ticks_due = s.rows_captured + s.missed_late + s.missed_ring_full + s.missed_frozen;
     return s;
   }
 };

@@ -176,6 +176,10 @@ ProfilerStats RecordingParts::stats_of_part() const {
   stats.ticks_due = stats.rows_written + stats.missed();
   stats.timing_error_ns = latest_.timing_error_ns - at_begin_.timing_error_ns;
   stats.timing_error_max_ns = latest_.timing_error_max_ns;
+  stats.rows_on_time = latest_.rows_on_time - at_begin_.rows_on_time;
+  stats.timing_error_p50_ns = latest_.timing_error_p50_ns;
+  stats.timing_error_p99_ns = latest_.timing_error_p99_ns;
+  stats.timing_error_p999_ns = latest_.timing_error_p999_ns;
   stats.sample_window_max_ns = latest_.sample_window_max_ns;
   stats.backoffs = latest_.backoffs - at_begin_.backoffs;
   stats.backoff_ns = latest_.backoff_ns - at_begin_.backoff_ns;

@@ -7,8 +7,10 @@ namespace kymo {
 Ring::Ring(std::unique_ptr<RingMemory> memory)
     : memory_(std::move(memory)),
       headers_(memory_->slot_headers()),
+      rows_(memory_->rows_of(0)),
       rows_per_slot_(memory_->header().rows_per_slot),
       stride_(memory_->header().stride),
+      held_(memory_->header().slots),
       free_(memory_->header().slots),
       full_(memory_->header().slots) {
   for (std::uint32_t i = 0; i < memory_->header().slots; ++i) {
@@ -17,7 +19,8 @@ Ring::Ring(std::unique_ptr<RingMemory> memory)
 }
 
 Ring::Slot Ring::slot_at(std::uint32_t index) const {
-  return {index, memory_->rows_of(index)};
+  // By what was true at the start: a mapped file may be another's by now (is_intact).
+  return {index, rows_ + index * rows_per_slot_ * stride_};
 }
 
 bool Ring::try_take_free(Slot* slot) noexcept {
@@ -27,6 +30,7 @@ bool Ring::try_take_free(Slot* slot) noexcept {
   }
   *slot = slot_at(index);
   SlotHeader& header = headers_[index];
+  held_[index].sequence = next_sequence_;
   // Rows first, and each store with release: whoever sees the new number or the new begin sees no
   // old rows.
   header.rows.store(0, std::memory_order_release);
@@ -42,6 +46,12 @@ void Ring::commit_row(const Slot& slot, std::size_t i) noexcept {
 }
 
 void Ring::hand_over(const Slot& slot) noexcept {
+  // Relaxed: the collector's own store.
+  hand_over(slot, headers_[slot.index].rows.load(std::memory_order_relaxed));
+}
+
+void Ring::hand_over(const Slot& slot, std::size_t rows) noexcept {
+  held_[slot.index].rows = rows;
   full_.push(slot.index);
 }
 
@@ -51,11 +61,18 @@ bool Ring::try_take_full(Slot* slot, Rows* rows) noexcept {
     return false;
   }
   *slot = slot_at(index);
-  // Relaxed: the queue's pop has acquired everything before the push (invariant 3).
+  // The queue's pop has acquired everything before the push (invariant 3).
   rows->data = slot->rows;
-  rows->count = headers_[index].rows.load(std::memory_order_relaxed);
+  rows->count = held_[index].rows;
   rows->stride = stride_;
   return true;
+}
+
+bool Ring::is_intact(const Slot& slot) const noexcept {
+  const SlotHeader& header = headers_[slot.index];
+  const Held& held = held_[slot.index];
+  return header.sequence.load(std::memory_order_relaxed) == held.sequence &&
+         header.rows.load(std::memory_order_relaxed) == held.rows;
 }
 
 void Ring::begin_output(const Slot& slot, OutputPosition position) noexcept {

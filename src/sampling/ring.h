@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "kymo/sink.h"
 #include "sampling/ring_layout.h"
@@ -55,9 +56,15 @@ class Ring {
   // Row `i` of the slot, of stride() words, is whole.
   void commit_row(const Slot& slot, std::size_t i) noexcept;
   void hand_over(const Slot& slot) noexcept;
+  // The same for a slot that holds `rows`, whatever its header says by now.
+  void hand_over(const Slot& slot, std::size_t rows) noexcept;
 
   // The writer's part.
   [[nodiscard]] bool try_take_full(Slot* slot, Rows* rows) noexcept;
+  // Whether the slot that was taken last still holds what the collector put there. It does not
+  // where this process was restored from an image older than the mapped file: the run that went on
+  // in between has used the slot for rows of its own.
+  [[nodiscard]] bool is_intact(const Slot& slot) const noexcept;
   // Before the first byte of the slot's rows is offered to the output, which stands at `position`.
   void begin_output(const Slot& slot, OutputPosition position) noexcept;
   // Everything before `position` has been accepted by write(2).
@@ -73,9 +80,16 @@ class Ring {
 
   std::unique_ptr<RingMemory> memory_;
   SlotHeader* headers_;
+  std::uint64_t* rows_;  // of slot 0
   std::size_t rows_per_slot_;
   std::size_t stride_;
   std::uint64_t next_sequence_ = 1;  // the collector's
+  // What a slot's header should say, in private memory; passed with the slot (invariant 3).
+  struct Held {
+    std::uint64_t sequence = 0;
+    std::uint64_t rows = 0;
+  };
+  std::vector<Held> held_;
   // In private memory: sized at run time they hold heap pointers, and recovery must not rest on
   // them.
   Queue free_;

@@ -1,6 +1,7 @@
 #include "sampling/ring_memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -99,13 +101,13 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
   }
   std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
   ring->format(shape, description);
-  // The lock goes with the open file, so it is held before the name appears. link(2), unlike
-  // rename(2), refuses to take the place of a ring that another recorder has made meanwhile.
+  // The lock goes with the open file, so it is held before the name appears. Unlike rename(2), this
+  // refuses to take the place of a ring that another recorder has made meanwhile; and unlike a
+  // second link it leaves the open file with the name that CRIU will look for.
   if (::flock(ring->fd_.get(), LOCK_EX | LOCK_NB) != 0 ||
-      ::link(temporary.c_str(), path.c_str()) != 0) {
+      ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
     return fail(errno);
   }
-  ::unlink(temporary.c_str());
   return ring;
 }
 
@@ -150,10 +152,58 @@ Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& pat
   return ring;
 }
 
+// The rings that this process has open. A lock of flock(2) belongs to the open file, which a forked
+// child shares: it lets go of them, or a ring would seem in use as long as the child lives.
+struct OpenRings {
+  std::mutex mutex;
+  RingMemory* first = nullptr;
+
+  void add(RingMemory* ring) {
+    const std::lock_guard lock(mutex);
+    ring->next_open_ = first;
+    first = ring;
+  }
+  void remove(RingMemory* ring) {
+    const std::lock_guard lock(mutex);
+    RingMemory** at = &first;
+    while (*at != nullptr && *at != ring) {
+      at = &(*at)->next_open_;
+    }
+    if (*at == ring) {
+      *at = ring->next_open_;
+    }
+  }
+  void close_all() {
+    for (RingMemory* ring = first; ring != nullptr; ring = ring->next_open_) {
+      ring->fd_.reset();
+    }
+    first = nullptr;
+  }
+};
+
+namespace {
+
+constinit OpenRings g_open;
+
+[[gnu::constructor]] void guard_forks() {
+  ::pthread_atfork([] { g_open.mutex.lock(); }, [] { g_open.mutex.unlock(); },
+                   [] {
+                     g_open.close_all();
+                     g_open.mutex.unlock();
+                   });
+}
+
+}  // namespace
+
 RingMemory::RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::string path)
-    : memory_(memory), bytes_(bytes), fd_(std::move(fd)), path_(std::move(path)) {}
+    : memory_(memory), bytes_(bytes), fd_(std::move(fd)), path_(std::move(path)) {
+  if (fd_.valid()) {
+    g_open.add(this);
+  }
+}
 
 RingMemory::~RingMemory() {
+  g_open.remove(this);
   ::munmap(memory_, bytes_);
 }
 

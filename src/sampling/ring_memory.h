@@ -12,11 +12,15 @@
 
 namespace kymo {
 
+struct OpenRings;
+
 // The mapping that a ring lives in: private memory, or a file whose rows outlive a SIGKILL.
 //
 // A file is allocated to its full size before it is mapped, so that a disk that fills later cannot
 // raise SIGBUS, and locked (flock) while its recorder lives: whoever gets the lock knows that it is
 // left behind.
+//
+// A forked child lets go of the file, which would stay locked as long as the child lives.
 //
 // Threads: any, after creation. Ownership: unmaps; keeps the file unless remove_file() is called.
 class RingMemory {
@@ -59,6 +63,8 @@ class RingMemory {
   std::size_t bytes_;
   FileDescriptor fd_;
   std::string path_;
+  RingMemory* next_open_ = nullptr;  // of all that this process has open, guarded by their mutex
+  friend struct OpenRings;
 };
 
 }  // namespace kymo

@@ -37,7 +37,8 @@ void Writer::run() {
     static_cast<void>(wake_.wait_until(next_progress_ns));
     done = collector_done_.load(std::memory_order_acquire);
     drain();
-    if (const std::uint64_t now_ns = monotonic_ns(); now_ns >= next_progress_ns) {
+    if (const std::uint64_t now_ns = monotonic_ns();
+        now_ns >= next_progress_ns || next_progress_ns - now_ns > kProgressNs) {
       sink_.progress(stats_());
       next_progress_ns = now_ns + kProgressNs;
     }
@@ -64,12 +65,22 @@ void Writer::drain_gaps() {
 }
 
 void Writer::write_slot(const Ring::Slot& slot, const Rows& rows) {
+  if (!ring_.is_intact(slot)) {
+    ring_.forget_rows(slot);
+    refuse(last_tick_ + 1, last_tick_ + rows.count, rows.count,
+           "the ring was used by another run of this process since its checkpoint");
+    last_tick_ += rows.count;
+    return;
+  }
+  if (rows.count > 0) {
+    last_tick_ = rows.row(rows.count - 1)[0] / interval_ns_;
+  }
   ring_.begin_output(slot, position_of(sink_.output_place()));
   const Result<void> written = sink_.write(rows);
   counts_.bytes.set(sink_.bytes_written());
   if (!written) {
     ring_.forget_rows(slot);
-    refuse(rows);
+    refuse(rows.row(0)[0] / interval_ns_, last_tick_, rows.count, written.error().message);
     return;
   }
   ring_.accept_output(position_of(sink_.output_place()));
@@ -77,15 +88,21 @@ void Writer::write_slot(const Ring::Slot& slot, const Rows& rows) {
   counts_.rows.add(rows.count);
 }
 
-void Writer::refuse(const Rows& rows) {
-  counts_.missed_sink_error.add(rows.count);
-  const std::uint64_t first = rows.row(0)[0] / interval_ns_;
-  const std::uint64_t last = rows.row(rows.count - 1)[0] / interval_ns_;
+void Writer::refuse(std::uint64_t first, std::uint64_t last, std::size_t rows,
+                    const std::string& why) {
+  counts_.missed_sink_error.add(rows);
   if (!refused_) {
     refused_ = Gap{first * interval_ns_, 0, 0, MissCause::sink_error};
+    const std::lock_guard lock(error_mutex_);
+    last_error_ = why;
   }
   refused_->end_ns = (last + 1) * interval_ns_;
-  refused_->ticks += rows.count;
+  refused_->ticks += rows;
+}
+
+std::string Writer::last_error() const {
+  const std::lock_guard lock(error_mutex_);
+  return last_error_;
 }
 
 void Writer::close_refused_gap() {

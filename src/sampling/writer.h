@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include "base/event.h"
 #include "kymo/sink.h"
@@ -32,12 +34,15 @@ class Writer {
   // Returns once the collector is done and everything it handed over has been offered to the sink.
   void run();
   void collector_done() noexcept;
+  // What the sink said when it began to refuse rows the last time; any thread.
+  [[nodiscard]] std::string last_error() const;
 
  private:
   void drain();
   void drain_gaps();
   void write_slot(const Ring::Slot& slot, const Rows& rows);
-  void refuse(const Rows& rows);
+  // Rows of the ticks first .. last are given up.
+  void refuse(std::uint64_t first, std::uint64_t last, std::size_t rows, const std::string& why);
   void close_refused_gap();
 
   std::uint64_t interval_ns_;
@@ -48,7 +53,10 @@ class Writer {
   Event& wake_;
   std::function<ProfilerStats()> stats_;
   std::atomic<bool> collector_done_{false};
-  std::optional<Gap> refused_;  // rows that the sink refused, adjacent ones merged
+  mutable std::mutex error_mutex_;
+  std::string last_error_;       // guarded by error_mutex_
+  std::uint64_t last_tick_ = 0;  // of the newest row taken
+  std::optional<Gap> refused_;   // rows that the sink refused, adjacent ones merged
 };
 
 }  // namespace kymo

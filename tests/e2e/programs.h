@@ -36,6 +36,7 @@ class Kymod {
   // Sends the signal and returns the exit code, or -1 where the signal ended it.
   int stop(int signal);
   [[nodiscard]] bool running() const { return pid_ > 0; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
 
   // `kymo ARGS` with this daemon's socket.
   [[nodiscard]] Outcome kymo(std::vector<std::string> args) const;

@@ -24,7 +24,8 @@ PUBLIC = {
     "version.h": "base", "export.h": "base", "result.h": "base",
     "metric.h": "metrics", "counter.h": "metrics", "counter_file.h": "metrics", "registry.h": "metrics",
     "histogram.h": "metrics", "profiling_only.h": "metrics",
-    "sink.h": "sampling", "profiler.h": "sampling",
+    "sink.h": "sampling", "profiler.h": "sampling", "trouble.h": "sampling",
+    "flight_recorder.h": "sampling",
     "scope.h": "timing",
     "prometheus.h": "prometheus",
 }

@@ -4,7 +4,7 @@
 
 #include "make_ring.h"
 #include "sampling/metadata.h"
-#include "sampling/recording_files.h"
+#include "sampling/recording_parts.h"
 #include "sampling/ring_reader.h"
 #include "temporary_folder.h"
 
@@ -115,6 +115,52 @@ TEST_F(RecoverTest, LeavesASlotThatWasAcceptedButNotGivenBack) {
   }
   EXPECT_EQ(recover_ring(ring_path_).value().rows, 2U);
   EXPECT_EQ(lines(tsv_), numbered(6));
+}
+
+// Killed after the next part was begun and before the ring knew: the rows are in the part accepted
+// last, and once.
+TEST_F(RecoverTest, GoesOnInThePartThatWasAcceptedLastAndRemovesTheOneBegunAfterIt) {
+  {
+    auto ring = std::make_unique<Ring>(
+        RingMemory::create_file({3, 4, 2}, ring_path_, describe_ring(info_, tsv_).dump()).value());
+    RecordingParts parts = RecordingParts::create(tsv_, {.rotate_bytes = 40}, info_).value();
+    const auto accept = [&] {
+      const OutputPlace place = parts.place();
+      ring->accept_output({place.file, place.bytes});
+    };
+    accept();
+    for (int slot = 0; slot < 4; ++slot) {
+      const Ring::Slot filled = fill(*ring, 4);
+      const OutputPlace place = parts.place();
+      ring->begin_output(filled, {place.file, place.bytes});
+      ASSERT_TRUE(parts.write(rows_of(filled, 4)));
+      if (slot < 2) {
+        accept();
+      } else if (slot == 2) {
+        break;  // part 3 was begun
+      }
+      Ring::Slot handed;
+      Rows rows;
+      ring->hand_over(filled);
+      ASSERT_TRUE(ring->try_take_full(&handed, &rows));
+      ring->give_back(handed);
+    }
+    ASSERT_TRUE(std::filesystem::exists(in_folder("run.3.tsv")));
+  }
+  const Recovery recovery = recover_ring(ring_path_).value();
+  EXPECT_EQ(recovery.output, in_folder("run.2.tsv"));
+  EXPECT_EQ(recovery.rows, 4U);
+  EXPECT_FALSE(std::filesystem::exists(in_folder("run.3.tsv")));
+  EXPECT_FALSE(std::filesystem::exists(in_folder("run.3.meta.json")));
+  std::vector<std::string> all = lines(tsv_);
+  for (const char* part : {"run.1.tsv", "run.2.tsv"}) {
+    const auto more = lines(in_folder(part));
+    all.insert(all.end(), more.begin() + 1, more.end());
+  }
+  EXPECT_EQ(all, numbered(12));
+  const auto meta = nlohmann::json::parse(content(in_folder("run.2.meta.json")));
+  EXPECT_EQ(meta["state"], "recovered");
+  EXPECT_FALSE(meta["part"].contains("next"));
 }
 
 TEST_F(RecoverTest, DoesNotYieldRowsThatWereCountedAsMissed) {

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -52,6 +53,31 @@ int print_choices() {
   return kUsage;
 }
 
+template <class Rep, class Period>
+void add_seconds(CLI::App& app, const std::string& name,
+                 std::chrono::duration<Rep, Period>& seconds, const std::string& help) {
+  app.add_option_function<long long>(
+         name, [&seconds](long long value) { seconds = std::chrono::duration<Rep, Period>(value); },
+         help)
+      ->default_str(std::to_string(seconds.count()));
+}
+
+void add_flight_recorder_flags(CLI::App& app, Config& config) {
+  app.add_option("--profiling-log-rotate-bytes", config.profiling_log_rotate_bytes,
+                 "Begin a next part of the daemon-wide recording at this size; 0: never")
+      ->capture_default_str();
+  add_seconds(app, "--profiling-log-rotate-after", config.profiling_log_rotate_after,
+              "Begin a next part when one is so many seconds old; 0: never");
+  app.add_option("--profiling-log-keep-bytes", config.profiling_log_keep_bytes,
+                 "Remove the oldest parts beyond so many bytes in all; 0: never")
+      ->capture_default_str();
+  add_seconds(app, "--profiling-keep", config.profiling_keep,
+              "Seconds that a snapshot can reach back (kymo snapshot, SIGUSR1)");
+  app.add_option("--profiling-rule", config.profiling_rules,
+                 "Take a snapshot when this becomes true: 'frozen_time_us > 500000'; repeatable")
+      ->allow_extra_args(false);
+}
+
 void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string& format,
                long long& rate_us) {
   app.set_version_flag("--version", "kymod " KYMO_VERSION);
@@ -96,6 +122,7 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
   app.add_option("--profiling-cpu", config.profiling_cpu, "CPU to pin the collector to; -1: any")
       ->check(CLI::Range(-1, 1023))
       ->capture_default_str();
+  add_flight_recorder_flags(app, config);
   app.add_option("--log-level", config.log_level, "What to log on stderr")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
@@ -116,6 +143,7 @@ void block_stop_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 }

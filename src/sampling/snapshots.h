@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kymo/flight_recorder.h"
+#include "sampling/history.h"
+#include "sampling/rule.h"
+
+namespace kymo {
+
+// Cuts snapshots out of a history: when asked, and when a rule fires on the rows that pass.
+//
+// Threads: open() and pass() as Sink says; snapshot() from any thread.
+// Ownership: shares the history, which gets the stream from elsewhere, before this does.
+class Snapshots {
+ public:
+  static constexpr std::chrono::nanoseconds kMaxAfter = std::chrono::minutes(10);
+
+  Snapshots(std::shared_ptr<History> history, FlightRecorderOptions options);
+
+  // Errors: a rule that does not parse or names no column.
+  Result<void> open(const RecordingInfo& info);
+  // Rows that the history has.
+  void pass(const Rows& rows);
+  Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
+
+ private:
+  struct Span {
+    std::uint64_t from_ns = 0;
+    std::uint64_t at_ns = 0;
+    std::uint64_t until_ns = 0;
+  };
+
+  void fire(const Rule& rule, std::uint64_t at_ns);
+  Result<History::CutId> begin(const std::string& path, const Span& span, nlohmann::json about);
+  [[nodiscard]] Result<std::string> new_path(const std::string& directory);
+  void remove_oldest() const;
+
+  std::shared_ptr<History> history_;
+  FlightRecorderOptions options_;
+  std::vector<Rule> rules_;
+  std::uint64_t start_monotonic_ns_ = 0;
+  std::atomic<std::uint64_t> newest_ns_{0};  // time of the newest row
+  std::atomic<std::uint64_t> next_number_{1};
+};
+
+}  // namespace kymo

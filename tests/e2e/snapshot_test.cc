@@ -1,0 +1,102 @@
+// The flight recorder: nothing is written in peace time, and what was just before is there when it
+// is asked for.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> snapshots_of(const Kymod& kymod) {
+  std::vector<std::string> found;
+  std::error_code none_yet;
+  for (const auto& entry : fs::directory_iterator(kymod.state() + "/snapshots", none_yet)) {
+    const std::string path = entry.path();
+    if (path.ends_with(".tsv") && !path.ends_with(".gaps.tsv")) found.push_back(path);
+  }
+  return found;
+}
+
+std::uint64_t bytes_written_by(pid_t pid) {
+  std::ifstream io("/proc/" + std::to_string(pid) + "/io");
+  std::string key;
+  for (std::uint64_t value = 0; io >> key >> value;) {
+    if (key == "write_bytes:") return value;
+  }
+  ADD_FAILURE() << "no write_bytes in /proc/" << pid << "/io";
+  return 0;
+}
+
+TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--profiling-keep", "4"});
+  kymod.start();
+  const pid_t pid = kymod.pid();
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const std::uint64_t before = bytes_written_by(pid);
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // the peace that is tested
+  EXPECT_EQ(bytes_written_by(pid), before);
+  EXPECT_TRUE(snapshots_of(kymod).empty());
+
+  const nlohmann::json taken = kymod.kymo_json({"snapshot", "--before", "2", "--after", "0.5"});
+  const std::string recording = taken["recording"];
+  EXPECT_EQ(snapshots_of(kymod), std::vector<std::string>{recording});
+  const nlohmann::json metadata = ended_metadata(recording);
+  EXPECT_EQ(metadata["about"]["reason"], "request");
+  EXPECT_EQ(metadata["marks"][0]["name"], "snapshot");
+  EXPECT_NEAR(metadata["marks"][0]["at_ns"].get<double>(), 2e9, 2e6);
+  const std::vector<std::uint64_t> times = read_recording(recording).at("Time (ns)");
+  EXPECT_LT(times.front(), 500'000'000U);
+  EXPECT_GT(times.back(), 2'400'000'000U);
+
+  const std::string elsewhere = kymod.folder().folder("elsewhere");
+  const nlohmann::json other = kymod.kymo_json({"snapshot", "--after", "0", "--dir", elsewhere});
+  EXPECT_EQ(fs::path(other["recording"].get<std::string>()).parent_path(), elsewhere);
+  const Outcome refused = kymod.kymo({"snapshot", "--dir", elsewhere + "/missing"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("create its folder first"), std::string::npos) << refused.err;
+}
+
+TEST(SnapshotTest, ASignalTakesOne) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  ASSERT_EQ(kill(kymod.pid(), SIGUSR1), 0);
+  ASSERT_TRUE(eventually([&] { return snapshots_of(kymod).size() == 1; })) << kymod.log();
+  EXPECT_EQ(ended_metadata(snapshots_of(kymod)[0])["about"]["reason"], "signal");
+}
+
+TEST(SnapshotTest, ARuleTakesOneOfAFailedDump) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--profiling-rule", "dumps[error] > +0"});
+  kymod.start();
+  EXPECT_NE(kymod.kymo({"dump", "process", "2"}).exit_code, 0);
+  ASSERT_TRUE(eventually([&] { return snapshots_of(kymod).size() == 1; })) << kymod.log();
+  const nlohmann::json metadata = ended_metadata(snapshots_of(kymod)[0]);
+  EXPECT_EQ(metadata["about"]["rule"], "dumps[error] > +0");
+  const std::vector<std::uint64_t> failed =
+      read_recording(snapshots_of(kymod)[0]).at("dumps[error]");
+  EXPECT_EQ(failed.front(), 0U);
+  EXPECT_EQ(failed.back(), 1U);
+  EXPECT_NE(kymod.log().find("rule 'dumps[error] > +0' fired"), std::string::npos);
+}
+
+TEST(SnapshotTest, ARuleThatDoesNotParseOrNamesNoColumnEndsTheStart) {
+  KYMO_NEEDS_CRIU();
+  const Outcome broken = run({KYMOD_PROGRAM, "--profiling-rule", "phase >> 1"});
+  EXPECT_EQ(broken.exit_code, 2);
+  EXPECT_NE(broken.err.find("at character 8: expected a whole number"), std::string::npos)
+      << broken.err;
+}
+
+}  // namespace
+}  // namespace kymo::test

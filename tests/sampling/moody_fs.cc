@@ -1,0 +1,135 @@
+// A filesystem with moods, for tests: DIRECTORY passed through to MOUNTPOINT, and its writes
+// answered as the file DIRECTORY.mood says: "well", "stalls" (they wait until it says otherwise) or
+// "fails" (EIO).
+//
+//   kymo-test-moody-fs DIRECTORY MOUNTPOINT      (stays in the foreground; fusermount3 -u ends it)
+
+#define FUSE_USE_VERSION 31
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+namespace {
+
+std::string g_directory;
+
+std::string inner(const char* path) {
+  return g_directory + path;
+}
+
+std::string mood() {
+  std::string word;
+  std::ifstream(g_directory + ".mood") >> word;
+  return word;
+}
+
+int answer(long result) {
+  return result < 0 ? -errno : static_cast<int>(result);
+}
+
+// 0, or what a write is to fail with.
+int suffer() {
+  while (mood() == "stalls") {
+    ::usleep(5000);
+  }
+  return mood() == "fails" ? -EIO : 0;
+}
+
+int get_attributes(const char* path, struct stat* status, fuse_file_info*) {
+  return answer(::lstat(inner(path).c_str(), status));
+}
+
+int open_file(const char* path, fuse_file_info* info) {
+  // The kernel gives each write its place, append or not.
+  const int fd = ::open(inner(path).c_str(), info->flags & ~O_APPEND);
+  info->fh = static_cast<std::uint64_t>(fd);
+  return fd < 0 ? -errno : 0;
+}
+
+int create_file(const char* path, mode_t mode, fuse_file_info* info) {
+  if (const int error = suffer(); error != 0) {
+    return error;
+  }
+  const int fd = ::open(inner(path).c_str(), (info->flags & ~O_APPEND) | O_CREAT, mode);
+  info->fh = static_cast<std::uint64_t>(fd);
+  return fd < 0 ? -errno : 0;
+}
+
+int read_file(const char*, char* data, size_t size, off_t at, fuse_file_info* info) {
+  return answer(::pread(static_cast<int>(info->fh), data, size, at));
+}
+
+int write_file(const char*, const char* data, size_t size, off_t at, fuse_file_info* info) {
+  if (const int error = suffer(); error != 0) {
+    return error;
+  }
+  return answer(::pwrite(static_cast<int>(info->fh), data, size, at));
+}
+
+int truncate_file(const char* path, off_t size, fuse_file_info*) {
+  if (const int error = suffer(); error != 0) {
+    return error;
+  }
+  return answer(::truncate(inner(path).c_str(), size));
+}
+
+int release_file(const char*, fuse_file_info* info) {
+  return answer(::close(static_cast<int>(info->fh)));
+}
+
+int remove_file(const char* path) {
+  return answer(::unlink(inner(path).c_str()));
+}
+
+int rename_file(const char* from, const char* to, unsigned) {
+  if (const int error = suffer(); error != 0) {
+    return error;
+  }
+  return answer(::rename(inner(from).c_str(), inner(to).c_str()));
+}
+
+int list(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*,
+         fuse_readdir_flags) {
+  DIR* directory = ::opendir(inner(path).c_str());
+  if (directory == nullptr) {
+    return -errno;
+  }
+  while (const dirent* entry = ::readdir(directory)) {
+    fill(buffer, entry->d_name, nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
+  }
+  ::closedir(directory);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fputs("usage: kymo-test-moody-fs DIRECTORY MOUNTPOINT\n", stderr);
+    return 2;
+  }
+  g_directory = argv[1];
+  fuse_operations operations{};
+  operations.getattr = get_attributes;
+  operations.open = open_file;
+  operations.create = create_file;
+  operations.read = read_file;
+  operations.write = write_file;
+  operations.truncate = truncate_file;
+  operations.release = release_file;
+  operations.unlink = remove_file;
+  operations.rename = rename_file;
+  operations.readdir = list;
+  std::string program = argv[0];
+  std::string mountpoint = argv[2];
+  std::string foreground = "-f";
+  char* arguments[] = {program.data(), foreground.data(), mountpoint.data()};
+  return fuse_main(3, arguments, &operations, nullptr);
+}

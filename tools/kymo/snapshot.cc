@@ -1,0 +1,52 @@
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "client/client.h"
+#include "print.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+constexpr double kNanosPerSecond = 1e9;
+
+void take(Context& context, const v1::SnapshotRequest& request) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  const Result<v1::SnapshotResponse> response = client->snapshot(request);
+  if (!response) return fail(context, response.error());
+  if (context.json) return print_json({{"recording", response->recording()}});
+  std::cout << response->recording() << '\n';
+}
+
+}  // namespace
+
+void add_snapshot(CLI::App& app, Context& context) {
+  CLI::App* snapshot = app.add_subcommand(
+      "snapshot", "Write out what the daemon recorded just before and after now");
+  snapshot->fallthrough();
+  auto before = std::make_shared<double>(5);
+  auto after = std::make_shared<double>(1);
+  auto directory = std::make_shared<std::string>();
+  snapshot->add_option("--before", *before, "Seconds back, at most what kymod keeps")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  snapshot->add_option("--after", *after, "Seconds on from now; the command waits for them")
+      ->check(CLI::Range(0.0, 600.0))
+      ->capture_default_str();
+  snapshot->add_option("--dir", *directory,
+                       "An existing directory for it; else one of kymod's own");
+  snapshot->add_flag("--json", context.json, "Print JSON");
+  snapshot->callback([&context, before, after, directory] {
+    v1::SnapshotRequest request;
+    request.set_before_ns(static_cast<std::uint64_t>(*before * kNanosPerSecond));
+    request.set_after_ns(static_cast<std::uint64_t>(*after * kNanosPerSecond));
+    if (!directory->empty()) {
+      request.set_directory(std::filesystem::absolute(*directory).lexically_normal().string());
+    }
+    take(context, request);
+  });
+}
+
+}  // namespace kymo::cli
