@@ -23,6 +23,11 @@ class AppendFile {
 
   // Appends all of `text` or nothing. Returns 0 or errno.
   int append(std::string_view text);
+  // Tries once more to cut off what a failed append left; nothing where there is nothing to cut
+  // off.
+  void settle() {
+    if (torn_) cut_back_to(size_);
+  }
   // Takes back what was appended since the file had `size` bytes.
   void cut_back_to(std::uint64_t size);
   [[nodiscard]] std::uint64_t size() const { return size_; }

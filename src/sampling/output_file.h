@@ -34,6 +34,8 @@ class OutputFile {
   // Bytes on disk.
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
 
+  void settle() { file_.settle(); }  // AppendFile::settle
+
  private:
   OutputFile(AppendFile file, std::optional<FrameCompressor> compressor)
       : file_(std::move(file)), compressor_(std::move(compressor)) {}

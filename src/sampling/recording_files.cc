@@ -138,6 +138,8 @@ void RecordingFiles::flush_gaps() {
 }
 
 Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const char* state) {
+  rows_.settle();
+  gaps_.settle();
   flush_gaps();
   nlohmann::json metadata = describe_recording(info_);
   metadata["state"] = state;

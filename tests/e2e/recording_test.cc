@@ -49,6 +49,8 @@ TEST(RecordingTest, ASlowDumpShowsItsBytesAndPhasesWhileItRuns) {
   ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
   kymod.start();
   static_cast<void>(kymod.churn(512, "work"));
+  // There must be a second before the request that can be recorded.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   const std::string dir = kymod.path("slow") + "/checkpoint";
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work", "--dir", dir});
   const std::string recording = dump["recording"];

@@ -59,8 +59,9 @@ void expect_contiguous(const std::string& recording) {
   EXPECT_EQ(metadata["state"], "recovered");
   const nlohmann::json& stats = metadata["stats"];
   EXPECT_EQ(stats["rows_written"].get<std::uint64_t>(), time.size());
-  EXPECT_EQ(stats["ticks_due"].get<std::uint64_t>(),
-            time.size() + stats.value("missed_late", 0U) + stats.value("missed_ring_full", 0U));
+  EXPECT_EQ(stats["ticks_due"].get<std::uint64_t>(), time.size() + stats.value("missed_late", 0U) +
+                                                         stats.value("missed_ring_full", 0U) +
+                                                         stats.value("missed_frozen", 0U));
   EXPECT_EQ(stats["ticks_due"].get<std::uint64_t>(),
             time.back() / kIntervalNs - time.front() / kIntervalNs + 1);
 }

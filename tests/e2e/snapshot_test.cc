@@ -47,7 +47,7 @@ TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere
   EXPECT_EQ(bytes_written_by(pid), before);
   EXPECT_TRUE(snapshots_of(kymod).empty());
 
-  const nlohmann::json taken = kymod.kymo_json({"snapshot", "--before", "2", "--after", "0.5"});
+  const nlohmann::json taken = kymod.kymo_json({"snapshot", "--before=2", "--after=0.5"});
   const std::string recording = taken["recording"];
   EXPECT_EQ(snapshots_of(kymod), std::vector<std::string>{recording});
   const nlohmann::json metadata = ended_metadata(recording);
