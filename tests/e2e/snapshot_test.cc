@@ -59,7 +59,7 @@ TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere
   EXPECT_GT(times.back(), 2'400'000'000U);
 
   const std::string elsewhere = kymod.folder().folder("elsewhere");
-  const nlohmann::json other = kymod.kymo_json({"snapshot", "--after", "0", "--dir", elsewhere});
+  const nlohmann::json other = kymod.kymo_json({"snapshot", "--after=0", "--dir", elsewhere});
   EXPECT_EQ(fs::path(other["recording"].get<std::string>()).parent_path(), elsewhere);
   const Outcome refused = kymod.kymo({"snapshot", "--dir", elsewhere + "/missing"});
   EXPECT_EQ(refused.exit_code, 1);
