@@ -106,6 +106,11 @@ Result<void> check_rotation(const Config& config) {
   if (any && config.profiling_log.empty()) {
     return invalid("--profiling-log-...: nothing to rotate without --profiling-metrics-log");
   }
+  if (any && config.profiling_format) {
+    return invalid(
+        "--profiling-log-...: only a recording in TSV is rotated: leave out "
+        "--profiling-metrics-format");
+  }
   if (config.profiling_log_rotate_after.count() < 0) {
     return invalid("--profiling-log-rotate-after " +
                    std::to_string(config.profiling_log_rotate_after.count()) +
