@@ -21,7 +21,7 @@ kymo::Registry& registry() {
 }
 
 kymo::Counter shared_counter() {
-  static const kymo::Counter counter =
+  static kymo::Counter counter =
       registry().counter({"adds", "Adds", kymo::Kind::counter, kymo::Unit::count, {}}).value();
   return counter;
 }

@@ -26,7 +26,7 @@ kymo::Registry& registry() {
 }
 
 kymo::Histogram shared_histogram() {
-  static const kymo::Histogram histogram =
+  static kymo::Histogram histogram =
       registry()
           .histogram({"wait_us", "Waits", kymo::Kind::counter, kymo::Unit::microseconds, {}},
                      kBuckets)

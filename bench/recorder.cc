@@ -314,6 +314,7 @@ int run(const Settings& settings) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what cannot be parsed or removed ends the benchmark
 int main(int argc, char** argv) {
   Settings settings;
   CLI::App app("The recorder beside the machine's own limit");

@@ -5,6 +5,11 @@ target_compile_options(kymo_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Wold-style-cast -Woverloaded-virtual -Wcast-align -Wundef -Wformat=2)
 
+# A unity build includes one .cc into another, and this warning takes their anonymous namespaces for a header's.
+if(CMAKE_UNITY_BUILD)
+  target_compile_options(kymo_warnings INTERFACE -Wno-subobject-linkage)
+endif()
+
 set(KYMO_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined', 'thread', or empty")
 # Build type Sanitize: assertions on; at -O1 with lines alone it compiles in half the time of -O2 -g, and the
 # reports are easier to read.

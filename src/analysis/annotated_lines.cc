@@ -32,7 +32,7 @@ std::optional<std::uint32_t> parse_sum(std::string_view text) {
   return text.starts_with("0x") ? parse_number<std::uint32_t>(text.substr(2), 16) : std::nullopt;
 }
 
-std::string text_of(const Json& json, const char* key) {
+std::string string_at(const Json& json, const char* key) {
   const auto found = json.find(key);
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
@@ -160,16 +160,16 @@ bool AnnotatedLines::read_meta(std::string_view text) {
   }
   ColumnInfo column;
   column.metric = text.substr(0, tab);
-  column.help = text_of(json, "description");
+  column.help = string_at(json, "description");
   const auto cumulative = json.find("cumulative");
   column.kind =
       cumulative != json.end() && *cumulative == true ? kymo::Kind::counter : kymo::Kind::gauge;
-  column.unit = unit_of(column.metric, text_of(json, "units"));
+  column.unit = unit_of(column.metric, string_at(json, "units"));
   column.described = true;
   if (const auto fields = json.find("fields"); fields != json.end() && fields->is_array()) {
     for (const Json& field : *fields) {
       if (field.is_object()) {
-        field_names_[column.metric].push_back(text_of(field, "fieldName"));
+        field_names_[column.metric].push_back(string_at(field, "fieldName"));
       }
     }
   }

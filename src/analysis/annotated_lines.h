@@ -16,7 +16,7 @@ namespace kymo::analysis {
 // say of the recording. In a log stream it finds its lines among others' and verifies each.
 //
 // Threads: one at a time. Errors: a damaged line is reported as such.
-class AnnotatedLines {
+class AnnotatedLines {  // NOLINT(bugprone-exception-escape): moving its json does not throw
  public:
   enum class Kind : std::uint8_t { other, header, row, damaged };
   struct Line {
@@ -43,7 +43,7 @@ class AnnotatedLines {
   Line classify_own(std::string_view text);
   void read_header(std::string_view header);
   bool read_meta(std::string_view text);
-  bool read_stats(std::string_view json);
+  bool read_stats(std::string_view text);
 
   bool lossy_ = false;
   bool header_seen_ = false;

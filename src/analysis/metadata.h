@@ -34,7 +34,7 @@ struct Mark {
 };
 
 // NAME.meta.json, as far as it is there: a recorder may have been cut short at any time.
-struct Metadata {
+struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does not throw
   std::string kymo_version;
   std::string state;  // running, ended, recovered
   std::string clock;

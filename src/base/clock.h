@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 
 namespace kymo {
@@ -11,6 +13,11 @@ inline constexpr std::uint64_t kNanosPerSecond = 1'000'000'000;
 inline std::uint64_t to_nanos(const timespec& t) {
   return static_cast<std::uint64_t>(t.tv_sec) * kNanosPerSecond +
          static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+// A negative duration is none.
+inline std::uint64_t to_nanos(std::chrono::nanoseconds duration) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, duration.count()));
 }
 
 // CLOCK_MONOTONIC in nanoseconds. Cost: a vDSO call, about 25 ns with the TSC.

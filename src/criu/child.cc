@@ -142,6 +142,9 @@ int Child::remaining_ms() const {
 }
 
 Result<void> Child::send(const wire::Request& request) {
+  if (remaining_ms() == 0) {
+    return timed_out();
+  }
   std::string packet;
   if (!request.SerializeToString(&packet)) {
     return Error{Code::internal, "cannot encode a request to criu"};

@@ -32,6 +32,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  // Sends nothing once its time is over: what it is told then, it would do, and be killed while at
+  // it.
   Result<void> send(const wire::Request& request);
   // Waits for the next packet, until the child ends or its time is over.
   Result<wire::Response> receive();

@@ -190,7 +190,7 @@ Result<void> publish(DumpContext& c) {
   return publish_images(*c.dir);
 }
 
-constexpr std::array<Step<DumpContext>, 9> kSteps{{
+constexpr std::array<Step<DumpContext>, 9> kDumpSteps{{
     {"validate", validate},
     {"find process", find_process},
     {"claim process", claim_process},
@@ -281,7 +281,7 @@ v1::DumpResponse response_of(const DumpContext& c) {
 Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request) {
   DumpContext c(parts, request);
   parts.metrics.request_began();
-  const Result<void> result = run_steps(kSteps, c, &c.times);
+  const Result<void> result = run_steps(kDumpSteps, c, &c.times);
   parts.metrics.dump_ended(result.ok());
   parts.metrics.request_ended();
   conclude(c, result);

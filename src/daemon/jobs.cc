@@ -53,7 +53,7 @@ std::string new_id() {
   return id;
 }
 
-v1::Job::State to_api(store::JobState state) {
+v1::Job::State state_of(store::JobState state) {
   switch (state) {
     case store::JobState::running:
       return v1::Job::RUNNING;
@@ -80,7 +80,7 @@ v1::Job to_api(const store::Job& job, const std::string& last_checkpoint) {
   v1::Job out;
   out.set_id(job.id);
   out.set_name(job.name);
-  out.set_state(to_api(job.state));
+  out.set_state(state_of(job.state));
   out.set_pid(job.pid);
   for (const std::string& word : job.command) out.add_command(word);
   out.set_created_unix_ns(job.created_unix_ns);

@@ -183,7 +183,7 @@ Result<void> register_job(RestoreContext& c) {
   return {};
 }
 
-constexpr std::array<Step<RestoreContext>, 8> kSteps{{
+constexpr std::array<Step<RestoreContext>, 8> kRestoreSteps{{
     {"validate", validate},
     {"claim directory", claim_directory},
     {"find images", find_images},
@@ -229,7 +229,7 @@ v1::RestoreResponse response_of(const RestoreContext& c) {
 Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request) {
   RestoreContext c(parts, request);
   parts.metrics.request_began();
-  const Result<void> result = run_steps(kSteps, c, &c.times);
+  const Result<void> result = run_steps(kRestoreSteps, c, &c.times);
   parts.metrics.restore_ended(result.ok());
   parts.metrics.request_ended();
   end_recording(c, result);

@@ -30,7 +30,7 @@ const char* name_of(Unit unit) {
   return "count";
 }
 
-v1::Metric to_api(const kymo::Metric& metric) {
+v1::Metric metric_of(const kymo::Metric& metric) {
   v1::Metric out;
   out.set_name(metric.name);
   out.set_prometheus_name(prometheus_name(metric));
@@ -55,7 +55,7 @@ Result<v1::MetricsResponse> read_metrics(Registry& registry) {
   v1::MetricsResponse response;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (i == 0 || columns[i].metric.name != columns[i - 1].metric.name) {
-      *response.add_metrics() = to_api(columns[i].metric);
+      *response.add_metrics() = metric_of(columns[i].metric);
     }
     v1::Metric::Value* value = response.mutable_metrics(response.metrics_size() - 1)->add_values();
     for (const std::string& field : columns[i].field_values) value->add_field_values(field);
@@ -174,9 +174,9 @@ grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* 
                                v1::SnapshotResponse* response) {
   return serve("snapshot", response, [&]() -> Result<v1::SnapshotResponse> {
     kymo::SnapshotRequest wanted;
-    constexpr std::uint64_t most = 24 * 3600 * kNanosPerSecond;
-    wanted.before = std::chrono::nanoseconds(std::min(request->before_ns(), most));
-    wanted.after = std::chrono::nanoseconds(std::min(request->after_ns(), most));
+    constexpr std::uint64_t kMost = 24 * 3600 * kNanosPerSecond;
+    wanted.before = std::chrono::nanoseconds(std::min(request->before_ns(), kMost));
+    wanted.after = std::chrono::nanoseconds(std::min(request->after_ns(), kMost));
     wanted.directory = request->directory();
     const Result<std::string> path = parts_.recorder.snapshot(wanted, true);
     if (!path) return path.error();

@@ -88,6 +88,7 @@ void write_entry(CounterFileHeader& file, Listed& counter) {
   entry->unit = static_cast<std::uint16_t>(counter.metric.unit);
   entry->fields = static_cast<std::uint16_t>(counter.metric.fields.size());
   std::memcpy(memory + sizeof(CounterEntry), counter.base_sums.data(), sums_bytes);
+  // NOLINTNEXTLINE(bugprone-not-null-terminated-result): the entry says how long it is
   std::memcpy(memory + sizeof(CounterEntry) + sums_bytes, texts.data(), texts.size());
   counter.entry = entry;
   // Release: who sees the new end sees the whole entry.
@@ -145,7 +146,8 @@ void leave_file_after_fork() {
       std::memcpy(copy, p.file, bytes);
       ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p.file);
     } else {  // its counters then begin at 0, where they harm nobody
-      ::mmap(p.file, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      static_cast<void>(::mmap(p.file, bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     }
   }
   p.mutex.unlock();

@@ -40,7 +40,7 @@ class Text {
   std::string word() {
     const std::size_t length = number();
     ok_ = ok_ && length <= left_.size();
-    const std::string word(left_.substr(0, length));
+    std::string word(left_.substr(0, length));
     left_.remove_prefix(word.size());
     return word;
   }

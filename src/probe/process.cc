@@ -15,7 +15,9 @@
 namespace kymo::probe {
 namespace {
 
-constexpr std::uint64_t kPfKthread = 0x0020'0000;  // PF_KTHREAD of the kernel's sched.h
+constexpr std::uint64_t kPfExiting = 0x0000'0004;  // PF_EXITING of the kernel's sched.h
+constexpr std::uint64_t kPfKthread = 0x0020'0000;  // PF_KTHREAD
+constexpr std::uint64_t kSigkillBit = 1U << 8U;    // of SIGKILL, 9, in proc(5)'s masks
 
 // Fields of /proc/PID/stat after the name, counted from 0 (field 3 of proc(5)).
 constexpr std::size_t kState = 0;
@@ -80,6 +82,7 @@ bool parse_stat(std::string_view stat, Process& process) {
     return false;
   }
   process.kernel_thread = (flags & kPfKthread) != 0;
+  process.ending = (flags & kPfExiting) != 0;
   process.resident_bytes = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   return true;
 }
@@ -95,6 +98,10 @@ void parse_status(const std::string& status, Process& process) {
     } else if (key == "Uid:") {
       uid_t real = 0;
       words >> real >> process.uid;
+    } else if (key == "SigPnd:" || key == "ShdPnd:") {
+      std::uint64_t pending = 0;
+      words >> std::hex >> pending;
+      process.ending = process.ending || (pending & kSigkillBit) != 0;
     }
   }
 }
@@ -142,7 +149,7 @@ Result<Process> read_process(pid_t pid, const std::string& root) {
 
 bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root) {
   const Result<Process> process = read_process(pid, root);
-  return process.ok() && !process->zombie() &&
+  return process.ok() && !process->zombie() && !process->ending &&
          (start_ticks == 0 || process->start_ticks == start_ticks);
 }
 

@@ -18,6 +18,7 @@ struct Process {
   pid_t tracer = 0;  // 0: none
   char state = '?';  // R S D Z T t X, as in ps
   bool kernel_thread = false;
+  bool ending = false;  // on its way out, or killed and not yet gone
   std::uint64_t start_ticks =
       0;  // clock ticks since boot: with the pid it names a process for good
   std::uint64_t resident_bytes = 0;
@@ -32,8 +33,8 @@ struct Process {
 // Errors: not_found: no such process; data_loss: the kernel's text is not what proc(5) says.
 Result<Process> read_process(pid_t pid, const std::string& root = "/proc");
 
-// Whether this very process still runs. `start_ticks` 0 matches any process of that pid; a zombie
-// does not run.
+// Whether this very process still runs. `start_ticks` 0 matches any process of that pid. A zombie
+// does not run, nor does one that was killed and has yet to notice.
 bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/proc");
 
 // A descriptor, closed on exec, that becomes readable when the process ends; the caller closes it.

@@ -61,19 +61,19 @@ std::uint64_t value_of(std::string_view text, std::string_view key) {
 class StatFields {
  public:
   enum Field : std::size_t {
-    kState = 0,
-    kParent = 1,
-    kMinorFaults = 7,
-    kWaitedMinorFaults = 8,
-    kMajorFaults = 9,
-    kWaitedMajorFaults = 10,
-    kUser = 11,
-    kSystem = 12,
-    kWaitedUser = 13,
-    kWaitedSystem = 14,
-    kThreads = 17,
-    kResidentPages = 21,
-    kCount = 22
+    state = 0,
+    parent = 1,
+    minor_faults = 7,
+    waited_minor_faults = 8,
+    major_faults = 9,
+    waited_major_faults = 10,
+    user = 11,
+    system = 12,
+    waited_user = 13,
+    waited_system = 14,
+    threads = 17,
+    resident_pages = 21,
+    count = 22
   };
 
   // False where the text is not as in proc(5).
@@ -90,11 +90,11 @@ class StatFields {
     }
     return !fields_.back().empty();
   }
-  [[nodiscard]] char state() const { return fields_[kState].front(); }
+  [[nodiscard]] char state_letter() const { return fields_[state].front(); }
   [[nodiscard]] std::uint64_t operator[](Field field) const { return number_at(fields_[field]); }
 
  private:
-  std::array<std::string_view, kCount> fields_;
+  std::array<std::string_view, count> fields_;
 };
 
 // A thread's switches, as they were last seen.
@@ -181,7 +181,7 @@ void ProcessTree::State::discover() {
   if (adopter != 0) {
     add_children(adopter);
   }
-  for (std::size_t i = 0; i < order.size(); ++i) {
+  for (std::size_t i = 0; i < order.size(); ++i) {  // NOLINT(modernize-loop-convert): it grows
     add_children(order[i]);
   }
   for (auto& [pid, member] : members) {
@@ -198,15 +198,15 @@ void ProcessTree::State::discover_threads(pid_t pid, Member& member) {
 
 void ProcessTree::State::add_cpu(const Member& member, const StatFields& stat,
                                  TreeTotals& sum) const {
-  const std::uint64_t waited = stat[StatFields::kWaitedUser] + stat[StatFields::kWaitedSystem];
-  const std::uint64_t own = stat[StatFields::kUser] + stat[StatFields::kSystem];
+  const std::uint64_t waited = stat[StatFields::waited_user] + stat[StatFields::waited_system];
+  const std::uint64_t own = stat[StatFields::user] + stat[StatFields::system];
   timespec exact{};
   sum.cpu_ns += waited * tick_us * 1000;
   sum.cpu_ns += member.clock_known && ::clock_gettime(member.clock, &exact) == 0
                     ? to_nanos(exact)
                     : own * tick_us * 1000;
-  sum.user_us += (stat[StatFields::kUser] + stat[StatFields::kWaitedUser]) * tick_us;
-  sum.system_us += (stat[StatFields::kSystem] + stat[StatFields::kWaitedSystem]) * tick_us;
+  sum.user_us += (stat[StatFields::user] + stat[StatFields::waited_user]) * tick_us;
+  sum.system_us += (stat[StatFields::system] + stat[StatFields::waited_system]) * tick_us;
 }
 
 void ProcessTree::State::add_io(const Member& member, TreeTotals& sum) {
@@ -244,15 +244,15 @@ bool ProcessTree::State::read(Member& member) {
     return false;
   }
   TreeTotals sum;
-  member.has_parent = members.contains(static_cast<pid_t>(stat[StatFields::kParent]));
+  member.has_parent = members.contains(static_cast<pid_t>(stat[StatFields::parent]));
   add_cpu(member, stat, sum);
-  sum.minor_faults += stat[StatFields::kMinorFaults] + stat[StatFields::kWaitedMinorFaults];
-  sum.major_faults += stat[StatFields::kMajorFaults] + stat[StatFields::kWaitedMajorFaults];
-  sum.resident_bytes += stat[StatFields::kResidentPages] * page_bytes;
-  const bool zombie = stat.state() == 'Z' || stat.state() == 'X';
+  sum.minor_faults += stat[StatFields::minor_faults] + stat[StatFields::waited_minor_faults];
+  sum.major_faults += stat[StatFields::major_faults] + stat[StatFields::waited_major_faults];
+  sum.resident_bytes += stat[StatFields::resident_pages] * page_bytes;
+  const bool zombie = stat.state_letter() == 'Z' || stat.state_letter() == 'X';
   sum.processes += zombie ? 0 : 1;
-  sum.threads += zombie ? 0 : stat[StatFields::kThreads];
-  sum.stopped += stat.state() == 'T' || stat.state() == 't' ? 1U : 0U;
+  sum.threads += zombie ? 0 : stat[StatFields::threads];
+  sum.stopped += stat.state_letter() == 'T' || stat.state_letter() == 't' ? 1U : 0U;
   add_io(member, sum);  // after the fields of stat, which lie in the same buffer
   add_switches(member, sum);
   member.last = sum;

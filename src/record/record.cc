@@ -42,7 +42,7 @@ void allow_many_files() {
 // Signals that arrive as data instead of interrupting, until the object goes.
 class Signals {
  public:
-  explicit Signals(std::initializer_list<int> signals) {
+  Signals(std::initializer_list<int> signals) {
     sigemptyset(&set_);
     for (const int signal : signals) {
       sigaddset(&set_, signal);

@@ -123,7 +123,7 @@ Result<std::unique_ptr<TreeMetrics>> TreeMetrics::add(Registry& registry, pid_t 
     return tree.error();
   }
   std::unique_ptr<TreeMetrics> metrics(new TreeMetrics(
-      std::unique_ptr<State>(new State{*std::move(tree), probe::Cgroup(root), {}, 0, 0})));
+      std::make_unique<State>(State{*std::move(tree), probe::Cgroup(root), {}, 0, 0})));
   if (Result<void> added = metrics->state_->add_figures(registry); !added) {
     return added.error();
   }

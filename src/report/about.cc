@@ -11,11 +11,10 @@
 namespace kymo::report {
 namespace {
 
-using nlohmann::json;
-
-std::string raw(const json& value) {
-  return printable(value.is_string() ? value.get<std::string>()
-                                     : value.dump(-1, ' ', false, json::error_handler_t::replace));
+std::string raw(const nlohmann::json& value) {
+  return printable(value.is_string()
+                       ? value.get<std::string>()
+                       : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 // A key without the unit's ending, in words, and the unit.
@@ -42,15 +41,15 @@ std::string figure(std::uint64_t number, Unit unit) {
 }
 
 // A command's words, or other plain values, in a row; nested ones as they were written.
-std::string words(const json& list) {
+std::string words(const nlohmann::json& list) {
   std::string text;
-  for (const json& word : list) {
+  for (const nlohmann::json& word : list) {
     text += (text.empty() ? "" : " ") + raw(word);
   }
   return text;
 }
 
-std::string item(const std::string& key, const json& value) {
+std::string item(const std::string& key, const nlohmann::json& value) {
   const auto [name, unit] = name_and_unit(key);
   if (value.is_boolean()) {
     return name + (value.get<bool>() ? " yes" : " no");
@@ -62,8 +61,8 @@ std::string item(const std::string& key, const json& value) {
 }
 
 // A list of {"name": ..., "duration_ns": ...}, as steps are.
-bool is_timed(const json& list) {
-  for (const json& entry : list) {
+bool is_timed(const nlohmann::json& list) {
+  for (const nlohmann::json& entry : list) {
     const bool timed = entry.is_object() && entry.contains("name") && entry["name"].is_string() &&
                        entry.contains("duration_ns") && entry["duration_ns"].is_number_unsigned();
     if (!timed) {
@@ -73,14 +72,14 @@ bool is_timed(const json& list) {
   return !list.empty();
 }
 
-std::vector<std::string> items_of(const json& value) {
+std::vector<std::string> items_of(const nlohmann::json& value) {
   std::vector<std::string> items;
   if (value.is_object()) {
     for (const auto& [key, inner] : value.items()) {
       items.push_back(item(key, inner));
     }
   } else {
-    for (const json& entry : value) {
+    for (const nlohmann::json& entry : value) {
       items.push_back(printable(entry["name"].get<std::string>()) + " " +
                       duration(entry["duration_ns"].get<double>()));
     }
@@ -108,7 +107,8 @@ std::string wrapped_list(const std::string& label, const std::vector<std::string
   return text + row + '\n';
 }
 
-std::string about_lines(const json& about, std::size_t label_width, std::size_t line_width) {
+std::string about_lines(const nlohmann::json& about, std::size_t label_width,
+                        std::size_t line_width) {
   if (!about.is_object()) {
     return {};
   }

@@ -138,7 +138,13 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
   if (Result<void> ok = check_directory(tried, "the work directory", spec.work_dir); !ok) {
     return ok.error();
   }
-  return DumpTarget{*process, probe::stopped_threads(spec.process.pid)};
+  DumpTarget target{*process, {}, probe::stopped_threads(spec.process.pid)};
+  for (const pid_t member : probe::process_tree(spec.process.pid)) {
+    if (const auto seen = probe::read_process(member); seen) {
+      target.tree.push_back({member, seen->start_ticks});
+    }
+  }
+  return target;
 }
 
 Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {

@@ -14,7 +14,8 @@ namespace kymo::runtime {
 // A process that is to be dumped, as it was before.
 struct DumpTarget {
   probe::Process process;
-  std::vector<pid_t> stopped;  // threads of its tree that were stopped already
+  std::vector<ProcessId> tree;  // it and its descendants, itself first
+  std::vector<pid_t> stopped;   // threads of its tree that were stopped already
 };
 
 // What a dump needs, looked at before CRIU is asked, so that each refusal is one clear line.

@@ -105,11 +105,21 @@ Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
   return process;
 }
 
-// CRIU ends the process only once every image is written (and inventory.img is the last): where it
-// died between that and its answer, the checkpoint is whole and all that is left of the process.
-bool was_dumped_after_all(const DumpSpec& spec, const probe::Process& before) {
-  return !spec.leave_running && !probe::process_lives(before.pid, before.start_ticks) &&
-         std::filesystem::exists(spec.images_dir + "/inventory.img");
+// CRIU ends the processes, the root first, only once every image is written (and inventory.img is
+// the last): where it died between that and its answer, the checkpoint is whole and all that is
+// left of them. What it had not come to yet is ended here: it is in the images, too. CRIU must be
+// gone: only then has every signal that it sent arrived.
+bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before) {
+  if (spec.leave_running || !std::filesystem::exists(spec.images_dir + "/inventory.img") ||
+      probe::process_lives(before.process.pid, before.process.start_ticks)) {
+    return false;
+  }
+  for (const ProcessId& member : before.tree) {
+    if (probe::process_lives(member.pid, member.start_ticks)) {
+      kill(member.pid, SIGKILL);
+    }
+  }
+  return true;
 }
 
 Error ProcessRuntime::failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error) {
@@ -126,7 +136,11 @@ Error ProcessRuntime::failed_dump(const DumpSpec& spec, const DumpTarget& before
 // Waits for a dumped process to be gone: reaped where it was ours, else a zombie or gone.
 Result<void> ProcessRuntime::wait_gone(const ProcessId& process) {
   const auto until = steady_clock::now() + kGoneWithin;
-  while (probe::process_lives(process.pid, process.start_ticks)) {
+  for (;;) {
+    const Result<probe::Process> seen = probe::read_process(process.pid);
+    if (!seen || seen->zombie() || seen->start_ticks != process.start_ticks) {
+      break;
+    }
     if (steady_clock::now() > until) {
       return Error{Code::internal, "process " + std::to_string(process.pid) +
                                        " was dumped and told to end, but still runs"};
@@ -161,7 +175,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   outcome.image_bytes = (*watcher)->finish();
   if (reply) {
     outcome.criu_time_ns = reply->criu_time_ns;
-  } else if (was_dumped_after_all(spec, before->process)) {
+  } else if (was_dumped_after_all(spec, *before)) {
     outcome.warnings.push_back("every image was written and the process ended, but then " +
                                reply.error().message);
   } else {

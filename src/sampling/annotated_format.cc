@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kPrefix = "GVISOR_METRICS\t";
+constexpr std::string_view kLossyPrefix = "GVISOR_METRICS\t";
 
 // As protobuf's JSON mapping has it: what has its default value is left out.
 Json describe_metric(const Metric& metric) {
@@ -86,13 +86,14 @@ std::string_view LossyLines::wrap(std::string_view lines) {
     const std::string_view line = lines.substr(0, end);
     Adler32 sum;
     sum.add(line);
-    piece_ += kPrefix;
+    piece_ += kLossyPrefix;
     const std::size_t begin = piece_.size();
     piece_ += line;
     piece_ += '\t';
     append_checksum(piece_, sum);
     piece_ += '\n';
-    all_with_piece_.add(std::string_view(piece_).substr(begin));
+    const std::string_view piece = piece_;
+    all_with_piece_.add(piece.substr(begin));
     lines.remove_prefix(end + 1);
   }
   piece_ += '\n';
@@ -101,7 +102,7 @@ std::string_view LossyLines::wrap(std::string_view lines) {
 
 std::string LossyLines::closing() const {
   std::string line = "\n";
-  line += kPrefix;
+  line += kLossyPrefix;
   line += "ADLER32\t";
   append_checksum(line, all_);
   return line + '\n';

@@ -13,8 +13,6 @@
 namespace kymo {
 namespace {
 
-constexpr std::size_t kBufferBytes = 256 * 1024;
-
 // Somebody else's descriptor, such as the log's. What went out of a failed write cannot be taken
 // back: the next begins on a line of its own.
 class Stream {
@@ -59,7 +57,7 @@ class AnnotatedSink final : public Sink {
       output_.emplace(std::in_place_type<AppendFile>, *std::move(file));
     }
     const std::size_t stride = info.columns.size() + 1;
-    formatter_.emplace(stride, std::max<std::size_t>(1, kBufferBytes / (stride * kMaxNumberChars)));
+    formatter_.emplace(stride, rows_a_buffer(stride));
     return put(annotated_header(info, format_));
   }
 

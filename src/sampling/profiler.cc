@@ -81,10 +81,6 @@ std::uint64_t measure_sample_ns(const Sampler& sampler) {
   return shortest;
 }
 
-std::uint64_t nanos(std::chrono::nanoseconds duration) {
-  return static_cast<std::uint64_t>(duration.count());
-}
-
 }  // namespace
 
 struct Profiler::State {
@@ -174,7 +170,7 @@ Result<void> Profiler::State::start() {
     return sampler.error();
   }
   if (const std::uint64_t sample_ns = measure_sample_ns(**sampler);
-      sample_ns > nanos(options.interval)) {
+      sample_ns > to_nanos(options.interval)) {
     warnings.push_back("an interval of " + std::to_string(options.interval.count()) +
                        " ns cannot be held: a sample of " +
                        std::to_string((*sampler)->columns().size()) + " columns takes " +
@@ -202,8 +198,8 @@ Result<void> Profiler::State::start() {
   auto ring = std::make_unique<Ring>(*std::move(memory));
   ring->accept_output(position_of(options.sink->output_place()));
   start_ns.store(info.start_monotonic_ns, std::memory_order_release);
-  run.emplace(Collector::Options{info.start_monotonic_ns, nanos(options.interval),
-                                 nanos(options.flush), options.pace},
+  run.emplace(Collector::Options{info.start_monotonic_ns, to_nanos(options.interval),
+                                 to_nanos(options.flush), options.pace},
               *std::move(sampler), std::move(ring), counts, *options.sink, start_ns,
               [this] { return stats(); });
   run->writer_thread = std::thread([this] {

@@ -14,13 +14,6 @@ namespace {
 constexpr std::string_view kGapsHeader = "Start (ns)\tEnd (ns)\tTicks\tCause\n";
 constexpr std::size_t kLongestGaps = 100;
 constexpr std::size_t kUnwrittenGaps = 1024;
-// Rows formatted for one write(2): enough that the system call's cost vanishes, small enough for
-// L2.
-constexpr std::size_t kBufferBytes = 256 * 1024;
-
-std::size_t rows_a_buffer(std::size_t stride) {
-  return std::max<std::size_t>(1, kBufferBytes / (stride * kMaxNumberChars));
-}
 
 std::string gap_line(const Gap& gap) {
   return std::to_string(gap.start_ns) + '\t' + std::to_string(gap.end_ns) + '\t' +
@@ -46,7 +39,7 @@ Result<RecordingFiles> RecordingFiles::create(const std::string& path, const Rec
   }
   const std::string name = recording_stem(path);
   const std::string header = tsv_header(info.columns);
-  Result<OutputFile> rows = OutputFile::create(path, std::max(kBufferBytes, header.size()));
+  Result<OutputFile> rows = OutputFile::create(path, std::max(kFormatBufferBytes, header.size()));
   if (!rows) {
     return rows.error();
   }

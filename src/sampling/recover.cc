@@ -27,15 +27,13 @@
 namespace kymo {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::size_t kRowsAtOnce = 1000;
 constexpr std::size_t kPieceBytes = 256 * 1024;
 
 struct Left {
   std::unique_ptr<RingMemory> ring;
-  Json recording;      // what describes it, as in NAME.meta.json
-  std::string output;  // empty: the recorder wrote no file
+  nlohmann::json recording;  // what describes it, as in NAME.meta.json
+  std::string output;        // empty: the recorder wrote no file
   std::vector<LeftSlot> slots;
 };
 
@@ -50,9 +48,9 @@ Result<Left> open_left(const std::string& ring_path) {
                      std::to_string((*ring)->header().pid) + "; stop it first",
                  0};
   }
-  const Json description = Json::parse((*ring)->description(), nullptr, false);
+  const nlohmann::json description = nlohmann::json::parse((*ring)->description(), nullptr, false);
   if (!description.is_object() || !description.contains("recording") ||
-      !description.value("output", Json()).is_string()) {
+      !description.value("output", nlohmann::json()).is_string()) {
     return Error{Code::invalid_argument,
                  ring_path + " is not a ring that can be read: its description is damaged", 0};
   }
@@ -139,9 +137,9 @@ std::map<std::string, std::uint64_t> listed_misses(const std::string& tsv) {
 // last row that are neither a row nor listed were missed when nobody could write it down: they
 // count as late.
 Result<void> mark_recovered(const Left& left, const std::string& tsv) {
-  Json metadata = left.recording;
+  nlohmann::json metadata = left.recording;
   if (std::ifstream file(metadata_path(tsv)); file) {
-    const Json there = Json::parse(file, nullptr, false);
+    const nlohmann::json there = nlohmann::json::parse(file, nullptr, false);
     if (there.is_object()) {
       metadata = there;
     }
@@ -153,9 +151,9 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   const Contents& contents = *counted;
   const std::uint64_t interval = std::max<std::uint64_t>(1, metadata.value("interval_ns", 1ULL));
   std::uint64_t missed = 0;
-  Json& stats = metadata["stats"];
+  nlohmann::json& stats = metadata["stats"];
   if (!stats.is_object()) {
-    stats = Json::object();
+    stats = nlohmann::json::object();
   }
   for (const auto& [cause, ticks] : listed_misses(tsv)) {
     stats[cause] = ticks;
@@ -176,21 +174,22 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   return replace_file(metadata_path(tsv), metadata.dump(1) + '\n');
 }
 
-Json metadata_of(const std::string& tsv) {
+nlohmann::json metadata_of(const std::string& tsv) {
   std::ifstream file(metadata_path(tsv));
-  return file ? Json::parse(file, nullptr, false) : Json();
+  return file ? nlohmann::json::parse(file, nullptr, false) : nlohmann::json();
 }
 
 // Whether `tsv` was begun as the part after the accepted one, or was being begun as such.
 bool is_part_after(const Left& left, const std::string& tsv, const std::string& accepted) {
-  const Json metadata = metadata_of(tsv);
+  const nlohmann::json metadata = metadata_of(tsv);
   if (!metadata.is_object()) {
     const Result<Contents> contents = contents_of(tsv);
     return contents && contents->rows == 0;
   }
-  const Json part = metadata.value("part", Json::object());
+  const nlohmann::json part = metadata.value("part", nlohmann::json::object());
   return part.value("previous", "") == std::filesystem::path(accepted).filename() &&
-         metadata.value("start_unix_ns", Json()) == left.recording.value("start_unix_ns", Json());
+         metadata.value("start_unix_ns", nlohmann::json()) ==
+             left.recording.value("start_unix_ns", nlohmann::json());
 }
 
 // A recorder that was killed just after it had begun the next part: whatever rows that part has are
@@ -238,7 +237,7 @@ Result<Recovery> recover_into_new(const Left& left, const std::string& output) {
     return named.error();
   }
   std::string header = "Time (ns)";
-  for (const Json& column : left.recording.value("columns", Json::array())) {
+  for (const nlohmann::json& column : left.recording.value("columns", nlohmann::json::array())) {
     header += '\t' + column.value("name", std::string());
   }
   header += '\n';

@@ -74,8 +74,9 @@ std::vector<std::uint64_t> peek_rows(const RingMemory& memory, std::size_t most)
     most -= copy_rows(memory, view, most, &slots.emplace_back());
   }
   std::vector<std::uint64_t> rows;
-  for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
-    rows.insert(rows.end(), slot->begin(), slot->end());
+  std::reverse(slots.begin(), slots.end());
+  for (const std::vector<std::uint64_t>& slot : slots) {
+    rows.insert(rows.end(), slot.begin(), slot.end());
   }
   return rows;
 }

@@ -16,14 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "snapshot-";
-constexpr std::string_view kEnding = ".tsv";
+constexpr std::string_view kNamePrefix = "snapshot-";
+constexpr std::string_view kNameEnding = ".tsv";
 // A snapshot is whole when a row after its end has come: at the latest so long after it.
 constexpr auto kLatestRow = std::chrono::seconds(10);
-
-std::uint64_t nanos(std::chrono::nanoseconds duration) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, duration.count()));
-}
 
 // Names sort by time: 20261121T093005Z.
 std::string utc_now() {
@@ -36,7 +32,7 @@ std::string utc_now() {
 }
 
 bool is_snapshot(const fs::path& path) {
-  return path.filename().string().starts_with(kPrefix) && path.extension() == kEnding &&
+  return path.filename().string().starts_with(kNamePrefix) && path.extension() == kNameEnding &&
          !path.stem().string().ends_with(".gaps");
 }
 
@@ -78,8 +74,8 @@ void Snapshots::pass(const Rows& rows) {
 void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
   Result<std::string> path = new_path(options_.directory);
   if (path) {
-    const Span span{at_ns - std::min(at_ns, nanos(options_.before)), at_ns,
-                    at_ns + nanos(options_.after)};
+    const Span span{at_ns - std::min(at_ns, to_nanos(options_.before)), at_ns,
+                    at_ns + to_nanos(options_.after)};
     const Result<History::CutId> cut =
         begin(*path, span, {{"request", "snapshot"}, {"reason", "rule"}, {"rule", rule.text()}});
     if (!cut) {
@@ -104,8 +100,8 @@ Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wai
   // The clock of the rows; where that was re-anchored, the newest row is nearer to the truth.
   const std::uint64_t at_ns =
       std::max(monotonic_ns() - start_monotonic_ns_, newest_ns_.load(std::memory_order_relaxed));
-  const Span span{at_ns - std::min(at_ns, nanos(request.before)), at_ns,
-                  at_ns + nanos(request.after)};
+  const Span span{at_ns - std::min(at_ns, to_nanos(request.before)), at_ns,
+                  at_ns + to_nanos(request.after)};
   const Result<History::CutId> cut =
       begin(*path, span, {{"request", "snapshot"}, {"reason", request.reason}});
   if (!cut) {
@@ -141,12 +137,12 @@ Result<std::string> Snapshots::new_path(const std::string& directory) {
     remove_oldest();
   }
   std::string stem = directory.empty() ? "." : directory;
-  stem += '/' + std::string(kPrefix) + utc_now();
+  stem += '/' + std::string(kNamePrefix) + utc_now();
   std::array<char, 32> number{};
   std::snprintf(
       number.data(), number.size(), "-%06llu",
       static_cast<unsigned long long>(next_number_.fetch_add(1, std::memory_order_relaxed)));
-  return stem + '-' + std::to_string(::getpid()) + number.data() + std::string(kEnding);
+  return stem + '-' + std::to_string(::getpid()) + number.data() + std::string(kNameEnding);
 }
 
 // Makes room for one more.

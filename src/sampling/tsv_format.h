@@ -14,6 +14,13 @@ namespace kymo {
 // The longest text of a uint64, 18446744073709551615, with its separator.
 inline constexpr std::size_t kMaxNumberChars = 21;
 
+// Rows are formatted for one write(2) of about this size: enough that the system call's cost
+// vanishes, small enough for L2.
+inline constexpr std::size_t kFormatBufferBytes = 256 * 1024;
+inline std::size_t rows_a_buffer(std::size_t stride) {
+  return std::max<std::size_t>(1, kFormatBufferBytes / (stride * kMaxNumberChars));
+}
+
 // Writes `value` in decimal at `out`; returns the end. At most 20 characters.
 char* format_number(char* out, std::uint64_t value) noexcept;
 

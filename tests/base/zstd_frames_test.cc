@@ -31,10 +31,10 @@ TEST(ZstdFrames, EachFrameIsReadBackInPiecesOfAnySize) {
     FrameReader reader = FrameReader::make().value();
     std::string read;
     std::size_t used = 0;
+    const std::string_view all = bytes;
     char out[13];
     for (;;) {
-      const auto done =
-          reader.read(std::string_view(bytes).substr(used, step), out, sizeof out).value();
+      const auto done = reader.read(all.substr(used, step), out, sizeof out).value();
       used += done.used;
       read.append(out, done.produced);
       if (done.used == 0 && done.produced == 0) {

@@ -38,8 +38,10 @@ Values read(const MappedCounters& counters) {
 }
 
 class MappedCountersTest : public ::testing::Test {
- protected:
+ public:
   ~MappedCountersTest() override { end(); }
+
+ protected:
   // Starts the publisher and waits until it is ready; false where it refused.
   bool start(const std::string& threads = "8") {
     int ends[2];

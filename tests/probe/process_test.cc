@@ -65,6 +65,21 @@ TEST(ProcessTest, KnowsAKernelThread) {
   EXPECT_TRUE(process->command.empty());
 }
 
+// A dump's images were once thrown away: CRIU was gone, the process it had killed not yet.
+TEST(ProcessTest, AKilledProcessDoesNotLiveThoughItIsNotYetGone) {
+  const test::TemporaryDirectory root;
+  root.folder("42");
+  root.file("42/stat", stat_line("prog", 'S', "4194560"));
+  root.file("42/status", "SigPnd:\t0000000000000000\nShdPnd:\t0000000000004000\n");
+  EXPECT_TRUE(process_lives(42, 0, root.path())) << "SIGTERM alone may be handled";
+  root.file("42/status", "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n");
+  EXPECT_FALSE(process_lives(42, 0, root.path()));
+  root.file("42/status", "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\n");
+  root.file("42/stat", stat_line("prog", 'R', "4194564"));
+  EXPECT_FALSE(process_lives(42, 0, root.path())) << "it is on its way out";
+  EXPECT_FALSE(read_process(42, root.path())->zombie());
+}
+
 TEST(ProcessTest, RefusesTextThatIsNoStat) {
   const test::TemporaryDirectory root;
   root.folder("42");

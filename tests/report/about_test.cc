@@ -5,8 +5,6 @@
 namespace kymo::report {
 namespace {
 
-using nlohmann::json;
-
 TEST(About, BreaksBetweenItems) {
   EXPECT_EQ(wrapped_list("steps", {"aaaa", "bbbb", "cccc"}, 6, 17),
             "steps aaaa, bbbb,\n      cccc\n");
@@ -14,13 +12,15 @@ TEST(About, BreaksBetweenItems) {
 }
 
 TEST(About, AnythingThatMayStandInMetadataIsShown) {
-  EXPECT_EQ(about_lines(json(), 6, 40), "");
-  EXPECT_EQ(about_lines(json::parse(R"({"a":[],"b":{},"c":null,"d":-1,"e":1.5})"), 6, 40),
+  EXPECT_EQ(about_lines(nlohmann::json(), 6, 40), "");
+  EXPECT_EQ(about_lines(nlohmann::json::parse(R"({"a":[],"b":{},"c":null,"d":-1,"e":1.5})"), 6, 40),
             "about a , b {}, c null, d -1, e 1.5\n");
   EXPECT_EQ(
-      about_lines(json::parse(R"({"steps":[{"name":1}],"n_ns":18446744073709551615})"), 6, 80),
+      about_lines(nlohmann::json::parse(R"({"steps":[{"name":1}],"n_ns":18446744073709551615})"), 6,
+                  80),
       "about n 5124095.58 h, steps {\"name\":1}\n");
-  EXPECT_EQ(about_lines(json::parse(R"({"\u001b":"\u001b[2J"})"), 6, 40), "about ? ?[2J\n");
+  EXPECT_EQ(about_lines(nlohmann::json::parse(R"({"\u001b":"\u001b[2J"})"), 6, 40),
+            "about ? ?[2J\n");
 }
 
 }  // namespace

@@ -235,7 +235,7 @@ TEST_F(RecorderTest, WithItsRingFileGoneItIsNotRestoredUntilThereIsOne) {
   EXPECT_NE(refused.error().message.find("ring"), std::string::npos) << refused.error().message;
 
   std::ofstream(ring).close();
-  std::filesystem::permissions(ring, std::filesystem::perms(0600));
+  std::filesystem::permissions(ring, std::filesystem::perms{0600});
   std::filesystem::resize_file(ring, bytes);
   restore();
   const std::size_t rows_before = rows(tsv()).size();

@@ -1,6 +1,6 @@
-// Preloaded into a recorder, makes system calls fail once: KYMO_FAIL is "CALL:N:ERRNO", the N-th
-// call of that name from 1, or several of these with commas between them. ERRNO 0 makes a write
-// short. Says "injected" on stderr when it struck.
+// Linked into a program, whose definitions go before the C library's, makes system calls fail once:
+// KYMO_FAIL is "CALL:N:ERRNO", the N-th call of that name from 1, or several of these with commas
+// between them. ERRNO 0 makes a write short. Says "injected" on stderr when it struck.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -62,6 +62,9 @@ Function* real(const char* name) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name, bugprone-macro-parentheses)
+// NOLINTBEGIN(performance-no-int-to-ptr): the C library's own calls, with its types and a syscall's
+// result
 extern "C" {
 
 ssize_t write(int fd, const void* data, size_t size) {
@@ -124,3 +127,5 @@ void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offse
   return reinterpret_cast<void*>(syscall(SYS_mmap, at, size, protection, flags, fd, offset));
 }
 }
+// NOLINTEND(performance-no-int-to-ptr)
+// NOLINTEND(readability-inconsistent-declaration-parameter-name, bugprone-macro-parentheses)

@@ -271,6 +271,9 @@ TEST_F(FaultsTest, ADiskThatFailsIsSaidOnceAndRecordingResumes) {
 struct Failure {
   const char* call;
   int error;  // 0: a short write
+  friend std::ostream& operator<<(std::ostream& out, const Failure& failure) {
+    return out << failure.call << " with errno " << failure.error;
+  }
 };
 
 // Every system call on the way to the file, made to fail once, the first time, the second, ...
@@ -286,7 +289,7 @@ TEST_P(EachCallTest, FailsOnceAndNothingIsLostInSilence) {
     const std::string tsv = here + "/run.tsv";
     const std::string ring = here + "/ring";
     Recorder recorder(folder_, {tsv, ring},
-                      {std::string("LD_PRELOAD=") + KYMO_TEST_FAIL_ONCE, "KYMO_RUN_MS=120",
+                      {"KYMO_RUN_MS=120",
                        "KYMO_FAIL=" + std::string(failure.call) + ":" + std::to_string(nth) + ":" +
                            std::to_string(failure.error)});
     const int code = recorder.wait();
@@ -331,7 +334,7 @@ TEST_F(FaultsTest, AnAppendThatIsTornIsCutOffBeforeTheNext) {
     const std::string at = std::to_string(nth);
     Recorder recorder(
         folder_, {tsv},
-        {std::string("LD_PRELOAD=") + KYMO_TEST_FAIL_ONCE, "KYMO_RUN_MS=120",
+        {"KYMO_RUN_MS=120",
          "KYMO_FAIL=write:" + at + ":0,write:" + std::to_string(nth + 1) + ":28,ftruncate:1:5"});
     const int code = recorder.wait();
     const std::string said = recorder.said();

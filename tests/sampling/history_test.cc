@@ -5,7 +5,7 @@
 namespace kymo {
 namespace {
 
-constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kMillisecondNs = 1'000'000;
 
 // Feeds a history by hand: a row each millisecond whose value is its tick.
 class HistoryTest : public TemporaryFolderTest {
@@ -22,7 +22,7 @@ class HistoryTest : public TemporaryFolderTest {
   void feed(std::uint64_t first, std::uint64_t end) {
     std::vector<std::uint64_t> words;
     for (std::uint64_t tick = first; tick < end; ++tick) {
-      words.insert(words.end(), {tick * kMs + 20'000, tick});
+      words.insert(words.end(), {tick * kMillisecondNs + 20'000, tick});
     }
     ASSERT_TRUE(history_.write({words.data(), static_cast<std::size_t>(end - first), 2}));
   }
@@ -35,10 +35,11 @@ class HistoryTest : public TemporaryFolderTest {
 
 TEST_F(HistoryTest, CutsRowsFromBeforeAndAfterTheRequest) {
   feed(0, 1000);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 900 * kMs - 5, {{"job", "a"}}).value();
-  history_.mark(cut, "pre-dump", 950 * kMs);
+  const auto cut =
+      history_.begin(in_folder("dump.tsv"), 900 * kMillisecondNs - 5, {{"job", "a"}}).value();
+  history_.mark(cut, "pre-dump", 950 * kMillisecondNs);
   feed(1000, 1050);
-  history_.end(cut, 1100 * kMs, {{"outcome", "ok"}});
+  history_.end(cut, 1100 * kMillisecondNs, {{"outcome", "ok"}});
   EXPECT_FALSE(history_.wait(cut, std::chrono::milliseconds(0)));
   EXPECT_EQ(metadata("dump")["state"], "running");
   feed(1050, 1200);
@@ -50,20 +51,20 @@ TEST_F(HistoryTest, CutsRowsFromBeforeAndAfterTheRequest) {
   EXPECT_EQ(tsv[200], "199020000\t1099");
   const nlohmann::json meta = metadata("dump");
   EXPECT_EQ(meta["state"], "ended");
-  EXPECT_EQ(meta["start_unix_ns"], 1'000'000'000 + 900 * kMs);
+  EXPECT_EQ(meta["start_unix_ns"], 1'000'000'000 + 900 * kMillisecondNs);
   EXPECT_EQ(meta["about"], (nlohmann::json{{"job", "a"}, {"outcome", "ok"}}));
-  EXPECT_EQ(meta["marks"][0]["at_ns"], 50 * kMs);
+  EXPECT_EQ(meta["marks"][0]["at_ns"], 50 * kMillisecondNs);
   EXPECT_EQ(meta["stats"]["rows_written"], 200);
   EXPECT_EQ(meta["stats"]["ticks_due"], 200);
 }
 
 TEST_F(HistoryTest, CountsAndListsTheGapsInsideTheCut) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 50 * kMs, {}).value();
-  history_.gap({100 * kMs, 103 * kMs, 3, MissCause::late});
+  const auto cut = history_.begin(in_folder("dump.tsv"), 50 * kMillisecondNs, {}).value();
+  history_.gap({100 * kMillisecondNs, 103 * kMillisecondNs, 3, MissCause::late});
   feed(103, 150);
-  history_.gap({150 * kMs, 300 * kMs, 150, MissCause::ring_full});
-  history_.end(cut, 200 * kMs, {});
+  history_.gap({150 * kMillisecondNs, 300 * kMillisecondNs, 150, MissCause::ring_full});
+  history_.end(cut, 200 * kMillisecondNs, {});
   feed(300, 310);
   ASSERT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
   const nlohmann::json stats = metadata("dump")["stats"];
@@ -80,7 +81,7 @@ TEST_F(HistoryTest, CountsAndListsTheGapsInsideTheCut) {
 TEST_F(HistoryTest, KeepsNoMoreThanItPromised) {
   feed(0, 5000);
   const auto cut = history_.begin(in_folder("dump.tsv"), 0, {}).value();
-  history_.end(cut, 5000 * kMs, {});
+  history_.end(cut, 5000 * kMillisecondNs, {});
   feed(5000, 5001);
   ASSERT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
   const std::size_t rows = lines(in_folder("dump.tsv")).size() - 1;
@@ -90,11 +91,11 @@ TEST_F(HistoryTest, KeepsNoMoreThanItPromised) {
 
 TEST_F(HistoryTest, CutsSeveralAtOnceEachWithItsOwnRows) {
   feed(0, 100);
-  const auto a = history_.begin(in_folder("a.tsv"), 90 * kMs, {}).value();
+  const auto a = history_.begin(in_folder("a.tsv"), 90 * kMillisecondNs, {}).value();
   feed(100, 120);
-  const auto b = history_.begin(in_folder("b.tsv"), 110 * kMs, {}).value();
-  history_.end(a, 125 * kMs, {});
-  history_.end(b, 130 * kMs, {});
+  const auto b = history_.begin(in_folder("b.tsv"), 110 * kMillisecondNs, {}).value();
+  history_.end(a, 125 * kMillisecondNs, {});
+  history_.end(b, 130 * kMillisecondNs, {});
   feed(120, 200);
   ASSERT_TRUE(history_.wait(a, std::chrono::milliseconds(0)));
   ASSERT_TRUE(history_.wait(b, std::chrono::milliseconds(0)));
@@ -104,9 +105,9 @@ TEST_F(HistoryTest, CutsSeveralAtOnceEachWithItsOwnRows) {
 
 TEST_F(HistoryTest, KeepsWhatIsWrittenWhenTheEndIsSetInThePast) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 90 * kMs, {}).value();
+  const auto cut = history_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}).value();
   feed(100, 120);
-  history_.end(cut, 95 * kMs, {});
+  history_.end(cut, 95 * kMillisecondNs, {});
   feed(120, 121);
   ASSERT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
   EXPECT_EQ(lines(in_folder("dump.tsv")).size(), 31U);
@@ -115,9 +116,9 @@ TEST_F(HistoryTest, KeepsWhatIsWrittenWhenTheEndIsSetInThePast) {
 
 TEST_F(HistoryTest, FinishesWhatIsOpenWhenTheStreamEnds) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 10 * kMs, {}).value();
+  const auto cut = history_.begin(in_folder("dump.tsv"), 10 * kMillisecondNs, {}).value();
   ProfilerStats stats;
-  stats.duration_ns = 100 * kMs;
+  stats.duration_ns = 100 * kMillisecondNs;
   ASSERT_TRUE(history_.close(stats));
   ASSERT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
   EXPECT_EQ(lines(in_folder("dump.tsv")).size(), 91U);
@@ -127,10 +128,10 @@ TEST_F(HistoryTest, FinishesWhatIsOpenWhenTheStreamEnds) {
 
 TEST_F(HistoryTest, EndsACutThoughNoRowComes) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 10 * kMs, {}).value();
-  history_.end(cut, 150 * kMs, {});
+  const auto cut = history_.begin(in_folder("dump.tsv"), 10 * kMillisecondNs, {}).value();
+  history_.end(cut, 150 * kMillisecondNs, {});
   ProfilerStats stats;
-  stats.duration_ns = 10'000 * kMs;
+  stats.duration_ns = 10'000 * kMillisecondNs;
   history_.progress(stats);
   EXPECT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
 }

@@ -61,12 +61,12 @@ TEST(ProfilerStress, EveryTickIsARowOrInAGapWhateverTheWriterSuffers) {
     const ProfilerStats stats = profiler.stats();
     EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
     EXPECT_EQ(stats.rows_written + stats.missed_sink_error, stats.rows_captured);
-    EXPECT_EQ(sink->rows_.size(), stats.rows_written);
-    EXPECT_EQ(ticks_of(sink->gaps_, MissCause::late), stats.missed_late);
-    EXPECT_EQ(ticks_of(sink->gaps_, MissCause::ring_full), stats.missed_ring_full);
-    EXPECT_EQ(ticks_of(sink->gaps_, MissCause::sink_error), stats.missed_sink_error);
+    EXPECT_EQ(sink->kept.size(), stats.rows_written);
+    EXPECT_EQ(ticks_of(sink->listed, MissCause::late), stats.missed_late);
+    EXPECT_EQ(ticks_of(sink->listed, MissCause::ring_full), stats.missed_ring_full);
+    EXPECT_EQ(ticks_of(sink->listed, MissCause::sink_error), stats.missed_sink_error);
     std::vector<std::uint64_t> last{0, 0};
-    for (const auto& row : sink->rows_) {
+    for (const auto& row : sink->kept) {
       ASSERT_GT(row[0], last[0]);
       ASSERT_GE(row[1], last[1]);
       last = row;

@@ -77,7 +77,7 @@ TEST_F(ProfilerTest, StopWithoutAStartIsHarmless) {
   Profiler profiler(registry_, options());
   EXPECT_TRUE(profiler.stop());
   EXPECT_TRUE(profiler.stop());
-  EXPECT_EQ(sink_->closed_, 0);
+  EXPECT_EQ(sink_->closed, 0);
   EXPECT_EQ(profiler.now_ns(), 0U);
 }
 
@@ -90,9 +90,9 @@ TEST_F(ProfilerTest, StopIsOnceAndTakesALastSample) {
   ASSERT_TRUE(profiler.stop());
   EXPECT_FALSE(profiler.running());
   ASSERT_TRUE(profiler.stop());
-  EXPECT_EQ(sink_->closed_, 1);
-  ASSERT_FALSE(sink_->rows_.empty());
-  EXPECT_EQ(sink_->rows_.back()[1], 77U);
+  EXPECT_EQ(sink_->closed, 1);
+  ASSERT_FALSE(sink_->kept.empty());
+  EXPECT_EQ(sink_->kept.back()[1], 77U);
 }
 
 TEST_F(ProfilerTest, StopDoesNotWaitForADistantDeadline) {
@@ -103,7 +103,7 @@ TEST_F(ProfilerTest, StopDoesNotWaitForADistantDeadline) {
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(profiler.stop());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-  EXPECT_EQ(sink_->rows_.size(), 1U);
+  EXPECT_EQ(sink_->kept.size(), 1U);
 }
 
 TEST_F(ProfilerTest, RowsAreOnTimeAndInOrder) {
@@ -112,11 +112,11 @@ TEST_F(ProfilerTest, RowsAreOnTimeAndInOrder) {
   std::this_thread::sleep_for(milliseconds(300));
   ASSERT_TRUE(profiler.stop());
   const ProfilerStats stats = profiler.stats();
-  EXPECT_EQ(stats.rows_written, sink_->rows_.size());
+  EXPECT_EQ(stats.rows_written, sink_->kept.size());
   EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
   EXPECT_GE(stats.ticks_due, 290U);
-  for (std::size_t i = 1; i < sink_->rows_.size(); ++i) {
-    ASSERT_GT(sink_->rows_[i][0], sink_->rows_[i - 1][0]);
+  for (std::size_t i = 1; i < sink_->kept.size(); ++i) {
+    ASSERT_GT(sink_->kept[i][0], sink_->kept[i - 1][0]);
   }
 }
 

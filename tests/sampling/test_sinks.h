@@ -11,7 +11,7 @@ namespace kymo {
 class KeepingSink : public Sink {
  public:
   Result<void> open(const RecordingInfo& info) override {
-    info_ = info;
+    opened_with = info;
     return {};
   }
   Result<void> write(const Rows& rows) override {
@@ -22,21 +22,21 @@ class KeepingSink : public Sink {
     }
     for (std::size_t i = 0; i < rows.count; ++i) {
       const auto row = rows.row(i);
-      rows_.emplace_back(row.begin(), row.end());
+      kept.emplace_back(row.begin(), row.end());
     }
     return {};
   }
-  void gap(const Gap& gap) override { gaps_.push_back(gap); }
+  void gap(const Gap& gap) override { listed.push_back(gap); }
   Result<void> close(const ProfilerStats&) override {
-    ++closed_;
+    ++closed;
     return {};
   }
 
   std::function<Result<void>()> on_write;
-  RecordingInfo info_;
-  std::vector<std::vector<std::uint64_t>> rows_;
-  std::vector<Gap> gaps_;
-  int closed_ = 0;
+  RecordingInfo opened_with;
+  std::vector<std::vector<std::uint64_t>> kept;
+  std::vector<Gap> listed;
+  int closed = 0;
 };
 
 }  // namespace kymo

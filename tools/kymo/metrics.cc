@@ -18,7 +18,7 @@ std::string column_of(const v1::Metric& metric, const v1::Metric::Value& value) 
   return fields.empty() ? metric.name() : metric.name() + "[" + fields + "]";
 }
 
-nlohmann::json to_json(const v1::Metric& metric) {
+nlohmann::json metric_json(const v1::Metric& metric) {
   nlohmann::json fields = nlohmann::json::array();
   for (const v1::Metric::Field& field : metric.fields()) {
     fields.push_back(
@@ -35,7 +35,7 @@ nlohmann::json to_json(const v1::Metric& metric) {
           {"values", values}};
 }
 
-void list(Context& context) {
+void list_metrics(Context& context) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   const Result<v1::MetricsResponse> response = client->metrics();
@@ -43,7 +43,7 @@ void list(Context& context) {
   nlohmann::json json = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows{{"METRIC", "KIND", "UNIT", "VALUE"}};
   for (const v1::Metric& metric : response->metrics()) {
-    json.push_back(to_json(metric));
+    json.push_back(metric_json(metric));
     for (const v1::Metric::Value& value : metric.values()) {
       rows.push_back(
           {column_of(metric, value), kind_of(metric), metric.unit(), grouped(value.value())});
@@ -59,7 +59,7 @@ void add_metrics(CLI::App& app, Context& context) {
   CLI::App* metrics = app.add_subcommand("metrics", "List what the daemon counts, with its values");
   metrics->fallthrough();
   metrics->add_flag("--json", context.json, "Print JSON");
-  metrics->callback([&context] { list(context); });
+  metrics->callback([&context] { list_metrics(context); });
 }
 
 }  // namespace kymo::cli

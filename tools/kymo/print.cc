@@ -39,7 +39,7 @@ nlohmann::json strings_json(const google::protobuf::RepeatedPtrField<std::string
   return std::vector<std::string>(strings.begin(), strings.end());
 }
 
-nlohmann::json to_json(const v1::DumpStats& stats) {
+nlohmann::json stats_json(const v1::DumpStats& stats) {
   nlohmann::json out{{"freezing_time_us", stats.freezing_time_us()},
                      {"frozen_time_us", stats.frozen_time_us()},
                      {"memdump_time_us", stats.memdump_time_us()},
@@ -59,7 +59,7 @@ nlohmann::json to_json(const v1::DumpStats& stats) {
   return out;
 }
 
-nlohmann::json to_json(const v1::RestoreStats& stats) {
+nlohmann::json stats_json(const v1::RestoreStats& stats) {
   nlohmann::json out{{"pages_compared", stats.pages_compared()},
                      {"pages_skipped_cow", stats.pages_skipped_cow()},
                      {"forking_time_us", stats.forking_time_us()},
@@ -154,7 +154,7 @@ nlohmann::json to_json(const v1::DumpResponse& response) {
           {"directory", response.directory()},
           {"images_directory", response.images_directory()},
           {"recording", response.recording()},
-          {"stats", response.has_stats() ? to_json(response.stats()) : nlohmann::json()},
+          {"stats", response.has_stats() ? stats_json(response.stats()) : nlohmann::json()},
           {"image_bytes", response.image_bytes()},
           {"duration_ns", response.duration_ns()},
           {"criu_time_ns", response.criu_time_ns()},
@@ -167,7 +167,7 @@ nlohmann::json to_json(const v1::RestoreResponse& response) {
           {"job", response.job()},
           {"directory", response.directory()},
           {"recording", response.recording()},
-          {"stats", response.has_stats() ? to_json(response.stats()) : nlohmann::json()},
+          {"stats", response.has_stats() ? stats_json(response.stats()) : nlohmann::json()},
           {"duration_ns", response.duration_ns()},
           {"criu_time_ns", response.criu_time_ns()},
           {"steps", steps_json(response.steps())},
@@ -175,7 +175,7 @@ nlohmann::json to_json(const v1::RestoreResponse& response) {
 }
 
 Rows rows_of(const v1::DumpStats& stats) {
-  return rows_of_json(to_json(stats),
+  return rows_of_json(stats_json(stats),
                       {"freezing_time_us", "frozen_time_us", "memdump_time_us", "memwrite_time_us",
                        "irmap_resolve_us", "pages_scanned", "pages_skipped_parent", "pages_written",
                        "pages_lazy", "page_pipes", "page_pipe_bufs", "shpages_scanned",
@@ -183,8 +183,8 @@ Rows rows_of(const v1::DumpStats& stats) {
 }
 
 Rows rows_of(const v1::RestoreStats& stats) {
-  return rows_of_json(to_json(stats), {"forking_time_us", "restore_time_us", "pages_restored",
-                                       "pages_compared", "pages_skipped_cow"});
+  return rows_of_json(stats_json(stats), {"forking_time_us", "restore_time_us", "pages_restored",
+                                          "pages_compared", "pages_skipped_cow"});
 }
 
 Rows rows_of(const google::protobuf::RepeatedPtrField<v1::Step>& steps) {

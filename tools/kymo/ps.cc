@@ -23,7 +23,7 @@ std::string command_of(const v1::Job& job) {
   return out;
 }
 
-void list(Context& context) {
+void list_jobs(Context& context) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   const Result<v1::ListResponse> response = client->list();
@@ -47,7 +47,7 @@ void add_ps(CLI::App& app, Context& context) {
   CLI::App* ps = app.add_subcommand("ps", "List the jobs");
   ps->fallthrough();
   ps->add_flag("--json", context.json, "Print JSON");
-  ps->callback([&context] { list(context); });
+  ps->callback([&context] { list_jobs(context); });
 }
 
 }  // namespace kymo::cli

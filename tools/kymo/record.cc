@@ -19,12 +19,11 @@
 namespace kymo::cli {
 namespace {
 
-constexpr int kWrongUsage = 2;
 constexpr int kCannotRun = 126;  // as a shell has them
 constexpr int kNotFound = 127;
 constexpr double kLongestSeconds = 1e9;
 
-struct Arguments {
+struct RecordArguments {
   std::vector<std::string> command;
   int pid = 0;
   std::string counters;
@@ -70,7 +69,7 @@ void print_report(const std::string& recording, bool kept, Context& context) {
   std::fputs(text.c_str(), stderr);
 }
 
-Result<record::Outcome> record_it(const Arguments& arguments, record::Options options) {
+Result<record::Outcome> record_it(const RecordArguments& arguments, record::Options options) {
   if (arguments.pid == 0) return record::record_command(arguments.command, options);
   record::ProcessOptions process;
   process.recording = std::move(options);
@@ -82,7 +81,7 @@ Result<record::Outcome> record_it(const Arguments& arguments, record::Options op
   return record::record_process(process);
 }
 
-void record_and_report(const Arguments& arguments, Context& context) {
+void record_and_report(const RecordArguments& arguments, Context& context) {
   if (arguments.command.empty() == (arguments.pid == 0)) {
     return refuse(context, "record: name a process with -p, or a command after --");
   }
@@ -114,7 +113,7 @@ void record_and_report(const Arguments& arguments, Context& context) {
 }  // namespace
 
 void add_record(CLI::App& app, Context& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RecordArguments>();
   CLI::App* verb = app.add_subcommand(
       "record", "Record a command, or a running process, from without; prints the report");
   verb->fallthrough();

@@ -12,12 +12,12 @@
 namespace kymo::cli {
 namespace {
 
-struct Arguments {
+struct RecoverArguments {
   std::string ring;
   std::string output;
 };
 
-void recover(const Arguments& arguments, Context& context) {
+void recover(const RecoverArguments& arguments, Context& context) {
   const std::optional<std::string> output =
       arguments.output.empty() ? std::nullopt : std::optional(arguments.output);
   const Result<Recovery> recovery = recover_ring(arguments.ring, output);
@@ -34,7 +34,7 @@ void recover(const Arguments& arguments, Context& context) {
 }  // namespace
 
 void add_recover(CLI::App& app, Context& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RecoverArguments>();
   CLI::App* verb = app.add_subcommand(
       "recover", "Bring the rows that a killed recorder left in its ring into the recording");
   verb->fallthrough();

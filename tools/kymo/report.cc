@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kEndingLength = 4;  // .png, .svg
 
-struct Arguments {
+struct ReportArguments {
   std::string path;
   std::string picture;
   bool exact = false;
@@ -57,7 +57,7 @@ std::vector<analysis::Summary> summarize_all(const std::vector<std::string>& pat
   return summaries;
 }
 
-void print(const std::vector<analysis::Summary>& summaries, const Arguments& arguments,
+void print(const std::vector<analysis::Summary>& summaries, const ReportArguments& arguments,
            Context& context) {
   std::string text;
   if (context.json) {
@@ -76,7 +76,7 @@ void print(const std::vector<analysis::Summary>& summaries, const Arguments& arg
   }
 }
 
-void report_on(const Arguments& arguments, Context& context) {
+void report_on(const ReportArguments& arguments, Context& context) {
   if (!arguments.picture.empty()) {
     if (auto format = report::picture_format(arguments.picture); !format) {
       return complain(context, format.error(), 2);
@@ -108,7 +108,7 @@ void report_on(const Arguments& arguments, Context& context) {
 }  // namespace
 
 void add_report(CLI::App& app, Context& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ReportArguments>();
   CLI::App* verb = app.add_subcommand("report", "Say what a recording holds");
   verb->fallthrough();
   verb->add_option(

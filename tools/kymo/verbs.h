@@ -5,6 +5,9 @@
 
 namespace kymo::cli {
 
+// The exit code of a command that was used wrongly; CLI11 gives it for what it finds itself.
+constexpr int kWrongUsage = 2;
+
 // What the verbs share. A verb is declared by its add_ function: it describes its options to CLI11
 // and does its work in the callback, leaving the exit code here: 0 good, 1 failed, 2 wrong usage.
 struct Context {

@@ -27,9 +27,7 @@ using record::LiveSource;
 using record::LiveValue;
 
 constexpr timespec kRefresh{0, 250'000'000};
-constexpr int kWrongUsage = 2;
-
-struct Arguments {
+struct WatchArguments {
   std::string ring;
   int pid = 0;
   bool once = false;
@@ -62,7 +60,7 @@ class DaemonSource : public LiveSource {
   client::Client client_;
 };
 
-Result<std::unique_ptr<LiveSource>> open_source(const Arguments& arguments,
+Result<std::unique_ptr<LiveSource>> open_source(const WatchArguments& arguments,
                                                 const Context& context) {
   if (!arguments.ring.empty()) return record::watch_ring(arguments.ring);
   if (arguments.pid != 0) return record::watch_process(arguments.pid);
@@ -128,7 +126,7 @@ std::vector<std::string> table_lines(const LiveRow& row,
   for (const LiveValue& value : row.values) {
     const auto rate = rates.find(value.name);
     add(value.name, grouped(value.value),
-        rate == rates.end() ? "" : grouped(static_cast<std::uint64_t>(rate->second + 0.5)),
+        rate == rates.end() ? "" : grouped(static_cast<std::uint64_t>(std::llround(rate->second))),
         value.unit);
   }
   return lines;
@@ -184,7 +182,8 @@ void print_table(const LiveRow& row, const std::map<std::string, double>& rates)
   for (const std::string& line : table_lines(row, rates)) std::printf("%s\n", line.c_str());
 }
 
-Result<LiveRow> watch_on(LiveSource& source, const Arguments& arguments, const Context& context) {
+Result<LiveRow> watch_on(LiveSource& source, const WatchArguments& arguments,
+                         const Context& context) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -214,7 +213,7 @@ Result<LiveRow> watch_on(LiveSource& source, const Arguments& arguments, const C
   }
 }
 
-void watch(const Arguments& arguments, Context& context) {
+void watch(const WatchArguments& arguments, Context& context) {
   if (!arguments.ring.empty() && arguments.pid != 0) {
     std::fprintf(stderr, "kymo: watch: name a ring or a process, not both\n");
     context.exit_code = kWrongUsage;
@@ -230,7 +229,7 @@ void watch(const Arguments& arguments, Context& context) {
 }  // namespace
 
 void add_watch(CLI::App& app, Context& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<WatchArguments>();
   CLI::App* verb = app.add_subcommand(
       "watch", "Show the newest values and rates, live: of a ring, a process, or the daemon");
   verb->fallthrough();

@@ -109,11 +109,11 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
                  "A file for rows not yet written, so that they outlive a kill (kymo recover)");
   app.add_option("--profiling-metrics-rate-us", rate_us, "Microseconds between samples")
       ->capture_default_str();
-  static const std::map<std::string, kymo::Pace> paces = {{"thrifty", kymo::Pace::thrifty},
-                                                          {"precise", kymo::Pace::precise}};
+  static const std::map<std::string, kymo::Pace> kPaces = {{"thrifty", kymo::Pace::thrifty},
+                                                           {"precise", kymo::Pace::precise}};
   app.add_option("--profiling-pace", config.profiling_pace,
                  "How the collector waits: thrifty sleeps, precise spins the last microseconds")
-      ->transform(CLI::CheckedTransformer(paces))
+      ->transform(CLI::CheckedTransformer(kPaces))
       ->default_str("thrifty");
   app.add_option("--profiling-priority", config.profiling_priority,
                  "Real-time priority of the collector, 1 to 99; 0: none")
