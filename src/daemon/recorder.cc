@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/log_path.h"
 #include "daemon/snapshot_sink.h"
 #include "daemon/tee_sink.h"
 
@@ -46,11 +47,15 @@ TsvOptions tsv_options(const Config& config) {
 
 // The daemon-wide recording's.
 std::shared_ptr<Sink> make_log_sink(const Config& config) {
-  if (!config.profiling_format) return make_tsv_sink(config.profiling_log, tsv_options(config));
-  if (config.profiling_log == "-") {
+  if (config.profiling_format && config.profiling_log == "-") {
     return make_annotated_sink(STDERR_FILENO, *config.profiling_format);
   }
-  return make_annotated_sink(config.profiling_log, *config.profiling_format);
+  const std::string path = free_log_path(config.profiling_log);
+  if (path != config.profiling_log) {
+    spdlog::warn("{} holds an earlier recording: this one goes to {}", config.profiling_log, path);
+  }
+  if (!config.profiling_format) return make_tsv_sink(path, tsv_options(config));
+  return make_annotated_sink(path, *config.profiling_format);
 }
 
 }  // namespace

@@ -99,7 +99,8 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       ->capture_default_str();
   app.add_option(
       "--profiling-metrics-log", config.profiling_log,
-      "A daemon-wide recording besides those of each request, ending in .tsv or .tsv.zst");
+      "A daemon-wide recording besides those of each request, ending in .tsv or .tsv.zst; where "
+      "that file exists, NAME-2.tsv and so on");
   app.add_option(
          "--profiling-metrics-format", format,
          "Of that recording: tsv, annotated (gVisor's), annotated-lossy (the same for logs, "
