@@ -56,8 +56,9 @@ void Collector::miss_until(std::uint64_t end, MissCause cause) {
 }
 
 void Collector::capture(std::uint64_t now_ns) {
-  if (now_ns >= deadline_of(tick_ + 1) || now_ns < last_ns_) [[unlikely]] {
-    catch_up(now_ns);
+  const bool clocks_changed = now_ns < last_ns_ || standstill_.clocks_parted(now_ns);
+  if (clocks_changed || now_ns >= deadline_of(tick_ + 1)) [[unlikely]] {
+    catch_up(now_ns, clocks_changed);
   }
   last_ns_ = now_ns;
   if (!have_slot()) {
@@ -68,10 +69,10 @@ void Collector::capture(std::uint64_t now_ns) {
   sample_into_slot(now_ns);
 }
 
-void Collector::catch_up(std::uint64_t now_ns) {
+void Collector::catch_up(std::uint64_t now_ns, bool clocks_changed) {
   MissCause cause = MissCause::late;
   const std::uint64_t late_ns = now_ns - std::min(now_ns, deadline_of(tick_));
-  if (now_ns < last_ns_ || late_ns >= Standstill::kLeastNs) {
+  if (clocks_changed || late_ns >= Standstill::kLeastNs) {
     const Standstill::Verdict verdict = standstill_.judge(now_ns, late_ns);
     if (verdict.frozen) {
       cause = MissCause::frozen;

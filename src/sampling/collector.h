@@ -53,8 +53,8 @@ class Collector {
   // Ticks tick_ .. end-1 leave no row.
   void miss_until(std::uint64_t end, MissCause cause);
   void capture(std::uint64_t now_ns);
-  // A tick was overslept, or the clock went back.
-  void catch_up(std::uint64_t now_ns);
+  // A tick was overslept, or the clocks are not what they were.
+  void catch_up(std::uint64_t now_ns, bool clocks_changed);
   void sample_into_slot(std::uint64_t now_ns);
   void back_off(std::uint64_t now_ns);
   void take_last_sample();

@@ -59,6 +59,16 @@ void Standstill::note_now(std::uint64_t now_ns) {
   noted_ns_ = now_ns;
   noted_unix_ns_ = unix_ns();
   noted_ = read_use();
+  looked_ns_ = now_ns;
+  clocks_apart_ns_ = noted_unix_ns_ - static_cast<std::int64_t>(now_ns);
+}
+
+bool Standstill::look(std::uint64_t now_ns) {
+  looked_ns_ = now_ns;
+  const std::int64_t apart_ns = unix_ns() - static_cast<std::int64_t>(now_ns);
+  const std::int64_t moved_ns = apart_ns - clocks_apart_ns_;
+  clocks_apart_ns_ = apart_ns;
+  return std::abs(moved_ns) > static_cast<std::int64_t>(kClockSlackNs);
 }
 
 Standstill::Verdict Standstill::judge(std::uint64_t now_ns, std::uint64_t late_ns) {
