@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <fstream>
 #include <iterator>
 #include <string_view>
 
 #include "analysis/left_out.h"
+#include "base/file.h"
 #include "kymo/version.h"
 
 namespace kymo::analysis {
@@ -160,20 +159,12 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
 }
 
 Result<Metadata> read_metadata(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return system_error("open metadata " + path, errno != 0 ? errno : EIO);
+  const Result<std::string> text = read_file(path, kMaxBytes);
+  if (!text) {
+    return Error{text.error().code, "read metadata: " + text.error().message,
+                 text.error().errno_value};
   }
-  std::string text;
-  std::array<char, 65536> piece{};
-  while (text.size() <= kMaxBytes && (file.read(piece.data(), piece.size()) || file.gcount() > 0)) {
-    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  if (text.size() > kMaxBytes) {
-    return Error{Code::data_loss, "read metadata " + path + ": it is larger than any of ours"};
-  }
-  return parse_metadata(text, path);
+  return parse_metadata(*text, path);
 }
 
 const char* to_string(Kind kind) {

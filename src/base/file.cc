@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 
@@ -59,6 +61,28 @@ int write_all(int fd, std::string_view data, std::size_t* written) {
     *written += static_cast<std::size_t>(n);
   }
   return 0;
+}
+
+Result<std::string> read_file(const std::string& path, std::size_t most) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) {
+    return system_error("cannot open " + path, errno);
+  }
+  std::string text;
+  std::array<char, 16384> piece;
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), piece.data(), piece.size());
+    if (n == 0) {
+      return text;
+    }
+    if (n < 0 && errno != EINTR) {
+      return system_error("cannot read " + path, errno);
+    }
+    text.append(piece.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    if (text.size() > most) {
+      return Error{Code::data_loss, "cannot read " + path + ": it is larger than any of its kind"};
+    }
+  }
 }
 
 Result<void> replace_file(const std::string& path, std::string_view content) {

@@ -34,6 +34,11 @@ class FileDescriptor {
 // its size has become since the dump (a file opened otherwise must have kept its size).
 Result<FileDescriptor> create_append_only(const std::string& path);
 
+// The whole of a small file, also of /proc, where reading may fail once opening has not: with ESRCH
+// when the process is gone. (Streams' buffers throw there.) Errors: those of opening and reading;
+// data_loss for a file of more than `most` bytes.
+Result<std::string> read_file(const std::string& path, std::size_t most = std::size_t{64} << 20U);
+
 // Writes all of `data`, going on after short writes and EINTR. On an error `written` tells how much
 // got through. Returns 0 or errno.
 int write_all(int fd, std::string_view data, std::size_t* written);

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 
 #include "base/file.h"
 
@@ -85,9 +84,12 @@ Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
 }
 
 Result<nlohmann::json> read_record(const CheckpointDir& dir) {
-  std::ifstream file(dir.record());
-  if (!file) return system_error("read the checkpoint's record " + dir.record(), errno);
-  nlohmann::json record = nlohmann::json::parse(file, nullptr, false);
+  const Result<std::string> text = read_file(dir.record());
+  if (!text) {
+    return Error{text.error().code, "read the checkpoint's record: " + text.error().message,
+                 text.error().errno_value};
+  }
+  nlohmann::json record = nlohmann::json::parse(*text, nullptr, false);
   if (!record.is_object() ||
       !record.value("format_version", nlohmann::json()).is_number_integer()) {
     return Error{Code::data_loss, "the checkpoint's record " + dir.record() +

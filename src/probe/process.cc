@@ -6,11 +6,11 @@
 
 #include <cerrno>
 #include <charconv>
-#include <fstream>
-#include <iterator>
-#include <optional>
 #include <sstream>
 #include <string_view>
+#include <utility>
+
+#include "base/file.h"
 
 namespace kymo::probe {
 namespace {
@@ -27,16 +27,10 @@ constexpr std::size_t kFlags = 6;
 constexpr std::size_t kStartTime = 19;
 constexpr std::size_t kResidentPages = 21;
 
-std::optional<std::string> read_whole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return std::nullopt;
-  }
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) {
-    return std::nullopt;  // the process went away between open and read
-  }
-  return text;
+// Empty where there is none: a process may go away at any time, also between open(2) and read(2).
+std::string read_or_empty(const std::string& path) {
+  Result<std::string> text = read_file(path);
+  return text ? std::move(text).value() : std::string();
 }
 
 template <class Number>
@@ -130,17 +124,17 @@ std::string path_of(const std::string& root, pid_t pid) {
 
 Result<Process> read_process(pid_t pid, const std::string& root) {
   const std::string base = path_of(root, pid);
-  const std::optional<std::string> stat = read_whole(base + "/stat");
-  if (!stat || stat->empty()) {
+  const std::string stat = read_or_empty(base + "/stat");
+  if (stat.empty()) {
     return Error{Code::not_found, "there is no process " + std::to_string(pid), ESRCH};
   }
   Process process;
   process.pid = pid;
-  if (!parse_stat(*stat, process)) {
+  if (!parse_stat(stat, process)) {
     return Error{Code::data_loss, "cannot understand " + base + "/stat: it is not as in proc(5)"};
   }
-  parse_status(read_whole(base + "/status").value_or(""), process);
-  std::istringstream command(read_whole(base + "/cmdline").value_or(""));
+  parse_status(read_or_empty(base + "/status"), process);
+  std::istringstream command(read_or_empty(base + "/cmdline"));
   for (std::string word; std::getline(command, word, '\0');) {
     process.command.push_back(word);
   }
@@ -166,7 +160,7 @@ std::vector<pid_t> children_of(pid_t pid, const std::string& root) {
   std::vector<pid_t> children;
   const std::string tasks = path_of(root, pid) + "/task";
   for (const pid_t thread : numbered_entries(tasks)) {
-    const std::string text = read_whole(path_of(tasks, thread) + "/children").value_or("");
+    const std::string text = read_or_empty(path_of(tasks, thread) + "/children");
     for (const std::string_view word : split(text)) {
       pid_t child = 0;
       if (parse_number(word, child)) {

@@ -249,7 +249,9 @@ bool ProcessTree::State::read(Member& member) {
   sum.minor_faults += stat[StatFields::minor_faults] + stat[StatFields::waited_minor_faults];
   sum.major_faults += stat[StatFields::major_faults] + stat[StatFields::waited_major_faults];
   sum.resident_bytes += stat[StatFields::resident_pages] * page_bytes;
-  const bool zombie = stat.state_letter() == 'Z' || stat.state_letter() == 'X';
+  // A program whose first thread has ended shows as Z, too, while others run.
+  const bool zombie = (stat.state_letter() == 'Z' || stat.state_letter() == 'X') &&
+                      stat[StatFields::threads] <= 1;
   sum.processes += zombie ? 0 : 1;
   sum.threads += zombie ? 0 : stat[StatFields::threads];
   sum.stopped += stat.state_letter() == 'T' || stat.state_letter() == 't' ? 1U : 0U;
@@ -323,7 +325,7 @@ bool ProcessTree::read(std::uint64_t now_monotonic_ns, TreeTotals* totals) {
   }
   s.given = sum;
   *totals = sum;
-  return !s.order.empty();
+  return sum.processes > 0;
 }
 
 }  // namespace kymo::probe

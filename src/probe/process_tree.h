@@ -52,7 +52,7 @@ class ProcessTree {
   ProcessTree& operator=(ProcessTree&&) noexcept;
   ~ProcessTree();
 
-  // The totals now; false once no process of the tree is left.
+  // The totals now; false once no process of the tree is left but zombies.
   bool read(std::uint64_t now_monotonic_ns, TreeTotals* totals);
 
  private:

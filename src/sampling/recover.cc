@@ -133,16 +133,19 @@ std::map<std::string, std::uint64_t> listed_misses(const std::string& tsv) {
   return misses;
 }
 
+// What describes the recording; no object where nothing does.
+nlohmann::json metadata_of(const std::string& tsv) {
+  const Result<std::string> text = read_file(metadata_path(tsv));
+  return text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+}
+
 // Marks the recording recovered, with counts taken from the files. Ticks between the first and the
 // last row that are neither a row nor listed were missed when nobody could write it down: they
 // count as late.
 Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   nlohmann::json metadata = left.recording;
-  if (std::ifstream file(metadata_path(tsv)); file) {
-    const nlohmann::json there = nlohmann::json::parse(file, nullptr, false);
-    if (there.is_object()) {
-      metadata = there;
-    }
+  if (nlohmann::json there = metadata_of(tsv); there.is_object()) {
+    metadata = std::move(there);
   }
   const Result<Contents> counted = contents_of(tsv);
   if (!counted) {
@@ -172,11 +175,6 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   }
   metadata["state"] = "recovered";
   return replace_file(metadata_path(tsv), metadata.dump(1) + '\n');
-}
-
-nlohmann::json metadata_of(const std::string& tsv) {
-  std::ifstream file(metadata_path(tsv));
-  return file ? nlohmann::json::parse(file, nullptr, false) : nlohmann::json();
 }
 
 // Whether `tsv` was begun as the part after the accepted one, or was being begun as such.

@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -58,6 +61,35 @@ TEST_F(FileTest, WriteAllReportsWhatGotThrough) {
   std::size_t written = 7;
   EXPECT_EQ(write_all(full.get(), "text", &written), ENOSPC);
   EXPECT_EQ(written, 0U);
+}
+
+// A dump once crashed the daemon: the process went away between the opening and the reading of its
+// stat.
+TEST_F(FileTest, ReadingWhatIsGoneIsAnErrorAndNoException) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const std::string stat = "/proc/" + std::to_string(child) + "/stat";
+  const int opened = ::open(stat.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(opened, 0);
+  EXPECT_TRUE(read_file(stat).ok());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  const Result<std::string> gone = read_file("/proc/self/fd/" + std::to_string(opened));
+  EXPECT_FALSE(gone.ok());
+  ::close(opened);
+  EXPECT_EQ(read_file(stat).error().errno_value, ENOENT);
+}
+
+TEST_F(FileTest, ReadsAWholeFileAndNoneThatIsTooLarge) {
+  const std::string path = folder_ + "/text";
+  const std::string text(100'000, 'x');
+  std::ofstream(path) << text;
+  EXPECT_EQ(read_file(path).value(), text);
+  EXPECT_EQ(read_file(path, 99'999).error().code, Code::data_loss);
+  EXPECT_FALSE(read_file(folder_).ok());
 }
 
 }  // namespace

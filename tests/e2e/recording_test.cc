@@ -93,7 +93,8 @@ TEST(RecordingTest, AFailedDumpLeavesOneToo) {
   kymod.start();
   const nlohmann::json job = kymod.kymo_json(
       {"run", "process", "--name", "piped", "--", "sh", "-c",
-       "unshare --fork --pid sleep 1000"});  // a pid namespace within: criu does not dump that
+       "exec unshare --fork --pid --kill-child sleep 1000"});  // a pid namespace within: criu does
+                                                               // not dump that
   ASSERT_TRUE(eventually([&] {
     return run({"pgrep", "-P", std::to_string(job["pid"].get<int>())}).exit_code == 0;
   }));
