@@ -1,0 +1,86 @@
+#include "timing/scope_nodes.h"
+
+#include <algorithm>
+#include <new>
+
+namespace kymo {
+
+using detail::ScopeNode;
+
+ScopeTree::State::State(std::size_t most)
+    : limit(std::clamp<std::size_t>(most, 1, 1U << 20U)), chunks((limit + kChunk - 1) / kChunk) {
+  chunks.front().store(new Chunk, std::memory_order_relaxed);
+}
+
+ScopeTree::State::~State() {
+  for (std::atomic<Chunk*>& chunk : chunks) {
+    delete chunk.load(std::memory_order_relaxed);  // nobody records any more
+  }
+}
+
+ScopeTree::State::Chunk* ScopeTree::State::chunk_of(std::size_t index) noexcept {
+  std::atomic<Chunk*>& place = chunks[index / kChunk];
+  Chunk* chunk = place.load(std::memory_order_acquire);  // pairs with the exchange below
+  if (chunk != nullptr) {
+    return chunk;
+  }
+  std::unique_ptr<Chunk> made(new (std::nothrow) Chunk);
+  if (made == nullptr) {
+    return nullptr;
+  }
+  // Release: whoever finds the chunk finds its nodes initialised. Acquire: so do we in another's.
+  if (place.compare_exchange_strong(chunk, made.get(), std::memory_order_acq_rel,
+                                    std::memory_order_acquire)) {
+    return made.release();
+  }
+  return chunk;
+}
+
+ScopeNode* ScopeTree::State::find(std::size_t index) const noexcept {
+  Chunk* chunk = chunks[index / kChunk].load(std::memory_order_acquire);
+  return chunk == nullptr ? nullptr : &(*chunk)[index % kChunk];
+}
+
+std::string_view ScopeTree::State::keep(const ScopeName& name) {
+  if (!name.made()) {
+    return name.text();
+  }
+  const std::lock_guard lock(mutex);
+  return names.emplace_back(name.text());
+}
+
+ScopeTree::State::Added ScopeTree::State::add(const detail::ScopePosition& at,
+                                              const ScopeName& name,
+                                              const ScopeOptions& options) noexcept {
+  try {
+    // The look before keeps `next` from wrapping round. Release: invariant 4.
+    if (next.load(std::memory_order_relaxed) < limit) {
+      const std::uint32_t index = next.fetch_add(1, std::memory_order_release);
+      Chunk* chunk = index < limit ? chunk_of(index) : nullptr;
+      if (chunk != nullptr) {
+        ScopeNode& node = (*chunk)[index % kChunk];
+        node.name = keep(name);
+        node.category = keep(options.category);
+        node.parent = at.node;
+        node.parallel = options.parallel || at.parallel;
+        node.redundant = options.redundant;
+        node.bytes_redundant = options.bytes_redundant;
+        node.wrapper = options.wrapper;
+        return {&node, index};
+      }
+    }
+  } catch (...) {  // no memory for a name: the node stays unready, and is skipped
+  }
+  left_out.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+void ScopeTree::State::note_error(std::uint32_t node, std::string_view error) noexcept {
+  try {
+    const std::lock_guard lock(mutex);
+    errors.try_emplace(node, error);
+  } catch (...) {  // no memory: the tree lacks the reason
+  }
+}
+
+}  // namespace kymo
