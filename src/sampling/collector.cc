@@ -131,7 +131,10 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
 void Collector::hand_over() {
   ring_.hand_over(slot_, rows_in_slot_);
   holds_slot_ = false;
-  writer_.signal();
+  if (++unsignalled_ >= options_.hand_over.hand_overs_a_signal) {
+    unsignalled_ = 0;
+    writer_.signal();
+  }
 }
 
 void Collector::back_off(std::uint64_t now_ns) {

@@ -7,6 +7,7 @@
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
 #include "sampling/gap_queue.h"
+#include "sampling/hand_over_pace.h"
 #include "sampling/pacer.h"
 #include "sampling/recorder_counts.h"
 #include "sampling/ring.h"
@@ -31,6 +32,7 @@ class Collector {
     std::uint64_t interval_ns = 0;
     std::uint64_t flush_ns = 0;  // hand a slot over when this old
     Pace pace = Pace::thrifty;
+    HandOverPace hand_over;
   };
   static constexpr std::uint64_t kMaxBackoffNs = 100'000'000;
   // At the stop the last sample waits this long for a slot, so that a slow writer costs no row.
@@ -78,6 +80,7 @@ class Collector {
   Ring::Slot slot_;
   bool holds_slot_ = false;
   std::size_t rows_in_slot_ = 0;
+  std::uint32_t unsignalled_ = 0;  // slots handed over since the writer was last woken
   std::uint64_t slot_begun_ns_ = 0;
 };
 

@@ -94,8 +94,8 @@ struct Profiler::State {
           gaps(collector_options.interval_ns),
           collector(collector_options, *sampler, *ring, gaps, counts.collected, stop, wake_writer,
                     start_ns),
-          writer(collector_options.interval_ns, *ring, gaps, counts.written, sink, wake_writer,
-                 std::move(stats)) {}
+          writer(collector_options.interval_ns, collector_options.hand_over.nap_ns, *ring, gaps,
+                 counts.written, sink, wake_writer, std::move(stats)) {}
 
     std::unique_ptr<Sampler> sampler;
     std::unique_ptr<Ring> ring;
@@ -198,10 +198,12 @@ Result<void> Profiler::State::start() {
   auto ring = std::make_unique<Ring>(*std::move(memory));
   ring->accept_output(position_of(options.sink->output_place()));
   start_ns.store(info.start_monotonic_ns, std::memory_order_release);
-  run.emplace(Collector::Options{info.start_monotonic_ns, to_nanos(options.interval),
-                                 to_nanos(options.flush), options.pace},
-              *std::move(sampler), std::move(ring), counts, *options.sink, start_ns,
-              [this] { return stats(); });
+  run.emplace(
+      Collector::Options{info.start_monotonic_ns, to_nanos(options.interval),
+                         to_nanos(options.flush), options.pace,
+                         hand_over_pace(options.slots, options.rows, to_nanos(options.interval))},
+      *std::move(sampler), std::move(ring), counts, *options.sink, start_ns,
+      [this] { return stats(); });
   run->writer_thread = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "kymo-writer");
     run->writer.run();

@@ -1,5 +1,6 @@
 #include "sampling/writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,10 +12,11 @@ OutputPosition position_of(const OutputPlace& place) {
   return {place.file, place.bytes};
 }
 
-Writer::Writer(std::uint64_t interval_ns, Ring& ring, GapQueue& gaps,
+Writer::Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQueue& gaps,
                RecorderCounts::Written& counts, Sink& sink, Event& wake,
                std::function<ProfilerStats()> stats)
     : interval_ns_(interval_ns),
+      nap_ns_(nap_ns),
       ring_(ring),
       gaps_(gaps),
       counts_(counts),
@@ -34,7 +36,7 @@ void Writer::run() {
   std::uint64_t next_progress_ns = monotonic_ns() + kProgressNs;
   bool done = false;
   while (!done) {
-    static_cast<void>(wake_.wait_until(next_progress_ns));
+    static_cast<void>(wake_.wait_until(std::min(next_progress_ns, monotonic_ns() + nap_ns_)));
     done = collector_done_.load(std::memory_order_acquire);
     drain();
     if (const std::uint64_t now_ns = monotonic_ns();

@@ -28,8 +28,10 @@ class Writer {
  public:
   static constexpr std::uint64_t kProgressNs = 500'000'000;
 
-  Writer(std::uint64_t interval_ns, Ring& ring, GapQueue& gaps, RecorderCounts::Written& counts,
-         Sink& sink, Event& wake, std::function<ProfilerStats()> stats);
+  // Looks for full slots whenever it is woken, and `nap_ns` after the last look at the latest.
+  Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQueue& gaps,
+         RecorderCounts::Written& counts, Sink& sink, Event& wake,
+         std::function<ProfilerStats()> stats);
 
   // Returns once the collector is done and everything it handed over has been offered to the sink.
   void run();
@@ -46,6 +48,7 @@ class Writer {
   void close_refused_gap();
 
   std::uint64_t interval_ns_;
+  std::uint64_t nap_ns_;
   Ring& ring_;
   GapQueue& gaps_;
   RecorderCounts::Written& counts_;
