@@ -56,9 +56,8 @@ class KYMO_API Registry {
   Result<Counter> counter(Metric metric);
   // Registers a counter with fields.
   Result<CounterFamily> counter_family(Metric metric);
-  // Registers a histogram, without fields. Its columns: a bucket each, `_sum` (in the metric's
-  // unit),
-  // `_count`; they are selected together by the metric's name.
+  // Registers a histogram, without fields. Its columns, selected together by the metric's name: one
+  // for each bucket, `_sum` (in the metric's unit), `_count` (docs/histograms.md).
   Result<Histogram> histogram(Metric metric, const HistogramBuckets& buckets = {});
   // Registers a metric without fields whose value `read` returns at sample time, on the collector's
   // thread: it must be quick, must not block and must not throw. Metric::kind says gauge or
