@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "metrics/metric_rules.h"
 #include "sampling/recording_files.h"
 #include "sampling/tsv_format.h"
 
@@ -51,7 +52,7 @@ std::vector<std::uint64_t> make_rows(std::size_t changing) {
 std::vector<kymo::Column> columns() {
   std::vector<kymo::Column> columns;
   for (std::size_t c = 0; c < kColumns; ++c) {
-    columns.push_back({"c" + std::to_string(c), {}, {}});
+    columns.push_back(kymo::columns_of({.name = "c" + std::to_string(c)}).front());
   }
   return columns;
 }

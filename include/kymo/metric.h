@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,8 @@ struct Metric {
 
 // One column of a recording: a metric and one value for each of its fields.
 struct Column {
-  std::string name;  // `metric` or `metric[v1,v2]`
-  Metric metric;
+  std::string name;                      // `metric` or `metric[v1,v2]`
+  std::shared_ptr<const Metric> metric;  // never null; one for all columns of a metric
   std::vector<std::string> field_values;
 };
 

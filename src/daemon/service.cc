@@ -54,8 +54,8 @@ Result<v1::MetricsResponse> read_metrics(Registry& registry) {
   (*sampler)->read(values.data());
   v1::MetricsResponse response;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (i == 0 || columns[i].metric.name != columns[i - 1].metric.name) {
-      *response.add_metrics() = metric_of(columns[i].metric);
+    if (i == 0 || columns[i].metric->name != columns[i - 1].metric->name) {
+      *response.add_metrics() = metric_of(*columns[i].metric);
     }
     v1::Metric::Value* value = response.mutable_metrics(response.metrics_size() - 1)->add_values();
     for (const std::string& field : columns[i].field_values) value->add_field_values(field);

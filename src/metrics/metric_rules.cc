@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -129,15 +130,27 @@ std::vector<Column> histogram_columns(Metric metric, const HistogramBuckets& buc
     from = bound + 1;
   }
   bucket.fields[0].values.push_back(std::to_string(from) + "-inf");
-  std::vector<Column> columns = columns_of(bucket);
-  columns.push_back({metric.name + "_sum", metric, {}});
-  columns.push_back({metric.name + "_count", counts, {}});
+  std::vector<Column> columns = columns_of(std::move(bucket));
+  const std::string name = metric.name;
+  columns.push_back({name + "_sum", std::make_shared<const Metric>(std::move(metric)), {}});
+  columns.push_back({name + "_count", std::make_shared<const Metric>(std::move(counts)), {}});
   return columns;
 }
 
-std::vector<Column> columns_of(const Metric& metric) {
-  std::vector<Column> columns{{metric.name, metric, {}}};
+std::size_t column_count(const Metric& metric) {
+  std::size_t count = 1;
   for (const Field& field : metric.fields) {
+    if (__builtin_mul_overflow(count, field.values.size(), &count)) {
+      return SIZE_MAX;
+    }
+  }
+  return count;
+}
+
+std::vector<Column> columns_of(Metric metric) {
+  const auto shared = std::make_shared<const Metric>(std::move(metric));
+  std::vector<Column> columns{{shared->name, shared, {}}};
+  for (const Field& field : shared->fields) {
     std::vector<Column> wider;
     wider.reserve(columns.size() * field.values.size());
     for (const Column& column : columns) {

@@ -21,7 +21,11 @@ Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets
 // has the unit of what the column counts.
 std::vector<Column> histogram_columns(Metric metric, const HistogramBuckets& buckets);
 
+// How many columns a metric has; SIZE_MAX where they cannot be counted. Cost: a multiplication a
+// field, so to be asked before they are made.
+std::size_t column_count(const Metric& metric);
+
 // The columns of a metric, in the order of their cells: the last field's value changes fastest.
-std::vector<Column> columns_of(const Metric& metric);
+std::vector<Column> columns_of(Metric metric);
 
 }  // namespace kymo

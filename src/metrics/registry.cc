@@ -19,7 +19,7 @@ struct Entry {
   std::vector<std::uint64_t> base_sums;  // what the cells held when they were reserved
   Registry::FamilyCallback read;         // empty for counters
 
-  [[nodiscard]] const std::string& name() const { return columns.front().metric.name; }
+  [[nodiscard]] const std::string& name() const { return columns.front().metric->name; }
 };
 
 }  // namespace
@@ -50,9 +50,9 @@ struct Registry::State {
   }
 
   // Precondition: the mutex is held.
-  void add_callback(const Metric& metric, Registry::FamilyCallback read) {
+  void add_callback(Metric metric, Registry::FamilyCallback read) {
     Entry entry;
-    entry.columns = columns_of(metric);
+    entry.columns = columns_of(std::move(metric));
     entry.read = std::move(read);
     entries.push_back(std::move(entry));
   }
@@ -66,7 +66,14 @@ struct Registry::State {
     if (Result<void> fresh = check_new(metric); !fresh) {
       return fresh.error();
     }
-    return add_cells(columns_of(metric));
+    if (const std::size_t columns = column_count(metric); columns > kMaxCells) {
+      return Error{Code::resource_exhausted,
+                   "metric '" + metric.name + "' has " + std::to_string(columns) +
+                       " columns: a process has " + std::to_string(kMaxCells) +
+                       " of them (kymo::kMaxCells)",
+                   0};
+    }
+    return add_cells(columns_of(std::move(metric)));
   }
 
   Result<std::uint32_t> add_histogram(Metric metric, const HistogramBuckets& buckets) {
@@ -88,7 +95,7 @@ struct Registry::State {
 
   // For whoever reads the counters from outside, where a histogram's sum and count are counters.
   static void list(const Entry& entry) {
-    const Metric& metric = entry.columns.front().metric;
+    const Metric& metric = *entry.columns.front().metric;
     const auto cells = static_cast<std::ptrdiff_t>(
         metric.bounds.empty() ? entry.columns.size() : metric.bounds.size() + 1);
     const auto end = entry.base_sums.begin() + cells;
@@ -169,7 +176,8 @@ Result<void> Registry::callback(Metric metric, Callback read) {
   if (Result<void> fresh = state_->check_new(metric); !fresh) {
     return fresh;
   }
-  state_->add_callback(metric, [read = std::move(read)](std::uint64_t* out) { *out = read(); });
+  state_->add_callback(std::move(metric),
+                       [read = std::move(read)](std::uint64_t* out) { *out = read(); });
   return {};
 }
 
@@ -181,7 +189,7 @@ Result<void> Registry::callback_family(Metric metric, FamilyCallback read) {
   if (Result<void> fresh = state_->check_new(metric); !fresh) {
     return fresh;
   }
-  state_->add_callback(metric, std::move(read));
+  state_->add_callback(std::move(metric), std::move(read));
   return {};
 }
 

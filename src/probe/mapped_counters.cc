@@ -76,7 +76,7 @@ bool parse_entry(const char* at, std::size_t bytes, std::uint64_t cells,
     found.metric.fields.push_back(std::move(field));
   }
   if (!text.ok() || entry->unit > static_cast<std::uint16_t>(Unit::microseconds) ||
-      !check_metric(found.metric) || columns_of(found.metric).size() != entry->cells) {
+      !check_metric(found.metric) || column_count(found.metric) != entry->cells) {
     return false;
   }
   if (entry->withdrawn.load(std::memory_order_acquire) == 0) {

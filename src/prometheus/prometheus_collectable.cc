@@ -29,10 +29,10 @@ double scale_of(Unit unit) {
 ::prometheus::ClientMetric to_client_metric(const Column& column, std::uint64_t value) {
   ::prometheus::ClientMetric metric;
   for (std::size_t i = 0; i < column.field_values.size(); ++i) {
-    metric.label.push_back({column.metric.fields[i].name, column.field_values[i]});
+    metric.label.push_back({column.metric->fields[i].name, column.field_values[i]});
   }
-  const double scaled = static_cast<double>(value) * scale_of(column.metric.unit);
-  if (column.metric.kind == Kind::counter) {
+  const double scaled = static_cast<double>(value) * scale_of(column.metric->unit);
+  if (column.metric->kind == Kind::counter) {
     metric.counter.value = scaled;
   } else {
     metric.gauge.value = scaled;
@@ -43,9 +43,9 @@ double scale_of(Unit unit) {
 // A histogram's columns, from the first bucket to the count, as one metric. Its buckets are summed
 // up here; the number of values is their sum, so that it fits them at any moment.
 ::prometheus::ClientMetric to_histogram(const Column* columns, const std::uint64_t* values) {
-  const std::vector<std::uint64_t>& bounds = columns[0].metric.bounds;
+  const std::vector<std::uint64_t>& bounds = columns[0].metric->bounds;
   const std::size_t sum = bounds.size() + 1;
-  const double scale = scale_of(columns[sum].metric.unit);
+  const double scale = scale_of(columns[sum].metric->unit);
   ::prometheus::ClientMetric metric;
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < sum; ++i) {
@@ -73,7 +73,7 @@ class RegistryCollectable final : public ::prometheus::Collectable {
     std::vector<std::uint64_t> values(columns.size());
     (*sampler)->read(values.data());
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      const Metric& metric = columns[i].metric;
+      const Metric& metric = *columns[i].metric;
       std::string name = prometheus_name(metric);
       if (!metric.bounds.empty()) {
         families.push_back({std::move(name),

@@ -192,7 +192,7 @@ void note_newcomers(const Registry& registry, const probe::MappedCounters& count
   const std::vector<Column> columns = registry.columns();
   for (const probe::MappedMetric& metric : *metrics) {
     if (std::none_of(columns.begin(), columns.end(), [&](const Column& column) {
-          return column.metric.name == metric.metric.name;
+          return column.metric->name == metric.metric.name;
         })) {
       notes->push_back("not recorded: '" + metric.metric.name +
                        "', which was registered after the start");

@@ -46,11 +46,11 @@ std::string annotated_header(const RecordingInfo& info, AnnotatedFormat format) 
   std::string text;
   std::vector<std::string_view> described;
   for (const Column& column : info.columns) {
-    const std::string_view name = column.metric.name;
+    const std::string_view name = column.metric->name;
     if (described.empty() || described.back() != name) {  // a metric's columns stand together
       described.push_back(name);
-      text += "META\t" + column.metric.name + '\t' +
-              describe_metric(column.metric).dump(-1, ' ', false, Json::error_handler_t::replace) +
+      text += "META\t" + column.metric->name + '\t' +
+              describe_metric(*column.metric).dump(-1, ' ', false, Json::error_handler_t::replace) +
               '\n';
     }
   }

@@ -51,13 +51,13 @@ nlohmann::json describe_columns(const std::vector<Column>& columns) {
   for (const Column& column : columns) {
     nlohmann::json fields = nlohmann::json::object();
     for (std::size_t i = 0; i < column.field_values.size(); ++i) {
-      fields[column.metric.fields[i].name] = column.field_values[i];
+      fields[column.metric->fields[i].name] = column.field_values[i];
     }
     described.push_back({{"name", column.name},
-                         {"metric", column.metric.name},
-                         {"help", column.metric.help},
-                         {"kind", name_of(column.metric.kind)},
-                         {"unit", name_of(column.metric.unit)},
+                         {"metric", column.metric->name},
+                         {"help", column.metric->help},
+                         {"kind", name_of(column.metric->kind)},
+                         {"unit", name_of(column.metric->unit)},
                          {"fields", std::move(fields)}});
   }
   return described;

@@ -115,7 +115,7 @@ Result<void> Rule::bind(const std::vector<Column>& columns) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == column_) {
       index_ = i + 1;
-      growth_ = growth_ || rate_ || columns[i].metric.kind == Kind::counter;
+      growth_ = growth_ || rate_ || columns[i].metric->kind == Kind::counter;
       return {};
     }
     names.push_back(columns[i].name);

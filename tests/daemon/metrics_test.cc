@@ -94,7 +94,7 @@ TEST(MetricsTest, TheTableInTheDocumentsIsTheRegistrys) {
   const auto recorder = Recorder::make(metrics->registry(), Config{}).value();
   std::set<std::string> expected;
   for (const Column& column : metrics->registry().columns()) {
-    expected.insert(documented_row(column.metric));
+    expected.insert(documented_row(*column.metric));
   }
   std::ifstream file(KYMO_SOURCE_DIR "/docs/metrics.md");
   ASSERT_TRUE(file) << "docs/metrics.md is missing";

@@ -48,7 +48,7 @@ TEST(Histogram, CountsFromEveryThreadIntoItsColumns) {
   std::vector<std::string> names;
   for (const Column& column : sampler->columns()) {
     names.push_back(column.name);
-    EXPECT_EQ(column.metric.unit, column.name == "wait_us_sum" ? Unit::microseconds : Unit::count);
+    EXPECT_EQ(column.metric->unit, column.name == "wait_us_sum" ? Unit::microseconds : Unit::count);
   }
   EXPECT_EQ(names, (std::vector<std::string>{"wait_us[0-1]", "wait_us[2-2]", "wait_us[3-4]",
                                              "wait_us[5-inf]", "wait_us_sum", "wait_us_count"}));

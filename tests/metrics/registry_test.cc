@@ -61,19 +61,30 @@ TEST(Registry, RefusesMoreColumnsThanThereAreCells) {
     }
     return values;
   };
-  // Two fields: each column carries its metric's values, and one field of thousands is slow.
-  constexpr std::size_t kSide = 64;
-  static_assert(kMaxCells % kSide == 0);
-  const auto wide = [&](std::size_t rows) {
-    return metric("wide", Unit::count, {{"f", numbers(rows)}, {"g", numbers(kSide)}});
+  const auto wide = [&](std::size_t columns) {
+    return metric("wide", Unit::count, {{"f", numbers(columns)}});
   };
   Registry registry;
-  const Result<CounterFamily> refused = registry.counter_family(wide(kMaxCells / kSide + 1));
+  const Result<CounterFamily> refused = registry.counter_family(wide(kMaxCells + 1));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::resource_exhausted);
+  EXPECT_NE(refused.error().message.find("'wide' has 4097 columns"), std::string::npos);
+  // Refused before a million million columns are made.
+  EXPECT_FALSE(registry.counter_family(
+      metric("vast", Unit::count,
+             {{"f", numbers(10'000)}, {"g", numbers(10'000)}, {"h", numbers(10'000)}})));
   Registry roomy;
-  EXPECT_TRUE(roomy.counter_family(wide(kMaxCells / kSide)));
+  EXPECT_TRUE(roomy.counter_family(wide(kMaxCells)));
   EXPECT_FALSE(registry.counter(metric("one_more")));
+}
+
+TEST(Registry, TheColumnsOfAMetricShareIt) {
+  Registry registry;
+  ASSERT_TRUE(registry.counter_family(metric("calls", Unit::count, {{"f", {"a", "b"}}})));
+  const std::vector<Column> columns = registry.columns();
+  ASSERT_EQ(columns.size(), 2U);
+  EXPECT_EQ(columns[0].metric, columns[1].metric);
+  EXPECT_EQ(registry.sampler({}).value()->columns()[1].metric, columns[0].metric);
 }
 
 TEST(Registry, NamesOneColumnForEachCombination) {

@@ -4,6 +4,7 @@
 #include "base/adler32.h"
 #include "file_size_limit.h"
 #include "kymo/sink.h"
+#include "metrics/metric_rules.h"
 #include "temporary_folder.h"
 
 namespace kymo {
@@ -13,10 +14,9 @@ class AnnotatedSinkTest : public TemporaryFolderTest {
  protected:
   static RecordingInfo info() {
     RecordingInfo info;
-    const Metric calls{"calls", "Calls", Kind::counter, Unit::count, {{"result", {"ok", "error"}}}};
-    const Metric lag{"lag_ns", "", Kind::gauge, Unit::nanoseconds, {}};
-    info.columns = {
-        {"calls[ok]", calls, {"ok"}}, {"calls[error]", calls, {"error"}}, {"lag_ns", lag, {}}};
+    info.columns =
+        columns_of({"calls", "Calls", Kind::counter, Unit::count, {{"result", {"ok", "error"}}}});
+    info.columns.push_back(columns_of({"lag_ns", "", Kind::gauge, Unit::nanoseconds, {}}).front());
     info.interval = std::chrono::milliseconds(1);
     info.start_unix_ns = 1700000000000000000;
     info.start_monotonic_ns = 5000;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "metrics/metric_rules.h"
 #include "temporary_folder.h"
 
 namespace kymo {
@@ -13,7 +14,7 @@ class FlightRecorderTest : public TemporaryFolderTest {
  protected:
   void SetUp() override {
     TemporaryFolderTest::SetUp();
-    info_.columns = {{"steps", {"steps", "", Kind::gauge, Unit::count, {}}, {}}};
+    info_.columns = columns_of({"steps", "", Kind::gauge, Unit::count, {}});
     info_.interval = std::chrono::milliseconds(1);
     info_.rows_per_slot = 10;
     options_.keep = std::chrono::seconds(1);

@@ -1,5 +1,6 @@
 #include "sampling/history.h"
 
+#include "metrics/metric_rules.h"
 #include "temporary_folder.h"
 
 namespace kymo {
@@ -13,7 +14,7 @@ class HistoryTest : public TemporaryFolderTest {
   void SetUp() override {
     TemporaryFolderTest::SetUp();
     RecordingInfo info;
-    info.columns = {{"tick", {"tick", "Tick", Kind::counter, Unit::count, {}}, {}}};
+    info.columns = columns_of({"tick", "Tick", Kind::counter, Unit::count, {}});
     info.interval = std::chrono::milliseconds(1);
     info.start_unix_ns = 1'000'000'000;
     info.rows_per_slot = 100;

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "metrics/metric_rules.h"
 #include "sampling/metadata.h"
 #include "sampling/recording_files.h"
 #include "sampling/ring.h"
@@ -13,7 +14,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   kymo::RecordingInfo info;
-  info.columns = {{"steps", {"steps", "Steps", kymo::Kind::counter, kymo::Unit::count, {}}, {}}};
+  info.columns = kymo::columns_of({"steps", "Steps", kymo::Kind::counter, kymo::Unit::count, {}});
   info.interval = std::chrono::milliseconds(1);
   info.slots = 2;
   info.rows_per_slot = 4;

@@ -1,6 +1,7 @@
 #include "sampling/recording_files.h"
 
 #include "file_size_limit.h"
+#include "metrics/metric_rules.h"
 #include "temporary_folder.h"
 
 namespace kymo {
@@ -10,7 +11,7 @@ class RecordingFilesTest : public TemporaryFolderTest {
  protected:
   static RecordingInfo info() {
     RecordingInfo info;
-    info.columns = {{"steps", {"steps", "Steps", Kind::counter, Unit::count, {}}, {}}};
+    info.columns = columns_of({"steps", "Steps", Kind::counter, Unit::count, {}});
     info.interval = std::chrono::microseconds(1);
     return info;
   }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "metrics/metric_rules.h"
 #include "temporary_folder.h"
 
 namespace kymo {
@@ -12,7 +13,7 @@ class RecordingPartsTest : public TemporaryFolderTest {
  protected:
   void SetUp() override {
     TemporaryFolderTest::SetUp();
-    info_.columns = {{"steps", {"steps", "Steps", Kind::counter, Unit::count, {}}, {}}};
+    info_.columns = columns_of({"steps", "Steps", Kind::counter, Unit::count, {}});
     info_.interval = std::chrono::nanoseconds(10);
     path_ = in_folder("run.tsv");
   }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "make_ring.h"
+#include "metrics/metric_rules.h"
 #include "sampling/metadata.h"
 #include "sampling/recording_parts.h"
 #include "sampling/ring_reader.h"
@@ -16,7 +17,7 @@ class RecoverTest : public TemporaryFolderTest {
  protected:
   void SetUp() override {
     TemporaryFolderTest::SetUp();
-    info_.columns = {{"steps", {"steps", "Steps", Kind::counter, Unit::count, {}}, {}}};
+    info_.columns = columns_of({"steps", "Steps", Kind::counter, Unit::count, {}});
     info_.interval = std::chrono::nanoseconds(10);
     info_.slots = 3;
     info_.rows_per_slot = 4;

@@ -2,14 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "metrics/metric_rules.h"
+
 namespace kymo {
 namespace {
 
 std::vector<Column> columns() {
-  const Metric counter{"dumps", "", Kind::counter, Unit::count, {{"result", {"ok", "error"}}}};
-  return {{"dumps[error]", counter, {"error"}},
-          {"phase", {"phase", "", Kind::gauge, Unit::count, {}}, {}},
-          {"frozen_time_us", {"frozen_time_us", "", Kind::counter, Unit::microseconds, {}}, {}}};
+  return {columns_of({"dumps", "", Kind::counter, Unit::count, {{"result", {"error"}}}}).front(),
+          columns_of({"phase", "", Kind::gauge, Unit::count, {}}).front(),
+          columns_of({"frozen_time_us", "", Kind::counter, Unit::microseconds, {}}).front()};
 }
 
 // Rows 1 ms apart with these values in the column; which of them made the rule fire.

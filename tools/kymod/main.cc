@@ -46,9 +46,9 @@ int print_choices() {
                "there are:\n");
   std::string last;
   for (const kymo::Column& column : *columns) {
-    if (column.metric.name == last) continue;
-    last = column.metric.name;
-    std::fprintf(stderr, "  %-32s %s\n", last.c_str(), column.metric.help.c_str());
+    if (column.metric->name == last) continue;
+    last = column.metric->name;
+    std::fprintf(stderr, "  %-32s %s\n", last.c_str(), column.metric->help.c_str());
   }
   return kUsage;
 }
