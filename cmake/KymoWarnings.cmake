@@ -19,3 +19,14 @@ if(KYMO_SANITIZE)
     -fno-sanitize-recover=all)
   target_link_options(kymo_warnings INTERFACE -fsanitize=${KYMO_SANITIZE})
 endif()
+
+# Coverage steers the fuzzer; float-cast-overflow is no part of clang's "undefined".
+if(KYMO_BUILD_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "KYMO_BUILD_FUZZERS needs clang: use the preset fuzz, or CMAKE_CXX_COMPILER=clang++")
+  endif()
+  set(kymo_fuzz_sanitizers -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow)
+  target_compile_options(kymo_warnings INTERFACE ${kymo_fuzz_sanitizers} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(kymo_warnings INTERFACE ${kymo_fuzz_sanitizers})
+endif()

@@ -7,6 +7,7 @@
 
 #include "analysis/left_out.h"
 #include "base/file.h"
+#include "base/json_object.h"
 #include "kymo/version.h"
 
 namespace kymo::analysis {
@@ -16,8 +17,6 @@ using Json = nlohmann::json;
 
 // Ample for the 4096 columns that a recorder can have.
 constexpr std::size_t kMaxBytes = 64 * 1024 * 1024;
-// Ours nests four deep; a hostile file would nest until printing it overflows the stack.
-constexpr int kMaxDepth = 32;
 
 constexpr std::array<const char*, 2> kKinds = {"counter", "gauge"};
 constexpr std::array<const char*, 5> kUnits = {"count", "pages", "bytes", "nanoseconds",
@@ -31,25 +30,6 @@ std::optional<Enum> parse_name(const std::array<const char*, N>& names, std::str
     return std::nullopt;
   }
   return static_cast<Enum>(found - names.begin());
-}
-
-const Json& member(const Json& object, const char* key) {
-  static const Json kNothing;
-  if (!object.is_object()) {
-    return kNothing;
-  }
-  const auto found = object.find(key);
-  return found == object.end() ? kNothing : *found;
-}
-
-std::string text_of(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
-std::uint64_t number_of(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
 }
 
 ColumnInfo column_of(const Json& json) {
@@ -108,27 +88,13 @@ void read_lists(const Json& json, Metadata& metadata) {
                    [](const Mark& a, const Mark& b) { return a.at_ns < b.at_ns; });
 }
 
-Result<Json> parse_json(const std::string& text, const std::string& name) {
-  bool too_deep = false;
-  const auto watch_depth = [&too_deep](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  Json json = Json::parse(text, watch_depth, /*allow_exceptions=*/false);
-  if (too_deep || !json.is_object()) {
-    return Error{Code::data_loss, "read metadata " + name + ": not a whole JSON object"};
-  }
-  return json;
-}
-
 }  // namespace
 
 Result<Metadata> parse_metadata(const std::string& text, const std::string& name) {
-  auto parsed = parse_json(text, name);
-  if (!parsed) {
-    return parsed.error();
+  const Json json = parse_object(text);
+  if (!json.is_object()) {
+    return Error{Code::data_loss, "read metadata " + name + ": not a whole JSON object"};
   }
-  const Json& json = *parsed;
   if (!member(json, "format_version").is_number_unsigned()) {
     return Error{Code::data_loss, "read metadata " + name + ": it has no format_version"};
   }

@@ -1,6 +1,5 @@
 #include "record/live.h"
 
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "probe/mapped_counters.h"
 #include "probe/process.h"
 #include "sampling/metadata.h"
+#include "sampling/ring_description.h"
 #include "sampling/ring_memory.h"
 #include "sampling/ring_reader.h"
 
@@ -79,22 +79,13 @@ Result<std::unique_ptr<LiveSource>> watch_ring(const std::string& path) {
   if (!ring) {
     return ring.error();
   }
-  const auto text = nlohmann::json::parse((*ring)->description(), nullptr, false);
-  const nlohmann::json listed =
-      text.is_object() ? text.value("/recording/columns"_json_pointer, nlohmann::json())
-                       : nlohmann::json();
-  std::vector<LiveValue> columns;
-  for (const nlohmann::json& column : listed.is_array() ? listed : nlohmann::json::array()) {
-    if (column.is_object() && column.contains("name") && column["name"].is_string()) {
-      const nlohmann::json kind = column.value("kind", nlohmann::json());
-      const nlohmann::json unit = column.value("unit", nlohmann::json());
-      columns.push_back({column["name"], kind != "gauge",
-                         unit.is_string() ? unit.get<std::string>() : "count", 0});
-    }
+  Result<RingDescription> description = describe(**ring, path);
+  if (!description) {
+    return description.error();
   }
-  if (columns.size() + 1 != (*ring)->header().stride) {
-    return Error{Code::invalid_argument,
-                 path + " is not a ring that can be read: its description is damaged", 0};
+  std::vector<LiveValue> columns;
+  for (RingDescription::Column& column : description->columns) {
+    columns.push_back({std::move(column.name), column.counter, std::move(column.unit), 0});
   }
   return std::unique_ptr<LiveSource>(new RingSource(*std::move(ring), std::move(columns)));
 }

@@ -16,10 +16,13 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/json_object.h"
 #include "base/recording_name.h"
 #include "base/text_file.h"
+#include "sampling/metadata.h"
 #include "sampling/output_file.h"
 #include "sampling/recording_parts.h"
+#include "sampling/ring_description.h"
 #include "sampling/ring_memory.h"
 #include "sampling/ring_reader.h"
 #include "sampling/tsv_format.h"
@@ -29,11 +32,12 @@ namespace {
 
 constexpr std::size_t kRowsAtOnce = 1000;
 constexpr std::size_t kPieceBytes = 256 * 1024;
+constexpr auto kCauses = {MissCause::late, MissCause::ring_full, MissCause::sink_error,
+                          MissCause::frozen};
 
 struct Left {
   std::unique_ptr<RingMemory> ring;
-  nlohmann::json recording;  // what describes it, as in NAME.meta.json
-  std::string output;        // empty: the recorder wrote no file
+  RingDescription description;
   std::vector<LeftSlot> slots;
 };
 
@@ -48,13 +52,11 @@ Result<Left> open_left(const std::string& ring_path) {
                      std::to_string((*ring)->header().pid) + "; stop it first",
                  0};
   }
-  const nlohmann::json description = nlohmann::json::parse((*ring)->description(), nullptr, false);
-  if (!description.is_object() || !description.contains("recording") ||
-      !description.value("output", nlohmann::json()).is_string()) {
-    return Error{Code::invalid_argument,
-                 ring_path + " is not a ring that can be read: its description is damaged", 0};
+  Result<RingDescription> description = describe(**ring, ring_path);
+  if (!description) {
+    return description.error();
   }
-  Left left{*std::move(ring), description["recording"], description["output"], {}};
+  Left left{*std::move(ring), *std::move(description), {}};
   left.slots = left_slots(*left.ring);
   return left;
 }
@@ -128,31 +130,35 @@ std::map<std::string, std::uint64_t> listed_misses(const std::string& tsv) {
   std::getline(file, line);
   std::map<std::string, std::uint64_t> misses;
   for (std::uint64_t start = 0, end = 0, ticks = 0; file >> start >> end >> ticks >> line;) {
-    misses["missed_" + line] += ticks;
+    for (const MissCause cause : kCauses) {
+      if (line == name_of(cause)) {
+        misses["missed_" + line] += ticks;
+      }
+    }
   }
   return misses;
 }
 
-// What describes the recording; no object where nothing does.
+// What describes the recording; null where nothing does.
 nlohmann::json metadata_of(const std::string& tsv) {
   const Result<std::string> text = read_file(metadata_path(tsv));
-  return text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  return text ? parse_object(*text) : nlohmann::json();
 }
 
 // Marks the recording recovered, with counts taken from the files. Ticks between the first and the
 // last row that are neither a row nor listed were missed when nobody could write it down: they
 // count as late.
 Result<void> mark_recovered(const Left& left, const std::string& tsv) {
-  nlohmann::json metadata = left.recording;
-  if (nlohmann::json there = metadata_of(tsv); there.is_object()) {
-    metadata = std::move(there);
+  nlohmann::json metadata = metadata_of(tsv);
+  if (!metadata.is_object()) {
+    metadata = left.description.recording;
   }
   const Result<Contents> counted = contents_of(tsv);
   if (!counted) {
     return counted.error();
   }
   const Contents& contents = *counted;
-  const std::uint64_t interval = std::max<std::uint64_t>(1, metadata.value("interval_ns", 1ULL));
+  const std::uint64_t interval = std::max<std::uint64_t>(1, number_of(metadata, "interval_ns"));
   std::uint64_t missed = 0;
   nlohmann::json& stats = metadata["stats"];
   if (!stats.is_object()) {
@@ -162,15 +168,16 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
     stats[cause] = ticks;
     missed += ticks;
   }
-  const std::uint64_t span =
-      contents.rows == 0 ? 0 : contents.last_ns / interval - contents.first_ns / interval + 1;
+  const std::uint64_t span = contents.rows == 0 || contents.last_ns < contents.first_ns
+                                 ? 0
+                                 : contents.last_ns / interval - contents.first_ns / interval + 1;
   const std::uint64_t due = std::max(span, contents.rows + missed);
-  stats["missed_late"] = stats.value("missed_late", 0ULL) + (due - contents.rows - missed);
+  stats["missed_late"] = number_of(stats, "missed_late") + (due - contents.rows - missed);
   stats["ticks_due"] = due;
   stats["rows_written"] = contents.rows;
-  stats["rows_captured"] = contents.rows + stats.value("missed_sink_error", 0ULL);
+  stats["rows_captured"] = contents.rows + number_of(stats, "missed_sink_error");
   stats["duration_ns"] = contents.last_ns;
-  if (metadata.contains("part")) {
+  if (member(metadata, "part").is_object()) {
     metadata["part"].erase("next");
   }
   metadata["state"] = "recovered";
@@ -184,16 +191,16 @@ bool is_part_after(const Left& left, const std::string& tsv, const std::string& 
     const Result<Contents> contents = contents_of(tsv);
     return contents && contents->rows == 0;
   }
-  const nlohmann::json part = metadata.value("part", nlohmann::json::object());
-  return part.value("previous", "") == std::filesystem::path(accepted).filename() &&
-         metadata.value("start_unix_ns", nlohmann::json()) ==
-             left.recording.value("start_unix_ns", nlohmann::json());
+  return text_of(member(metadata, "part"), "previous") ==
+             std::filesystem::path(accepted).filename() &&
+         member(metadata, "start_unix_ns") == member(left.description.recording, "start_unix_ns");
 }
 
 // A recorder that was killed just after it had begun the next part: whatever rows that part has are
 // in the ring, too.
 void remove_part_after(const Left& left, std::uint64_t number, const std::string& accepted) {
-  for (std::string tsv; std::filesystem::exists(tsv = part_path(left.output, ++number));) {
+  for (std::string tsv;
+       std::filesystem::exists(tsv = part_path(left.description.output, ++number));) {
     if (is_part_after(left, tsv, accepted)) {
       const std::string stem = recording_stem(tsv);
       ::unlink(tsv.c_str());
@@ -206,7 +213,7 @@ void remove_part_after(const Left& left, std::uint64_t number, const std::string
 
 Result<Recovery> recover_into_recording(const Left& left) {
   const OutputPosition accepted(left.ring->header().accepted.load(std::memory_order_acquire));
-  const std::string output = part_path(left.output, accepted.file());
+  const std::string output = part_path(left.description.output, accepted.file());
   struct stat status {};
   if (::stat(output.c_str(), &status) != 0) {
     return system_error("cannot continue the recording " + output +
@@ -235,8 +242,8 @@ Result<Recovery> recover_into_new(const Left& left, const std::string& output) {
     return named.error();
   }
   std::string header = "Time (ns)";
-  for (const nlohmann::json& column : left.recording.value("columns", nlohmann::json::array())) {
-    header += '\t' + column.value("name", std::string());
+  for (const RingDescription::Column& column : left.description.columns) {
+    header += '\t' + column.name;
   }
   header += '\n';
   Result<OutputFile> file =
@@ -265,7 +272,7 @@ Result<Recovery> recover_ring(const std::string& ring_path,
   if (!left) {
     return left.error();
   }
-  if (!output && left->output.empty()) {
+  if (!output && left->description.output.empty()) {
     return Error{Code::failed_precondition,
                  "the ring " + ring_path + " belongs to no file; name one with --output", 0};
   }

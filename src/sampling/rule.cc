@@ -106,6 +106,16 @@ class RuleParser {
   std::size_t last_ = 0;  // where the word taken last began
 };
 
+namespace {
+
+std::uint64_t per_second(std::uint64_t grown, std::uint64_t passed_ns) {
+  constexpr double kLeastTooLarge = 18446744073709551616.0;  // 2^64
+  const double rate = static_cast<double>(grown) * 1e9 / static_cast<double>(passed_ns);
+  return rate < kLeastTooLarge ? static_cast<std::uint64_t>(rate) : UINT64_MAX;
+}
+
+}  // namespace
+
 Result<Rule> Rule::parse(std::string_view text) {
   return RuleParser(text).parse();
 }
@@ -143,9 +153,7 @@ std::optional<std::uint64_t> Rule::operand(std::span<const std::uint64_t> row) {
   if (first) {
     return std::nullopt;
   }
-  return rate_ ? static_cast<std::uint64_t>(static_cast<double>(grown) * 1e9 /
-                                            static_cast<double>(passed_ns))
-               : grown;
+  return rate_ ? per_second(grown, passed_ns) : grown;
 }
 
 bool Rule::holds(std::uint64_t value) const {

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+// JSON that others wrote: whatever it holds, nothing here throws. A member of the wrong type is as
+// good as missing.
+namespace kymo {
+
+// The object that `text` is; null where it is none, or nests deeper than any of ours. (Ours nest
+// four deep; a hostile file would nest until printing it overflows the stack.)
+inline nlohmann::json parse_object(std::string_view text) {
+  constexpr int kMaxDepth = 32;
+  bool too_deep = false;
+  const auto watch_depth = [&too_deep](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    too_deep = too_deep || depth > kMaxDepth;
+    return !too_deep;
+  };
+  nlohmann::json json = nlohmann::json::parse(text, watch_depth, /*allow_exceptions=*/false);
+  return !too_deep && json.is_object() ? json : nlohmann::json();
+}
+
+inline const nlohmann::json& member(const nlohmann::json& object, const char* key) {
+  static const nlohmann::json kNothing;
+  if (!object.is_object()) {
+    return kNothing;
+  }
+  const auto found = object.find(key);
+  return found == object.end() ? kNothing : *found;
+}
+
+inline std::string text_of(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& value = member(object, key);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+inline std::uint64_t number_of(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& value = member(object, key);
+  return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+}
+
+}  // namespace kymo

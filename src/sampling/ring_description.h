@@ -1,0 +1,27 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+#include "sampling/ring_memory.h"
+
+namespace kymo {
+
+// What a ring file says of itself (describe_ring() of sampling/metadata.h), checked.
+struct RingDescription {  // NOLINT(bugprone-exception-escape): moving its json does not throw
+  struct Column {
+    std::string name;
+    bool counter = true;
+    std::string unit;
+  };
+  nlohmann::json recording;     // an object, as in NAME.meta.json
+  std::vector<Column> columns;  // as many as a row has values
+  std::string output;           // empty: the recorder wrote no file
+};
+
+// Errors: invalid_argument for a damaged one; `path` stands in the message.
+Result<RingDescription> describe(const RingMemory& ring, const std::string& path);
+
+}  // namespace kymo

@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "analysis/tsv_reader.h"
+#include "base/adler32.h"
+#include "read_rows.h"
+#include "targets.h"
+
+namespace kymo::fuzz {
+namespace {
+
+constexpr std::string_view kPrefix = "GVISOR_METRICS\t";
+// What most inputs do not have: with it they reach the rows.
+constexpr std::string_view kHead =
+    "META\tcalls\t{\"cumulative\":true,\"fields\":[{\"fieldName\":\"result\","
+    "\"allowedValues\":[\"ok\"]}]}\nSTART_TIME\t5\nTime (ns)\tcalls[ok]\ta\n";
+
+void read(const std::string& text, bool sums_match) {
+  auto reader = analysis::TsvReader::from_text(text, "fuzz");
+  if (!reader) {
+    require(!reader.error().message.empty(), "an error says something");
+    return;
+  }
+  read_rows(*reader);
+  if (const analysis::Metadata* embedded = reader->embedded_metadata(); embedded != nullptr) {
+    require(embedded->columns.size() <= reader->columns().size(), "the header's columns at most");
+    require(reader->embedded_notes().size() <= 3, "a note for each thing that can be wrong");
+  }
+  if (sums_match) {
+    for (const std::string& sentence : reader->left_out().sentences()) {
+      require(sentence.find("its checksum does not match") == sentence.npos,
+              "each checksum is right");
+    }
+  }
+}
+
+void append_hex(std::uint32_t value, std::string& out) {
+  std::array<char, 8> digits{};
+  out.append(digits.data(),
+             std::to_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr);
+}
+
+// The lines as a log has them, each with its right checksum.
+std::string in_log(std::string_view text) {
+  std::string log;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    log.append(kPrefix).append(line).append("\t0x");
+    append_hex(adler32(line), log);
+    log += '\n';
+  }
+  return log;
+}
+
+}  // namespace
+
+void annotated(Bytes data) {
+  const std::string text = text_of(data);
+  const std::string whole = std::string(kHead) + text;
+  read(text, false);
+  read(whole, false);
+  read(in_log(whole), text.find(kPrefix) == text.npos);
+}
+
+}  // namespace kymo::fuzz

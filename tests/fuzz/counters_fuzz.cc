@@ -1,0 +1,67 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "input_file.h"
+#include "kymo/counter.h"
+#include "metrics/counter_file_layout.h"
+#include "metrics/metric_rules.h"
+#include "probe/mapped_counters.h"
+#include "targets.h"
+
+namespace kymo::fuzz {
+namespace {
+
+constexpr std::size_t kFixedBytes = offsetof(CounterFileHeader, directory_bytes);
+
+// A header that fits the file, and of this process: what else the bytes say of themselves stays.
+std::size_t mend_header(std::string& bytes) {
+  bytes.resize(std::max(bytes.size(), sizeof(CounterFileHeader)));
+  CounterFileHeader header;
+  header.magic = kCounterFileMagic;
+  header.format_version = kCounterFileVersion;
+  header.pid = static_cast<std::uint32_t>(::getpid());
+  header.directory_offset = sizeof(CounterFileHeader);
+  header.directory_capacity = kDirectoryBytes;
+  header.blocks_offset = header.directory_offset + header.directory_capacity;
+  header.blocks = 2;
+  header.cells = kMaxCells;
+  header.total_bytes = header.blocks_offset + header.blocks * header.cells * sizeof(std::uint64_t);
+  std::memcpy(bytes.data(), static_cast<const void*>(&header), kFixedBytes);
+  bytes.resize(std::min<std::size_t>(bytes.size(), header.total_bytes));
+  return header.total_bytes;
+}
+
+void read(const std::string& path) {
+  const auto counters = probe::MappedCounters::open(path);
+  if (!counters) {
+    require(!counters.error().message.empty(), "an error says something");
+    return;
+  }
+  const auto metrics = (*counters)->metrics();
+  if (!metrics) {
+    require(!metrics.error().message.empty(), "an error says something");
+    return;
+  }
+  for (const probe::MappedMetric& metric : *metrics) {
+    require(columns_of(metric.metric).size() == metric.base_sums.size(), "a cell a column");
+    std::vector<std::uint64_t> values(metric.base_sums.size());
+    (*counters)->sum(metric, values.data());
+  }
+}
+
+}  // namespace
+
+void counters(Bytes data) {
+  static InputFile file;
+  std::string bytes = text_of(data);
+  file.write(bytes);
+  read(file.path());
+  const std::size_t size = mend_header(bytes);
+  file.write(bytes, size);
+  read(file.path());
+}
+
+}  // namespace kymo::fuzz

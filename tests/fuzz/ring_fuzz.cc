@@ -1,0 +1,60 @@
+#include <algorithm>
+
+#include "input_file.h"
+#include "record/live.h"
+#include "ring_bytes.h"
+#include "sampling/ring_memory.h"
+#include "sampling/ring_reader.h"
+#include "targets.h"
+
+namespace kymo::fuzz {
+namespace {
+
+constexpr std::size_t kPeeked = 10;
+
+void read_rows(const RingMemory& memory) {
+  const std::size_t stride = memory.header().stride;
+  const std::vector<std::uint64_t> newest = peek_rows(memory, kPeeked);
+  require(newest.size() % stride == 0 && newest.size() <= kPeeked * stride,
+          "as many rows as were asked for at most");
+  std::uint64_t last = 0;
+  std::uint64_t sum = 0;
+  for (const LeftSlot& slot : left_slots(memory)) {
+    require(slot.sequence >= last, "slots are in the order of their rows");
+    last = slot.sequence;
+    require(slot.rows.count <= memory.header().rows_per_slot, "a slot has its rows at most");
+    for (std::size_t row = 0; row < slot.rows.count; ++row) {
+      for (std::size_t i = 0; i < stride; ++i) {
+        sum += slot.rows.row(row)[i];
+      }
+    }
+  }
+  asm volatile("" : : "r"(sum));  // so that they are read
+}
+
+void read(const std::string& path) {
+  const auto memory = RingMemory::open_file(path);
+  if (!memory) {
+    require(!memory.error().message.empty(), "an error says something");
+    return;
+  }
+  read_rows(**memory);
+  const auto live = record::watch_ring(path);
+  if (!live) {
+    require(!live.error().message.empty(), "an error says something");
+    return;
+  }
+  require((*live)->read().ok(), "a ring that is there can be watched");
+}
+
+}  // namespace
+
+void ring(Bytes data) {
+  static InputFile file;
+  file.write(text_of(data));
+  read(file.path());
+  file.write(mend_ring(data).ring);
+  read(file.path());
+}
+
+}  // namespace kymo::fuzz

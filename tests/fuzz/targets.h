@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+// What is fuzzed: one function a reader, each in NAME_fuzz.cc, its seeds in corpus/NAME. It reads
+// the bytes as that reader's input and checks what must hold for any; where it does not hold, the
+// process ends.
+namespace kymo::fuzz {
+
+using Bytes = std::span<const std::uint8_t>;
+
+void annotated(Bytes data);  // gVisor's format, plain and in a log
+void counters(Bytes data);   // counter files
+void criu(Bytes data);       // CRIU's statistics and process tree images
+void gaps(Bytes data);       // NAME.gaps.tsv
+void metadata(Bytes data);   // NAME.meta.json
+void recover(Bytes data);    // a ring left behind, and the recording that it belongs to
+void ring(Bytes data);       // ring files, looked at from without
+void rule(Bytes data);       // the flight recorder's rules
+void tsv(Bytes data);        // plain recordings
+void zstd(Bytes data);       // compressed ones
+
+// Ends the process where `holds` is false.
+void require(bool holds, const char* what);
+
+inline std::string text_of(Bytes data) {
+  return {data.begin(), data.end()};
+}
+
+}  // namespace kymo::fuzz
