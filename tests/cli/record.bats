@@ -90,6 +90,20 @@ assert all(row[stopped] == "1" for row in rows[1:])
 END
 }
 
+@test "a counter file that is truncated meanwhile: one line, no crash, and what was recorded until then" {
+  "$build/tests/support/publisher" "$dir/counters" 4 >"$dir/out" 3>&- &
+  publisher=$!
+  for _ in $(seq 200); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
+  kill -STOP "$publisher" # or it would crash itself
+  (sleep 2.5; truncate -s 0 "$dir/counters") 3>&- &
+  refused 1 "was truncated while it was read; what was recorded until then is in $dir/run.tsv" \
+    -p "$publisher" --counters "$dir/counters" --duration 20 --output "$dir/run.tsv"
+  kill -KILL "$publisher"
+  run --separate-stderr "$kymo" report --json "$dir/run.tsv"
+  [ "$status" -eq 0 ]
+  [ "$(wc -l <"$dir/run.tsv")" -gt 500 ]
+}
+
 @test "wrong usage" {
   refused 2 "-p, or a command"
   refused 2 "-p, or a command" -p 1 -- true

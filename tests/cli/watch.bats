@@ -92,6 +92,34 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   [ -e "$dir/ring" ]
 }
 
+@test "a counter file that is truncated meanwhile: one line, no crash" {
+  start_publisher
+  kill -STOP "$publisher" # or it would crash itself
+  (sleep 0.6; truncate -s 0 "$dir/counters") 3>&- &
+  run --separate-stderr timeout 20 "$kymo" watch --json -p "$publisher"
+  [ "$status" -eq 1 ]
+  [ "${#lines[@]}" -ge 1 ]
+  [ "$stderr" = "kymo: the file of process $publisher was truncated while it was watched" ]
+}
+
+@test "a ring that is truncated meanwhile: one line, no crash, and the terminal as it was" {
+  "$build/tests/sampling/kymo-test-recorder" "$dir/run.tsv" "$dir/ring" >/dev/null 2>&1 3>&- &
+  publisher=$!
+  for _ in $(seq 200); do [ ! -s "$dir/ring" ] || break; sleep 0.05; done
+  (sleep 0.6; truncate -s 0 "$dir/ring") 3>&- &
+  run --separate-stderr timeout 20 "$kymo" watch "$dir/ring"
+  publisher= # it has crashed: its ring was taken from it
+  [ "$status" -eq 1 ]
+  [ "$stderr" = "kymo: the ring $dir/ring was truncated while it was watched" ]
+
+  "$build/tests/sampling/kymo-test-recorder" "$dir/run2.tsv" "$dir/ring2" >/dev/null 2>&1 3>&- &
+  for _ in $(seq 200); do [ ! -s "$dir/ring2" ] || break; sleep 0.05; done
+  (sleep 0.6; truncate -s 0 "$dir/ring2") 3>&- &
+  run script -qec "timeout --foreground 20 $kymo watch $dir/ring2" /dev/null
+  [ "$status" -eq 1 ]
+  [[ "$output" == *$'\e[?25h\e[?1049lkymo: the ring '*'was truncated'* ]]
+}
+
 @test "what cannot be watched" {
   refused 1 "No such file" "$dir/ring"
   echo "a letter" >"$dir/ring"

@@ -14,6 +14,7 @@
 #include "print.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
+#include "truncated.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -95,6 +96,10 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
   }
   const record::Options options{kept ? arguments.output : scratch.path() + "/run.tsv",
                                 std::chrono::microseconds(arguments.rate_us)};
+  end_where_truncated(
+      "the counter file was truncated while it was read; what was recorded until "
+      "then is in " +
+      options.output);
   const Result<record::Outcome> outcome = record_it(arguments, options);
   if (!outcome) {
     fail(context, outcome.error());

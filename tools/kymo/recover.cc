@@ -7,6 +7,7 @@
 #include <string>
 
 #include "print.h"
+#include "truncated.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -20,6 +21,7 @@ struct RecoverArguments {
 void recover(const RecoverArguments& arguments, Context& context) {
   const std::optional<std::string> output =
       arguments.output.empty() ? std::nullopt : std::optional(arguments.output);
+  end_where_truncated("the ring " + arguments.ring + " was truncated while it was read");
   const Result<Recovery> recovery = recover_ring(arguments.ring, output);
   if (!recovery) return fail(context, recovery.error());
   if (context.json) {

@@ -17,6 +17,7 @@
 #include "client/client.h"
 #include "print.h"
 #include "record/live.h"
+#include "truncated.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -27,6 +28,9 @@ using record::LiveSource;
 using record::LiveValue;
 
 constexpr timespec kRefresh{0, 250'000'000};
+constexpr const char* kOtherScreen = "\x1b[?1049h\x1b[?25l";
+constexpr const char* kScreenBack = "\x1b[?25h\x1b[?1049l";
+
 struct WatchArguments {
   std::string ring;
   int pid = 0;
@@ -159,11 +163,11 @@ void draw(const LiveRow& row, const std::map<std::string, double>& rates) {
 class Screen {
  public:
   explicit Screen(bool on) : on_(on) {
-    if (on_) std::fputs("\x1b[?1049h\x1b[?25l", stdout);
+    if (on_) std::fputs(kOtherScreen, stdout);
   }
   ~Screen() {
     if (!on_) return;
-    std::fputs("\x1b[?25h\x1b[?1049l", stdout);
+    std::fputs(kScreenBack, stdout);
     std::fflush(stdout);
   }
   Screen(const Screen&) = delete;
@@ -182,6 +186,10 @@ void print_table(const LiveRow& row, const std::map<std::string, double>& rates)
   for (const std::string& line : table_lines(row, rates)) std::printf("%s\n", line.c_str());
 }
 
+bool is_lively(const WatchArguments& arguments, const Context& context) {
+  return ::isatty(STDOUT_FILENO) == 1 && !context.json && !arguments.once;
+}
+
 Result<LiveRow> watch_on(LiveSource& source, const WatchArguments& arguments,
                          const Context& context) {
   sigset_t signals;
@@ -189,7 +197,7 @@ Result<LiveRow> watch_on(LiveSource& source, const WatchArguments& arguments,
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const bool lively = ::isatty(STDOUT_FILENO) == 1 && !context.json && !arguments.once;
+  const bool lively = is_lively(arguments, context);
   const Screen screen(lively);
   LiveRow before;
   for (bool first = true;; first = false) {
@@ -219,6 +227,11 @@ void watch(const WatchArguments& arguments, Context& context) {
     context.exit_code = kWrongUsage;
     return;
   }
+  const std::string what = arguments.pid == 0
+                               ? "the ring " + arguments.ring
+                               : "the file of process " + std::to_string(arguments.pid);
+  end_where_truncated(what + " was truncated while it was watched",
+                      is_lively(arguments, context) ? kScreenBack : "");
   const Result<std::unique_ptr<LiveSource>> source = open_source(arguments, context);
   if (!source) return fail(context, source.error());
   const Result<LiveRow> last = watch_on(**source, arguments, context);
