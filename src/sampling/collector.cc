@@ -102,7 +102,8 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
   std::uint64_t* row = slot_.rows + rows_in_slot_ * ring_.stride();
   const std::uint64_t begin_ns = now_ns;
   sampler_.read(row + 1);
-  const std::uint64_t window_ns = monotonic_ns() - begin_ns;
+  // Where the clock went back meanwhile the window is none, rather than 2^64.
+  const std::uint64_t window_ns = std::max(monotonic_ns(), begin_ns) - begin_ns;
   row[0] = begin_ns + window_ns / 2 - options_.start_ns;
   ring_.commit_row(slot_, rows_in_slot_);
   if (rows_in_slot_++ == 0) {

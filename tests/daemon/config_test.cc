@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {
@@ -81,6 +83,89 @@ TEST(ConfigTest, EachRefusalNamesTheOptionAndItsValue) {
   config = good(folder);
   config.socket = folder.path() + "/" + std::string(120, 's');
   EXPECT_NE(refusal(config).find("longer than the 107 characters"), std::string::npos);
+}
+
+TEST(ConfigTest, FormatsOfTheRecording) {
+  Config config;
+  ASSERT_TRUE(set_profiling_format(config, "annotated").ok());
+  EXPECT_EQ(config.profiling_format, AnnotatedFormat::plain);
+  ASSERT_TRUE(set_profiling_format(config, "annotated-lossy").ok());
+  EXPECT_EQ(config.profiling_format, AnnotatedFormat::lossy);
+  ASSERT_TRUE(set_profiling_format(config, "tsv").ok());
+  EXPECT_FALSE(config.profiling_format.has_value());
+  for (const char* bad : {"", "TSV", "annotated,lossy", "json"}) {
+    const Result<void> set = set_profiling_format(config, bad);
+    ASSERT_FALSE(set.ok()) << bad;
+    EXPECT_EQ(set.error().message, "--profiling-metrics-format " + std::string(bad) +
+                                       ": no such format; there are tsv, annotated and "
+                                       "annotated-lossy");
+  }
+}
+
+TEST(ConfigTest, TheFormatSaysWhereARecordingMayGo) {
+  const test::TemporaryDirectory folder;
+  Config config = good(folder);
+  config.profiling_log = "-";
+  EXPECT_NE(refusal(config).find("the log takes no plain TSV"), std::string::npos);
+  config.profiling_format = AnnotatedFormat::lossy;
+  EXPECT_EQ(refusal(config), "");
+  config.profiling_log = folder.path() + "/x.profile";  // not TSV: any name will do
+  EXPECT_EQ(refusal(config), "");
+  config.profiling_format.reset();
+  EXPECT_NE(refusal(config).find("must end in .tsv"), std::string::npos);
+  config.profiling_log = folder.path() + "/x.tsv.zst";
+  EXPECT_EQ(refusal(config), "");
+}
+
+// One with a recording that can be rotated.
+Config rotating(const test::TemporaryDirectory& folder) {
+  Config config = good(folder);
+  config.profiling_log = folder.path() + "/x.tsv";
+  config.profiling_log_rotate_bytes = 1000;
+  config.profiling_log_rotate_after = std::chrono::seconds(60);
+  config.profiling_log_keep_bytes = 2000;
+  return config;
+}
+
+TEST(ConfigTest, RotationIsCheckedBeforeAnythingStarts) {
+  const test::TemporaryDirectory folder;
+  EXPECT_EQ(refusal(rotating(folder)), "");
+  Config config = rotating(folder);
+  config.profiling_log_rotate_bytes = 1001;
+  EXPECT_EQ(refusal(config),
+            "--profiling-log-rotate-bytes 1001: at most half of --profiling-log-keep-bytes 2000");
+  config.profiling_log_keep_bytes = 0;  // all is kept
+  EXPECT_EQ(refusal(config), "");
+  config = rotating(folder);
+  config.profiling_log_rotate_after = std::chrono::seconds(-1);
+  EXPECT_NE(refusal(config).find("--profiling-log-rotate-after -1"), std::string::npos);
+}
+
+TEST(ConfigTest, RotationNeedsARecordingInTsv) {
+  const test::TemporaryDirectory folder;
+  for (const AnnotatedFormat format : {AnnotatedFormat::plain, AnnotatedFormat::lossy}) {
+    Config config = rotating(folder);
+    config.profiling_format = format;
+    EXPECT_NE(refusal(config).find("only a recording in TSV is rotated"), std::string::npos);
+  }
+  // Each of the three asks for it by itself.
+  for (int flag = 0; flag < 3; ++flag) {
+    Config config = good(folder);
+    config.profiling_log_rotate_bytes = flag == 0 ? 1 : 0;
+    config.profiling_log_rotate_after = std::chrono::seconds(flag == 1 ? 1 : 0);
+    config.profiling_log_keep_bytes = flag == 2 ? 1 : 0;
+    EXPECT_NE(refusal(config).find("nothing to rotate without --profiling-metrics-log"),
+              std::string::npos);
+  }
+}
+
+TEST(ConfigTest, TheLogTellsFormatAndRotation) {
+  const test::TemporaryDirectory folder;
+  const std::vector<std::string> lines = describe(rotating(folder));
+  for (const char* line : {"profiling-metrics-format = tsv", "profiling-log-rotate-bytes = 1000",
+                           "profiling-log-rotate-after = 60", "profiling-log-keep-bytes = 2000"}) {
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), line), 1) << line;
+  }
 }
 
 }  // namespace

@@ -93,6 +93,22 @@ TEST_F(MappedCountersTest, ShowsWhatTheProgramCounts) {
   EXPECT_EQ(counters->unlisted(), 0U);
 }
 
+// It forks before it says that it is ready: what the child adds and registers stays with the child,
+// and the parent's counters go on.
+TEST_F(MappedCountersTest, AForkedChildCountsForItself) {
+  for (const char* threads : {"8", "1"}) {  // "1": they share a block, the child's too
+    ASSERT_TRUE(start(threads)) << said_;
+    const auto counters = MappedCounters::open(path_).value();
+    EXPECT_EQ(counters->pid(), pid_);
+    Values values = read(*counters);
+    EXPECT_EQ(values.count("a_childs"), 0U);
+    EXPECT_EQ(values["steps"], (std::vector<std::uint64_t>{0, 8000}));
+    const std::uint64_t before = values["ticks"][0];
+    EXPECT_TRUE(test::eventually([&] { return read(*counters)["ticks"][0] > before; }));
+    end();
+  }
+}
+
 TEST_F(MappedCountersTest, MoreThreadsThanItHasRoomForLoseNothing) {
   ASSERT_TRUE(start("1")) << said_;
   const auto counters = MappedCounters::open(path_).value();

@@ -1,6 +1,6 @@
 // A program whose counters can be read from without: publishes them in FILE, counts a known amount
-// in some threads and in a child, says "ready", and then counts `ticks` about once a millisecond
-// until it is ended. At SIGUSR1 it registers one counter more.
+// in some threads and, by itself, in a child, says "ready", and then counts `ticks` about once a
+// millisecond until it is ended. At SIGUSR1 it registers one counter more.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -27,14 +27,30 @@ kymo::Metric metric(const char* name, std::vector<kymo::Field> fields = {}) {
   return {name, "Of the test", kymo::Kind::counter, kymo::Unit::count, std::move(fields)};
 }
 
-// A child without exec: what it counts is its own.
-void count_in_a_child(const kymo::Counter& counter) {
+// Counts on, in a thread more and in a counter more; whether all of it can be read here.
+bool count_for_oneself(kymo::Registry& registry, const kymo::Counter& counter) {
+  counter.add(1'000'000);
+  std::thread([&] { counter.add(500'000); }).join();
+  const auto own = registry.counter(metric("a_childs"));
+  if (!own) {
+    return false;
+  }
+  own->add(9);
+  const auto sampler = registry.sampler({"steps", "a_childs"}).value();
+  std::vector<std::uint64_t> row(sampler->columns().size());
+  sampler->read(row.data());
+  return row == std::vector<std::uint64_t>{0, 2 * kAdders * kAdds + 1'500'000, 9};
+}
+
+// A child without exec: what it counts is its own. Whether it could.
+bool count_in_a_child(kymo::Registry& registry, const kymo::Counter& counter) {
   const pid_t pid = ::fork();
   if (pid == 0) {
-    counter.add(1'000'000);
-    ::_exit(0);
+    ::_exit(count_for_oneself(registry, counter) ? 0 : 1);
   }
-  ::waitpid(pid, nullptr, 0);
+  int status = -1;
+  ::waitpid(pid, &status, 0);
+  return status == 0;
 }
 
 }  // namespace
@@ -66,7 +82,10 @@ int main(int argc, char** argv) {
   for (std::thread& adder : adders) {
     adder.join();
   }
-  count_in_a_child(steps.with({"down"}).value());
+  if (!count_in_a_child(registry, steps.with({"down"}).value())) {
+    std::fputs("a child could not count for itself\n", stderr);
+    return 1;
+  }
   std::puts("ready");
   std::fflush(stdout);
   std::optional<kymo::Counter> more;
