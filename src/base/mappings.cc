@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -14,7 +15,11 @@ bool any_shared_mapping(pid_t pid, const std::function<bool(const SharedMapping&
                         const std::string& root) {
   std::ifstream maps(root + "/" + std::to_string(pid) + "/maps");
   for (std::string line; std::getline(maps, line);) {
-    // RANGE rw-s OFFSET MAJOR:MINOR INODE   PATH
+    // RANGE rw-s OFFSET MAJOR:MINOR INODE   PATH; most are private and not worth taking apart.
+    const std::size_t mode_at = std::min(line.find(' '), line.size()) + 1;
+    if (line.size() < mode_at + 4 || line[mode_at + 3] != 's') {
+      continue;
+    }
     std::istringstream words(line);
     std::string range;
     std::string mode;
@@ -25,7 +30,7 @@ bool any_shared_mapping(pid_t pid, const std::function<bool(const SharedMapping&
     SharedMapping mapping;
     words >> range >> mode >> offset >> std::hex >> major_number >> colon >> minor_number >>
         std::dec >> mapping.inode >> std::ws;
-    if (mode.size() != 4 || mode[3] != 's' || mapping.inode == 0) {
+    if (mapping.inode == 0) {
       continue;
     }
     std::getline(words, mapping.path);
