@@ -15,7 +15,8 @@ class Collectable;
 namespace kymo {
 
 // The Prometheus name of a metric: `kymo_` before it, its unit in base units (`_us` and `_ns`
-// become `_seconds`), `_total` after a counter. `frozen_time_us` is `kymo_frozen_time_seconds_total`.
+// become `_seconds`), `_total` after a counter. `frozen_time_us` is
+// `kymo_frozen_time_seconds_total`.
 KYMO_API std::string prometheus_name(const Metric& metric);
 
 // Shows a registry's metrics to prometheus-cpp: give it to an Exposer, or to whatever serializes.

@@ -250,8 +250,8 @@ bool ProcessTree::State::read(Member& member) {
   sum.major_faults += stat[StatFields::major_faults] + stat[StatFields::waited_major_faults];
   sum.resident_bytes += stat[StatFields::resident_pages] * page_bytes;
   // A program whose first thread has ended shows as Z, too, while others run.
-  const bool zombie = (stat.state_letter() == 'Z' || stat.state_letter() == 'X') &&
-                      stat[StatFields::threads] <= 1;
+  const bool zombie =
+      (stat.state_letter() == 'Z' || stat.state_letter() == 'X') && stat[StatFields::threads] <= 1;
   sum.processes += zombie ? 0 : 1;
   sum.threads += zombie ? 0 : stat[StatFields::threads];
   sum.stopped += stat.state_letter() == 'T' || stat.state_letter() == 't' ? 1U : 0U;

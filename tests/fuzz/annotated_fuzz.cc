@@ -17,7 +17,7 @@ constexpr std::string_view kHead =
     "META\tcalls\t{\"cumulative\":true,\"fields\":[{\"fieldName\":\"result\","
     "\"allowedValues\":[\"ok\"]}]}\nSTART_TIME\t5\nTime (ns)\tcalls[ok]\ta\n";
 
-void read(const std::string& text, bool sums_match) {
+void read_annotated(const std::string& text, bool sums_match) {
   auto reader = analysis::TsvReader::from_text(text, "fuzz");
   if (!reader) {
     require(!reader.error().message.empty(), "an error says something");
@@ -60,9 +60,9 @@ std::string in_log(std::string_view text) {
 void annotated(Bytes data) {
   const std::string text = text_of(data);
   const std::string whole = std::string(kHead) + text;
-  read(text, false);
-  read(whole, false);
-  read(in_log(whole), text.find(kPrefix) == text.npos);
+  read_annotated(text, false);
+  read_annotated(whole, false);
+  read_annotated(in_log(whole), text.find(kPrefix) == text.npos);
 }
 
 }  // namespace kymo::fuzz

@@ -20,6 +20,7 @@ struct Target {
   void (*run)(Bytes);
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const Target& target, std::ostream* out) {
   *out << target.name;
 }

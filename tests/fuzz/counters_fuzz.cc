@@ -14,7 +14,7 @@
 namespace kymo::fuzz {
 namespace {
 
-constexpr std::size_t kFixedBytes = offsetof(CounterFileHeader, directory_bytes);
+constexpr std::size_t kFixedCounterBytes = offsetof(CounterFileHeader, directory_bytes);
 
 // A header that fits the file, and of this process: what else the bytes say of themselves stays.
 std::size_t mend_header(std::string& bytes) {
@@ -29,12 +29,12 @@ std::size_t mend_header(std::string& bytes) {
   header.blocks = 2;
   header.cells = kMaxCells;
   header.total_bytes = header.blocks_offset + header.blocks * header.cells * sizeof(std::uint64_t);
-  std::memcpy(bytes.data(), static_cast<const void*>(&header), kFixedBytes);
+  std::memcpy(bytes.data(), static_cast<const void*>(&header), kFixedCounterBytes);
   bytes.resize(std::min<std::size_t>(bytes.size(), header.total_bytes));
   return header.total_bytes;
 }
 
-void read(const std::string& path) {
+void read_counters(const std::string& path) {
   const auto counters = probe::MappedCounters::open(path);
   if (!counters) {
     require(!counters.error().message.empty(), "an error says something");
@@ -58,10 +58,10 @@ void counters(Bytes data) {
   static InputFile file;
   std::string bytes = text_of(data);
   file.write(bytes);
-  read(file.path());
+  read_counters(file.path());
   const std::size_t size = mend_header(bytes);
   file.write(bytes, size);
-  read(file.path());
+  read_counters(file.path());
 }
 
 }  // namespace kymo::fuzz

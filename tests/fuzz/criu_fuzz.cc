@@ -28,7 +28,7 @@ Image behind_head(const criu::ImageKind& kind, Bytes data) {
   return image;
 }
 
-void read(std::span<const std::byte> image) {
+void read_image(std::span<const std::byte> image) {
   const auto dump = criu::parse_dump_stats(image, "fuzz");
   const auto restore = criu::parse_restore_stats(image, "fuzz");
   const auto tree = criu::parse_pstree(image, "fuzz");
@@ -52,9 +52,9 @@ void read(std::span<const std::byte> image) {
 }  // namespace
 
 void criu(Bytes data) {
-  read(std::as_bytes(data));
+  read_image(std::as_bytes(data));
   for (const criu::ImageKind& kind : {criu::kStatsImage, criu::kPstreeImage}) {
-    read(behind_head(kind, data));
+    read_image(behind_head(kind, data));
   }
 }
 

@@ -5,7 +5,7 @@
 namespace kymo::fuzz {
 namespace {
 
-void read(const std::string& text) {
+void read_gap_list(const std::string& text) {
   static InputFile file;
   file.write(text);
   const auto gaps = analysis::read_gaps(file.path());
@@ -27,8 +27,8 @@ void read(const std::string& text) {
 
 void gaps(Bytes data) {
   const std::string text = text_of(data);
-  read(text);
-  read("Start (ns)\tEnd (ns)\tTicks\tCause\n" + text);
+  read_gap_list(text);
+  read_gap_list("Start (ns)\tEnd (ns)\tTicks\tCause\n" + text);
 }
 
 }  // namespace kymo::fuzz

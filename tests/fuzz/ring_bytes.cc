@@ -9,7 +9,7 @@
 namespace kymo::fuzz {
 namespace {
 
-constexpr std::size_t kFixedBytes = offsetof(RingHeader, accepted);
+constexpr std::size_t kFixedRingBytes = offsetof(RingHeader, accepted);
 constexpr std::uint64_t kMost = 9;  // slots, rows a slot, words a row
 
 }  // namespace
@@ -18,7 +18,7 @@ RingBytes mend_ring(Bytes data) {
   std::string bytes = text_of(data);
   bytes.resize(std::max(bytes.size(), sizeof(RingHeader)));
   RingHeader header;
-  std::memcpy(static_cast<void*>(&header), bytes.data(), kFixedBytes);
+  std::memcpy(static_cast<void*>(&header), bytes.data(), kFixedRingBytes);
   header.magic = kRingMagic;
   header.format_version = kRingFormatVersion;
   header.description_bytes =
@@ -31,7 +31,7 @@ RingBytes mend_ring(Bytes data) {
   header.total_bytes =
       header.slots_offset +
       header.slots * (sizeof(SlotHeader) + header.rows_per_slot * header.stride * 8);
-  std::memcpy(bytes.data(), static_cast<const void*>(&header), kFixedBytes);
+  std::memcpy(bytes.data(), static_cast<const void*>(&header), kFixedRingBytes);
   RingBytes split{bytes, bytes.substr(std::min<std::size_t>(bytes.size(), header.total_bytes))};
   split.ring.resize(header.total_bytes);
   return split;

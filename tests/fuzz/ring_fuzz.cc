@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPeeked = 10;
 
-void read_rows(const RingMemory& memory) {
+void read_ring_rows(const RingMemory& memory) {
   const std::size_t stride = memory.header().stride;
   const std::vector<std::uint64_t> newest = peek_rows(memory, kPeeked);
   require(newest.size() % stride == 0 && newest.size() <= kPeeked * stride,
@@ -32,13 +32,13 @@ void read_rows(const RingMemory& memory) {
   asm volatile("" : : "r"(sum));  // so that they are read
 }
 
-void read(const std::string& path) {
+void read_ring(const std::string& path) {
   const auto memory = RingMemory::open_file(path);
   if (!memory) {
     require(!memory.error().message.empty(), "an error says something");
     return;
   }
-  read_rows(**memory);
+  read_ring_rows(**memory);
   const auto live = record::watch_ring(path);
   if (!live) {
     require(!live.error().message.empty(), "an error says something");
@@ -52,9 +52,9 @@ void read(const std::string& path) {
 void ring(Bytes data) {
   static InputFile file;
   file.write(text_of(data));
-  read(file.path());
+  read_ring(file.path());
   file.write(mend_ring(data).ring);
-  read(file.path());
+  read_ring(file.path());
 }
 
 }  // namespace kymo::fuzz

@@ -2,9 +2,9 @@
 #include <array>
 #include <cstring>
 
+#include "metrics/metric_rules.h"
 #include "sampling/rule.h"
 #include "targets.h"
-#include "metrics/metric_rules.h"
 
 namespace kymo::fuzz {
 namespace {

@@ -7,7 +7,7 @@
 namespace kymo::fuzz {
 namespace {
 
-void read(const std::string& text) {
+void read_tsv(const std::string& text) {
   auto reader = analysis::TsvReader::from_text(text, "fuzz");
   if (!reader) {
     require(!reader.error().message.empty(), "an error says something");
@@ -26,9 +26,9 @@ void read(const std::string& text) {
 
 void tsv(Bytes data) {
   const std::string text = text_of(data);
-  read(text);
+  read_tsv(text);
   // Most inputs do not reach the rows: behind a header they do.
-  read("Time (ns)\ta\tb\n" + text);
+  read_tsv("Time (ns)\ta\tb\n" + text);
 }
 
 }  // namespace kymo::fuzz

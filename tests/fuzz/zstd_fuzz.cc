@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMagic("\x28\xb5\x2f\xfd", 4);
 
-RowsRead read(const std::string& content) {
+RowsRead read_frames(const std::string& content) {
   static InputFile file;
   file.write(content);
   auto reader = analysis::TsvReader::open(file.path());
@@ -36,7 +36,7 @@ std::string compressed(std::string_view text, std::size_t piece) {
 void read_frames(std::uint8_t piece, std::uint8_t where, std::uint8_t damage,
                  const std::string& text) {
   std::string frames = compressed(text, std::size_t{piece} + 1);
-  const RowsRead whole = read(frames);
+  const RowsRead whole = read_frames(frames);
   auto plain = analysis::TsvReader::from_text(text, "fuzz");
   require(plain.ok(), "it has a header");
   const RowsRead expected = read_rows(*plain);
@@ -45,15 +45,15 @@ void read_frames(std::uint8_t piece, std::uint8_t where, std::uint8_t damage,
           "compressed rows are the same rows");
   const std::size_t at = frames.size() * where / 256;
   frames[at] = static_cast<char>(frames[at] ^ damage);
-  read(frames);
-  read(frames.substr(0, at));
+  read_frames(frames);
+  read_frames(frames.substr(0, at));
 }
 
 }  // namespace
 
 void zstd(Bytes data) {
   const std::string bytes = text_of(data);
-  read(std::string(kMagic) + bytes);
+  read_frames(std::string(kMagic) + bytes);
   if (data.size() >= 3 && has_zstd()) {
     read_frames(data[0], data[1], data[2], "Time (ns)\ta\n" + bytes.substr(3));
   }

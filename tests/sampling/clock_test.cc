@@ -23,6 +23,7 @@ std::atomic<long> g_back_s{0};
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's own
 extern "C" int clock_gettime(clockid_t clock, timespec* out) noexcept {
   const long result = ::syscall(SYS_clock_gettime, clock, out);
   if (clock == CLOCK_MONOTONIC) {

@@ -10,8 +10,8 @@
 namespace kymo {
 namespace {
 
-constexpr std::uint64_t kMs = 1'000'000;
-constexpr std::uint64_t kHour = 3'600'000 * kMs;
+constexpr std::uint64_t kMilliNs = 1'000'000;
+constexpr std::uint64_t kHour = 3'600'000 * kMilliNs;
 
 class StandstillTest : public ::testing::Test {
  protected:
@@ -19,7 +19,7 @@ class StandstillTest : public ::testing::Test {
   std::uint64_t late_ns() const { return monotonic_ns() - begin_ns_; }
 
   const std::uint64_t begin_ns_ = monotonic_ns();
-  Standstill standstill_{kMs};
+  Standstill standstill_{kMilliNs};
 };
 
 TEST_F(StandstillTest, AThreadThatDidNotWantToRunStoodStill) {
@@ -31,7 +31,7 @@ TEST_F(StandstillTest, AThreadThatDidNotWantToRunStoodStill) {
 }
 
 TEST_F(StandstillTest, AThreadThatRanWasMerelyLate) {
-  while (late_ns() < 100 * kMs) {
+  while (late_ns() < 100 * kMilliNs) {
   }
   const Standstill::Verdict verdict = standstill_.judge(monotonic_ns(), late_ns());
   EXPECT_FALSE(verdict.frozen);
@@ -47,7 +47,7 @@ TEST_F(StandstillTest, AClockThatWentBackAnHourIsMadeUpForByTheWallClock) {
 }
 
 TEST_F(StandstillTest, AClockThatWentBackLessThanClocksMayDisagreeIsBelieved) {
-  const Standstill::Verdict verdict = standstill_.judge(begin_ns_ - 10 * kMs, 0);
+  const Standstill::Verdict verdict = standstill_.judge(begin_ns_ - 10 * kMilliNs, 0);
   EXPECT_TRUE(verdict.frozen);
   EXPECT_EQ(verdict.clock_shift_ns, 0);
 }
@@ -64,7 +64,8 @@ TEST_F(StandstillTest, ClocksThatPartedAreSeenOnce) {
 TEST_F(StandstillTest, JudgingNotesAnew) {
   static_cast<void>(standstill_.judge(begin_ns_ - kHour, 0));
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  const Standstill::Verdict verdict = standstill_.judge(begin_ns_ - kHour + late_ns(), 60 * kMs);
+  const Standstill::Verdict verdict =
+      standstill_.judge(begin_ns_ - kHour + late_ns(), 60 * kMilliNs);
   EXPECT_TRUE(verdict.frozen);
   EXPECT_EQ(verdict.clock_shift_ns, 0) << "the clock that went back is the one that counts now";
 }
