@@ -107,19 +107,19 @@ Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
 
 // CRIU ends the processes, the root first, only once every image is written (and inventory.img is
 // the last): where it died between that and its answer, the checkpoint is whole and all that is
-// left of them. What it had not come to yet is ended here: it is in the images, too. CRIU must be
-// gone: only then has every signal that it sent arrived.
+// left of them. CRIU must be gone: only then has every signal that it sent arrived.
 bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before) {
-  if (spec.leave_running || !std::filesystem::exists(spec.images_dir + "/inventory.img") ||
-      probe::process_lives(before.process.pid, before.process.start_ticks)) {
-    return false;
-  }
+  return !spec.leave_running && std::filesystem::exists(spec.images_dir + "/inventory.img") &&
+         !probe::process_lives(before.process.pid, before.process.start_ticks);
+}
+
+// Ends what a CRIU that died had not come to yet: it is in the images, too.
+void end_the_rest(const DumpTarget& before) {
   for (const ProcessId& member : before.tree) {
     if (probe::process_lives(member.pid, member.start_ticks)) {
       kill(member.pid, SIGKILL);
     }
   }
-  return true;
 }
 
 Error ProcessRuntime::failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error) {
@@ -176,6 +176,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   if (reply) {
     outcome.criu_time_ns = reply->criu_time_ns;
   } else if (was_dumped_after_all(spec, *before)) {
+    end_the_rest(*before);
     outcome.warnings.push_back("every image was written and the process ended, but then " +
                                reply.error().message);
   } else {
