@@ -12,7 +12,9 @@ namespace kymo::analysis {
 namespace {
 
 constexpr std::string_view kTimeColumn = "Time (ns)";
-// Longer than any line of the 4096 columns a recorder can have.
+// A small file is opened with a small buffer; it grows to what is longer than any line of the 4096
+// columns that a recorder can have.
+constexpr std::size_t kFirstBufferBytes = 16 * 1024;
 constexpr std::size_t kBufferBytes = 1024 * 1024;
 
 std::vector<std::string> split_header(std::string_view header) {
@@ -65,6 +67,9 @@ struct TsvReader::State {
     }
     filled += *more;
     at_end = filled < buffer.size();
+    if (!at_end && buffer.size() < kBufferBytes) {
+      buffer.resize(kBufferBytes);
+    }
     return {};
   }
 
@@ -246,7 +251,7 @@ Result<TsvReader> TsvReader::open(const std::string& path) {
     return file.error();
   }
   auto state = std::make_unique<State>(path, *std::move(file));
-  state->buffer.resize(kBufferBytes);
+  state->buffer.resize(kFirstBufferBytes);
   if (auto header = state->read_header(); !header) {
     return header.error();
   }

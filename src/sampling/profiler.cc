@@ -213,6 +213,7 @@ Result<void> Profiler::State::start() {
     run->collector.run();
     run->writer.collector_done();
   });
+  keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
   set_up_thread(run->collector_thread.native_handle(), options.realtime_priority, options.cpu,
                 &warnings);
   running.store(true, std::memory_order_release);

@@ -13,6 +13,17 @@ std::string reason(int error) {
 
 }  // namespace
 
+void keep_off_cpu(pthread_t thread, int cpu) {
+  cpu_set_t cpus;
+  if (cpu < 0 || ::pthread_getaffinity_np(thread, sizeof cpus, &cpus) != 0) {
+    return;
+  }
+  CPU_CLR(static_cast<std::size_t>(cpu), &cpus);
+  if (CPU_COUNT(&cpus) > 0) {
+    static_cast<void>(::pthread_setaffinity_np(thread, sizeof cpus, &cpus));
+  }
+}
+
 void set_up_thread(pthread_t thread, int realtime_priority, int cpu,
                    std::vector<std::string>* warnings) {
   if (realtime_priority > 0) {
