@@ -68,6 +68,13 @@ Result<void> check_socket(const Config& config) {
   return {};
 }
 
+Result<void> check_criu_timeout(const Config& config) {
+  constexpr std::chrono::seconds kLongest = std::chrono::hours(24);
+  if (config.criu_timeout.count() >= 1 && config.criu_timeout <= kLongest) return {};
+  return invalid("--criu-timeout " + std::to_string(config.criu_timeout.count()) +
+                 ": allowed is 1 to " + std::to_string(kLongest.count()) + " seconds");
+}
+
 Result<void> check_ring(const Config& config) {
   const std::string& ring = config.profiling_ring;
   if (ring.empty()) return {};
@@ -238,7 +245,7 @@ Result<void> resolve_and_check(Config& config) {
   Result<std::string> criu = find_program(config.criu);
   if (!criu) return criu.error();
   config.criu = *criu;
-  return {};
+  return check_criu_timeout(config);
 }
 
 std::vector<std::string> describe(const Config& config) {
@@ -262,6 +269,7 @@ std::vector<std::string> describe(const Config& config) {
       "http = " + config.http,
       "state-dir = " + config.state_dir,
       "criu = " + config.criu,
+      "criu-timeout = " + std::to_string(config.criu_timeout.count()),
       "log-level = " + config.log_level,
       "profiling-metrics = " + metrics,
       "profiling-metrics-log = " + (config.profiling_log.empty() ? "(none)" : config.profiling_log),

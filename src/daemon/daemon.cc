@@ -28,8 +28,6 @@ namespace kymo::daemon {
 namespace {
 
 constexpr auto kDrain = std::chrono::seconds(60);
-constexpr auto kCriuTimeout =
-    std::chrono::hours(1);  // a criu that hangs; no honest dump takes so long
 constexpr timespec kLookAfterJobs{1, 0};
 
 // Makes the state directory, private, and takes it for this daemon alone for as long as it lives.
@@ -88,7 +86,7 @@ struct Daemon::State {
 criu::ClientOptions Daemon::State::criu_options() const {
   criu::ClientOptions options;
   options.path = config.criu;
-  options.timeout = kCriuTimeout;
+  options.timeout = config.criu_timeout;
   options.called = [counts = metrics.get()](const criu::Call& call) { counts->criu_called(call); };
   return options;
 }

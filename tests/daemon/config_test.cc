@@ -117,6 +117,18 @@ TEST(ConfigTest, TheFormatSaysWhereARecordingMayGo) {
   EXPECT_EQ(refusal(config), "");
 }
 
+TEST(ConfigTest, CriuHasASecondAtLeastAndADayAtMost) {
+  const test::TemporaryDirectory folder;
+  Config config = good(folder);
+  for (const int seconds : {0, -1, 86401}) {
+    config.criu_timeout = std::chrono::seconds(seconds);
+    EXPECT_EQ(refusal(config),
+              "--criu-timeout " + std::to_string(seconds) + ": allowed is 1 to 86400 seconds");
+  }
+  config.criu_timeout = std::chrono::seconds(1);
+  EXPECT_EQ(refusal(config), "");
+}
+
 // One with a recording that can be rotated.
 Config rotating(const test::TemporaryDirectory& folder) {
   Config config = good(folder);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <thread>
 
 #include "sampling/hand_over_pace.h"
@@ -18,17 +20,22 @@ cpu_set_t cpus_of_this_thread() {
   return cpus;
 }
 
+std::size_t first_of(const cpu_set_t& cpus) {
+  std::size_t cpu = 0;
+  while (!CPU_ISSET(cpu, &cpus)) {
+    ++cpu;
+  }
+  return cpu;
+}
+
 TEST(KeepOffCpu, LeavesEveryOtherCpuThatTheThreadHas) {
   std::thread([] {
     const cpu_set_t before = cpus_of_this_thread();
     if (CPU_COUNT(&before) < 2) {
       GTEST_SKIP() << "there is one CPU";
     }
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &before)) {
-      ++cpu;
-    }
-    keep_off_cpu(::pthread_self(), cpu);
+    const std::size_t cpu = first_of(before);
+    keep_off_cpu(::pthread_self(), static_cast<int>(cpu));
     cpu_set_t wanted = before;
     CPU_CLR(cpu, &wanted);
     const cpu_set_t after = cpus_of_this_thread();
@@ -39,15 +46,12 @@ TEST(KeepOffCpu, LeavesEveryOtherCpuThatTheThreadHas) {
 TEST(KeepOffCpu, LeavesTheLastCpuAlone) {
   std::thread([] {
     const cpu_set_t before = cpus_of_this_thread();
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &before)) {
-      ++cpu;
-    }
+    const std::size_t cpu = first_of(before);
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
     ASSERT_EQ(::pthread_setaffinity_np(::pthread_self(), sizeof one, &one), 0);
-    keep_off_cpu(::pthread_self(), cpu);
+    keep_off_cpu(::pthread_self(), static_cast<int>(cpu));
     const cpu_set_t after = cpus_of_this_thread();
     EXPECT_TRUE(CPU_EQUAL(&after, &one));
   }).join();

@@ -94,6 +94,8 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
   app.add_option("--criu", config.criu, "The criu to use: a path, or a name on PATH")
       ->envname("KYMO_CRIU")
       ->capture_default_str();
+  add_seconds(app, "--criu-timeout", config.criu_timeout,
+              "Seconds after which a dump or restore is ended: CRIU hangs");
   app.add_option("--profiling-metrics", metrics,
                  "What to record: names with commas between them, all or none; empty lists them")
       ->capture_default_str();
