@@ -1,6 +1,7 @@
 // A recorder whose disk fills, stalls and fails, whose every system call fails once, which is
 // stopped, and which forks: what it must keep to each time is in expect_whole().
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -8,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
