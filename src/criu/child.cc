@@ -13,9 +13,11 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "criu/images.h"
+#include "criu/log.h"
 #include "probe/process.h"
 
 namespace kymo::criu {
@@ -25,6 +27,8 @@ constexpr int kSocketInChild = 3;
 constexpr std::size_t kLargestPacket = 64 * 1024;
 // criu ends by itself within milliseconds of its last answer.
 constexpr std::chrono::milliseconds kLingering{5000};
+// How long it may have code of its own run in a process, which takes it a millisecond.
+constexpr std::chrono::milliseconds kBorrowing{2000};
 
 // Starts `path swrk 3` with the socket as descriptor 3, stderr into `stderr_fd`, and nothing else
 // open.
@@ -86,9 +90,11 @@ std::string describe(int wait_status) {
 }  // namespace
 
 Result<std::unique_ptr<Child>> Child::start(const std::string& path,
-                                            std::chrono::milliseconds timeout) {
+                                            std::chrono::milliseconds timeout,
+                                            const std::string& log_path) {
   std::unique_ptr<Child> child(new Child);
   child->path_ = path;
+  child->log_path_ = log_path;
   child->timeout_ = timeout;
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -237,11 +243,33 @@ std::uint64_t Child::finish() {
   return life_ns_;
 }
 
+// Returns with criu stopped (or ended) where its processes can do without it; so late, too, where
+// it does not come to such an instant.
+void Child::wait_until_killable() const {
+  if (log_path_.empty()) {
+    return;
+  }
+  const auto until = Clock::now() + kBorrowing;
+  for (;;) {
+    kill(pid_, SIGSTOP);
+    siginfo_t stopped{};
+    while (waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WEXITED | WNOWAIT) < 0 &&
+           errno == EINTR) {
+    }
+    if (stopped.si_code != CLD_STOPPED || !borrows_a_process(log_path_) || Clock::now() > until) {
+      return;
+    }
+    kill(pid_, SIGCONT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void Child::reap(bool kill_first) {
   if (pid_ < 0) {
     return;
   }
   if (kill_first) {
+    wait_until_killable();
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);  // it may have left its group
   }

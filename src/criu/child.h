@@ -25,9 +25,11 @@ class Child {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `path` with a slash is a file, else it is looked up on PATH. Timeout 0: none.
+  // `path` with a slash is a file, else it is looked up on PATH. Timeout 0: none. `log_path` is
+  // where criu will write its log, at level 4 (empty: nowhere): it tells when criu may be killed.
   static Result<std::unique_ptr<Child>> start(const std::string& path,
-                                              std::chrono::milliseconds timeout);
+                                              std::chrono::milliseconds timeout,
+                                              const std::string& log_path);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -46,9 +48,11 @@ class Child {
   [[nodiscard]] int remaining_ms() const;
   Error ended_early();
   Error timed_out();
+  void wait_until_killable() const;
   void reap(bool kill_first);
 
   std::string path_;
+  std::string log_path_;
   std::chrono::milliseconds timeout_{0};
   Clock::time_point started_;
   std::uint64_t life_ns_ = 0;

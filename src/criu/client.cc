@@ -47,11 +47,13 @@ struct Answer {
 // One call: request out, notifications answered, the last response and the end of the process
 // awaited. `accepted` tells whether the response is a success; it decides what the call is counted
 // as.
+// `log_path`: as of Child::start.
 Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire::Request& request,
-                        const Notified& notified) {
+                        const std::string& log_path, const Notified& notified) {
   const auto started = Child::Clock::now();
   Result<Answer> answer = [&]() -> Result<Answer> {
-    Result<std::unique_ptr<Child>> started_child = Child::start(options.path, options.timeout);
+    Result<std::unique_ptr<Child>> started_child =
+        Child::start(options.path, options.timeout, log_path);
     if (!started_child) {
       return started_child.error();
     }
@@ -148,7 +150,7 @@ Result<Answer> work(const ClientOptions& options, Work& job, const std::string& 
   opts.set_notify_scripts(true);
   // A program that records into a ring file holds a lock on it, as databases do on theirs.
   opts.set_file_locks(true);
-  Result<Answer> answer = converse(options, job.kind, job.request, notified);
+  Result<Answer> answer = converse(options, job.kind, job.request, job.log_path, notified);
   if (!answer) {
     return with_context(job.tried, answer.error(), job.log_path);
   }
@@ -168,7 +170,7 @@ std::string Version::text() const {
 Result<Version> Client::version() const {
   wire::Request request;
   request.set_type(wire::VERSION);
-  const Result<Answer> answer = converse(options_, CallKind::version, request, nullptr);
+  const Result<Answer> answer = converse(options_, CallKind::version, request, {}, nullptr);
   if (!answer) {
     return answer.error();
   }
@@ -194,7 +196,7 @@ Result<void> Client::check() const {
     request.set_type(wire::CHECK);
     request.mutable_opts()->set_images_dir_fd(directory.fd());
     request.mutable_opts()->set_log_file(kCheckLog);
-    const Result<Answer> answer = converse(options_, CallKind::check, request, nullptr);
+    const Result<Answer> answer = converse(options_, CallKind::check, request, {}, nullptr);
     if (!answer) {
       result = with_context(tried, answer.error(), log);
     } else if (!answer->response.success()) {

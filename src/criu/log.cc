@@ -26,16 +26,25 @@ bool is_noise(std::string_view line) {
   return false;
 }
 
-}  // namespace
-
-std::string last_errors(const std::string& log_path) {
+// At most the last kTail bytes; not good() where there are none.
+std::ifstream open_at_tail(const std::string& log_path) {
   std::ifstream log(log_path, std::ios::binary);
   log.seekg(0, std::ios::end);
   const std::streamoff size = log.tellg();
-  if (!log || size < 0) {
-    return {};
+  if (log && size >= 0) {
+    log.seekg(size > kTail ? size - kTail : 0);
   }
-  log.seekg(size > kTail ? size - kTail : 0);
+  return log;
+}
+
+bool has(std::string_view line, std::string_view mark) {
+  return line.find(mark) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string last_errors(const std::string& log_path) {
+  std::ifstream log = open_at_tail(log_path);
   std::deque<std::string> errors;
   for (std::string line; std::getline(log, line);) {
     const std::size_t at = line.find("Error (");
@@ -52,6 +61,21 @@ std::string last_errors(const std::string& log_path) {
     joined += (joined.empty() ? "" : "; ") + line;
   }
   return joined;
+}
+
+bool borrows_a_process(const std::string& log_path) {
+  std::ifstream log = open_at_tail(log_path);
+  bool borrows = false;
+  for (std::string line; std::getline(log, line);) {
+    if (has(line, "Parasite syscall_ip at") || has(line, "Sent msg to daemon ") ||
+        (has(line, "Waiting for ") && has(line, " to trap"))) {
+      borrows = true;
+    } else if (has(line, "Fetched ack: ") || has(line, "Dumping core for thread") ||
+               has(line, "Dumping mm (pid")) {
+      borrows = false;
+    }
+  }
+  return borrows;
 }
 
 }  // namespace kymo::criu

@@ -19,7 +19,7 @@ struct Config {
   std::string socket_group;  // empty: the socket's owner alone may connect
   std::string http = "127.0.0.1:9418";
   std::string state_dir = "/var/lib/kymo";
-  std::string criu = "criu";  // a path, or a name that is looked up on PATH
+  std::string criu = "criu";                // a path, or a name that is looked up on PATH
   std::chrono::seconds criu_timeout{3600};  // a CRIU that takes longer hangs: it is killed
   std::string log_level = "info";
   bool profiling = true;

@@ -12,8 +12,8 @@ namespace kymo {
 void set_up_thread(pthread_t thread, int realtime_priority, int cpu,
                    std::vector<std::string>* warnings);
 
-// Leaves `thread` every CPU that it has but `cpu` (-1: none), if another is left: behind a real-time
-// thread that spins there it would not run for most of a second.
+// Leaves `thread` every CPU that it has but `cpu` (-1: none), if another is left: behind a
+// real-time thread that spins there it would not run for most of a second.
 void keep_off_cpu(pthread_t thread, int cpu);
 
 }  // namespace kymo

@@ -32,6 +32,12 @@ TEST(PrometheusTest, TheTextIsCleanAndTellsNothingPrivate) {
   EXPECT_EQ(get("http://" + kymod.http() + "/healthz").out, "ok\n");
 }
 
+// A process that ends with the test, however that ends.
+struct Ended {
+  pid_t pid;
+  ~Ended() { kill(pid, SIGTERM); }
+};
+
 TEST(PrometheusTest, ARealPrometheusScrapesIt) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -48,7 +54,8 @@ TEST(PrometheusTest, ARealPrometheusScrapesIt) {
       run({"sh", "-c",
            "prometheus --config.file=" + config + " --storage.tsdb.path=" + kymod.path("tsdb") +
                " --web.listen-address=127.0.0.1:0 --log.format=json >" + log + " 2>&1 & echo $!"});
-  const pid_t pid = std::stoi(started.out);
+  const Ended ended{std::stoi(started.out)};
+  const pid_t pid = ended.pid;
   std::string address;
   EXPECT_TRUE(eventually([&] {
     const Outcome listening =
@@ -70,7 +77,6 @@ TEST(PrometheusTest, ARealPrometheusScrapesIt) {
   const auto up = nlohmann::json::parse(get("http://" + address + "/api/v1/query?query=up").out,
                                         nullptr, false);
   EXPECT_EQ(up["data"]["result"][0]["value"][1], "1");
-  kill(pid, SIGTERM);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/file.h"
 #include "churn.h"
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
@@ -71,6 +72,17 @@ class ProcessRuntimeTest : public testing::Test {
     return {id, folder_.folder("images"), folder_.folder("work"), leave_running};
   }
   RestoreSpec restore_spec() { return {folder_.path() + "/images", folder_.folder("work")}; }
+
+  // For the message of a failure.
+  std::string how_it_ended(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    return ended_.contains(pid) ? "it ended with wait status " + std::to_string(ended_[pid])
+                                : std::string("it lives and does not count");
+  }
+  std::string log_end() const {
+    const Result<std::string> log = read_file(folder_.path() + "/work/dump.log");
+    return log ? log->substr(log->size() - std::min<std::size_t>(log->size(), 1500)) : "(none)";
+  }
 
   void expect_no_images() { EXPECT_TRUE(std::filesystem::is_empty(folder_.path() + "/images")); }
 
@@ -237,7 +249,8 @@ TEST_F(ProcessRuntimeTest, CriuKilledAtAnyInstantLeavesTheProcessRunning) {
       EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
       EXPECT_TRUE(std::filesystem::is_empty(images)) << after_ms;
     }
-    ASSERT_TRUE(churn.goes_on()) << "killed after " << after_ms << " ms: " << churn.errors();
+    ASSERT_TRUE(churn.goes_on()) << "killed after " << after_ms << " ms: " << churn.errors()
+                                 << how_it_ended(churn.id().pid) << "\nCRIU's log: " << log_end();
     std::filesystem::remove_all(images);
   }
   EXPECT_GE(killed, 3);
