@@ -31,6 +31,26 @@ Error cannot_connect(const std::string& socket, int cause) {
   }
 }
 
+// The trailer `profiling-bin`; nothing where there is none, or none that makes sense.
+Client::Timing timing_of(const grpc::ClientContext& context) {
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto trailer = trailers.find("profiling-bin");
+  v1::TimingTree tree;
+  if (trailer == trailers.end() ||
+      !tree.ParseFromArray(trailer->second.data(), static_cast<int>(trailer->second.size()))) {
+    return {};
+  }
+  Client::Timing timing;
+  for (const v1::TimedScope& scope : tree.scopes()) {
+    if (!timing.empty() && scope.parent() >= timing.size()) return {};
+    const std::size_t parent = timing.empty() ? ScopeRecord::kNoParent : scope.parent();
+    timing.push_back({parent, scope.name(), scope.category(), scope.error(), scope.start_ns(),
+                      scope.duration_ns(), scope.bytes(), scope.parallel(), scope.redundant(),
+                      scope.bytes_redundant(), scope.unfinished()});
+  }
+  return timing;
+}
+
 }  // namespace
 
 Result<Client> Client::connect(const std::string& socket) {
@@ -57,10 +77,11 @@ Result<Client> Client::connect(const std::string& socket) {
 }
 
 template <class Response, class Call>
-Result<Response> Client::call(Call&& one) {
+Result<Response> Client::call(Call&& one, Timing* timing) {
   grpc::ClientContext context;
   Response response;
   const grpc::Status status = one(&context, &response);
+  if (timing != nullptr) *timing = timing_of(context);
   if (status.ok()) return response;
   // The daemon's own words begin with its name; anything else is gRPC's account of a lost
   // connection.
@@ -74,19 +95,22 @@ Result<Response> Client::call(Call&& one) {
   return Error{static_cast<Code>(status.error_code()), status.error_message()};
 }
 
-Result<v1::RunResponse> Client::run(const v1::RunRequest& request) {
+Result<v1::RunResponse> Client::run(const v1::RunRequest& request, Timing* timing) {
   return call<v1::RunResponse>(
-      [&](auto* context, auto* response) { return stub_->Run(context, request, response); });
+      [&](auto* context, auto* response) { return stub_->Run(context, request, response); },
+      timing);
 }
 
-Result<v1::DumpResponse> Client::dump(const v1::DumpRequest& request) {
+Result<v1::DumpResponse> Client::dump(const v1::DumpRequest& request, Timing* timing) {
   return call<v1::DumpResponse>(
-      [&](auto* context, auto* response) { return stub_->Dump(context, request, response); });
+      [&](auto* context, auto* response) { return stub_->Dump(context, request, response); },
+      timing);
 }
 
-Result<v1::RestoreResponse> Client::restore(const v1::RestoreRequest& request) {
+Result<v1::RestoreResponse> Client::restore(const v1::RestoreRequest& request, Timing* timing) {
   return call<v1::RestoreResponse>(
-      [&](auto* context, auto* response) { return stub_->Restore(context, request, response); });
+      [&](auto* context, auto* response) { return stub_->Restore(context, request, response); },
+      timing);
 }
 
 Result<v1::ListResponse> Client::list() {

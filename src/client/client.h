@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/kymo/v1/kymo.grpc.pb.h"
 #include "kymo/result.h"
+#include "kymo/scope.h"
 
 namespace kymo::client {
 
@@ -16,9 +18,12 @@ class Client {
  public:
   static Result<Client> connect(const std::string& socket);
 
-  Result<v1::RunResponse> run(const v1::RunRequest& request);
-  Result<v1::DumpResponse> dump(const v1::DumpRequest& request);
-  Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request);
+  // What the daemon spent its time on, of failed calls as well; empty where it does not say.
+  using Timing = std::vector<ScopeRecord>;
+
+  Result<v1::RunResponse> run(const v1::RunRequest& request, Timing* timing = nullptr);
+  Result<v1::DumpResponse> dump(const v1::DumpRequest& request, Timing* timing = nullptr);
+  Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request, Timing* timing = nullptr);
   Result<v1::ListResponse> list();
   Result<v1::HealthResponse> health();
   Result<v1::MetricsResponse> metrics();
@@ -29,7 +34,7 @@ class Client {
       : socket_(std::move(socket)), stub_(std::move(stub)) {}
 
   template <class Response, class Call>
-  Result<Response> call(Call&& one);
+  Result<Response> call(Call&& one, Timing* timing = nullptr);
 
   std::string socket_;
   std::unique_ptr<v1::Kymo::Stub> stub_;

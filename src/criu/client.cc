@@ -7,10 +7,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "criu/child.h"
 #include "criu/log.h"
 #include "criu/rpc.pb.h"
+#include "kymo/scope.h"
 
 namespace kymo::criu {
 namespace {
@@ -44,6 +47,26 @@ struct Answer {
   std::uint64_t life_ns = 0;
 };
 
+// The parts of a call: from the start of criu to its first notification, on to the next, and so on
+// to its end. One is open at any time.
+class Phases {
+ public:
+  Phases() { phase_.emplace(ScopeName("criu starts"), kCriu); }
+  void after(const std::string& notification) {
+    phase_.reset();
+    const std::string name = "criu after " + notification;
+    phase_.emplace(ScopeName{std::string_view{name}}, kCriu);
+  }
+  void ends() {
+    phase_.reset();
+    phase_.emplace(ScopeName("criu ends"), kCriu);
+  }
+
+ private:
+  static constexpr ScopeOptions kCriu{.category = "criu"};
+  std::optional<Scope> phase_;
+};
+
 // One call: request out, notifications answered, the last response and the end of the process
 // awaited. `accepted` tells whether the response is a success; it decides what the call is counted
 // as.
@@ -52,6 +75,7 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
                         const std::string& log_path, const Notified& notified) {
   const auto started = Child::Clock::now();
   Result<Answer> answer = [&]() -> Result<Answer> {
+    Phases phases;
     Result<std::unique_ptr<Child>> started_child =
         Child::start(options.path, options.timeout, log_path);
     if (!started_child) {
@@ -67,8 +91,10 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
         return response.error();
       }
       if (response->type() != wire::NOTIFY) {
+        phases.ends();
         return Answer{std::move(*response), child.finish()};
       }
+      phases.after(response->notify().script());
       if (notified) {
         notified(response->notify().script());
       }

@@ -271,6 +271,7 @@ std::vector<std::string> describe(const Config& config) {
       "criu = " + config.criu,
       "criu-timeout = " + std::to_string(config.criu_timeout.count()),
       "log-level = " + config.log_level,
+      std::string("profiling = ") + (config.timing ? "on" : "off"),
       "profiling-metrics = " + metrics,
       "profiling-metrics-log = " + (config.profiling_log.empty() ? "(none)" : config.profiling_log),
       "profiling-ring = " + (config.profiling_ring.empty() ? "(none)" : config.profiling_ring),

@@ -11,6 +11,7 @@
 #include "daemon/pipeline.h"
 #include "daemon/stats_json.h"
 #include "probe/process.h"
+#include "report/timing.h"
 
 namespace kymo::daemon {
 namespace {
@@ -18,11 +19,12 @@ namespace {
 using nlohmann::json;
 
 struct DumpContext {
-  DumpContext(const Parts& all, const v1::DumpRequest& asked)
-      : parts(all), request(asked), began_ns(all.recorder.now_ns()) {}
+  DumpContext(const Parts& all, const v1::DumpRequest& asked, const ScopeTree* tree)
+      : parts(all), request(asked), timing(tree), began_ns(all.recorder.now_ns()) {}
 
   const Parts& parts;
   const v1::DumpRequest& request;
+  const ScopeTree* timing;
   std::uint64_t began_ns;  // on the recording's clock
   std::int64_t began_unix_ns = unix_ns();
   std::uint64_t began_monotonic_ns = monotonic_ns();
@@ -40,7 +42,6 @@ struct DumpContext {
   RequestRecording recording;
   runtime::DumpOutcome outcome;
   bool dumped = false;
-  std::vector<StepTime> times;
   std::vector<std::string> warnings;
 };
 
@@ -194,26 +195,22 @@ constexpr std::array<Step<DumpContext>, 9> kDumpSteps{{
     {"validate", validate},
     {"find process", find_process},
     {"claim process", claim_process},
-    {"prepare directory", prepare_directory},
-    {"begin recording", begin_recording},
-    {"list checkpoint", list_checkpoint},
-    {"dump", call_runtime},
+    {"prepare directory", prepare_directory, "files"},
+    {"begin recording", begin_recording, "recording"},
+    {"list checkpoint", list_checkpoint, "store"},
+    {"dump", call_runtime, "runtime"},
     {"count statistics", count_statistics},
-    {"publish images", publish},
+    {"publish images", publish, "files"},
 }};
 
 json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
-  json steps = json::array();
-  for (const StepTime& time : c.times) {
-    steps.push_back({{"name", time.name}, {"duration_ns", time.duration_ns}});
-  }
   json record{{"state", result ? "complete" : "failed"},
               {"pid", c.process.pid},
               {"command", c.command},
               {"leave_running", c.request.leave_running()},
               {"created_unix_ns", c.began_unix_ns},
-              {"duration_ns", duration_ns},
-              {"steps", steps}};
+              {"duration_ns", duration_ns}};
+  if (c.timing != nullptr) record["timing"] = report::timing_json(c.timing->records());
   if (c.job) record["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   if (!result) record["error"] = result.error().message;
   if (c.dumped) {
@@ -229,31 +226,46 @@ void warn_unless(DumpContext& c, const Result<void>& done) {
   if (!done) c.warnings.push_back(done.error().message);
 }
 
-// Leaves the directory, the store and the recording saying how it ended.
-void conclude(DumpContext& c, const Result<void>& result) {
-  if (!c.dir) return;  // refused before anything was made
-  // Images that CRIU finished are the process now: they are never thrown away.
-  if (!c.dumped) discard_images(*c.dir);
-  const std::uint64_t duration_ns = monotonic_ns() - c.began_monotonic_ns;
-  const json record = record_of(c, result, duration_ns);
-  warn_unless(c, write_record(*c.dir, record));
-  if (c.listed) {
-    c.checkpoint.state = result ? store::CheckpointState::complete : store::CheckpointState::failed;
-    c.checkpoint.error = result ? "" : result.error().message;
-    c.checkpoint.image_bytes = c.outcome.image_bytes;
-    c.checkpoint.duration_ns = duration_ns;
-    if (c.outcome.stats) c.checkpoint.stats_json = to_json(*c.outcome.stats).dump();
-    const bool gone = c.dumped && !c.request.leave_running();
-    if (c.job && gone) c.job->state = store::JobState::dumped;
-    warn_unless(c,
-                c.parts.store.update_checkpoint(c.checkpoint, c.job && gone ? &*c.job : nullptr));
-  }
-  json about{{"outcome", result ? "ok" : "error"}, {"steps", record["steps"]}};
+void update_store(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
+  const Scope scope("update store", {.category = "store"});
+  c.checkpoint.state = result ? store::CheckpointState::complete : store::CheckpointState::failed;
+  c.checkpoint.error = result ? "" : result.error().message;
+  c.checkpoint.image_bytes = c.outcome.image_bytes;
+  c.checkpoint.duration_ns = duration_ns;
+  if (c.outcome.stats) c.checkpoint.stats_json = to_json(*c.outcome.stats).dump();
+  const bool gone = c.dumped && !c.request.leave_running();
+  if (c.job && gone) c.job->state = store::JobState::dumped;
+  warn_unless(c, c.parts.store.update_checkpoint(c.checkpoint, c.job && gone ? &*c.job : nullptr));
+}
+
+void end_recording(DumpContext& c, const Result<void>& result) {
+  const Scope scope("end recording", {.category = "recording"});
+  json about{{"outcome", result ? "ok" : "error"}};
   if (!result) about["error"] = result.error().message;
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
+  if (c.timing != nullptr) about["timing"] = report::timing_json(c.timing->records());
   c.recording.mark("request ended");
   c.recording.end(std::move(about));
+}
+
+// Leaves the directory, the store and the recording saying how it ended, and lets go of what it
+// had.
+void conclude(DumpContext& c, const Result<void>& result) {
+  const Scope scope("conclude", {.category = "request"});
+  if (c.dir) {  // else refused before anything was made
+    // Images that CRIU finished are the process now: they are never thrown away.
+    if (!c.dumped) discard_images(*c.dir);
+    const std::uint64_t duration_ns = monotonic_ns() - c.began_monotonic_ns;
+    {
+      const Scope writing("write record", {.category = "files"});
+      warn_unless(c, write_record(*c.dir, record_of(c, result, duration_ns)));
+    }
+    if (c.listed) update_store(c, result, duration_ns);
+    end_recording(c, result);
+  }
+  const Scope letting_go("look after jobs", {.category = "store"});
+  c.held = {};
 }
 
 v1::DumpResponse response_of(const DumpContext& c) {
@@ -266,11 +278,6 @@ v1::DumpResponse response_of(const DumpContext& c) {
   if (c.outcome.stats) *response.mutable_stats() = to_api(*c.outcome.stats);
   response.set_image_bytes(c.outcome.image_bytes);
   response.set_criu_time_ns(c.outcome.criu_time_ns);
-  for (const StepTime& time : c.times) {
-    v1::Step* step = response.add_steps();
-    step->set_name(time.name);
-    step->set_duration_ns(time.duration_ns);
-  }
   for (const std::string& warning : c.warnings) response.add_warnings(warning);
   response.set_duration_ns(monotonic_ns() - c.began_monotonic_ns);
   return response;
@@ -278,10 +285,11 @@ v1::DumpResponse response_of(const DumpContext& c) {
 
 }  // namespace
 
-Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request) {
-  DumpContext c(parts, request);
+Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request,
+                              const ScopeTree* timing) {
+  DumpContext c(parts, request, timing);
   parts.metrics.request_began();
-  const Result<void> result = run_steps(kDumpSteps, c, &c.times);
+  const Result<void> result = run_steps(kDumpSteps, c);
   parts.metrics.dump_ended(result.ok());
   parts.metrics.request_ended();
   conclude(c, result);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "kymo/scope.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
@@ -126,13 +127,16 @@ Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& re
   // In the store before it runs, so that no process is ever without its entry; held, since it has
   // no pid.
   const Hold held = hold(job.id);
-  if (Result<void> ok = reserve(job, base_name(job.command.front())); !ok) return ok.error();
-
+  {
+    const Scope scope("list job", {.category = "store"});
+    if (Result<void> ok = reserve(job, base_name(job.command.front())); !ok) return ok.error();
+  }
   runtime::RunSpec spec{job.command,
                         {request.environment().begin(), request.environment().end()},
                         request.directory().empty() ? "/" : request.directory(),
                         job.stdout_path,
                         job.stderr_path};
+  Scope starting("start process", {.category = "runtime"});
   Result<void> folder_made = make_output_folder(folder);
   Result<runtime::ProcessId> process =
       folder_made ? runtime.run(spec) : Result<runtime::ProcessId>(folder_made.error());
@@ -140,8 +144,11 @@ Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& re
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
     if (Result<void> ok = store_.remove_job(job.id); !ok) spdlog::error("{}", ok.error().message);
+    starting.fail(process.error().message);
     return process.error();
   }
+  starting.end();
+  const Scope updating("update job", {.category = "store"});
   job.pid = process->pid;
   job.start_ticks = process->start_ticks;
   if (Result<void> ok = store_.update_job(job); !ok) return ok.error();

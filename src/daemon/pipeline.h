@@ -1,38 +1,33 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <cstddef>
 
-#include "base/clock.h"
 #include "kymo/result.h"
+#include "kymo/scope.h"
 
 namespace kymo::daemon {
 
-// One step of a request: a name and a function on the request's context.
+// One step of a request: a name, a function on the request's context, and what its time is summed
+// under.
 template <class Context>
 struct Step {
-  std::string_view name;
+  ScopeName name;
   Result<void> (*run)(Context& context);
+  ScopeName category = "request";
 };
 
-// How long a step took; failed steps too.
-struct StepTime {
-  std::string name;
-  std::uint64_t duration_ns = 0;
-};
-
-// Runs the steps in order until one fails, and times each without its code knowing.
+// Runs the steps in order until one fails; each is a scope of the request's tree without its code
+// knowing, the failed one with its error.
 template <class Context, std::size_t N>
-Result<void> run_steps(const std::array<Step<Context>, N>& steps, Context& context,
-                       std::vector<StepTime>* times) {
+Result<void> run_steps(const std::array<Step<Context>, N>& steps, Context& context) {
   for (const Step<Context>& step : steps) {
-    const std::uint64_t begin = monotonic_ns();
+    Scope scope(step.name, {.category = step.category});
     Result<void> done = step.run(context);
-    times->push_back({std::string(step.name), monotonic_ns() - begin});
-    if (!done) return done;
+    if (!done) {
+      scope.fail(done.error().message);
+      return done;
+    }
   }
   return {};
 }

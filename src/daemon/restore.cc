@@ -12,6 +12,7 @@
 #include "daemon/checkpoint_dir.h"
 #include "daemon/pipeline.h"
 #include "daemon/stats_json.h"
+#include "report/timing.h"
 
 namespace kymo::daemon {
 namespace {
@@ -20,11 +21,12 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 struct RestoreContext {
-  RestoreContext(const Parts& all, const v1::RestoreRequest& asked)
-      : parts(all), request(asked), began_ns(all.recorder.now_ns()) {}
+  RestoreContext(const Parts& all, const v1::RestoreRequest& asked, const ScopeTree* tree)
+      : parts(all), request(asked), timing(tree), began_ns(all.recorder.now_ns()) {}
 
   const Parts& parts;
   const v1::RestoreRequest& request;
+  const ScopeTree* timing;
   std::uint64_t began_ns;  // on the recording's clock
   std::uint64_t began_monotonic_ns = monotonic_ns();
 
@@ -37,7 +39,6 @@ struct RestoreContext {
   Jobs::Hold held;
   RequestRecording recording;
   runtime::RestoreOutcome outcome;
-  std::vector<StepTime> times;
   std::vector<std::string> warnings;
 };
 
@@ -186,24 +187,28 @@ Result<void> register_job(RestoreContext& c) {
 constexpr std::array<Step<RestoreContext>, 8> kRestoreSteps{{
     {"validate", validate},
     {"claim directory", claim_directory},
-    {"find images", find_images},
-    {"prepare directory", prepare_directory},
-    {"find job", find_job},
-    {"begin recording", begin_recording},
-    {"restore", call_runtime},
-    {"register job", register_job},
+    {"find images", find_images, "files"},
+    {"prepare directory", prepare_directory, "files"},
+    {"find job", find_job, "store"},
+    {"begin recording", begin_recording, "recording"},
+    {"restore", call_runtime, "runtime"},
+    {"register job", register_job, "store"},
 }};
 
-void end_recording(RestoreContext& c, const Result<void>& result) {
-  json steps = json::array();
-  for (const StepTime& time : c.times) {
-    steps.push_back({{"name", time.name}, {"duration_ns", time.duration_ns}});
+// Leaves the recording saying how it ended, and lets go of what the request had.
+void conclude(RestoreContext& c, const Result<void>& result) {
+  const Scope scope("conclude", {.category = "request"});
+  {
+    const Scope ending("end recording", {.category = "recording"});
+    json about{{"outcome", result ? "ok" : "error"}};
+    if (!result) about["error"] = result.error().message;
+    if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
+    if (c.timing != nullptr) about["timing"] = report::timing_json(c.timing->records());
+    c.recording.mark("request ended");
+    c.recording.end(std::move(about));
   }
-  json about{{"outcome", result ? "ok" : "error"}, {"steps", steps}};
-  if (!result) about["error"] = result.error().message;
-  if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
-  c.recording.mark("request ended");
-  c.recording.end(std::move(about));
+  const Scope letting_go("look after jobs", {.category = "store"});
+  c.held = {};
 }
 
 v1::RestoreResponse response_of(const RestoreContext& c) {
@@ -214,11 +219,6 @@ v1::RestoreResponse response_of(const RestoreContext& c) {
   response.set_recording(c.recording.path());
   if (c.outcome.stats) *response.mutable_stats() = to_api(*c.outcome.stats);
   response.set_criu_time_ns(c.outcome.criu_time_ns);
-  for (const StepTime& time : c.times) {
-    v1::Step* step = response.add_steps();
-    step->set_name(time.name);
-    step->set_duration_ns(time.duration_ns);
-  }
   for (const std::string& warning : c.warnings) response.add_warnings(warning);
   response.set_duration_ns(monotonic_ns() - c.began_monotonic_ns);
   return response;
@@ -226,13 +226,14 @@ v1::RestoreResponse response_of(const RestoreContext& c) {
 
 }  // namespace
 
-Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request) {
-  RestoreContext c(parts, request);
+Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request,
+                                    const ScopeTree* timing) {
+  RestoreContext c(parts, request, timing);
   parts.metrics.request_began();
-  const Result<void> result = run_steps(kRestoreSteps, c, &c.times);
+  const Result<void> result = run_steps(kRestoreSteps, c);
   parts.metrics.restore_ended(result.ok());
   parts.metrics.request_ended();
-  end_recording(c, result);
+  conclude(c, result);
   for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);
   if (!result) return result.error();
   return response_of(c);

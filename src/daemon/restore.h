@@ -3,6 +3,7 @@
 #include "api/kymo/v1/kymo.pb.h"
 #include "daemon/parts.h"
 #include "kymo/result.h"
+#include "kymo/scope.h"
 
 namespace kymo::daemon {
 
@@ -11,6 +12,8 @@ namespace kymo::daemon {
 //
 // Threads: any; blocks until the process runs. A directory is restored once at a time.
 // Errors:  one line; nothing of the process is left running.
-Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request);
+// `timing`: the request's tree, which goes into its recording; null: it is not timed.
+Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request,
+                                    const ScopeTree* timing);
 
 }  // namespace kymo::daemon

@@ -8,7 +8,9 @@
 
 #include "daemon/dump.h"
 #include "daemon/restore.h"
+#include "daemon/timing_trailer.h"
 #include "kymo/prometheus.h"
+#include "kymo/scope.h"
 #include "kymo/version.h"
 
 namespace kymo::daemon {
@@ -105,9 +107,24 @@ grpc::Status Service::serve(const char* verb, Response* response, Work&& work) {
   return grpc::Status::OK;
 }
 
-grpc::Status Service::Run(grpc::ServerContext*, const v1::RunRequest* request,
+template <class Response, class Work>
+grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context,
+                                  Response* response, Work&& work) {
+  if (!parts_.config.timing) {
+    return serve(verb, response, [&] { return work(nullptr); });
+  }
+  ScopeTree tree(ScopeName{std::string_view{verb}});
+  const EnterScope here(tree);
+  grpc::Status status = serve(verb, response, [&] { return work(&tree); });
+  if (!status.ok()) tree.fail(status.error_message());
+  tree.end();
+  context->AddTrailingMetadata(std::string(kTimingTrailer), timing_trailer(tree));
+  return status;
+}
+
+grpc::Status Service::Run(grpc::ServerContext* context, const v1::RunRequest* request,
                           v1::RunResponse* response) {
-  return serve("run", response, [&]() -> Result<v1::RunResponse> {
+  return serve_timed("run", context, response, [&](const ScopeTree*) -> Result<v1::RunResponse> {
     Result<store::Job> job = parts_.jobs.run(parts_.runtime, *request);
     if (!job) return job.error();
     spdlog::info("run: job {} is pid {}", job->name, job->pid);
@@ -117,19 +134,19 @@ grpc::Status Service::Run(grpc::ServerContext*, const v1::RunRequest* request,
   });
 }
 
-grpc::Status Service::Dump(grpc::ServerContext*, const v1::DumpRequest* request,
+grpc::Status Service::Dump(grpc::ServerContext* context, const v1::DumpRequest* request,
                            v1::DumpResponse* response) {
-  return serve("dump", response, [&] {
-    Result<v1::DumpResponse> out = dump(parts_, *request);
+  return serve_timed("dump", context, response, [&](const ScopeTree* timing) {
+    Result<v1::DumpResponse> out = dump(parts_, *request, timing);
     if (out) spdlog::info("dump: pid {} is in {}", out->pid(), out->directory());
     return out;
   });
 }
 
-grpc::Status Service::Restore(grpc::ServerContext*, const v1::RestoreRequest* request,
+grpc::Status Service::Restore(grpc::ServerContext* context, const v1::RestoreRequest* request,
                               v1::RestoreResponse* response) {
-  return serve("restore", response, [&] {
-    Result<v1::RestoreResponse> out = restore(parts_, *request);
+  return serve_timed("restore", context, response, [&](const ScopeTree* timing) {
+    Result<v1::RestoreResponse> out = restore(parts_, *request, timing);
     if (out) spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
     return out;
   });

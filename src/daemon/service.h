@@ -46,6 +46,11 @@ class Service final : public v1::Kymo::Service {
   // Runs one request unless the daemon is stopping.
   template <class Response, class Work>
   grpc::Status serve(const char* verb, Response* response, Work&& work);
+  // The same for one whose parts are timed, from here to its reply: `work` is given the tree, null
+  // where timing is off, and the caller gets it as a trailer.
+  template <class Response, class Work>
+  grpc::Status serve_timed(const char* verb, grpc::ServerContext* context, Response* response,
+                           Work&& work);
   bool enter();
   void leave();
 

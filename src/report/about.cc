@@ -60,7 +60,8 @@ std::string item(const std::string& key, const nlohmann::json& value) {
   return name + " " + (value.is_array() ? words(value) : raw(value));
 }
 
-// A list of {"name": ..., "duration_ns": ...}, as steps are.
+// A list of {"name": ..., "duration_ns": ...}, as the parts of a scope are; and the steps of a
+// request in recordings from before there were scopes.
 bool is_timed(const nlohmann::json& list) {
   for (const nlohmann::json& entry : list) {
     const bool timed = entry.is_object() && entry.contains("name") && entry["name"].is_string() &&
@@ -70,6 +71,17 @@ bool is_timed(const nlohmann::json& list) {
     }
   }
   return !list.empty();
+}
+
+// What stands for an object: of a timing tree its first parts, the request's steps.
+const nlohmann::json& shown(const nlohmann::json& value) {
+  if (value.is_object()) {
+    const auto parts = value.find("components");
+    if (parts != value.end() && parts->is_array() && is_timed(*parts)) {
+      return *parts;
+    }
+  }
+  return value;
 }
 
 std::vector<std::string> items_of(const nlohmann::json& value) {
@@ -114,7 +126,8 @@ std::string about_lines(const nlohmann::json& about, std::size_t label_width,
   }
   std::vector<std::string> plain;
   std::string lists;
-  for (const auto& [key, value] : about.items()) {
+  for (const auto& [key, whole] : about.items()) {
+    const nlohmann::json& value = shown(whole);
     if ((value.is_object() && !value.empty()) || (value.is_array() && is_timed(value))) {
       lists += wrapped_list(name_and_unit(key).first, items_of(value), label_width, line_width);
     } else {

@@ -13,6 +13,8 @@
 #include <set>
 #include <thread>
 
+#include "kymo/scope.h"
+
 namespace kymo::runtime {
 namespace {
 
@@ -124,6 +126,7 @@ std::vector<pid_t> left_stopped(const DumpTarget& before) {
 }  // namespace
 
 Result<DumpTarget> check_dump(const DumpSpec& spec) {
+  const Scope scope("check the process", {.category = "runtime"});
   const std::string tried = "cannot dump process " + std::to_string(spec.process.pid);
   Result<probe::Process> process = check_process(tried, spec.process);
   if (!process) {
@@ -148,6 +151,7 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
 }
 
 Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
+  const Scope scope("check the images", {.category = "runtime"});
   const std::string tried = "cannot restore " + spec.images_dir;
   struct stat st {};
   if (stat(spec.images_dir.c_str(), &st) != 0) {

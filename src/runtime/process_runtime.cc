@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "criu/pstree.h"
+#include "kymo/scope.h"
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
 #include "runtime/launch.h"
@@ -123,6 +124,7 @@ void end_the_rest(const DumpTarget& before) {
 }
 
 Error ProcessRuntime::failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error) {
+  const Scope scope("let it run on", {.category = "runtime"});
   remove_images(spec.images_dir);
   if (before.process.session != before.process.pid) {
     error.message +=
@@ -135,6 +137,7 @@ Error ProcessRuntime::failed_dump(const DumpSpec& spec, const DumpTarget& before
 
 // Waits for a dumped process to be gone: reaped where it was ours, else a zombie or gone.
 Result<void> ProcessRuntime::wait_gone(const ProcessId& process) {
+  const Scope scope("wait until it is gone", {.category = "runtime"});
   const auto until = steady_clock::now() + kGoneWithin;
   for (;;) {
     const Result<probe::Process> seen = probe::read_process(process.pid);
@@ -169,10 +172,16 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   if (!watcher) {
     return watcher.error();
   }
+  DumpOutcome outcome;
+  Scope scope("criu", {.category = "criu"});
   const Result<criu::DumpReply> reply = client_.dump(
       {spec.process.pid, spec.images_dir, spec.work_dir, spec.leave_running}, observer.notified);
-  DumpOutcome outcome;
   outcome.image_bytes = (*watcher)->finish();
+  scope.add_bytes(outcome.image_bytes);
+  if (!reply) {
+    scope.fail(reply.error().message);
+  }
+  scope.end();
   if (reply) {
     outcome.criu_time_ns = reply->criu_time_ns;
   } else if (was_dumped_after_all(spec, *before)) {
@@ -187,6 +196,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
       outcome.warnings.push_back(gone.error().message);
     }
   }
+  const Scope reading("read statistics", {.category = "runtime"});
   const Result<criu::DumpStats> stats = criu::read_dump_stats(stats_path);
   if (stats) {
     outcome.stats = *stats;
@@ -206,18 +216,23 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   }
   const std::string stats_path = spec.work_dir + "/stats-restore";
   forget(stats_path);
+  Scope scope("criu", {.category = "criu"});
   const Result<criu::RestoreReply> reply =
       client_.restore({spec.images_dir, spec.work_dir}, observer.notified);
   if (!reply) {
+    scope.fail(reply.error().message);
+    scope.end();
     clear_failed_restore(tree->front().pid);
     return reply.error();
   }
+  scope.end();
   RestoreOutcome outcome;
   outcome.criu_time_ns = reply->criu_time_ns;
   outcome.process = identify(reply->pid);
   if (Result<void> watched = (*reaper_)->watch(outcome.process); !watched) {
     outcome.warnings.push_back(watched.error().message);
   }
+  const Scope reading("read statistics", {.category = "runtime"});
   const Result<criu::RestoreStats> stats = criu::read_restore_stats(stats_path);
   if (stats) {
     outcome.stats = *stats;

@@ -21,7 +21,8 @@ constexpr std::array<Step<Trace>, 3> kSteps{{
        t.done += "2";
        if (t.fail) return Error{Code::aborted, "two failed"};
        return {};
-     }},
+     },
+     "slow"},
     {"three",
      [](Trace& t) -> Result<void> {
        t.done += "3";
@@ -29,23 +30,34 @@ constexpr std::array<Step<Trace>, 3> kSteps{{
      }},
 }};
 
-TEST(PipelineTest, StepsRunInOrderAndEachIsTimed) {
+TEST(PipelineTest, StepsRunInOrderAndEachIsAScope) {
   Trace trace;
-  std::vector<StepTime> times;
-  EXPECT_TRUE(run_steps(kSteps, trace, &times).ok());
+  ScopeTree tree("request");
+  {
+    const EnterScope here(tree);
+    EXPECT_TRUE(run_steps(kSteps, trace).ok());
+  }
   EXPECT_EQ(trace.done, "123");
-  ASSERT_EQ(times.size(), 3U);
-  EXPECT_EQ(times[1].name, "two");
+  const auto records = tree.records();
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[2].name, "two");
+  EXPECT_EQ(records[2].category, "slow");
+  EXPECT_EQ(records[3].parent, 0U);
 }
 
-TEST(PipelineTest, AFailureEndsItAndIsTimedToo) {
+TEST(PipelineTest, AFailureEndsItAndTheTreeEndsThereWithItsError) {
   Trace trace{"", true};
-  std::vector<StepTime> times;
-  const Result<void> result = run_steps(kSteps, trace, &times);
+  ScopeTree tree("request");
+  const EnterScope here(tree);
+  const Result<void> result = run_steps(kSteps, trace);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().message, "two failed");
   EXPECT_EQ(trace.done, "12");
-  EXPECT_EQ(times.size(), 2U);
+  const auto records = tree.records();
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[1].error, "");
+  EXPECT_EQ(records[2].error, "two failed");
+  EXPECT_FALSE(records[2].unfinished);
 }
 
 }  // namespace

@@ -23,5 +23,16 @@ TEST(About, AnythingThatMayStandInMetadataIsShown) {
             "about ? ?[2J\n");
 }
 
+TEST(About, ARequestsStepsAreShownFromItsTimingTreeAndFromOldRecordings) {
+  EXPECT_EQ(about_lines(nlohmann::json::parse(R"({"timing":{"name":"dump","duration_ns":9,
+                "components":[{"name":"find","duration_ns":1500},
+                              {"name":"dump","duration_ns":20000000,"components":[]}]}})"),
+                        8, 80),
+            "timing  find 1.50 µs, dump 20 ms\n");
+  EXPECT_EQ(about_lines(nlohmann::json::parse(R"({"steps":[{"name":"find","duration_ns":1500}]})"),
+                        8, 80),
+            "steps   find 1.50 µs\n");
+}
+
 }  // namespace
 }  // namespace kymo::report

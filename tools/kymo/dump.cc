@@ -6,6 +6,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "timing.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -24,18 +25,26 @@ void print(const v1::DumpResponse& response, bool left_running) {
     std::cout << "CRIU's statistics\n";
     print_table(rows_of(response.stats()));
   }
-  std::cout << "Steps of the request\n";
-  print_table(rows_of(response.steps()));
 }
 
 void dump_process(Context& context, const v1::DumpRequest& request) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
-  const Result<v1::DumpResponse> response = client->dump(request);
-  if (!response) return fail(context, response.error());
+  client::Client::Timing timing;
+  const Result<v1::DumpResponse> response = client->dump(request, &timing);
+  if (!response) {
+    fail(context, response.error());
+    return show_timing(context, timing, ShowTiming::if_detailed);
+  }
   for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
-  if (context.json) return print_json(to_json(*response));
-  print(*response, request.leave_running());
+  if (context.json) {
+    nlohmann::json json = to_json(*response);
+    if (context.timing.enabled) json["timing"] = report::timing_json(timing);
+    print_json(json);
+  } else {
+    print(*response, request.leave_running());
+  }
+  show_timing(context, timing, ShowTiming::always);
 }
 
 // Digits alone are a pid: job names are never that.

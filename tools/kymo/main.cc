@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kymo/version.h"
+#include "timing.h"
 #include "verbs.h"
 
 namespace {
@@ -15,6 +16,8 @@ int run(int argc, char** argv) {
   app.add_option("--socket", context.socket, "Socket of kymod")
       ->envname("KYMO_SOCKET")
       ->capture_default_str();
+  app.set_config("--config", "", "A file of flags: NAME=VALUE a line")->envname("KYMO_CONFIG");
+  kymo::cli::add_timing_options(app, context);
   app.require_subcommand(1);
   app.fallthrough();
   kymo::cli::add_run(app, context);

@@ -27,14 +27,6 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
-nlohmann::json steps_json(const google::protobuf::RepeatedPtrField<v1::Step>& steps) {
-  nlohmann::json out = nlohmann::json::array();
-  for (const v1::Step& step : steps) {
-    out.push_back({{"name", step.name()}, {"duration_ns", step.duration_ns()}});
-  }
-  return out;
-}
-
 nlohmann::json strings_json(const google::protobuf::RepeatedPtrField<std::string>& strings) {
   return std::vector<std::string>(strings.begin(), strings.end());
 }
@@ -158,7 +150,6 @@ nlohmann::json to_json(const v1::DumpResponse& response) {
           {"image_bytes", response.image_bytes()},
           {"duration_ns", response.duration_ns()},
           {"criu_time_ns", response.criu_time_ns()},
-          {"steps", steps_json(response.steps())},
           {"warnings", strings_json(response.warnings())}};
 }
 
@@ -170,7 +161,6 @@ nlohmann::json to_json(const v1::RestoreResponse& response) {
           {"stats", response.has_stats() ? stats_json(response.stats()) : nlohmann::json()},
           {"duration_ns", response.duration_ns()},
           {"criu_time_ns", response.criu_time_ns()},
-          {"steps", steps_json(response.steps())},
           {"warnings", strings_json(response.warnings())}};
 }
 
@@ -185,14 +175,6 @@ Rows rows_of(const v1::DumpStats& stats) {
 Rows rows_of(const v1::RestoreStats& stats) {
   return rows_of_json(stats_json(stats), {"forking_time_us", "restore_time_us", "pages_restored",
                                           "pages_compared", "pages_skipped_cow"});
-}
-
-Rows rows_of(const google::protobuf::RepeatedPtrField<v1::Step>& steps) {
-  Rows rows;
-  for (const v1::Step& step : steps) {
-    rows.push_back({"  " + step.name(), duration_text(step.duration_ns())});
-  }
-  return rows;
 }
 
 }  // namespace kymo::cli

@@ -29,10 +29,8 @@ nlohmann::json to_json(const v1::Job& job);
 nlohmann::json to_json(const v1::DumpResponse& response);
 nlohmann::json to_json(const v1::RestoreResponse& response);
 
-// CRIU's statistics and the request's steps, a line each: name and value.
+// CRIU's statistics, a line each: name and value.
 std::vector<std::vector<std::string>> rows_of(const v1::DumpStats& stats);
 std::vector<std::vector<std::string>> rows_of(const v1::RestoreStats& stats);
-std::vector<std::vector<std::string>> rows_of(
-    const google::protobuf::RepeatedPtrField<v1::Step>& steps);
 
 }  // namespace kymo::cli

@@ -4,6 +4,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "timing.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -20,18 +21,26 @@ void print(const v1::RestoreResponse& response) {
     std::cout << "CRIU's statistics\n";
     print_table(rows_of(response.stats()));
   }
-  std::cout << "Steps of the request\n";
-  print_table(rows_of(response.steps()));
 }
 
 void restore_process(Context& context, const v1::RestoreRequest& request) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
-  const Result<v1::RestoreResponse> response = client->restore(request);
-  if (!response) return fail(context, response.error());
+  client::Client::Timing timing;
+  const Result<v1::RestoreResponse> response = client->restore(request, &timing);
+  if (!response) {
+    fail(context, response.error());
+    return show_timing(context, timing, ShowTiming::if_detailed);
+  }
   for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
-  if (context.json) return print_json(to_json(*response));
-  print(*response);
+  if (context.json) {
+    nlohmann::json json = to_json(*response);
+    if (context.timing.enabled) json["timing"] = report::timing_json(timing);
+    print_json(json);
+  } else {
+    print(*response);
+  }
+  show_timing(context, timing, ShowTiming::always);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "timing.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -19,12 +20,18 @@ void run_process(Context& context, v1::RunRequest request) {
   }
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
-  const Result<v1::RunResponse> response = client->run(request);
-  if (!response) return fail(context, response.error());
-  const v1::Job& job = response->job();
-  if (context.json) return print_json(to_json(job));
-  std::cout << "started job " << job.name() << ", pid " << job.pid() << '\n';
-  print_table({{"  stdout", job.stdout_path()}, {"  stderr", job.stderr_path()}});
+  client::Client::Timing timing;
+  const Result<v1::RunResponse> response = client->run(request, &timing);
+  if (!response) {
+    fail(context, response.error());
+  } else if (context.json) {
+    print_json(to_json(response->job()));
+  } else {
+    const v1::Job& job = response->job();
+    std::cout << "started job " << job.name() << ", pid " << job.pid() << '\n';
+    print_table({{"  stdout", job.stdout_path()}, {"  stderr", job.stderr_path()}});
+  }
+  show_timing(context, timing, ShowTiming::if_detailed);
 }
 
 }  // namespace

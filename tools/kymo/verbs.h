@@ -3,16 +3,27 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "report/timing.h"
+
 namespace kymo::cli {
 
 // The exit code of a command that was used wrongly; CLI11 gives it for what it finds itself.
 constexpr int kWrongUsage = 2;
+
+// What is shown of where a request spent its time.
+struct TimingOptions {
+  bool enabled = true;
+  bool detailed = false;
+  report::Precision precision = report::Precision::automatic;
+  std::string path;  // of a JSON file; empty: none
+};
 
 // What the verbs share. A verb is declared by its add_ function: it describes its options to CLI11
 // and does its work in the callback, leaving the exit code here: 0 good, 1 failed, 2 wrong usage.
 struct Context {
   std::string socket = "/run/kymo/kymod.sock";
   bool json = false;
+  TimingOptions timing;
   int exit_code = 0;
 };
 

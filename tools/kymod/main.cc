@@ -96,6 +96,11 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       ->capture_default_str();
   add_seconds(app, "--criu-timeout", config.criu_timeout,
               "Seconds after which a dump or restore is ended: CRIU hangs");
+  app.set_config("--config", "", "A file of flags: NAME=VALUE a line")->envname("KYMO_CONFIG");
+  app.add_flag("--profiling,!--no-profiling", config.timing,
+               "Time the parts of each request, for its checkpoint and its caller")
+      ->envname("KYMO_PROFILING")
+      ->default_str("true");
   app.add_option("--profiling-metrics", metrics,
                  "What to record: names with commas between them, all or none; empty lists them")
       ->capture_default_str();

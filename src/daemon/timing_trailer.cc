@@ -1,0 +1,63 @@
+#include "daemon/timing_trailer.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "api/kymo/v1/kymo.pb.h"
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::size_t kMostErrorBytes = 256;
+
+// At most so many bytes, cut where a character begins: protobuf takes UTF-8 alone.
+std::string cut(const std::string& text) {
+  std::size_t end = std::min(text.size(), kMostErrorBytes);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    --end;
+  }
+  return text.substr(0, end);
+}
+
+void fill(v1::TimedScope& out, const ScopeRecord& scope, std::uint32_t parent) {
+  out.set_parent(parent);
+  out.set_name(scope.name);
+  out.set_category(scope.category);
+  out.set_start_ns(scope.start_ns);
+  out.set_duration_ns(scope.duration_ns);
+  out.set_bytes(scope.bytes);
+  out.set_parallel(scope.parallel);
+  out.set_redundant(scope.redundant);
+  out.set_bytes_redundant(scope.bytes_redundant);
+  out.set_error(cut(scope.error));
+  out.set_unfinished(scope.unfinished);
+}
+
+// The scopes that are at most so deep in the tree.
+v1::TimingTree tree_of(const std::vector<ScopeRecord>& scopes,
+                       const std::vector<std::size_t>& depths, std::size_t deepest) {
+  v1::TimingTree out;
+  std::vector<std::uint32_t> index(scopes.size());
+  for (std::size_t i = 0; i < scopes.size(); ++i) {
+    if (depths[i] > deepest) continue;
+    index[i] = static_cast<std::uint32_t>(out.scopes_size());
+    fill(*out.add_scopes(), scopes[i], i == 0 ? 0 : index[scopes[i].parent]);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string timing_trailer(const ScopeTree& tree) {
+  const std::vector<ScopeRecord> scopes = tree.records();
+  std::vector<std::size_t> depths(scopes.size(), 0);
+  for (std::size_t i = 1; i < scopes.size(); ++i) depths[i] = depths[scopes[i].parent] + 1;
+  for (std::size_t deepest = *std::max_element(depths.begin(), depths.end());; --deepest) {
+    v1::TimingTree out = tree_of(scopes, depths, deepest);
+    out.set_scopes_left_out(tree.dropped() + scopes.size() -
+                            static_cast<std::size_t>(out.scopes_size()));
+    if (out.ByteSizeLong() <= kMostTrailerBytes || deepest == 0) return out.SerializeAsString();
+  }
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,172 @@
+// Where a request's time went: the trailer, what is kept with the checkpoint, and what kymo shows.
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+using nlohmann::json;
+
+// Of the scopes in a tree, the one of this name; null where there is none.
+json find(const json& tree, const std::string& name) {
+  if (!tree.is_object()) return {};
+  if (tree["name"] == name) return tree;
+  for (const json& part : tree.value("components", json::array())) {
+    if (json found = find(part, name); !found.is_null()) return found;
+  }
+  return {};
+}
+
+std::uint64_t duration(const json& scope) {
+  return scope["duration_ns"].get<std::uint64_t>();
+}
+
+std::uint64_t start(const json& scope) {
+  return scope["start_ns"].get<std::uint64_t>();
+}
+
+// The time that lies in scopes without parts; and that scopes begin and end within what they are
+// part of, one after the other.
+std::uint64_t in_leaves(const json& scope) {
+  if (!scope.contains("components")) return duration(scope);
+  std::uint64_t sum = 0;
+  std::uint64_t at = start(scope);
+  for (const json& part : scope["components"]) {
+    EXPECT_GE(start(part), at) << part["name"];
+    at = start(part) + duration(part);
+    sum += in_leaves(part);
+  }
+  EXPECT_LE(at, start(scope) + duration(scope)) << scope["name"];
+  return sum;
+}
+
+void expect_accounted(const json& timing) {
+  const auto all = static_cast<double>(duration(timing));
+  EXPECT_GE(static_cast<double>(in_leaves(timing)), 0.95 * all) << timing.dump(1);
+}
+
+TEST(TimingTest, ADumpAndItsRestoreAreAccountedFor) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(512, "work"));
+  const json dump = kymod.kymo_json({"dump", "process", "work"});
+  const json& timing = dump["timing"];
+  expect_accounted(timing);
+  EXPECT_EQ(timing["name"], "dump");
+  EXPECT_GE(duration(timing), dump["duration_ns"].get<std::uint64_t>());
+  EXPECT_EQ(find(timing, "criu")["bytes"], dump["image_bytes"]);
+  EXPECT_FALSE(find(timing, "criu after post-dump").is_null()) << timing.dump(1);
+  EXPECT_GE(duration(find(timing, "criu")), dump["criu_time_ns"].get<std::uint64_t>());
+  EXPECT_FALSE(find(timing, "end recording").is_null());
+
+  const json restore = kymod.kymo_json({"restore", "process", dump["directory"]});
+  expect_accounted(restore["timing"]);
+  EXPECT_FALSE(find(restore["timing"], "criu after pre-resume").is_null())
+      << restore["timing"].dump(1);
+}
+
+TEST(TimingTest, TheTreeIsKeptWithTheCheckpointAndLiesOnTheRecordingsClock) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const json dump = kymod.kymo_json({"dump", "process", "work"});
+  const std::string dir = dump["directory"];
+  const json record = json::parse(read_file(dir + "/checkpoint.json"));
+  EXPECT_EQ(find(record["timing"], "criu"), find(dump["timing"], "criu"));
+  EXPECT_EQ(find(record["timing"], "write record")["unfinished"], true);
+  const json metadata = ended_metadata(dump["recording"]);
+  EXPECT_EQ(find(metadata["about"]["timing"], "criu"), find(dump["timing"], "criu"));
+  // The recording begins at most its roll of a second before the request; none of its marks is
+  // outside of it.
+  const auto begin = metadata["start_monotonic_ns"].get<std::uint64_t>();
+  EXPECT_LE(begin, start(dump["timing"]));
+  EXPECT_GE(begin + 1'100'000'000, start(dump["timing"]));
+  EXPECT_NE(kymod.kymo({"report", dir}).out.find("find process"), std::string::npos);
+}
+
+TEST(TimingTest, AFailedCallHasATreeThatEndsWhereItFailed) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const std::string path = kymod.path("failed.json");
+  const Outcome outcome =
+      kymod.kymo({"dump", "process", "4194303", "--profiling-path", path, "--profiling-detailed"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  const json timing = json::parse(read_file(path));
+  EXPECT_EQ(timing["format_version"], 1);
+  const std::string error = timing["error"];
+  EXPECT_EQ(outcome.err, "kymo: " + error + "\n");
+  EXPECT_EQ(find(timing, "find process")["error"], error);
+  EXPECT_EQ(find(timing, "validate").count("error"), 0U);
+  EXPECT_TRUE(find(timing, "claim process").is_null());
+  EXPECT_EQ(timing["components"].back()["name"], "conclude");
+  EXPECT_NE(outcome.out.find("find process (failed)"), std::string::npos) << outcome.out;
+}
+
+TEST(TimingTest, AFailedRestoreSaysSoInCriusOwnScope) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const json dump = kymod.kymo_json({"dump", "process", "work"});
+  const std::string images = dump["images_directory"];
+  std::filesystem::resize_file(images + "/files.img", 20);
+  const std::string path = kymod.path("failed.json");
+  const Outcome outcome =
+      kymod.kymo({"restore", "process", dump["directory"], "--profiling-path", path});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.out, "") << "tables of what failed are shown with --profiling-detailed alone";
+  const json timing = json::parse(read_file(path));
+  EXPECT_FALSE(find(timing, "criu")["error"].is_null()) << timing.dump(1);
+  EXPECT_TRUE(find(timing, "register job").is_null());
+  expect_accounted(timing);
+}
+
+TEST(TimingTest, TablesAreShownAsAskedFor) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const Outcome run = kymod.kymo({"run", "process", "--name", "work", "--profiling-detailed",
+                                  "--profiling-precision", "us", "--", "/bin/sleep", "100"});
+  EXPECT_NE(run.out.find("start process"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find(" us "), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("By category"), std::string::npos);
+  const Outcome plain = kymod.kymo({"dump", "process", "work", "--leave-running"});
+  EXPECT_NE(plain.out.find("unaccounted"), std::string::npos) << plain.out;
+  EXPECT_EQ(plain.out.find("By category"), std::string::npos);
+  const Outcome off = kymod.kymo({"dump", "process", "work", "--leave-running", "--no-profiling"});
+  EXPECT_EQ(off.out.find("unaccounted"), std::string::npos);
+  ASSERT_EQ(setenv("KYMO_PROFILING", "0", 1), 0);
+  const Outcome by_environment = kymod.kymo({"dump", "process", "work", "--leave-running"});
+  ASSERT_EQ(unsetenv("KYMO_PROFILING"), 0);
+  EXPECT_EQ(by_environment.exit_code, 0);
+  EXPECT_EQ(by_environment.out.find("unaccounted"), std::string::npos);
+  const Outcome nowhere = kymod.kymo({"ps", "--profiling-path", "/nowhere/at/all.json"});
+  EXPECT_EQ(nowhere.exit_code, 2);
+  EXPECT_NE(nowhere.err.find("cannot write into /nowhere/at"), std::string::npos) << nowhere.err;
+}
+
+TEST(TimingTest, ADaemonThatTimesNothingSaysSo) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--no-profiling"});
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const std::string path = kymod.path("none.json");
+  const Outcome outcome = kymod.kymo({"dump", "process", "work", "--profiling-path", path});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find("--no-profiling"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(path));
+  const std::string dir = kymod.job("work")["last_checkpoint"];
+  EXPECT_FALSE(json::parse(read_file(dir + "/checkpoint.json")).contains("timing"));
+}
+
+}  // namespace
+}  // namespace kymo::test

@@ -1,0 +1,74 @@
+#include "report/timing.h"
+
+#include <gtest/gtest.h>
+
+namespace kymo::report {
+namespace {
+
+std::vector<ScopeRecord> failed_dump() {
+  std::vector<ScopeRecord> scopes(5);
+  scopes[0] = {ScopeRecord::kNoParent, "dump", "", "no", 100, 40'000'000};
+  scopes[1] = {0, "find process", "request", "", 110, 1'500};
+  scopes[2] = {0, "dump", "runtime", "no", 2'000, 39'000'000};
+  scopes[3] = {2, "criu", "criu", "no", 3'000, 37'500'000, 2'097'152};
+  scopes[4] = {3, "frozen", "criu", "", 4'000, 30'000'000, 4'096};
+  scopes[4].redundant = true;
+  return scopes;
+}
+
+TEST(TimingTest, TheTableHasEachScopeTheUnaccountedAndTheTotal) {
+  EXPECT_EQ(timing_table(failed_dump(), Precision::automatic),
+            "  duration  category    bytes  name\n"
+            "   1.50 µs  request            find process\n"
+            "   1.50 ms  runtime            dump (failed)\n"
+            "   37.5 ms  criu        2 MiB  criu (failed)\n"
+            "   (30 ms)  criu      (4 KiB)  frozen\n"
+            "    998 µs                     unaccounted\n"
+            "     40 ms              2 MiB  total\n");
+}
+
+TEST(TimingTest, EveryPrecisionHasItsUnit) {
+  const auto has = [](Precision precision, const std::string& text) {
+    return timing_table(failed_dump(), precision).find("  " + text + "  ") != std::string::npos;
+  };
+  EXPECT_TRUE(has(Precision::ns, "998,500 ns"));
+  EXPECT_TRUE(has(Precision::us, "998.500 us"));
+  EXPECT_TRUE(has(Precision::ms, "0.999 ms") || has(Precision::ms, "0.998 ms"));
+  EXPECT_TRUE(has(Precision::s, "0.040000 s"));
+}
+
+TEST(TimingTest, CategoriesHaveTheirShares) {
+  EXPECT_EQ(category_table(failed_dump(), Precision::us),
+            "      duration      %  bytes  category\n"
+            "      1.500 us    0.0         request\n"
+            "   1500.000 us    3.8         runtime\n"
+            "  37500.000 us   93.8  2 MiB  criu\n"
+            "    998.500 us    2.5         unaccounted\n"
+            "  40000.000 us  100.0  2 MiB  total\n");
+}
+
+TEST(TimingTest, WhatIsCountedTwiceIsSaid) {
+  std::vector<ScopeRecord> scopes(2);
+  scopes[0] = {ScopeRecord::kNoParent, "dump", "", "", 0, 50};
+  scopes[1] = {0, "measured", "", "", 0, 70};
+  EXPECT_NE(timing_table(scopes, Precision::ns).find("-20 ns  "), std::string::npos);
+}
+
+TEST(TimingTest, TheJsonIsNestedAndLeavesOutWhatIsNot) {
+  const nlohmann::json json = timing_json(failed_dump());
+  EXPECT_EQ(json["name"], "dump");
+  EXPECT_EQ(json["error"], "no");
+  EXPECT_EQ(json["components"].size(), 2U);
+  EXPECT_EQ(json["components"][0]["name"], "find process");
+  EXPECT_FALSE(json["components"][0].contains("error"));
+  EXPECT_FALSE(json["components"][0].contains("components"));
+  const nlohmann::json& criu = json["components"][1]["components"][0];
+  EXPECT_EQ(criu["bytes"], 2'097'152U);
+  EXPECT_EQ(criu["start_ns"], 3'000U);
+  EXPECT_EQ(criu["components"][0]["redundant"], true);
+  EXPECT_FALSE(criu.contains("redundant"));
+  EXPECT_TRUE(timing_json({}).is_null());
+}
+
+}  // namespace
+}  // namespace kymo::report

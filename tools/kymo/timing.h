@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "kymo/scope.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+
+// --profiling and what belongs to it.
+void add_timing_options(CLI::App& app, Context& context);
+
+// When a request's time is shown without --profiling-detailed.
+enum class ShowTiming : unsigned char { always, if_detailed };
+
+// Writes the file that was asked for, and prints the tables unless JSON is printed.
+void show_timing(Context& context, const std::vector<ScopeRecord>& timing, ShowTiming show);
+
+}  // namespace kymo::cli
