@@ -41,10 +41,12 @@ Client::Timing timing_of(const grpc::ClientContext& context) {
     return {};
   }
   Client::Timing timing;
+  timing.left_out = tree.scopes_left_out();
+  auto& scopes = timing.scopes;
   for (const v1::TimedScope& scope : tree.scopes()) {
-    if (!timing.empty() && scope.parent() >= timing.size()) return {};
-    const std::size_t parent = timing.empty() ? ScopeRecord::kNoParent : scope.parent();
-    timing.push_back({parent, scope.name(), scope.category(), scope.error(), scope.start_ns(),
+    if (!scopes.empty() && scope.parent() >= scopes.size()) return {};
+    const std::size_t parent = scopes.empty() ? ScopeRecord::kNoParent : scope.parent();
+    scopes.push_back({parent, scope.name(), scope.category(), scope.error(), scope.start_ns(),
                       scope.duration_ns(), scope.bytes(), scope.parallel(), scope.redundant(),
                       scope.bytes_redundant(), scope.unfinished()});
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,8 +19,11 @@ class Client {
  public:
   static Result<Client> connect(const std::string& socket);
 
-  // What the daemon spent its time on, of failed calls as well; empty where it does not say.
-  using Timing = std::vector<ScopeRecord>;
+  // What the daemon spent its time on, of failed calls as well; no scopes where it does not say.
+  struct Timing {
+    std::vector<ScopeRecord> scopes;
+    std::uint64_t left_out = 0;  // scopes that are not there
+  };
 
   Result<v1::RunResponse> run(const v1::RunRequest& request, Timing* timing = nullptr);
   Result<v1::DumpResponse> dump(const v1::DumpRequest& request, Timing* timing = nullptr);

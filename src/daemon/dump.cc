@@ -210,7 +210,8 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
               {"leave_running", c.request.leave_running()},
               {"created_unix_ns", c.began_unix_ns},
               {"duration_ns", duration_ns}};
-  if (c.timing != nullptr) record["timing"] = report::timing_json(c.timing->records());
+  if (c.timing != nullptr)
+    record["timing"] = report::timing_json(c.timing->records(), c.timing->dropped());
   if (c.job) record["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   if (!result) record["error"] = result.error().message;
   if (c.dumped) {
@@ -244,7 +245,8 @@ void end_recording(DumpContext& c, const Result<void>& result) {
   if (!result) about["error"] = result.error().message;
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
-  if (c.timing != nullptr) about["timing"] = report::timing_json(c.timing->records());
+  if (c.timing != nullptr)
+    about["timing"] = report::timing_json(c.timing->records(), c.timing->dropped());
   c.recording.mark("request ended");
   c.recording.end(std::move(about));
 }
@@ -264,7 +266,6 @@ void conclude(DumpContext& c, const Result<void>& result) {
     if (c.listed) update_store(c, result, duration_ns);
     end_recording(c, result);
   }
-  const Scope letting_go("look after jobs", {.category = "store"});
   c.held = {};
 }
 

@@ -128,8 +128,11 @@ Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& re
   // no pid.
   const Hold held = hold(job.id);
   {
-    const Scope scope("list job", {.category = "store"});
-    if (Result<void> ok = reserve(job, base_name(job.command.front())); !ok) return ok.error();
+    Scope scope("list job", {.category = "store"});
+    if (Result<void> ok = reserve(job, base_name(job.command.front())); !ok) {
+      scope.fail(ok.error().message);
+      return ok.error();
+    }
   }
   runtime::RunSpec spec{job.command,
                         {request.environment().begin(), request.environment().end()},
@@ -148,10 +151,13 @@ Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& re
     return process.error();
   }
   starting.end();
-  const Scope updating("update job", {.category = "store"});
+  Scope updating("update job", {.category = "store"});
   job.pid = process->pid;
   job.start_ticks = process->start_ticks;
-  if (Result<void> ok = store_.update_job(job); !ok) return ok.error();
+  if (Result<void> ok = store_.update_job(job); !ok) {
+    updating.fail(ok.error().message);
+    return ok.error();
+  }
   return job;
 }
 
@@ -212,6 +218,7 @@ Jobs::Hold Jobs::hold(const std::string& id) {
 }
 
 void Jobs::release(const std::string& id) noexcept {
+  const Scope scope("look after jobs", {.category = "store"});
   try {
     {
       const std::lock_guard lock(mutex_);

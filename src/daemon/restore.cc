@@ -203,11 +203,11 @@ void conclude(RestoreContext& c, const Result<void>& result) {
     json about{{"outcome", result ? "ok" : "error"}};
     if (!result) about["error"] = result.error().message;
     if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
-    if (c.timing != nullptr) about["timing"] = report::timing_json(c.timing->records());
+    if (c.timing != nullptr)
+      about["timing"] = report::timing_json(c.timing->records(), c.timing->dropped());
     c.recording.mark("request ended");
     c.recording.end(std::move(about));
   }
-  const Scope letting_go("look after jobs", {.category = "store"});
   c.held = {};
 }
 

@@ -9,6 +9,22 @@ namespace kymo::daemon {
 namespace {
 
 constexpr std::size_t kMostErrorBytes = 256;
+constexpr std::size_t kAcceptedBytes = 8192;  // by callers, of all trailers
+constexpr std::size_t kOtherBytes = 512;      // names, the status's number, what gRPC adds
+
+// What a status's message takes among the trailers: gRPC writes what is not plain as %XX.
+std::size_t sent_bytes(std::string_view message) {
+  std::size_t bytes = 0;
+  for (const char c : message) bytes += c >= ' ' && c <= '~' && c != '%' ? 1 : 3;
+  return bytes;
+}
+
+// The room for a binary trailer beside it, which is sent in base64.
+std::size_t room_beside(std::string_view message) {
+  const std::size_t taken = kOtherBytes + sent_bytes(message);
+  return taken >= kAcceptedBytes ? 0
+                                 : std::min(kMostTrailerBytes, (kAcceptedBytes - taken) / 4 * 3);
+}
 
 // At most so many bytes, cut where a character begins: protobuf takes UTF-8 alone.
 std::string cut(const std::string& text) {
@@ -48,7 +64,8 @@ v1::TimingTree tree_of(const std::vector<ScopeRecord>& scopes,
 
 }  // namespace
 
-std::string timing_trailer(const ScopeTree& tree) {
+std::string timing_trailer(const ScopeTree& tree, std::string_view message) {
+  const std::size_t room = room_beside(message);
   const std::vector<ScopeRecord> scopes = tree.records();
   std::vector<std::size_t> depths(scopes.size(), 0);
   for (std::size_t i = 1; i < scopes.size(); ++i) depths[i] = depths[scopes[i].parent] + 1;
@@ -56,7 +73,8 @@ std::string timing_trailer(const ScopeTree& tree) {
     v1::TimingTree out = tree_of(scopes, depths, deepest);
     out.set_scopes_left_out(tree.dropped() + scopes.size() -
                             static_cast<std::size_t>(out.scopes_size()));
-    if (out.ByteSizeLong() <= kMostTrailerBytes || deepest == 0) return out.SerializeAsString();
+    if (out.ByteSizeLong() <= room) return out.SerializeAsString();
+    if (deepest == 0) return {};
   }
 }
 

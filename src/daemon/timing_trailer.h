@@ -11,10 +11,11 @@ namespace kymo::daemon {
 // binary.
 inline constexpr std::string_view kTimingTrailer = "profiling-bin";
 
-// Callers that are not told otherwise accept 8 KiB of trailers, the status's message among them.
 inline constexpr std::size_t kMostTrailerBytes = 4096;
 
-// The tree as that trailer's value, without as many of its innermost scopes as it takes to fit.
-std::string timing_trailer(const ScopeTree& tree);
+// The tree as that trailer's value, without as many of its innermost scopes as it takes to fit
+// beside the status's message: callers that are not told otherwise accept 8 KiB of both. Empty
+// where not even the request itself fits: the message goes first.
+std::string timing_trailer(const ScopeTree& tree, std::string_view message);
 
 }  // namespace kymo::daemon

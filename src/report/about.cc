@@ -73,15 +73,15 @@ bool is_timed(const nlohmann::json& list) {
   return !list.empty();
 }
 
-// What stands for an object: of a timing tree its first parts, the request's steps.
-const nlohmann::json& shown(const nlohmann::json& value) {
+// The outermost parts of a timing tree, which are the request's steps; null where it is none.
+const nlohmann::json* steps_of(const nlohmann::json& value) {
   if (value.is_object()) {
     const auto parts = value.find("components");
     if (parts != value.end() && parts->is_array() && is_timed(*parts)) {
-      return *parts;
+      return &*parts;
     }
   }
-  return value;
+  return nullptr;
 }
 
 std::vector<std::string> items_of(const nlohmann::json& value) {
@@ -92,8 +92,10 @@ std::vector<std::string> items_of(const nlohmann::json& value) {
     }
   } else {
     for (const nlohmann::json& entry : value) {
+      const auto unfinished = entry.find("unfinished");
       items.push_back(printable(entry["name"].get<std::string>()) + " " +
-                      duration(entry["duration_ns"].get<double>()));
+                      duration(entry["duration_ns"].get<double>()) +
+                      (unfinished != entry.end() && *unfinished == true ? " so far" : ""));
     }
   }
   return items;
@@ -127,9 +129,11 @@ std::string about_lines(const nlohmann::json& about, std::size_t label_width,
   std::vector<std::string> plain;
   std::string lists;
   for (const auto& [key, whole] : about.items()) {
-    const nlohmann::json& value = shown(whole);
+    const nlohmann::json* steps = steps_of(whole);
+    const nlohmann::json& value = steps != nullptr ? *steps : whole;
     if ((value.is_object() && !value.empty()) || (value.is_array() && is_timed(value))) {
-      lists += wrapped_list(name_and_unit(key).first, items_of(value), label_width, line_width);
+      const std::string label = steps != nullptr ? "steps" : name_and_unit(key).first;
+      lists += wrapped_list(label, items_of(value), label_width, line_width);
     } else {
       plain.push_back(item(key, value));
     }

@@ -13,21 +13,28 @@ namespace {
 
 using Align = Table::Align;
 
+// In a unit of so many nanoseconds, rounded, with 3 or 6 digits after the point.
+std::string fixed(std::uint64_t ns, std::uint64_t unit_ns, int digits, const char* unit) {
+  const std::uint64_t parts = digits == 3 ? 1'000 : 1'000'000;
+  const std::uint64_t step_ns = unit_ns / parts;
+  const std::uint64_t steps = ns / step_ns + (ns % step_ns >= (step_ns + 1) / 2 ? 1 : 0);
+  return fmt::format("{}.{:0{}} {}", with_commas(steps / parts), steps % parts, digits, unit);
+}
+
 std::string time(std::uint64_t ns, Precision precision) {
-  const auto value = static_cast<double>(ns);
   switch (precision) {
     case Precision::automatic:
       break;
     case Precision::ns:
       return fmt::format("{} ns", with_commas(ns));
     case Precision::us:
-      return fmt::format("{:.3f} us", value / 1e3);
+      return fixed(ns, 1'000, 3, "µs");
     case Precision::ms:
-      return fmt::format("{:.3f} ms", value / 1e6);
+      return fixed(ns, 1'000'000, 3, "ms");
     case Precision::s:
-      return fmt::format("{:.6f} s", value / 1e9);
+      return fixed(ns, 1'000'000'000, 6, "s");
   }
-  return duration(value);
+  return duration(static_cast<double>(ns));
 }
 
 std::string counted(std::string text, bool counts) {
@@ -74,7 +81,7 @@ std::string timing_table(const std::vector<ScopeRecord>& scopes, Precision preci
     const char* ending = !row.error.empty() ? " (failed)" : row.unfinished ? " (unfinished)" : "";
     table.add({counted(time(row.duration_ns, precision), row.time_counted), printable(row.category),
                row.bytes == 0 ? "" : counted(moved(row.bytes), row.bytes_counted),
-               printable(row.name) + ending});
+               std::string(2 * row.depth, ' ') + printable(row.name) + ending});
   }
   table.add({time(tree.unaccounted_ns, precision), "", "", "unaccounted"});
   if (tree.overlap_ns != 0) {
@@ -95,11 +102,19 @@ std::string category_table(const std::vector<ScopeRecord>& scopes, Precision pre
     add(sum.duration_ns, sum.bytes, sum.category.empty() ? "(none)" : printable(sum.category));
   }
   add(tree.unaccounted_ns, 0, "unaccounted");
+  if (tree.overlap_ns != 0) {
+    table.add({"-" + time(tree.overlap_ns, precision),
+               fmt::format("-{:.1f}", 100 * share(tree.overlap_ns, tree.total_ns)), "",
+               "counted twice"});
+  }
   add(tree.total_ns, tree.total_bytes, "total");
   return table.str();
 }
 
-nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes) {
+nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes, std::uint64_t left_out) {
+  if (scopes.empty()) {
+    return {};
+  }
   std::vector<nlohmann::json> objects;
   objects.reserve(scopes.size());
   for (const ScopeRecord& scope : scopes) {
@@ -113,7 +128,10 @@ nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes) {
     }
     parts.insert(parts.begin(), std::move(objects[i]));
   }
-  return objects.empty() ? nlohmann::json() : std::move(objects.front());
+  if (left_out != 0) {
+    objects.front()["scopes_left_out"] = left_out;
+  }
+  return std::move(objects.front());
 }
 
 }  // namespace kymo::report

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ std::string timing_table(const std::vector<ScopeRecord>& scopes, Precision preci
 std::string category_table(const std::vector<ScopeRecord>& scopes, Precision precision);
 
 // A tree as nested objects, parts in `components`; what is empty or false is left out. Null where
-// there are no scopes.
-nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes);
+// there are no scopes. `left_out`: how many scopes it lacks, `scopes_left_out` in the root.
+nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes, std::uint64_t left_out);
 
 }  // namespace kymo::report

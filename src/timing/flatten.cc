@@ -11,7 +11,8 @@ struct Place {
   std::uint64_t parts_ns = 0;  // of its parts, those that count against it
   bool time_counts = true;
   bool bytes_count = true;
-  std::string prefix;  // of its parts' names
+  std::string prefix;     // of its parts' names
+  std::size_t depth = 0;  // rows that it is a part of
 };
 
 class Flattener {
@@ -25,6 +26,7 @@ class Flattener {
   [[nodiscard]] bool is_wrapper(std::size_t i) const {
     return records_[i].duration_ns == 0 && !places_[i].parts.empty();
   }
+  [[nodiscard]] bool is_row(std::size_t i) const { return i != 0 && !is_wrapper(i); }
   // What the scope takes from the one around it.
   [[nodiscard]] std::uint64_t taken_by(std::size_t i) const {
     if (records_[i].parallel || records_[i].redundant) {
@@ -65,6 +67,7 @@ void Flattener::place(std::size_t i) {
     place.time_counts = place.time_counts && parent.time_counts;
     place.bytes_count = place.bytes_count && parent.bytes_count;
     place.prefix = is_wrapper(record.parent) ? parent.prefix : "";
+    place.depth = parent.depth + (is_row(record.parent) ? 1 : 0);
   }
   if (is_wrapper(i)) {
     place.prefix += record.name + ":";
@@ -82,11 +85,12 @@ void Flattener::add_row(std::size_t i) {
   if (i == 0) {
     tree_.total_ns = record.duration_ns;
     tree_.unaccounted_ns = own;
-  } else if (!is_wrapper(i)) {
+  } else if (is_row(i)) {
     const std::string prefix =
         has_parent(i) && is_wrapper(record.parent) ? places_[record.parent].prefix : "";
     tree_.rows.push_back({prefix + record.name, record.category, record.error, record.start_ns, own,
-                          record.bytes, place.time_counts, place.bytes_count, record.unfinished});
+                          record.bytes, place.time_counts, place.bytes_count, record.unfinished,
+                          place.depth});
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct FlatScope {
                              // redundant
   bool bytes_counted = true;
   bool unfinished = false;
+  std::size_t depth = 0;  // the rows that it is a part of
 
   friend bool operator==(const FlatScope&, const FlatScope&) = default;
 };

@@ -6,7 +6,8 @@ setup() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   kymo="$build/tools/kymo/kymo"
   kymod="$build/tools/kymod/kymod"
-  unset KYMO_SOCKET KYMO_HTTP KYMO_STATE_DIR KYMO_CRIU
+  unset KYMO_SOCKET KYMO_HTTP KYMO_STATE_DIR KYMO_CRIU KYMO_CONFIG KYMOD_CONFIG KYMO_PROFILING
+  unset "${!KYMO_PROFILING_@}"
 }
 
 # refused EXIT_CODE WORD COMMAND...: that exit code, one line on stderr that has the word.
@@ -73,6 +74,31 @@ refused() {
   refused 1 "create it first" "$kymod" "${common[@]}" \
     --profiling-metrics-log "$BATS_TEST_TMPDIR/none/x.tsv"
   [ ! -e "$BATS_TEST_TMPDIR/d" ]
+}
+
+@test "a file of flags" {
+  file="$BATS_TEST_TMPDIR/flags"
+  echo "socket = $BATS_TEST_TMPDIR/none" >"$file"
+  refused 1 "$BATS_TEST_TMPDIR/none" "$kymo" ps --config "$file"
+  refused 1 "$BATS_TEST_TMPDIR/none" env KYMO_CONFIG="$file" "$kymo" ps
+  refused 1 "/other" env KYMO_CONFIG="$file" "$kymo" ps --socket /other
+  echo "http = nowhere" >"$file"
+  refused 2 "HOST:PORT" "$kymod" --config "$file"
+  refused 2 "HOST:PORT" env KYMOD_CONFIG="$file" "$kymod"
+  echo "soket = x" >"$file"
+  refused 2 "soket" "$kymo" ps --config "$file"
+  refused 2 "soket" env KYMOD_CONFIG="$file" "$kymod"
+  refused 2 "$file.none" "$kymo" ps --config "$file.none"
+  refused 2 "$file.none" env KYMO_CONFIG="$file.none" "$kymo" ps
+  refused 2 "$file.none" env KYMOD_CONFIG="$file.none" "$kymod"
+}
+
+@test "how the time is shown" {
+  refused 2 "fortnight not in {auto,ns,us,ms,s}" "$kymo" ps --profiling-precision fortnight
+  refused 2 "fortnight not in" env KYMO_PROFILING_PRECISION=fortnight "$kymo" ps
+  refused 2 "banana" env KYMO_PROFILING=banana "$kymo" ps
+  refused 2 "cannot write into" "$kymo" ps --profiling-path "$BATS_TEST_TMPDIR/none/x.json"
+  refused 2 "is a folder" "$kymo" ps --profiling-path "$BATS_TEST_TMPDIR"
 }
 
 @test "an empty list of metrics prints the choices" {

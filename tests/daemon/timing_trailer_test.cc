@@ -23,7 +23,7 @@ TEST(TimingTrailerTest, HoldsTheTree) {
     step.fail("it broke");
   }
   tree.end();
-  const v1::TimingTree out = parsed(timing_trailer(tree));
+  const v1::TimingTree out = parsed(timing_trailer(tree, ""));
   ASSERT_EQ(out.scopes_size(), 3);
   EXPECT_EQ(out.scopes(0).name(), "dump");
   EXPECT_EQ(out.scopes(1).category(), "files");
@@ -43,11 +43,24 @@ TEST(TimingTrailerTest, ALargeTreeLosesItsInnermostScopes) {
     const Scope outer("step");
     for (int i = 0; i < 70; ++i) const Scope inner("part");
   }
-  const std::string trailer = timing_trailer(tree);
+  const std::string trailer = timing_trailer(tree, "");
   EXPECT_LE(trailer.size(), kMostTrailerBytes);
   const v1::TimingTree out = parsed(trailer);
   EXPECT_EQ(out.scopes_size(), 10) << "the root, and the 9 steps that the limit let in";
   EXPECT_EQ(out.scopes_left_out(), 711U - 10U);
+}
+
+TEST(TimingTrailerTest, ALongMessageIsLeftItsRoom) {
+  ScopeTree tree("dump");
+  const EnterScope here(tree);
+  for (int i = 0; i < 50; ++i) const Scope part("part");
+  EXPECT_EQ(parsed(timing_trailer(tree, std::string(1000, 'x'))).scopes_size(), 51);
+  const v1::TimingTree out = parsed(timing_trailer(tree, std::string(7500, 'x')));
+  EXPECT_EQ(out.scopes_size(), 1);
+  EXPECT_EQ(out.scopes_left_out(), 50U);
+  EXPECT_EQ(parsed(timing_trailer(tree, std::string(2500, '%'))).scopes_size(), 1)
+      << "a third of 7500, each sent as three";
+  EXPECT_EQ(timing_trailer(tree, std::string(9000, 'x')), "");
 }
 
 TEST(TimingTrailerTest, AnErrorIsCutBetweenCharacters) {
@@ -55,7 +68,7 @@ TEST(TimingTrailerTest, AnErrorIsCutBetweenCharacters) {
   std::string error(255, 'x');
   error += "ä and more";
   tree.fail(error);
-  EXPECT_EQ(parsed(timing_trailer(tree)).scopes(0).error(), std::string(255, 'x'));
+  EXPECT_EQ(parsed(timing_trailer(tree, "")).scopes(0).error(), std::string(255, 'x'));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "programs.h"
 #include "support/real_criu.h"
@@ -111,6 +112,19 @@ TEST(TimingTest, AFailedCallHasATreeThatEndsWhereItFailed) {
   EXPECT_NE(outcome.out.find("find process (failed)"), std::string::npos) << outcome.out;
 }
 
+TEST(TimingTest, ALongMessageArrivesWholeBesideTheTree) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  for (const std::size_t length : {std::size_t{6000}, std::size_t{7200}, std::size_t{7700}}) {
+    const std::string name(length, 'x');
+    const Outcome outcome = kymod.kymo({"dump", "process", name});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_EQ(outcome.err.rfind("kymo: no job is named " + name, 0), 0U)
+        << length << ": " << outcome.err.substr(0, 100);
+  }
+}
+
 TEST(TimingTest, AFailedRestoreSaysSoInCriusOwnScope) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -137,7 +151,7 @@ TEST(TimingTest, TablesAreShownAsAskedFor) {
   const Outcome run = kymod.kymo({"run", "process", "--name", "work", "--profiling-detailed",
                                   "--profiling-precision", "us", "--", "/bin/sleep", "100"});
   EXPECT_NE(run.out.find("start process"), std::string::npos) << run.out;
-  EXPECT_NE(run.out.find(" us "), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find(" µs "), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("By category"), std::string::npos);
   const Outcome plain = kymod.kymo({"dump", "process", "work", "--leave-running"});
   EXPECT_NE(plain.out.find("unaccounted"), std::string::npos) << plain.out;
@@ -149,6 +163,12 @@ TEST(TimingTest, TablesAreShownAsAskedFor) {
   ASSERT_EQ(unsetenv("KYMO_PROFILING"), 0);
   EXPECT_EQ(by_environment.exit_code, 0);
   EXPECT_EQ(by_environment.out.find("unaccounted"), std::string::npos);
+  std::ofstream(kymod.path("flags")) << "profiling-precision = s\nprofiling-detailed = true\n";
+  ASSERT_EQ(setenv("KYMO_CONFIG", kymod.path("flags").c_str(), 1), 0);
+  const Outcome by_file = kymod.kymo({"dump", "process", "work", "--leave-running"});
+  ASSERT_EQ(unsetenv("KYMO_CONFIG"), 0);
+  EXPECT_NE(by_file.out.find("By category"), std::string::npos) << by_file.err;
+  EXPECT_EQ(by_file.out.find(" ms  "), std::string::npos) << by_file.out;
   const Outcome nowhere = kymod.kymo({"ps", "--profiling-path", "/nowhere/at/all.json"});
   EXPECT_EQ(nowhere.exit_code, 2);
   EXPECT_NE(nowhere.err.find("cannot write into /nowhere/at"), std::string::npos) << nowhere.err;

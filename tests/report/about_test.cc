@@ -26,9 +26,10 @@ TEST(About, AnythingThatMayStandInMetadataIsShown) {
 TEST(About, ARequestsStepsAreShownFromItsTimingTreeAndFromOldRecordings) {
   EXPECT_EQ(about_lines(nlohmann::json::parse(R"({"timing":{"name":"dump","duration_ns":9,
                 "components":[{"name":"find","duration_ns":1500},
-                              {"name":"dump","duration_ns":20000000,"components":[]}]}})"),
+                              {"name":"dump","duration_ns":20000000,"components":[]},
+                              {"name":"conclude","duration_ns":9,"unfinished":true}]}})"),
                         8, 80),
-            "timing  find 1.50 µs, dump 20 ms\n");
+            "steps   find 1.50 µs, dump 20 ms, conclude 9 ns so far\n");
   EXPECT_EQ(about_lines(nlohmann::json::parse(R"({"steps":[{"name":"find","duration_ns":1500}]})"),
                         8, 80),
             "steps   find 1.50 µs\n");

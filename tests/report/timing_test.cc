@@ -21,8 +21,8 @@ TEST(TimingTest, TheTableHasEachScopeTheUnaccountedAndTheTotal) {
             "  duration  category    bytes  name\n"
             "   1.50 µs  request            find process\n"
             "   1.50 ms  runtime            dump (failed)\n"
-            "   37.5 ms  criu        2 MiB  criu (failed)\n"
-            "   (30 ms)  criu      (4 KiB)  frozen\n"
+            "   37.5 ms  criu        2 MiB    criu (failed)\n"
+            "   (30 ms)  criu      (4 KiB)      frozen\n"
             "    998 µs                     unaccounted\n"
             "     40 ms              2 MiB  total\n");
 }
@@ -32,30 +32,43 @@ TEST(TimingTest, EveryPrecisionHasItsUnit) {
     return timing_table(failed_dump(), precision).find("  " + text + "  ") != std::string::npos;
   };
   EXPECT_TRUE(has(Precision::ns, "998,500 ns"));
-  EXPECT_TRUE(has(Precision::us, "998.500 us"));
-  EXPECT_TRUE(has(Precision::ms, "0.999 ms") || has(Precision::ms, "0.998 ms"));
+  EXPECT_TRUE(has(Precision::us, "998.500 µs"));
+  EXPECT_TRUE(has(Precision::us, "37,500.000 µs"));
+  EXPECT_TRUE(has(Precision::ms, "0.999 ms")) << "998,500 ns, rounded";
+  EXPECT_TRUE(has(Precision::ms, "0.002 ms")) << "1,500 ns";
   EXPECT_TRUE(has(Precision::s, "0.040000 s"));
 }
 
 TEST(TimingTest, CategoriesHaveTheirShares) {
   EXPECT_EQ(category_table(failed_dump(), Precision::us),
-            "      duration      %  bytes  category\n"
-            "      1.500 us    0.0         request\n"
-            "   1500.000 us    3.8         runtime\n"
-            "  37500.000 us   93.8  2 MiB  criu\n"
-            "    998.500 us    2.5         unaccounted\n"
-            "  40000.000 us  100.0  2 MiB  total\n");
+            "       duration      %  bytes  category\n"
+            "       1.500 µs    0.0         request\n"
+            "   1,500.000 µs    3.8         runtime\n"
+            "  37,500.000 µs   93.8  2 MiB  criu\n"
+            "     998.500 µs    2.5         unaccounted\n"
+            "  40,000.000 µs  100.0  2 MiB  total\n");
 }
 
 TEST(TimingTest, WhatIsCountedTwiceIsSaid) {
   std::vector<ScopeRecord> scopes(2);
   scopes[0] = {ScopeRecord::kNoParent, "dump", "", "", 0, 50};
   scopes[1] = {0, "measured", "", "", 0, 70};
-  EXPECT_NE(timing_table(scopes, Precision::ns).find("-20 ns  "), std::string::npos);
+  EXPECT_EQ(timing_table(scopes, Precision::ns),
+            "  duration  category  bytes  name\n"
+            "     70 ns                   measured\n"
+            "      0 ns                   unaccounted\n"
+            "    -20 ns                   counted twice\n"
+            "     50 ns                   total\n");
+  EXPECT_EQ(category_table(scopes, Precision::ns),
+            "  duration      %  bytes  category\n"
+            "     70 ns  140.0         (none)\n"
+            "      0 ns    0.0         unaccounted\n"
+            "    -20 ns  -40.0         counted twice\n"
+            "     50 ns  100.0         total\n");
 }
 
 TEST(TimingTest, TheJsonIsNestedAndLeavesOutWhatIsNot) {
-  const nlohmann::json json = timing_json(failed_dump());
+  const nlohmann::json json = timing_json(failed_dump(), 0);
   EXPECT_EQ(json["name"], "dump");
   EXPECT_EQ(json["error"], "no");
   EXPECT_EQ(json["components"].size(), 2U);
@@ -67,7 +80,9 @@ TEST(TimingTest, TheJsonIsNestedAndLeavesOutWhatIsNot) {
   EXPECT_EQ(criu["start_ns"], 3'000U);
   EXPECT_EQ(criu["components"][0]["redundant"], true);
   EXPECT_FALSE(criu.contains("redundant"));
-  EXPECT_TRUE(timing_json({}).is_null());
+  EXPECT_FALSE(json.contains("scopes_left_out"));
+  EXPECT_EQ(timing_json(failed_dump(), 3)["scopes_left_out"], 3);
+  EXPECT_TRUE(timing_json({}, 0).is_null());
 }
 
 }  // namespace

@@ -35,6 +35,12 @@ std::uint64_t counted(const FlatTree& tree) {
   return sum;
 }
 
+std::vector<std::size_t> depths(const FlatTree& tree) {
+  std::vector<std::size_t> out;
+  for (const FlatScope& row : tree.rows) out.push_back(row.depth);
+  return out;
+}
+
 using Rows = std::vector<std::string>;
 
 TEST(FlattenTest, ADurationExcludesThePartsAndAllSumToTheTotal) {
@@ -42,6 +48,7 @@ TEST(FlattenTest, ADurationExcludesThePartsAndAllSumToTheTotal) {
       flatten({root(100), record(0, "find", 10), record(0, "dump", 80, 7), record(2, "criu", 70),
                record(3, "write", 60, 5), record(0, "reply", 6)});
   EXPECT_EQ(rows(tree), (Rows{"find 10", "dump 10", "criu 10", "write 60", "reply 6"}));
+  EXPECT_EQ(depths(tree), (std::vector<std::size_t>{0, 0, 1, 2, 0}));
   EXPECT_EQ(tree.unaccounted_ns, 4U);
   EXPECT_EQ(tree.total_ns, 100U);
   EXPECT_EQ(tree.total_bytes, 12U);
@@ -54,6 +61,7 @@ TEST(FlattenTest, AWrapperOfZeroDurationLendsItsName) {
       flatten({root(100), record(0, "filesystem", 0), record(1, "rootfs", 30),
                record(1, "mounts", 0), record(3, "proc", 20), record(0, "instant", 0)});
   EXPECT_EQ(rows(tree), (Rows{"filesystem:rootfs 30", "filesystem:mounts:proc 20", "instant 0"}));
+  EXPECT_EQ(depths(tree), (std::vector<std::size_t>{0, 0, 0})) << "a wrapper has no row";
   EXPECT_EQ(tree.unaccounted_ns, 50U);
   EXPECT_EQ(counted(tree), 100U);
 }

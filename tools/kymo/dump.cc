@@ -39,7 +39,7 @@ void dump_process(Context& context, const v1::DumpRequest& request) {
   for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
   if (context.json) {
     nlohmann::json json = to_json(*response);
-    if (context.timing.enabled) json["timing"] = report::timing_json(timing);
+    add_timing(context, timing, json);
     print_json(json);
   } else {
     print(*response, request.leave_running());

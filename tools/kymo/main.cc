@@ -1,5 +1,6 @@
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -9,6 +10,15 @@
 
 namespace {
 
+// Not by envname(): CLI11 reads the file before it looks at the environment.
+void add_config(CLI::App& app) {
+  const char* file = std::getenv("KYMO_CONFIG");
+  const bool named = file != nullptr && *file != '\0';
+  app.set_config("--config", named ? file : "",
+                 "A file of flags, NAME=VALUE a line; KYMO_CONFIG names one, too", named);
+  app.allow_config_extras(CLI::config_extras_mode::error);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Kymograph: a flight recorder for checkpoint/restore.", "kymo");
   kymo::cli::Context context;
@@ -16,7 +26,7 @@ int run(int argc, char** argv) {
   app.add_option("--socket", context.socket, "Socket of kymod")
       ->envname("KYMO_SOCKET")
       ->capture_default_str();
-  app.set_config("--config", "", "A file of flags: NAME=VALUE a line")->envname("KYMO_CONFIG");
+  add_config(app);
   kymo::cli::add_timing_options(app, context);
   app.require_subcommand(1);
   app.fallthrough();
@@ -34,6 +44,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
+  } catch (const CLI::ConfigError& error) {
+    std::fprintf(stderr, "kymo: the file of flags: %s (see kymo --help)\n", error.what());
+    return 2;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "kymo: %s (see kymo --help)\n", error.what());
     return 2;

@@ -35,7 +35,7 @@ void restore_process(Context& context, const v1::RestoreRequest& request) {
   for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
   if (context.json) {
     nlohmann::json json = to_json(*response);
-    if (context.timing.enabled) json["timing"] = report::timing_json(timing);
+    add_timing(context, timing, json);
     print_json(json);
   } else {
     print(*response);

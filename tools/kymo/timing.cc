@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <vector>
 
 #include "base/file.h"
 #include "print.h"
@@ -18,19 +19,21 @@ constexpr int kFormatVersion = 1;
 
 // Before the request is made: a dump cannot be asked for again because its times could not be kept.
 std::string why_not_writable(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return path + " is a folder: name a file in it";
   const std::string folder = std::filesystem::absolute(path).parent_path();
   if (access(folder.c_str(), W_OK | X_OK) == 0) return {};
   return "cannot write into " + folder + ": " + std::strerror(errno);
 }
 
-void write_file(Context& context, const std::vector<ScopeRecord>& timing) {
-  if (timing.empty()) {
+void write_file(Context& context, const client::Client::Timing& timing) {
+  if (timing.scopes.empty()) {
     fail(context, Error{Code::failed_precondition,
                         "--profiling-path " + context.timing.path +
-                            ": kymod times no requests: start it without --no-profiling"});
+                            ": kymod gave no times: it does unless it runs with --no-profiling, or "
+                            "an error's text leaves no room for them"});
     return;
   }
-  nlohmann::json json = report::timing_json(timing);
+  nlohmann::json json = report::timing_json(timing.scopes, timing.left_out);
   json["format_version"] = kFormatVersion;
   const std::string text =
       json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -56,8 +59,11 @@ void add_timing_options(CLI::App& app, Context& context) {
       {"us", report::Precision::us},
       {"ms", report::Precision::ms},
       {"s", report::Precision::s}};
-  app.add_option("--profiling-precision", timing.precision, "Unit of these times")
-      ->transform(CLI::CheckedTransformer(kPrecisions))
+  app.add_option_function<std::string>(
+         "--profiling-precision",
+         [&timing](const std::string& name) { timing.precision = kPrecisions.at(name); },
+         "Unit of these times")
+      ->check(CLI::IsMember({"auto", "ns", "us", "ms", "s"}))
       ->envname("KYMO_PROFILING_PRECISION")
       ->default_str("auto");
   app.add_option("--profiling-path", timing.path, "A JSON file to write them to, failed or not")
@@ -65,17 +71,26 @@ void add_timing_options(CLI::App& app, Context& context) {
       ->envname("KYMO_PROFILING_PATH");
 }
 
-void show_timing(Context& context, const std::vector<ScopeRecord>& timing, ShowTiming show) {
+void show_timing(Context& context, const client::Client::Timing& timing, ShowTiming show) {
   const TimingOptions& options = context.timing;
   if (!options.enabled) return;
   if (!options.path.empty()) write_file(context, timing);
-  if (context.json || timing.empty() || (show == ShowTiming::if_detailed && !options.detailed)) {
-    return;
-  }
-  std::cout << "Where the time went\n" << report::timing_table(timing, options.precision);
+  const bool shown = show == ShowTiming::always || options.detailed;
+  if (context.json || timing.scopes.empty() || !shown) return;
+  std::cout << "Where the time went, each without its parts\n"
+            << report::timing_table(timing.scopes, options.precision);
   if (options.detailed) {
-    std::cout << "By category\n" << report::category_table(timing, options.precision);
+    std::cout << "By category\n" << report::category_table(timing.scopes, options.precision);
   }
+  if (timing.left_out != 0) {
+    std::cout << "Left out: " << timing.left_out
+              << " of the innermost scopes; their time is in what they are part of\n";
+  }
+}
+
+void add_timing(const Context& context, const client::Client::Timing& timing,
+                nlohmann::json& json) {
+  if (context.timing.enabled) json["timing"] = report::timing_json(timing.scopes, timing.left_out);
 }
 
 }  // namespace kymo::cli

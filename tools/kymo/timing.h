@@ -1,8 +1,8 @@
 #pragma once
 
-#include <vector>
+#include <nlohmann/json.hpp>
 
-#include "kymo/scope.h"
+#include "client/client.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -14,6 +14,8 @@ void add_timing_options(CLI::App& app, Context& context);
 enum class ShowTiming : unsigned char { always, if_detailed };
 
 // Writes the file that was asked for, and prints the tables unless JSON is printed.
-void show_timing(Context& context, const std::vector<ScopeRecord>& timing, ShowTiming show);
+void show_timing(Context& context, const client::Client::Timing& timing, ShowTiming show);
+// Adds the tree to the JSON of a response, unless profiling is off.
+void add_timing(const Context& context, const client::Client::Timing& timing, nlohmann::json& json);
 
 }  // namespace kymo::cli

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <string>
@@ -62,6 +63,15 @@ void add_seconds(CLI::App& app, const std::string& name,
       ->default_str(std::to_string(seconds.count()));
 }
 
+// Not by envname(): CLI11 reads the file before it looks at the environment.
+void add_config(CLI::App& app) {
+  const char* file = std::getenv("KYMOD_CONFIG");
+  const bool named = file != nullptr && *file != '\0';
+  app.set_config("--config", named ? file : "",
+                 "A file of flags, NAME=VALUE a line; KYMOD_CONFIG names one, too", named);
+  app.allow_config_extras(CLI::config_extras_mode::error);
+}
+
 void add_flight_recorder_flags(CLI::App& app, Config& config) {
   app.add_option("--profiling-log-rotate-bytes", config.profiling_log_rotate_bytes,
                  "Begin a next part of the daemon-wide recording at this size; 0: never")
@@ -96,7 +106,7 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       ->capture_default_str();
   add_seconds(app, "--criu-timeout", config.criu_timeout,
               "Seconds after which a dump or restore is ended: CRIU hangs");
-  app.set_config("--config", "", "A file of flags: NAME=VALUE a line")->envname("KYMO_CONFIG");
+  add_config(app);
   app.add_flag("--profiling,!--no-profiling", config.timing,
                "Time the parts of each request, for its checkpoint and its caller")
       ->envname("KYMO_PROFILING")
@@ -119,9 +129,11 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       ->capture_default_str();
   static const std::map<std::string, kymo::Pace> kPaces = {{"thrifty", kymo::Pace::thrifty},
                                                            {"precise", kymo::Pace::precise}};
-  app.add_option("--profiling-pace", config.profiling_pace,
-                 "How the collector waits: thrifty sleeps, precise spins the last microseconds")
-      ->transform(CLI::CheckedTransformer(kPaces))
+  app.add_option_function<std::string>(
+         "--profiling-pace",
+         [&config](const std::string& name) { config.profiling_pace = kPaces.at(name); },
+         "How the collector waits: thrifty sleeps, precise spins the last microseconds")
+      ->check(CLI::IsMember({"thrifty", "precise"}))
       ->default_str("thrifty");
   app.add_option("--profiling-priority", config.profiling_priority,
                  "Real-time priority of the collector, 1 to 99; 0: none")
@@ -181,6 +193,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
+  } catch (const CLI::ConfigError& error) {
+    std::fprintf(stderr, "kymod: the file of flags: %s (see kymod --help)\n", error.what());
+    return kUsage;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "kymod: %s (see kymod --help)\n", error.what());
     return kUsage;
