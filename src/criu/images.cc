@@ -11,9 +11,6 @@ namespace kymo::criu {
 namespace {
 
 constexpr std::size_t kWord = 4;
-// A message of the images that we read takes some hundred bytes; a process tree of ten thousand
-// threads some hundred thousand.
-constexpr std::size_t kLargestImage = std::size_t{16} << 20;
 
 std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t offset) {
   std::uint32_t word = 0;

@@ -20,9 +20,18 @@ struct ImageKind {
 
 inline constexpr ImageKind kStatsImage{0x55105940, 0x57093306, "statistics"};
 inline constexpr ImageKind kPstreeImage{0x54564319, 0x50273030, "process tree"};
+inline constexpr ImageKind kCoreImage{0x54564319, 0x55053847, "core"};
+inline constexpr ImageKind kPagemapImage{0x54564319, 0x56084025, "pagemap"};
+inline constexpr ImageKind kMmImage{0x54564319, 0x57492820, "memory map"};
+inline constexpr ImageKind kFilesImage{0x54564319, 0x56303138, "files"};
+inline constexpr ImageKind kRegularFilesImage{0x54564319, 0x50363636, "regular files"};
+
+// Most images of a kind that we read take some hundred bytes. The largest are pagemaps: a dozen
+// bytes for each run of pages, so this is room for five million runs.
+inline constexpr std::size_t kLargestImage = std::size_t{64} << 20;
 
 // Reads one of CRIU's small images whole. Errors: not_found and the system's, naming the path;
-// out_of_range for one larger than any such image can be.
+// out_of_range for one larger than kLargestImage.
 Result<std::vector<std::byte>> read_image(const std::string& path);
 
 // The messages of an image, each `u32 size` and that many bytes, little-endian. They point into

@@ -4,6 +4,7 @@
 
 #include "criu/images.h"
 #include "criu/images.pb.h"
+#include "criu/phases.h"
 
 namespace kymo::criu {
 namespace {
@@ -38,7 +39,87 @@ Result<wire::StatsEntry> parse_entry(std::span<const std::byte> image, std::stri
   return entry;
 }
 
+void add(std::vector<StatsFigure>& all, const char* name, Unit unit,
+         const std::optional<std::uint64_t>& value, const char* help) {
+  if (value) {
+    all.push_back({name, unit, *value, help});
+  }
+}
+
 }  // namespace
+
+std::vector<StatsFigure> figures(const DumpStats& stats) {
+  using U = Unit;
+  std::vector<StatsFigure> all{
+      {"freezing_time_us", U::microseconds, stats.freezing_time_us, "until every task stood still"},
+      {"frozen_time_us", U::microseconds, stats.frozen_time_us, "that they stood still"},
+      {"memdump_time_us", U::microseconds, stats.memdump_time_us,
+       "of it on memory, writing included"},
+      {"memwrite_time_us", U::microseconds, stats.memwrite_time_us, "of it writing pages"},
+      {"pages_scanned", U::pages, stats.pages_scanned, "looked at"},
+      {"pages_skipped_parent", U::pages, stats.pages_skipped_parent, "left to the parent image"},
+      {"pages_written", U::pages, stats.pages_written, "written"}};
+  add(all, "irmap_resolve_us", U::microseconds, stats.irmap_resolve_us, "finding inotify's files");
+  add(all, "pages_lazy", U::pages, stats.pages_lazy, "that may be fetched after the restore");
+  add(all, "page_pipes", U::count, stats.page_pipes, "pipes that pages went through");
+  add(all, "page_pipe_bufs", U::count, stats.page_pipe_bufs, "buffers of those pipes");
+  add(all, "shpages_scanned", U::pages, stats.shpages_scanned, "of shared memory looked at");
+  add(all, "shpages_skipped_parent", U::pages, stats.shpages_skipped_parent,
+      "of shared memory left to the parent image");
+  add(all, "shpages_written", U::pages, stats.shpages_written, "of shared memory written");
+  return all;
+}
+
+std::vector<StatsFigure> figures(const RestoreStats& stats) {
+  using U = Unit;
+  std::vector<StatsFigure> all{
+      {"pages_compared", U::pages, stats.pages_compared, "compared with those of a parent process"},
+      {"pages_skipped_cow", U::pages, stats.pages_skipped_cow, "shared with it"},
+      {"forking_time_us", U::microseconds, stats.forking_time_us, "making the processes"},
+      {"restore_time_us", U::microseconds, stats.restore_time_us,
+       "until all was in place, before the last hooks"}};
+  add(all, "pages_restored", U::pages, stats.pages_restored, "put back");
+  return all;
+}
+
+std::vector<std::string> known_causes(const DumpStats& stats) {
+  constexpr std::uint64_t kFreezerPoll = 100'000;  // criu/seize.c looks again after 100 ms
+  constexpr std::uint64_t kSlow = 200'000'000;     // bytes a second; a disk of today takes more
+  constexpr std::uint64_t kPage = 4096;
+  std::vector<std::string> causes;
+  if (stats.freezing_time_us >= kFreezerPoll * 9 / 10) {
+    causes.push_back("freezing took " + std::to_string(stats.freezing_time_us / 1000) +
+                     " ms: with the cgroup freezer CRIU looks whether all stand still only every "
+                     "100 ms");
+  }
+  if (stats.memwrite_time_us > kFreezerPoll) {
+    const std::uint64_t bytes_a_second =
+        stats.pages_written * kPage * 1'000'000 / stats.memwrite_time_us;
+    if (bytes_a_second < kSlow) {
+      causes.push_back("memory was written at " + std::to_string(bytes_a_second / 1'000'000) +
+                       " MB/s: the images' disk is slow, and the processes waited for it");
+    }
+  }
+  return causes;
+}
+
+std::optional<std::uint64_t> unwrapped_us(std::uint32_t time_us, std::string_view log) {
+  constexpr std::uint64_t kWrap = std::uint64_t{1} << 32U;
+  std::optional<LogLine> last;
+  while (!log.empty() && !last) {
+    const std::size_t line = log.rfind('\n', log.size() - 1);
+    last = parse_log_line(log.substr(line == std::string_view::npos ? 0 : line + 1));
+    log = log.substr(0, line == std::string_view::npos ? 0 : line);
+  }
+  if (!last) {
+    return {};
+  }
+  const std::uint64_t span_us = last->time_us;
+  if (span_us < kWrap + time_us) {
+    return {};
+  }
+  return time_us + (span_us - time_us) / kWrap * kWrap;
+}
 
 Result<DumpStats> parse_dump_stats(std::span<const std::byte> image, std::string_view name) {
   const Result<wire::StatsEntry> entry = parse_entry(image, name);

@@ -6,7 +6,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "kymo/metric.h"
 #include "kymo/result.h"
 
 namespace kymo::criu {
@@ -38,6 +40,26 @@ struct RestoreStats {
   std::uint32_t restore_time_us = 0;
   std::optional<std::uint64_t> pages_restored;
 };
+
+// One figure of CRIU's, as files, tables and the API name it.
+struct StatsFigure {
+  const char* name;  // CRIU's own; of times with the unit behind
+  Unit unit;
+  std::uint64_t value;
+  const char* help;
+};
+
+// All figures that CRIU gave, in the order of its own message.
+std::vector<StatsFigure> figures(const DumpStats& stats);
+std::vector<StatsFigure> figures(const RestoreStats& stats);
+
+// What makes a dump slow where the figures alone tell: the freezer's poll, a slow disk. A line each.
+std::vector<std::string> known_causes(const DumpStats& stats);
+
+// What a time of CRIU's may have been before it wrapped at 2^32 us: the longest that is not longer
+// than what the log spans; none where the time as it stands is the only one. `log` is
+// dump.log or restore.log, or their end: its last line has the seconds since the log began.
+std::optional<std::uint64_t> unwrapped_us(std::uint32_t time_us, std::string_view log);
 
 // Reads a `stats-dump` or `stats-restore` image. Errors name the file, the offset and what is
 // wrong: not_found, data_loss (truncated), invalid_argument (foreign, or the other kind).

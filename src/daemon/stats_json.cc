@@ -1,42 +1,26 @@
 #include "daemon/stats_json.h"
 
-#include <optional>
+#include <vector>
 
 namespace kymo::daemon {
 namespace {
 
-template <class T>
-void put(nlohmann::json& object, const char* name, const std::optional<T>& value) {
-  if (value) object[name] = *value;
+nlohmann::json json_of(const std::vector<criu::StatsFigure>& figures) {
+  nlohmann::json object = nlohmann::json::object();
+  for (const criu::StatsFigure& figure : figures) {
+    object[figure.name] = figure.value;
+  }
+  return object;
 }
 
 }  // namespace
 
 nlohmann::json to_json(const criu::DumpStats& stats) {
-  nlohmann::json object{{"freezing_time_us", stats.freezing_time_us},
-                        {"frozen_time_us", stats.frozen_time_us},
-                        {"memdump_time_us", stats.memdump_time_us},
-                        {"memwrite_time_us", stats.memwrite_time_us},
-                        {"pages_scanned", stats.pages_scanned},
-                        {"pages_skipped_parent", stats.pages_skipped_parent},
-                        {"pages_written", stats.pages_written}};
-  put(object, "irmap_resolve_us", stats.irmap_resolve_us);
-  put(object, "pages_lazy", stats.pages_lazy);
-  put(object, "page_pipes", stats.page_pipes);
-  put(object, "page_pipe_bufs", stats.page_pipe_bufs);
-  put(object, "shpages_scanned", stats.shpages_scanned);
-  put(object, "shpages_skipped_parent", stats.shpages_skipped_parent);
-  put(object, "shpages_written", stats.shpages_written);
-  return object;
+  return json_of(figures(stats));
 }
 
 nlohmann::json to_json(const criu::RestoreStats& stats) {
-  nlohmann::json object{{"pages_compared", stats.pages_compared},
-                        {"pages_skipped_cow", stats.pages_skipped_cow},
-                        {"forking_time_us", stats.forking_time_us},
-                        {"restore_time_us", stats.restore_time_us}};
-  put(object, "pages_restored", stats.pages_restored);
-  return object;
+  return json_of(figures(stats));
 }
 
 v1::DumpStats to_api(const criu::DumpStats& stats) {

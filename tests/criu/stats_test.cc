@@ -130,5 +130,44 @@ TEST(StatsTest, ReadsAFileAndNamesOneThatCannotBeRead) {
   EXPECT_EQ(read_dump_stats(large).error().code, Code::out_of_range);
 }
 
+// Four figures of a log that goes on for 5,000 s, longer than the 4,294.97 s that 32 bits hold.
+TEST(StatsTest, ATimeThatWrappedIsRecognisedByItsLog) {
+  const std::string log =
+      "(00.000001) begins\n(5000.0000) Dumping finished successfully\nno time\n";
+  EXPECT_EQ(unwrapped_us(700'000'000, log), 700'000'000U + (std::uint64_t{1} << 32U));
+  EXPECT_FALSE(unwrapped_us(800'000'000, log));  // once more would be longer than the log
+  const std::string twice = "(10000.000) the end";
+  EXPECT_EQ(unwrapped_us(1'000'000, twice), 1'000'000U + (std::uint64_t{2} << 32U));
+}
+
+TEST(StatsTest, AShortOrForeignLogLeavesATimeAsItStands) {
+  for (const char* log : {"", "no time at all", "(12.345678) short", "(-5.0) a", "(1e300) b",
+                          "(12.5", "(5000.0 c", "()"}) {
+    EXPECT_FALSE(unwrapped_us(7, log)) << log;
+  }
+}
+
+TEST(StatsTest, CausesThatTheFiguresTell) {
+  DumpStats stats;
+  EXPECT_TRUE(known_causes(stats).empty());
+  stats.freezing_time_us = 100'800;
+  stats.memwrite_time_us = 1'000'000;
+  stats.pages_written = 2'560;  // 10 MiB in a second
+  const std::vector<std::string> causes = known_causes(stats);
+  ASSERT_EQ(causes.size(), 2U);
+  EXPECT_NE(causes[0].find("every 100 ms"), std::string::npos);
+  EXPECT_NE(causes[1].find("10 MB/s"), std::string::npos);
+}
+
+TEST(StatsTest, FiguresAreThoseThatCriuGave) {
+  DumpStats stats;
+  const std::size_t always = figures(stats).size();
+  stats.pages_lazy = 5;
+  const std::vector<StatsFigure> all = figures(stats);
+  ASSERT_EQ(all.size(), always + 1);
+  EXPECT_STREQ(all.back().name, "pages_lazy");
+  EXPECT_EQ(all.back().value, 5U);
+}
+
 }  // namespace
 }  // namespace kymo::criu

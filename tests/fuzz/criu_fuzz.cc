@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <initializer_list>
 
 #include "criu/images.h"
+#include "criu/memory.h"
+#include "criu/phases.h"
 #include "criu/pstree.h"
 #include "criu/stats.h"
 #include "targets.h"
@@ -49,12 +52,48 @@ void read_image(std::span<const std::byte> image) {
   }
 }
 
+void read_memory(std::span<const std::byte> image) {
+  const auto runs = criu::parse_pagemap(image, "fuzz");
+  const auto mappings = criu::parse_mappings(image, "fuzz");
+  require((runs.ok() || !runs.error().message.empty()) &&
+              (mappings.ok() || !mappings.error().message.empty()),
+          "an error says something");
+  std::uint64_t free_from = 0;
+  for (const criu::PageRun& run : runs ? *runs : std::vector<criu::PageRun>()) {
+    require(run.address >= free_from, "runs are in order and apart");
+    free_from = run.address + run.pages * criu::kPageBytes;
+    require(free_from >= run.address, "a run ends within the address space");
+  }
+  for (const criu::MappingPages& mapping :
+       mappings ? *mappings : std::vector<criu::MappingPages>()) {
+    require(mapping.start < mapping.end && !mapping.name.empty(), "a mapping is somewhere");
+  }
+}
+
+void read_log(const std::string& log) {
+  for (const criu::LogPhases& all :
+       {criu::dump_phases(log, criu::DumpStats()), criu::restore_phases(log, {})}) {
+    std::uint64_t sum = 0;
+    std::uint64_t first = UINT64_MAX;
+    for (const criu::Phase& phase : all.phases) {
+      sum += phase.duration_us;
+      first = phase.spans.empty() ? first : std::min(first, phase.spans.front().begin_us);
+    }
+    require(all.phases.empty() || first + sum == all.total_us, "phases add up");
+  }
+}
+
 }  // namespace
 
 void criu(Bytes data) {
   read_image(std::as_bytes(data));
+  read_memory(std::as_bytes(data));
+  read_log(text_of(data));
   for (const criu::ImageKind& kind : {criu::kStatsImage, criu::kPstreeImage}) {
     read_image(behind_head(kind, data));
+  }
+  for (const criu::ImageKind& kind : {criu::kPagemapImage, criu::kMmImage}) {
+    read_memory(behind_head(kind, data));
   }
 }
 

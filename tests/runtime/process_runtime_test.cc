@@ -15,6 +15,8 @@
 
 #include "base/file.h"
 #include "churn.h"
+#include "criu/image_set.h"
+#include "criu/memory.h"
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
 #include "runtime/process_checks.h"
@@ -145,6 +147,33 @@ TEST_F(ProcessRuntimeTest, DumpsAndRestoresAProcessThatGoesOnCounting) {
   EXPECT_EQ(calls_[0].duration_ns, dump->criu_time_ns);
   EXPECT_EQ(calls_[1].kind, criu::CallKind::restore);
   EXPECT_TRUE(calls_[1].ok);
+}
+
+TEST_F(ProcessRuntimeTest, EveryPageThatCriuWroteIsFoundWithItsMapping) {
+  const Churn churn(*runtime_, folder_, 32);
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id(), true), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  const auto images = criu::ImageSet::open(folder_.path() + "/images");
+  ASSERT_TRUE(images.ok()) << images.error().message;
+  EXPECT_TRUE(images->has("stats-dump")) << "the work folder is beside the images";
+  const criu::CheckpointPages pages = criu::read_pages(*images);
+  EXPECT_TRUE(pages.notes.empty()) << pages.notes.front();
+  EXPECT_EQ(pages.pages.present,
+            dump->stats->pages_written + dump->stats->shpages_written.value_or(0));
+  ASSERT_EQ(pages.processes.size(), 1U);
+  const criu::ProcessPages& process = pages.processes.front();
+  EXPECT_EQ(process.pid, churn.id().pid);
+  EXPECT_EQ(process.command, "kymo-churn");
+  std::uint64_t sum = 0;
+  bool named = false;
+  for (const criu::MappingPages& mapping : process.mappings) {
+    sum += mapping.pages.present;
+    named = named || mapping.name.find("/kymo-churn") != std::string::npos;
+    EXPECT_NE(mapping.name, "[unmapped]");
+  }
+  EXPECT_EQ(sum, process.pages.present);
+  EXPECT_TRUE(named) << "the program's own pages are its file's";
+  EXPECT_GE(process.mappings.front().pages.present, 32U * 256U) << "its 32 MiB come first";
 }
 
 TEST_F(ProcessRuntimeTest, LeavesAProcessRunningWhereAsked) {

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "criu/image_set.h"
+#include "kymo/result.h"
+
+namespace kymo::criu {
+
+// What a pagemap says of a run of pages.
+enum class PageState : std::uint8_t {
+  present,    // in this checkpoint's images
+  in_parent,  // unchanged since the parent image, which has them
+  lazy,       // present, and may be fetched after the restore
+  hole,       // neither: zero, or left to the file that is mapped
+};
+
+// A run of pages as a pagemap lists it.
+struct PageRun {
+  std::uint64_t address = 0;
+  std::uint64_t pages = 0;
+  PageState state = PageState::present;
+};
+
+// Pages of one mapping, or of a whole process, by where they are.
+struct PageCounts {
+  std::uint64_t present = 0;  // lazy ones included
+  std::uint64_t in_parent = 0;
+  std::uint64_t lazy = 0;
+
+  void add(PageState state, std::uint64_t pages);
+};
+
+// One of a process's mappings with pages in the checkpoint.
+struct MappingPages {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+  std::string name;  // the mapped file, or [heap], [stack], [vdso], [anonymous], [shared ID]
+  PageCounts pages;
+};
+
+struct ProcessPages {
+  pid_t pid = 0;
+  std::string command;  // empty where its core image is missing
+  PageCounts pages;
+  std::vector<MappingPages> mappings;  // the largest first
+};
+
+// A shared memory, which is dumped once for all that map it.
+struct SharedPages {
+  std::uint64_t id = 0;
+  PageCounts pages;
+};
+
+struct CheckpointPages {
+  std::vector<ProcessPages> processes;  // the largest first
+  std::vector<SharedPages> shared;      // the largest first
+  PageCounts pages;                     // of all
+  std::vector<std::string> notes;       // images that could not be read, a line each
+};
+
+inline constexpr std::uint64_t kPageBytes = 4096;  // of the machine that we read for, x86-64
+
+// Which process, and which of its mappings, made the images big: every pagemap laid over its
+// process's mappings. Cost: a pass over the pagemaps. An image that is missing or damaged is a note
+// and not an error.
+CheckpointPages read_pages(const ImageSet& images);
+
+// The runs of a pagemap image. Errors as for statistics; data_loss also where runs overlap or go
+// beyond the address space.
+Result<std::vector<PageRun>> parse_pagemap(std::span<const std::byte> image, std::string_view name);
+
+// The mappings of a memory map image in the order of their addresses, files not yet named: `name`
+// is then [file ID]. Errors as for statistics.
+Result<std::vector<MappingPages>> parse_mappings(std::span<const std::byte> image,
+                                                 std::string_view name);
+
+}  // namespace kymo::criu

@@ -1,0 +1,358 @@
+#include "criu/phases.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <span>
+
+namespace kymo::criu {
+namespace {
+
+// A line that holds `mark` begins the phase; `after`: the phase begins with the line behind it.
+struct Mark {
+  std::string_view text;
+  std::string_view phase;
+  bool after = false;
+};
+
+constexpr std::string_view kBefore = "look at the kernel";
+constexpr std::string_view kMemory = "memory";
+constexpr std::string_view kHooks = "hooks";
+constexpr std::string_view kHooksMark = "Running ";
+constexpr std::string_view kHooksMarkEnd = " scripts";
+constexpr std::string_view kOverRpc = "RPC";
+
+// In no order: whichever holds is in force. CRIU's own words (criu/cr-dump.c, seize.c, mem.c).
+constexpr std::array kDumpMarks{
+    Mark{"Dumping processes (pid", "freeze"},
+    Mark{"Pre-dumping processes (pid", "freeze"},
+    Mark{"Lock network", "collect"},
+    Mark{"Dumping task (pid", "collect"},
+    Mark{"Pre-dumping task (pid", "collect"},
+    Mark{"Collecting mappings (pid", "collect"},
+    Mark{"Parasite syscall_ip at", "parasite"},
+    Mark{"Dumping opened files (pid", "files"},
+    Mark{"Dumping pages (type", kMemory},
+    Mark{"page-pipe: Killing page pipe", "core", true},
+    Mark{"Dumping core (pid", "core"},
+    Mark{"Dumping core for thread", "core"},
+    Mark{"Waiting for ", "parasite"},
+    Mark{"Dumping mm (pid", "core"},
+    Mark{"Dumping file-locks", "files"},
+    Mark{"Dumping pstree (pid", "core"},
+    Mark{"Dumping mountpoints", "mounts"},
+    Mark{"Unfreezing tasks into", "unfreeze"},
+    Mark{"Writing stats", "finish"},
+};
+
+// criu/cr-restore.c; lines of single processes do not count here.
+constexpr std::array kRestoreMarks{
+    Mark{"Will restore in", "prepare"}, Mark{"Forking task with", "processes"},
+    Mark{"Unlock network", "resume"},   Mark{"Restore finished successfully", "finish"},
+    Mark{"Writing stats", "finish"},
+};
+
+// Of one process, by its own lines.
+constexpr std::array kProcessMarks{
+    Mark{"timens:", "namespaces"},
+    Mark{"cg: ", "namespaces"},
+    Mark{"Preparing info about shared resources", "prepare"},
+    Mark{"Restoring resources", "files and mappings"},
+    Mark{"Switched to the restorer", "files and mappings"},
+    Mark{"Preadv ", kMemory},
+    Mark{"`- returned", "registers and threads", true},
+    Mark{": Restored", "wait for the others", true},
+};
+
+bool holds(std::string_view text, std::string_view mark) {
+  return text.find(mark) != std::string_view::npos;
+}
+
+bool is_hook(std::string_view text) {
+  return text.substr(0, kHooksMark.size()) == kHooksMark && holds(text, kHooksMarkEnd);
+}
+
+// A log taken apart into phases while it is read.
+class Partition {
+ public:
+  explicit Partition(std::string_view first) : first_(first) {}
+
+  // Everything from the last line until this one belongs to the phase in force.
+  void line(const LogLine& line, std::span<const Mark> marks) {
+    if (begin_.phase.empty()) {
+      last_us_ = line.time_us;
+      begin_ = {first_, line.time_us, 0, std::string(line.text)};
+    }
+    if (in_hook_ && !holds(line.text, kOverRpc)) {
+      in_hook_ = false;
+      change(resumed_, line.time_us, std::string(line.text));
+    }
+    if (pending_) {
+      change(pending_->phase, line.time_us, "behind " + std::string(pending_->text));
+      pending_.reset();
+    }
+    if (is_hook(line.text)) {
+      resumed_ = begin_.phase;
+      change(kHooks, line.time_us, std::string(line.text));
+      in_hook_ = true;
+    }
+    for (const Mark& mark : marks) {
+      if (!in_hook_ && holds(line.text, mark.text)) {
+        if (mark.after) {
+          pending_ = mark;
+        } else {
+          change(mark.phase, line.time_us, std::string(line.text));
+        }
+        break;
+      }
+    }
+    last_us_ = line.time_us;
+  }
+
+  std::vector<Phase> finish() {
+    if (!begin_.phase.empty()) {
+      end_stretch(last_us_);
+    }
+    return std::move(phases_);
+  }
+
+ private:
+  struct Stretch {
+    std::string_view phase;
+    std::uint64_t begin_us = 0;
+    std::uint64_t uncertainty_us = 0;
+    std::string evidence;
+  };
+
+  void change(std::string_view phase, std::uint64_t time_us, std::string evidence) {
+    if (phase != begin_.phase) {
+      end_stretch(time_us);
+      begin_ = {phase, time_us, time_us - last_us_, std::move(evidence)};
+    }
+  }
+
+  void end_stretch(std::uint64_t end_us) {
+    if (end_us == begin_.begin_us) {
+      return;
+    }
+    auto known = std::find_if(phases_.begin(), phases_.end(),
+                              [&](const Phase& phase) { return phase.name == begin_.phase; });
+    if (known == phases_.end()) {
+      known = phases_.insert(phases_.end(),
+                             Phase{std::string(begin_.phase), 0, 0, begin_.evidence, {}});
+    }
+    known->duration_us += end_us - begin_.begin_us;
+    known->uncertainty_us += begin_.uncertainty_us;
+    known->spans.push_back({begin_.begin_us, end_us});
+  }
+
+  std::string_view first_;
+  Stretch begin_;             // the one that lasts
+  std::string_view resumed_;  // after the hook
+  bool in_hook_ = false;
+  std::optional<Mark> pending_;  // from the next line on
+  std::uint64_t last_us_ = 0;
+  std::vector<Phase> phases_;
+};
+
+// Steps of the wall clock, which CRIU's log is written by: time never goes back here. Processes
+// write their lines a little out of order.
+class SteadyTime {
+ public:
+  std::uint64_t at(std::uint64_t time_us, std::vector<std::string>& notes) {
+    constexpr std::uint64_t kOutOfOrder = 10'000;
+    if (time_us < last_ && last_ - time_us < kOutOfOrder) {
+      return last_ + back_us_;
+    }
+    if (time_us < last_) {
+      if (back_us_ == 0) {
+        notes.emplace_back(
+            "the log's clock went back: the wall clock was set meanwhile, and what "
+            "that phase took is not known");
+      }
+      back_us_ += last_ - time_us;
+    }
+    last_ = time_us;
+    return time_us + back_us_;
+  }
+
+ private:
+  std::uint64_t last_ = 0;
+  std::uint64_t back_us_ = 0;
+};
+
+struct Numbered {
+  pid_t pid = 0;  // 0: none
+  std::string_view text;
+};
+
+// "pie: 7: text", " 7: text": a line of one process.
+Numbered of_process(std::string_view text) {
+  std::string_view rest = text;
+  constexpr std::string_view kPie = "pie:";
+  if (rest.substr(0, kPie.size()) == kPie) {
+    rest.remove_prefix(kPie.size());
+  }
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(rest.begin(), rest.end(), pid);
+  if (error != std::errc() || end == rest.end() || *end != ':' || pid <= 0) {
+    return {0, text};
+  }
+  return {pid, rest.substr(static_cast<std::size_t>(end - rest.begin()) + 1)};
+}
+
+template <class Each>
+std::uint64_t each_line(std::string_view log, std::vector<std::string>& notes, const Each& each) {
+  SteadyTime clock;
+  std::uint64_t last_us = 0;
+  while (!log.empty()) {
+    const std::size_t end = log.find('\n');
+    if (auto line = parse_log_line(log.substr(0, end))) {
+      line->time_us = clock.at(line->time_us, notes);
+      last_us = line->time_us;
+      each(*line);
+    }
+    log.remove_prefix(end == std::string_view::npos ? log.size() : end + 1);
+  }
+  return last_us;
+}
+
+Phase* find(std::vector<Phase>& phases, std::string_view name) {
+  const auto found = std::find_if(phases.begin(), phases.end(),
+                                  [&](const Phase& phase) { return phase.name == name; });
+  return found == phases.end() ? nullptr : &*found;
+}
+
+std::string milliseconds(std::uint64_t us) {
+  return std::to_string(us / 1000) + " ms";
+}
+
+// Draining and writing alternate within the memory's phase, too often for marks: CRIU sums them up.
+// Their stretches are shown one behind the other.
+void split_memory(const DumpStats& stats, LogPhases& all) {
+  const auto memory = std::find_if(all.phases.begin(), all.phases.end(),
+                                   [](const Phase& phase) { return phase.name == kMemory; });
+  if (memory == all.phases.end() || memory->duration_us == 0) {
+    return;
+  }
+  if (stats.memwrite_time_us > memory->duration_us) {
+    all.notes.push_back("CRIU says that writing memory took " +
+                        milliseconds(stats.memwrite_time_us) +
+                        ", longer than the log shows: " + "the wall clock was set meanwhile");
+    return;
+  }
+  Phase write{"memory, writing", stats.memwrite_time_us, 0, "CRIU's statistics", {}};
+  const double share =
+      static_cast<double>(write.duration_us) / static_cast<double>(memory->duration_us);
+  for (PhaseSpan& span : memory->spans) {
+    const double length = static_cast<double>(span.end_us - span.begin_us);
+    const std::uint64_t border =
+        span.end_us - static_cast<std::uint64_t>(std::llround(length * share));
+    write.spans.push_back({border, span.end_us});
+    span.end_us = border;
+  }
+  memory->name = "memory, finding and draining";
+  memory->duration_us -= write.duration_us;
+  all.phases.insert(memory + 1, std::move(write));
+}
+
+void explain(std::string_view log, std::vector<Phase>& phases, std::vector<std::string>& notes) {
+  constexpr std::uint64_t kWorthTelling = 10'000;
+  const Phase* before = find(phases, kBefore);
+  if (before != nullptr && before->duration_us >= kWorthTelling &&
+      holds(log.substr(0, 4096), "criu.kdat does not exist")) {
+    notes.push_back("of which " + milliseconds(before->duration_us) +
+                    " to look at the kernel: CRIU does it every time where it cannot keep what it "
+                    "found in /run/criu.kdat");
+  }
+}
+
+void explain_dump(std::vector<Phase>& phases, std::vector<std::string>& notes) {
+  const Phase* unfreeze = find(phases, "unfreeze");
+  if (unfreeze != nullptr && holds(unfreeze->evidence, "into 2") &&
+      unfreeze->duration_us > 10'000) {
+    notes.push_back("letting go took " + milliseconds(unfreeze->duration_us) +
+                    ": the processes were ended, and the kernel took their memory back");
+  }
+}
+
+void note_missing(const LogPhases& all, std::vector<std::string>& notes) {
+  if (all.phases.size() == 1) {
+    notes.emplace_back(
+        "the log has none of the marks that tell phases apart: CRIU failed early, or is "
+        "of a version not known here");
+  }
+}
+
+}  // namespace
+
+std::optional<LogLine> parse_log_line(std::string_view line) {
+  if (line.empty() || line.front() != '(') {
+    return {};
+  }
+  constexpr double kLongestSeconds = 1e9;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(line.begin() + 1, line.end(), seconds);
+  if (error != std::errc() || end == line.end() || *end != ')' || !(seconds >= 0) ||
+      seconds > kLongestSeconds) {
+    return {};
+  }
+  std::string_view text = line.substr(static_cast<std::size_t>(end - line.begin()) + 1);
+  if (!text.empty() && text.front() == ' ') {
+    text.remove_prefix(1);
+  }
+  return LogLine{static_cast<std::uint64_t>(std::llround(seconds * 1e6)), text};
+}
+
+LogPhases dump_phases(std::string_view log, const std::optional<DumpStats>& stats) {
+  LogPhases all;
+  Partition partition(kBefore);
+  all.total_us =
+      each_line(log, all.notes, [&](const LogLine& line) { partition.line(line, kDumpMarks); });
+  all.phases = partition.finish();
+  if (all.phases.empty()) {
+    return all;
+  }
+  note_missing(all, all.notes);
+  explain(log, all.phases, all.notes);
+  explain_dump(all.phases, all.notes);
+  if (stats) {
+    split_memory(*stats, all);
+  }
+  return all;
+}
+
+LogPhases restore_phases(std::string_view log, const std::optional<RestoreStats>& stats) {
+  LogPhases all;
+  Partition partition(kBefore);
+  std::map<pid_t, Partition> processes;
+  all.total_us = each_line(log, all.notes, [&](const LogLine& line) {
+    const Numbered numbered = of_process(line.text);
+    if (numbered.pid == 0) {
+      partition.line(line, kRestoreMarks);
+      return;
+    }
+    partition.line({line.time_us, {}}, {});
+    processes.try_emplace(numbered.pid, "fork")
+        .first->second.line({line.time_us, numbered.text}, kProcessMarks);
+  });
+  all.phases = partition.finish();
+  if (all.phases.empty()) {
+    return all;
+  }
+  for (auto& [pid, one] : processes) {
+    all.processes.push_back({pid, one.finish()});
+  }
+  note_missing(all, all.notes);
+  explain(log, all.phases, all.notes);
+  if (stats && stats->restore_time_us > all.total_us) {
+    all.notes.push_back("CRIU says that the restore took " + milliseconds(stats->restore_time_us) +
+                        ", longer than the log shows: the wall clock was set meanwhile");
+  }
+  return all;
+}
+
+}  // namespace kymo::criu

@@ -1,0 +1,39 @@
+#!/usr/bin/env bats
+# kymo stats: one clear line for each thing that can be wrong. What it prints of real images is tested with CRIU.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  kymo="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}/tools/kymo/kymo"
+  dir="$BATS_TEST_TMPDIR"
+}
+
+# Requires: exit 1, nothing on stdout, one line on stderr that holds the pattern.
+refused() {
+  run --separate-stderr "$kymo" stats "$1"
+  [ "$status" -eq 1 ]
+  [ -z "$output" ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ "$stderr" == *"$2"* ]]
+}
+
+@test "stats refuses what is not there, a folder without images, and a file that is no archive" {
+  refused "$dir/none" "No such file"
+  mkdir "$dir/empty"
+  refused "$dir/empty" "no CRIU images and no statistics in"
+  echo text >"$dir/note"
+  refused "$dir/note" "neither a folder nor a tar archive"
+}
+
+@test "stats tells of a damaged statistics image and reads the rest" {
+  mkdir "$dir/work"
+  printf 'rubbish-rubbish' >"$dir/work/stats-dump"
+  run --separate-stderr "$kymo" stats "$dir/work"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"it is not a CRIU statistics image"* ]]
+}
+
+@test "stats without a path is wrong usage" {
+  run --separate-stderr "$kymo" stats
+  [ "$status" -eq 2 ]
+}

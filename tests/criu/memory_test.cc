@@ -1,0 +1,164 @@
+#include "criu/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "criu/images.h"
+#include "image_bytes.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::criu {
+namespace {
+
+using Body = std::vector<std::uint8_t>;
+
+// Protobuf's wire format by hand: a field's number and a varint.
+Body& put(Body& body, unsigned field, std::uint64_t value) {
+  body.push_back(static_cast<std::uint8_t>(field << 3U));
+  for (; value >= 0x80; value >>= 7U) {
+    body.push_back(static_cast<std::uint8_t>(value | 0x80U));
+  }
+  body.push_back(static_cast<std::uint8_t>(value));
+  return body;
+}
+
+Body& put(Body& body, unsigned field, const Body& inner) {
+  body.push_back(static_cast<std::uint8_t>(field << 3U | 2U));
+  body.push_back(static_cast<std::uint8_t>(inner.size()));  // below 128 in these tests
+  body.insert(body.end(), inner.begin(), inner.end());
+  return body;
+}
+
+Body text(const std::string& characters) {
+  return {characters.begin(), characters.end()};
+}
+
+struct PageEntry {
+  std::uint64_t address;
+  std::uint64_t pages;
+  std::uint64_t flags;
+};
+
+ImageBytes pagemap(const std::vector<PageEntry>& runs, unsigned pages_field = 5) {
+  Body head;
+  ImageBytes image;
+  image.word(kPagemapImage.family).word(kPagemapImage.magic).message(put(head, 1, 1));
+  for (const PageEntry& run : runs) {
+    Body entry;
+    put(put(put(entry, 1, run.address), pages_field, run.pages), 4, run.flags);
+    image.message(entry);
+  }
+  return image;
+}
+
+Body vma(std::uint64_t start, std::uint64_t end, std::uint64_t id, std::uint64_t status) {
+  Body body;
+  return put(put(put(put(body, 1, start), 2, end), 4, id), 7, status);
+}
+
+ImageBytes memory_map(const std::vector<Body>& vmas) {
+  Body mm;
+  for (const Body& one : vmas) {
+    put(mm, 14, one);
+  }
+  return ImageBytes().word(kMmImage.family).word(kMmImage.magic).message(mm);
+}
+
+TEST(PagemapTest, RunsWithTheirStates) {
+  const auto runs = parse_pagemap(
+      pagemap({{0x1000, 2, 4}, {0x3000, 1, 1}, {0x9000, 7, 6}, {0x20000, 5, 0}}).bytes(), "p");
+  ASSERT_TRUE(runs.ok()) << runs.error().message;
+  ASSERT_EQ(runs->size(), 4U);
+  EXPECT_EQ(runs->at(0).state, PageState::present);
+  EXPECT_EQ(runs->at(1).state, PageState::in_parent);
+  EXPECT_EQ(runs->at(2).state, PageState::lazy);
+  EXPECT_EQ(runs->at(2).pages, 7U);
+  EXPECT_EQ(runs->at(3).state, PageState::hole);
+}
+
+TEST(PagemapTest, OlderCriusCountPagesInAnotherField) {
+  const auto runs = parse_pagemap(pagemap({{0x1000, 2, 4}}, 2).bytes(), "p");
+  ASSERT_TRUE(runs.ok());
+  EXPECT_EQ(runs->front().pages, 2U);
+}
+
+TEST(PagemapTest, RefusesRunsThatOverlapOrLeaveTheAddressSpace) {
+  for (const auto& runs : std::vector<std::vector<PageEntry>>{{{0x1000, 2, 4}, {0x2000, 1, 4}},
+                                                              {{0x9000, 1, 4}, {0x1000, 1, 4}},
+                                                              {{0xfffffffffffff000U, 2, 4}}}) {
+    const auto parsed = parse_pagemap(pagemap(runs).bytes(), "pagemap-1.img");
+    ASSERT_FALSE(parsed.ok());
+    EXPECT_EQ(parsed.error().code, Code::data_loss);
+    EXPECT_NE(parsed.error().message.find("pagemap-1.img"), std::string::npos);
+  }
+}
+
+class ReadPages : public testing::Test {
+ protected:
+  void write(const std::string& name, const ImageBytes& image) const {
+    folder_.file(name, image.text());
+  }
+  [[nodiscard]] CheckpointPages read() const {
+    const auto images = ImageSet::open(folder_.path());
+    EXPECT_TRUE(images.ok());
+    return read_pages(*images);
+  }
+  test::TemporaryDirectory folder_;
+};
+
+TEST_F(ReadPages, EachPageGoesToItsMappingTheLargestFirst) {
+  constexpr std::uint64_t kHeap = 1U << 5U;
+  constexpr std::uint64_t kFile = 1U << 6U;
+  write("pagemap-7.img", pagemap({{0x1000, 3, 4}, {0x10000, 4, 4}, {0x80000, 1, 4}}));
+  // The first run spans two mappings; the last lies in none.
+  write("mm-7.img", memory_map({vma(0x1000, 0x2000, 9, kFile), vma(0x2000, 0x4000, 0, kHeap),
+                                vma(0x10000, 0x20000, 0, 1)}));
+  Body file;
+  Body entry;
+  put(put(file, 1, 9), 6, text("/bin/churn"));
+  put(put(put(entry, 1, 1), 2, 9), 3, file);
+  write("files.img", ImageBytes().word(kFilesImage.family).word(kFilesImage.magic).message(entry));
+  Body task;
+  Body core;
+  put(core, 3, put(task, 6, text("churn")));
+  write("core-7.img", ImageBytes().word(kCoreImage.family).word(kCoreImage.magic).message(core));
+
+  const CheckpointPages pages = read();
+  EXPECT_TRUE(pages.notes.empty());
+  EXPECT_EQ(pages.pages.present, 8U);
+  ASSERT_EQ(pages.processes.size(), 1U);
+  const ProcessPages& process = pages.processes.front();
+  EXPECT_EQ(process.pid, 7);
+  EXPECT_EQ(process.command, "churn");
+  ASSERT_EQ(process.mappings.size(), 4U);
+  EXPECT_EQ(process.mappings[0].name, "[anonymous]");
+  EXPECT_EQ(process.mappings[0].pages.present, 4U);
+  EXPECT_EQ(process.mappings[1].name, "[heap]");
+  EXPECT_EQ(process.mappings[1].pages.present, 2U);
+  EXPECT_EQ(process.mappings[2].name, "/bin/churn");
+  EXPECT_EQ(process.mappings[2].pages.present, 1U);
+  EXPECT_EQ(process.mappings[3].name, "[unmapped]");
+}
+
+TEST_F(ReadPages, SharedMemoryIsCountedOnce) {
+  write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));
+  write("mm-7.img", memory_map({vma(0x1000, 0x2000, 0, 1)}));
+  write("pagemap-shmem-55.img", pagemap({{0, 100, 4}}));
+  const CheckpointPages pages = read();
+  ASSERT_EQ(pages.shared.size(), 1U);
+  EXPECT_EQ(pages.shared.front().id, 55U);
+  EXPECT_EQ(pages.pages.present, 101U);
+}
+
+TEST_F(ReadPages, WhatIsMissingOrDamagedIsANoteAndTheRestIsRead) {
+  write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));  // without its memory map
+  write("pagemap-8.img", ImageBytes().word(1).word(2));
+  const CheckpointPages pages = read();
+  ASSERT_EQ(pages.notes.size(), 2U);
+  EXPECT_NE(pages.notes[0].find("mm-7.img"), std::string::npos);
+  EXPECT_NE(pages.notes[1].find("pagemap-8.img"), std::string::npos);
+  ASSERT_EQ(pages.processes.size(), 1U);
+  EXPECT_EQ(pages.processes.front().pages.present, 1U);
+}
+
+}  // namespace
+}  // namespace kymo::criu

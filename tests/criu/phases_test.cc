@@ -1,0 +1,175 @@
+#include "criu/phases.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace kymo::criu {
+namespace {
+
+// The marks of a real log of CRIU 4.1.1, with rounded times.
+const std::string kDumpLog = R"((00.000000) CRIU run id = 1
+(00.000059) File /run/criu.kdat does not exist
+(00.023000) cpu: fpu
+(00.024000) Dumping processes (pid: 7 comm: churn)
+(00.024020) Running pre-dump scripts
+(00.024021) 	RPC
+(00.024100) irmap: Searching irmap cache in work dir
+(00.024500) Seized task 7, state 1
+(00.024600) net: Lock network
+(00.025900) Collecting mappings (pid: 7)
+(00.028000) Parasite syscall_ip at 0x1000
+(00.028400) Wait for parasite being daemonized...
+pie: 7: Running daemon thread leader
+(00.028600) Dumping opened files (pid: 7)
+(00.028800) Dumping pages (type: 59 pid: 7)
+(00.059800) page-pipe: Killing page pipe
+(00.059900) ----------------------------------------
+(00.060280) Dumping core (pid: 7)
+(00.060700) Waiting for 7 to trap
+(00.061500) Dumping mm (pid: 7)
+(00.061800) Dumping file-locks
+(00.061850) Dumping pstree (pid: 7)
+(00.061970) Running post-dump scripts
+(00.061980) 	RPC
+(00.062085) Unfreezing tasks into 2
+(00.087000) Writing stats
+(00.087100) Dumping finished successfully
+)";
+
+std::uint64_t sum_of(const std::vector<Phase>& phases) {
+  return std::accumulate(
+      phases.begin(), phases.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const Phase& phase) { return sum + phase.duration_us; });
+}
+
+const Phase& phase(const std::vector<Phase>& phases, const std::string& name) {
+  for (const Phase& one : phases) {
+    if (one.name == name) {
+      return one;
+    }
+  }
+  ADD_FAILURE() << "no phase " << name;
+  static const Phase kNone;
+  return kNone;
+}
+
+TEST(PhasesTest, ADumpsPhasesAreExclusiveAndAddUp) {
+  const LogPhases dump = dump_phases(kDumpLog, {});
+  EXPECT_EQ(dump.total_us, 87'100U);
+  EXPECT_EQ(sum_of(dump.phases), dump.total_us);
+  EXPECT_EQ(phase(dump.phases, "look at the kernel").duration_us, 24'000U);
+  EXPECT_EQ(phase(dump.phases, "freeze").duration_us, 20U + 500U);
+  EXPECT_EQ(phase(dump.phases, "hooks").duration_us, 80U + 115U);
+  EXPECT_EQ(phase(dump.phases, "hooks").spans.size(), 2U);
+  EXPECT_EQ(phase(dump.phases, "collect").duration_us, 3'400U);
+  EXPECT_EQ(phase(dump.phases, "memory").duration_us, 59'900U - 28'800U);
+  EXPECT_EQ(phase(dump.phases, "unfreeze").duration_us, 24'915U);
+  EXPECT_EQ(phase(dump.phases, "finish").duration_us, 100U);
+}
+
+TEST(PhasesTest, EachBoundaryHasItsEvidenceAndItsUncertainty) {
+  const LogPhases dump = dump_phases(kDumpLog, {});
+  const Phase& collect = phase(dump.phases, "collect");
+  EXPECT_EQ(collect.evidence, "net: Lock network");
+  EXPECT_EQ(collect.uncertainty_us, 100U);  // since the line before
+  EXPECT_EQ(phase(dump.phases, "freeze").evidence, "Dumping processes (pid: 7 comm: churn)");
+}
+
+TEST(PhasesTest, StatisticsTellDrainingFromWriting) {
+  DumpStats stats;
+  stats.memwrite_time_us = 20'900;
+  const LogPhases dump = dump_phases(kDumpLog, stats);
+  EXPECT_EQ(phase(dump.phases, "memory, finding and draining").duration_us, 31'100U - 20'900U);
+  EXPECT_EQ(phase(dump.phases, "memory, writing").duration_us, 20'900U);
+  EXPECT_EQ(phase(dump.phases, "memory, writing").evidence, "CRIU's statistics");
+  EXPECT_EQ(sum_of(dump.phases), dump.total_us);
+}
+
+TEST(PhasesTest, CausesThatAreKnownAreTold) {
+  DumpStats stats;
+  stats.memwrite_time_us = 1'000'000;
+  const LogPhases dump = dump_phases(kDumpLog, stats);
+  std::string notes;
+  for (const std::string& note : dump.notes) {
+    notes += note + '\n';
+  }
+  EXPECT_NE(notes.find("/run/criu.kdat"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("took their memory back"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("longer than the log shows"), std::string::npos) << notes;
+}
+
+TEST(PhasesTest, AClockThatWasSetBackIsToldAndTimeNeverGoesBack) {
+  std::string log = kDumpLog;
+  log += "(-5.0) rubbish\n(00.001000) after the step\n(00.002000) the end\n";
+  const LogPhases dump = dump_phases(log, {});
+  EXPECT_EQ(dump.total_us, 88'100U);
+  EXPECT_EQ(sum_of(dump.phases), dump.total_us);
+  EXPECT_NE(dump.notes.front().find("went back"), std::string::npos);
+}
+
+TEST(PhasesTest, LinesALittleOutOfOrderAreNoStep) {
+  const LogPhases dump = dump_phases("(00.010000) a\n(00.009990) b\n(00.011000) c\n", {});
+  EXPECT_EQ(dump.total_us, 11'000U);
+  for (const std::string& note : dump.notes) {
+    EXPECT_EQ(note.find("went back"), std::string::npos) << note;
+  }
+}
+
+TEST(PhasesTest, WithoutMarksThereIsOnePhaseAndANote) {
+  const LogPhases dump = dump_phases("(00.000000) a\n(01.000000) b\n", {});
+  ASSERT_EQ(dump.phases.size(), 1U);
+  EXPECT_EQ(dump.phases.front().duration_us, 1'000'000U);
+  EXPECT_NE(dump.notes.front().find("none of the marks"), std::string::npos);
+  EXPECT_TRUE(dump_phases("", {}).phases.empty());
+  EXPECT_TRUE(dump_phases("no time at all\n", {}).phases.empty());
+}
+
+TEST(PhasesTest, FromAHundredSecondsOnTheLastDigitsAreCut) {
+  EXPECT_EQ(parse_log_line("(100.12345) x")->time_us, 100'123'450U);
+  EXPECT_EQ(parse_log_line("(00.000001) x")->text, "x");
+  for (const char* line : {"", "(", "()", "(1.0", "x (1.0)", "(-1.0) x", "(1e300) x", "(nan) x"}) {
+    EXPECT_FALSE(parse_log_line(line)) << line;
+  }
+}
+
+TEST(PhasesTest, ARestoreIsTakenApartForEachProcess) {
+  const std::string log = R"((00.000000) CRIU run id = 2
+(00.021900) pstree pid_max=8
+(00.021946) Will restore in 0 namespaces
+(00.022010) Running pre-restore scripts
+(00.022011) 	RPC
+(00.022128) No pidns-1.img image
+(00.022169) Forking task with 7 pid (flags 0x8000)
+(00.022542)      7: timens: monotonic -1 850580465
+(00.022639)      7: Preparing info about shared resources
+(00.022904)      7: Restoring resources
+(00.023350) pie: 7: Switched to the restorer 7
+(00.023593) pie: 7: Preadv 0x55b6da9be000:4096... (12 iovs)
+(00.030000)      8: Restoring resources
+(00.055625) pie: 7: `- returned 67223552
+(00.055634) pie: 7:    `- skip pagemap
+(00.055776) pie: 7: 7: Restored
+(00.055809) Running post-restore scripts
+(00.055821) 	RPC
+(00.055894) net: Unlock network
+(00.056188) Restore finished successfully. Tasks resumed.
+(00.056189) Writing stats
+(00.056288) Running post-resume scripts
+(00.056400) 	RPC
+)";
+  const LogPhases restore = restore_phases(log, {});
+  EXPECT_EQ(restore.total_us, 56'400U);
+  EXPECT_EQ(sum_of(restore.phases), restore.total_us);
+  EXPECT_EQ(phase(restore.phases, "processes").duration_us, 55'809U - 22'169U);
+  EXPECT_EQ(phase(restore.phases, "hooks").spans.size(), 3U);
+  ASSERT_EQ(restore.processes.size(), 2U);
+  EXPECT_EQ(restore.processes[0].pid, 7);
+  const std::vector<Phase>& seven = restore.processes[0].phases;
+  EXPECT_EQ(phase(seven, "memory").duration_us, 55'634U - 23'593U);
+  EXPECT_EQ(phase(seven, "registers and threads").duration_us, 55'776U - 55'634U);
+  EXPECT_EQ(sum_of(seven), 55'776U - 22'542U);
+}
+
+}  // namespace
+}  // namespace kymo::criu
