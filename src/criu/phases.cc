@@ -19,7 +19,6 @@ struct Mark {
 
 constexpr std::string_view kBefore = "look at the kernel";
 constexpr std::string_view kMemory = "memory";
-constexpr std::string_view kHooks = "hooks";
 constexpr std::string_view kHooksMark = "Running ";
 constexpr std::string_view kHooksMarkEnd = " scripts";
 constexpr std::string_view kOverRpc = "RPC";
@@ -95,7 +94,7 @@ class Partition {
     }
     if (is_hook(line.text)) {
       resumed_ = begin_.phase;
-      change(kHooks, line.time_us, std::string(line.text));
+      change(kHooksPhase, line.time_us, std::string(line.text));
       in_hook_ = true;
     }
     for (const Mark& mark : marks) {

@@ -18,6 +18,9 @@ struct PhaseSpan {
   std::uint64_t end_us = 0;
 };
 
+// The phase in which CRIU waits for whom it notifies, or for a script.
+inline constexpr std::string_view kHooksPhase = "hooks";
+
 // What one kind of work took of a dump or a restore, all stretches together.
 struct Phase {
   std::string name;

@@ -15,6 +15,7 @@
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
 #include "runtime/launch.h"
+#include "runtime/log_phases.h"
 #include "runtime/process_checks.h"
 #include "runtime/reaper.h"
 
@@ -163,6 +164,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
     return before.error();
   }
   const std::string stats_path = spec.work_dir + "/stats-dump";
+  const std::string log_path = spec.work_dir + "/dump.log";
   forget(stats_path);
   auto watcher = probe::DirectoryBytesWatcher::start(spec.images_dir, [&](std::uint64_t total) {
     if (observer.image_bytes) {
@@ -173,9 +175,11 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
     return watcher.error();
   }
   DumpOutcome outcome;
+  LogClock clock;
   Scope scope("criu", {.category = "criu"});
-  const Result<criu::DumpReply> reply = client_.dump(
-      {spec.process.pid, spec.images_dir, spec.work_dir, spec.leave_running}, observer.notified);
+  const Result<criu::DumpReply> reply =
+      client_.dump({spec.process.pid, spec.images_dir, spec.work_dir, spec.leave_running},
+                   clock.listen(observer.notified));
   outcome.image_bytes = (*watcher)->finish();
   scope.add_bytes(outcome.image_bytes);
   if (!reply) {
@@ -189,6 +193,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
     outcome.warnings.push_back("every image was written and the process ended, but then " +
                                reply.error().message);
   } else {
+    add_dump_phases(log_path, {}, clock);
     return failed_dump(spec, *before, reply.error());
   }
   if (!spec.leave_running) {
@@ -203,6 +208,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   } else {
     outcome.warnings.push_back("CRIU's statistics are missing: " + stats.error().message);
   }
+  add_dump_phases(log_path, outcome.stats, clock);
   return outcome;
 }
 
@@ -215,13 +221,16 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
     return tree.error();
   }
   const std::string stats_path = spec.work_dir + "/stats-restore";
+  const std::string log_path = spec.work_dir + "/restore.log";
   forget(stats_path);
+  LogClock clock;
   Scope scope("criu", {.category = "criu"});
   const Result<criu::RestoreReply> reply =
-      client_.restore({spec.images_dir, spec.work_dir}, observer.notified);
+      client_.restore({spec.images_dir, spec.work_dir}, clock.listen(observer.notified));
   if (!reply) {
     scope.fail(reply.error().message);
     scope.end();
+    add_restore_phases(log_path, {}, clock);
     clear_failed_restore(tree->front().pid);
     return reply.error();
   }
@@ -239,6 +248,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   } else {
     outcome.warnings.push_back("CRIU's statistics are missing: " + stats.error().message);
   }
+  add_restore_phases(log_path, outcome.stats, clock);
   return outcome;
 }
 

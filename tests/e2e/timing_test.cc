@@ -39,6 +39,7 @@ std::uint64_t in_leaves(const json& scope) {
   std::uint64_t sum = 0;
   std::uint64_t at = start(scope);
   for (const json& part : scope["components"]) {
+    if (part.value("redundant", false)) continue;
     EXPECT_GE(start(part), at) << part["name"];
     at = start(part) + duration(part);
     sum += in_leaves(part);
@@ -71,6 +72,62 @@ TEST(TimingTest, ADumpAndItsRestoreAreAccountedFor) {
   expect_accounted(restore["timing"]);
   EXPECT_FALSE(find(restore["timing"], "criu after pre-resume").is_null())
       << restore["timing"].dump(1);
+}
+
+// The phases that CRIU's log shows lie on the same clock, within CRIU's life.
+TEST(TimingTest, TheLogsPhasesLieWithinCriusLife) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(64, "work"));
+  const json dump = kymod.kymo_json({"dump", "process", "work"});
+  const json restore = kymod.kymo_json({"restore", "process", dump["directory"]});
+  const std::pair<const json*, const char*> requests[] = {
+      {&dump["timing"], "criu's log: memory, writing"},
+      {&restore["timing"], "criu's log: processes"}};
+  for (const auto& [timing, name] : requests) {
+    const json criu = find(*timing, "criu");
+    const json phase = find(*timing, name);
+    ASSERT_FALSE(phase.is_null()) << name << " in " << timing->dump(1);
+    EXPECT_TRUE(phase["redundant"].get<bool>());
+    EXPECT_GE(start(phase), start(criu));
+    EXPECT_LE(start(phase) + duration(phase), start(criu) + duration(criu));
+  }
+}
+
+TEST(TimingTest, PrintStatsPrintsPodmansJsonAndNothingElse) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const Outcome dumped = kymod.kymo({"dump", "process", "work", "--print-stats"});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const json dump = json::parse(dumped.out);
+  EXPECT_EQ(dump.size(), 2U);
+  const json& container = dump["container_statistics"][0];
+  EXPECT_EQ(container["Id"], "work");
+  EXPECT_EQ(container["RawInput"], "work");
+  EXPECT_GE(dump["podman_checkpoint_duration"], container["runtime_checkpoint_duration"]);
+  EXPECT_GE(container["runtime_checkpoint_duration"], container["criu_statistics"]["frozen_time"]);
+  EXPECT_GE(container["criu_statistics"]["pages_written"], 8 * 256);
+  EXPECT_FALSE(container["criu_statistics"].contains("pages_lazy"));
+
+  const std::string checkpoint = kymod.job("work")["last_checkpoint"];
+  const Outcome restored = kymod.kymo({"restore", "process", checkpoint, "--print-stats"});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  const json restore = json::parse(restored.out);
+  EXPECT_GT(restore["podman_restore_duration"], 0);
+  EXPECT_GT(restore["container_statistics"][0]["criu_statistics"]["pages_restored"], 0);
+
+  // kymo stats reads the same figures from the files.
+  const Outcome read = run({KYMO_PROGRAM, "stats", checkpoint, "--json"});
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  const json stats = json::parse(read.out);
+  EXPECT_EQ(stats["dump"]["frozen_time_us"], container["criu_statistics"]["frozen_time"]);
+  EXPECT_EQ(stats["pages"], container["criu_statistics"]["pages_written"]);
+  std::uint64_t sum = 0;
+  for (const json& phase : stats["dump_phases"]["phases"]) sum += phase["duration_us"].get<std::uint64_t>();
+  EXPECT_EQ(sum, stats["dump_phases"]["total_us"].get<std::uint64_t>());
 }
 
 TEST(TimingTest, TheTreeIsKeptWithTheCheckpointAndLiesOnTheRecordingsClock) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "client/client.h"
+#include "podman_stats.h"
 #include "print.h"
 #include "timing.h"
 #include "verbs.h"
@@ -27,7 +28,8 @@ void print(const v1::DumpResponse& response, bool left_running) {
   }
 }
 
-void dump_process(Context& context, const v1::DumpRequest& request) {
+void dump_process(Context& context, const v1::DumpRequest& request, const std::string& target,
+                  bool print_stats) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
@@ -37,6 +39,10 @@ void dump_process(Context& context, const v1::DumpRequest& request) {
     return show_timing(context, timing, ShowTiming::if_detailed);
   }
   for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
+  if (print_stats) {
+    std::cout << podman_stats(*response, target).dump(4) << '\n';
+    return show_timing(context, timing, ShowTiming::to_file);
+  }
   if (context.json) {
     nlohmann::json json = to_json(*response);
     add_timing(context, timing, json);
@@ -76,15 +82,18 @@ void add_dump(CLI::App& app, Context& context) {
   process->add_option("--dir", *directory,
                       "Where the checkpoint goes: a new or an empty directory");
   process->add_flag("--leave-running", *leave_running, "The process runs on after the dump");
+  auto print_stats = std::make_shared<bool>(false);
+  process->add_flag("--print-stats", *print_stats,
+                    "Print the statistics alone, as podman's --print-stats does");
   process->add_flag("--json", context.json, "Print JSON");
-  process->callback([&context, target, directory, leave_running] {
+  process->callback([&context, target, directory, leave_running, print_stats] {
     v1::DumpRequest request;
     set_target(request, *target);
     if (!directory->empty()) {
       request.set_directory(std::filesystem::absolute(*directory).lexically_normal().string());
     }
     request.set_leave_running(*leave_running);
-    dump_process(context, request);
+    dump_process(context, request, *target, *print_stats);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "client/client.h"
+#include "podman_stats.h"
 #include "print.h"
 #include "timing.h"
 #include "verbs.h"
@@ -23,7 +24,8 @@ void print(const v1::RestoreResponse& response) {
   }
 }
 
-void restore_process(Context& context, const v1::RestoreRequest& request) {
+void restore_process(Context& context, const v1::RestoreRequest& request,
+                     const std::string& target, bool print_stats) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
@@ -33,6 +35,10 @@ void restore_process(Context& context, const v1::RestoreRequest& request) {
     return show_timing(context, timing, ShowTiming::if_detailed);
   }
   for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
+  if (print_stats) {
+    std::cout << podman_stats(*response, target).dump(4) << '\n';
+    return show_timing(context, timing, ShowTiming::to_file);
+  }
   if (context.json) {
     nlohmann::json json = to_json(*response);
     add_timing(context, timing, json);
@@ -55,11 +61,14 @@ void add_restore(CLI::App& app, Context& context) {
   process->add_option("directory", *directory, "A checkpoint's directory, or one of CRIU images")
       ->required()
       ->option_text("DIR");
+  auto print_stats = std::make_shared<bool>(false);
+  process->add_flag("--print-stats", *print_stats,
+                    "Print the statistics alone, as podman's --print-stats does");
   process->add_flag("--json", context.json, "Print JSON");
-  process->callback([&context, directory] {
+  process->callback([&context, directory, print_stats] {
     v1::RestoreRequest request;
     request.set_directory(std::filesystem::absolute(*directory).lexically_normal().string());
-    restore_process(context, request);
+    restore_process(context, request, *directory, *print_stats);
   });
 }
 

@@ -10,8 +10,8 @@ namespace kymo::cli {
 // --profiling and what belongs to it.
 void add_timing_options(CLI::App& app, Context& context);
 
-// When a request's time is shown without --profiling-detailed.
-enum class ShowTiming : unsigned char { always, if_detailed };
+// When a request's time is shown; to the file that was asked for it goes in any case.
+enum class ShowTiming : unsigned char { always, if_detailed, to_file };
 
 // Writes the file that was asked for, and prints the tables unless JSON is printed.
 void show_timing(Context& context, const client::Client::Timing& timing, ShowTiming show);

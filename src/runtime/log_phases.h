@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "criu/client.h"
+#include "criu/phases.h"
+
+namespace kymo::runtime {
+
+// Ties a CRIU log's clock, which is its own, to CLOCK_MONOTONIC: by the first notification, which
+// the log has as the first hook.
+class LogClock {
+ public:
+  // Passes notifications on and notes when the first came.
+  criu::Notified listen(criu::Notified next);
+  // Where the log began; 0 where no notification came or the log shows none.
+  [[nodiscard]] std::uint64_t log_began_ns(const criu::LogPhases& phases) const;
+
+ private:
+  std::uint64_t first_ns_ = 0;
+};
+
+// Adds the phases that a dump's or restore's log shows to the scope that is open on this thread, as
+// redundant ones: CRIU's time is counted by what was seen of it as it ran. Nothing where nobody
+// listens. Cost: a pass over the log.
+void add_dump_phases(const std::string& log_path, const std::optional<criu::DumpStats>& stats,
+                     const LogClock& clock);
+void add_restore_phases(const std::string& log_path,
+                        const std::optional<criu::RestoreStats>& stats, const LogClock& clock);
+
+}  // namespace kymo::runtime
