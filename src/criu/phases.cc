@@ -265,7 +265,7 @@ void explain(std::string_view log, std::vector<Phase>& phases, std::vector<std::
       holds(log.substr(0, 4096), "criu.kdat does not exist")) {
     notes.push_back("of which " + milliseconds(before->duration_us) +
                     " to look at the kernel: CRIU does it every time where it cannot keep what it "
-                    "found in /run/criu.kdat");
+                    "found in /run/criu.kdat, which it does where /run is a tmpfs");
   }
 }
 

@@ -1,6 +1,5 @@
 #include "runtime/log_phases.h"
 
-#include <cstddef>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,8 +10,6 @@ namespace kymo::runtime {
 namespace {
 
 constexpr std::uint64_t kNanosecondsInAMicrosecond = 1000;
-// Beyond, a phase's stretches are one scope: a tree of processes has some for each.
-constexpr std::size_t kMostStretches = 64;
 constexpr ScopeOptions kSaidAgain{.category = "criu", .redundant = true};
 
 std::string log_text(const std::string& path) {
@@ -25,24 +22,11 @@ void add_phases(const criu::LogPhases& phases, const LogClock& clock) {
   if (began_ns == 0) {
     return;
   }
-  std::size_t stretches = 0;
   for (const criu::Phase& phase : phases.phases) {
-    stretches += phase.spans.size();
-  }
-  const auto add = [&](const criu::Phase& phase, std::uint64_t begin_us, std::uint64_t us) {
     const std::string name = "criu's log: " + phase.name;
     add_scope(ScopeName(std::string_view(name)),
-              began_ns + begin_us * kNanosecondsInAMicrosecond, us * kNanosecondsInAMicrosecond, 0,
-              kSaidAgain);
-  };
-  for (const criu::Phase& phase : phases.phases) {
-    if (stretches > kMostStretches) {
-      add(phase, phase.spans.front().begin_us, phase.duration_us);
-      continue;
-    }
-    for (const criu::PhaseSpan& span : phase.spans) {
-      add(phase, span.begin_us, span.end_us - span.begin_us);
-    }
+              began_ns + phase.spans.front().begin_us * kNanosecondsInAMicrosecond,
+              phase.duration_us * kNanosecondsInAMicrosecond, 0, kSaidAgain);
   }
 }
 

@@ -23,8 +23,9 @@ class LogClock {
 };
 
 // Adds the phases that a dump's or restore's log shows to the scope that is open on this thread, as
-// redundant ones: CRIU's time is counted by what was seen of it as it ran. Nothing where nobody
-// listens. Cost: a pass over the log.
+// redundant ones: CRIU's time is counted by what was seen of it as it ran. All stretches of a phase
+// are one scope, which begins with the first. Nothing where nobody listens. Cost: a pass over the
+// log.
 void add_dump_phases(const std::string& log_path, const std::optional<criu::DumpStats>& stats,
                      const LogClock& clock);
 void add_restore_phases(const std::string& log_path,
