@@ -66,7 +66,8 @@ std::uint64_t spin_until(std::uint64_t deadline_ns, std::uint64_t now_ns) noexce
 }  // namespace
 
 Pacer::Pacer(std::uint64_t interval_ns, Pace pace, Event& stop)
-    : sleeps_(interval_ns >= kShortestSleptNs),
+    : interval_ns_(interval_ns),
+      sleeps_(interval_ns >= kShortestSleptNs),
       max_margin_ns_(pace == Pace::thrifty && interval_ns >= kShortestThriftyNs
                          ? 0
                          : std::min(kMaxMarginNs, interval_ns / 2)),
@@ -88,6 +89,10 @@ void Pacer::sharpen_this_thread() noexcept {
 Pacer::Woken Pacer::wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) noexcept {
   *now_ns = monotonic_ns();
   const std::uint64_t begun_ns = *now_ns;
+  if (deadline_ns > begun_ns && deadline_ns - begun_ns > interval_ns_) [[unlikely]] {
+    // No tick is further off: the clock went back since the last one, by days perhaps.
+    return stop_.poll() ? Woken::stopped : Woken::deadline;
+  }
   if (sleeps_ && *now_ns + margin_ns_ < deadline_ns) {
     if (sleep_until(deadline_ns - margin_ns_, now_ns) == Woken::stopped) {
       return Woken::stopped;

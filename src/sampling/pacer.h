@@ -25,7 +25,8 @@ class Pacer {
   enum class Woken : std::uint8_t { deadline, stopped };
   // Returns when the clock has reached `deadline_ns` (CLOCK_MONOTONIC) or `stop` was signalled;
   // *now_ns is the clock's last reading, at or past the deadline in the first case; or the clock
-  // went back (a restore under another clock), and it lies before an earlier reading.
+  // went back (a restore under another clock), and it lies before an earlier reading. A deadline
+  // that is more than an interval off is such a case: no tick is.
   Woken wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) noexcept;
 
   // Asks the kernel for the least timer slack (else 50 us) and the shortest scheduling slice for
@@ -36,6 +37,7 @@ class Pacer {
   [[nodiscard]] Woken sleep_until(std::uint64_t wake_ns, std::uint64_t* now_ns) noexcept;
   void learn(std::uint64_t late_ns) noexcept;
 
+  std::uint64_t interval_ns_;
   bool sleeps_;
   std::uint64_t max_margin_ns_;
   std::uint64_t margin_ns_;

@@ -109,6 +109,40 @@ TEST_P(ClockTest, GoesBackTwiceAndRowsAndCountersDoNot) {
   EXPECT_EQ(listed, stats.missed());
 }
 
+// Between a sample and the look at the clock that follows it: the next deadline is then seconds
+// off.
+TEST_P(ClockTest, GoesBackBetweenTwoTicksAndTheNextIsNotWaitedForTillItHasCaughtUp) {
+  std::atomic<bool> steps_back{false};
+  Registry registry;
+  const auto within_sample = [&steps_back]() -> std::uint64_t {
+    if (steps_back.exchange(false)) {
+      g_back_s = 60;
+    }
+    return 0;
+  };
+  ASSERT_TRUE(registry.callback({"gauge", "help", Kind::gauge, Unit::count, {}}, within_sample));
+  const auto sink = std::make_shared<CountedSink>();
+  ProfilerOptions options;
+  options.sink = sink;
+  options.interval = std::chrono::nanoseconds(kIntervalNs);
+  options.pace = GetParam();
+  options.flush = std::chrono::milliseconds(10);
+  Profiler profiler(registry, options);
+  const std::uint64_t begin_ns = raw_ns();
+  ASSERT_TRUE(profiler.start());
+  wait_for_writes(*sink, 5);
+  steps_back = true;
+  wait_for_writes(*sink, 5);
+  ASSERT_TRUE(profiler.stop());
+  const std::uint64_t elapsed_ns = raw_ns() - begin_ns;
+  EXPECT_FALSE(steps_back);
+  EXPECT_LT(elapsed_ns, 30'000'000'000U);
+  EXPECT_NEAR(static_cast<double>(sink->kept.back()[0]), static_cast<double>(elapsed_ns), 0.3e9);
+  for (std::size_t i = 1; i < sink->kept.size(); ++i) {
+    ASSERT_LT(sink->kept[i - 1][0], sink->kept[i][0]) << "time went back at row " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Paces, ClockTest, ::testing::Values(Pace::thrifty, Pace::precise),
                          [](const auto& tested) {
                            return tested.param == Pace::thrifty ? "thrifty" : "precise";
