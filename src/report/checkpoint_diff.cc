@@ -1,0 +1,199 @@
+#include "report/checkpoint_diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "report/human.h"
+#include "report/table.h"
+
+namespace kymo::report {
+namespace {
+
+using Key = std::pair<std::string, std::string>;  // group, name
+
+// The things of one checkpoint, by what they are.
+class Things {
+ public:
+  void add(const std::string& group, const std::string& name, Unit unit, double value,
+           bool per_second = false) {
+    Thing& thing = things_[{group, name}];
+    thing.unit = unit;
+    thing.per_second = per_second;
+    thing.value += value;  // mappings of one file are one thing
+  }
+
+  struct Thing {
+    Unit unit = Unit::count;
+    bool per_second = false;
+    double value = 0;
+  };
+  [[nodiscard]] const std::map<Key, Thing>& all() const { return things_; }
+
+ private:
+  std::map<Key, Thing> things_;
+};
+
+void add_figures(const std::string& group, const std::vector<criu::StatsFigure>& figures,
+                 Things& things) {
+  for (const criu::StatsFigure& figure : figures) {
+    things.add(group, figure.name, figure.unit, static_cast<double>(figure.value));
+  }
+}
+
+void add_phases(const std::string& group, const std::optional<criu::LogPhases>& phases,
+                Things& things) {
+  if (!phases) {
+    return;
+  }
+  things.add(group, "phases in all", Unit::microseconds, static_cast<double>(phases->total_us));
+  for (const criu::Phase& phase : phases->phases) {
+    things.add(group, "phase: " + phase.name, Unit::microseconds,
+               static_cast<double>(phase.duration_us));
+  }
+}
+
+void add_pages(const criu::CheckpointPages& pages, Things& things) {
+  for (const criu::ProcessPages& process : pages.processes) {
+    // Pids differ from run to run; commands and files say what is the same.
+    const std::string whose = process.command.empty() ? "(no name)" : process.command;
+    for (const criu::MappingPages& mapping : process.mappings) {
+      things.add(whose, mapping.name, Unit::bytes,
+                 static_cast<double>(mapping.pages.present * criu::kPageBytes));
+    }
+  }
+  for (const criu::SharedPages& shared : pages.shared) {
+    things.add("shared memory", "all", Unit::bytes,
+               static_cast<double>(shared.pages.present * criu::kPageBytes));
+  }
+}
+
+Things things_of(const CheckpointStats& stats) {
+  Things things;
+  things.add("images", "size", Unit::bytes, static_cast<double>(stats.image_bytes));
+  things.add("images", "files", Unit::count, static_cast<double>(stats.image_files));
+  add_phases("dump", stats.dump_phases, things);
+  add_phases("restore", stats.restore_phases, things);
+  if (stats.dump) {
+    add_figures("dump", figures(*stats.dump), things);
+    if (stats.dump->memwrite_time_us != 0) {
+      things.add("dump", "memory written", Unit::bytes,
+                 static_cast<double>(stats.dump->pages_written * criu::kPageBytes) * 1e6 /
+                     static_cast<double>(stats.dump->memwrite_time_us),
+                 true);
+    }
+  }
+  if (stats.restore) {
+    add_figures("restore", figures(*stats.restore), things);
+  }
+  add_pages(stats.pages, things);
+  return things;
+}
+
+// Times, then sizes, then throughput, then counts; behind them what only one of the two has.
+int rank(const Difference& difference) {
+  constexpr int kOnlyOne = 4;
+  const int missing = difference.before && difference.after ? 0 : kOnlyOne;
+  if (difference.per_second) return missing + 2;
+  if (difference.unit == Unit::microseconds || difference.unit == Unit::nanoseconds) return missing;
+  return missing + (difference.unit == Unit::bytes ? 1 : 3);
+}
+
+std::string shown(const std::optional<double>& amount, const Difference& difference) {
+  if (!amount) {
+    return "-";
+  }
+  return difference.per_second ? rate(*amount, difference.unit) : value(*amount, difference.unit);
+}
+
+std::string signed_change(const Difference& difference) {
+  const double change = difference.change();
+  return (change < 0 ? "-" : "+") + shown(std::abs(change), difference);
+}
+
+}  // namespace
+
+std::optional<double> Difference::share() const {
+  if (!before || *before == 0) {
+    return {};
+  }
+  return change() / *before;
+}
+
+std::vector<Difference> compare(const CheckpointStats& before, const CheckpointStats& after) {
+  std::map<Key, Difference> all;
+  const auto put = [&all](const Things& things, std::optional<double> Difference::*side) {
+    for (const auto& [key, thing] : things.all()) {
+      Difference& difference = all[key];
+      difference.group = key.first;
+      difference.name = key.second;
+      difference.unit = thing.unit;
+      difference.per_second = thing.per_second;
+      difference.*side = thing.value;
+    }
+  };
+  put(things_of(before), &Difference::before);
+  put(things_of(after), &Difference::after);
+  std::vector<Difference> differences;
+  for (auto& [key, difference] : all) {
+    if (difference.change() != 0) {
+      differences.push_back(std::move(difference));
+    }
+  }
+  std::stable_sort(
+      differences.begin(), differences.end(), [](const Difference& a, const Difference& b) {
+        return rank(a) != rank(b) ? rank(a) < rank(b) : std::abs(a.change()) > std::abs(b.change());
+      });
+  return differences;
+}
+
+std::string text_of(const std::vector<Difference>& differences, const std::string& before,
+                    const std::string& after, std::size_t rows) {
+  std::string text = fmt::format("A  {}\nB  {}\n", printable(before), printable(after));
+  if (differences.empty()) {
+    return text + "nothing differs\n";
+  }
+  Table table({{"", Table::Align::left},
+               {"WHAT CHANGED MOST FIRST", Table::Align::left},
+               {"A", Table::Align::right},
+               {"B", Table::Align::right},
+               {"CHANGE", Table::Align::right},
+               {"", Table::Align::right}});
+  const std::size_t shown_rows = std::min(rows, differences.size());
+  for (std::size_t i = 0; i < shown_rows; ++i) {
+    const Difference& difference = differences[i];
+    const std::optional<double> share = difference.share();
+    table.add({printable(difference.group), printable(difference.name),
+               shown(difference.before, difference), shown(difference.after, difference),
+               signed_change(difference), share ? fmt::format("{:+.1f} %", *share * 100) : ""});
+  }
+  text += table.str();
+  if (shown_rows < differences.size()) {
+    text += fmt::format("  and {} more (--rows)\n", differences.size() - shown_rows);
+  }
+  return text;
+}
+
+nlohmann::json json_of(const std::vector<Difference>& differences, const std::string& before,
+                       const std::string& after) {
+  constexpr const char* kUnits[] = {"count", "pages", "bytes", "nanoseconds", "microseconds"};
+  nlohmann::json list = nlohmann::json::array();
+  for (const Difference& difference : differences) {
+    nlohmann::json json{{"group", difference.group},
+                        {"name", difference.name},
+                        {"unit", kUnits[static_cast<std::size_t>(difference.unit)]},
+                        {"per_second", difference.per_second},
+                        {"change", difference.change()}};
+    json["a"] = difference.before ? nlohmann::json(*difference.before) : nlohmann::json();
+    json["b"] = difference.after ? nlohmann::json(*difference.after) : nlohmann::json();
+    const std::optional<double> share = difference.share();
+    json["share"] = share ? nlohmann::json(*share) : nlohmann::json();
+    list.push_back(std::move(json));
+  }
+  return {{"a", before}, {"b", after}, {"differences", std::move(list)}};
+}
+
+}  // namespace kymo::report

@@ -1,0 +1,64 @@
+#include "report/checkpoint_diff.h"
+
+#include <gtest/gtest.h>
+
+namespace kymo::report {
+namespace {
+
+CheckpointStats one(std::uint32_t frozen_us, std::uint64_t heap_pages) {
+  CheckpointStats stats;
+  stats.image_bytes = heap_pages * criu::kPageBytes;
+  stats.image_files = 12;
+  stats.dump.emplace();
+  stats.dump->frozen_time_us = frozen_us;
+  stats.dump->memwrite_time_us = 1000;
+  stats.dump->pages_written = heap_pages;
+  criu::LogPhases phases;
+  phases.total_us = frozen_us + 20;
+  phases.phases.push_back({"memory", frozen_us, 0, "", {}});
+  phases.phases.push_back({"freeze", 20, 0, "", {}});
+  stats.dump_phases = phases;
+  criu::ProcessPages process;
+  process.command = "churn";
+  criu::MappingPages mapping;
+  mapping.name = "[heap]";
+  mapping.pages.present = heap_pages;
+  process.mappings.push_back(mapping);
+  stats.pages.processes.push_back(process);
+  return stats;
+}
+
+TEST(CheckpointDiffTest, WhatChangedMostComesFirstAndTimesBeforeSizes) {
+  const auto differences = compare(one(1000, 256), one(1500, 512));
+  ASSERT_EQ(differences.size(), 7U);
+  for (std::size_t i = 0; i < 3; ++i) {  // frozen time, the memory's phase, all phases
+    EXPECT_EQ(differences[i].unit, Unit::microseconds);
+    EXPECT_EQ(differences[i].change(), 500);
+  }
+  EXPECT_EQ(differences[3].unit, Unit::bytes);
+  EXPECT_EQ(differences[3].change(), 1 << 20);
+  EXPECT_TRUE(differences[5].per_second);
+  EXPECT_EQ(differences[6].name, "pages_written");
+  EXPECT_EQ(differences[6].share(), 1.0);
+}
+
+TEST(CheckpointDiffTest, TheSameDiffersInNothing) {
+  EXPECT_TRUE(compare(one(1000, 256), one(1000, 256)).empty());
+  EXPECT_EQ(text_of({}, "/a", "/b", 5), "A  /a\nB  /b\nnothing differs\n");
+}
+
+TEST(CheckpointDiffTest, WhatOnlyOneHasIsShownAsMissing) {
+  CheckpointStats bare = one(1000, 256);
+  bare.dump_phases.reset();
+  const auto differences = compare(bare, one(1000, 256));
+  ASSERT_EQ(differences.size(), 3U);
+  EXPECT_FALSE(differences.front().before.has_value());
+  EXPECT_FALSE(differences.front().share().has_value());
+  const std::string text = text_of(differences, "/a", "/b", 1);
+  EXPECT_NE(text.find("phases in all"), std::string::npos) << text;
+  EXPECT_NE(text.find("and 2 more"), std::string::npos) << text;
+  EXPECT_TRUE(json_of(differences, "/a", "/b")["differences"][0]["a"].is_null());
+}
+
+}  // namespace
+}  // namespace kymo::report
