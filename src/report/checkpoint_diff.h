@@ -27,8 +27,8 @@ struct Difference {
 };
 
 // What differs between two checkpoints: phases and CRIU's times (microseconds), sizes and pages,
-// and throughput. Within each unit what changed most comes first, times before sizes; what is the
-// same is left out.
+// and throughput. Within each unit what changed most comes first, times before sizes; what only one
+// of them has comes last, and what is the same is left out.
 std::vector<Difference> compare(const CheckpointStats& before, const CheckpointStats& after);
 
 // For a person: at most `rows` of them, and how many more there are.
