@@ -208,6 +208,23 @@ Result<Version> Client::version() const {
   return Version{v.major_number(), v.minor_number(), v.sublevel(), v.git_id()};
 }
 
+Result<Features> Client::features() const {
+  wire::Request request;
+  request.set_type(wire::FEATURE_CHECK);
+  request.mutable_features()->set_mem_track(true);
+  request.mutable_features()->set_lazy_pages(true);
+  const Result<Answer> answer = converse(options_, CallKind::check, request, {}, nullptr);
+  if (!answer) {
+    return answer.error();
+  }
+  if (!answer->response.success() || !answer->response.has_features()) {
+    return Error{Code::failed_precondition,
+                 "criu '" + options_.path + "' does not tell its features"};
+  }
+  const wire::FeatureSet& there = answer->response.features();
+  return Features{there.mem_track(), there.lazy_pages()};
+}
+
 Result<void> Client::check() const {
   std::string folder = (std::filesystem::temp_directory_path() / "kymo-check-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {

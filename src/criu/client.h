@@ -31,6 +31,12 @@ struct Version {
   [[nodiscard]] std::string text() const;
 };
 
+// What a kernel may lack and plain dumps do without.
+struct Features {
+  bool dirty_tracking = false;  // pre-dump: only what changed since the parent image is written
+  bool lazy_pages = false;      // restore first, fetch memory afterwards
+};
+
 struct ClientOptions {
   std::string path = "criu";  // with a slash a file, else looked up on PATH
   // A criu that lives longer is killed with its process group; 0: no limit.
@@ -81,6 +87,8 @@ class Client {
   [[nodiscard]] Result<Version> version() const;
   // Whether this machine's kernel can do what criu needs: `criu check`.
   [[nodiscard]] Result<void> check() const;
+  // What else it can do; counted as a check.
+  [[nodiscard]] Result<Features> features() const;
   [[nodiscard]] Result<DumpReply> dump(const DumpRequest& request, const Notified& notified) const;
   [[nodiscard]] Result<RestoreReply> restore(const RestoreRequest& request,
                                              const Notified& notified) const;

@@ -7,10 +7,10 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/recording_name.h"
+#include "runtime/host_check.h"
 #include "sampling/rule.h"
 
 namespace kymo::daemon {
@@ -41,14 +41,7 @@ Result<std::string> find_program(const std::string& name) {
     }
     return path;
   }
-  const char* variable = std::getenv("PATH");
-  std::string_view path = variable != nullptr ? variable : "/usr/sbin:/usr/bin:/sbin:/bin";
-  while (!path.empty()) {
-    const std::size_t colon = path.find(':');
-    std::string candidate = std::string(path.substr(0, colon)) + "/" + name;
-    if (candidate.front() == '/' && is_executable(candidate)) return candidate;
-    path = colon == std::string_view::npos ? "" : path.substr(colon + 1);
-  }
+  if (std::string found = runtime::on_path(name); !found.empty()) return found;
   return Error{Code::not_found,
                "--criu " + name +
                    ": not found on PATH: install CRIU, or name its path with --criu "

@@ -48,6 +48,8 @@ TEST_F(ClientTest, TellsTheVersionAndChecks) {
   EXPECT_GT(calls_[0].duration_ns, 0U);
   EXPECT_EQ(calls_[1].kind, CallKind::check);
   EXPECT_TRUE(calls_[1].ok);
+  const Result<Features> features = real.features();
+  EXPECT_TRUE(features.ok()) << features.error().message;
 }
 
 TEST_F(ClientTest, CarriesWhatCriuSaysOfAProcessThatIsGone) {

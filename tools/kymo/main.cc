@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
   kymo::cli::add_ps(app, context);
   kymo::cli::add_metrics(app, context);
   kymo::cli::add_report(app, context);
+  kymo::cli::add_check(app, context);
   kymo::cli::add_diff(app, context);
   kymo::cli::add_stats(app, context);
   kymo::cli::add_record(app, context);

@@ -36,6 +36,7 @@ void add_report(CLI::App& app, Context& context);
 void add_record(CLI::App& app, Context& context);
 void add_recover(CLI::App& app, Context& context);
 void add_watch(CLI::App& app, Context& context);
+void add_check(CLI::App& app, Context& context);
 void add_diff(CLI::App& app, Context& context);
 void add_stats(CLI::App& app, Context& context);
 void add_snapshot(CLI::App& app, Context& context);

@@ -1,0 +1,149 @@
+#include "runtime/host_check.h"
+
+#include <linux/magic.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "criu/client.h"
+
+namespace kymo::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using State = Finding::State;
+
+constexpr std::chrono::seconds kOneCall(30);
+
+criu::Client client_of(const std::string& criu) {
+  criu::ClientOptions options;
+  options.path = criu;
+  options.timeout = kOneCall;
+  return criu::Client(std::move(options));
+}
+
+// The first line that a fixed command prints.
+std::string first_line(const std::string& command) {
+  struct Close {
+    void operator()(std::FILE* pipe) const { ::pclose(pipe); }
+  };
+  const std::unique_ptr<std::FILE, Close> pipe(::popen((command + " 2>/dev/null").c_str(), "re"));
+  std::array<char, 256> text{};
+  if (pipe == nullptr || std::fgets(text.data(), text.size(), pipe.get()) == nullptr) {
+    return {};
+  }
+  std::string line = text.data();
+  line.erase(line.find_last_not_of("\r\n ") + 1);
+  return line;
+}
+
+void check_criu(const std::string& criu, std::vector<Finding>& findings) {
+  const std::string path = criu.find('/') == std::string::npos ? on_path(criu) : criu;
+  const criu::Client client = client_of(criu);
+  const auto version = client.version();
+  if (!version) {
+    findings.push_back({"criu", State::bad, version.error().message});
+    return;
+  }
+  findings.push_back({"criu", State::good, version->text() + " at " + path});
+  const Result<void> check = client.check();
+  findings.push_back({"criu check", check ? State::good : State::bad,
+                      check ? "this kernel has what CRIU needs" : check.error().message});
+  const auto features = client.features();
+  const auto add = [&](const char* what, bool there, const char* with, const char* without) {
+    findings.push_back({what, there ? State::good : State::absent, there ? with : without});
+  };
+  if (!features) {
+    findings.push_back({"features", State::absent, features.error().message});
+    return;
+  }
+  add("dirty tracking", features->dirty_tracking, "pre-dump can leave out what did not change",
+      "the kernel lacks CONFIG_MEM_SOFT_DIRTY: no pre-dump, every dump writes all memory");
+  add("lazy pages", features->lazy_pages, "memory can be fetched after the restore",
+      "the kernel's userfaultfd does not do what CRIU needs: no lazy restore");
+}
+
+void check_kernel(std::vector<Finding>& findings) {
+  struct statfs run {};
+  const bool in_memory = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;
+  findings.push_back({"/run", in_memory ? State::good : State::absent,
+                      in_memory ? "a tmpfs: CRIU keeps there what it found out about the kernel"
+                                : "no tmpfs: CRIU looks at the kernel anew with each call, which "
+                                  "takes it 20 to 50 ms"});
+  std::error_code error;
+  const bool v2 = fs::exists("/sys/fs/cgroup/cgroup.controllers", error);
+  const bool v1 = fs::exists("/sys/fs/cgroup/freezer", error);
+  findings.push_back({"cgroups", v1 || v2 ? State::good : State::absent,
+                      v2   ? "version 2"
+                      : v1 ? "version 1: a container's freezer is looked at every 100 ms only, "
+                             "which its dump waits for"
+                           : "none: containers cannot be frozen"});
+}
+
+// Both start the criu that PATH has, whatever kymod was told.
+void check_container_runtimes(const std::string& criu, std::vector<Finding>& findings) {
+  bool any = false;
+  for (const char* name : {"runc", "podman"}) {
+    const std::string path = on_path(name);
+    any = any || !path.empty();
+    findings.push_back({name, path.empty() ? State::absent : State::good,
+                        path.empty()
+                            ? "not on PATH: install it to dump its containers"
+                            : first_line(std::string(name) + " --version") + " at " + path});
+  }
+  if (!any) {
+    return;
+  }
+  const std::string theirs = on_path("criu");
+  std::error_code error;
+  if (theirs.empty()) {
+    findings.push_back({"criu of runc, podman", State::absent,
+                        "none: PATH has no criu; put the folder of one first"});
+  } else if (const auto version = client_of(theirs).version(); !version) {
+    findings.push_back({"criu of runc, podman", State::absent,
+                        theirs + " does not start: put the folder of one that does first in PATH"});
+  } else {
+    const std::string ours = criu.find('/') == std::string::npos ? on_path(criu) : criu;
+    const bool same = fs::equivalent(ours, theirs, error);
+    findings.push_back({"criu of runc, podman", State::good,
+                        version->text() + " at " + theirs + (same ? "" : ", not the one above")});
+  }
+}
+
+}  // namespace
+
+std::string on_path(const std::string& name) {
+  const char* variable = std::getenv("PATH");
+  std::string_view path = variable != nullptr ? variable : "/usr/sbin:/usr/bin:/sbin:/bin";
+  while (!path.empty()) {
+    const std::size_t colon = path.find(':');
+    std::string candidate = std::string(path.substr(0, colon)) + "/" + name;
+    std::error_code error;
+    if (candidate.front() == '/' && fs::is_regular_file(candidate, error) && ::access(candidate.c_str(), X_OK) == 0) {
+      return candidate;
+    }
+    path = colon == std::string_view::npos ? std::string_view() : path.substr(colon + 1);
+  }
+  return {};
+}
+
+std::vector<Finding> check_host(const std::string& criu) {
+  std::vector<Finding> findings;
+  const bool root = ::geteuid() == 0;
+  findings.push_back(
+      {"root", root ? State::good : State::bad,
+       root ? "running as root" : "CRIU needs root, or the capabilities it asks for: use sudo"});
+  check_criu(criu, findings);
+  check_kernel(findings);
+  check_container_runtimes(criu, findings);
+  return findings;
+}
+
+}  // namespace kymo::runtime

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kymo::runtime {
+
+// One thing that checkpoint/restore on this machine stands on.
+struct Finding {
+  enum class State : std::uint8_t {
+    good,
+    absent,  // some things cannot be done without it
+    bad,     // nothing can
+  };
+  std::string what;
+  State state = State::good;
+  std::string detail;  // a version, a path, or what it means and what to do
+};
+
+// Looks at: root; CRIU at `criu` (a path, or a name on PATH), its version and its own check; kernel
+// features that pre-dump and lazy restore need; cgroups; where CRIU can keep what it found out
+// about the kernel; runc and podman, and which criu they will find, since they look for one by name
+// on PATH. Cost: starts each of those programs, some hundred milliseconds.
+std::vector<Finding> check_host(const std::string& criu);
+
+// The executable that a name leads to in PATH's absolute folders; empty where there is none.
+std::string on_path(const std::string& name);
+
+}  // namespace kymo::runtime
