@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/recording_name.h"
+#include "daemon/otlp.h"
 #include "runtime/host_check.h"
 #include "sampling/rule.h"
 
@@ -66,6 +67,16 @@ Result<void> check_criu_timeout(const Config& config) {
   if (config.criu_timeout.count() >= 1 && config.criu_timeout <= kLongest) return {};
   return invalid("--criu-timeout " + std::to_string(config.criu_timeout.count()) +
                  ": allowed is 1 to " + std::to_string(kLongest.count()) + " seconds");
+}
+
+Result<void> check_otlp(const Config& config) {
+  if (config.otlp_endpoint.empty()) return {};
+  if (!config.timing) {
+    return invalid("--otlp-endpoint " + config.otlp_endpoint +
+                   ": nothing to send with --no-profiling");
+  }
+  const Result<OtlpEndpoint> parsed = parse_otlp_endpoint(config.otlp_endpoint);
+  return parsed ? Result<void>{} : parsed.error();
 }
 
 Result<void> check_ring(const Config& config) {
@@ -233,6 +244,7 @@ Result<void> resolve_and_check(Config& config) {
   }
   if (Result<void> ok = check_socket(config); !ok) return ok;
   if (Result<HostPort> ok = parse_host_port(config.http); !ok) return ok.error();
+  if (Result<void> ok = check_otlp(config); !ok) return ok;
   if (Result<void> ok = check_profiling(config); !ok) return ok;
   if (Result<void> ok = check_ring(config); !ok) return ok;
   Result<std::string> criu = find_program(config.criu);
@@ -265,6 +277,7 @@ std::vector<std::string> describe(const Config& config) {
       "criu-timeout = " + std::to_string(config.criu_timeout.count()),
       "log-level = " + config.log_level,
       std::string("profiling = ") + (config.timing ? "on" : "off"),
+      "otlp-endpoint = " + (config.otlp_endpoint.empty() ? "(none)" : config.otlp_endpoint),
       "profiling-metrics = " + metrics,
       "profiling-metrics-log = " + (config.profiling_log.empty() ? "(none)" : config.profiling_log),
       "profiling-ring = " + (config.profiling_ring.empty() ? "(none)" : config.profiling_ring),

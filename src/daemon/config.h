@@ -22,7 +22,8 @@ struct Config {
   std::string criu = "criu";                // a path, or a name that is looked up on PATH
   std::chrono::seconds criu_timeout{3600};  // a CRIU that takes longer hangs: it is killed
   std::string log_level = "info";
-  bool timing = true;  // --profiling: the parts of each request are timed
+  bool timing = true;         // --profiling: the parts of each request are timed
+  std::string otlp_endpoint;  // http://HOST[:PORT][/PATH] that their spans go to; empty: nowhere
   bool profiling = true;
   std::vector<std::string> profiling_metrics;       // empty: all
   std::string profiling_log;                        // empty: no daemon-wide recording; -: the log

@@ -16,6 +16,7 @@
 #include "criu/client.h"
 #include "daemon/cut_short.h"
 #include "daemon/http_server.h"
+#include "daemon/otlp.h"
 #include "daemon/parts.h"
 #include "daemon/service.h"
 #include "daemon/unix_listener.h"
@@ -63,6 +64,7 @@ struct Daemon::State {
   FileDescriptor state_lock;
   std::unique_ptr<UnixListener> listener;
   std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<OtlpExporter> spans;  // null: not asked for
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<store::Store> store;
   std::unique_ptr<Jobs> jobs;
@@ -78,6 +80,7 @@ struct Daemon::State {
   Result<void> open_store();
   Result<void> set_ring_aside() const;
   Result<void> start_http();
+  Result<void> start_spans();
   Result<void> start_api();
   void say_troubles() const;
   void snapshot_for_signal() const;
@@ -144,9 +147,21 @@ Result<void> Daemon::State::start_http() {
   return http->start(*where);
 }
 
+Result<void> Daemon::State::start_spans() {
+  if (config.otlp_endpoint.empty()) return {};
+  Result<OtlpEndpoint> endpoint = parse_otlp_endpoint(config.otlp_endpoint);
+  if (!endpoint) return endpoint.error();
+  spans = std::make_unique<OtlpExporter>(
+      std::move(endpoint).value(),
+      [counts = metrics.get()](std::uint64_t sent, std::uint64_t dropped) {
+        counts->spans_exported(sent, dropped);
+      });
+  return {};
+}
+
 Result<void> Daemon::State::start_api() {
   const Parts parts{config, *metrics, *recorder, *runtime, *store, *jobs, claims};
-  service = std::make_unique<Service>(parts, criu_version, http->address());
+  service = std::make_unique<Service>(parts, spans.get(), criu_version, http->address());
   grpc::ServerBuilder builder;
   builder.RegisterService(service.get());
   server = builder.BuildAndStart();
@@ -203,6 +218,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
   if (Result<void> ok = state.start_http(); !ok) return ok.error();
   if (Result<void> ok = state.set_ring_aside(); !ok) return ok.error();
   if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
+  if (Result<void> ok = state.start_spans(); !ok) return ok.error();
   if (Result<void> ok = state.start_api(); !ok) return ok.error();
 
   spdlog::info("kymod {} with CRIU {}", KYMO_VERSION, state.criu_version);
@@ -244,6 +260,7 @@ Result<void> Daemon::run() {
     _exit(1);
   }
   state.server->Shutdown();
+  state.spans.reset();
   state.http->stop();
   spdlog::info("stopped");
   return recorded;

@@ -16,7 +16,7 @@ struct TotalRow {
 };
 
 // In the order of Metrics::Total.
-constexpr std::array<TotalRow, 11> kTotals{{
+constexpr std::array<TotalRow, 13> kTotals{{
     {"pages_scanned", Unit::pages, "Pages that CRIU looked at in dumps"},
     {"pages_skipped_parent", Unit::pages, "Pages left out of dumps since a parent image has them"},
     {"pages_written", Unit::pages, "Pages that CRIU wrote into images"},
@@ -28,6 +28,8 @@ constexpr std::array<TotalRow, 11> kTotals{{
     {"forking_time_us", Unit::microseconds, "Time that CRIU took to fork processes in restores"},
     {"restore_time_us", Unit::microseconds, "Time that CRIU took to restore processes"},
     {"image_written_bytes", Unit::bytes, "Bytes of images, counted while they are being written"},
+    {"otlp_spans_sent", Unit::count, "Spans of requests that the OpenTelemetry collector took"},
+    {"otlp_spans_dropped", Unit::count, "Spans of requests that did not reach the collector"},
 }};
 
 template <std::size_t N>
@@ -149,6 +151,11 @@ void Metrics::notified(std::string_view notification) {
 
 void Metrics::image_bytes_written(std::uint64_t bytes) {
   add(Total::image_written, bytes);
+}
+
+void Metrics::spans_exported(std::uint64_t sent, std::uint64_t dropped) {
+  add(Total::otlp_spans_sent, sent);
+  add(Total::otlp_spans_dropped, dropped);
 }
 
 void Metrics::dump_ended(bool ok) {

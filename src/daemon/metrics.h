@@ -40,6 +40,7 @@ class Metrics {
   // CRIU passed this point: counts it and moves the phase.
   void notified(std::string_view notification);
   void image_bytes_written(std::uint64_t bytes);
+  void spans_exported(std::uint64_t sent, std::uint64_t dropped);
   void dump_ended(bool ok);
   void restore_ended(bool ok);
   void add(const criu::DumpStats& stats);
@@ -64,6 +65,8 @@ class Metrics {
     forking_time,
     restore_time,
     image_written,
+    otlp_spans_sent,
+    otlp_spans_dropped,
   };
 
   Metrics() = default;

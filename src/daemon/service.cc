@@ -118,6 +118,7 @@ grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context
   grpc::Status status = serve(verb, response, [&] { return work(&tree); });
   if (!status.ok()) tree.fail(status.error_message());
   tree.end();
+  if (spans_ != nullptr) spans_->offer(tree);
   if (std::string trailer = timing_trailer(tree, status.error_message()); !trailer.empty()) {
     context->AddTrailingMetadata(std::string(kTimingTrailer), trailer);
   }

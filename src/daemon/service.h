@@ -8,6 +8,7 @@
 
 #include "api/kymo/v1/kymo.grpc.pb.h"
 #include "base/clock.h"
+#include "daemon/otlp.h"
 #include "daemon/parts.h"
 
 namespace kymo::daemon {
@@ -15,11 +16,14 @@ namespace kymo::daemon {
 // The gRPC face of the daemon: hands each request to what does it, and turns errors into statuses.
 //
 // Threads:   called on gRPC's threads, side by side. drain() from one other.
-// Ownership: refers to the parts.
+// Ownership: refers to the parts and the exporter.
 class Service final : public v1::Kymo::Service {
  public:
-  Service(const Parts& parts, std::string criu_version, std::string http_address)
+  // `spans`: where the trees of requests go besides; null: nowhere.
+  Service(const Parts& parts, OtlpExporter* spans, std::string criu_version,
+          std::string http_address)
       : parts_(parts),
+        spans_(spans),
         criu_version_(std::move(criu_version)),
         http_address_(std::move(http_address)) {}
 
@@ -55,6 +59,7 @@ class Service final : public v1::Kymo::Service {
   void leave();
 
   const Parts parts_;
+  OtlpExporter* const spans_;
   const std::string criu_version_;
   const std::string http_address_;
   const std::uint64_t started_ns_ = monotonic_ns();

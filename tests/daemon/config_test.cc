@@ -129,6 +129,20 @@ TEST(ConfigTest, CriuHasASecondAtLeastAndADayAtMost) {
   EXPECT_EQ(refusal(config), "");
 }
 
+TEST(ConfigTest, SpansNeedAnEndpointThatCanBeReadAndTimes) {
+  const test::TemporaryDirectory folder;
+  Config config = good(folder);
+  EXPECT_EQ(config.otlp_endpoint, "") << "off by default";
+  config.otlp_endpoint = "https://localhost";
+  EXPECT_NE(refusal(config).find("--otlp-endpoint https://localhost: wanted http://HOST"),
+            std::string::npos);
+  config.otlp_endpoint = "http://localhost";
+  EXPECT_EQ(refusal(config), "");
+  config.timing = false;
+  EXPECT_EQ(refusal(config),
+            "--otlp-endpoint http://localhost: nothing to send with --no-profiling");
+}
+
 // One with a recording that can be rotated.
 Config rotating(const test::TemporaryDirectory& folder) {
   Config config = good(folder);
@@ -174,8 +188,9 @@ TEST(ConfigTest, RotationNeedsARecordingInTsv) {
 TEST(ConfigTest, TheLogTellsFormatAndRotation) {
   const test::TemporaryDirectory folder;
   const std::vector<std::string> lines = describe(rotating(folder));
-  for (const char* line : {"profiling-metrics-format = tsv", "profiling-log-rotate-bytes = 1000",
-                           "profiling-log-rotate-after = 60", "profiling-log-keep-bytes = 2000"}) {
+  for (const char* line : {"otlp-endpoint = (none)", "profiling-metrics-format = tsv",
+                           "profiling-log-rotate-bytes = 1000", "profiling-log-rotate-after = 60",
+                           "profiling-log-keep-bytes = 2000"}) {
     EXPECT_EQ(std::count(lines.begin(), lines.end(), line), 1) << line;
   }
 }

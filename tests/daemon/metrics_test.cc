@@ -32,6 +32,7 @@ TEST(MetricsTest, EachEventMovesItsColumn) {
   metrics->image_bytes_written(100);
   metrics->image_bytes_written(23);
   metrics->set_processes_managed(3);
+  metrics->spans_exported(4, 5);
   criu::DumpStats dump;
   dump.frozen_time_us = 11;
   dump.pages_written = 12;
@@ -50,6 +51,8 @@ TEST(MetricsTest, EachEventMovesItsColumn) {
   EXPECT_EQ(now["restores[error]"], 1U);
   EXPECT_EQ(now["image_written_bytes"], 123U);
   EXPECT_EQ(now["processes_managed"], 3U);
+  EXPECT_EQ(now["otlp_spans_sent"], 4U);
+  EXPECT_EQ(now["otlp_spans_dropped"], 5U);
   EXPECT_EQ(now["frozen_time_us"], 11U);
   EXPECT_EQ(now["pages_written"], 12U);
   EXPECT_EQ(now["forking_time_us"], 13U);

@@ -111,6 +111,10 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
                "Time the parts of each request, for its checkpoint and its caller")
       ->envname("KYMO_PROFILING")
       ->default_str("true");
+  app.add_option("--otlp-endpoint", config.otlp_endpoint,
+                 "OpenTelemetry collector that each request's parts are sent to, as spans over "
+                 "OTLP/HTTP: http://HOST[:PORT][/PATH]")
+      ->envname("KYMO_OTLP_ENDPOINT");
   app.add_option("--profiling-metrics", metrics,
                  "What to record: names with commas between them, all or none; empty lists them")
       ->capture_default_str();
