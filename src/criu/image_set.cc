@@ -2,15 +2,19 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
+#include "base/file.h"
 #include "criu/images.h"
 
 namespace kymo::criu {
@@ -19,26 +23,42 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kInventory = "inventory.img";
-constexpr std::array kStatistics{"stats-dump", "stats-restore"};
-// Of an archive: what is kept at once, and how many members one can have.
-constexpr std::size_t kMostKept = std::size_t{256} << 20;
+constexpr std::array<std::string_view, 4> kWorkFiles{"stats-dump", "stats-restore", "dump.log",
+                                                     "restore.log"};
+// Of an archive: what is held at once, and how many members one can have.
+constexpr std::size_t kMostHeld = std::size_t{256} << 20;
 constexpr std::size_t kMostMembers = 1'000'000;
 constexpr std::size_t kMostLeftOut = 20;
 constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 // Where podman's archives, and ours, have them.
 constexpr std::array<std::string_view, 4> kMemberFolders{"", "checkpoint", "images", "work"};
 
-bool ends_with(std::string_view name, std::string_view ending) {
-  return name.size() >= ending.size() && name.substr(name.size() - ending.size()) == ending;
+bool is_work_file(std::string_view name) {
+  return std::find(kWorkFiles.begin(), kWorkFiles.end(), name) != kWorkFiles.end();
 }
 
-// Whether a file's content is looked at; memory pages are not.
+// Whether a file's content is looked at. Others, such as memory pages and the files of a tmpfs, may
+// be of any size.
 bool is_read(std::string_view name) {
-  const auto begins = [name](std::string_view prefix) {
-    return name.substr(0, prefix.size()) == prefix;
-  };
-  return begins("stats-") || ends_with(name, ".log") ||
-         (ends_with(name, ".img") && !begins("pages-") && !begins("ghost-file"));
+  return is_work_file(name) || name == kInventory || name == "files.img" ||
+         name == "reg-files.img" ||
+         (name.ends_with(".img") &&
+          (name.starts_with("pagemap-") || name.starts_with("mm-") || name.starts_with("core-")));
+}
+
+bool is_any(std::string_view) {
+  return true;
+}
+
+// Whether a folder holds a file that `wanted` takes.
+bool holds(const fs::path& folder, bool (*wanted)(std::string_view)) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (wanted(it->path().filename().native())) {
+      return true;
+    }
+  }
+  return false;
 }
 
 struct CloseArchive {
@@ -46,14 +66,12 @@ struct CloseArchive {
 };
 using Archive = std::unique_ptr<archive, CloseArchive>;
 
-Error damaged(const std::string& path, archive* a, std::size_t members) {
+std::string said_by(archive* a, const char* otherwise) {
   const char* said = archive_error_string(a);
-  return Error{Code::data_loss,
-               "cannot read " + path + " beyond its first " + std::to_string(members) +
-                   " files: " + (said != nullptr ? said : "it is damaged or cut short")};
+  return said != nullptr ? said : otherwise;
 }
 
-Result<Archive> open_tar(const std::string& path) {
+Result<Archive> open_tar(const std::string& path, int fd) {
   Archive a(archive_read_new());
   if (a == nullptr) {
     return Error{Code::resource_exhausted, "cannot read " + path + ": out of memory"};
@@ -63,34 +81,20 @@ Result<Archive> open_tar(const std::string& path) {
   archive_read_support_filter_xz(a.get());
   archive_read_support_filter_bzip2(a.get());
   archive_read_support_format_tar(a.get());
-  if (archive_read_open_filename(a.get(), path.c_str(), kReadBytes) != ARCHIVE_OK) {
-    const char* said = archive_error_string(a.get());
+  if (archive_read_open_fd(a.get(), fd, kReadBytes) != ARCHIVE_OK) {
     return Error{Code::invalid_argument, "cannot read " + path +
                                              ": it is neither a folder nor a tar archive (" +
-                                             (said != nullptr ? said : "unknown format") + ")"};
+                                             said_by(a.get(), "unknown format") + ")"};
   }
   return a;
 }
 
-Result<std::vector<std::byte>> member_bytes(archive* a, const std::string& path,
-                                            std::size_t members) {
-  std::vector<std::byte> bytes;
-  for (;;) {
-    const std::size_t had = bytes.size();
-    bytes.resize(had + kReadBytes);
-    const la_ssize_t n = archive_read_data(a, bytes.data() + had, kReadBytes);
-    bytes.resize(had + (n > 0 ? static_cast<std::size_t>(n) : 0));
-    if (n < 0) {
-      return damaged(path, a, members);
-    }
-    if (n == 0) {
-      return bytes;
-    }
-    if (bytes.size() > kLargestImage) {
-      return Error{Code::out_of_range, "cannot read " + path + ": a file in it is larger than " +
-                                           "any CRIU image of its kind"};
-    }
+// What is wrong with a member's place or name; empty where nothing is.
+std::string_view refused_name(const fs::path& member) {
+  if (member.is_absolute() || *member.begin() == "..") {
+    return "leads out of the archive";
   }
+  return member.filename().native().size() > NAME_MAX ? "longer than a file's name can be" : "";
 }
 
 }  // namespace
@@ -102,116 +106,165 @@ Result<ImageSet> ImageSet::open(const std::string& path) {
   if (stat(path.c_str(), &st) != 0) {
     return system_error("cannot read " + path, errno);
   }
+  if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {  // a pipe would keep us waiting for ever
+    return Error{Code::invalid_argument,
+                 "cannot read " + path + ": it is neither a folder nor a regular file"};
+  }
   if (Result<void> opened = S_ISDIR(st.st_mode) ? set.open_folder() : set.open_archive(); !opened) {
     return opened.error();
   }
-  if (set.image_files_ == 0 && std::none_of(kStatistics.begin(), kStatistics.end(),
-                                            [&](const char* name) { return set.has(name); })) {
-    return Error{Code::not_found, "no CRIU images and no statistics in " + path +
+  if (set.image_files_ == 0 && !set.has_work_file()) {
+    return Error{Code::not_found, "no CRIU images, statistics or logs in " + path +
                                       ": name CRIU's images or work directory, or an archive that "
                                       "podman exported"};
   }
   return set;
 }
 
+bool ImageSet::has_work_file() const {
+  return std::any_of(kWorkFiles.begin(), kWorkFiles.end(),
+                     [this](std::string_view name) { return has(std::string(name)); });
+}
+
 // What the folder itself holds comes first; then what stands where kymod (images, work) and podman
-// (checkpoint, and the statistics above it) put the rest.
+// (checkpoint, and the statistics above it) put the rest. A dump that failed has no inventory.
 Result<void> ImageSet::open_folder() {
   std::error_code error;
   if (fs::directory_iterator(path_, error); error) {
     return system_error("cannot read " + path_, error.value());
   }
-  add_folder(path_);
-  if (!has(kInventory)) {
-    for (const char* inner : {"images", "checkpoint", "../images"}) {
-      if (!has(kInventory) && fs::exists(fs::path(path_) / inner / kInventory, error)) {
-        add_folder(fs::path(path_) / inner);
-      }
+  const fs::path folder(path_);
+  add_folder(folder, is_any);
+  for (const char* inner : {"images", "checkpoint", "../images"}) {
+    const bool beside = *inner == '.';
+    if (!has(kInventory) && (!beside || has_work_file()) && holds(folder / inner, is_read)) {
+      add_folder(folder / inner, is_any);
     }
   }
+  // The folder above may be anybody's: its statistics count for images alone, its images never.
   for (const char* other : {"work", "../work", ".."}) {
-    const fs::path folder = fs::path(path_) / other;
-    const bool wanted = std::any_of(kStatistics.begin(), kStatistics.end(), [&](const char* name) {
-      return fs::exists(folder / name, error);
-    });
-    if (wanted && !has(kStatistics[0]) && !has(kStatistics[1])) {
-      add_folder(folder);
+    const bool beside = *other == '.';
+    if (!has_work_file() && (!beside || image_files_ > 0)) {
+      add_folder(folder / other, is_work_file);
     }
   }
   return {};
 }
 
-void ImageSet::add_folder(const std::string& folder) {
+void ImageSet::add_folder(const std::string& folder, bool (*wanted)(std::string_view)) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename();
+    if (!wanted(name)) {
+      continue;
+    }
+    const std::string path = it->path().lexically_normal();
     struct stat st {};
-    if (stat(it->path().c_str(), &st) == 0 && S_ISREG(st.st_mode) &&
-        files_.try_emplace(name, File{it->path().lexically_normal(), {}, false}).second) {
+    if (stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
+      if (is_read(name)) {
+        leave_out(path, "no regular file");
+      }
+    } else if (files_.try_emplace(name, File{path, {}, false}).second) {
       count(name, static_cast<std::uint64_t>(st.st_size));
     }
   }
 }
 
 void ImageSet::count(std::string_view name, std::uint64_t bytes) {
-  if (ends_with(name, ".img")) {
+  if (name.ends_with(".img")) {
     ++image_files_;
     image_bytes_ += bytes;
   }
 }
 
+void ImageSet::leave_out(const std::string& name, std::string_view why) {
+  constexpr std::size_t kLongest = 200;
+  if (left_out_.size() < kMostLeftOut) {
+    const std::string shown = name.size() > kLongest ? name.substr(0, kLongest) + ".." : name;
+    left_out_.push_back(shown + ": " + std::string(why));
+  } else if (left_out_.size() == kMostLeftOut) {
+    left_out_.emplace_back("and more");
+  }
+}
+
 Result<void> ImageSet::open_archive() {
-  Result<Archive> opened = open_tar(path_);
+  const FileDescriptor fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) {
+    return system_error("cannot read " + path_, errno);
+  }
+  const Result<Archive> opened = open_tar(path_, fd.get());
   if (!opened) {
     return opened.error();
   }
+  from_archive_ = true;
   archive* const a = opened->get();
-  std::size_t kept = 0;
+  std::size_t held = 0;
   archive_entry* entry = nullptr;
   for (std::size_t members = 0;; ++members) {
     const int next = archive_read_next_header(a, &entry);
     if (next == ARCHIVE_EOF) {
       return {};
     }
-    if (next < ARCHIVE_WARN) {
-      return damaged(path_, a, members);
+    if ((next != ARCHIVE_OK && next != ARCHIVE_WARN) || !add_member(a, entry, held)) {
+      return Error{Code::data_loss, "cannot read " + path_ + " beyond its first " +
+                                        std::to_string(members) +
+                                        " files: " + said_by(a, "it is damaged or cut short")};
     }
-    if (members == kMostMembers || kept > kMostKept) {
+    if (members == kMostMembers || held > kMostHeld) {
       return Error{Code::resource_exhausted,
                    "cannot read " + path_ + ": it holds more than any checkpoint has"};
     }
-    const char* said = archive_entry_pathname(entry);
-    const fs::path member = fs::path(said != nullptr ? said : "").lexically_normal();
-    const std::string name = member.filename();
-    const std::string folder = member.parent_path() == "." ? "" : member.parent_path().string();
-    if (name.empty() ||
-        std::find(kMemberFolders.begin(), kMemberFolders.end(), folder) == kMemberFolders.end()) {
-      continue;  // the container's own files
-    }
-    if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr) {
-      if (archive_entry_filetype(entry) != AE_IFDIR && left_out_.size() < kMostLeftOut) {
-        left_out_.push_back(member.string() + ": no regular file");
-      }
-      continue;
-    }
-    File file{member, {}, false};
-    const auto size =
-        static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
-    if (is_read(name)) {
-      Result<std::vector<std::byte>> bytes = member_bytes(a, path_, members);
-      if (!bytes) {
-        return bytes.error();
-      }
-      kept += bytes->size();
-      file.bytes = *std::move(bytes);
-      file.kept = true;
-    } else if (archive_read_data_skip(a) < ARCHIVE_WARN) {
-      return damaged(path_, a, members);
-    }
-    if (files_.try_emplace(name, std::move(file)).second) {
-      count(name, size);
-    }
   }
+}
+
+bool ImageSet::add_member(archive* a, archive_entry* entry, std::size_t& held) {
+  const char* said = archive_entry_pathname(entry);
+  if (said == nullptr || *said == '\0') {
+    return true;
+  }
+  if (std::strlen(said) >= PATH_MAX) {  // taking it apart would cost more than all the rest
+    leave_out(std::string(said, 64) + "..", "longer than a path can be");
+    return true;
+  }
+  const fs::path member = fs::path(said).lexically_normal();
+  if (const std::string_view why = refused_name(member); !why.empty()) {
+    leave_out(member, why);
+    return true;
+  }
+  const std::string name = member.filename();
+  const std::string folder = member.parent_path();
+  if (name.empty() || name == "." || archive_entry_filetype(entry) == AE_IFDIR ||
+      std::find(kMemberFolders.begin(), kMemberFolders.end(), folder) == kMemberFolders.end()) {
+    return true;  // a folder, or the container's own files
+  }
+  if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr) {
+    leave_out(member, "no regular file");
+    return true;
+  }
+  if (has(name)) {
+    leave_out(member, "another of its name came first");
+    return true;
+  }
+  const auto size = static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
+  File file{member, {}, false};
+  if (is_read(name) && size > kLargestImage) {
+    leave_out(member, "larger than any of its kind");
+    count(name, size);
+    return true;
+  }
+  if (is_read(name)) {
+    file.bytes.resize(size);
+    const la_ssize_t n = archive_read_data(a, file.bytes.data(), file.bytes.size());
+    if (n < 0) {
+      return false;
+    }
+    file.bytes.resize(static_cast<std::size_t>(n));
+    file.kept = true;
+  }
+  held += sizeof(File) + 2 * name.size() + file.bytes.size();
+  files_.emplace(name, std::move(file));
+  count(name, size);
+  return true;
 }
 
 std::vector<std::string> ImageSet::names() const {
@@ -227,7 +280,7 @@ std::string ImageSet::where(const std::string& name) const {
   if (found == files_.end()) {
     return name;
   }
-  return found->second.kept ? path_ + ":" + found->second.path : found->second.path;
+  return from_archive_ ? path_ + ":" + found->second.path : found->second.path;
 }
 
 Result<std::vector<std::byte>> ImageSet::read(const std::string& name) const {
@@ -235,7 +288,13 @@ Result<std::vector<std::byte>> ImageSet::read(const std::string& name) const {
   if (found == files_.end()) {
     return Error{Code::not_found, "there is no " + name + " in " + path_};
   }
-  return found->second.kept ? found->second.bytes : read_image(found->second.path);
+  if (!from_archive_) {
+    return read_image(found->second.path);
+  }
+  if (!found->second.kept) {
+    return Error{Code::out_of_range, "cannot read " + where(name) + ": it was not kept"};
+  }
+  return found->second.bytes;
 }
 
 }  // namespace kymo::criu

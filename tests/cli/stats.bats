@@ -20,9 +20,12 @@ refused() {
 @test "stats refuses what is not there, a folder without images, and a file that is no archive" {
   refused "$dir/none" "No such file"
   mkdir "$dir/empty"
-  refused "$dir/empty" "no CRIU images and no statistics in"
+  refused "$dir/empty" "no CRIU images, statistics or logs in"
   echo text >"$dir/note"
   refused "$dir/note" "neither a folder nor a tar archive"
+  mkfifo "$dir/pipe"
+  refused "$dir/pipe" "neither a folder nor a regular file"
+  refused /dev/zero "neither a folder nor a regular file"
 }
 
 @test "stats tells of a damaged statistics image and reads the rest" {
@@ -31,6 +34,11 @@ refused() {
   run --separate-stderr "$kymo" stats "$dir/work"
   [ "$status" -eq 0 ]
   [[ "$output" == *"it is not a CRIU statistics image"* ]]
+}
+
+@test "stats of a negative number of mappings is wrong usage" {
+  run --separate-stderr "$kymo" stats "$dir" --mappings -1
+  [ "$status" -eq 2 ]
 }
 
 @test "stats without a path is wrong usage" {

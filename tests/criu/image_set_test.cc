@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "criu/images.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::criu {
@@ -99,8 +101,93 @@ TEST(ImageSetTest, LinksAndNamesThatLeaveTheArchiveAreLeftOut) {
   ASSERT_TRUE(set.ok()) << set.error().message;
   EXPECT_FALSE(set->has("stats-restore"));
   EXPECT_FALSE(set->has("pstree.img"));
-  ASSERT_EQ(set->left_out().size(), 1U);
-  EXPECT_EQ(set->left_out().front(), "checkpoint/pstree.img: no regular file");
+  EXPECT_EQ(set->left_out(),
+            (std::vector<std::string>{"../../stats-restore: leads out of the archive",
+                                      "/etc/stats-restore: leads out of the archive",
+                                      "checkpoint/pstree.img: no regular file"}));
+}
+
+TEST(ImageSetTest, OfTwoFilesOfANameTheFirstCountsAndTheOtherIsTold) {
+  std::vector<Member> members = kExported;
+  members.push_back({"stats-dump", "second", ""});
+  members.push_back({"checkpoint/stats-dump", "third", ""});
+  const test::TemporaryDirectory folder;
+  const auto set = ImageSet::open(make_archive(folder, members, archive_write_add_filter_none));
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(text_of(set->read("stats-dump")), "statistics");
+  ASSERT_EQ(set->left_out().size(), 2U);
+  EXPECT_EQ(set->left_out().back(), "checkpoint/stats-dump: another of its name came first");
+}
+
+TEST(ImageSetTest, ALargeFileOfATmpfsDoesNoHarmAndALogTooLargeIsLeftOut) {
+  const std::string large(kLargestImage + 1, 'x');
+  std::vector<Member> members = kExported;
+  members[2].content = large;  // dump.log
+  members.push_back({"checkpoint/tmpfs-dev-42.tar.gz.img", large, ""});
+  const test::TemporaryDirectory folder;
+  const auto set = ImageSet::open(make_archive(folder, members, archive_write_add_filter_zstd));
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(set->image_files(), 3U);
+  EXPECT_EQ(set->left_out(), std::vector<std::string>{"dump.log: larger than any of its kind"});
+  // Never the file of that name below the current folder.
+  EXPECT_EQ(set->read("pages-1.img").error().code, Code::out_of_range);
+}
+
+TEST(ImageSetTest, ManySmallMembersTakeLittleMemory) {
+  std::vector<Member> members;
+  for (int i = 0; i < 2000; ++i) {  // 256 KiB each once stayed with them
+    members.push_back({"checkpoint/core-" + std::to_string(i) + ".img", "x", ""});
+  }
+  const test::TemporaryDirectory folder;
+  const std::string path = make_archive(folder, members, archive_write_add_filter_zstd);
+  const auto resident_pages = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::size_t size = 0;
+    std::size_t resident = 0;
+    statm >> size >> resident;
+    return resident;
+  };
+  const std::size_t before = resident_pages();
+  const auto set = ImageSet::open(path);
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(set->image_files(), 2000U);
+  EXPECT_LT(resident_pages(), before + (std::size_t{128} << 20U) / 4096);
+}
+
+TEST(ImageSetTest, NamesLongerThanAnyFilesAreLeftOut) {
+  std::vector<Member> members = kExported;
+  members.push_back({"checkpoint/" + std::string(300, 'a') + ".img", "", ""});
+  members.push_back({"checkpoint/" + std::string(100'000, 'b') + ".img", "", ""});
+  const test::TemporaryDirectory folder;
+  const auto set = ImageSet::open(make_archive(folder, members, archive_write_add_filter_none));
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(set->image_files(), 2U);
+  EXPECT_EQ(set->left_out().size(), 2U);
+}
+
+TEST(ImageSetTest, ADamagedHeaderOfAMemberIsNoEnd) {
+  const test::TemporaryDirectory folder;
+  const std::string path = make_archive(folder, kExported, archive_write_add_filter_none);
+  std::fstream tar(path, std::ios::in | std::ios::out | std::ios::binary);
+  tar.seekp(2 * 512 + 10);  // the name of the second member
+  tar.put('!');
+  tar.close();
+  const auto set = ImageSet::open(path);
+  ASSERT_FALSE(set.ok());
+  EXPECT_EQ(set.error().code, Code::data_loss) << set.error().message;
+}
+
+TEST(ImageSetTest, APipeIsRefusedAndWithinAFolderLeftOut) {
+  const test::TemporaryDirectory folder;
+  const std::string pipe = folder.path() + "/dump.log";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto set = ImageSet::open(pipe);
+  ASSERT_FALSE(set.ok());
+  EXPECT_EQ(set.error().code, Code::invalid_argument) << set.error().message;
+  folder.file("stats-dump", "statistics");
+  const auto all = ImageSet::open(folder.path());
+  ASSERT_TRUE(all.ok()) << all.error().message;
+  EXPECT_EQ(all->left_out(), std::vector<std::string>{pipe + ": no regular file"});
 }
 
 // A folder below `folder`, with files that hold their own names.
@@ -134,6 +221,26 @@ TEST(ImageSetTest, PodmanPutsTheStatisticsAboveTheImages) {
   }
 }
 
+TEST(ImageSetTest, ADumpThatFailedLeftItsLogAndNoInventory) {
+  const test::TemporaryDirectory folder;
+  make(folder, {"images/core-1.img", "work/dump.log"});
+  for (const char* part : {"", "/images", "/work"}) {
+    const auto set = ImageSet::open(folder.path() + part);
+    ASSERT_TRUE(set.ok()) << part << ": " << set.error().message;
+    EXPECT_TRUE(set->has("core-1.img")) << part;
+    EXPECT_EQ(text_of(set->read("dump.log")), "dump.log") << part;
+  }
+}
+
+TEST(ImageSetTest, OfTheFolderAboveOnlyTheStatisticsCount) {
+  const test::TemporaryDirectory folder;
+  make(folder, {"stats-dump", "pagemap-7.img", "2/inventory.img", "2/pagemap-8.img"});
+  const auto set = ImageSet::open(folder.path() + "/2");
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(set->names(),
+            (std::vector<std::string>{"inventory.img", "pagemap-8.img", "stats-dump"}));
+}
+
 TEST(ImageSetTest, AFolderOfSomethingElseIsRefused) {
   const test::TemporaryDirectory folder;
   make(folder, {"other/readme.txt"});
@@ -141,6 +248,8 @@ TEST(ImageSetTest, AFolderOfSomethingElseIsRefused) {
   ASSERT_FALSE(set.ok());
   EXPECT_EQ(set.error().code, Code::not_found);
   EXPECT_EQ(ImageSet::open(folder.path() + "/none").error().code, Code::not_found);
+  make(folder, {"stats-dump"});  // somebody's, for all that is known
+  EXPECT_FALSE(ImageSet::open(folder.path() + "/other").ok());
 }
 
 }  // namespace

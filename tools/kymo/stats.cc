@@ -11,6 +11,8 @@
 namespace kymo::cli {
 namespace {
 
+constexpr int kMostMappings = 1'000'000;
+
 struct StatsArguments {
   std::string path;
   std::size_t mappings = 5;
@@ -56,6 +58,7 @@ void add_stats(CLI::App& app, Context& context) {
   stats
       ->add_option("--mappings", arguments->mappings,
                    "How many of each process's largest mappings to print")
+      ->check(CLI::Range(0, kMostMappings))
       ->capture_default_str();
   stats->add_option("--plot", arguments->picture,
                     "Draw the phases into this file too, .png or .svg");
