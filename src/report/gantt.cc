@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include "report/gnuplot.h"
@@ -31,13 +29,19 @@ struct Line {
   const char* colour;
 };
 
-// Text within gnuplot's single quotes.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : printable(text)) {
-    out += c == '\'' ? "''" : std::string(1, c);
+// Stretches nearer to each other than half a pixel are drawn as one: a log may have millions.
+std::vector<criu::PhaseSpan> drawn(const std::vector<criu::PhaseSpan>& spans,
+                                   std::uint64_t total_us) {
+  const std::uint64_t nearer_us = total_us / (2 * kPixelsWide);
+  std::vector<criu::PhaseSpan> all;
+  for (const criu::PhaseSpan& span : spans) {
+    if (!all.empty() && span.begin_us - all.back().end_us < nearer_us) {
+      all.back().end_us = span.end_us;
+    } else {
+      all.push_back(span);
+    }
   }
-  return out + "'";
+  return all;
 }
 
 std::vector<Line> lines_of(const LogPhases& phases) {
@@ -69,14 +73,16 @@ std::string gantt_script(const LogPhases& phases, const std::string& title, Pict
       "set xrange [0:{:.6g}]\nset yrange [{}:-1]\nunset key\n",
       format == PictureFormat::png ? "pngcairo" : "svg", kPixelsWide,
       kPixelsAround + kPixelsALine * std::max(1, count), format == PictureFormat::png ? 10 : 13,
-      quoted(title), static_cast<double>(std::max<std::uint64_t>(1, phases.total_us)) / 1e3, count);
+      gnuplot_quoted(title), static_cast<double>(std::max<std::uint64_t>(1, phases.total_us)) / 1e3,
+      count);
   std::string tics;
   int object = 1;
   for (int i = 0; i < count; ++i) {
     const Line& line = lines[static_cast<std::size_t>(i)];
     const std::string took = duration(static_cast<double>(line.phase->duration_us) * 1e3);
-    tics += (i == 0 ? "" : ", ") + quoted(line.label + "  " + took) + " " + std::to_string(i);
-    for (const criu::PhaseSpan& span : line.phase->spans) {
+    tics +=
+        (i == 0 ? "" : ", ") + gnuplot_quoted(line.label + "  " + took) + " " + std::to_string(i);
+    for (const criu::PhaseSpan& span : drawn(line.phase->spans, phases.total_us)) {
       text += fmt::format(
           "set object {} rectangle from {:.6f},{} to {:.6f},{} fillcolor '{}' fillstyle solid "
           "border linecolor '{}'\n",

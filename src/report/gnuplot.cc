@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "report/human.h"
 
 namespace kymo::report {
 namespace {
@@ -171,6 +172,14 @@ Result<void> run_gnuplot(const std::string& script, const std::string& path,
                      (complaint.empty() ? "it left no picture" : last_line(complaint))};
   }
   return draft.publish();
+}
+
+std::string gnuplot_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : printable(text)) {
+    quoted += c == '\'' ? "''" : std::string(1, c);
+  }
+  return quoted + "'";
 }
 
 }  // namespace kymo::report

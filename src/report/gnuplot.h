@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "kymo/result.h"
 
@@ -11,9 +12,12 @@ namespace kymo::report {
 // to standard output, and puts that picture at `path`: whole, or not at all.
 //
 // Threads: any. Errors: not_found without gnuplot; deadline_exceeded; internal with what gnuplot
-// said; of writing `path`. Whatever stood at `path` before stays when it fails. Cost:    blocks
+// said; of writing `path`. Whatever stood at `path` before stays when it fails. Cost: blocks
 // until gnuplot is done, at most `limit`.
 Result<void> run_gnuplot(const std::string& script, const std::string& path,
                          std::chrono::milliseconds limit);
+
+// Text, made printable, within gnuplot's single quotes.
+std::string gnuplot_quoted(std::string_view text);
 
 }  // namespace kymo::report

@@ -3,7 +3,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -104,11 +103,30 @@ std::string wall_clock(std::int64_t unix_ns) {
 }
 
 std::string printable(std::string_view text) {
+  constexpr char kC1 = '\xc2';  // U+0080 to U+009F in UTF-8: terminals take them for escapes, too
   std::string safe(text);
-  std::replace_if(
-      safe.begin(), safe.end(),
-      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
+  for (std::size_t i = 0; i < safe.size(); ++i) {
+    const auto c = static_cast<unsigned char>(safe[i]);
+    const bool c1 = i > 0 && safe[i - 1] == kC1 && c >= 0x80 && c < 0xa0;
+    if (c1) {
+      safe[i - 1] = '?';
+    }
+    if (c1 || c < ' ' || c == '\x7f') {
+      safe[i] = '?';
+    }
+  }
   return safe;
+}
+
+std::string shortened(const std::string& text, std::size_t length) {
+  if (text.size() <= length) {
+    return text;
+  }
+  std::size_t end = length - 2;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) {
+    --end;
+  }
+  return text.substr(0, end) + "..";
 }
 
 }  // namespace kymo::report

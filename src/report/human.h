@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,5 +25,7 @@ std::string percent(double share);
 std::string wall_clock(std::int64_t unix_ns);
 // Text from a file, safe to show on a terminal.
 std::string printable(std::string_view text);
+// At most `length` bytes of it, with ".." for the rest; no character is cut in two.
+std::string shortened(const std::string& text, std::size_t length);
 
 }  // namespace kymo::report

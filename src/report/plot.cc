@@ -74,19 +74,6 @@ Scale value_scale(double highest, Unit unit) {
   return scale;
 }
 
-// Text within gnuplot's single quotes.
-std::string quote(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : printable(text)) {
-    quoted += c == '\'' ? "''" : std::string(1, c);
-  }
-  return quoted + "'";
-}
-
-std::string shortened(const std::string& text, std::size_t length) {
-  return text.size() <= length ? text : text.substr(0, length - 2) + "..";
-}
-
 // A piece of a curve: a new one begins where rows are missing.
 struct Sample {
   double time = 0;  // ns
@@ -151,7 +138,7 @@ class Drawing {
     text_ += fmt::format(
         "set label 1 {} at screen 0.02,0.972 left font ',15' textcolor '#111111'\n"
         "set label 2 {} at screen 0.02,0.945 left textcolor '#444444'\n",
-        quote(about), quote(detail));
+        gnuplot_quoted(about), gnuplot_quoted(detail));
   }
 
   [[nodiscard]] double x(std::uint64_t time_ns) const {
@@ -188,7 +175,7 @@ class Drawing {
       const std::string name = shortened(printable(phase.name), 26) + "  " +
                                duration(static_cast<double>(phase.end_ns - phase.begin_ns));
       text_ += fmt::format("set label {} {} at screen {:.4f},{:.4f} left textcolor '#222222'\n",
-                           10 + i, quote(name), left + 0.014, y);
+                           10 + i, gnuplot_quoted(name), left + 0.014, y);
     }
     empty_plot(kBarBottom, kBarTop);
     const std::size_t lines = (shown + kLegendColumns - 1) / kLegendColumns;
@@ -351,16 +338,17 @@ class Drawing {
     const Scale right_scale = value_scale(highest(right_curves), choice_.right_unit);
     panel(bottom, top);
     text_ += fmt::format("set ylabel {} offset 1\nset format x ''\n",
-                         quote("total" + (scale.unit.empty() ? "" : ", " + scale.unit)));
+                         gnuplot_quoted("total" + (scale.unit.empty() ? "" : ", " + scale.unit)));
     if (!right.empty()) {
       text_ += fmt::format("set border 11\nset y2tics\nset y2range [0:*]\nset y2label {}\n",
-                           quote(right_scale.unit));
+                           gnuplot_quoted(right_scale.unit));
     }
     std::string plots;
     for (std::size_t i = 0; i < curves.size(); ++i) {
       data(fmt::format("total{}", i), curves[i], scale);
-      plots += fmt::format("{}$total{} using 1:2 with lines linewidth 2.2 linecolor '{}' title {}",
-                           i == 0 ? "" : ", ", i, kCurveColours.at(i), quote(name_of(left[i])));
+      plots +=
+          fmt::format("{}$total{} using 1:2 with lines linewidth 2.2 linecolor '{}' title {}",
+                      i == 0 ? "" : ", ", i, kCurveColours.at(i), gnuplot_quoted(name_of(left[i])));
     }
     for (std::size_t i = 0; i < right_curves.size(); ++i) {
       data(fmt::format("right{}", i), right_curves[i], right_scale);
@@ -368,7 +356,7 @@ class Drawing {
           ", $right{} using 1:2 axes x1y2 with steps linewidth 1.6 dashtype 2 linecolor '{}' title "
           "{}",
           i, kCurveColours.at((curves.size() + i) % kCurveColours.size()),
-          quote(name_of(right[i]) + " (right)"));
+          gnuplot_quoted(name_of(right[i]) + " (right)"));
     }
     text_ += "plot " + plots + "\n";
     text_ += "unset y2tics\nunset y2label\nset border 3\nunset object\n";
@@ -382,10 +370,10 @@ class Drawing {
     }
     const Scale scale = value_scale(highest(curves), choice_.left_unit);
     panel(bottom, top);
-    text_ +=
-        fmt::format("set format x '%g'\nset xlabel {}\nset ylabel {} offset 1\n",
-                    quote("time in the recording, " + time_.unit),
-                    quote("rate, " + (scale.unit.empty() ? "" : scale.unit + " ") + "per second"));
+    text_ += fmt::format(
+        "set format x '%g'\nset xlabel {}\nset ylabel {} offset 1\n",
+        gnuplot_quoted("time in the recording, " + time_.unit),
+        gnuplot_quoted("rate, " + (scale.unit.empty() ? "" : scale.unit + " ") + "per second"));
     std::string plots;
     for (std::size_t i = 0; i < curves.size(); ++i) {
       data(fmt::format("rate{}", i), curves[i], scale);
@@ -395,8 +383,9 @@ class Drawing {
             "linecolor '{}' notitle, ",
             kCurveColours.at(0));
       }
-      plots += fmt::format("{}$rate{} using 1:2 with steps linewidth 1.4 linecolor '{}' title {}",
-                           i == 0 ? "" : ", ", i, kCurveColours.at(i), quote(name_of(left[i])));
+      plots +=
+          fmt::format("{}$rate{} using 1:2 with steps linewidth 1.4 linecolor '{}' title {}",
+                      i == 0 ? "" : ", ", i, kCurveColours.at(i), gnuplot_quoted(name_of(left[i])));
     }
     text_ += "plot " + plots + "\n";
   }

@@ -37,5 +37,17 @@ TEST(Human, TellsTheTimeInUtc) {
   EXPECT_EQ(wall_clock(-1), "1969-12-31 23:59:59.999 UTC");
 }
 
+TEST(Human, NothingThatATerminalObeysIsLeft) {
+  EXPECT_EQ(printable("a\x1b[31m\n\x7f"), "a?[31m??");
+  EXPECT_EQ(printable("\xc2\x9b[31m"), "??[31m");  // U+009B, an escape of one character
+  EXPECT_EQ(printable("\xc3\x9b \xc2\xb5s"), "\xc3\x9b \xc2\xb5s");
+}
+
+TEST(Human, ShortenedTextHasWholeCharacters) {
+  EXPECT_EQ(shortened("four", 4), "four");
+  EXPECT_EQ(shortened("fifth", 4), "fi..");
+  EXPECT_EQ(shortened("a\xc2\xb5sss", 4), "a..");
+}
+
 }  // namespace
 }  // namespace kymo::report
