@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <map>
 #include <optional>
 
@@ -151,18 +152,19 @@ void largest_first(std::vector<T>& all) {
   });
 }
 
-// The number in PREFIX<number>.img; none where the name is another's.
-std::optional<std::uint64_t> number_in(std::string_view name, std::string_view prefix) {
+// The number in PREFIX<number>.img, at most `most`; none where the name is another's.
+std::optional<std::uint64_t> number_in(std::string_view name, std::string_view prefix,
+                                       std::uint64_t most) {
   constexpr std::string_view kEnding = ".img";
-  if (name.size() <= prefix.size() + kEnding.size() || name.substr(0, prefix.size()) != prefix ||
-      name.substr(name.size() - kEnding.size()) != kEnding) {
+  if (!name.starts_with(prefix) || !name.ends_with(kEnding)) {
     return {};
   }
-  const std::string_view digits =
-      name.substr(prefix.size(), name.size() - prefix.size() - kEnding.size());
+  name.remove_prefix(prefix.size());
+  name.remove_suffix(std::min(kEnding.size(), name.size()));
   std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), number);
-  return error == std::errc() && end == digits.end() ? std::optional(number) : std::nullopt;
+  const auto [end, error] = std::from_chars(name.begin(), name.end(), number);
+  return error == std::errc() && end == name.end() && number <= most ? std::optional(number)
+                                                                     : std::nullopt;
 }
 
 Result<ProcessPages> process_pages(const ImageSet& images, std::uint64_t pid,
@@ -274,8 +276,8 @@ CheckpointPages read_pages(const ImageSet& images) {
   CheckpointPages all;
   const std::map<std::string, std::string> files = file_names(images);
   for (const std::string& name : images.names()) {
-    const auto pid = number_in(name, "pagemap-");
-    const auto shared = number_in(name, "pagemap-shmem-");
+    const auto pid = number_in(name, "pagemap-", INT_MAX);
+    const auto shared = number_in(name, "pagemap-shmem-", UINT64_MAX);
     if (!pid && !shared) {
       continue;
     }

@@ -10,7 +10,8 @@
 namespace kymo::criu {
 namespace {
 
-// A line that holds `mark` begins the phase; `after`: the phase begins with the line behind it.
+// A line that begins with `text` begins the phase; `after`: the phase begins with the line behind
+// it.
 struct Mark {
   std::string_view text;
   std::string_view phase;
@@ -62,15 +63,26 @@ constexpr std::array kProcessMarks{
     Mark{"Switched to the restorer", "files and mappings"},
     Mark{"Preadv ", kMemory},
     Mark{"`- returned", "registers and threads", true},
-    Mark{": Restored", "wait for the others", true},
+    Mark{"Restored", "wait for the others", true},
 };
 
 bool holds(std::string_view text, std::string_view mark) {
   return text.find(mark) != std::string_view::npos;
 }
 
+// CRIU's own words stand at a line's start, some behind a word for its part ("net: "); further on
+// are the names of files, which are anybody's.
+bool begins_with(std::string_view text, std::string_view mark) {
+  if (text.starts_with(mark)) {
+    return true;
+  }
+  const std::size_t part = text.find(' ');
+  return part != std::string_view::npos && part > 0 && text[part - 1] == ':' &&
+         text.substr(part + 1).starts_with(mark);
+}
+
 bool is_hook(std::string_view text) {
-  return text.substr(0, kHooksMark.size()) == kHooksMark && holds(text, kHooksMarkEnd);
+  return text.starts_with(kHooksMark) && holds(text, kHooksMarkEnd);
 }
 
 // A log taken apart into phases while it is read.
@@ -98,7 +110,7 @@ class Partition {
       in_hook_ = true;
     }
     for (const Mark& mark : marks) {
-      if (!in_hook_ && holds(line.text, mark.text)) {
+      if (!in_hook_ && begins_with(line.text, mark.text)) {
         if (mark.after) {
           pending_ = mark;
         } else {
@@ -156,30 +168,38 @@ class Partition {
   std::vector<Phase> phases_;
 };
 
-// Steps of the wall clock, which CRIU's log is written by: time never goes back here. Processes
-// write their lines a little out of order.
+// Processes write their lines a little out of order: by less than this.
+constexpr std::uint64_t kOutOfOrder = 10'000;
+
+// The time since a log's first line. The wall clock, which CRIU's log is written by, may be set
+// meanwhile: time never goes back here, nor on by more than anything takes. (CRIU writes a time
+// before the log's first as one of years: its seconds are unsigned, and their last digit is cut.)
 class SteadyTime {
  public:
   std::uint64_t at(std::uint64_t time_us, std::vector<std::string>& notes) {
-    constexpr std::uint64_t kOutOfOrder = 10'000;
-    if (time_us < last_ && last_ - time_us < kOutOfOrder) {
-      return last_ + back_us_;
+    constexpr std::uint64_t kLongestGap = std::uint64_t{86'400} * 1'000'000;
+    if (!last_us_) {
+      last_us_ = time_us;
     }
-    if (time_us < last_) {
-      if (back_us_ == 0) {
-        notes.emplace_back(
-            "the log's clock went back: the wall clock was set meanwhile, and what "
-            "that phase took is not known");
-      }
-      back_us_ += last_ - time_us;
+    if (time_us < *last_us_ && *last_us_ - time_us < kOutOfOrder) {
+      return now_us_;
     }
-    last_ = time_us;
-    return time_us + back_us_;
+    if (time_us >= *last_us_ && time_us - *last_us_ < kLongestGap) {
+      now_us_ += time_us - *last_us_;
+    } else if (!told_) {
+      told_ = true;
+      notes.emplace_back(
+          "the log's clock went back, or on by days: the wall clock was set meanwhile, and what "
+          "that phase took is not known");
+    }
+    last_us_ = time_us;
+    return now_us_;
   }
 
  private:
-  std::uint64_t last_ = 0;
-  std::uint64_t back_us_ = 0;
+  std::optional<std::uint64_t> last_us_;  // as the log has it
+  std::uint64_t now_us_ = 0;
+  bool told_ = false;
 };
 
 struct Numbered {
@@ -191,7 +211,7 @@ struct Numbered {
 Numbered of_process(std::string_view text) {
   std::string_view rest = text;
   constexpr std::string_view kPie = "pie:";
-  if (rest.substr(0, kPie.size()) == kPie) {
+  if (rest.starts_with(kPie)) {
     rest.remove_prefix(kPie.size());
   }
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
@@ -200,21 +220,53 @@ Numbered of_process(std::string_view text) {
   if (error != std::errc() || end == rest.end() || *end != ':' || pid <= 0) {
     return {0, text};
   }
-  return {pid, rest.substr(static_cast<std::size_t>(end - rest.begin()) + 1)};
+  rest.remove_prefix(static_cast<std::size_t>(end - rest.begin()) + 1);
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  return {pid, rest};
 }
 
+// What is left of `log` behind its first line, which `line` becomes.
+std::string_view take_line(std::string_view log, std::string_view& line) {
+  const std::size_t end = log.find('\n');
+  line = log.substr(0, end);
+  return end == std::string_view::npos ? std::string_view() : log.substr(end + 1);
+}
+
+// The last of the runs that wrote one log, one behind the other: a run's first line has time 0.
+std::string_view last_run(std::string_view log) {
+  std::string_view run = log;
+  std::uint64_t last_us = 0;
+  for (std::string_view left = log; !left.empty();) {
+    std::string_view text;
+    const std::string_view after = take_line(left, text);
+    if (const auto line = parse_log_line(text)) {
+      if (line->time_us == 0 && last_us > kOutOfOrder) {
+        run = left;
+      }
+      last_us = line->time_us;
+    }
+    left = after;
+  }
+  return run;
+}
+
+// Hands on the lines that have a time. Returns the last one's.
 template <class Each>
 std::uint64_t each_line(std::string_view log, std::vector<std::string>& notes, const Each& each) {
   SteadyTime clock;
   std::uint64_t last_us = 0;
-  while (!log.empty()) {
-    const std::size_t end = log.find('\n');
-    if (auto line = parse_log_line(log.substr(0, end))) {
+  std::string_view left = last_run(log);
+  if (left.size() < log.size()) {
+    notes.emplace_back("the log has several runs of CRIU: this is the last");
+  }
+  while (!left.empty()) {
+    std::string_view text;
+    left = take_line(left, text);
+    if (auto line = parse_log_line(text)) {
       line->time_us = clock.at(line->time_us, notes);
       last_us = line->time_us;
       each(*line);
     }
-    log.remove_prefix(end == std::string_view::npos ? log.size() : end + 1);
   }
   return last_us;
 }
@@ -240,7 +292,7 @@ void split_memory(const DumpStats& stats, LogPhases& all) {
   if (stats.memwrite_time_us > memory->duration_us) {
     all.notes.push_back("CRIU says that writing memory took " +
                         milliseconds(stats.memwrite_time_us) +
-                        ", longer than the log shows: " + "the wall clock was set meanwhile");
+                        ", longer than the log shows: the wall clock was set meanwhile");
     return;
   }
   Phase write{"memory, writing", stats.memwrite_time_us, 0, "CRIU's statistics", {}};
@@ -300,7 +352,7 @@ std::optional<LogLine> parse_log_line(std::string_view line) {
     return {};
   }
   std::string_view text = line.substr(static_cast<std::size_t>(end - line.begin()) + 1);
-  if (!text.empty() && text.front() == ' ') {
+  if (text.starts_with(' ')) {
     text.remove_prefix(1);
   }
   return LogLine{static_cast<std::uint64_t>(std::llround(seconds * 1e6)), text};

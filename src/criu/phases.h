@@ -12,7 +12,7 @@
 
 namespace kymo::criu {
 
-// A stretch of time on a log's clock: microseconds since the log began.
+// A stretch of time on a log's clock: microseconds since its first line.
 struct PhaseSpan {
   std::uint64_t begin_us = 0;
   std::uint64_t end_us = 0;
@@ -39,7 +39,8 @@ struct ProcessPhases {
 };
 
 // Where the time of a dump or restore went, by its log: the phases are exclusive and add up to
-// `total_us`, from the log's first line to its last.
+// `total_us`, from the log's first line to its last. Of a log that several runs wrote, the last
+// run.
 struct LogPhases {
   std::uint64_t total_us = 0;
   std::vector<Phase> phases;             // in the order of their first stretches

@@ -4,7 +4,7 @@
 
 #include "criu/images.h"
 #include "criu/images.pb.h"
-#include "criu/phases.h"
+#include "criu/memory.h"
 
 namespace kymo::criu {
 namespace {
@@ -85,7 +85,6 @@ std::vector<StatsFigure> figures(const RestoreStats& stats) {
 std::vector<std::string> known_causes(const DumpStats& stats) {
   constexpr std::uint64_t kFreezerPoll = 100'000;  // criu/seize.c looks again after 100 ms
   constexpr std::uint64_t kSlow = 200'000'000;     // bytes a second; a disk of today takes more
-  constexpr std::uint64_t kPage = 4096;
   std::vector<std::string> causes;
   if (stats.freezing_time_us >= kFreezerPoll * 9 / 10) {
     causes.push_back("freezing took " + std::to_string(stats.freezing_time_us / 1000) +
@@ -94,7 +93,7 @@ std::vector<std::string> known_causes(const DumpStats& stats) {
   }
   if (stats.memwrite_time_us > kFreezerPoll) {
     const std::uint64_t bytes_a_second =
-        stats.pages_written * kPage * 1'000'000 / stats.memwrite_time_us;
+        stats.pages_written * kPageBytes * 1'000'000 / stats.memwrite_time_us;
     if (bytes_a_second < kSlow) {
       causes.push_back("memory was written at " + std::to_string(bytes_a_second / 1'000'000) +
                        " MB/s: the images' disk is slow, and the processes waited for it");
@@ -103,18 +102,8 @@ std::vector<std::string> known_causes(const DumpStats& stats) {
   return causes;
 }
 
-std::optional<std::uint64_t> unwrapped_us(std::uint32_t time_us, std::string_view log) {
+std::optional<std::uint64_t> unwrapped_us(std::uint32_t time_us, std::uint64_t span_us) {
   constexpr std::uint64_t kWrap = std::uint64_t{1} << 32U;
-  std::optional<LogLine> last;
-  while (!log.empty() && !last) {
-    const std::size_t line = log.rfind('\n', log.size() - 1);
-    last = parse_log_line(log.substr(line == std::string_view::npos ? 0 : line + 1));
-    log = log.substr(0, line == std::string_view::npos ? 0 : line);
-  }
-  if (!last) {
-    return {};
-  }
-  const std::uint64_t span_us = last->time_us;
   if (span_us < kWrap + time_us) {
     return {};
   }

@@ -53,13 +53,13 @@ struct StatsFigure {
 std::vector<StatsFigure> figures(const DumpStats& stats);
 std::vector<StatsFigure> figures(const RestoreStats& stats);
 
-// What makes a dump slow where the figures alone tell: the freezer's poll, a slow disk. A line each.
+// What makes a dump slow where the figures alone tell: the freezer's poll, a slow disk. A line
+// each.
 std::vector<std::string> known_causes(const DumpStats& stats);
 
 // What a time of CRIU's may have been before it wrapped at 2^32 us: the longest that is not longer
-// than what the log spans; none where the time as it stands is the only one. `log` is
-// dump.log or restore.log, or their end: its last line has the seconds since the log began.
-std::optional<std::uint64_t> unwrapped_us(std::uint32_t time_us, std::string_view log);
+// than its log spans; none where the time as it stands is the only one.
+std::optional<std::uint64_t> unwrapped_us(std::uint32_t time_us, std::uint64_t span_us);
 
 // Reads a `stats-dump` or `stats-restore` image. Errors name the file, the offset and what is
 // wrong: not_found, data_loss (truncated), invalid_argument (foreign, or the other kind).

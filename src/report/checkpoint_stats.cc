@@ -15,7 +15,7 @@ using criu::MappingPages;
 using criu::PageCounts;
 using criu::ProcessPages;
 using criu::StatsFigure;
-using Left = Table::Align;
+using Align = Table::Align;
 
 constexpr std::size_t kLabel = 12;
 
@@ -32,13 +32,14 @@ std::string share_of(std::uint64_t pages, std::uint64_t all) {
 }
 
 // CRIU keeps times in 32 bits of microseconds: those that its log shows to have wrapped are told.
-void note_wrapped(const std::vector<StatsFigure>& figures, const std::string& log,
-                  std::vector<std::string>& notes) {
+void note_wrapped(const std::vector<StatsFigure>& figures,
+                  const std::optional<criu::LogPhases>& phases, std::vector<std::string>& notes) {
+  const std::uint64_t span_us = phases ? phases->total_us : 0;
   for (const StatsFigure& figure : figures) {
     if (figure.unit != Unit::microseconds) {
       continue;
     }
-    const auto whole = criu::unwrapped_us(static_cast<std::uint32_t>(figure.value), log);
+    const auto whole = criu::unwrapped_us(static_cast<std::uint32_t>(figure.value), span_us);
     if (whole) {
       notes.push_back(fmt::format(
           "{} may have wrapped, which CRIU's 32 bits do every 71.6 min: its log spans more; {} us "
@@ -62,7 +63,7 @@ std::string log_of(const criu::ImageSet& images, const char* name,
 }
 
 template <class Stats>
-void read_one(const criu::ImageSet& images, const char* name, const std::string& log,
+void read_one(const criu::ImageSet& images, const char* name,
               Result<Stats> (*parse)(std::span<const std::byte>, std::string_view),
               std::optional<Stats>& stats, std::string& where, std::vector<std::string>& notes) {
   if (!images.has(name)) {
@@ -76,13 +77,33 @@ void read_one(const criu::ImageSet& images, const char* name, const std::string&
     return;
   }
   stats = *read;
-  note_wrapped(figures(*stats), log, notes);
+}
+
+// The phases of a log, and what of the statistics it shows to have wrapped.
+template <class Stats>
+std::optional<criu::LogPhases> read_phases(const criu::ImageSet& images, const char* name,
+                                           criu::LogPhases (*parse)(std::string_view,
+                                                                    const std::optional<Stats>&),
+                                           const std::optional<Stats>& stats,
+                                           std::vector<std::string>& notes) {
+  const std::string log = log_of(images, name, notes);
+  std::optional<criu::LogPhases> phases = parse(log, stats);
+  if (phases->phases.empty()) {
+    if (!log.empty()) {
+      notes.push_back(images.where(name) + " shows no phases: its lines have no times");
+    }
+    phases.reset();
+  }
+  if (stats) {
+    note_wrapped(figures(*stats), phases, notes);
+  }
+  return phases;
 }
 
 std::string figures_text(const char* label, const std::string& where,
                          const std::vector<StatsFigure>& figures) {
   Table table(
-      {{"FIGURE", Left::left}, {"EXACT", Left::right}, {"", Left::right}, {"", Left::left}});
+      {{"FIGURE", Align::left}, {"EXACT", Align::right}, {"", Align::right}, {"", Align::left}});
   for (const StatsFigure& figure : figures) {
     const bool pages = figure.unit == Unit::pages;
     table.add({figure.name, with_commas(figure.value),
@@ -92,7 +113,13 @@ std::string figures_text(const char* label, const std::string& where,
                    : std::string(),
                figure.help});
   }
-  return labelled(label, where) + table.str() + '\n';
+  return labelled(label, printable(where)) + table.str() + '\n';
+}
+
+// `path`: of those that cannot be read, which a note tells of; empty where there are none.
+std::string without_statistics(const std::string& path, const char* otherwise) {
+  return path.empty() ? fmt::format("no statistics are here: {}", otherwise)
+                      : "its statistics cannot be read";
 }
 
 void add_row(Table& table, const std::string& pid, const std::string& what, const PageCounts& pages,
@@ -108,12 +135,12 @@ std::string mapping_text(const MappingPages& mapping) {
 
 std::string pages_text(const CheckpointPages& pages, std::size_t mappings) {
   const std::uint64_t all = pages.pages.present;
-  Table table({{"PID", Left::right},
-               {"PROCESS, ITS MAPPINGS", Left::left},
-               {"PAGES", Left::right},
-               {"", Left::right},
-               {"SHARE", Left::right},
-               {"IN PARENT", Left::right}});
+  Table table({{"PID", Align::right},
+               {"PROCESS, ITS MAPPINGS", Align::left},
+               {"PAGES", Align::right},
+               {"", Align::right},
+               {"SHARE", Align::right},
+               {"IN PARENT", Align::right}});
   for (const ProcessPages& process : pages.processes) {
     add_row(table, std::to_string(process.pid),
             process.command.empty() ? "(its name is not there)" : printable(process.command),
@@ -144,13 +171,9 @@ void add_phases(Table& table, const std::vector<criu::Phase>& phases, const std:
   constexpr std::size_t kEvidence = 44;
   const auto time = [](std::uint64_t us) { return duration(static_cast<double>(us) * 1e3); };
   for (const criu::Phase& phase : phases) {
-    std::string evidence = printable(phase.evidence);
-    if (evidence.size() > kEvidence) {
-      evidence = evidence.substr(0, kEvidence - 2) + "..";
-    }
     table.add({indent + phase.name, phase.spans.empty() ? "" : time(phase.spans.front().begin_us),
                time(phase.duration_us), share_of(phase.duration_us, total_us),
-               time(phase.uncertainty_us), evidence});
+               time(phase.uncertainty_us), shortened(printable(phase.evidence), kEvidence)});
   }
 }
 
@@ -158,12 +181,12 @@ std::string phases_text(const char* label, const std::optional<criu::LogPhases>&
   if (!phases) {
     return {};
   }
-  Table table({{label, Left::left},
-               {"BEGINS", Left::right},
-               {"LASTS", Left::right},
-               {"SHARE", Left::right},
-               {"± AT MOST", Left::right},
-               {"BEGINS WITH", Left::left}});
+  Table table({{label, Align::left},
+               {"BEGINS", Align::right},
+               {"LASTS", Align::right},
+               {"SHARE", Align::right},
+               {"± AT MOST", Align::right},
+               {"BEGINS WITH", Align::left}});
   add_phases(table, phases->phases, "", phases->total_us);
   for (const criu::ProcessPhases& process : phases->processes) {
     table.add({fmt::format("process {}", process.pid), "", "", "", "", ""});
@@ -245,46 +268,47 @@ Result<CheckpointStats> read_checkpoint_stats(const std::string& path) {
   stats.path = path;
   stats.image_files = images->image_files();
   stats.image_bytes = images->image_bytes();
-  const std::string dump_log = log_of(*images, "dump.log", stats.notes);
-  const std::string restore_log = log_of(*images, "restore.log", stats.notes);
-  read_one(*images, "stats-dump", dump_log, &criu::parse_dump_stats, stats.dump, stats.dump_path,
+  read_one(*images, "stats-dump", &criu::parse_dump_stats, stats.dump, stats.dump_path,
            stats.notes);
-  read_one(*images, "stats-restore", restore_log, &criu::parse_restore_stats, stats.restore,
-           stats.restore_path, stats.notes);
+  read_one(*images, "stats-restore", &criu::parse_restore_stats, stats.restore, stats.restore_path,
+           stats.notes);
   if (stats.dump) {
     for (std::string& cause : known_causes(*stats.dump)) {
       stats.notes.push_back(std::move(cause));
     }
   }
-  if (auto phases = criu::dump_phases(dump_log, stats.dump); !phases.phases.empty()) {
-    stats.dump_phases = std::move(phases);
-  }
-  if (auto phases = criu::restore_phases(restore_log, stats.restore); !phases.phases.empty()) {
-    stats.restore_phases = std::move(phases);
-  }
+  stats.dump_phases = read_phases(*images, "dump.log", &criu::dump_phases, stats.dump, stats.notes);
+  stats.restore_phases =
+      read_phases(*images, "restore.log", &criu::restore_phases, stats.restore, stats.notes);
   stats.pages = criu::read_pages(*images);
   for (const std::string& note : stats.pages.notes) {
     stats.notes.push_back(note);
   }
   for (const std::string& left_out : images->left_out()) {
-    stats.notes.push_back("left out of the archive: " + left_out);
+    stats.notes.push_back("left out: " + left_out);
   }
   return stats;
 }
 
 std::string text_of(const CheckpointStats& stats, std::size_t mappings) {
   std::string text =
-      labelled("checkpoint",
-               fmt::format("{}, {} image files, {}", stats.path, with_commas(stats.image_files),
-                           bytes(static_cast<double>(stats.image_bytes))));
-  text += stats.dump ? "\n" + figures_text("dump", stats.dump_path, figures(*stats.dump))
-                     : labelled("dump", "no statistics: CRIU writes none of a dump that failed");
+      labelled("checkpoint", fmt::format("{}, {} image files, {}", printable(stats.path),
+                                         with_commas(stats.image_files),
+                                         bytes(static_cast<double>(stats.image_bytes))));
+  text += stats.dump
+              ? "\n" + figures_text("dump", stats.dump_path, figures(*stats.dump))
+              : labelled("dump", without_statistics(stats.dump_path,
+                                                    "of a dump that failed CRIU writes none"));
   text += phases_text("PHASE OF THE DUMP", stats.dump_phases);
   text += stats.restore
               ? figures_text("restore", stats.restore_path, figures(*stats.restore))
-              : labelled("restore", "no statistics: it was not restored, or elsewhere") + "\n";
+              : labelled("restore", without_statistics(stats.restore_path,
+                                                       "it was not restored, or elsewhere")) +
+                    "\n";
   text += phases_text("PHASE OF THE RESTORE", stats.restore_phases);
-  text += stats.pages.processes.empty() ? "" : pages_text(stats.pages, mappings);
+  if (!stats.pages.processes.empty() || !stats.pages.shared.empty()) {
+    text += pages_text(stats.pages, mappings);
+  }
   for (const std::string& note : stats.notes) {
     text += labelled("note", printable(note));
   }

@@ -139,6 +139,15 @@ TEST_F(ReadPages, EachPageGoesToItsMappingTheLargestFirst) {
   EXPECT_EQ(process.mappings[3].name, "[unmapped]");
 }
 
+TEST_F(ReadPages, ANumberThatNoProcessHasIsNone) {
+  write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));
+  write("pagemap-4294967303.img", pagemap({{0x1000, 1, 4}}));  // 7 in 32 bits
+  write("pagemap-.img", pagemap({{0x1000, 1, 4}}));
+  const CheckpointPages pages = read();
+  ASSERT_EQ(pages.processes.size(), 1U);
+  EXPECT_EQ(pages.pages.present, 1U);
+}
+
 TEST_F(ReadPages, SharedMemoryIsCountedOnce) {
   write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));
   write("mm-7.img", memory_map({vma(0x1000, 0x2000, 0, 1)}));

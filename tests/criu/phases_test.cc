@@ -108,9 +108,41 @@ TEST(PhasesTest, AClockThatWasSetBackIsToldAndTimeNeverGoesBack) {
   EXPECT_NE(dump.notes.front().find("went back"), std::string::npos);
 }
 
+TEST(PhasesTest, ATimeBeforeTheLogsFirstIsAStepAndNoYears) {
+  std::string log = kDumpLog;  // -5 s as CRIU writes them: 4294967291, cut
+  log += "(429496729) after the step\n(429496729) more\n(00.002000) and forth\n(00.003000) end\n";
+  const LogPhases dump = dump_phases(log, {});
+  EXPECT_EQ(dump.total_us, 88'100U);
+  EXPECT_EQ(sum_of(dump.phases), dump.total_us);
+  EXPECT_NE(dump.notes.front().find("the wall clock was set"), std::string::npos);
+}
+
+TEST(PhasesTest, OfTwoRunsInOneLogTheLastCounts) {
+  const LogPhases one = dump_phases(kDumpLog, {});
+  const LogPhases two = dump_phases(kDumpLog + kDumpLog, {});
+  EXPECT_EQ(two.total_us, one.total_us);
+  EXPECT_EQ(phase(two.phases, "memory").duration_us, phase(one.phases, "memory").duration_us);
+  EXPECT_NE(two.notes.front().find("several runs"), std::string::npos);
+  EXPECT_EQ(two.notes.size(), one.notes.size() + 1);  // and no clock went back
+}
+
+TEST(PhasesTest, ALogWithoutItsBeginningAddsUpAllTheSame) {
+  const LogPhases dump =
+      dump_phases("(100.00000) a\n(101.00000) Writing stats\n(103.00000) b\n", {});
+  EXPECT_EQ(dump.total_us, 3'000'000U);
+  EXPECT_EQ(sum_of(dump.phases), dump.total_us);
+}
+
+TEST(PhasesTest, AFilesNameIsNoMark) {
+  const std::string log =
+      "(00.000000) a\n(00.100000) Dumping core (pid: 7)\n"
+      "(00.200000) Dumping path for 3 fd via self 12 [/tmp/Writing stats]\n(00.900000) b\n";
+  EXPECT_EQ(phase(dump_phases(log, {}).phases, "core").duration_us, 800'000U);
+}
+
 TEST(PhasesTest, LinesALittleOutOfOrderAreNoStep) {
   const LogPhases dump = dump_phases("(00.010000) a\n(00.009990) b\n(00.011000) c\n", {});
-  EXPECT_EQ(dump.total_us, 11'000U);
+  EXPECT_EQ(dump.total_us, 1'000U);
   for (const std::string& note : dump.notes) {
     EXPECT_EQ(note.find("went back"), std::string::npos) << note;
   }
@@ -169,6 +201,7 @@ TEST(PhasesTest, ARestoreIsTakenApartForEachProcess) {
   EXPECT_EQ(phase(seven, "memory").duration_us, 55'634U - 23'593U);
   EXPECT_EQ(phase(seven, "registers and threads").duration_us, 55'776U - 55'634U);
   EXPECT_EQ(sum_of(seven), 55'776U - 22'542U);
+  EXPECT_EQ(phase(seven, "prepare").evidence, "Preparing info about shared resources");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/temp_folder.h"
+
 namespace kymo::report {
 namespace {
 
@@ -46,7 +48,7 @@ dump        /tmp/one/work/stats-dump
   pages_skipped_parent        0     0 B  left to the parent image
   pages_written             256   1 MiB  written
 
-restore     no statistics: it was not restored, or elsewhere
+restore     no statistics are here: it was not restored, or elsewhere
 
 pages       256 in the images, 1 MiB
   PID  PROCESS, ITS MAPPINGS  PAGES              SHARE  IN PARENT
@@ -65,6 +67,45 @@ TEST(CheckpointStatsTest, AProgramGetsEverything) {
   EXPECT_EQ(json["pages"], 256);
   EXPECT_EQ(json["processes"][0]["mappings"].size(), 3U);
   EXPECT_EQ(json["processes"][0]["mappings"][2]["start"], "0x2000");
+}
+
+TEST(CheckpointStatsTest, StatisticsThatCannotBeReadAreNotCalledMissing) {
+  CheckpointStats stats = small();
+  stats.dump.reset();
+  EXPECT_NE(text_of(stats, 1).find("dump        its statistics cannot be read"), std::string::npos);
+  stats.dump_path.clear();
+  EXPECT_NE(text_of(stats, 1).find("no statistics are here: of a dump that failed"),
+            std::string::npos);
+}
+
+TEST(CheckpointStatsTest, PathsAreSafeForATerminalAndSharedMemoryAloneIsShown) {
+  CheckpointStats stats = small();
+  stats.path = "/tmp/o\x1bne";
+  stats.dump_path = stats.path + "/stats-dump";
+  stats.pages.processes.clear();
+  stats.pages.shared.push_back({5, {}});
+  const std::string text = text_of(stats, 1);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_NE(text.find("[shared 5]"), std::string::npos) << text;
+}
+
+TEST(CheckpointStatsTest, ALogWithoutTimesAndATimeThatWrappedAreTold) {
+  const tests::TempFolder folder;
+  (void)folder.file("stats-dump",
+                    std::string("\x40\x59\x10\x55\x06\x33\x09\x57\x10\0\0\0"
+                                "\x0a\x0e\x08\x07\x10\x08\x18\0\x20\0\x28\0\x30\0\x38\0",
+                                28));
+  (void)folder.file("dump.log", "(00.000000) a\n(9000.0000) b\n");
+  (void)folder.file("restore.log", "no times\n");
+  const auto stats = read_checkpoint_stats(folder / "");
+  ASSERT_TRUE(stats.ok()) << stats.error().message;
+  std::string notes;
+  for (const std::string& note : stats->notes) {
+    notes += note + '\n';
+  }
+  ASSERT_TRUE(stats->dump) << notes;
+  EXPECT_NE(notes.find("freezing_time_us may have wrapped"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("restore.log shows no phases"), std::string::npos) << notes;
 }
 
 }  // namespace
