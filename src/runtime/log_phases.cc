@@ -63,8 +63,8 @@ void add_dump_phases(const std::string& log_path, const std::optional<criu::Dump
   }
 }
 
-void add_restore_phases(const std::string& log_path,
-                        const std::optional<criu::RestoreStats>& stats, const LogClock& clock) {
+void add_restore_phases(const std::string& log_path, const std::optional<criu::RestoreStats>& stats,
+                        const LogClock& clock) {
   Scope reading("read CRIU's log", {.category = "runtime"});
   if (reading.recorded()) {
     const criu::LogPhases phases = criu::restore_phases(log_text(log_path), stats);

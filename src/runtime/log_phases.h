@@ -28,7 +28,7 @@ class LogClock {
 // log.
 void add_dump_phases(const std::string& log_path, const std::optional<criu::DumpStats>& stats,
                      const LogClock& clock);
-void add_restore_phases(const std::string& log_path,
-                        const std::optional<criu::RestoreStats>& stats, const LogClock& clock);
+void add_restore_phases(const std::string& log_path, const std::optional<criu::RestoreStats>& stats,
+                        const LogClock& clock);
 
 }  // namespace kymo::runtime
