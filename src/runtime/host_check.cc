@@ -126,7 +126,8 @@ std::string on_path(const std::string& name) {
     const std::size_t colon = path.find(':');
     std::string candidate = std::string(path.substr(0, colon)) + "/" + name;
     std::error_code error;
-    if (candidate.front() == '/' && fs::is_regular_file(candidate, error) && ::access(candidate.c_str(), X_OK) == 0) {
+    if (candidate.front() == '/' && fs::is_regular_file(candidate, error) &&
+        ::access(candidate.c_str(), X_OK) == 0) {
       return candidate;
     }
     path = colon == std::string_view::npos ? std::string_view() : path.substr(colon + 1);

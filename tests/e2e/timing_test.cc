@@ -126,7 +126,8 @@ TEST(TimingTest, PrintStatsPrintsPodmansJsonAndNothingElse) {
   EXPECT_EQ(stats["dump"]["frozen_time_us"], container["criu_statistics"]["frozen_time"]);
   EXPECT_EQ(stats["pages"], container["criu_statistics"]["pages_written"]);
   std::uint64_t sum = 0;
-  for (const json& phase : stats["dump_phases"]["phases"]) sum += phase["duration_us"].get<std::uint64_t>();
+  for (const json& phase : stats["dump_phases"]["phases"])
+    sum += phase["duration_us"].get<std::uint64_t>();
   EXPECT_EQ(sum, stats["dump_phases"]["total_us"].get<std::uint64_t>());
 }
 

@@ -24,8 +24,8 @@ void print(const v1::RestoreResponse& response) {
   }
 }
 
-void restore_process(Context& context, const v1::RestoreRequest& request,
-                     const std::string& target, bool print_stats) {
+void restore_process(Context& context, const v1::RestoreRequest& request, const std::string& target,
+                     bool print_stats) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;

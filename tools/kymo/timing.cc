@@ -75,8 +75,8 @@ void show_timing(Context& context, const client::Client::Timing& timing, ShowTim
   const TimingOptions& options = context.timing;
   if (!options.enabled) return;
   if (!options.path.empty()) write_file(context, timing);
-  const bool shown = show == ShowTiming::always ||
-                     (show == ShowTiming::if_detailed && options.detailed);
+  const bool shown =
+      show == ShowTiming::always || (show == ShowTiming::if_detailed && options.detailed);
   if (context.json || timing.scopes.empty() || !shown) return;
   std::cout << "Where the time went, each without its parts\n"
             << report::timing_table(timing.scopes, options.precision);
