@@ -24,7 +24,7 @@ void add_phases(const criu::LogPhases& phases, const LogClock& clock) {
   }
   for (const criu::Phase& phase : phases.phases) {
     const std::string name = "criu's log: " + phase.name;
-    add_scope(ScopeName(std::string_view(name)),
+    add_scope(ScopeName{std::string_view{name}},
               began_ns + phase.spans.front().begin_us * kNanosecondsInAMicrosecond,
               phase.duration_us * kNanosecondsInAMicrosecond, 0, kSaidAgain);
   }
