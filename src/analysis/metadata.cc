@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json_object.h"
 #include "kymo/version.h"
+#include "metrics/unit_names.h"
 
 namespace kymo::analysis {
 namespace {
@@ -19,8 +20,6 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxBytes = 64 * 1024 * 1024;
 
 constexpr std::array<const char*, 2> kKinds = {"counter", "gauge"};
-constexpr std::array<const char*, 5> kUnits = {"count", "pages", "bytes", "nanoseconds",
-                                               "microseconds"};
 constexpr std::array<const char*, 4> kCauses = {"late", "ring_full", "sink_error", "frozen"};
 
 template <class Enum, std::size_t N>
@@ -39,7 +38,7 @@ ColumnInfo column_of(const Json& json) {
   column.help = text_of(json, "help");
   const auto kind = parse_name<Kind>(kKinds, text_of(json, "kind"));
   column.kind = kind.value_or(Kind::gauge);
-  column.unit = parse_name<Unit>(kUnits, text_of(json, "unit")).value_or(Unit::count);
+  column.unit = parse_name<Unit>(kUnitNames, text_of(json, "unit")).value_or(Unit::count);
   column.described = kind.has_value();
   for (const auto& [name, value] : member(json, "fields").items()) {
     if (value.is_string()) {
@@ -137,7 +136,7 @@ const char* to_string(Kind kind) {
   return kKinds.at(static_cast<std::size_t>(kind));
 }
 const char* to_string(Unit unit) {
-  return kUnits.at(static_cast<std::size_t>(unit));
+  return unit_name(unit);
 }
 const char* to_string(MissCause cause) {
   return kCauses.at(static_cast<std::size_t>(cause));

@@ -12,32 +12,17 @@
 #include "kymo/prometheus.h"
 #include "kymo/scope.h"
 #include "kymo/version.h"
+#include "metrics/unit_names.h"
 
 namespace kymo::daemon {
 namespace {
-
-const char* name_of(Unit unit) {
-  switch (unit) {
-    case Unit::count:
-      return "count";
-    case Unit::pages:
-      return "pages";
-    case Unit::bytes:
-      return "bytes";
-    case Unit::nanoseconds:
-      return "nanoseconds";
-    case Unit::microseconds:
-      return "microseconds";
-  }
-  return "count";
-}
 
 v1::Metric metric_of(const kymo::Metric& metric) {
   v1::Metric out;
   out.set_name(metric.name);
   out.set_prometheus_name(prometheus_name(metric));
   out.set_kind(metric.kind == Kind::gauge ? v1::Metric::GAUGE : v1::Metric::COUNTER);
-  out.set_unit(name_of(metric.unit));
+  out.set_unit(unit_name(metric.unit));
   out.set_help(metric.help);
   for (const Field& field : metric.fields) {
     v1::Metric::Field* to = out.add_fields();

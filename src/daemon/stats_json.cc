@@ -1,26 +1,14 @@
 #include "daemon/stats_json.h"
 
-#include <vector>
+#include "report/checkpoint_stats.h"
 
 namespace kymo::daemon {
-namespace {
-
-nlohmann::json json_of(const std::vector<criu::StatsFigure>& figures) {
-  nlohmann::json object = nlohmann::json::object();
-  for (const criu::StatsFigure& figure : figures) {
-    object[figure.name] = figure.value;
-  }
-  return object;
-}
-
-}  // namespace
-
 nlohmann::json to_json(const criu::DumpStats& stats) {
-  return json_of(figures(stats));
+  return report::json_of(figures(stats));
 }
 
 nlohmann::json to_json(const criu::RestoreStats& stats) {
-  return json_of(figures(stats));
+  return report::json_of(figures(stats));
 }
 
 v1::DumpStats to_api(const criu::DumpStats& stats) {

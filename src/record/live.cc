@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mappings.h"
 #include "metrics/metric_rules.h"
+#include "metrics/unit_names.h"
 #include "probe/mapped_counters.h"
 #include "probe/process.h"
 #include "sampling/metadata.h"
@@ -61,7 +62,7 @@ class CounterSource : public LiveSource {
       const std::vector<Column> columns = columns_of(metric.metric);
       for (std::size_t i = 0; i < values.size(); ++i) {
         row.values.push_back(
-            {columns[i].name, true, std::string(name_of(metric.metric.unit)), values[i]});
+            {columns[i].name, true, std::string(unit_name(metric.metric.unit)), values[i]});
       }
     }
     return row;

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "metrics/unit_names.h"
 #include "report/human.h"
 #include "report/table.h"
 
@@ -179,12 +180,11 @@ std::string text_of(const std::vector<Difference>& differences, const std::strin
 
 nlohmann::json json_of(const std::vector<Difference>& differences, const std::string& before,
                        const std::string& after) {
-  constexpr const char* kUnits[] = {"count", "pages", "bytes", "nanoseconds", "microseconds"};
   nlohmann::json list = nlohmann::json::array();
   for (const Difference& difference : differences) {
     nlohmann::json json{{"group", difference.group},
                         {"name", difference.name},
-                        {"unit", kUnits[static_cast<std::size_t>(difference.unit)]},
+                        {"unit", unit_name(difference.unit)},
                         {"per_second", difference.per_second},
                         {"change", difference.change()}};
     json["a"] = difference.before ? nlohmann::json(*difference.before) : nlohmann::json();

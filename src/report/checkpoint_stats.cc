@@ -229,14 +229,6 @@ nlohmann::json phases_json(const std::optional<criu::LogPhases>& phases) {
           {"notes", phases->notes}};
 }
 
-nlohmann::json figures_json(const std::vector<StatsFigure>& figures) {
-  nlohmann::json object = nlohmann::json::object();
-  for (const StatsFigure& figure : figures) {
-    object[figure.name] = figure.value;
-  }
-  return object;
-}
-
 nlohmann::json counts_json(const PageCounts& pages) {
   return {
       {"pages", pages.present}, {"pages_in_parent", pages.in_parent}, {"pages_lazy", pages.lazy}};
@@ -258,6 +250,14 @@ nlohmann::json process_json(const ProcessPages& process) {
 }
 
 }  // namespace
+
+nlohmann::json json_of(const std::vector<StatsFigure>& figures) {
+  nlohmann::json object = nlohmann::json::object();
+  for (const StatsFigure& figure : figures) {
+    object[figure.name] = figure.value;
+  }
+  return object;
+}
 
 Result<CheckpointStats> read_checkpoint_stats(const std::string& path) {
   const Result<criu::ImageSet> images = criu::ImageSet::open(path);
@@ -331,8 +331,8 @@ nlohmann::json json_of(const CheckpointStats& stats) {
   json["path"] = stats.path;
   json["image_files"] = stats.image_files;
   json["image_bytes"] = stats.image_bytes;
-  json["dump"] = stats.dump ? figures_json(figures(*stats.dump)) : nlohmann::json();
-  json["restore"] = stats.restore ? figures_json(figures(*stats.restore)) : nlohmann::json();
+  json["dump"] = stats.dump ? json_of(figures(*stats.dump)) : nlohmann::json();
+  json["restore"] = stats.restore ? json_of(figures(*stats.restore)) : nlohmann::json();
   json["dump_phases"] = phases_json(stats.dump_phases);
   json["restore_phases"] = phases_json(stats.restore_phases);
   json["processes"] = std::move(processes);

@@ -34,6 +34,8 @@ Result<CheckpointStats> read_checkpoint_stats(const std::string& path);
 
 // For a person; of each process the `mappings` largest mappings.
 std::string text_of(const CheckpointStats& stats, std::size_t mappings);
+// CRIU's figures by their names; what CRIU left out stays out.
+nlohmann::json json_of(const std::vector<criu::StatsFigure>& figures);
 // For a program, everything.
 nlohmann::json json_of(const CheckpointStats& stats);
 

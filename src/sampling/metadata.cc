@@ -9,27 +9,12 @@
 #include <system_error>
 
 #include "kymo/version.h"
+#include "metrics/unit_names.h"
 
 namespace kymo {
 
 std::string_view name_of(Kind kind) {
   return kind == Kind::counter ? "counter" : "gauge";
-}
-
-std::string_view name_of(Unit unit) {
-  switch (unit) {
-    case Unit::count:
-      return "count";
-    case Unit::pages:
-      return "pages";
-    case Unit::bytes:
-      return "bytes";
-    case Unit::nanoseconds:
-      return "nanoseconds";
-    case Unit::microseconds:
-      return "microseconds";
-  }
-  return "count";
 }
 
 std::string_view name_of(MissCause cause) {
@@ -57,7 +42,7 @@ nlohmann::json describe_columns(const std::vector<Column>& columns) {
                          {"metric", column.metric->name},
                          {"help", column.metric->help},
                          {"kind", name_of(column.metric->kind)},
-                         {"unit", name_of(column.metric->unit)},
+                         {"unit", unit_name(column.metric->unit)},
                          {"fields", std::move(fields)}});
   }
   return described;

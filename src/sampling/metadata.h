@@ -13,7 +13,6 @@ namespace kymo {
 inline constexpr int kRecordingFormatVersion = 1;
 
 std::string_view name_of(Kind kind);
-std::string_view name_of(Unit unit);
 std::string_view name_of(MissCause cause);
 
 // The parts of NAME.meta.json (docs/tsv-format.md).

@@ -81,8 +81,9 @@ class ProcessRuntimeTest : public testing::Test {
     return ended_.contains(pid) ? "it ended with wait status " + std::to_string(ended_[pid])
                                 : std::string("it lives and does not count");
   }
+  [[nodiscard]] std::string work_dir() const { return folder_.path() + "/work"; }
   std::string log_end() const {
-    const Result<std::string> log = read_file(folder_.path() + "/work/dump.log");
+    const Result<std::string> log = read_file(work_dir() + "/dump.log");
     return log ? log->substr(log->size() - std::min<std::size_t>(log->size(), 1500)) : "(none)";
   }
 

@@ -66,18 +66,22 @@ std::uint64_t raw_ns() {
 class ClockTest : public ::testing::TestWithParam<Pace> {
  protected:
   void TearDown() override { g_back_s = 0; }
+
+  static ProfilerOptions options_for(const std::shared_ptr<CountedSink>& sink) {
+    ProfilerOptions options;
+    options.sink = sink;
+    options.interval = std::chrono::nanoseconds(kIntervalNs);
+    options.pace = GetParam();
+    options.flush = std::chrono::milliseconds(10);
+    return options;
+  }
 };
 
 TEST_P(ClockTest, GoesBackTwiceAndRowsAndCountersDoNot) {
   Registry registry;
   const Counter steps = registry.counter({.name = "steps"}).value();
   const auto sink = std::make_shared<CountedSink>();
-  ProfilerOptions options;
-  options.sink = sink;
-  options.interval = std::chrono::nanoseconds(kIntervalNs);
-  options.pace = GetParam();
-  options.flush = std::chrono::milliseconds(10);
-  Profiler profiler(registry, options);
+  Profiler profiler(registry, options_for(sink));
   const std::uint64_t begin_ns = raw_ns();
   ASSERT_TRUE(profiler.start());
   for (const long back_s : {3, 7}) {  // less than the machine has been up for, surely
@@ -122,12 +126,7 @@ TEST_P(ClockTest, GoesBackBetweenTwoTicksAndTheNextIsNotWaitedForTillItHasCaught
   };
   ASSERT_TRUE(registry.callback({"gauge", "help", Kind::gauge, Unit::count, {}}, within_sample));
   const auto sink = std::make_shared<CountedSink>();
-  ProfilerOptions options;
-  options.sink = sink;
-  options.interval = std::chrono::nanoseconds(kIntervalNs);
-  options.pace = GetParam();
-  options.flush = std::chrono::milliseconds(10);
-  Profiler profiler(registry, options);
+  Profiler profiler(registry, options_for(sink));
   const std::uint64_t begin_ns = raw_ns();
   ASSERT_TRUE(profiler.start());
   wait_for_writes(*sink, 5);

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "client/client.h"
-#include "podman_stats.h"
 #include "print.h"
 #include "timing.h"
 #include "verbs.h"
@@ -30,23 +29,8 @@ void restore_process(Context& context, const v1::RestoreRequest& request, const 
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
   const Result<v1::RestoreResponse> response = client->restore(request, &timing);
-  if (!response) {
-    fail(context, response.error());
-    return show_timing(context, timing, ShowTiming::if_detailed);
-  }
-  for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
-  if (print_stats) {
-    std::cout << podman_stats(*response, target).dump(4) << '\n';
-    return show_timing(context, timing, ShowTiming::to_file);
-  }
-  if (context.json) {
-    nlohmann::json json = to_json(*response);
-    add_timing(context, timing, json);
-    print_json(json);
-  } else {
-    print(*response);
-  }
-  show_timing(context, timing, ShowTiming::always);
+  show_outcome(context, response, timing, target, print_stats,
+               [](const v1::RestoreResponse& done) { print(done); });
 }
 
 }  // namespace

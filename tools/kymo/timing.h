@@ -1,8 +1,12 @@
 #pragma once
 
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "client/client.h"
+#include "podman_stats.h"
+#include "print.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -17,5 +21,30 @@ enum class ShowTiming : unsigned char { always, if_detailed, to_file };
 void show_timing(Context& context, const client::Client::Timing& timing, ShowTiming show);
 // Adds the tree to the JSON of a response, unless profiling is off.
 void add_timing(const Context& context, const client::Client::Timing& timing, nlohmann::json& json);
+
+// Shows what a dump or restore came to, and where its time went: as `print` does for a person, as
+// JSON, or with `print_stats` as podman's --print-stats does. `target`: as it was given.
+template <class Response, class Print>
+void show_outcome(Context& context, const Result<Response>& response,
+                  const client::Client::Timing& timing, const std::string& target, bool print_stats,
+                  const Print& print) {
+  if (!response) {
+    fail(context, response.error());
+    return show_timing(context, timing, ShowTiming::if_detailed);
+  }
+  for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
+  if (print_stats) {
+    std::cout << podman_stats(*response, target).dump(4) << '\n';
+    return show_timing(context, timing, ShowTiming::to_file);
+  }
+  if (context.json) {
+    nlohmann::json json = to_json(*response);
+    add_timing(context, timing, json);
+    print_json(json);
+  } else {
+    print(*response);
+  }
+  show_timing(context, timing, ShowTiming::always);
+}
 
 }  // namespace kymo::cli

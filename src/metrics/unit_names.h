@@ -1,0 +1,18 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "kymo/metric.h"
+
+namespace kymo {
+
+// What recordings, the API and JSON call the units, in the order of the enumeration.
+inline constexpr std::array<const char*, 5> kUnitNames = {"count", "pages", "bytes", "nanoseconds",
+                                                          "microseconds"};
+
+constexpr const char* unit_name(Unit unit) {
+  return kUnitNames[static_cast<std::size_t>(unit)];
+}
+
+}  // namespace kymo
