@@ -4,7 +4,10 @@
 // that sleeps (clock_nanosleep).
 //
 //   bench_recorder --rate 1000000 --counters 16 --seconds 10 --output /var/tmp/run.tsv [--adder]
-//                  [--precise] [--priority 50] [--cpu 0] [--json]
+//                  [--precise] [--priority 50] [--cpu 0] [--changing 4] [--json]
+//
+// With --changing N the first N counters grow in every row; the others when the adding thread adds.
+// An output that ends in .tsv.zst is compressed.
 //
 // "on time" is the share of due ticks whose sample began within half an interval of its deadline.
 // The file is read back: as many lines as rows were reported, no value ever falling, the last row
@@ -19,7 +22,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -29,6 +31,7 @@
 #include <thread>
 #include <vector>
 
+#include "analysis/tsv_reader.h"
 #include "base/clock.h"
 #include "kymo/profiler.h"
 #include "sampling/timing_histogram.h"
@@ -40,6 +43,7 @@ using kymo::monotonic_ns;
 struct Settings {
   double rate = 1'000'000;
   int counters = 16;
+  int changing = 0;
   double seconds = 10;
   std::string output;
   bool adder = false;
@@ -149,7 +153,17 @@ Recorded record(const Settings& settings) {
   kymo::Registry registry;
   std::vector<kymo::Counter> counters;
   std::uint64_t value = 100'000;
-  for (int i = 0; i < settings.counters; ++i) {
+  std::vector<std::uint64_t> growing(static_cast<std::size_t>(settings.changing), 123'456'789);
+  for (std::size_t i = 0; i < growing.size(); ++i) {
+    const kymo::Result<void> added = registry.callback(
+        {"g" + std::to_string(i), "Grows", kymo::Kind::counter, kymo::Unit::count, {}},
+        [at = &growing[i], step = i + 1] { return *at += step; });
+    if (!added) {
+      std::fprintf(stderr, "bench_recorder: %s\n", added.error().message.c_str());
+      std::exit(1);
+    }
+  }
+  for (int i = settings.changing; i < settings.counters; ++i) {
     counters.push_back(
         registry
             .counter({"c" + std::to_string(i), "Adds", kymo::Kind::counter, kymo::Unit::count, {}})
@@ -185,8 +199,8 @@ Recorded record(const Settings& settings) {
   std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
   done.store(true);
   adder.join();
-  std::vector<std::uint64_t> row(counters.size());
-  registry.sampler({}).value()->read(row.data());
+  std::uint64_t last_value = 0;
+  registry.sampler({"c" + std::to_string(settings.counters - 1)}).value()->read(&last_value);
   if (const kymo::Result<void> stopped = profiler.stop(); !stopped) {
     std::fprintf(stderr, "bench_recorder: %s\n", stopped.error().message.c_str());
     std::exit(1);
@@ -194,7 +208,7 @@ Recorded record(const Settings& settings) {
   Recorded recorded;
   recorded.stats = profiler.stats();
   recorded.warnings = profiler.warnings();
-  recorded.last_value = row.back();
+  recorded.last_value = last_value;
   recorded.timing.cores =
       (cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu - adder_cpu) / settings.seconds;
   recorded.timing.on_time = static_cast<double>(recorded.stats.rows_on_time) /
@@ -205,46 +219,46 @@ Recorded record(const Settings& settings) {
   return recorded;
 }
 
+// What is wrong with the rows of a block, whose predecessors ended with `last`. Empty: nothing.
+std::string check_block(const kymo::analysis::RowBlock& block, std::vector<std::uint64_t>& last) {
+  for (std::size_t column = 0; column < last.size(); ++column) {
+    std::uint64_t before = last[column];
+    for (const std::uint64_t value : block.column(column)) {
+      if (column == 0 && value <= before && before != 0) return "time stands still";
+      if (value < before) return "a counter fell";
+      before = value;
+    }
+    last[column] = before;
+  }
+  return {};
+}
+
 // Reads the file back. Empty: it is right.
 std::string check_file(const Settings& settings, const Recorded& recorded) {
   const std::uint64_t written = recorded.stats.rows_written;
   if (written + recorded.stats.missed() != recorded.stats.ticks_due) {
     return "rows + missed is not what was due";
   }
-  std::FILE* file = std::fopen(settings.output.c_str(), "r");
-  std::vector<char> line(64UL * 1024);
+  auto reader = kymo::analysis::TsvReader::open(settings.output);
+  if (!reader) return reader.error().message;
+  kymo::analysis::RowBlock block = reader->make_block();
+  std::vector<std::uint64_t> last(static_cast<std::size_t>(settings.counters) + 1);
+  if (reader->columns().size() + 1 != last.size()) return "it has not the columns it should";
   std::uint64_t rows = 0;
-  std::uint64_t last_time = 0;
-  std::vector<std::uint64_t> last(static_cast<std::size_t>(settings.counters));
-  std::string fault;
-  static_cast<void>(std::fgets(line.data(), static_cast<int>(line.size()), file));
-  while (fault.empty() && std::fgets(line.data(), static_cast<int>(line.size()), file) != nullptr) {
-    ++rows;
-    const char* at = line.data();
-    const char* end = at + line.size();
-    std::uint64_t time = 0;
-    at = std::from_chars(at, end, time).ptr;
-    fault = time > last_time || rows == 1 ? "" : "time stands still";
-    last_time = time;
-    for (std::uint64_t& value : last) {
-      const std::uint64_t before = value;
-      at = std::from_chars(at + 1, end, value).ptr;
-      if (value < before) {
-        fault = "a counter fell";
-      }
+  while (true) {
+    const kymo::Result<bool> more = reader->next(block);
+    if (!more) return more.error().message;
+    if (!*more) break;
+    if (std::string fault = check_block(block, last); !fault.empty()) {
+      return fault + " behind row " + std::to_string(rows);
     }
-    if (*at != '\n') {
-      fault = "a row has not the columns it should";
-    }
+    rows += block.rows();
   }
-  std::fclose(file);
-  if (fault.empty() && rows != written) {
-    fault = std::to_string(rows) + " rows in the file, " + std::to_string(written) + " reported";
+  if (!reader->left_out().empty()) return reader->left_out().sentences().front();
+  if (rows != written) {
+    return std::to_string(rows) + " rows in the file, " + std::to_string(written) + " reported";
   }
-  if (fault.empty() && last.back() != recorded.last_value) {
-    fault = "the last row is not what was added";
-  }
-  return fault.empty() ? "" : fault + " (row " + std::to_string(rows) + ")";
+  return last.back() == recorded.last_value ? "" : "the last row is not what was added";
 }
 
 void print_row(const char* name, const Timing& t) {
@@ -273,6 +287,7 @@ int run(const Settings& settings) {
   if (settings.json) {
     const nlohmann::json all = {{"rate", settings.rate},
                                 {"counters", settings.counters},
+                                {"changing", settings.changing},
                                 {"seconds", settings.seconds},
                                 {"adder", settings.adder},
                                 {"kymo", json_of(recorded.timing)},
@@ -320,6 +335,8 @@ int main(int argc, char** argv) {
   CLI::App app("The recorder beside the machine's own limit");
   app.add_option("--rate", settings.rate, "samples a second")->check(CLI::Range(0.1, 1e7));
   app.add_option("--counters", settings.counters)->check(CLI::Range(1, 1000));
+  app.add_option("--changing", settings.changing, "of the counters, those that grow in every row")
+      ->check(CLI::Range(0, 999));
   app.add_option("--seconds", settings.seconds)->check(CLI::Range(0.1, 3600.0));
   app.add_option("--output", settings.output, "a recording to make, and to remove again");
   app.add_flag("--adder", settings.adder, "a thread adds to all counters all the while");
@@ -328,6 +345,11 @@ int main(int argc, char** argv) {
   app.add_option("--cpu", settings.cpu, "CPU that collector and loops are pinned to");
   app.add_flag("--json", settings.json);
   CLI11_PARSE(app, argc, argv);
+  if (settings.changing >= settings.counters) {
+    std::fprintf(stderr, "bench_recorder: --changing %d: at least one of --counters %d must not\n",
+                 settings.changing, settings.counters);
+    return 2;
+  }
   const std::string folder =
       (std::filesystem::temp_directory_path() / ("kymo-bench-" + std::to_string(::getpid())))
           .string();
@@ -337,8 +359,8 @@ int main(int argc, char** argv) {
     settings.output = folder + "/run.tsv";
   }
   const int status = run(settings);
-  const std::string name = settings.output.substr(0, settings.output.size() - 4);
-  for (const char* ending : {".tsv", ".gaps.tsv", ".meta.json"}) {
+  const std::string name = settings.output.substr(0, settings.output.rfind(".tsv"));
+  for (const char* ending : {".tsv", ".tsv.zst", ".gaps.tsv", ".gaps.tsv.zst", ".meta.json"}) {
     std::filesystem::remove(name + ending);
   }
   if (own_folder) {
