@@ -85,6 +85,10 @@ Result<Response> Client::call(Call&& one, Timing* timing) {
   const grpc::Status status = one(&context, &response);
   if (timing != nullptr) *timing = timing_of(context);
   if (status.ok()) return response;
+  return error_of(status);
+}
+
+Error Client::error_of(const grpc::Status& status) const {
   // The daemon's own words begin with its name; anything else is gRPC's account of a lost
   // connection.
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
@@ -128,6 +132,19 @@ Result<v1::HealthResponse> Client::health() {
 Result<v1::SnapshotResponse> Client::snapshot(const v1::SnapshotRequest& request) {
   return call<v1::SnapshotResponse>(
       [&](auto* context, auto* response) { return stub_->Snapshot(context, request, response); });
+}
+
+Result<void> Client::watch(const v1::WatchRequest& request,
+                           const std::function<bool(const v1::Progress&)>& each,
+                           grpc::ClientContext& call) {
+  const auto reader = stub_->Watch(&call, request);
+  v1::Progress progress;
+  while (reader->Read(&progress)) {
+    if (!each(progress)) call.TryCancel();
+  }
+  const grpc::Status status = reader->Finish();
+  if (status.ok() || status.error_code() == grpc::StatusCode::CANCELLED) return {};
+  return error_of(status);
 }
 
 Result<v1::MetricsResponse> Client::metrics() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,11 @@ class Client {
   Result<v1::HealthResponse> health();
   Result<v1::MetricsResponse> metrics();
   Result<v1::SnapshotResponse> snapshot(const v1::SnapshotRequest& request);
+  // Gives each update to `each` until what is watched has ended, or `each` returns false, or
+  // another thread cancels the call. Not an error: cancelled.
+  Result<void> watch(const v1::WatchRequest& request,
+                     const std::function<bool(const v1::Progress&)>& each,
+                     grpc::ClientContext& call);
 
  private:
   Client(std::string socket, std::unique_ptr<v1::Kymo::Stub> stub)
@@ -39,6 +45,8 @@ class Client {
 
   template <class Response, class Call>
   Result<Response> call(Call&& one, Timing* timing = nullptr);
+
+  [[nodiscard]] Error error_of(const grpc::Status& status) const;
 
   std::string socket_;
   std::unique_ptr<v1::Kymo::Stub> stub_;

@@ -47,6 +47,11 @@ Result<FileDescriptor> take_state_dir(const std::string& path) {
                                          "--state-dir"};
 }
 
+// When calls that go on at the stop are cancelled: a watcher whose reader stands still.
+std::chrono::system_clock::time_point soon() {
+  return std::chrono::system_clock::now() + std::chrono::seconds(1);
+}
+
 sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -69,6 +74,7 @@ struct Daemon::State {
   std::unique_ptr<store::Store> store;
   std::unique_ptr<Jobs> jobs;
   Claims claims;
+  std::unique_ptr<ProgressBoard> progress;
   std::unique_ptr<runtime::Runtime> runtime;
   std::unique_ptr<HttpServer> http;
   std::unique_ptr<Service> service;
@@ -160,7 +166,7 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Result<void> Daemon::State::start_api() {
-  const Parts parts{config, *metrics, *recorder, *runtime, *store, *jobs, claims};
+  const Parts parts{config, *metrics, *recorder, *runtime, *store, *jobs, claims, *progress};
   service = std::make_unique<Service>(parts, spans.get(), criu_version, http->address());
   grpc::ServerBuilder builder;
   builder.RegisterService(service.get());
@@ -192,7 +198,8 @@ Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Daemon::~Daemon() {
   if (state_->listener != nullptr) state_->listener->stop();
-  if (state_->server != nullptr) state_->server->Shutdown();
+  if (state_->progress != nullptr) state_->progress->stop();
+  if (state_->server != nullptr) state_->server->Shutdown(soon());
 }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
@@ -209,6 +216,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
   Result<std::unique_ptr<Metrics>> metrics = Metrics::make();
   if (!metrics) return metrics.error();
   state.metrics = std::move(metrics).value();
+  state.progress = std::make_unique<ProgressBoard>(state.metrics->progress());
   Result<std::unique_ptr<Recorder>> recorder =
       Recorder::make(state.metrics->registry(), state.config);
   if (!recorder) return recorder.error();
@@ -252,6 +260,7 @@ Result<void> Daemon::run() {
   spdlog::info("stopping: {}", got == SIGTERM ? "SIGTERM" : "SIGINT");
   state.listener->stop();
   const bool drained = state.service->drain(kDrain);
+  state.progress->stop();
   Result<void> recorded = state.recorder->stop();
   if (!drained) {
     // Its thread cannot be ended; a criu that is left alone lets its process go.
@@ -259,7 +268,7 @@ Result<void> Daemon::run() {
     spdlog::shutdown();
     _exit(1);
   }
-  state.server->Shutdown();
+  state.server->Shutdown(soon());
   state.spans.reset();
   state.http->stop();
   spdlog::info("stopped");

@@ -10,6 +10,7 @@
 #include "daemon/checkpoint_dir.h"
 #include "daemon/pipeline.h"
 #include "daemon/stats_json.h"
+#include "probe/memory_to_dump.h"
 #include "probe/process.h"
 #include "report/timing.h"
 
@@ -19,12 +20,18 @@ namespace {
 using nlohmann::json;
 
 struct DumpContext {
-  DumpContext(const Parts& all, const v1::DumpRequest& asked, const ScopeTree* tree)
-      : parts(all), request(asked), timing(tree), began_ns(all.recorder.now_ns()) {}
+  DumpContext(const Parts& all, const v1::DumpRequest& asked, const ScopeTree* tree,
+              RequestProgress& how_far)
+      : parts(all),
+        request(asked),
+        timing(tree),
+        progress(how_far),
+        began_ns(all.recorder.now_ns()) {}
 
   const Parts& parts;
   const v1::DumpRequest& request;
   const ScopeTree* timing;
+  RequestProgress& progress;
   std::uint64_t began_ns;  // on the recording's clock
   std::int64_t began_unix_ns = unix_ns();
   std::uint64_t began_monotonic_ns = monotonic_ns();
@@ -86,6 +93,7 @@ Result<void> find_process(DumpContext& c) {
   c.process_name = seen->name;
   c.command = seen->command;
   if (!c.job) c.job = c.parts.jobs.of_process(c.process);
+  c.progress.set_target(c.process.pid, c.job ? c.job->name : "");
   return {};
 }
 
@@ -97,6 +105,11 @@ Result<void> claim_process(DumpContext& c) {
                  "dump process " + pid + ": it is being dumped already: wait for that to end"};
   }
   if (c.job) c.held = c.parts.jobs.hold(c.job->id);
+  return {};
+}
+
+Result<void> estimate_size(DumpContext& c) {
+  c.progress.expect(probe::memory_to_dump(c.process.pid));
   return {};
 }
 
@@ -129,6 +142,7 @@ Result<void> prepare_directory(DumpContext& c) {
   const CheckpointDir dir(path);
   if (Result<void> made = create_checkpoint_dir(dir); !made) return made;
   c.dir = dir;
+  c.progress.set_directory(path);
   return {};
 }
 
@@ -167,14 +181,20 @@ Result<void> call_runtime(DumpContext& c) {
   observer.notified = [&](std::string_view name) {
     metrics.notified(name);
     c.recording.mark(name);
+    c.progress.notified(name);
   };
   observer.image_bytes = [&](std::uint64_t total) {
     metrics.image_bytes_written(total - seen);
     seen = total;
+    c.progress.stored(total);
+  };
+  observer.moved = [&](std::uint64_t bytes, std::uint64_t page_bytes, bool exact) {
+    c.progress.moved(bytes, page_bytes, exact ? v1::Progress::STREAM : v1::Progress::PASSIVE);
   };
   runtime::DumpSpec spec{c.process, c.dir->partial_images(), c.dir->work(),
                          c.request.leave_running()};
   Result<runtime::DumpOutcome> outcome = c.parts.runtime.dump(spec, observer);
+  c.progress.finishing();
   if (!outcome) return outcome.error();
   c.outcome = std::move(outcome).value();
   c.dumped = true;
@@ -191,10 +211,11 @@ Result<void> publish(DumpContext& c) {
   return publish_images(*c.dir);
 }
 
-constexpr std::array<Step<DumpContext>, 9> kDumpSteps{{
+constexpr std::array<Step<DumpContext>, 10> kDumpSteps{{
     {"validate", validate},
     {"find process", find_process},
     {"claim process", claim_process},
+    {"estimate size", estimate_size},
     {"prepare directory", prepare_directory, "files"},
     {"begin recording", begin_recording, "recording"},
     {"list checkpoint", list_checkpoint, "store"},
@@ -288,12 +309,16 @@ v1::DumpResponse response_of(const DumpContext& c) {
 
 Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request,
                               const ScopeTree* timing) {
-  DumpContext c(parts, request, timing);
+  const Result<std::shared_ptr<RequestProgress>> progress =
+      parts.progress.begin(v1::Progress::DUMP, request.request_id());
+  if (!progress) return progress.error();
+  DumpContext c(parts, request, timing, **progress);
   parts.metrics.request_began();
   const Result<void> result = run_steps(kDumpSteps, c);
   parts.metrics.dump_ended(result.ok());
   parts.metrics.request_ended();
   conclude(c, result);
+  parts.progress.end(*progress, result);
   for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);
   if (!result) return result.error();
   return response_of(c);

@@ -90,12 +90,32 @@ Result<void> Metrics::register_gauges() {
   Result<void> ok = registry_.callback({"phase", phases, Kind::gauge, Unit::count, {}},
                                        [this] { return phase_.load(std::memory_order_relaxed); });
   if (!ok) return ok;
+  ok = register_progress();
+  if (!ok) return ok;
   return registry_.callback({"processes_managed",
                              "Running jobs that the daemon looks after",
                              Kind::gauge,
                              Unit::count,
                              {}},
                             [this] { return processes_.load(std::memory_order_relaxed); });
+}
+
+Result<void> Metrics::register_progress() {
+  const auto gauge = [this](const char* name, Unit unit, const char* help,
+                            const std::atomic<std::uint64_t>& value) {
+    return registry_.callback({name, help, Kind::gauge, unit, {}},
+                              [&value] { return value.load(std::memory_order_relaxed); });
+  };
+  Result<void> ok =
+      gauge("request_done_bytes", Unit::bytes,
+            "Bytes of images that the running requests have done", progress_.bytes_done);
+  if (!ok) return ok;
+  ok = gauge("request_remaining_bytes", Unit::bytes,
+             "Bytes of images that the running requests have before them, as far as is known",
+             progress_.bytes_remaining);
+  if (!ok) return ok;
+  return gauge("request_done_pages", Unit::pages,
+               "Pages of memory that the running requests have done", progress_.pages_done);
 }
 
 Result<void> Metrics::register_totals() {

@@ -26,6 +26,13 @@ inline constexpr std::uint64_t kPhaseIdle = 0;
 inline constexpr std::uint64_t kPhaseRequest = 1;
 std::uint64_t phase_of(std::string_view notification);
 
+// The sums over all running requests, for the gauges that recordings have.
+struct ProgressSums {
+  std::atomic<std::uint64_t> bytes_done{0};
+  std::atomic<std::uint64_t> bytes_remaining{0};
+  std::atomic<std::uint64_t> pages_done{0};
+};
+
 // Everything that the daemon counts (docs/metrics.md lists it), and the registry that holds it.
 //
 // Threads:   every member from any thread; none blocks.
@@ -35,6 +42,8 @@ class Metrics {
   static Result<std::unique_ptr<Metrics>> make();
 
   [[nodiscard]] Registry& registry() { return registry_; }
+  // What requests say of how far they are.
+  [[nodiscard]] ProgressSums& progress() { return progress_; }
 
   void criu_called(const criu::Call& call);
   // CRIU passed this point: counts it and moves the phase.
@@ -73,6 +82,7 @@ class Metrics {
   Result<void> register_families();
   Result<void> register_totals();
   Result<void> register_gauges();
+  Result<void> register_progress();
   void add(Total total, std::uint64_t n) { totals_[static_cast<std::size_t>(total)].add(n); }
 
   Registry registry_;
@@ -85,6 +95,7 @@ class Metrics {
   std::atomic<std::uint64_t> phase_{kPhaseIdle};
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> processes_{0};
+  ProgressSums progress_;
 };
 
 }  // namespace kymo::daemon

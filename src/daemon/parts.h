@@ -6,6 +6,7 @@
 #include "daemon/config.h"
 #include "daemon/jobs.h"
 #include "daemon/metrics.h"
+#include "daemon/progress.h"
 #include "daemon/recorder.h"
 #include "runtime/runtime.h"
 #include "store/store.h"
@@ -21,6 +22,7 @@ struct Parts {
   store::Store& store;
   Jobs& jobs;
   Claims& claims;
+  ProgressBoard& progress;
 };
 
 }  // namespace kymo::daemon

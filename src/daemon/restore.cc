@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -21,12 +22,18 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 struct RestoreContext {
-  RestoreContext(const Parts& all, const v1::RestoreRequest& asked, const ScopeTree* tree)
-      : parts(all), request(asked), timing(tree), began_ns(all.recorder.now_ns()) {}
+  RestoreContext(const Parts& all, const v1::RestoreRequest& asked, const ScopeTree* tree,
+                 RequestProgress& how_far)
+      : parts(all),
+        request(asked),
+        timing(tree),
+        progress(how_far),
+        began_ns(all.recorder.now_ns()) {}
 
   const Parts& parts;
   const v1::RestoreRequest& request;
   const ScopeTree* timing;
+  RequestProgress& progress;
   std::uint64_t began_ns;  // on the recording's clock
   std::uint64_t began_monotonic_ns = monotonic_ns();
 
@@ -38,6 +45,7 @@ struct RestoreContext {
   Claims::Claim claim;
   Jobs::Hold held;
   RequestRecording recording;
+  std::uint64_t page_bytes = 0;  // in the images
   runtime::RestoreOutcome outcome;
   std::vector<std::string> warnings;
 };
@@ -57,6 +65,7 @@ Result<void> validate(RestoreContext& c) {
   while (c.directory.size() > 1 && c.directory.back() == '/') c.directory.pop_back();
   struct stat info {};
   if (stat(c.directory.c_str(), &info) != 0) return system_error("restore " + c.directory, errno);
+  c.progress.set_directory(c.directory);
   if (S_ISDIR(info.st_mode)) return {};
   return Error{Code::invalid_argument, "restore " + c.directory + ": it is not a directory"};
 }
@@ -126,9 +135,23 @@ Result<void> find_job(RestoreContext& c) {
   if (job) {
     c.job = *job;
     c.held = c.parts.jobs.hold(id);
+    c.progress.set_target(0, job->name);
   } else if (job.error().code != Code::not_found) {
     return job.error();
   }
+  return {};
+}
+
+// What there is to read: the images of pages, which nearly all of a checkpoint is.
+Result<void> estimate_size(RestoreContext& c) {
+  std::error_code error;
+  for (fs::directory_iterator it(c.images, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename();
+    std::error_code gone;
+    const std::uintmax_t size = fs::file_size(it->path(), gone);
+    if (!gone && name.starts_with("pages-")) c.page_bytes += size;
+  }
+  c.progress.expect(c.page_bytes);
   return {};
 }
 
@@ -154,11 +177,22 @@ Result<void> call_runtime(RestoreContext& c) {
   observer.notified = [&](std::string_view name) {
     c.parts.metrics.notified(name);
     c.recording.mark(name);
+    c.progress.notified(name);
+  };
+  v1::Progress::Source source = v1::Progress::PASSIVE;
+  observer.moved = [&](std::uint64_t bytes, std::uint64_t page_bytes, bool exact) {
+    // The processes read other things, too.
+    if (!exact) bytes = page_bytes = std::min(bytes, c.page_bytes);
+    if (exact) source = v1::Progress::STREAM;
+    c.progress.moved(bytes, page_bytes, source);
   };
   Result<runtime::RestoreOutcome> outcome =
       c.parts.runtime.restore({c.images, c.to->work()}, observer);
+  c.progress.finishing();
   if (!outcome) return outcome.error();
   c.outcome = std::move(outcome).value();
+  c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");
+  c.progress.moved(c.page_bytes, c.page_bytes, source);
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
   if (c.outcome.stats) c.parts.metrics.add(*c.outcome.stats);
   return {};
@@ -184,12 +218,13 @@ Result<void> register_job(RestoreContext& c) {
   return {};
 }
 
-constexpr std::array<Step<RestoreContext>, 8> kRestoreSteps{{
+constexpr std::array<Step<RestoreContext>, 9> kRestoreSteps{{
     {"validate", validate},
     {"claim directory", claim_directory},
     {"find images", find_images, "files"},
     {"prepare directory", prepare_directory, "files"},
     {"find job", find_job, "store"},
+    {"estimate size", estimate_size, "files"},
     {"begin recording", begin_recording, "recording"},
     {"restore", call_runtime, "runtime"},
     {"register job", register_job, "store"},
@@ -228,12 +263,16 @@ v1::RestoreResponse response_of(const RestoreContext& c) {
 
 Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request,
                                     const ScopeTree* timing) {
-  RestoreContext c(parts, request, timing);
+  const Result<std::shared_ptr<RequestProgress>> progress =
+      parts.progress.begin(v1::Progress::RESTORE, request.request_id());
+  if (!progress) return progress.error();
+  RestoreContext c(parts, request, timing, **progress);
   parts.metrics.request_began();
   const Result<void> result = run_steps(kRestoreSteps, c);
   parts.metrics.restore_ended(result.ok());
   parts.metrics.request_ended();
   conclude(c, result);
+  parts.progress.end(*progress, result);
   for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);
   if (!result) return result.error();
   return response_of(c);

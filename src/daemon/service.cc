@@ -9,6 +9,7 @@
 #include "daemon/dump.h"
 #include "daemon/restore.h"
 #include "daemon/timing_trailer.h"
+#include "daemon/watch.h"
 #include "kymo/prometheus.h"
 #include "kymo/scope.h"
 #include "kymo/version.h"
@@ -190,6 +191,21 @@ grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* 
     out.set_recording(*path);
     return out;
   });
+}
+
+// Not one of the requests that a stop waits for.
+grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
+                            grpc::ServerWriter<v1::Progress>* writer) {
+  try {
+    const Result<void> done =
+        watch(parts_.progress, *request,
+              {[&](const v1::Progress& progress) { return writer->Write(progress); },
+               [&] { return context->IsCancelled(); }});
+    if (done) return grpc::Status::OK;
+    return {static_cast<grpc::StatusCode>(done.error().code), done.error().message};
+  } catch (const std::exception& error) {  // no exception crosses into gRPC
+    return {grpc::StatusCode::INTERNAL, std::string("watch: ") + error.what()};
+  }
 }
 
 grpc::Status Service::Metrics(grpc::ServerContext*, const v1::MetricsRequest*,

@@ -43,6 +43,9 @@ class Service final : public v1::Kymo::Service {
   grpc::Status Snapshot(grpc::ServerContext* context, const v1::SnapshotRequest* request,
                         v1::SnapshotResponse* response) override;
 
+  grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
+                     grpc::ServerWriter<v1::Progress>* writer) override;
+
   // Refuses new requests and waits for those that run; false when some still do after `timeout`.
   bool drain(std::chrono::milliseconds timeout);
 

@@ -61,9 +61,14 @@ bool list_names(int dir_fd, const Sizes& known, Sizes& names) {
   return true;
 }
 
-// Fills in the sizes and returns their sum. A file that is gone counts nothing.
-std::uint64_t sum_sizes(int dir_fd, Sizes& names, int sync_flag) {
+struct Sums {
   std::uint64_t total = 0;
+  std::uint64_t pages = 0;
+};
+
+// Fills in the sizes and returns their sums. A file that is gone counts nothing.
+Sums sum_sizes(int dir_fd, Sizes& names, int sync_flag) {
+  Sums sums;
   for (auto& [name, size] : names) {
     struct statx st {};
     const int rc = statx(dir_fd, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | sync_flag,
@@ -73,9 +78,12 @@ std::uint64_t sum_sizes(int dir_fd, Sizes& names, int sync_flag) {
     } else if (errno == ENOENT) {
       size = 0;
     }
-    total += size;
+    sums.total += size;
+    if (name.starts_with("pages-")) {
+      sums.pages += size;
+    }
   }
-  return total;
+  return sums;
 }
 
 Result<int> open_directory(const std::string& path) {
@@ -99,13 +107,14 @@ Result<std::uint64_t> directory_bytes(const std::string& path) {
     close(*fd);
     return error;
   }
-  const std::uint64_t total = sum_sizes(*fd, names, AT_STATX_SYNC_AS_STAT);
+  const std::uint64_t total = sum_sizes(*fd, names, AT_STATX_SYNC_AS_STAT).total;
   close(*fd);
   return total;
 }
 
 struct DirectoryBytesWatcher::State {
   Report report;
+  PagesReport pages_report;
   int dir_fd = -1;
   int timer_fd = -1;
   int stop_fd = -1;
@@ -145,10 +154,17 @@ struct DirectoryBytesWatcher::State {
 
   void tick() {
     list_if_changed();
-    const std::uint64_t sum = sum_sizes(dir_fd, names, AT_STATX_DONT_SYNC);
-    if (sum > total) {
-      total = sum;
-      report(total);
+    const Sums sums = sum_sizes(dir_fd, names, AT_STATX_DONT_SYNC);
+    if (sums.total > total) {
+      tell(sums);
+    }
+  }
+
+  void tell(const Sums& sums) {
+    total = std::max(total, sums.total);
+    report(total);
+    if (pages_report) {
+      pages_report(total, std::min(total, sums.pages));
     }
   }
 
@@ -173,7 +189,8 @@ DirectoryBytesWatcher::DirectoryBytesWatcher(std::unique_ptr<State> state)
     : state_(std::move(state)) {}
 
 Result<std::unique_ptr<DirectoryBytesWatcher>> DirectoryBytesWatcher::start(
-    const std::string& path, Report report, std::chrono::microseconds interval) {
+    const std::string& path, Report report, std::chrono::microseconds interval,
+    PagesReport pages_report) {
   auto state = std::make_unique<State>();
   Result<int> dir_fd = open_directory(path);
   if (!dir_fd) {
@@ -181,6 +198,7 @@ Result<std::unique_ptr<DirectoryBytesWatcher>> DirectoryBytesWatcher::start(
   }
   state->dir_fd = *dir_fd;
   state->report = std::move(report);
+  state->pages_report = std::move(pages_report);
   state->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   state->stop_fd = eventfd(0, EFD_CLOEXEC);
   if (state->timer_fd < 0 || state->stop_fd < 0) {
@@ -212,10 +230,11 @@ std::uint64_t DirectoryBytesWatcher::finish() {
   }
   s.thread.join();
   Sizes now;
+  Sums sums;
   if (list_names(s.dir_fd, s.names, now)) {
-    s.total = std::max(s.total, sum_sizes(s.dir_fd, now, AT_STATX_SYNC_AS_STAT));
+    sums = sum_sizes(s.dir_fd, now, AT_STATX_SYNC_AS_STAT);
   }
-  s.report(s.total);
+  s.tell(sums);
   return s.total;
 }
 

@@ -25,10 +25,13 @@ Result<std::uint64_t> directory_bytes(const std::string& path);
 class DirectoryBytesWatcher {
  public:
   using Report = std::function<void(std::uint64_t total)>;
+  // With it the part of the total that lies in CRIU's images of pages ("pages-...").
+  using PagesReport = std::function<void(std::uint64_t total, std::uint64_t pages)>;
 
   static Result<std::unique_ptr<DirectoryBytesWatcher>> start(
       const std::string& path, Report report,
-      std::chrono::microseconds interval = std::chrono::milliseconds(1));
+      std::chrono::microseconds interval = std::chrono::milliseconds(1),
+      PagesReport pages_report = nullptr);
   ~DirectoryBytesWatcher();
   DirectoryBytesWatcher(const DirectoryBytesWatcher&) = delete;
   DirectoryBytesWatcher& operator=(const DirectoryBytesWatcher&) = delete;

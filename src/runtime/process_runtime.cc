@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "runtime/log_phases.h"
 #include "runtime/process_checks.h"
 #include "runtime/reaper.h"
+#include "runtime/restore_reads.h"
 
 namespace kymo::runtime {
 namespace {
@@ -166,11 +168,19 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   const std::string stats_path = spec.work_dir + "/stats-dump";
   const std::string log_path = spec.work_dir + "/dump.log";
   forget(stats_path);
-  auto watcher = probe::DirectoryBytesWatcher::start(spec.images_dir, [&](std::uint64_t total) {
-    if (observer.image_bytes) {
-      observer.image_bytes(total);
-    }
-  });
+  auto watcher = probe::DirectoryBytesWatcher::start(
+      spec.images_dir,
+      [&](std::uint64_t total) {
+        if (observer.image_bytes) {
+          observer.image_bytes(total);
+        }
+      },
+      std::chrono::milliseconds(1),
+      [&](std::uint64_t total, std::uint64_t pages) {
+        if (observer.moved) {
+          observer.moved(total, pages, false);
+        }
+      });
   if (!watcher) {
     return watcher.error();
   }
@@ -225,8 +235,14 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   forget(stats_path);
   LogClock clock;
   Scope scope("criu", {.category = "criu"});
+  std::optional<RestoreReads> reads;
+  if (observer.moved) {
+    reads.emplace(tree->front().pid,
+                  [&](std::uint64_t bytes) { observer.moved(bytes, bytes, false); });
+  }
   const Result<criu::RestoreReply> reply =
       client_.restore({spec.images_dir, spec.work_dir}, clock.listen(observer.notified));
+  reads.reset();
   if (!reply) {
     scope.fail(reply.error().message);
     scope.end();

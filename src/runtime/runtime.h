@@ -30,6 +30,10 @@ struct Observer {
   std::function<void(std::string_view notification)> notified;
   // Bytes that lie in the images directory by now; never decreasing, the last call is exact.
   std::function<void(std::uint64_t total)> image_bytes;
+  // Where more is known than that: bytes of images so far before compression, those of them that
+  // are memory pages, and whether every byte was seen (`exact`) or looked at from without. At a
+  // restore, what was read of them.
+  std::function<void(std::uint64_t bytes, std::uint64_t page_bytes, bool exact)> moved;
 };
 
 struct RunSpec {

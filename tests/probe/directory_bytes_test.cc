@@ -100,5 +100,24 @@ TEST(DirectoryBytesTest, NamesAFolderThatIsNotThere) {
   EXPECT_NE(watcher.error().message.find(missing), std::string::npos);
 }
 
+TEST(DirectoryBytesTest, TellsThePagesApart) {
+  const test::TemporaryDirectory folder;
+  std::uint64_t total = 0;
+  std::uint64_t pages = 0;
+  auto watcher = DirectoryBytesWatcher::start(
+      folder.path(), [](std::uint64_t) {}, std::chrono::milliseconds(1),
+      [&](std::uint64_t all, std::uint64_t of_pages) {
+        total = all;
+        pages = of_pages;
+      });
+  ASSERT_TRUE(watcher.ok());
+  append(folder.path() + "/pages-1.img", 4096);
+  append(folder.path() + "/core-1.img", 100);
+  append(folder.path() + "/pages-2.img", 8192);
+  (*watcher)->finish();
+  EXPECT_EQ(total, 12'388U);
+  EXPECT_EQ(pages, 12'288U);
+}
+
 }  // namespace
 }  // namespace kymo::probe

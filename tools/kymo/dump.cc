@@ -6,6 +6,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "progress.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -27,12 +28,14 @@ void print(const v1::DumpResponse& response, bool left_running) {
   }
 }
 
-void dump_process(Context& context, const v1::DumpRequest& request, const std::string& target,
+void dump_process(Context& context, v1::DumpRequest request, const std::string& target,
                   bool print_stats) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
+  auto bar = show_progress(context, *client, request);
   const Result<v1::DumpResponse> response = client->dump(request, &timing);
+  bar.reset();
   show_outcome(context, response, timing, target, print_stats,
                [&](const v1::DumpResponse& done) { print(done, request.leave_running()); });
 }
@@ -70,6 +73,7 @@ void add_dump(CLI::App& app, Context& context) {
   process->add_flag("--print-stats", *print_stats,
                     "Print the statistics alone, as podman's --print-stats does");
   process->add_flag("--json", context.json, "Print JSON");
+  add_progress_option(*process, context);
   process->callback([&context, target, directory, leave_running, print_stats] {
     v1::DumpRequest request;
     set_target(request, *target);

@@ -43,6 +43,7 @@ int run(int argc, char** argv) {
   kymo::cli::add_recover(app, context);
   kymo::cli::add_watch(app, context);
   kymo::cli::add_snapshot(app, context);
+  kymo::cli::add_progress(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -4,6 +4,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "progress.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -23,12 +24,14 @@ void print(const v1::RestoreResponse& response) {
   }
 }
 
-void restore_process(Context& context, const v1::RestoreRequest& request, const std::string& target,
+void restore_process(Context& context, v1::RestoreRequest request, const std::string& target,
                      bool print_stats) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
+  auto bar = show_progress(context, *client, request);
   const Result<v1::RestoreResponse> response = client->restore(request, &timing);
+  bar.reset();
   show_outcome(context, response, timing, target, print_stats,
                [](const v1::RestoreResponse& done) { print(done); });
 }
@@ -49,6 +52,7 @@ void add_restore(CLI::App& app, Context& context) {
   process->add_flag("--print-stats", *print_stats,
                     "Print the statistics alone, as podman's --print-stats does");
   process->add_flag("--json", context.json, "Print JSON");
+  add_progress_option(*process, context);
   process->callback([&context, directory, print_stats] {
     v1::RestoreRequest request;
     request.set_directory(std::filesystem::absolute(*directory).lexically_normal().string());

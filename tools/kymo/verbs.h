@@ -24,6 +24,7 @@ struct Context {
   std::string socket = "/run/kymo/kymod.sock";
   bool json = false;
   TimingOptions timing;
+  std::string progress = "auto";  // --progress
   int exit_code = 0;
 };
 
@@ -40,5 +41,6 @@ void add_check(CLI::App& app, Context& context);
 void add_diff(CLI::App& app, Context& context);
 void add_stats(CLI::App& app, Context& context);
 void add_snapshot(CLI::App& app, Context& context);
+void add_progress(CLI::App& app, Context& context);
 
 }  // namespace kymo::cli

@@ -1,0 +1,40 @@
+#include "probe/memory_to_dump.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "base/file.h"
+#include "probe/process.h"
+
+namespace kymo::probe {
+namespace {
+
+constexpr std::uint64_t kKibibyte = 1024;
+
+// The value of a line "KEY:   N kB" of /proc/PID/status in bytes; 0 where there is none.
+std::uint64_t bytes_of(std::string_view status, std::string_view line_begin) {
+  const std::size_t at = status.find(line_begin);
+  if (at == std::string_view::npos) return 0;
+  std::string_view rest = status.substr(at + line_begin.size());
+  rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+  std::uint64_t kibibytes = 0;
+  std::from_chars(rest.data(), rest.data() + rest.size(), kibibytes);
+  return kibibytes * kKibibyte;
+}
+
+}  // namespace
+
+std::uint64_t memory_to_dump(pid_t pid, const std::string& root) {
+  std::uint64_t own = 0;
+  std::uint64_t shared = 0;
+  for (const pid_t member : process_tree(pid, root)) {
+    const Result<std::string> status = read_file(root + "/" + std::to_string(member) + "/status");
+    if (!status) continue;
+    own += bytes_of(*status, "\nRssAnon:") + bytes_of(*status, "\nVmSwap:");
+    shared = std::max(shared, bytes_of(*status, "\nRssShmem:"));
+  }
+  return own + shared;
+}
+
+}  // namespace kymo::probe

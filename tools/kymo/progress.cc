@@ -1,0 +1,213 @@
+#include "progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/clock.h"
+#include "print.h"
+#include "report/progress_line.h"
+
+namespace kymo::cli {
+namespace {
+
+constexpr std::uint64_t kNoBarBeforeNs = 200'000'000;
+constexpr std::size_t kUsualWidth = 80;
+
+std::size_t width_of_stderr() {
+  winsize size{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col - 1U : kUsualWidth;  // the last column would break the line
+}
+
+std::string what_of(const v1::Progress& progress) {
+  std::string what = progress.kind() == v1::Progress::RESTORE ? "restore " : "dump ";
+  if (!progress.job().empty()) return what + progress.job();
+  if (progress.pid() != 0) return what + std::to_string(progress.pid());
+  const std::string& directory = progress.directory();
+  return what + directory.substr(directory.rfind('/') + 1);
+}
+
+std::string line_of(const v1::Progress& progress, std::size_t width) {
+  report::ProgressLine line;
+  line.what = what_of(progress);
+  line.phase = progress.phase();
+  line.done_bytes = progress.bytes_done();
+  if (progress.has_bytes_total()) line.total_bytes = progress.bytes_total();
+  line.bytes_per_second = progress.bytes_per_second();
+  if (progress.has_remaining_ns()) line.remaining_ns = progress.remaining_ns();
+  line.elapsed_ns = progress.elapsed_ns();
+  return report::progress_line(line, width);
+}
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+nlohmann::json progress_json(const v1::Progress& progress) {
+  const auto or_null = [](bool known, auto value) {
+    return known ? nlohmann::json(value) : nlohmann::json();
+  };
+  return {{"request_id", progress.request_id()},
+          {"kind", lower_case(v1::Progress::Kind_Name(progress.kind()))},
+          {"state", lower_case(v1::Progress::State_Name(progress.state()))},
+          {"pid", progress.pid()},
+          {"job", progress.job()},
+          {"directory", progress.directory()},
+          {"phase", progress.phase()},
+          {"notification", progress.notification()},
+          {"bytes_done", progress.bytes_done()},
+          {"bytes_source", lower_case(v1::Progress::Source_Name(progress.bytes_source()))},
+          {"bytes_total", or_null(progress.has_bytes_total(), progress.bytes_total())},
+          {"bytes_remaining", or_null(progress.has_bytes_remaining(), progress.bytes_remaining())},
+          {"pages_done", progress.pages_done()},
+          {"bytes_per_second", progress.bytes_per_second()},
+          {"remaining_ns", or_null(progress.has_remaining_ns(), progress.remaining_ns())},
+          {"estimated_end_unix_ns",
+           or_null(progress.has_estimated_end_unix_ns(), progress.estimated_end_unix_ns())},
+          {"started_unix_ns", progress.started_unix_ns()},
+          {"elapsed_ns", progress.elapsed_ns()},
+          {"stored_bytes", progress.stored_bytes()},
+          {"error", progress.error()}};
+}
+
+// The outcome of a request that ended, for a person.
+std::string outcome_of(const v1::Progress& progress) {
+  std::string text = what_of(progress) + ": ";
+  if (progress.state() == v1::Progress::FAILED) return text + progress.error();
+  return text + "done, " + bytes_text(progress.bytes_done()) + " in " +
+         duration_text(progress.elapsed_ns());
+}
+
+// Shows the requests of others: one line redrawn on a terminal, where several run the one that
+// moved last; in a pipe a line an update.
+class Display {
+ public:
+  explicit Display(bool json) : json_(json), terminal_(!json && ::isatty(STDOUT_FILENO) == 1) {}
+
+  bool show(const v1::Progress& progress) {
+    const bool over = progress.state() != v1::Progress::RUNNING;
+    failed_ = failed_ || progress.state() == v1::Progress::FAILED;
+    if (json_) {
+      std::printf("%s\n", progress_json(progress)
+                              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                              .c_str());
+    } else if (over) {
+      std::printf("%s%s\n", terminal_ ? "\r\x1b[K" : "", outcome_of(progress).c_str());
+    } else {
+      const std::string line = line_of(progress, terminal_ ? width_of_stderr() : 200);
+      std::printf(terminal_ ? "\r%s\x1b[K" : "%s\n", line.c_str());
+    }
+    shown_ = true;
+    return std::fflush(stdout) == 0;
+  }
+  [[nodiscard]] bool shown() const { return shown_; }
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  const bool json_;
+  const bool terminal_;
+  bool shown_ = false;
+  bool failed_ = false;
+};
+
+void progress(Context& context, const v1::WatchRequest& request) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  Display display(context.json);
+  grpc::ClientContext call;
+  const Result<void> done = client->watch(
+      request, [&](const v1::Progress& update) { return display.show(update); }, call);
+  if (!done) return fail(context, done.error());
+  if (!display.shown()) std::fprintf(stderr, "kymo: no dump or restore runs\n");
+  if (display.failed()) context.exit_code = 1;
+}
+
+}  // namespace
+
+void add_progress_option(CLI::App& verb, Context& context) {
+  verb.add_option("--progress", context.progress,
+                  "Draw how far it has come: auto (where stderr is a terminal), always, never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+}
+
+bool shows_progress(const Context& context) {
+  return context.progress == "always" ||
+         (context.progress == "auto" && ::isatty(STDERR_FILENO) == 1);
+}
+
+std::string new_request_id() {
+  return "kymo-" + std::to_string(::getpid()) + "-" + std::to_string(unix_ns());
+}
+
+ProgressBar::ProgressBar(client::Client& client, std::string request_id)
+    : client_(client), request_id_(std::move(request_id)), thread_([this] { follow(); }) {}
+
+ProgressBar::~ProgressBar() {
+  call_.TryCancel();
+  thread_.join();
+}
+
+// What goes wrong with it is of no matter to the request.
+void ProgressBar::follow() {
+  v1::WatchRequest request;
+  request.set_request_id(request_id_);
+  request.set_wait(true);
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  bool drawn = false;
+  static_cast<void>(client_.watch(
+      request,
+      [&](const v1::Progress& update) {
+        if (update.elapsed_ns() < kNoBarBeforeNs || update.state() != v1::Progress::RUNNING) {
+          return true;
+        }
+        const std::string line = line_of(update, width_of_stderr());
+        std::fprintf(stderr, terminal ? "\r%s\x1b[K" : "%s\n", line.c_str());
+        drawn = true;
+        return true;
+      },
+      call_));
+  if (drawn && terminal) std::fputs("\r\x1b[K", stderr);
+}
+
+void add_progress(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("progress", "Show how far the dumps and restores that run have come");
+  verb->fallthrough();
+  auto target = std::make_shared<std::string>();
+  auto rate = std::make_shared<std::uint32_t>(10);
+  auto wait = std::make_shared<bool>(false);
+  verb->add_option("target", *target, "A PID, or a JOB's name; else all that run")
+      ->option_text("PID|JOB");
+  verb->add_option("--rate", *rate, "Updates a second")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  verb->add_flag("--wait", *wait,
+                 "Wait for one to begin; without a target, go on until interrupted");
+  verb->add_flag("--json", context.json, "Print a line of JSON for each update");
+  verb->callback([&context, target, rate, wait] {
+    v1::WatchRequest request;
+    std::int32_t pid = 0;
+    const char* end = target->data() + target->size();
+    if (const auto parsed = std::from_chars(target->data(), end, pid);
+        !target->empty() && parsed.ec == std::errc() && parsed.ptr == end) {
+      request.set_pid(pid);
+    } else if (!target->empty()) {
+      request.set_job(*target);
+    }
+    request.set_updates_per_second(*rate);
+    request.set_wait(*wait);
+    progress(context, request);
+  });
+}
+
+}  // namespace kymo::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "client/client.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+
+// --progress, for the verbs that make a request which takes time.
+void add_progress_option(CLI::App& verb, Context& context);
+// Whether a bar is wanted, and there is somewhere to draw it.
+bool shows_progress(const Context& context);
+std::string new_request_id();
+
+// Draws on stderr how far a request has come, from when it has run for a fifth of a second until
+// the object goes.
+//
+// Threads: one of its own, which alone draws. Ownership: refers to the client.
+class ProgressBar {
+ public:
+  ProgressBar(client::Client& client, std::string request_id);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+ private:
+  void follow();
+
+  client::Client& client_;
+  const std::string request_id_;
+  grpc::ClientContext call_;
+  std::thread thread_;
+};
+
+// A bar for this request, which gets an id for it; null where none is wanted.
+template <class Request>
+std::unique_ptr<ProgressBar> show_progress(const Context& context, client::Client& client,
+                                           Request& request) {
+  if (!shows_progress(context)) return nullptr;
+  request.set_request_id(new_request_id());
+  return std::make_unique<ProgressBar>(client, request.request_id());
+}
+
+}  // namespace kymo::cli
