@@ -236,6 +236,8 @@ Result<void> resolve_and_check(Config& config) {
   if (config.state_dir.empty()) return invalid("--state-dir is empty: name a folder");
   config.socket = fs::absolute(config.socket).lexically_normal();
   config.state_dir = fs::absolute(config.state_dir).lexically_normal();
+  if (config.runc_root.empty()) return invalid("--runc-root is empty: name a folder");
+  config.runc_root = fs::absolute(config.runc_root).lexically_normal();
   if (!config.profiling_log.empty() && config.profiling_log != kLogStream) {
     config.profiling_log = fs::absolute(config.profiling_log).lexically_normal();
   }
@@ -274,6 +276,7 @@ std::vector<std::string> describe(const Config& config) {
       "http = " + config.http,
       "state-dir = " + config.state_dir,
       "criu = " + config.criu,
+      "runc-root = " + config.runc_root,
       "criu-timeout = " + std::to_string(config.criu_timeout.count()),
       "log-level = " + config.log_level,
       std::string("profiling = ") + (config.timing ? "on" : "off"),

@@ -21,6 +21,7 @@ struct Config {
   std::string state_dir = "/var/lib/kymo";
   std::string criu = "criu";                // a path, or a name that is looked up on PATH
   std::chrono::seconds criu_timeout{3600};  // a CRIU that takes longer hangs: it is killed
+  std::string runc_root = "/run/runc";      // where runc keeps its containers' state
   std::string log_level = "info";
   bool timing = true;         // --profiling: the parts of each request are timed
   std::string otlp_endpoint;  // http://HOST[:PORT][/PATH] that their spans go to; empty: nowhere

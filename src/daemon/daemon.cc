@@ -23,6 +23,7 @@
 #include "kymo/prometheus.h"
 #include "kymo/version.h"
 #include "runtime/process_runtime.h"
+#include "runtime/runc_runtime.h"
 #include "sampling/recover.h"
 
 namespace kymo::daemon {
@@ -52,6 +53,20 @@ std::chrono::system_clock::time_point soon() {
   return std::chrono::system_clock::now() + std::chrono::seconds(1);
 }
 
+// runc and podman look for a program named criu on PATH: the folder to put first there, so that
+// they find the one that kymod was told to use.
+Result<std::string> folder_with_criu(const std::string& criu, const std::string& state_dir) {
+  const std::filesystem::path program(criu);
+  if (program.filename() == "criu") return program.parent_path().string();
+  const std::string folder = state_dir + "/bin";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::filesystem::remove(folder + "/criu", error);
+  std::filesystem::create_symlink(program, folder + "/criu", error);
+  if (error) return system_error("name " + criu + " in " + folder, error.value());
+  return folder;
+}
+
 sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -76,6 +91,7 @@ struct Daemon::State {
   Claims claims;
   std::unique_ptr<ProgressBoard> progress;
   std::unique_ptr<runtime::Runtime> runtime;
+  std::unique_ptr<runtime::Runtime> runc;
   std::unique_ptr<HttpServer> http;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
@@ -84,6 +100,7 @@ struct Daemon::State {
   criu::ClientOptions criu_options() const;
   Result<void> check_criu();
   Result<void> open_store();
+  Result<void> make_container_runtimes();
   Result<void> set_ring_aside() const;
   Result<void> start_http();
   Result<void> start_spans();
@@ -125,6 +142,14 @@ Result<void> Daemon::State::open_store() {
     jobs->exited(process, wait_status);
   };
   runtime = runtime::make_process_runtime(std::move(options));
+  return make_container_runtimes();
+}
+
+Result<void> Daemon::State::make_container_runtimes() {
+  const Result<std::string> folder = folder_with_criu(config.criu, config.state_dir);
+  if (!folder) return folder.error();
+  runc = runtime::make_runc_runtime(
+      {.root = config.runc_root, .criu_folder = *folder, .timeout = config.criu_timeout});
   return {};
 }
 
@@ -166,7 +191,7 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Result<void> Daemon::State::start_api() {
-  const Parts parts{config, *metrics, *recorder, *runtime, *store, *jobs, claims, *progress};
+  const Parts parts{config, *metrics, *recorder, *runtime, *runc, *store, *jobs, claims, *progress};
   service = std::make_unique<Service>(parts, spans.get(), criu_version, http->address());
   grpc::ServerBuilder builder;
   builder.RegisterService(service.get());

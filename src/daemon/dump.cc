@@ -10,8 +10,8 @@
 #include "daemon/checkpoint_dir.h"
 #include "daemon/pipeline.h"
 #include "daemon/stats_json.h"
+#include "daemon/target.h"
 #include "probe/memory_to_dump.h"
-#include "probe/process.h"
 #include "report/timing.h"
 
 namespace kymo::daemon {
@@ -36,6 +36,7 @@ struct DumpContext {
   std::int64_t began_unix_ns = unix_ns();
   std::uint64_t began_monotonic_ns = monotonic_ns();
 
+  Target target;  // and, of it:
   runtime::ProcessId process;
   std::string process_name;
   std::vector<std::string> command;
@@ -54,13 +55,6 @@ struct DumpContext {
 
 Result<void> validate(DumpContext& c) {
   const v1::DumpRequest& request = c.request;
-  if (request.target_case() == v1::DumpRequest::TARGET_NOT_SET) {
-    return Error{Code::invalid_argument, "dump: neither a pid nor a job was given"};
-  }
-  if (request.has_pid() && request.pid() <= 0) {
-    return Error{Code::invalid_argument,
-                 "dump process " + std::to_string(request.pid()) + ": a pid is a number above 0"};
-  }
   if (!request.directory().empty() && request.directory().front() != '/') {
     return Error{Code::invalid_argument, "dump into " + request.directory() +
                                              ": the directory must be given as an absolute path"};
@@ -68,31 +62,23 @@ Result<void> validate(DumpContext& c) {
   return {};
 }
 
+v1::Target target_of(const v1::DumpRequest& request) {
+  v1::Target target;
+  if (request.has_pid()) target.set_pid(request.pid());
+  if (request.has_job()) target.set_job(request.job());
+  if (request.has_runc()) target.set_runc(request.runc());
+  if (request.has_podman()) target.set_podman(request.podman());
+  return target;
+}
+
 Result<void> find_process(DumpContext& c) {
-  c.process.pid = c.request.pid();
-  if (c.request.has_job()) {
-    c.parts.jobs.refresh();
-    Result<store::Job> job = c.parts.jobs.find(c.request.job());
-    if (!job) return job.error();
-    if (job->state != store::JobState::running) {
-      return Error{Code::failed_precondition, "dump job " + job->name +
-                                                  ": it does not run, it is " +
-                                                  std::string(store::name_of(job->state))};
-    }
-    c.process = {job->pid, job->start_ticks};
-    c.job = *job;
-  }
-  const std::string tried = "dump process " + std::to_string(c.process.pid);
-  Result<probe::Process> seen = probe::read_process(c.process.pid);
-  if (!seen) return Error{seen.error().code, tried + ": " + seen.error().message};
-  if (seen->kernel_thread) {
-    return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + seen->name +
-                                             "]; only processes of programs can be dumped"};
-  }
-  if (c.process.start_ticks == 0) c.process.start_ticks = seen->start_ticks;
-  c.process_name = seen->name;
-  c.command = seen->command;
-  if (!c.job) c.job = c.parts.jobs.of_process(c.process);
+  Result<Target> found = find_target(c.parts, "dump", target_of(c.request));
+  if (!found) return found.error();
+  c.target = std::move(found).value();
+  c.process = c.target.process;
+  c.process_name = c.target.name;
+  c.command = c.target.command;
+  c.job = c.target.job;
   c.progress.set_target(c.process.pid, c.job ? c.job->name : "");
   return {};
 }
@@ -102,7 +88,7 @@ Result<void> claim_process(DumpContext& c) {
   c.process_claim = c.parts.claims.claim("process:" + pid);
   if (!c.process_claim) {
     return Error{Code::failed_precondition,
-                 "dump process " + pid + ": it is being dumped already: wait for that to end"};
+                 "dump " + c.target.text() + ": it is being dumped already: wait for that to end"};
   }
   if (c.job) c.held = c.parts.jobs.hold(c.job->id);
   return {};
@@ -146,12 +132,21 @@ Result<void> prepare_directory(DumpContext& c) {
   return {};
 }
 
+// What a restore of the container needs to know.
+json container_json(const DumpContext& c) {
+  return {{"runtime", runtime::name_of(c.target.kind)},
+          {"id", c.target.container},
+          {"name", c.target.name},
+          {"bundle", c.target.bundle}};
+}
+
 Result<void> begin_recording(DumpContext& c) {
   json about{
       {"request", "dump"},
       {"directory", c.dir->path()},
       {"leave_running", c.request.leave_running()},
       {"target", {{"pid", c.process.pid}, {"name", c.process_name}, {"command", c.command}}}};
+  if (!c.target.container.empty()) about["container"] = container_json(c);
   if (c.job) about["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   Result<RequestRecording> recording =
       c.parts.recorder.begin(c.dir->next_recording("dump"), c.began_ns, std::move(about));
@@ -191,9 +186,10 @@ Result<void> call_runtime(DumpContext& c) {
   observer.moved = [&](std::uint64_t bytes, std::uint64_t page_bytes, bool exact) {
     c.progress.moved(bytes, page_bytes, exact ? v1::Progress::STREAM : v1::Progress::PASSIVE);
   };
-  runtime::DumpSpec spec{c.process, c.dir->partial_images(), c.dir->work(),
-                         c.request.leave_running()};
-  Result<runtime::DumpOutcome> outcome = c.parts.runtime.dump(spec, observer);
+  runtime::DumpSpec spec{c.process,          c.dir->partial_images(),
+                         c.dir->work(),      c.request.leave_running(),
+                         c.target.container, to_options(c.request.options())};
+  Result<runtime::DumpOutcome> outcome = runtime_of(c.parts, c.target.kind).dump(spec, observer);
   c.progress.finishing();
   if (!outcome) return outcome.error();
   c.outcome = std::move(outcome).value();
@@ -233,12 +229,14 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
               {"duration_ns", duration_ns}};
   if (c.timing != nullptr)
     record["timing"] = report::timing_json(c.timing->records(), c.timing->dropped());
+  if (!c.target.container.empty()) record["container"] = container_json(c);
   if (c.job) record["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   if (!result) record["error"] = result.error().message;
   if (c.dumped) {
     if (c.outcome.stats) record["stats"] = to_json(*c.outcome.stats);
     record["image_bytes"] = c.outcome.image_bytes;
     record["criu_time_ns"] = c.outcome.criu_time_ns;
+    if (c.outcome.command_time_ns != 0) record["command_time_ns"] = c.outcome.command_time_ns;
   }
   return record;
 }
@@ -300,6 +298,10 @@ v1::DumpResponse response_of(const DumpContext& c) {
   if (c.outcome.stats) *response.mutable_stats() = to_api(*c.outcome.stats);
   response.set_image_bytes(c.outcome.image_bytes);
   response.set_criu_time_ns(c.outcome.criu_time_ns);
+  response.set_runtime(to_api(c.target.kind));
+  response.set_container(c.target.container);
+  response.set_command_time_ns(c.outcome.command_time_ns);
+  response.set_runtime_time_ns(c.outcome.runtime_time_ns);
   for (const std::string& warning : c.warnings) response.add_warnings(warning);
   response.set_duration_ns(monotonic_ns() - c.began_monotonic_ns);
   return response;

@@ -18,7 +18,8 @@ struct Parts {
   const Config& config;
   Metrics& metrics;
   Recorder& recorder;
-  runtime::Runtime& runtime;
+  runtime::Runtime& runtime;  // plain processes
+  runtime::Runtime& runc;
   store::Store& store;
   Jobs& jobs;
   Claims& claims;

@@ -13,6 +13,7 @@
 #include "daemon/checkpoint_dir.h"
 #include "daemon/pipeline.h"
 #include "daemon/stats_json.h"
+#include "daemon/target.h"
 #include "report/timing.h"
 
 namespace kymo::daemon {
@@ -39,7 +40,10 @@ struct RestoreContext {
 
   std::string directory;
   std::string images;
-  json record = json::object();     // checkpoint.json of a checkpoint of ours
+  json record = json::object();  // checkpoint.json of a checkpoint of ours
+  runtime::Kind kind = runtime::Kind::process;
+  std::string container;            // its id, where it is one
+  std::string bundle;               // of a runc container
   std::optional<CheckpointDir> to;  // where log and recording go
   std::optional<store::Job> job;
   Claims::Claim claim;
@@ -117,6 +121,36 @@ Result<void> find_images(RestoreContext& c) {
   return {};
 }
 
+// What made the checkpoint restores it: a container under its own id and out of its bundle, unless
+// others are asked for.
+Result<void> find_runtime(RestoreContext& c) {
+  const json made = c.record.value("container", json::object());
+  const std::string by = text_of(made, "runtime");
+  const bool bare = c.record.empty();
+  c.kind = bare ? kind_of(c.request.runtime()) : kind_named(by);
+  const v1::Runtime asked = c.request.runtime();
+  if (asked != v1::RUNTIME_UNSPECIFIED && asked != to_api(c.kind)) {
+    return Error{Code::invalid_argument, "restore " + c.directory + ": it was dumped as a " +
+                                             std::string(runtime::name_of(c.kind)) + ", not as a " +
+                                             std::string(runtime::name_of(kind_of(asked)))};
+  }
+  c.container = c.request.container().empty() ? text_of(made, "id") : c.request.container();
+  c.bundle = c.request.bundle().empty() ? text_of(made, "bundle") : c.request.bundle();
+  const bool runc = c.kind == runtime::Kind::runc;
+  if ((!runc && !c.request.bundle().empty()) ||
+      (!runc && !(bare && c.kind == runtime::Kind::podman) && !c.request.container().empty())) {
+    return Error{
+        Code::invalid_argument,
+        "restore " + c.directory + ": only a runc container is given another bundle or id"};
+  }
+  if (c.kind != runtime::Kind::process && c.container.empty()) {
+    return Error{Code::invalid_argument, "restore " + c.directory +
+                                             ": bare images do not say of which container they "
+                                             "are: name it (--id)"};
+  }
+  return {};
+}
+
 // The folders of log and recording, which a checkpoint copied from elsewhere may lack.
 Result<void> prepare_directory(RestoreContext& c) {
   for (const std::string& folder : {c.to->work(), c.to->recordings()}) {
@@ -187,7 +221,9 @@ Result<void> call_runtime(RestoreContext& c) {
     c.progress.moved(bytes, page_bytes, source);
   };
   Result<runtime::RestoreOutcome> outcome =
-      c.parts.runtime.restore({c.images, c.to->work()}, observer);
+      runtime_of(c.parts, c.kind)
+          .restore({c.images, c.to->work(), c.container, c.bundle, to_options(c.request.options())},
+                   observer);
   c.progress.finishing();
   if (!outcome) return outcome.error();
   c.outcome = std::move(outcome).value();
@@ -218,10 +254,11 @@ Result<void> register_job(RestoreContext& c) {
   return {};
 }
 
-constexpr std::array<Step<RestoreContext>, 9> kRestoreSteps{{
+constexpr std::array<Step<RestoreContext>, 10> kRestoreSteps{{
     {"validate", validate},
     {"claim directory", claim_directory},
     {"find images", find_images, "files"},
+    {"find runtime", find_runtime},
     {"prepare directory", prepare_directory, "files"},
     {"find job", find_job, "store"},
     {"estimate size", estimate_size, "files"},
@@ -254,6 +291,10 @@ v1::RestoreResponse response_of(const RestoreContext& c) {
   response.set_recording(c.recording.path());
   if (c.outcome.stats) *response.mutable_stats() = to_api(*c.outcome.stats);
   response.set_criu_time_ns(c.outcome.criu_time_ns);
+  response.set_runtime(to_api(c.kind));
+  response.set_container(c.container);
+  response.set_command_time_ns(c.outcome.command_time_ns);
+  response.set_runtime_time_ns(c.outcome.runtime_time_ns);
   for (const std::string& warning : c.warnings) response.add_warnings(warning);
   response.set_duration_ns(monotonic_ns() - c.began_monotonic_ns);
   return response;

@@ -63,6 +63,11 @@ std::optional<std::uint64_t> read_number(const FileDescriptor& file, std::string
 
 }  // namespace
 
+std::optional<std::string> cgroup_path(pid_t pid, std::string_view controller,
+                                       const std::string& proc) {
+  return path_in(proc + "/" + std::to_string(pid) + "/cgroup", controller);
+}
+
 Cgroup::Cgroup(pid_t pid, const std::string& proc, const std::string& sys) {
   const std::string groups = proc + "/" + std::to_string(pid) + "/cgroup";
   if (const std::optional<std::string> path = path_in(groups, ""); path) {

@@ -5,10 +5,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 
 namespace kymo::probe {
+
+// The cgroup that a process is in, as a path from its hierarchy's root: that of `controller` (v1),
+// or of v2 for an empty one. None: no such hierarchy, or no such process.
+std::optional<std::string> cgroup_path(pid_t pid, std::string_view controller,
+                                       const std::string& proc = "/proc");
 
 // Memory and CPU time of the cgroup that a process is in, v2 or v1, read from files that stay open.
 //

@@ -53,24 +53,29 @@ std::uint64_t LogClock::log_began_ns(const criu::LogPhases& phases) const {
   return 0;
 }
 
-void add_dump_phases(const std::string& log_path, const std::optional<criu::DumpStats>& stats,
-                     const LogClock& clock) {
+std::uint64_t add_dump_phases(const std::string& log_path,
+                              const std::optional<criu::DumpStats>& stats, const LogClock& clock) {
   Scope reading("read CRIU's log", {.category = "runtime"});
-  if (reading.recorded()) {
-    const criu::LogPhases phases = criu::dump_phases(log_text(log_path), stats);
-    reading.end();
-    add_phases(phases, clock);
+  if (!reading.recorded()) {
+    return 0;
   }
+  const criu::LogPhases phases = criu::dump_phases(log_text(log_path), stats);
+  reading.end();
+  add_phases(phases, clock);
+  return phases.total_us * kNanosecondsInAMicrosecond;
 }
 
-void add_restore_phases(const std::string& log_path, const std::optional<criu::RestoreStats>& stats,
-                        const LogClock& clock) {
+std::uint64_t add_restore_phases(const std::string& log_path,
+                                 const std::optional<criu::RestoreStats>& stats,
+                                 const LogClock& clock) {
   Scope reading("read CRIU's log", {.category = "runtime"});
-  if (reading.recorded()) {
-    const criu::LogPhases phases = criu::restore_phases(log_text(log_path), stats);
-    reading.end();
-    add_phases(phases, clock);
+  if (!reading.recorded()) {
+    return 0;
   }
+  const criu::LogPhases phases = criu::restore_phases(log_text(log_path), stats);
+  reading.end();
+  add_phases(phases, clock);
+  return phases.total_us * kNanosecondsInAMicrosecond;
 }
 
 }  // namespace kymo::runtime

@@ -24,11 +24,13 @@ class LogClock {
 
 // Adds the phases that a dump's or restore's log shows to the scope that is open on this thread, as
 // redundant ones: CRIU's time is counted by what was seen of it as it ran. All stretches of a phase
-// are one scope, which begins with the first. Nothing where nobody listens. Cost: a pass over the
+// are one scope, which begins with the first. Nothing where nobody listens. Returns the time from
+// the log's first line to its last, in nanoseconds; 0 where nobody listens. Cost: a pass over the
 // log.
-void add_dump_phases(const std::string& log_path, const std::optional<criu::DumpStats>& stats,
-                     const LogClock& clock);
-void add_restore_phases(const std::string& log_path, const std::optional<criu::RestoreStats>& stats,
-                        const LogClock& clock);
+std::uint64_t add_dump_phases(const std::string& log_path,
+                              const std::optional<criu::DumpStats>& stats, const LogClock& clock);
+std::uint64_t add_restore_phases(const std::string& log_path,
+                                 const std::optional<criu::RestoreStats>& stats,
+                                 const LogClock& clock);
 
 }  // namespace kymo::runtime

@@ -127,7 +127,9 @@ std::vector<pid_t> left_stopped(const DumpTarget& before) {
 
 Result<DumpTarget> check_dump(const DumpSpec& spec) {
   const Scope scope("check the process", {.category = "runtime"});
-  const std::string tried = "cannot dump process " + std::to_string(spec.process.pid);
+  const std::string tried =
+      "cannot dump " + (spec.container.empty() ? "process " + std::to_string(spec.process.pid)
+                                               : "container " + spec.container);
   Result<probe::Process> process = check_process(tried, spec.process);
   if (!process) {
     return process.error();

@@ -6,46 +6,22 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "criu/pstree.h"
 #include "kymo/scope.h"
-#include "probe/directory_bytes.h"
 #include "probe/process.h"
+#include "runtime/aftermath.h"
 #include "runtime/launch.h"
 #include "runtime/log_phases.h"
 #include "runtime/process_checks.h"
 #include "runtime/reaper.h"
 #include "runtime/restore_reads.h"
+#include "runtime/watch_images.h"
 
 namespace kymo::runtime {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
-// How long a process that CRIU has killed may take to be gone: it has all its memory to give back.
-constexpr milliseconds kGoneWithin{10'000};
-
-// Nothing that lies in the directory after a failed dump may look like a checkpoint, or fill the
-// disk.
-void remove_images(const std::string& images_dir) {
-  std::error_code error;
-  std::vector<std::filesystem::path> images;
-  for (const auto& entry : std::filesystem::directory_iterator(images_dir, error)) {
-    if (entry.path().extension() == ".img") {
-      images.push_back(entry.path());
-    }
-  }
-  // First the one without which no reader takes the rest for a checkpoint.
-  std::filesystem::remove(images_dir + "/inventory.img", error);
-  for (const std::filesystem::path& image : images) {
-    std::filesystem::remove(image, error);
-  }
-}
 
 // Ends what a failed restore may have left behind. Only what descends from the root, which was free
 // before and is our child: no other process is touched.
@@ -63,30 +39,17 @@ void clear_failed_restore(pid_t root) {
   }
 }
 
-// An earlier run's statistics must not pass for this one's.
-void forget(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
-}
-
-ProcessId identify(pid_t pid) {
-  const Result<probe::Process> process = probe::read_process(pid);
-  return {pid, process ? process->start_ticks : 0};
-}
-
 class ProcessRuntime : public Runtime {
  public:
   explicit ProcessRuntime(ProcessRuntimeOptions options)
       : client_(std::move(options.criu)), reaper_(Reaper::start(std::move(options.exited))) {}
 
   Result<ProcessId> run(const RunSpec& spec) override;
+  Result<Container> find(const std::string& container) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
 
  private:
-  static Error failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error);
-  Result<void> wait_gone(const ProcessId& process);
-
   criu::Client client_;
   Result<std::unique_ptr<Reaper>> reaper_;
 };
@@ -109,52 +72,8 @@ Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
   return process;
 }
 
-// CRIU ends the processes, the root first, only once every image is written (and inventory.img is
-// the last): where it died between that and its answer, the checkpoint is whole and all that is
-// left of them. CRIU must be gone: only then has every signal that it sent arrived.
-bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before) {
-  return !spec.leave_running && std::filesystem::exists(spec.images_dir + "/inventory.img") &&
-         !probe::process_lives(before.process.pid, before.process.start_ticks);
-}
-
-// Ends what a CRIU that died had not come to yet: it is in the images, too.
-void end_the_rest(const DumpTarget& before) {
-  for (const ProcessId& member : before.tree) {
-    if (probe::process_lives(member.pid, member.start_ticks)) {
-      kill(member.pid, SIGKILL);
-    }
-  }
-}
-
-Error ProcessRuntime::failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error) {
-  const Scope scope("let it run on", {.category = "runtime"});
-  remove_images(spec.images_dir);
-  if (before.process.session != before.process.pid) {
-    error.message +=
-        "; it does not lead its session, which a dump needs: start it by kymo or setsid";
-  }
-  const Result<void> running = ensure_running(before);
-  error.message += running ? "; the process runs on" : "; and " + running.error().message;
-  return error;
-}
-
-// Waits for a dumped process to be gone: reaped where it was ours, else a zombie or gone.
-Result<void> ProcessRuntime::wait_gone(const ProcessId& process) {
-  const Scope scope("wait until it is gone", {.category = "runtime"});
-  const auto until = steady_clock::now() + kGoneWithin;
-  for (;;) {
-    const Result<probe::Process> seen = probe::read_process(process.pid);
-    if (!seen || seen->zombie() || seen->start_ticks != process.start_ticks) {
-      break;
-    }
-    if (steady_clock::now() > until) {
-      return Error{Code::internal, "process " + std::to_string(process.pid) +
-                                       " was dumped and told to end, but still runs"};
-    }
-    std::this_thread::sleep_for(milliseconds(1));  // it is not always our child: nothing to wait on
-  }
-  (*reaper_)->wait_reaped(process.pid, kGoneWithin);
-  return {};
+Result<Container> ProcessRuntime::find(const std::string& container) {
+  return Error{Code::unimplemented, "find " + container + ": plain processes have no names"};
 }
 
 Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& observer) {
@@ -168,19 +87,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   const std::string stats_path = spec.work_dir + "/stats-dump";
   const std::string log_path = spec.work_dir + "/dump.log";
   forget(stats_path);
-  auto watcher = probe::DirectoryBytesWatcher::start(
-      spec.images_dir,
-      [&](std::uint64_t total) {
-        if (observer.image_bytes) {
-          observer.image_bytes(total);
-        }
-      },
-      std::chrono::milliseconds(1),
-      [&](std::uint64_t total, std::uint64_t pages) {
-        if (observer.moved) {
-          observer.moved(total, pages, false);
-        }
-      });
+  auto watcher = watch_images(spec.images_dir, observer);
   if (!watcher) {
     return watcher.error();
   }
@@ -204,20 +111,20 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
                                reply.error().message);
   } else {
     add_dump_phases(log_path, {}, clock);
-    return failed_dump(spec, *before, reply.error());
+    Error error = reply.error();
+    if (before->process.session != before->process.pid) {
+      error.message +=
+          "; it does not lead its session, which a dump needs: start it by kymo or setsid";
+    }
+    return let_run_on(spec, *before, std::move(error));
   }
   if (!spec.leave_running) {
     if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {
       outcome.warnings.push_back(gone.error().message);
     }
+    (*reaper_)->wait_reaped(before->process.pid, kGoneWithin);
   }
-  const Scope reading("read statistics", {.category = "runtime"});
-  const Result<criu::DumpStats> stats = criu::read_dump_stats(stats_path);
-  if (stats) {
-    outcome.stats = *stats;
-  } else {
-    outcome.warnings.push_back("CRIU's statistics are missing: " + stats.error().message);
-  }
+  take_statistics(stats_path, outcome);
   add_dump_phases(log_path, outcome.stats, clock);
   return outcome;
 }
@@ -257,13 +164,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   if (Result<void> watched = (*reaper_)->watch(outcome.process); !watched) {
     outcome.warnings.push_back(watched.error().message);
   }
-  const Scope reading("read statistics", {.category = "runtime"});
-  const Result<criu::RestoreStats> stats = criu::read_restore_stats(stats_path);
-  if (stats) {
-    outcome.stats = *stats;
-  } else {
-    outcome.warnings.push_back("CRIU's statistics are missing: " + stats.error().message);
-  }
+  take_statistics(stats_path, outcome);
   add_restore_phases(log_path, outcome.stats, clock);
   return outcome;
 }

@@ -21,19 +21,42 @@ struct ProcessId {
       0;  // field 22 of /proc/PID/stat, clock ticks since boot; 0: not known
 };
 
+// What runs something and can dump and restore it.
+enum class Kind : std::uint8_t { process, runc, podman };
+std::string_view name_of(Kind kind);
+
+// A container that a runtime has.
+struct Container {
+  std::string id;     // runc's own name for it; podman's full one
+  std::string name;   // as podman's user calls it; else the id
+  ProcessId process;  // its first process, seen from outside
+  std::string bundle;
+  std::vector<std::string> command;
+  bool frozen = false;
+};
+
+// What is told to CRIU besides; the same for a dump and its restore. A runtime refuses what it has
+// no way to pass on.
+struct CheckpointOptions {
+  bool tcp_established = false;       // with its open TCP connections
+  bool shell_job = false;             // part of the session of somebody's terminal
+  bool file_locks = false;            // with its file locks; processes always are
+  std::vector<std::string> external;  // CRIU's --external: "mnt[PATH]:NAME" at a dump
+  int log_level = 0;                  // of CRIU's log; 0: the one by which phases are found
+};
+
 // What a caller is told while a dump or restore runs. Calls come from the thread that runs the
-// request
-// (`notified`) and from a thread that watches the images directory (`image_bytes`); both must be
-// quick.
+// request and from threads that watch CRIU's log and the images directory; both must be quick.
 struct Observer {
-  // CRIU passed this point ("pre-dump", "network-lock", ...). CRIU waits until it returns.
+  // CRIU passed this point ("pre-dump", "network-lock", ...). A process' CRIU waits until it
+  // returns; of a container it is read in CRIU's log, within a millisecond.
   std::function<void(std::string_view notification)> notified;
   // Bytes that lie in the images directory by now; never decreasing, the last call is exact.
   std::function<void(std::uint64_t total)> image_bytes;
   // Where more is known than that: bytes of images so far before compression, those of them that
   // are memory pages, and whether every byte was seen (`exact`) or looked at from without. At a
   // restore, what was read of them.
-  std::function<void(std::uint64_t bytes, std::uint64_t page_bytes, bool exact)> moved;
+  std::function<void(std::uint64_t bytes, std::uint64_t page_bytes, bool exact)> moved{};
 };
 
 struct RunSpec {
@@ -42,6 +65,10 @@ struct RunSpec {
   std::string directory;                 // working directory
   std::string stdout_path;  // opened O_WRONLY|O_APPEND|O_CREAT: CRIU restores such a file
   std::string stderr_path;  // whatever its size has become
+  // Of a container, whose command is its bundle's (runc), or follows `podman run -d --name NAME`.
+  std::string container{};
+  std::string bundle{};
+  std::string work_dir{};  // of runc: its log goes here
 };
 
 struct DumpSpec {
@@ -49,13 +76,17 @@ struct DumpSpec {
   std::string images_dir;  // must exist and be empty
   std::string work_dir;    // must exist; log and statistics go here
   bool leave_running = false;
+  std::string container{};  // its id; empty: a plain process
+  CheckpointOptions options{};
 };
 
 struct DumpOutcome {
   // None where criu left no readable statistics; then a warning says why.
   std::optional<criu::DumpStats> stats;
-  std::uint64_t image_bytes = 0;   // sum of the sizes of the files in images_dir
-  std::uint64_t criu_time_ns = 0;  // life of the criu process
+  std::uint64_t image_bytes = 0;      // sum of the sizes of the files in images_dir
+  std::uint64_t criu_time_ns = 0;     // life of the criu process; of a container's by its log
+  std::uint64_t command_time_ns = 0;  // life of the runc or podman that was started
+  std::uint64_t runtime_time_ns = 0;  // runc's, of podman's runc as podman tells it
   // What went wrong once the images were whole; one line each.
   std::vector<std::string> warnings;
 };
@@ -63,22 +94,29 @@ struct DumpOutcome {
 struct RestoreSpec {
   std::string images_dir;
   std::string work_dir;
+  std::string container{};  // its id; empty: a plain process
+  std::string bundle{};     // of runc
+  CheckpointOptions options{};
 };
 
 struct RestoreOutcome {
   ProcessId process;
   std::optional<criu::RestoreStats> stats;  // as of a dump
-  std::uint64_t criu_time_ns = 0;
+  std::uint64_t criu_time_ns = 0;           // as of a dump, and what follows
+  std::uint64_t command_time_ns = 0;
+  std::uint64_t runtime_time_ns = 0;
   std::vector<std::string> warnings;  // what went wrong once the process ran again
 };
 
-// What can be run, dumped and restored: plain processes now; runc and podman take the same shape.
-// Threads: any; each call runs a criu of its own. Errors say what was tried, on what, and what to
-// do; after a failed dump the process runs on.
+// What can be run, dumped, restored and frozen.
+// Threads: any; each call runs a criu, runc or podman of its own. Errors say what was tried, on
+// what, and what to do; after a failed dump the process or container runs on.
 class Runtime {
  public:
   virtual ~Runtime() = default;
   virtual Result<ProcessId> run(const RunSpec& spec) = 0;
+  // The container of that name or id, which runs or is frozen; plain processes have no names.
+  virtual Result<Container> find(const std::string& container) = 0;
   virtual Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) = 0;
   virtual Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) = 0;
 };

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "checkpoint_options.h"
 #include "client/client.h"
 #include "print.h"
 #include "progress.h"
@@ -14,7 +15,7 @@ namespace kymo::cli {
 namespace {
 
 void print(const v1::DumpResponse& response, bool left_running) {
-  std::cout << "dumped pid " << response.pid();
+  std::cout << "dumped " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
   std::cout << " in " << duration_text(response.duration_ns())
             << (left_running ? "; it runs on\n" : "\n");
@@ -28,8 +29,7 @@ void print(const v1::DumpResponse& response, bool left_running) {
   }
 }
 
-void dump_process(Context& context, v1::DumpRequest request, const std::string& target,
-                  bool print_stats) {
+void dump(Context& context, v1::DumpRequest request, const std::string& target, bool print_stats) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
@@ -52,37 +52,57 @@ void set_target(v1::DumpRequest& request, const std::string& target) {
   }
 }
 
+// What every kind is dumped with.
+struct DumpFlags {
+  std::string target;
+  std::string directory;
+  bool leave_running = false;
+  bool print_stats = false;
+  v1::CheckpointOptions options;
+};
+
+// `set_target` puts the target's name into the request.
+void add_kind(CLI::App& dump_verb, Context& context, const std::string& kind,
+              const std::string& what, const std::string& shown,
+              void (*set_target)(v1::DumpRequest&, const std::string&)) {
+  CLI::App* verb = dump_verb.add_subcommand(kind, "Checkpoint a " + what);
+  verb->fallthrough();
+  auto flags = std::make_shared<DumpFlags>();
+  verb->add_option("target", flags->target, "The " + what + ": " + shown)
+      ->required()
+      ->option_text(shown);
+  verb->add_option("--dir", flags->directory,
+                   "Where the checkpoint goes: a new or an empty directory");
+  verb->add_flag("--leave-running", flags->leave_running, "It runs on after the dump");
+  add_checkpoint_options(*verb, flags->options);
+  verb->add_flag("--print-stats", flags->print_stats,
+                 "Print the statistics alone, as podman's --print-stats does");
+  verb->add_flag("--json", context.json, "Print JSON");
+  add_progress_option(*verb, context);
+  verb->callback([&context, flags, set_target] {
+    v1::DumpRequest request;
+    set_target(request, flags->target);
+    if (!flags->directory.empty()) {
+      request.set_directory(
+          std::filesystem::absolute(flags->directory).lexically_normal().string());
+    }
+    request.set_leave_running(flags->leave_running);
+    *request.mutable_options() = flags->options;
+    dump(context, request, flags->target, flags->print_stats);
+  });
+}
+
 }  // namespace
 
 void add_dump(CLI::App& app, Context& context) {
-  CLI::App* dump = app.add_subcommand("dump", "Checkpoint something");
-  dump->require_subcommand(1);
-  dump->fallthrough();
-  CLI::App* process = dump->add_subcommand("process", "Checkpoint a process");
-  process->fallthrough();
-  auto target = std::make_shared<std::string>();
-  auto directory = std::make_shared<std::string>();
-  auto leave_running = std::make_shared<bool>(false);
-  process->add_option("target", *target, "The process: its PID, or a JOB's name or id")
-      ->required()
-      ->option_text("PID|JOB");
-  process->add_option("--dir", *directory,
-                      "Where the checkpoint goes: a new or an empty directory");
-  process->add_flag("--leave-running", *leave_running, "The process runs on after the dump");
-  auto print_stats = std::make_shared<bool>(false);
-  process->add_flag("--print-stats", *print_stats,
-                    "Print the statistics alone, as podman's --print-stats does");
-  process->add_flag("--json", context.json, "Print JSON");
-  add_progress_option(*process, context);
-  process->callback([&context, target, directory, leave_running, print_stats] {
-    v1::DumpRequest request;
-    set_target(request, *target);
-    if (!directory->empty()) {
-      request.set_directory(std::filesystem::absolute(*directory).lexically_normal().string());
-    }
-    request.set_leave_running(*leave_running);
-    dump_process(context, request, *target, *print_stats);
-  });
+  CLI::App* dump_verb = app.add_subcommand("dump", "Checkpoint something");
+  dump_verb->require_subcommand(1);
+  dump_verb->fallthrough();
+  add_kind(*dump_verb, context, "process", "process", "PID|JOB", set_target);
+  add_kind(*dump_verb, context, "runc", "runc container", "ID",
+           [](v1::DumpRequest& request, const std::string& id) { request.set_runc(id); });
+  add_kind(*dump_verb, context, "podman", "podman container", "NAME|ID",
+           [](v1::DumpRequest& request, const std::string& name) { request.set_podman(name); });
 }
 
 }  // namespace kymo::cli

@@ -24,9 +24,13 @@ nlohmann::ordered_json podman_json(const char* verb, const Response& response,
                                    const std::string& raw_input, nlohmann::ordered_json criu) {
   const std::string kind = verb;
   nlohmann::ordered_json container;
-  container["Id"] = response.job().empty() ? std::to_string(response.pid()) : response.job();
+  container["Id"] = !response.container().empty() ? response.container()
+                    : response.job().empty()      ? std::to_string(response.pid())
+                                                  : response.job();
   container["RawInput"] = raw_input;
-  container["runtime_" + kind + "_duration"] = response.criu_time_ns() / kNanosecondsInAMicrosecond;
+  const std::uint64_t runtime_ns =
+      response.container().empty() ? response.criu_time_ns() : response.runtime_time_ns();
+  container["runtime_" + kind + "_duration"] = runtime_ns / kNanosecondsInAMicrosecond;
   container["criu_statistics"] = std::move(criu);
   nlohmann::ordered_json json;
   json["podman_" + kind + "_duration"] = response.duration_ns() / kNanosecondsInAMicrosecond;

@@ -72,7 +72,43 @@ Rows rows_of_json(const nlohmann::json& json, const std::vector<std::string>& or
   return rows;
 }
 
+template <class Response>
+std::string subject_of(const Response& response) {
+  const std::string pid = "pid " + std::to_string(response.pid());
+  if (response.container().empty()) return pid;
+  return name_of(response.runtime()) + " container " + response.container() + ", " + pid;
+}
+
+// What the two responses have in common.
+template <class Response>
+nlohmann::json common_json(const Response& response) {
+  return {{"pid", response.pid()},
+          {"job", response.job()},
+          {"runtime", name_of(response.runtime())},
+          {"container", response.container()},
+          {"directory", response.directory()},
+          {"recording", response.recording()},
+          {"stats", response.has_stats() ? stats_json(response.stats()) : nlohmann::json()},
+          {"duration_ns", response.duration_ns()},
+          {"criu_time_ns", response.criu_time_ns()},
+          {"command_time_ns", response.command_time_ns()},
+          {"runtime_time_ns", response.runtime_time_ns()},
+          {"warnings", strings_json(response.warnings())}};
+}
+
 }  // namespace
+
+std::string name_of(v1::Runtime runtime) {
+  return runtime == v1::RUNC ? "runc" : runtime == v1::PODMAN ? "podman" : "process";
+}
+
+std::string subject(const v1::DumpResponse& response) {
+  return subject_of(response);
+}
+
+std::string subject(const v1::RestoreResponse& response) {
+  return subject_of(response);
+}
 
 void fail(Context& context, const Error& error) {
   std::cerr << "kymo: " << error.message << '\n';
@@ -141,27 +177,14 @@ nlohmann::json to_json(const v1::Job& job) {
 }
 
 nlohmann::json to_json(const v1::DumpResponse& response) {
-  return {{"pid", response.pid()},
-          {"job", response.job()},
-          {"directory", response.directory()},
-          {"images_directory", response.images_directory()},
-          {"recording", response.recording()},
-          {"stats", response.has_stats() ? stats_json(response.stats()) : nlohmann::json()},
-          {"image_bytes", response.image_bytes()},
-          {"duration_ns", response.duration_ns()},
-          {"criu_time_ns", response.criu_time_ns()},
-          {"warnings", strings_json(response.warnings())}};
+  nlohmann::json json = common_json(response);
+  json["images_directory"] = response.images_directory();
+  json["image_bytes"] = response.image_bytes();
+  return json;
 }
 
 nlohmann::json to_json(const v1::RestoreResponse& response) {
-  return {{"pid", response.pid()},
-          {"job", response.job()},
-          {"directory", response.directory()},
-          {"recording", response.recording()},
-          {"stats", response.has_stats() ? stats_json(response.stats()) : nlohmann::json()},
-          {"duration_ns", response.duration_ns()},
-          {"criu_time_ns", response.criu_time_ns()},
-          {"warnings", strings_json(response.warnings())}};
+  return common_json(response);
 }
 
 Rows rows_of(const v1::DumpStats& stats) {

@@ -25,6 +25,12 @@ std::string bytes_text(std::uint64_t bytes);
 // "1.234 s", "12.3 ms", "45 us"
 std::string duration_text(std::uint64_t ns);
 
+// What was dumped or restored: "pid 12", "runc container web, pid 12".
+std::string subject(const v1::DumpResponse& response);
+std::string subject(const v1::RestoreResponse& response);
+// "process", "runc", "podman".
+std::string name_of(v1::Runtime runtime);
+
 nlohmann::json to_json(const v1::Job& job);
 nlohmann::json to_json(const v1::DumpResponse& response);
 nlohmann::json to_json(const v1::RestoreResponse& response);

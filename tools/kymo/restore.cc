@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "checkpoint_options.h"
 #include "client/client.h"
 #include "print.h"
 #include "progress.h"
@@ -12,7 +13,7 @@ namespace kymo::cli {
 namespace {
 
 void print(const v1::RestoreResponse& response) {
-  std::cout << "restored pid " << response.pid();
+  std::cout << "restored " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
   std::cout << " in " << duration_text(response.duration_ns()) << '\n';
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()}};
@@ -24,8 +25,8 @@ void print(const v1::RestoreResponse& response) {
   }
 }
 
-void restore_process(Context& context, v1::RestoreRequest request, const std::string& target,
-                     bool print_stats) {
+void restore(Context& context, v1::RestoreRequest request, const std::string& target,
+             bool print_stats) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
@@ -36,27 +37,60 @@ void restore_process(Context& context, v1::RestoreRequest request, const std::st
                [](const v1::RestoreResponse& done) { print(done); });
 }
 
+struct RestoreFlags {
+  v1::RestoreRequest request;
+  std::string directory;
+  std::string bundle;
+  std::string id;
+  bool print_stats = false;
+};
+
+void add_flags(CLI::App& verb, Context& context, RestoreFlags& flags) {
+  verb.add_option("directory", flags.directory, "A checkpoint's directory, or one of CRIU images")
+      ->option_text("DIR");
+  verb.add_option("--bundle", flags.bundle, "Of a runc container: another bundle than before");
+  verb.add_option("--id", flags.id, "Of a runc container: another id than before");
+  add_checkpoint_options(verb, *flags.request.mutable_options());
+  verb.add_flag("--print-stats", flags.print_stats,
+                "Print the statistics alone, as podman's --print-stats does");
+  verb.add_flag("--json", context.json, "Print JSON");
+  add_progress_option(verb, context);
+}
+
+void restore(Context& context, RestoreFlags& flags, v1::Runtime runtime) {
+  if (flags.directory.empty()) throw CLI::RequiredError("directory");
+  const auto absolute = [](const std::string& path) {
+    return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
+  };
+  flags.request.set_directory(absolute(flags.directory));
+  flags.request.set_bundle(absolute(flags.bundle));
+  flags.request.set_container(flags.id);
+  flags.request.set_runtime(runtime);
+  restore(context, flags.request, flags.directory, flags.print_stats);
+}
+
+// `restore` alone: a checkpoint says itself what it is, and bare images are a process'.
+void add_kind(CLI::App& verb, Context& context, const std::shared_ptr<RestoreFlags>& flags,
+              const char* name, const char* help, v1::Runtime runtime) {
+  CLI::App* one = verb.add_subcommand(name, help);
+  one->fallthrough();
+  add_flags(*one, context, *flags);
+  one->callback([&context, flags, runtime] { restore(context, *flags, runtime); });
+}
+
 }  // namespace
 
 void add_restore(CLI::App& app, Context& context) {
-  CLI::App* restore = app.add_subcommand("restore", "Bring a checkpoint back to life");
-  restore->require_subcommand(1);
-  restore->fallthrough();
-  CLI::App* process = restore->add_subcommand("process", "Restore a process");
-  process->fallthrough();
-  auto directory = std::make_shared<std::string>();
-  process->add_option("directory", *directory, "A checkpoint's directory, or one of CRIU images")
-      ->required()
-      ->option_text("DIR");
-  auto print_stats = std::make_shared<bool>(false);
-  process->add_flag("--print-stats", *print_stats,
-                    "Print the statistics alone, as podman's --print-stats does");
-  process->add_flag("--json", context.json, "Print JSON");
-  add_progress_option(*process, context);
-  process->callback([&context, directory, print_stats] {
-    v1::RestoreRequest request;
-    request.set_directory(std::filesystem::absolute(*directory).lexically_normal().string());
-    restore_process(context, request, *directory, *print_stats);
+  CLI::App* verb = app.add_subcommand("restore", "Bring a checkpoint back to life");
+  verb->fallthrough();
+  verb->require_subcommand(0, 1);
+  auto flags = std::make_shared<RestoreFlags>();
+  add_flags(*verb, context, *flags);
+  add_kind(*verb, context, flags, "process", "Restore a process", v1::PROCESS);
+  add_kind(*verb, context, flags, "runc", "Restore a runc container", v1::RUNC);
+  add_kind(*verb, context, flags, "podman", "Restore a podman container", v1::PODMAN);
+  verb->callback([&context, flags, verb] {
+    if (verb->get_subcommands().empty()) restore(context, *flags, v1::RUNTIME_UNSPECIFIED);
   });
 }
 

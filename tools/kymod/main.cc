@@ -106,6 +106,8 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       ->capture_default_str();
   add_seconds(app, "--criu-timeout", config.criu_timeout,
               "Seconds after which a dump or restore is ended: CRIU hangs");
+  app.add_option("--runc-root", config.runc_root, "Where runc keeps its containers' state")
+      ->capture_default_str();
   add_config(app);
   app.add_flag("--profiling,!--no-profiling", config.timing,
                "Time the parts of each request, for its checkpoint and its caller")

@@ -1,0 +1,129 @@
+#include "daemon/target.h"
+
+#include <utility>
+
+#include "probe/process.h"
+
+namespace kymo::daemon {
+namespace {
+
+using runtime::Kind;
+
+Result<void> find_job(const Parts& parts, const std::string& verb, const std::string& name,
+                      Target& target) {
+  parts.jobs.refresh();
+  Result<store::Job> job = parts.jobs.find(name);
+  if (!job) return job.error();
+  if (job->state != store::JobState::running) {
+    return Error{Code::failed_precondition, verb + " job " + job->name +
+                                                ": it does not run, it is " +
+                                                std::string(store::name_of(job->state))};
+  }
+  target.process = {job->pid, job->start_ticks};
+  target.job = *job;
+  return {};
+}
+
+Result<void> look_at_process(const std::string& verb, Target& target) {
+  const std::string tried = verb + " process " + std::to_string(target.process.pid);
+  if (target.process.pid <= 0) {
+    return Error{Code::invalid_argument, tried + ": a pid is a number above 0"};
+  }
+  const Result<probe::Process> seen = probe::read_process(target.process.pid);
+  if (!seen) return Error{seen.error().code, tried + ": " + seen.error().message};
+  if (seen->kernel_thread) {
+    return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + seen->name +
+                                             "]; only processes of programs can be dumped"};
+  }
+  if (target.process.start_ticks == 0) target.process.start_ticks = seen->start_ticks;
+  target.name = seen->name;
+  target.command = seen->command;
+  return {};
+}
+
+Result<void> find_container(const Parts& parts, const std::string& verb, const std::string& name,
+                            Target& target) {
+  Result<runtime::Container> found = runtime_of(parts, target.kind).find(name);
+  if (!found) {
+    return Error{found.error().code, verb + " " + found.error().message, found.error().errno_value};
+  }
+  target.process = found->process;
+  target.name = found->name;
+  target.command = std::move(found->command);
+  target.container = std::move(found->id);
+  target.bundle = std::move(found->bundle);
+  return {};
+}
+
+}  // namespace
+
+std::string Target::text() const {
+  if (container.empty()) return "process " + std::to_string(process.pid);
+  return std::string(runtime::name_of(kind)) + " container " + name;
+}
+
+Result<Target> find_target(const Parts& parts, const std::string& verb, const v1::Target& asked) {
+  Target target;
+  Result<void> found;
+  switch (asked.target_case()) {
+    case v1::Target::kPid:
+      target.process.pid = asked.pid();
+      found = look_at_process(verb, target);
+      break;
+    case v1::Target::kJob:
+      found = find_job(parts, verb, asked.job(), target);
+      if (found) found = look_at_process(verb, target);
+      break;
+    case v1::Target::kRunc:
+      target.kind = Kind::runc;
+      found = find_container(parts, verb, asked.runc(), target);
+      break;
+    case v1::Target::kPodman:
+      target.kind = Kind::podman;
+      found = find_container(parts, verb, asked.podman(), target);
+      break;
+    case v1::Target::TARGET_NOT_SET:
+      found = Error{Code::invalid_argument,
+                    verb + ": neither a pid, nor a job, nor a container was given"};
+  }
+  if (!found) return found.error();
+  if (!target.job) target.job = parts.jobs.of_process(target.process);
+  return target;
+}
+
+runtime::Runtime& runtime_of(const Parts& parts, Kind kind) {
+  return kind == Kind::runc ? parts.runc : parts.runtime;
+}
+
+v1::Runtime to_api(Kind kind) {
+  switch (kind) {
+    case Kind::process:
+      return v1::PROCESS;
+    case Kind::runc:
+      return v1::RUNC;
+    case Kind::podman:
+      return v1::PODMAN;
+  }
+  return v1::RUNTIME_UNSPECIFIED;
+}
+
+Kind kind_of(v1::Runtime runtime) {
+  return runtime == v1::RUNC ? Kind::runc : runtime == v1::PODMAN ? Kind::podman : Kind::process;
+}
+
+Kind kind_named(std::string_view name) {
+  for (const Kind kind : {Kind::runc, Kind::podman}) {
+    if (name == runtime::name_of(kind)) return kind;
+  }
+  return Kind::process;
+}
+
+runtime::CheckpointOptions to_options(const v1::CheckpointOptions& options) {
+  return {options.tcp_established(),
+          options.shell_job(),
+          options.file_locks(),
+          {options.external().begin(), options.external().end()},
+          static_cast<int>(options.log_level())};
+}
+
+}  // namespace kymo::daemon

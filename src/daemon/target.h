@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/kymo/v1/kymo.pb.h"
+#include "daemon/parts.h"
+#include "runtime/runtime.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// What a request is about, found.
+struct Target {
+  runtime::Kind kind = runtime::Kind::process;
+  runtime::ProcessId process;  // a container's: its first
+  std::string name;            // of the program, or of the container
+  std::vector<std::string> command;
+  std::string container;  // its id; empty for a process
+  std::string bundle;     // of a runc container
+  std::optional<store::Job> job;
+
+  // "process 12", "runc container web"
+  [[nodiscard]] std::string text() const;
+};
+
+// Finds the process, the job or the container that `asked` names; `verb` begins an error's line.
+Result<Target> find_target(const Parts& parts, const std::string& verb, const v1::Target& asked);
+
+// The runtime that looks after what is of this kind.
+runtime::Runtime& runtime_of(const Parts& parts, runtime::Kind kind);
+
+v1::Runtime to_api(runtime::Kind kind);
+// Unspecified: a process; as of a name in a checkpoint's record.
+runtime::Kind kind_of(v1::Runtime runtime);
+runtime::Kind kind_named(std::string_view name);
+runtime::CheckpointOptions to_options(const v1::CheckpointOptions& options);
+
+}  // namespace kymo::daemon

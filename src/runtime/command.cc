@@ -1,0 +1,169 @@
+#include "runtime/command.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "probe/process.h"
+#include "runtime/launch.h"
+
+namespace kymo::runtime {
+namespace {
+
+constexpr std::string_view kPath = "PATH=";
+constexpr off_t kMostErrors = 64 * 1024;
+constexpr off_t kMostOutput = 16 * 1024 * 1024;
+
+// An unlinked file in memory, which a command can be given by a path. No pipe: what a container
+// keeps open of it would never end.
+struct MemoryFile {
+  explicit MemoryFile(const char* name) : file(::memfd_create(name, MFD_CLOEXEC)) {}
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file.get()); }
+  // Its last bytes.
+  [[nodiscard]] std::string text(off_t most) const {
+    const off_t size = ::lseek(file.get(), 0, SEEK_END);
+    std::string text(static_cast<std::size_t>(std::clamp<off_t>(size, 0, most)), '\0');
+    const ssize_t got =
+        ::pread(file.get(), text.data(), text.size(), size - static_cast<off_t>(text.size()));
+    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return text;
+  }
+  FileDescriptor file;
+};
+
+// Whether the process ended within the time.
+bool wait_ended(pid_t pid, std::chrono::milliseconds timeout) {
+  const FileDescriptor process(probe::open_process(pid));
+  if (!process.valid()) {
+    return true;  // it has ended; waitpid tells
+  }
+  const std::uint64_t until_ns =
+      monotonic_ns() + static_cast<std::uint64_t>(timeout.count()) * (kNanosPerSecond / 1000);
+  for (;;) {
+    int wait_ms = -1;
+    if (timeout.count() != 0) {
+      const std::uint64_t now_ns = monotonic_ns();
+      wait_ms = now_ns >= until_ns ? 0
+                                   : static_cast<int>(std::min<std::uint64_t>(
+                                         (until_ns - now_ns) / 1'000'000 + 1, 3'600'000));
+    }
+    pollfd ended{process.get(), POLLIN, 0};
+    const int ready = ::poll(&ended, 1, wait_ms);
+    if (ready > 0) {
+      return true;
+    }
+    if (ready == 0 && monotonic_ns() >= until_ns) {
+      return false;
+    }
+  }
+}
+
+// What it has started as well: all that stayed in its session, whoever their parents are by now.
+void kill_session(pid_t leader) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) {
+      continue;
+    }
+    const pid_t pid = std::stoi(name);
+    const Result<probe::Process> process = probe::read_process(pid);
+    if (process && process->session == leader) {
+      ::kill(pid, SIGKILL);
+    }
+  }
+}
+
+int reap(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+std::string describe(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    return "was killed by signal " + std::to_string(WTERMSIG(wait_status)) + " (" +
+           ::strsignal(WTERMSIG(wait_status)) + ")";
+  }
+  return "exited with status " + std::to_string(WEXITSTATUS(wait_status));
+}
+
+}  // namespace
+
+Result<CommandOutcome> run_command(const Command& command) {
+  const MemoryFile output("command-output");
+  const MemoryFile errors("command-errors");
+  if (!output.file.valid() || !errors.file.valid()) {
+    return system_error("cannot make files for the output of " + command.words.front(), errno);
+  }
+  RunSpec spec;
+  spec.command = command.words;
+  spec.environment = command.environment;
+  const bool kept = command.output_path.empty();
+  spec.stdout_path = kept ? output.path() : command.output_path;
+  spec.stderr_path = kept ? errors.path() : command.output_path;
+  const std::uint64_t began_ns = monotonic_ns();
+  const Result<pid_t> pid = launch(spec);
+  if (!pid) {
+    return pid.error();
+  }
+  const bool in_time = wait_ended(*pid, command.timeout);
+  if (!in_time) {
+    kill_session(*pid);
+    ::kill(*pid, SIGKILL);
+  }
+  CommandOutcome outcome;
+  const int status = reap(*pid);
+  outcome.life_ns = monotonic_ns() - began_ns;
+  if (!in_time) {
+    return Error{Code::deadline_exceeded, command.words.front() + " took longer than " +
+                                              std::to_string(command.timeout.count()) +
+                                              " ms and was killed"};
+  }
+  outcome.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.ended = describe(status);
+  outcome.output = output.text(kMostOutput);
+  outcome.errors = errors.text(kMostErrors);
+  return outcome;
+}
+
+std::string last_line(const std::string& text) {
+  std::string_view rest = text;
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t end = rest.find_last_not_of(kBlank);
+  if (end == std::string_view::npos) {
+    return {};
+  }
+  rest = rest.substr(0, end + 1);
+  rest = rest.substr(rest.rfind('\n') + 1);  // npos + 1 is 0: the whole
+  return std::string(rest.substr(rest.find_first_not_of(kBlank)));
+}
+
+std::vector<std::string> environment_with_path(const std::string& folder) {
+  std::vector<std::string> environment;
+  std::string path = "PATH=" + folder;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (text.starts_with(kPath)) {
+      path += ":" + std::string(text.substr(kPath.size()));
+    } else {
+      environment.emplace_back(text);
+    }
+  }
+  environment.push_back(path);
+  return environment;
+}
+
+}  // namespace kymo::runtime

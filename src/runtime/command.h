@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+
+namespace kymo::runtime {
+
+// A program of somebody else's that is run to its end.
+struct Command {
+  std::vector<std::string> words;  // words[0] is looked up on PATH
+  std::vector<std::string> environment;
+  // Then it is killed with all of its session; 0: no limit.
+  std::chrono::milliseconds timeout{0};
+  // Where its output goes; empty: it is kept and returned. What stays behind as a container must
+  // have /dev/null: a file from outside could not be dumped with it.
+  std::string output_path;
+};
+
+struct CommandOutcome {
+  int exit_status = 0;  // -1: a signal ended it
+  std::string ended;    // "exited with status 1", "was killed by signal 9 (Killed)"
+  std::string output;
+  std::string errors;         // what it said on stderr, its last 64 KiB
+  std::uint64_t life_ns = 0;  // from just before its start until it was reaped
+};
+
+// Threads: any; the caller's blocks. Errors: it does not start (not_found: there is no such
+// program), or deadline_exceeded; nothing of it runs then.
+Result<CommandOutcome> run_command(const Command& command);
+
+// The last line of a text that is not empty, trimmed.
+std::string last_line(const std::string& text);
+
+// This program's environment, with `folder` put first on PATH.
+std::vector<std::string> environment_with_path(const std::string& folder);
+
+}  // namespace kymo::runtime

@@ -1,0 +1,129 @@
+#include "runtime/container_calls.h"
+
+#include <optional>
+#include <utility>
+
+#include "criu/log.h"
+#include "criu/phases.h"
+#include "kymo/scope.h"
+#include "runtime/aftermath.h"
+#include "runtime/freezer.h"
+#include "runtime/log_follower.h"
+#include "runtime/log_phases.h"
+#include "runtime/watch_images.h"
+
+namespace kymo::runtime {
+namespace {
+
+// Why the command failed: CRIU's own words where it came to those, else the command's.
+Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
+  std::string why = criu::last_errors(call.log_path);
+  std::string message = call.runtime + " " + call.tried + ": ";
+  if (!why.empty()) {
+    message += "CRIU: " + why + " (log: " + call.log_path + ")";
+  } else {
+    why = call.reason(outcome);
+    message += why.empty() ? "it " + outcome.ended + " and does not say why" : why;
+  }
+  Error error{Code::failed_precondition, std::move(message)};
+  if (why.find("No space left") != std::string::npos) {
+    error.code = Code::resource_exhausted;
+  }
+  return error;
+}
+
+// Runs the command as a scope of its own; what CRIU's log shows of it is told meanwhile.
+Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& observer,
+                                    LogClock& clock) {
+  Scope scope(ScopeName{std::string_view{call.runtime}}, {.category = "runtime"});
+  forget(call.stats_path);
+  forget(call.log_path);
+  LogFollower log(call.log_path, clock.listen(observer.notified));
+  Result<CommandOutcome> outcome = run_command(call.command);
+  log.finish();
+  if (outcome && outcome->exit_status != 0) {
+    outcome = failure(call, *outcome);
+  } else if (!outcome) {
+    outcome = Error{outcome.error().code,
+                    call.runtime + " " + call.tried + ": " + outcome.error().message,
+                    outcome.error().errno_value};
+  }
+  if (!outcome) {
+    scope.fail(outcome.error().message);
+  }
+  return outcome;
+}
+
+// A freezer that a runtime which was killed has left frozen.
+void thaw(const std::optional<Freezer>& freezer) {
+  if (freezer && freezer->frozen()) {
+    // What cannot be thawed shows in the check that follows.
+    static_cast<void>(freezer->set(false).ok());
+  }
+}
+
+}  // namespace
+
+Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& call,
+                                   const Observer& observer, std::string* output) {
+  const Result<DumpTarget> before = check_dump(spec);
+  if (!before) {
+    return before.error();
+  }
+  std::optional<Freezer> freezer;  // only where it is not to stay frozen
+  if (Result<Freezer> found = Freezer::of(spec.process.pid); found && !found->frozen()) {
+    freezer = *found;
+  }
+  auto watcher = watch_images(call.images_dir, observer);
+  if (!watcher) {
+    return watcher.error();
+  }
+  DumpOutcome outcome;
+  LogClock clock;
+  const Result<CommandOutcome> done = call_command(call, observer, clock);
+  outcome.image_bytes = (*watcher)->finish();
+  if (done) {
+    outcome.command_time_ns = done->life_ns;
+    outcome.runtime_time_ns = done->life_ns;
+    if (output != nullptr) {
+      *output = done->output;
+    }
+  } else if (was_dumped_after_all(spec, *before)) {
+    end_the_rest(*before);
+    outcome.warnings.push_back("every image was written and the container ended, but then " +
+                               done.error().message);
+  } else {
+    thaw(freezer);
+    add_dump_phases(call.log_path, {}, clock);
+    return let_run_on(spec, *before, done.error());
+  }
+  if (!spec.leave_running) {
+    if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {
+      outcome.warnings.push_back(gone.error().message);
+    }
+  }
+  take_statistics(call.stats_path, outcome);
+  outcome.criu_time_ns = add_dump_phases(call.log_path, outcome.stats, clock);
+  return outcome;
+}
+
+Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observer& observer,
+                                         std::string* output) {
+  LogClock clock;
+  const Result<CommandOutcome> done = call_command(call, observer, clock);
+  if (!done) {
+    add_restore_phases(call.log_path, {}, clock);
+    return done.error();
+  }
+  RestoreOutcome outcome;
+  outcome.command_time_ns = done->life_ns;
+  outcome.runtime_time_ns = done->life_ns;
+  if (output != nullptr) {
+    *output = done->output;
+  }
+  take_statistics(call.stats_path, outcome);
+  outcome.criu_time_ns = add_restore_phases(call.log_path, outcome.stats, clock);
+  return outcome;
+}
+
+}  // namespace kymo::runtime

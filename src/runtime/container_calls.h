@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "kymo/result.h"
+#include "runtime/command.h"
+#include "runtime/process_checks.h"
+#include "runtime/runtime.h"
+
+namespace kymo::runtime {
+
+// What a dump or restore by somebody else's command leaves, and where.
+struct ContainerCall {
+  std::string runtime;  // "runc", "podman": the scope's name and the error's first word
+  Command command;
+  std::string tried;  // "could not dump container web"
+  std::string images_dir;
+  std::string log_path;    // CRIU's
+  std::string stats_path;  // CRIU's
+  // The command's own reason, where it failed.
+  std::function<std::string(const CommandOutcome& outcome)> reason;
+};
+
+// Runs the command that dumps a container, watching CRIU's log and the images as they grow, and
+// sees to what it leaves: statistics and phases; after a failure, that the container runs on.
+Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& call,
+                                   const Observer& observer, std::string* output = nullptr);
+
+// The same for a restore; `process` of the outcome is left to the caller.
+Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observer& observer,
+                                         std::string* output = nullptr);
+
+}  // namespace kymo::runtime

@@ -1,0 +1,296 @@
+#include "runtime/runc_runtime.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/file.h"
+#include "kymo/scope.h"
+#include "probe/process.h"
+#include "runtime/aftermath.h"
+#include "runtime/command.h"
+#include "runtime/container_calls.h"
+#include "runtime/freezer.h"
+
+namespace kymo::runtime {
+namespace {
+
+using nlohmann::json;
+
+// What runc itself allows: nothing that could lead out of its folder.
+bool is_container_id(const std::string& id) {
+  return !id.empty() && id != "." && id != ".." && id.size() <= 1024 &&
+         std::all_of(id.begin(), id.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '_' || c == '+' || c == '-' || c == '.';
+         });
+}
+
+// The message of the last error in a log that runc wrote as JSON, a line an entry.
+std::string last_logged_error(const std::string& path) {
+  const Result<std::string> log = read_file(path);
+  if (!log) {
+    return {};
+  }
+  std::string message;
+  std::size_t begin = 0;
+  while (begin < log->size()) {
+    const std::size_t end = std::min(log->find('\n', begin), log->size());
+    const json entry = json::parse(log->substr(begin, end - begin), nullptr, false);
+    begin = end + 1;
+    if (entry.is_object() && entry.value("level", "") == "error") {
+      message = last_line(entry.value("msg", ""));
+    }
+  }
+  return message;
+}
+
+std::string bundle_of(const json& state) {
+  const json labels = state.value("config", json::object()).value("labels", json::array());
+  constexpr std::string_view kBundle = "bundle=";
+  for (const json& label : labels) {
+    if (label.is_string() && label.get<std::string>().starts_with(kBundle)) {
+      return label.get<std::string>().substr(kBundle.size());
+    }
+  }
+  return {};
+}
+
+class RuncRuntime : public Runtime {
+ public:
+  explicit RuncRuntime(RuncRuntimeOptions options) : options_(std::move(options)) {}
+
+  Result<ProcessId> run(const RunSpec& spec) override;
+  Result<Container> find(const std::string& container) override;
+  Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
+  Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+
+ private:
+  [[nodiscard]] std::string folder_of(const std::string& id) const {
+    return options_.root + "/" + id;
+  }
+  [[nodiscard]] Result<json> read_state(const std::string& tried, const std::string& id) const;
+  [[nodiscard]] Command command(const std::string& log, std::vector<std::string> words) const;
+  [[nodiscard]] ContainerCall call(const std::string& tried, const std::string& work_dir,
+                                   std::vector<std::string> words) const;
+  [[nodiscard]] Result<void> check_free(const std::string& tried, const std::string& id) const;
+  void remove_left_over(const std::string& id) const;
+
+  RuncRuntimeOptions options_;
+};
+
+Command RuncRuntime::command(const std::string& log, std::vector<std::string> words) const {
+  words.insert(words.begin(),
+               {options_.program, "--root", options_.root, "--log", log, "--log-format", "json"});
+  Command command;
+  command.words = std::move(words);
+  command.environment = environment_with_path(options_.criu_folder);
+  command.timeout = options_.timeout;
+  return command;
+}
+
+ContainerCall RuncRuntime::call(const std::string& tried, const std::string& work_dir,
+                                std::vector<std::string> words) const {
+  const std::string log = work_dir + "/runc.log";
+  ContainerCall call;
+  call.runtime = "runc";
+  call.command = command(log, std::move(words));
+  call.tried = tried;
+  call.reason = [log](const CommandOutcome& outcome) {
+    const std::string logged = last_logged_error(log);
+    return logged.empty() ? last_line(outcome.errors) : logged;
+  };
+  return call;
+}
+
+Result<json> RuncRuntime::read_state(const std::string& tried, const std::string& id) const {
+  if (!is_container_id(id)) {
+    return Error{Code::invalid_argument,
+                 tried + ": a runc container's id is made of [A-Za-z0-9_+.-]"};
+  }
+  const Result<std::string> text = read_file(folder_of(id) + "/state.json");
+  if (!text) {
+    return Error{Code::not_found, tried + ": runc has no such container in " + options_.root +
+                                      " (runc --root " + options_.root + " list shows them)"};
+  }
+  json state = json::parse(*text, nullptr, false);
+  if (!state.is_object()) {
+    return Error{Code::data_loss, tried + ": runc's " + folder_of(id) + "/state.json is damaged"};
+  }
+  return state;
+}
+
+Result<Container> RuncRuntime::find(const std::string& container) {
+  const std::string tried = "container " + container;
+  const Result<json> state = read_state(tried, container);
+  if (!state) {
+    return state.error();
+  }
+  Container found;
+  found.id = container;
+  found.name = container;
+  found.bundle = bundle_of(*state);
+  found.process = {state->value("init_process_pid", 0),
+                   state->value("init_process_start", std::uint64_t{0})};
+  if (!probe::process_lives(found.process.pid, found.process.start_ticks)) {
+    return Error{Code::failed_precondition, tried +
+                                                ": it does not run, it has stopped (runc "
+                                                "delete it, and run it anew)"};
+  }
+  std::error_code error;
+  if (std::filesystem::exists(folder_of(container) + "/exec.fifo", error)) {
+    return Error{Code::failed_precondition,
+                 tried + ": it was created and not started: runc start " + container};
+  }
+  if (const Result<probe::Process> process = probe::read_process(found.process.pid); process) {
+    found.command = process->command;
+  }
+  const Result<Freezer> freezer = Freezer::of(found.process.pid);
+  found.frozen = freezer && freezer->frozen();
+  return found;
+}
+
+Result<void> RuncRuntime::check_free(const std::string& tried, const std::string& id) const {
+  if (!is_container_id(id)) {
+    return Error{Code::invalid_argument,
+                 tried + ": a runc container's id is made of [A-Za-z0-9_+.-]"};
+  }
+  std::error_code error;
+  if (std::filesystem::exists(folder_of(id), error)) {
+    return Error{Code::already_exists, tried + ": runc has a container of that name already in " +
+                                           options_.root + ": delete it, or name another"};
+  }
+  return {};
+}
+
+Result<void> check_bundle(const std::string& tried, const std::string& bundle) {
+  std::error_code error;
+  if (!bundle.starts_with('/')) {
+    return Error{Code::invalid_argument,
+                 tried + ": the bundle must be given as an absolute path (--bundle DIR)"};
+  }
+  if (!std::filesystem::exists(bundle + "/config.json", error)) {
+    return Error{Code::not_found,
+                 tried + ": " + bundle + " is no bundle, it has no config.json: name another"};
+  }
+  return {};
+}
+
+// Of a container that was not there before: what a runc that failed or was killed made of it.
+void RuncRuntime::remove_left_over(const std::string& id) const {
+  std::error_code error;
+  if (std::filesystem::exists(folder_of(id), error)) {
+    const Scope scope("remove what is left", {.category = "runtime"});
+    static_cast<void>(run_command(command("/dev/null", {"delete", "--force", id})).ok());
+  }
+}
+
+Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
+  const std::string tried = "run container " + spec.container;
+  Result<void> good = check_free(tried, spec.container);
+  if (good) {
+    good = check_bundle(tried, spec.bundle);
+  }
+  if (!good) {
+    return good.error();
+  }
+  ContainerCall run =
+      call(tried, spec.work_dir, {"run", "--detach", "--bundle", spec.bundle, spec.container});
+  run.command.output_path = "/dev/null";
+  const Result<CommandOutcome> done = run_command(run.command);
+  if (!done || done->exit_status != 0) {
+    remove_left_over(spec.container);
+    return done ? Error{Code::failed_precondition, tried + ": " + run.reason(*done)}
+                : Error{done.error().code, tried + ": " + done.error().message};
+  }
+  const Result<Container> container = find(spec.container);
+  return container ? Result<ProcessId>(container->process) : container.error();
+}
+
+std::vector<std::string> flags_of(const CheckpointOptions& options) {
+  std::vector<std::string> flags;
+  if (options.tcp_established) flags.emplace_back("--tcp-established");
+  if (options.shell_job) flags.emplace_back("--shell-job");
+  if (options.file_locks) flags.emplace_back("--file-locks");
+  return flags;
+}
+
+// What runc has no flag for.
+Result<void> check_options(const std::string& tried, const CheckpointOptions& options) {
+  if (!options.external.empty()) {
+    return Error{Code::invalid_argument,
+                 tried +
+                     ": --external is for processes: runc itself names its bind mounts, those "
+                     "of the bundle's config.json, to CRIU"};
+  }
+  if (options.log_level != 0) {
+    return Error{Code::invalid_argument,
+                 tried + ": --log-level is for processes: runc has CRIU log at level 4"};
+  }
+  return {};
+}
+
+Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& observer) {
+  const std::string tried = "could not dump container " + spec.container;
+  if (Result<void> good = check_options("dump container " + spec.container, spec.options); !good) {
+    return good.error();
+  }
+  std::vector<std::string> words{"checkpoint", "--image-path", spec.images_dir, "--work-path",
+                                 spec.work_dir};
+  if (spec.leave_running) {
+    words.emplace_back("--leave-running");
+  }
+  for (std::string& flag : flags_of(spec.options)) {
+    words.push_back(std::move(flag));
+  }
+  words.push_back(spec.container);
+  ContainerCall checkpoint = call(tried, spec.work_dir, std::move(words));
+  checkpoint.images_dir = spec.images_dir;
+  checkpoint.log_path = spec.work_dir + "/dump.log";
+  checkpoint.stats_path = spec.work_dir + "/stats-dump";
+  return dump_container(spec, checkpoint, observer);
+}
+
+Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
+  const std::string asked = "restore container " + spec.container;
+  Result<void> good = check_options(asked, spec.options);
+  if (good) good = check_free(asked, spec.container);
+  if (good) good = check_bundle(asked, spec.bundle);
+  if (!good) {
+    return good.error();
+  }
+  std::vector<std::string> words{"restore",      "--detach",      "--bundle",    spec.bundle,
+                                 "--image-path", spec.images_dir, "--work-path", spec.work_dir};
+  for (std::string& flag : flags_of(spec.options)) {
+    words.push_back(std::move(flag));
+  }
+  words.push_back(spec.container);
+  ContainerCall restore =
+      call("could not restore container " + spec.container, spec.work_dir, std::move(words));
+  restore.command.output_path = "/dev/null";
+  restore.images_dir = spec.images_dir;
+  restore.log_path = spec.work_dir + "/restore.log";
+  restore.stats_path = spec.work_dir + "/stats-restore";
+  Result<RestoreOutcome> outcome = restore_container(restore, observer);
+  if (!outcome) {
+    remove_left_over(spec.container);
+    return outcome;
+  }
+  const Result<Container> container = find(spec.container);
+  if (!container) {
+    return container.error();
+  }
+  outcome->process = container->process;
+  return outcome;
+}
+
+}  // namespace
+
+std::unique_ptr<Runtime> make_runc_runtime(RuncRuntimeOptions options) {
+  return std::make_unique<RuncRuntime>(std::move(options));
+}
+
+}  // namespace kymo::runtime

@@ -1,0 +1,24 @@
+#include "runtime/watch_images.h"
+
+#include <chrono>
+
+namespace kymo::runtime {
+
+Result<std::unique_ptr<probe::DirectoryBytesWatcher>> watch_images(const std::string& images_dir,
+                                                                   const Observer& observer) {
+  return probe::DirectoryBytesWatcher::start(
+      images_dir,
+      [&observer](std::uint64_t total) {
+        if (observer.image_bytes) {
+          observer.image_bytes(total);
+        }
+      },
+      std::chrono::milliseconds(1),
+      [&observer](std::uint64_t total, std::uint64_t pages) {
+        if (observer.moved) {
+          observer.moved(total, pages, false);
+        }
+      });
+}
+
+}  // namespace kymo::runtime

@@ -1,0 +1,87 @@
+// Containers of runc and podman through the daemon, by the programs as a user has them.
+
+#include "support/containers.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "programs.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(ContainersTest, ARuncContainerIsDumpedRestoredAndCountsOn) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+
+  const nlohmann::json dump =
+      kymod.kymo_json({"dump", "runc", "kymo-web", "--dir", kymod.path("one")});
+  EXPECT_EQ(dump["runtime"], "runc");
+  EXPECT_EQ(dump["container"], "kymo-web");
+  EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
+  EXPECT_GT(dump["stats"]["frozen_time_us"].get<int>(), 0);
+  EXPECT_GT(dump["image_bytes"].get<int>(), 4096);
+  EXPECT_EQ(dump["warnings"], nlohmann::json::array());
+  const auto duration = dump["duration_ns"].get<std::uint64_t>();
+  EXPECT_LT(dump["command_time_ns"].get<std::uint64_t>(), duration);
+  EXPECT_LT(dump["criu_time_ns"].get<std::uint64_t>(),
+            dump["command_time_ns"].get<std::uint64_t>());
+  EXPECT_GT(dump["criu_time_ns"].get<std::uint64_t>(), 0U);
+  EXPECT_EQ(runc.status("kymo-web"), "") << "runc forgets what it has dumped and ended";
+
+  const std::string dir = kymod.path("one");
+  EXPECT_TRUE(fs::exists(dir + "/images/inventory.img"));
+  EXPECT_TRUE(fs::exists(dir + "/work/stats-dump"));
+  const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
+  EXPECT_EQ(record["container"]["runtime"], "runc");
+  EXPECT_EQ(record["container"]["bundle"], bundle);
+  EXPECT_EQ(record["stats"], dump["stats"]);
+
+  const std::string count = read_file(bundle + "/rootfs/count");
+  const nlohmann::json restored = kymod.kymo_json({"restore", "runc", dir});
+  EXPECT_EQ(restored["container"], "kymo-web");
+  EXPECT_EQ(runc.status("kymo-web"), "running");
+  EXPECT_GT(restored["stats"]["pages_restored"].get<int>(), 0);
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+  EXPECT_GE(std::stoi(read_file(bundle + "/rootfs/count")), std::stoi(count));
+}
+
+TEST(ContainersTest, ADumpOfARuncContainerHasItsRecordingAndItsTree) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  runc.start("kymo-web");
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const nlohmann::json dump =
+      kymod.kymo_json({"dump", "runc", "kymo-web", "--leave-running", "--dir", kymod.path("one")});
+  EXPECT_EQ(runc.status("kymo-web"), "running");
+
+  const nlohmann::json metadata = ended_metadata(dump["recording"]);
+  EXPECT_EQ(metadata["about"]["container"]["id"], "kymo-web");
+  std::vector<std::string> marks;
+  for (const auto& mark : metadata["marks"]) marks.push_back(mark["name"]);
+  EXPECT_EQ(marks, (std::vector<std::string>{"pre-dump", "post-dump", "request ended"}));
+  auto columns = read_recording(dump["recording"]);
+  const auto& bytes = columns["image_written_bytes"];
+  EXPECT_EQ(bytes.back() - bytes.front(), dump["image_bytes"].get<std::uint64_t>());
+
+  const nlohmann::json record =
+      nlohmann::json::parse(read_file(kymod.path("one") + "/checkpoint.json"));
+  const std::string tree = record["timing"].dump();
+  for (const char* scope : {"\"runc\"", "criu's log: freeze", "criu's log: memory, writing"}) {
+    EXPECT_NE(tree.find(scope), std::string::npos) << scope << ": " << record["timing"].dump(1);
+  }
+  const Outcome stats = kymod.kymo({"stats", kymod.path("one")});
+  EXPECT_EQ(stats.exit_code, 0) << stats.err;
+  EXPECT_NE(stats.out.find("pages_written"), std::string::npos) << stats.out;
+}
+
+}  // namespace
+}  // namespace kymo::test

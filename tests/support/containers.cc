@@ -1,0 +1,123 @@
+#include "support/containers.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a shell command prints, and whether it succeeded.
+std::pair<std::string, bool> shell(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): a test's own command
+  if (pipe == nullptr) return {"", false};
+  std::string said;
+  std::array<char, 4096> buffer{};
+  while (fgets(buffer.data(), buffer.size(), pipe) != nullptr) said += buffer.data();
+  return {said, pclose(pipe) == 0};
+}
+
+const char* busybox() {
+  return access("/bin/busybox", X_OK) == 0 ? "/bin/busybox" : "/usr/bin/busybox";
+}
+
+std::string look(const std::string& program) {
+  if (!why_no_criu().empty()) return why_no_criu();
+  if (!shell(program + " --version 2>&1").second) return program + " is not installed";
+  if (access(busybox(), X_OK) != 0) return "busybox-static is not installed";
+  return "";
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+const std::string& why_no_runc() {
+  static const std::string kWhy = look("runc");
+  return kWhy;
+}
+
+const std::string& why_no_podman() {
+  static const std::string kWhy = look("podman");
+  return kWhy;
+}
+
+void make_rootfs(const std::string& folder) {
+  for (const char* name : {"bin", "proc", "dev", "sys", "tmp", "etc"}) {
+    fs::create_directories(folder + "/" + name);
+  }
+  fs::copy_file(busybox(), folder + "/bin/busybox");
+  for (const char* name : {"sh", "sleep", "cat"}) {
+    fs::create_symlink("busybox", folder + "/bin/" + name);
+  }
+}
+
+std::vector<std::string> counting_command() {
+  return {"/bin/sh", "-c", "i=0; while true; do i=$((i+1)); echo $i > /count; sleep 0.1; done"};
+}
+
+std::string make_bundle(const TemporaryDirectory& parent, const std::string& name,
+                        const std::vector<std::string>& command) {
+  std::string bundle = parent.folder(name);
+  make_rootfs(bundle + "/rootfs");
+  EXPECT_TRUE(shell("cd '" + bundle + "' && runc spec 2>&1").second);
+  nlohmann::json spec = nlohmann::json::parse(text_of(bundle + "/config.json"));
+  spec["process"]["terminal"] = false;
+  spec["process"]["args"] = command;
+  spec["process"].erase("rlimits");
+  spec["root"]["readonly"] = false;
+  nlohmann::json kept = nlohmann::json::array();
+  for (const auto& space : spec["linux"]["namespaces"]) {
+    if (space["type"] != "network") kept.push_back(space);
+  }
+  spec["linux"]["namespaces"] = kept;
+  std::ofstream(bundle + "/config.json") << spec.dump(1);
+  return bundle;
+}
+
+bool RuncFolder::runc(const std::string& words) const {
+  return shell("runc --root '" + path_ + "' " + words + " </dev/null >/dev/null 2>&1").second;
+}
+
+std::string RuncFolder::start(const std::string& id) const {
+  std::string bundle = make_bundle(folder_, id, counting_command());
+  EXPECT_TRUE(runc("run -d --bundle '" + bundle + "' " + id));
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+  return bundle;
+}
+
+std::string RuncFolder::status(const std::string& id) const {
+  const auto [said, good] = shell("runc --root '" + path_ + "' state " + id + " 2>/dev/null");
+  return good ? nlohmann::json::parse(said).value("status", "") : "";
+}
+
+RuncFolder::~RuncFolder() {
+  std::error_code error;
+  for (const auto& container : fs::directory_iterator(path_, error)) {
+    runc("delete --force " + container.path().filename().string());
+  }
+}
+
+bool counts_on(const std::string& rootfs) {
+  const std::string before = text_of(rootfs + "/count");
+  return eventually([&] {
+    const std::string now = text_of(rootfs + "/count");
+    return !now.empty() && now != before;
+  });
+}
+
+}  // namespace kymo::test

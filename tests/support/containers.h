@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::test {
+
+// Why containers of runc or podman cannot be made here, for GTEST_SKIP; empty where they can.
+const std::string& why_no_runc();
+const std::string& why_no_podman();
+
+// A root file system out of busybox-static, in a folder of its own.
+void make_rootfs(const std::string& folder);
+
+// A bundle for runc with such a root, without rlimits and a network namespace, which a machine may
+// refuse; returns its folder.
+std::string make_bundle(const TemporaryDirectory& parent, const std::string& name,
+                        const std::vector<std::string>& command);
+
+// What a container runs that counts on: writes a number into /count ten times a second.
+std::vector<std::string> counting_command();
+
+// runc's own command with a state folder for the test alone; ends and removes its containers.
+class RuncFolder {
+ public:
+  RuncFolder() : path_(folder_.folder("runc")) {}
+  ~RuncFolder();
+  RuncFolder(const RuncFolder&) = delete;
+  RuncFolder& operator=(const RuncFolder&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const TemporaryDirectory& folder() const { return folder_; }
+  // Starts a container of a new bundle, detached; returns the bundle. Fails the test where it
+  // cannot.
+  std::string start(const std::string& id) const;
+  // "running", "paused", "stopped"; empty: there is none.
+  [[nodiscard]] std::string status(const std::string& id) const;
+  // `runc --root PATH WORDS`; whether it succeeded.
+  bool runc(const std::string& words) const;
+
+ private:
+  TemporaryDirectory folder_;
+  std::string path_;
+};
+
+// Whether the counting command in this root still counts.
+bool counts_on(const std::string& rootfs);
+
+}  // namespace kymo::test
+
+// First line of a test that needs them.
+#define KYMO_NEEDS_RUNC()                          \
+  do {                                             \
+    if (!::kymo::test::why_no_runc().empty()) {    \
+      GTEST_SKIP() << ::kymo::test::why_no_runc(); \
+    }                                              \
+  } while (false)
+#define KYMO_NEEDS_PODMAN()                          \
+  do {                                               \
+    if (!::kymo::test::why_no_podman().empty()) {    \
+      GTEST_SKIP() << ::kymo::test::why_no_podman(); \
+    }                                                \
+  } while (false)

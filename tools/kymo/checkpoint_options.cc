@@ -1,0 +1,34 @@
+#include "checkpoint_options.h"
+
+#include <string>
+#include <vector>
+
+namespace kymo::cli {
+
+void add_checkpoint_options(CLI::App& verb, v1::CheckpointOptions& options) {
+  const auto flag = [&](const char* name, auto set, const char* help) {
+    verb.add_flag_callback(
+        name, [&options, set] { (options.*set)(true); }, help);
+  };
+  flag("--tcp-established", &v1::CheckpointOptions::set_tcp_established,
+       "With its open TCP connections");
+  flag("--shell-job", &v1::CheckpointOptions::set_shell_job,
+       "Part of the session of somebody's terminal");
+  flag("--file-locks", &v1::CheckpointOptions::set_file_locks,
+       "A container with its file locks; processes always are");
+  verb.add_option_function<std::vector<std::string>>(
+          "--external",
+          [&options](const std::vector<std::string>& mounts) {
+            for (const std::string& mount : mounts) options.add_external(mount);
+          },
+          "A mount from outside, as CRIU's --external: mnt[PATH]:NAME, at a restore "
+          "mnt[NAME]:PATH; repeatable")
+      ->allow_extra_args(false);
+  verb.add_option_function<unsigned>(
+          "--log-level", [&options](unsigned level) { options.set_log_level(level); },
+          "Of CRIU's log, 1 to 4; phases are found at 4")
+      ->check(CLI::Range(1U, 4U))
+      ->default_str("4");
+}
+
+}  // namespace kymo::cli

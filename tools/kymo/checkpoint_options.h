@@ -1,0 +1,12 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "api/kymo/v1/kymo.pb.h"
+
+namespace kymo::cli {
+
+// Adds the flags for what is told to CRIU besides, which fill `options` in.
+void add_checkpoint_options(CLI::App& verb, v1::CheckpointOptions& options);
+
+}  // namespace kymo::cli
