@@ -8,6 +8,8 @@ namespace kymo::analysis {
 namespace {
 
 constexpr std::size_t kBlockBytes = 512 * 1024;
+constexpr std::uint64_t kMostLinesOneByOne = 4096;
+constexpr std::uint64_t kRowsWorthAScan = 64;
 constexpr int kSafeDigits = 19;  // 10^19 - 1 is below 2^64
 
 // The same number again, minding the overflow that the fast loop ignores. False: past 2^64 - 1.
@@ -76,29 +78,63 @@ std::size_t RowBlock::default_capacity(std::size_t columns) {
   return std::clamp<std::size_t>(kBlockBytes / sizeof(std::uint64_t) / columns, 16, 8192);
 }
 
+RowParser::RowParser(std::size_t columns, std::uint64_t first_line)
+    : columns_(columns), line_(first_line) {
+  if (RowScan::supported()) scan_.emplace(columns);
+}
+
 std::size_t RowParser::parse(std::string_view lines, RowBlock& block) {
   const char* p = lines.data();
   const char* const end = p + lines.size();
   while (p != end && !block.full()) {
-    const char* const line_begin = p;
-    std::uint64_t* out = block.words_.data() + block.rows_;
-    for (std::size_t column = 0; column < columns_ && p != nullptr; ++column) {
-      p = parse_value(p, column + 1 == columns_ ? '\n' : '\t', out[column * block.capacity_]);
-    }
-    if (p == nullptr) {
-      const std::string_view rest(line_begin, static_cast<std::size_t>(end - line_begin));
-      const std::string_view line = rest.substr(0, rest.find('\n'));
-      p = line_begin + line.size() + 1;
-      left_out_.add(line_, reason_of(line, columns_));
-    } else if (*out < last_time_) {
-      left_out_.add(line_, "its time is before that of the row above");
+    const bool margin = static_cast<std::size_t>(p - lines.data()) >= RowScan::kMargin;
+    if (scan_ && margin && lines_to_scan_ == 0) {
+      p = scan_rows(p, end, block);
     } else {
-      last_time_ = *out;
-      ++block.rows_;
+      lines_to_scan_ -= margin && lines_to_scan_ != 0 ? 1 : 0;
+      p = parse_line(p, end, block);
     }
-    ++line_;
   }
   return static_cast<std::size_t>(p - lines.data());
+}
+
+// What stops the scan is parsed line by line; where it goes on stopping, the scan is tried ever
+// more seldom.
+const char* RowParser::scan_rows(const char* p, const char* end, RowBlock& block) {
+  const RowScan::Target target{block.words_.data() + block.rows_, block.capacity_,
+                               block.capacity_ - block.rows_};
+  const RowScan::Scanned scanned =
+      scan_->scan({p, static_cast<std::size_t>(end - p)}, target, last_time_);
+  if (scanned.rows != 0) {
+    block.rows_ += scanned.rows;
+    last_time_ = block.times().back();
+    line_ += scanned.rows;
+  }
+  lines_one_by_one_ =
+      scanned.rows >= kRowsWorthAScan ? 1 : std::min(2 * lines_one_by_one_, kMostLinesOneByOne);
+  lines_to_scan_ = lines_one_by_one_;
+  return p + scanned.bytes;
+}
+
+const char* RowParser::parse_line(const char* p, const char* end, RowBlock& block) {
+  const char* const line_begin = p;
+  std::uint64_t* out = block.words_.data() + block.rows_;
+  for (std::size_t column = 0; column < columns_ && p != nullptr; ++column) {
+    p = parse_value(p, column + 1 == columns_ ? '\n' : '\t', out[column * block.capacity_]);
+  }
+  if (p == nullptr) {
+    const std::string_view rest(line_begin, static_cast<std::size_t>(end - line_begin));
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    p = line_begin + line.size() + 1;
+    left_out_.add(line_, reason_of(line, columns_));
+  } else if (*out < last_time_) {
+    left_out_.add(line_, "its time is before that of the row above");
+  } else {
+    last_time_ = *out;
+    ++block.rows_;
+  }
+  ++line_;
+  return p;
 }
 
 void RowParser::skip_line(std::string reason) {

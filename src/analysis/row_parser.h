@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "analysis/left_out.h"
+#include "analysis/row_scan.h"
 
 namespace kymo::analysis {
 
@@ -41,11 +43,13 @@ class RowBlock {
 //
 // Threads: one at a time; parsers of different pieces of a file are independent of each other.
 // Errors:  none; a line that is no row is left out and noted with its number and the reason.
-// Cost:    one pass over the bytes; a bad line costs a second look.
+// Cost:    one pass over the bytes, 64 at a time where the machine can (RowScan); a bad line costs
+// a
+//          second look.
 class RowParser {
  public:
   // `columns` counts the time as one; `first_line` is the number of the first line to come.
-  RowParser(std::size_t columns, std::uint64_t first_line) : columns_(columns), line_(first_line) {}
+  RowParser(std::size_t columns, std::uint64_t first_line);
 
   // Parses lines out of `lines`, which must end with a line end, until they are used up or `block`
   // is full. Returns the number of bytes used.
@@ -55,13 +59,24 @@ class RowParser {
 
   // Passes by a line that is no row and need not be one.
   void pass_line() { ++line_; }
+  // Passes by rows that somebody else has parsed.
+  void pass_rows(std::uint64_t rows, std::uint64_t last_time) {
+    line_ += rows;
+    last_time_ = last_time;
+  }
 
   // Number of the line that comes next.
   [[nodiscard]] std::uint64_t line() const { return line_; }
   [[nodiscard]] const LeftOut& left_out() const { return left_out_; }
 
  private:
+  const char* scan_rows(const char* p, const char* end, RowBlock& block);
+  const char* parse_line(const char* p, const char* end, RowBlock& block);
+
   std::size_t columns_;
+  std::optional<RowScan> scan_;         // none: the machine cannot
+  std::uint64_t lines_to_scan_ = 0;     // lines that are parsed one by one before the next scan
+  std::uint64_t lines_one_by_one_ = 1;  // after a scan that found few rows
   std::uint64_t line_;
   std::uint64_t last_time_ = 0;
   LeftOut left_out_;

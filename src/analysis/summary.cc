@@ -1,13 +1,20 @@
 #include "analysis/summary.h"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
+
+#include "analysis/column_sum.h"
+#include "analysis/parallel_rows.h"
 
 namespace kymo::analysis {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
+constexpr std::uint64_t kBytesWorthAThread = 4 * 1024 * 1024;
 
 // A piece of the time axis that begins at one row and ends at another.
 struct Window {
@@ -43,37 +50,30 @@ class WindowCutter {
 };
 
 // Sums up one column, block by block.
-class ColumnSum {
+class ColumnBuilder {
  public:
-  explicit ColumnSum(ColumnInfo info) { summary_.info = std::move(info); }
+  explicit ColumnBuilder(ColumnInfo info) { summary_.info = std::move(info); }
 
-  void add(std::span<const std::uint64_t> values, const std::vector<Window>& windows) {
-    if (rows_ == 0) {
-      summary_.first = summary_.min = summary_.max = summary_.last = window_value_ = values[0];
-    }
-    std::uint64_t previous = summary_.last;
-    double sum = 0;
-    for (const std::uint64_t value : values) {
-      summary_.min = std::min(summary_.min, value);
-      summary_.max = std::max(summary_.max, value);
-      summary_.falls += value < previous ? 1 : 0;
-      sum += static_cast<double>(value);
-      previous = value;
-    }
-    sum_ += sum;
-    rows_ += values.size();
-    summary_.last = values.back();
+  void add(std::span<const std::uint64_t> values, const ColumnSum& sum,
+           const std::vector<Window>& windows) {
+    if (sum_.values == 0) window_value_ = values.front();
+    sum_.add(sum);
     for (const Window& window : windows) {
       close(window, values[window.end_row]);
     }
   }
 
   ColumnSummary finish(std::uint64_t duration_ns) {
+    summary_.first = sum_.first;
+    summary_.last = sum_.last;
+    summary_.min = sum_.min;
+    summary_.max = sum_.max;
+    summary_.falls = sum_.falls;
     if (!summary_.info.described) {
       summary_.info.kind = summary_.falls == 0 ? Kind::counter : Kind::gauge;
     }
-    if (rows_ != 0) {
-      summary_.mean = sum_ / static_cast<double>(rows_);
+    if (sum_.values != 0) {
+      summary_.mean = sum_.total() / static_cast<double>(sum_.values);
     }
     if (summary_.last > summary_.first) {
       summary_.delta = summary_.last - summary_.first;
@@ -104,8 +104,7 @@ class ColumnSum {
   }
 
   ColumnSummary summary_;
-  std::uint64_t rows_ = 0;
-  double sum_ = 0;
+  ColumnSum sum_;
   std::uint64_t window_value_ = 0;
   bool window_closed_ = false;
 };
@@ -127,9 +126,62 @@ void compare_with_metadata(Summary& summary) {
   }
 }
 
+// Sums up a recording, piece by piece in the order of its rows.
+class SummaryBuilder {
+ public:
+  explicit SummaryBuilder(Recording recording) {
+    summary_.recording = std::move(recording);
+    const auto& metadata = summary_.recording.metadata;
+    summary_.rate_window_ns = std::max(kRateWindowNs, metadata ? metadata->interval_ns : 0);
+    cutter_ = WindowCutter(summary_.rate_window_ns);
+    for (const ColumnInfo& info : summary_.recording.columns) columns_.emplace_back(info);
+  }
+
+  void add(const RowPiece& piece) {
+    const RowBlock& rows = piece.rows;
+    if (summary_.rows == 0) summary_.first_ns = rows.times().front();
+    summary_.last_ns = rows.times().back();
+    summary_.rows += rows.rows();
+    const std::vector<Window>& windows = cutter_.cut(rows.times());
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      columns_[i].add(rows.column(i + 1), piece.sums[i + 1], windows);
+    }
+  }
+
+  Summary finish(const TsvReader& reader) {
+    for (ColumnBuilder& column : columns_) {
+      summary_.columns.push_back(column.finish(summary_.duration_ns()));
+    }
+    summary_.left_out = reader.left_out();
+    if (const Metadata* embedded = reader.embedded_metadata(); embedded != nullptr) {
+      summary_.recording.metadata = *embedded;  // with the statistics, which stand at its end
+      for (std::string& note : reader.embedded_notes()) {
+        summary_.recording.notes.push_back(std::move(note));
+      }
+    }
+    compare_with_metadata(summary_);
+    return std::move(summary_);
+  }
+
+ private:
+  Summary summary_;
+  WindowCutter cutter_{kRateWindowNs};
+  std::vector<ColumnBuilder> columns_;
+};
+
+// The cores that this process may use, and no more threads than the text is worth.
+unsigned threads_for(const PlainText& text, unsigned asked) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  const bool known = ::sched_getaffinity(0, sizeof cpus, &cpus) == 0;
+  const auto cores = static_cast<unsigned>(known ? CPU_COUNT(&cpus) : 1);
+  const std::uint64_t worth = (text.end - text.begin) / kBytesWorthAThread;
+  return static_cast<unsigned>(std::min<std::uint64_t>(asked == 0 ? cores : asked, worth));
+}
+
 }  // namespace
 
-Result<Summary> summarize(const std::string& path) {
+Result<Summary> summarize(const std::string& path, unsigned threads) {
   auto recording = open_recording(path);
   if (!recording) {
     return recording.error();
@@ -138,44 +190,25 @@ Result<Summary> summarize(const std::string& path) {
   if (!reader) {
     return reader.error();
   }
-  Summary summary;
-  summary.recording = std::move(recording).value();
-  const auto& metadata = summary.recording.metadata;
-  summary.rate_window_ns = std::max(kRateWindowNs, metadata ? metadata->interval_ns : 0);
-  std::vector<ColumnSum> sums;
-  for (const ColumnInfo& info : summary.recording.columns) {
-    sums.emplace_back(info);
+  SummaryBuilder builder(std::move(recording).value());
+  if (const std::optional<PlainText> text = reader->plain_text()) {
+    if (const unsigned many = threads_for(*text, threads); many > 1) {
+      const RowsTaken taken =
+          take_in_parallel(*text, many, [&](const RowPiece& piece) { builder.add(piece); });
+      if (Result<void> skipped = reader->skip(taken); !skipped) return skipped.error();
+    }
   }
-  WindowCutter cutter(summary.rate_window_ns);
   RowBlock block = reader->make_block();
+  std::vector<ColumnSum> sums;
   for (;;) {
-    auto more = reader->next(block);
-    if (!more) {
-      return more.error();
-    }
-    if (!*more) {
-      break;
-    }
-    summary.first_ns = summary.rows == 0 ? block.times().front() : summary.first_ns;
-    summary.last_ns = block.times().back();
-    summary.rows += block.rows();
-    const std::vector<Window>& windows = cutter.cut(block.times());
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      sums[i].add(block.column(i + 1), windows);
-    }
+    const Result<bool> more = reader->next(block);
+    if (!more) return more.error();
+    if (!*more) return builder.finish(*reader);
+    sums.clear();
+    for (std::size_t i = 0; i <= reader->columns().size(); ++i)
+      sums.push_back(sum_of(block.column(i)));
+    builder.add({block, sums});
   }
-  for (ColumnSum& sum : sums) {
-    summary.columns.push_back(sum.finish(summary.duration_ns()));
-  }
-  summary.left_out = reader->left_out();
-  if (const Metadata* embedded = reader->embedded_metadata(); embedded != nullptr) {
-    summary.recording.metadata = *embedded;  // with the statistics, which stand at its end
-    for (std::string& note : reader->embedded_notes()) {
-      summary.recording.notes.push_back(std::move(note));
-    }
-  }
-  compare_with_metadata(summary);
-  return summary;
 }
 
 }  // namespace kymo::analysis

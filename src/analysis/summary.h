@@ -45,8 +45,9 @@ struct Summary {
 // say more about the sampler than about the program.
 inline constexpr std::uint64_t kRateWindowNs = 10'000'000;
 
-// Reads a whole recording once. Errors: those of open_recording() and TsvReader.
-// Cost: a few words a column besides the reader's.
-Result<Summary> summarize(const std::string& path);
+// Reads a whole recording once, plain TSV on so many threads; 0: one for each core that this
+// process may use. Errors: those of open_recording() and TsvReader. Cost: a few words a column
+// besides the readers', with which it stays below 4 MiB a thread.
+Result<Summary> summarize(const std::string& path, unsigned threads = 0);
 
 }  // namespace kymo::analysis

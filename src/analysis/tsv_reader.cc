@@ -1,5 +1,7 @@
 #include "analysis/tsv_reader.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -40,7 +42,8 @@ struct TsvReader::State {
   std::string buffer;            // bytes [used, filled) wait to be parsed
   std::size_t used = 0;
   std::size_t filled = 0;
-  bool at_end = false;  // nothing is left behind `buffer`
+  std::size_t header_bytes = 0;  // of plain TSV
+  bool at_end = false;           // nothing is left behind `buffer`
   bool damage_noted = false;
   std::vector<std::string> columns;
   std::optional<RowParser> parser;
@@ -123,6 +126,7 @@ Result<void> TsvReader::State::read_header() {
   parser.emplace(columns.size(), 2);
   columns.erase(columns.begin());
   used += end + 1;
+  header_bytes = end + 1;
   return {};
 }
 
@@ -270,6 +274,25 @@ Result<TsvReader> TsvReader::from_text(std::string text, const std::string& name
 
 const std::vector<std::string>& TsvReader::columns() const {
   return state_->columns;
+}
+
+std::optional<PlainText> TsvReader::plain_text() const {
+  const State& state = *state_;
+  const std::optional<int> fd = state.file ? state.file->seekable() : std::nullopt;
+  struct stat status {};
+  if (!fd || state.annotated || ::fstat(*fd, &status) != 0) return std::nullopt;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  return PlainText{*fd, state.header_bytes, size, state.columns.size() + 1};
+}
+
+Result<void> TsvReader::skip(const RowsTaken& taken) {
+  State& state = *state_;
+  if (taken.rows == 0) return {};
+  if (auto sought = state.file->seek(taken.end); !sought) return sought;
+  state.used = state.filled = 0;
+  state.at_end = false;
+  state.parser->pass_rows(taken.rows, taken.last_time);
+  return {};
 }
 
 RowBlock TsvReader::make_block() const {

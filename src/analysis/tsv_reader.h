@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/metadata.h"
+#include "analysis/parallel_rows.h"
 #include "analysis/row_parser.h"
 #include "kymo/result.h"
 
@@ -34,6 +36,12 @@ class TsvReader {
   [[nodiscard]] const std::vector<std::string>& columns() const;
   // An empty block of the right shape.
   [[nodiscard]] RowBlock make_block() const;
+
+  // Where the rows of plain TSV lie that others may read as well, right after open(); none of a
+  // file that is compressed, annotated, or no regular one. The descriptor stays the reader's.
+  [[nodiscard]] std::optional<PlainText> plain_text() const;
+  // Goes on behind rows that somebody else has read.
+  Result<void> skip(const RowsTaken& taken);
 
   // Fills `block` with the rows that come next. False: there are no more, and the block is empty.
   Result<bool> next(RowBlock& block);

@@ -72,6 +72,18 @@ Result<std::size_t> TextFile::read(char* out, std::size_t size) {
   return kept + *rest;
 }
 
+std::optional<int> TextFile::seekable() const {
+  struct stat status {};
+  if (frames_ || ::fstat(fd_.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return fd_.get();
+}
+
+Result<void> TextFile::seek(std::uint64_t offset) {
+  used_ = filled_ = 0;
+  if (::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_SET) >= 0) return {};
+  return system_error("read " + path_, errno);
+}
+
 Result<std::size_t> TextFile::read_file(char* out, std::size_t size) {
   std::size_t filled = 0;
   while (filled < size) {

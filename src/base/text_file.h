@@ -25,6 +25,11 @@ class TextFile {
 
   // Fills up to `size` bytes; fewer, or 0, only where the text ends.
   Result<std::size_t> read(char* out, std::size_t size);
+  // The descriptor of a file that is read as it stands and can be read at any place; none of a
+  // compressed one, a pipe, or anything else.
+  [[nodiscard]] std::optional<int> seekable() const;
+  // Goes on reading at this offset. Only of a seekable file.
+  Result<void> seek(std::uint64_t offset);
   // Why the text ends before the file does; empty where it does not.
   [[nodiscard]] const std::string& damage() const { return damage_; }
 

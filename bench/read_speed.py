@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+"""Sums every column of one plain recording by kymograph's reader and by others, in turns, and compares the sums.
+
+    bench/read_speed.py [--megabytes 450] [--rounds 5] [--bench FOLDER] [--duckdb FOLDER] [--file FILE]
+
+The recording has 17 columns, the values of 6 to 12 digits, and all change in every row. Each program runs as a whole
+process, its file in the page cache. DuckDB is run through the npm package @duckdb/node-api, installed in the folder
+given with --duckdb, and is left out without one. `wc -l` adds nothing up: it only looks for the ends of lines.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COLUMNS = 16
+
+PANDAS = """
+import sys, pandas
+total = None
+for part in pandas.read_csv(sys.argv[1], sep="\\t", chunksize=500_000, dtype="uint64"):
+    sums = part.sum()
+    total = sums if total is None else total + sums
+print("\\n".join(str(int(value)) for value in total))
+"""
+AWK = '{ for (i = 1; i <= NF; i++) sum[i] += $i } END { for (i = 1; i <= NF; i++) printf "%.0f\\n", sum[i] }'
+DUCKDB = """
+const { DuckDBInstance } = require('@duckdb/node-api');
+(async () => {
+  const connection = await (await DuckDBInstance.create()).connect();
+  await connection.run(`set threads = ${process.argv[2]}`);
+  const result = await connection.runAndReadAll(
+    `select sum(columns(*)) from read_csv('${process.argv[1]}', delim = '\\t', header = true)`);
+  for (const value of result.getRows()[0]) console.log(String(value));
+})();
+"""
+
+
+def make_recording(path, megabytes):
+    random.seed(1)
+    values = [10 ** (5 + index % 7) for index in range(COLUMNS)]
+    now, written = 0, 0
+    with open(path, "w", buffering=1 << 20) as out:
+        out.write("\t".join(["Time (ns)", *(f"c{index}" for index in range(COLUMNS))]) + "\n")
+        while written < megabytes * 1_000_000:
+            now += 1_000_000 + random.randrange(1000)
+            step = random.randrange(1, 1000)
+            for index in range(COLUMNS):
+                values[index] += step + index
+            row = f"{now}\t" + "\t".join(map(str, values)) + "\n"
+            written += out.write(row)
+
+
+def timed(command, **options):
+    """What it wrote, and its wall time and CPU time in seconds."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=True, **options)
+    wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done.stdout, wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def commands(options, path):
+    sums = str(options.bench / "bench_sums")
+    yield "kymo, 1 thread", [sums, path, "--threads", "1"], {}
+    yield f"kymo, {os.cpu_count()} threads", [sums, path, "--threads", str(os.cpu_count())], {}
+    if options.duckdb:
+        for threads in sorted({1, os.cpu_count()}):
+            command = ["node", "-e", DUCKDB, path, str(threads)]
+            yield f"DuckDB, {threads} thread{'s' * (threads > 1)}", command, {"cwd": options.duckdb}
+    yield "pandas", ["/usr/bin/python3", "-c", PANDAS, path], {}
+    yield "awk", ["awk", "-F\t", "NR > 1 " + AWK, path], {"env": {**os.environ, "LC_ALL": "C"}}
+    yield "wc -l", ["wc", "-l", path], {}
+
+
+def check(name, text, reference):
+    """Others count in doubles: their sums may differ from ours in the last digits."""
+    if name == "wc -l":
+        return
+    got = [float(line) for line in text.split()]
+    if len(got) != len(reference) or any(abs(a - b) > 1e-9 * b for a, b in zip(got, reference)):
+        sys.exit(f"read_speed: the sums of {name} are not those of kymo: {got} against {reference}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--megabytes", type=int, default=450)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build" / "bench" / "bench")
+    parser.add_argument("--duckdb", type=pathlib.Path)
+    parser.add_argument("--file", help="a recording that is there, instead of a new one")
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="kymo-read-")
+    try:
+        path = options.file or os.path.join(folder, "run.tsv")
+        if not options.file:
+            make_recording(path, options.megabytes)
+        size = os.path.getsize(path)
+        runs = {}
+        for _ in range(options.rounds):
+            reference = None
+            for name, command, extra in commands(options, path):
+                text, wall, cpu = timed(command, **extra)
+                reference = reference or [float(line) for line in text.split()]
+                check(name, text, reference)
+                runs.setdefault(name, []).append((wall, cpu))
+        print(f"{size / 1e6:.0f} MB, {options.rounds} rounds, {os.cpu_count()} cores, medians; sums compared")
+        print(f"{'':<18} {'wall, s':>9} {'CPU, s':>9} {'GB/s':>9} {'GB/s a core':>12}")
+        for name, times in runs.items():
+            wall, cpu = (statistics.median(values) for values in zip(*times))
+            print(f"{name:<18} {wall:9.3f} {cpu:9.3f} {size / wall / 1e9:9.2f} {size / cpu / 1e9:12.2f}")
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+// Sums every column of a recording: prints one sum a line, the time's first. What
+// bench/read_speed.py sets beside other programs that do the same; `kymo report` reads as this
+// does.
+//
+//   bench_sums RECORDING [--threads N]     0: one for each core
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "analysis/parallel_rows.h"
+#include "analysis/tsv_reader.h"
+
+namespace {
+
+using kymo::analysis::ColumnSum;
+
+int run(const std::string& path, unsigned threads) {
+  auto reader = kymo::analysis::TsvReader::open(path);
+  if (!reader) {
+    std::fprintf(stderr, "bench_sums: %s\n", reader.error().message.c_str());
+    return 1;
+  }
+  std::vector<ColumnSum> all(reader->columns().size() + 1);
+  const auto take = [&all](const kymo::analysis::RowPiece& piece) {
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].add(piece.sums[i]);
+  };
+  if (const auto text = reader->plain_text(); text && threads > 1) {
+    if (auto skipped = reader->skip(take_in_parallel(*text, threads, take)); !skipped) {
+      std::fprintf(stderr, "bench_sums: %s\n", skipped.error().message.c_str());
+      return 1;
+    }
+  }
+  kymo::analysis::RowBlock block = reader->make_block();
+  std::vector<ColumnSum> sums;
+  for (auto more = reader->next(block); more && *more; more = reader->next(block)) {
+    sums.clear();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      sums.push_back(kymo::analysis::sum_of(block.column(i)));
+    }
+    take({block, sums});
+  }
+  for (const ColumnSum& column : all) std::printf("%.17g\n", column.total());
+  return 0;
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(bugprone-exception-escape): what cannot be parsed ends the benchmark
+int main(int argc, char** argv) {
+  std::string path;
+  unsigned threads = 1;
+  CLI::App app("The sum of every column");
+  app.add_option("RECORDING", path)->required();
+  app.add_option("--threads", threads, "0: one for each core");
+  CLI11_PARSE(app, argc, argv);
+  return run(path, threads);
+}
