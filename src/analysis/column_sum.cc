@@ -24,7 +24,7 @@ void sum_from(std::size_t i, std::span<const std::uint64_t> values, SumAndFalls&
 
 #if defined(__x86_64__)
 // The comparison is of signed numbers: the highest bit turned over makes it one of unsigned ones.
-__attribute__((target("avx2"))) void sum_kByFour(std::span<const std::uint64_t> values,
+__attribute__((target("avx2"))) void sum_by_four(std::span<const std::uint64_t> values,
                                                  SumAndFalls& all) {
   const auto load = [&](std::size_t i) __attribute__((target("avx2"))) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values.data() + i));
@@ -55,7 +55,7 @@ SumAndFalls sum_and_falls(std::span<const std::uint64_t> values) {
 #if defined(__x86_64__)
   static const bool kByFour = __builtin_cpu_supports("avx2") != 0;
   if (kByFour) {
-    sum_kByFour(values, all);
+    sum_by_four(values, all);
     return all;
   }
 #endif
