@@ -147,6 +147,17 @@ Result<void> Client::watch(const v1::WatchRequest& request,
   return error_of(status);
 }
 
+Result<v1::CheckpointsResponse> Client::checkpoints(const v1::CheckpointsRequest& request) {
+  return call<v1::CheckpointsResponse>([&](auto* context, auto* response) {
+    return stub_->Checkpoints(context, request, response);
+  });
+}
+
+Result<v1::HistoryResponse> Client::history(const v1::HistoryRequest& request) {
+  return call<v1::HistoryResponse>(
+      [&](auto* context, auto* response) { return stub_->History(context, request, response); });
+}
+
 Result<v1::MetricsResponse> Client::metrics() {
   return call<v1::MetricsResponse>(
       [&](auto* context, auto* response) { return stub_->Metrics(context, {}, response); });

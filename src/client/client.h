@@ -38,6 +38,8 @@ class Client {
   Result<void> watch(const v1::WatchRequest& request,
                      const std::function<bool(const v1::Progress&)>& each,
                      grpc::ClientContext& call);
+  Result<v1::CheckpointsResponse> checkpoints(const v1::CheckpointsRequest& request);
+  Result<v1::HistoryResponse> history(const v1::HistoryRequest& request);
 
  private:
   Client(std::string socket, std::unique_ptr<v1::Kymo::Stub> stub)

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -273,8 +274,10 @@ void Child::reap(bool kill_first) {
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);  // it may have left its group
   }
-  while (waitpid(pid_, &wait_status_, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (wait4(pid_, &wait_status_, 0, &used) < 0 && errno == EINTR) {
   }
+  major_faults_ = static_cast<std::uint64_t>(used.ru_majflt);
   life_ns_ = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - started_).count());
   pid_ = -1;

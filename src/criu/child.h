@@ -42,6 +42,9 @@ class Child {
   // Waits until the process has ended (kills it when its time is over or it lingers) and reaps it.
   // Returns its whole life in nanoseconds.
   std::uint64_t finish();
+  // How often it waited for the disk to have its own files, or swapped memory; known once it has
+  // ended.
+  [[nodiscard]] std::uint64_t major_faults() const { return major_faults_; }
 
  private:
   Child() = default;
@@ -56,6 +59,7 @@ class Child {
   std::chrono::milliseconds timeout_{0};
   Clock::time_point started_;
   std::uint64_t life_ns_ = 0;
+  std::uint64_t major_faults_ = 0;
   pid_t pid_ = -1;  // -1: reaped
   int wait_status_ = 0;
   int socket_ = -1;

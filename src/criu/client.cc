@@ -45,6 +45,7 @@ class OpenDirectory {
 struct Answer {
   wire::Response response;
   std::uint64_t life_ns = 0;
+  std::uint64_t major_faults = 0;
 };
 
 // The parts of a call: from the start of criu to its first notification, on to the next, and so on
@@ -92,7 +93,8 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
       }
       if (response->type() != wire::NOTIFY) {
         phases.ends();
-        return Answer{std::move(*response), child.finish()};
+        const std::uint64_t life_ns = child.finish();
+        return Answer{std::move(*response), life_ns, child.major_faults()};
       }
       phases.after(response->notify().script());
       if (notified) {
@@ -264,7 +266,7 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   if (!answer) {
     return answer.error();
   }
-  return DumpReply{answer->life_ns};
+  return DumpReply{answer->life_ns, answer->major_faults};
 }
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,
@@ -280,7 +282,7 @@ Result<RestoreReply> Client::restore(const RestoreRequest& request,
   if (!answer) {
     return answer.error();
   }
-  return RestoreReply{answer->response.restore().pid(), answer->life_ns};
+  return RestoreReply{answer->response.restore().pid(), answer->life_ns, answer->major_faults};
 }
 
 }  // namespace kymo::criu

@@ -63,11 +63,13 @@ struct RestoreRequest {
 
 struct DumpReply {
   std::uint64_t criu_time_ns = 0;
+  std::uint64_t criu_major_faults = 0;  // how often criu waited for the disk to have its own files
 };
 
 struct RestoreReply {
   pid_t pid = 0;  // a child of the calling process, which must reap it
   std::uint64_t criu_time_ns = 0;
+  std::uint64_t criu_major_faults = 0;
 };
 
 // Drives CRIU by its RPC: each call starts a `criu swrk` of its own and ends it.

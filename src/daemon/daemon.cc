@@ -90,6 +90,7 @@ struct Daemon::State {
   std::unique_ptr<Jobs> jobs;
   Claims claims;
   std::unique_ptr<ProgressBoard> progress;
+  FirstRuns first_runs;
   std::unique_ptr<runtime::Runtime> runtime;
   std::unique_ptr<runtime::Runtime> runc;
   std::unique_ptr<HttpServer> http;
@@ -191,7 +192,8 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Result<void> Daemon::State::start_api() {
-  const Parts parts{config, *metrics, *recorder, *runtime, *runc, *store, *jobs, claims, *progress};
+  const Parts parts{config, *metrics, *recorder, *runtime,   *runc,
+                    *store, *jobs,    claims,    first_runs, *progress};
   service = std::make_unique<Service>(parts, spans.get(), criu_version, http->address());
   grpc::ServerBuilder builder;
   builder.RegisterService(service.get());

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/pipeline.h"
+#include "daemon/run_record.h"
 #include "daemon/stats_json.h"
 #include "daemon/target.h"
 #include "probe/memory_to_dump.h"
@@ -50,6 +51,7 @@ struct DumpContext {
   RequestRecording recording;
   runtime::DumpOutcome outcome;
   bool dumped = false;
+  bool first_run = false;  // since the daemon started
   std::vector<std::string> warnings;
 };
 
@@ -171,6 +173,7 @@ Result<void> list_checkpoint(DumpContext& c) {
 
 Result<void> call_runtime(DumpContext& c) {
   Metrics& metrics = c.parts.metrics;
+  c.first_run = c.parts.first_runs.take(store::RunKind::dump);
   std::uint64_t seen = 0;
   runtime::Observer observer;
   observer.notified = [&](std::string_view name) {
@@ -246,6 +249,22 @@ void warn_unless(DumpContext& c, const Result<void>& done) {
   if (!done) c.warnings.push_back(done.error().message);
 }
 
+store::Run run_of(const DumpContext& c) {
+  store::Run run;
+  run.id = c.checkpoint.id;
+  run.job_id = c.checkpoint.job_id;
+  run.checkpoint_id = c.checkpoint.id;
+  run.created_unix_ns = c.began_unix_ns;
+  run.error = c.checkpoint.error;
+  run.duration_ns = c.checkpoint.duration_ns;
+  run.image_bytes = c.checkpoint.image_bytes;
+  run.conditions = c.request.leave_running() ? "leave running" : "";
+  run.warmth = warmth_of(c.first_run, c.outcome.criu_major_faults);
+  run.stats_json = c.checkpoint.stats_json;
+  run.phases_json = phases_of(c.timing);
+  return run;
+}
+
 void update_store(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
   const Scope scope("update store", {.category = "store"});
   c.checkpoint.state = result ? store::CheckpointState::complete : store::CheckpointState::failed;
@@ -255,7 +274,9 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   if (c.outcome.stats) c.checkpoint.stats_json = to_json(*c.outcome.stats).dump();
   const bool gone = c.dumped && !c.request.leave_running();
   if (c.job && gone) c.job->state = store::JobState::dumped;
-  warn_unless(c, c.parts.store.update_checkpoint(c.checkpoint, c.job && gone ? &*c.job : nullptr));
+  const store::Run run = run_of(c);
+  warn_unless(
+      c, c.parts.store.update_checkpoint(c.checkpoint, c.job && gone ? &*c.job : nullptr, &run));
 }
 
 void end_recording(DumpContext& c, const Result<void>& result) {

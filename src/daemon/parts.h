@@ -4,6 +4,7 @@
 
 #include "daemon/claims.h"
 #include "daemon/config.h"
+#include "daemon/first_runs.h"
 #include "daemon/jobs.h"
 #include "daemon/metrics.h"
 #include "daemon/progress.h"
@@ -23,6 +24,7 @@ struct Parts {
   store::Store& store;
   Jobs& jobs;
   Claims& claims;
+  FirstRuns& first_runs;
   ProgressBoard& progress;
 };
 

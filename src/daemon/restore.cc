@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/pipeline.h"
+#include "daemon/run_record.h"
 #include "daemon/stats_json.h"
 #include "daemon/target.h"
 #include "report/timing.h"
@@ -36,6 +37,7 @@ struct RestoreContext {
   const ScopeTree* timing;
   RequestProgress& progress;
   std::uint64_t began_ns;  // on the recording's clock
+  std::int64_t began_unix_ns = unix_ns();
   std::uint64_t began_monotonic_ns = monotonic_ns();
 
   std::string directory;
@@ -51,6 +53,7 @@ struct RestoreContext {
   RequestRecording recording;
   std::uint64_t page_bytes = 0;  // in the images
   runtime::RestoreOutcome outcome;
+  bool first_run = false;  // since the daemon started
   std::vector<std::string> warnings;
 };
 
@@ -220,6 +223,7 @@ Result<void> call_runtime(RestoreContext& c) {
     if (exact) source = v1::Progress::STREAM;
     c.progress.moved(bytes, page_bytes, source);
   };
+  c.first_run = c.parts.first_runs.take(store::RunKind::restore);
   Result<runtime::RestoreOutcome> outcome =
       runtime_of(c.parts, c.kind)
           .restore({c.images, c.to->work(), c.container, c.bundle, to_options(c.request.options())},
@@ -267,9 +271,42 @@ constexpr std::array<Step<RestoreContext>, 10> kRestoreSteps{{
     {"register job", register_job, "store"},
 }};
 
+// The checkpoint of the store that lies in this directory; empty: there is none.
+std::string checkpoint_in(store::Store& store, const std::string& job_id,
+                          const std::string& directory) {
+  const Result<std::vector<store::Checkpoint>> checkpoints = store.checkpoints(job_id);
+  if (!checkpoints) return {};
+  for (const store::Checkpoint& checkpoint : *checkpoints) {
+    if (checkpoint.directory == directory) return checkpoint.id;
+  }
+  return {};
+}
+
+// A restore whose history cannot be kept is a restore all the same.
+void add_run(RestoreContext& c, const Result<void>& result) {
+  const Scope scope("update store", {.category = "store"});
+  store::Run run;
+  run.id = "r" + std::to_string(c.began_unix_ns) + "-" + c.job->id;
+  run.kind = store::RunKind::restore;
+  run.job_id = c.job->id;
+  run.checkpoint_id = checkpoint_in(c.parts.store, c.job->id, c.directory);
+  run.created_unix_ns = c.began_unix_ns;
+  if (!result) run.error = result.error().message;
+  run.duration_ns = monotonic_ns() - c.began_monotonic_ns;
+  const json bytes = c.record.value("image_bytes", json());
+  if (bytes.is_number_unsigned()) run.image_bytes = bytes.get<std::uint64_t>();
+  run.warmth = warmth_of(c.first_run, c.outcome.criu_major_faults);
+  if (c.outcome.stats) run.stats_json = to_json(*c.outcome.stats).dump();
+  run.phases_json = phases_of(c.timing);
+  if (Result<void> added = c.parts.store.add_run(run); !added) {
+    c.warnings.push_back(added.error().message);
+  }
+}
+
 // Leaves the recording saying how it ended, and lets go of what the request had.
 void conclude(RestoreContext& c, const Result<void>& result) {
   const Scope scope("conclude", {.category = "request"});
+  if (c.job) add_run(c, result);
   {
     const Scope ending("end recording", {.category = "recording"});
     json about{{"outcome", result ? "ok" : "error"}};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/catalogue.h"
 #include "daemon/dump.h"
 #include "daemon/restore.h"
 #include "daemon/timing_trailer.h"
@@ -206,6 +207,16 @@ grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest
   } catch (const std::exception& error) {  // no exception crosses into gRPC
     return {grpc::StatusCode::INTERNAL, std::string("watch: ") + error.what()};
   }
+}
+
+grpc::Status Service::Checkpoints(grpc::ServerContext*, const v1::CheckpointsRequest* request,
+                                  v1::CheckpointsResponse* response) {
+  return serve("checkpoints", response, [&] { return list_checkpoints(parts_, *request); });
+}
+
+grpc::Status Service::History(grpc::ServerContext*, const v1::HistoryRequest* request,
+                              v1::HistoryResponse* response) {
+  return serve("history", response, [&] { return history_of(parts_, *request); });
 }
 
 grpc::Status Service::Metrics(grpc::ServerContext*, const v1::MetricsRequest*,

@@ -42,6 +42,10 @@ class Service final : public v1::Kymo::Service {
 
   grpc::Status Snapshot(grpc::ServerContext* context, const v1::SnapshotRequest* request,
                         v1::SnapshotResponse* response) override;
+  grpc::Status Checkpoints(grpc::ServerContext* context, const v1::CheckpointsRequest* request,
+                           v1::CheckpointsResponse* response) override;
+  grpc::Status History(grpc::ServerContext* context, const v1::HistoryRequest* request,
+                       v1::HistoryResponse* response) override;
 
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::Progress>* writer) override;

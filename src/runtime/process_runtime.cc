@@ -105,6 +105,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   scope.end();
   if (reply) {
     outcome.criu_time_ns = reply->criu_time_ns;
+    outcome.criu_major_faults = reply->criu_major_faults;
   } else if (was_dumped_after_all(spec, *before)) {
     end_the_rest(*before);
     outcome.warnings.push_back("every image was written and the process ended, but then " +
@@ -160,6 +161,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   scope.end();
   RestoreOutcome outcome;
   outcome.criu_time_ns = reply->criu_time_ns;
+  outcome.criu_major_faults = reply->criu_major_faults;
   outcome.process = identify(reply->pid);
   if (Result<void> watched = (*reaper_)->watch(outcome.process); !watched) {
     outcome.warnings.push_back(watched.error().message);

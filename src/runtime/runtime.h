@@ -87,6 +87,8 @@ struct DumpOutcome {
   std::uint64_t criu_time_ns = 0;     // life of the criu process; of a container's by its log
   std::uint64_t command_time_ns = 0;  // life of the runc or podman that was started
   std::uint64_t runtime_time_ns = 0;  // runc's, of podman's runc as podman tells it
+  // How often criu waited for the disk to have its own files: a cold start. None: not known.
+  std::optional<std::uint64_t> criu_major_faults;
   // What went wrong once the images were whole; one line each.
   std::vector<std::string> warnings;
 };
@@ -105,6 +107,7 @@ struct RestoreOutcome {
   std::uint64_t criu_time_ns = 0;           // as of a dump, and what follows
   std::uint64_t command_time_ns = 0;
   std::uint64_t runtime_time_ns = 0;
+  std::optional<std::uint64_t> criu_major_faults;
   std::vector<std::string> warnings;  // what went wrong once the process ran again
 };
 

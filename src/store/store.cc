@@ -10,24 +10,10 @@
 #include <utility>
 
 #include "store/database.h"
+#include "store/schema.h"
 
 namespace kymo::store {
 namespace {
-
-constexpr std::int64_t kFormatVersion = 1;
-
-constexpr std::string_view kSchema[] = {
-    "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE jobs ("
-    " id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, command TEXT NOT NULL, pid INTEGER NOT NULL,"
-    " start_ticks INTEGER NOT NULL, stdout_path TEXT NOT NULL, stderr_path TEXT NOT NULL,"
-    " state TEXT NOT NULL, exit_status INTEGER, created_unix_ns INTEGER NOT NULL)",
-    "CREATE TABLE checkpoints ("
-    " id TEXT PRIMARY KEY, job_id TEXT NOT NULL, pid INTEGER NOT NULL, directory TEXT NOT NULL,"
-    " created_unix_ns INTEGER NOT NULL, state TEXT NOT NULL, error TEXT NOT NULL,"
-    " image_bytes INTEGER NOT NULL, duration_ns INTEGER NOT NULL, stats_json TEXT NOT NULL)",
-    "CREATE INDEX checkpoints_by_job ON checkpoints (job_id, created_unix_ns)",
-};
 
 constexpr char kJobColumns[] =
     "id, name, command, pid, start_ticks, stdout_path, stderr_path, state, exit_status, "
@@ -35,13 +21,21 @@ constexpr char kJobColumns[] =
 constexpr char kCheckpointColumns[] =
     "id, job_id, pid, directory, created_unix_ns, state, error, image_bytes, duration_ns, "
     "stats_json";
+constexpr char kRunColumns[] =
+    "id, kind, job_id, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
+    "conditions, warmth, stats_json, phases_json";
+// Of a job and kind; a history of more runs says nothing more.
+constexpr std::int64_t kMostRuns = 1000;
 
 constexpr std::pair<JobState, std::string_view> kJobStates[] = {
     {JobState::running, "running"}, {JobState::dumped, "dumped"}, {JobState::exited, "exited"}};
 constexpr std::pair<CheckpointState, std::string_view> kCheckpointStates[] = {
     {CheckpointState::started, "started"},
     {CheckpointState::complete, "complete"},
+    {CheckpointState::deleting, "deleting"},
     {CheckpointState::failed, "failed"}};
+constexpr std::pair<RunKind, std::string_view> kRunKinds[] = {{RunKind::dump, "dump"},
+                                                              {RunKind::restore, "restore"}};
 
 template <class State, std::size_t n>
 std::string name_in(const std::pair<State, std::string_view> (&names)[n], State state) {
@@ -119,63 +113,29 @@ Checkpoint read_checkpoint(const Row& row) {
   return c;
 }
 
+Run read_run(const Row& row) {
+  Run run;
+  run.id = row.text(0);
+  run.kind = state_in(kRunKinds, row.text(1));
+  run.job_id = row.text(2);
+  run.checkpoint_id = row.text(3);
+  run.created_unix_ns = row.integer(4);
+  run.error = row.text(5);
+  run.duration_ns = to_unsigned(row.integer(6));
+  run.image_bytes = to_unsigned(row.integer(7));
+  run.conditions = row.text(8);
+  run.warmth = row.text(9);
+  run.stats_json = row.text(10);
+  run.phases_json = row.text(11);
+  return run;
+}
+
 Value exit_value(const Job& job) {
   return job.exit_status ? Value(std::int64_t{*job.exit_status}) : Value(nullptr);
 }
 
 Error not_found(std::string_view what, std::string_view id) {
   return Error{Code::not_found, "there is no " + std::string(what) + " '" + std::string(id) + "'"};
-}
-
-// Makes the tables of a new file, or refuses one that is newer than this program.
-Result<void> prepare(Database& db, const std::string& path) {
-  for (const std::string_view pragma :
-       {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON"}) {
-    if (Result<void> set = db.run("set up", pragma); !set) {
-      return set;
-    }
-  }
-  std::string damage;
-  Result<void> checked = db.run("check the tables", "PRAGMA quick_check(1)", {},
-                                [&](const Row& row) { damage = row.text(0); });
-  if (!checked) {
-    return checked;
-  }
-  if (damage != "ok") {
-    return Error{Code::data_loss, "the database " + path + " is damaged: " + damage};
-  }
-  return db.transaction([&]() -> Result<void> {
-    std::int64_t tables = 0;
-    std::int64_t version = 0;
-    if (Result<void> r = db.run("list the tables", "SELECT count(*) FROM sqlite_master", {},
-                                [&](const Row& row) { tables = row.integer(0); });
-        !r) {
-      return r;
-    }
-    if (tables == 0) {
-      for (const std::string_view statement : kSchema) {
-        if (Result<void> r = db.run("make the tables", statement); !r) {
-          return r;
-        }
-      }
-      return db.run("note the version", "INSERT INTO about VALUES ('format_version', ?)",
-                    {kFormatVersion});
-    }
-    Result<void> read =
-        db.run("read the version", "SELECT value FROM about WHERE key = 'format_version'", {},
-               [&](const Row& row) { version = row.integer(0); });
-    if (!read || version < 1) {
-      return Error{Code::invalid_argument,
-                   path + " is a SQLite database, but not one of kymod's; name another file"};
-    }
-    if (version > kFormatVersion) {
-      return Error{Code::failed_precondition,
-                   "the database " + path + " has format_version " + std::to_string(version) +
-                       ", and this kymod reads up to " + std::to_string(kFormatVersion) +
-                       "; use a newer kymod"};
-    }
-    return {};
-  });
 }
 
 Result<std::unique_ptr<Database>> open_and_prepare(const std::string& path) {
@@ -232,6 +192,10 @@ std::string_view name_of(CheckpointState state) {
   return "unknown";
 }
 
+std::string_view name_of(RunKind kind) {
+  return kind == RunKind::restore ? "restore" : "dump";
+}
+
 struct Store::State {
   std::mutex mutex;
   std::unique_ptr<Database> db;
@@ -247,6 +211,23 @@ struct Store::State {
          job.stdout_path, job.stderr_path, name_in(kJobStates, job.state), exit_value(job),
          job.id});
     return done && db->changed() == 0 ? Result<void>(not_found("job", job.id)) : done;
+  }
+
+  Result<void> add_run(const Run& run) {
+    Result<void> added = db->run(
+        "add run '" + run.id + "'",
+        std::string("INSERT INTO runs (") + kRunColumns +
+            ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        {run.id, name_in(kRunKinds, run.kind), run.job_id, run.checkpoint_id, run.created_unix_ns,
+         run.error, to_integer(run.duration_ns), to_integer(run.image_bytes), run.conditions,
+         run.warmth, run.stats_json, run.phases_json});
+    if (!added) {
+      return added;
+    }
+    return db->run("forget the oldest runs",
+                   "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs WHERE job_id = ?1 AND"
+                   " kind = ?2 ORDER BY created_unix_ns DESC, rowid DESC LIMIT -1 OFFSET ?3)",
+                   {run.job_id, name_in(kRunKinds, run.kind), kMostRuns});
   }
 
   Result<void> remove(std::string_view what, std::string_view sql, std::string_view id) {
@@ -324,7 +305,14 @@ Result<std::vector<Job>> Store::jobs() {
 
 Result<void> Store::remove_job(std::string_view id) {
   const std::lock_guard lock(state_->mutex);
-  return state_->remove("job", "DELETE FROM jobs WHERE id = ?", id);
+  return state_->db->transaction([&]() -> Result<void> {
+    Result<void> removed = state_->remove("job", "DELETE FROM jobs WHERE id = ?", id);
+    if (!removed) {
+      return removed;
+    }
+    return state_->db->run("remove a job's runs", "DELETE FROM runs WHERE job_id = ?",
+                           {std::string(id)});
+  });
 }
 
 Result<void> Store::add_checkpoint(const Checkpoint& c) {
@@ -337,7 +325,7 @@ Result<void> Store::add_checkpoint(const Checkpoint& c) {
                           to_integer(c.duration_ns), c.stats_json});
 }
 
-Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job) {
+Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job, const Run* run) {
   const std::lock_guard lock(state_->mutex);
   return state_->db->transaction([&]() -> Result<void> {
     Result<void> done = state_->db->run(
@@ -352,7 +340,12 @@ Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job) {
     if (state_->db->changed() == 0) {
       return not_found("checkpoint", c.id);
     }
-    return job != nullptr ? state_->update_job(*job) : Result<void>();
+    if (job != nullptr) {
+      if (Result<void> updated = state_->update_job(*job); !updated) {
+        return updated;
+      }
+    }
+    return run != nullptr ? state_->add_run(*run) : Result<void>();
   });
 }
 
@@ -383,6 +376,23 @@ Result<std::vector<Checkpoint>> Store::checkpoints(std::string_view job_id) {
 Result<void> Store::remove_checkpoint(std::string_view id) {
   const std::lock_guard lock(state_->mutex);
   return state_->remove("checkpoint", "DELETE FROM checkpoints WHERE id = ?", id);
+}
+
+Result<void> Store::add_run(const Run& run) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->db->transaction([&] { return state_->add_run(run); });
+}
+
+Result<std::vector<Run>> Store::runs(std::string_view job_id, RunKind kind) {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<Run> all;
+  const Result<void> done = state_->db->run(
+      "list runs",
+      std::string("SELECT ") + kRunColumns +
+          " FROM runs WHERE job_id = ? AND kind = ? ORDER BY created_unix_ns, rowid",
+      {std::string(job_id), name_in(kRunKinds, kind)},
+      [&](const Row& row) { all.push_back(read_run(row)); });
+  return done ? Result<std::vector<Run>>(std::move(all)) : done.error();
 }
 
 }  // namespace kymo::store

@@ -14,12 +14,15 @@
 namespace kymo::store {
 
 enum class JobState : std::uint8_t { running, dumped, exited };
-// `started`: a dump that has begun; one that is found so after a restart was cut short.
-enum class CheckpointState : std::uint8_t { started, complete, failed };
+// `started`: a dump that has begun; one that is found so after a restart was cut short. `deleting`:
+// what it had is being removed.
+enum class CheckpointState : std::uint8_t { started, complete, deleting, failed };
+enum class RunKind : std::uint8_t { dump, restore };
 
-// The state's name, as it stands in the database.
+// The name, as it stands in the database.
 std::string_view name_of(JobState state);
 std::string_view name_of(CheckpointState state);
+std::string_view name_of(RunKind kind);
 
 struct Job {
   std::string id;    // unique
@@ -41,13 +44,29 @@ struct Checkpoint {
   std::string directory;
   std::int64_t created_unix_ns = 0;
   CheckpointState state = CheckpointState::started;
-  std::string error;  // of a failed one
+  std::string error;  // why it failed, or what was odd about a complete one
   std::uint64_t image_bytes = 0;
   std::uint64_t duration_ns = 0;
   std::string stats_json;  // CRIU's statistics, as the API shows them
 };
 
-// Jobs and checkpoints in one SQLite file.
+// A dump or restore that has ended, for its job's history; it outlives the checkpoint.
+struct Run {
+  std::string id;  // unique
+  RunKind kind = RunKind::dump;
+  std::string job_id;
+  std::string checkpoint_id;  // empty: of images that are no checkpoint of ours
+  std::int64_t created_unix_ns = 0;
+  std::string error;  // empty: it succeeded
+  std::uint64_t duration_ns = 0;
+  std::uint64_t image_bytes = 0;
+  std::string conditions;   // what it was told; runs under the same conditions are compared
+  std::string warmth;       // "warm", or "cold: " and why; empty: not known
+  std::string stats_json;   // CRIU's statistics, as the API shows them
+  std::string phases_json;  // where the time went: nanoseconds by name
+};
+
+// Jobs, checkpoints and runs in one SQLite file.
 //
 // Threads:   every member from any thread, one at a time inside. Other processes may read the file.
 // Ownership: owns its connection; the destructor closes it.
@@ -59,7 +78,7 @@ class Store {
  public:
   // Opens or creates the file; its folder must exist. A file that is damaged or no database is
   // moved aside to PATH.corrupt-N, never deleted, and a new one begun: see moved_aside(). One with
-  // a newer format_version is refused, and left as it is.
+  // an older format_version is brought up to date; one with a newer is refused, and left as it is.
   static Result<std::unique_ptr<Store>> open(const std::string& path);
   ~Store();
   Store(const Store&) = delete;
@@ -75,17 +94,24 @@ class Store {
   Result<Job> job(std::string_view id_or_name);
   // Oldest first.
   Result<std::vector<Job>> jobs();
-  // Its checkpoints stay.
+  // Its runs go with it; its checkpoints stay.
   Result<void> remove_job(std::string_view id);
 
   Result<void> add_checkpoint(const Checkpoint& checkpoint);
   // Replaces state, error, sizes and statistics. Where `job` is given it is updated in the same
-  // transaction: a dumped job and its whole checkpoint appear together or not at all.
-  Result<void> update_checkpoint(const Checkpoint& checkpoint, const Job* job = nullptr);
+  // transaction: a dumped job and its whole checkpoint appear together or not at all. Where `run`
+  // is given it is added, in the same one.
+  Result<void> update_checkpoint(const Checkpoint& checkpoint, const Job* job = nullptr,
+                                 const Run* run = nullptr);
   Result<Checkpoint> checkpoint(std::string_view id);
   // Oldest first; of one job, or of all with an empty id.
   Result<std::vector<Checkpoint>> checkpoints(std::string_view job_id = {});
   Result<void> remove_checkpoint(std::string_view id);
+
+  // The thousand newest of a job and kind are kept.
+  Result<void> add_run(const Run& run);
+  // Oldest first.
+  Result<std::vector<Run>> runs(std::string_view job_id, RunKind kind);
 
  private:
   struct State;

@@ -123,7 +123,7 @@ Outcome Kymod::kymo(std::vector<std::string> args) const {
 
 nlohmann::json Kymod::kymo_json(std::vector<std::string> args) const {
   // Before `--`, where a command follows.
-  args.insert(args.begin() + (args.front() == "ps" || args.front() == "metrics" ? 1 : 2), "--json");
+  args.insert(args.begin() + (args.size() == 1 || args.front() == "metrics" ? 1 : 2), "--json");
   const Outcome outcome = kymo(args);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   nlohmann::json json = nlohmann::json::parse(outcome.out, nullptr, false);

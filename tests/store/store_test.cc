@@ -190,14 +190,14 @@ TEST_F(StoreTest, ADamagedPageIsFoundAndTheFileMovedAside) {
 TEST_F(StoreTest, RefusesANewerFormatByNameAndLeavesItAlone) {
   ASSERT_TRUE(store_->add_job(make_job("a")).ok());
   store_.reset();
-  sql("UPDATE about SET value = 2 WHERE key = 'format_version'");
+  sql("UPDATE about SET value = 3 WHERE key = 'format_version'");
   const auto newer = Store::open(path());
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.error().code, Code::failed_precondition);
-  EXPECT_NE(newer.error().message.find("format_version 2, and this kymod reads up to 1"),
+  EXPECT_NE(newer.error().message.find("format_version 3, and this kymod reads up to 2"),
             std::string::npos)
       << newer.error().message;
-  sql("UPDATE about SET value = 1 WHERE key = 'format_version'");
+  sql("UPDATE about SET value = 2 WHERE key = 'format_version'");
   reopen();
   EXPECT_TRUE(store_->job("a").ok());
 }
@@ -266,6 +266,126 @@ TEST_F(StoreTest, WhatWasAcknowledgedOutlivesAKill) {
   // The one in flight may be there too.
   const std::size_t kept = store_->jobs()->size();
   EXPECT_TRUE(kept == acknowledged || kept == acknowledged + 1) << kept << " of " << acknowledged;
+}
+
+Run make_run(const std::string& id, const std::string& job_id, std::int64_t when) {
+  Run run;
+  run.id = id;
+  run.job_id = job_id;
+  run.checkpoint_id = "c-" + id;
+  run.created_unix_ns = when;
+  run.duration_ns = 5'000'000;
+  run.image_bytes = 1ULL << 40U;
+  run.conditions = "leave running";
+  run.warmth = "warm";
+  run.stats_json = R"({"pages_written":1})";
+  run.phases_json = R"({"criu starts":3})";
+  return run;
+}
+
+TEST_F(StoreTest, KeepsTheRunsOfAJobByKindOldestFirst) {
+  ASSERT_TRUE(store_->add_run(make_run("2", "a", 2)).ok());
+  ASSERT_TRUE(store_->add_run(make_run("1", "a", 1)).ok());
+  ASSERT_TRUE(store_->add_run(make_run("3", "b", 3)).ok());
+  store::Run restore = make_run("4", "a", 4);
+  restore.kind = RunKind::restore;
+  restore.error = "no";
+  ASSERT_TRUE(store_->add_run(restore).ok());
+  reopen();
+  const Result<std::vector<store::Run>> dumps = store_->runs("a", RunKind::dump);
+  ASSERT_TRUE(dumps.ok());
+  ASSERT_EQ(dumps->size(), 2U);
+  const store::Run& first = dumps->front();
+  EXPECT_EQ(first.id, "1");
+  EXPECT_EQ(first.checkpoint_id, "c-1");
+  EXPECT_EQ(first.duration_ns, 5'000'000U);
+  EXPECT_EQ(first.image_bytes, 1ULL << 40U);
+  EXPECT_EQ(first.conditions, "leave running");
+  EXPECT_EQ(first.warmth, "warm");
+  EXPECT_EQ(first.stats_json, R"({"pages_written":1})");
+  EXPECT_EQ(first.phases_json, R"({"criu starts":3})");
+  EXPECT_EQ(store_->runs("a", RunKind::restore)->at(0).error, "no");
+}
+
+TEST_F(StoreTest, TheThousandNewestRunsOfAJobStay) {
+  sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1005) INSERT INTO"
+      " runs SELECT 'r' || i, 'dump', 'a', '', i, '', 1, 1, '', '', '', '' FROM n");
+  ASSERT_TRUE(store_->add_run(make_run("other", "b", 1)).ok());
+  ASSERT_TRUE(store_->add_run(make_run("newest", "a", 2000)).ok());
+  const Result<std::vector<store::Run>> runs = store_->runs("a", RunKind::dump);
+  ASSERT_EQ(runs->size(), 1000U);
+  EXPECT_EQ(runs->front().id, "r7");
+  EXPECT_EQ(runs->back().id, "newest");
+  EXPECT_EQ(store_->runs("b", RunKind::dump)->size(), 1U);
+}
+
+TEST_F(StoreTest, ACheckpointAndItsRunAppearTogetherOrNotAtAll) {
+  Checkpoint c = make_checkpoint("c", "a");
+  ASSERT_TRUE(store_->add_checkpoint(c).ok());
+  c.state = CheckpointState::complete;
+  const store::Run run = make_run("c", "a", 1);
+  ASSERT_TRUE(store_->update_checkpoint(c, nullptr, &run).ok());
+  EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 1U);
+  c.state = CheckpointState::failed;
+  EXPECT_FALSE(store_->update_checkpoint(c, nullptr, &run).ok()) << "the run is there already";
+  EXPECT_EQ(store_->checkpoint("c")->state, CheckpointState::complete);
+}
+
+TEST_F(StoreTest, AJobsRunsGoWithIt) {
+  ASSERT_TRUE(store_->add_job(make_job("a")).ok());
+  ASSERT_TRUE(store_->add_run(make_run("1", "a", 1)).ok());
+  ASSERT_TRUE(store_->remove_job("a").ok());
+  EXPECT_TRUE(store_->runs("a", RunKind::dump)->empty());
+}
+
+// The tables as kymod 0.1 made them.
+constexpr char kFirstFormat[] =
+    "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE jobs (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, command TEXT NOT NULL,"
+    " pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, stdout_path TEXT NOT NULL,"
+    " stderr_path TEXT NOT NULL, state TEXT NOT NULL, exit_status INTEGER,"
+    " created_unix_ns INTEGER NOT NULL);"
+    "CREATE TABLE checkpoints (id TEXT PRIMARY KEY, job_id TEXT NOT NULL, pid INTEGER NOT NULL,"
+    " directory TEXT NOT NULL, created_unix_ns INTEGER NOT NULL, state TEXT NOT NULL,"
+    " error TEXT NOT NULL, image_bytes INTEGER NOT NULL, duration_ns INTEGER NOT NULL,"
+    " stats_json TEXT NOT NULL);"
+    "CREATE INDEX checkpoints_by_job ON checkpoints (job_id, created_unix_ns);"
+    "INSERT INTO about VALUES ('format_version', 1);"
+    "INSERT INTO jobs VALUES ('a', 'web', '[\"x\"]', 5, 6, '', '', 'dumped', NULL, 7);"
+    "INSERT INTO checkpoints VALUES ('c1', 'a', 5, '/c1', 8, 'complete', '', 4096, 99, '{}');"
+    "INSERT INTO checkpoints VALUES ('c2', 'a', 5, '/c2', 9, 'failed', 'no', 0, 1, '');"
+    "INSERT INTO checkpoints VALUES ('c3', 'a', 5, '/c3', 10, 'started', '', 0, 0, '');";
+
+class OlderFormat : public StoreTest {
+ protected:
+  void SetUp() override { sql(kFirstFormat); }
+};
+
+TEST_F(OlderFormat, IsBroughtUpToDateWithItsHistory) {
+  reopen();
+  EXPECT_EQ(store_->moved_aside(), "");
+  EXPECT_EQ(store_->job("web")->state, JobState::dumped);
+  EXPECT_EQ(store_->checkpoints("a")->size(), 3U);
+  const Result<std::vector<store::Run>> runs = store_->runs("a", RunKind::dump);
+  ASSERT_TRUE(runs.ok()) << runs.error().message;
+  ASSERT_EQ(runs->size(), 2U) << "a dump that has not ended is no run yet";
+  EXPECT_EQ(runs->at(0).checkpoint_id, "c1");
+  EXPECT_EQ(runs->at(0).duration_ns, 99U);
+  EXPECT_EQ(runs->at(0).image_bytes, 4096U);
+  EXPECT_EQ(runs->at(0).warmth, "");
+  EXPECT_EQ(runs->at(1).error, "no");
+  reopen();  // nothing is left to be done
+  EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 2U);
+}
+
+TEST_F(OlderFormat, StaysAsItWasWhereTheChangeFailsHalfWay) {
+  sql("CREATE TABLE runs_by_job (x)");  // an index of this name is made after the table
+  EXPECT_FALSE(Store::open(path()).ok());
+  sql("DROP TABLE runs_by_job");
+  sql("CREATE TABLE runs (x)");  // fails unless the first try's table was undone
+  sql("DROP TABLE runs");
+  reopen();
+  EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 2U);
 }
 
 }  // namespace

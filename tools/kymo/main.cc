@@ -34,6 +34,8 @@ int run(int argc, char** argv) {
   kymo::cli::add_dump(app, context);
   kymo::cli::add_restore(app, context);
   kymo::cli::add_ps(app, context);
+  kymo::cli::add_checkpoints(app, context);
+  kymo::cli::add_history(app, context);
   kymo::cli::add_metrics(app, context);
   kymo::cli::add_report(app, context);
   kymo::cli::add_check(app, context);

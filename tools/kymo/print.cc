@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
+#include <ctime>
 #include <iostream>
 
 namespace kymo::cli {
@@ -161,10 +163,36 @@ std::string duration_text(std::uint64_t ns) {
   return fixed(value / 1e3, "us");
 }
 
-nlohmann::json to_json(const v1::Job& job) {
-  std::string state = v1::Job::State_Name(job.state());
-  std::transform(state.begin(), state.end(), state.begin(),
+std::string local_time(std::int64_t unix_ns) {
+  const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
+  return text.data();
+}
+
+std::string lower(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
+  return {{"id", checkpoint.id()},
+          {"job", checkpoint.job()},
+          {"pid", checkpoint.pid()},
+          {"state", lower(v1::Checkpoint::State_Name(checkpoint.state()))},
+          {"created_unix_ns", checkpoint.created_unix_ns()},
+          {"directory", checkpoint.directory()},
+          {"image_bytes", checkpoint.image_bytes()},
+          {"duration_ns", checkpoint.duration_ns()},
+          {"stats", checkpoint.has_stats() ? stats_json(checkpoint.stats()) : nlohmann::json()},
+          {"error", checkpoint.error()}};
+}
+
+nlohmann::json to_json(const v1::Job& job) {
+  const std::string state = lower(v1::Job::State_Name(job.state()));
   return {{"id", job.id()},
           {"name", job.name()},
           {"state", state},

@@ -24,6 +24,8 @@ std::string grouped(std::uint64_t n);
 std::string bytes_text(std::uint64_t bytes);
 // "1.234 s", "12.3 ms", "45 us"
 std::string duration_text(std::uint64_t ns);
+// "2026-11-21 08:33:05", in the local time.
+std::string local_time(std::int64_t unix_ns);
 
 // What was dumped or restored: "pid 12", "runc container web, pid 12".
 std::string subject(const v1::DumpResponse& response);
@@ -32,8 +34,12 @@ std::string subject(const v1::RestoreResponse& response);
 std::string name_of(v1::Runtime runtime);
 
 nlohmann::json to_json(const v1::Job& job);
+nlohmann::json to_json(const v1::Checkpoint& checkpoint);
 nlohmann::json to_json(const v1::DumpResponse& response);
 nlohmann::json to_json(const v1::RestoreResponse& response);
+
+// An enum's value as the JSON and the tables have it: "running" for RUNNING.
+std::string lower(std::string name);
 
 // CRIU's statistics, a line each: name and value.
 std::vector<std::vector<std::string>> rows_of(const v1::DumpStats& stats);

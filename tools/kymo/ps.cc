@@ -1,4 +1,3 @@
-#include <ctime>
 #include <iostream>
 
 #include "client/client.h"
@@ -7,15 +6,6 @@
 
 namespace kymo::cli {
 namespace {
-
-std::string local_time(std::int64_t unix_ns) {
-  const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
-  std::tm parts{};
-  localtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
-  return text.data();
-}
 
 std::string command_of(const v1::Job& job) {
   std::string out;

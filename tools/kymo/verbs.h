@@ -40,6 +40,8 @@ void add_watch(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_diff(CLI::App& app, Context& context);
 void add_stats(CLI::App& app, Context& context);
+void add_checkpoints(CLI::App& app, Context& context);
+void add_history(CLI::App& app, Context& context);
 void add_snapshot(CLI::App& app, Context& context);
 void add_progress(CLI::App& app, Context& context);
 

@@ -1,0 +1,62 @@
+#include "analysis/robust.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kymo::analysis {
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) {
+    return 0;
+  }
+  std::sort(values.begin(), values.end());
+  const double at = std::clamp(q, 0.0, 1.0) * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double median(std::vector<double> values) {
+  return quantile(std::move(values), 0.5);
+}
+
+double scaled_mad(const std::vector<double>& values) {
+  constexpr double kToStandardDeviation = 1.4826;
+  const double middle = median(values);
+  std::vector<double> distances;
+  distances.reserve(values.size());
+  for (const double value : values) {
+    distances.push_back(std::abs(value - middle));
+  }
+  return kToStandardDeviation * median(std::move(distances));
+}
+
+double median_shift(std::span<const double> before, std::span<const double> after) {
+  std::vector<double> differences;
+  differences.reserve(before.size() * after.size());
+  for (const double from : before) {
+    for (const double to : after) {
+      differences.push_back(to - from);
+    }
+  }
+  return median(std::move(differences));
+}
+
+Line median_line(std::span<const double> values) {
+  std::vector<double> slopes;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t j = i + 1; j < values.size(); ++j) {
+      slopes.push_back((values[j] - values[i]) / static_cast<double>(j - i));
+    }
+  }
+  Line line;
+  line.slope = median(std::move(slopes));
+  std::vector<double> starts;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    starts.push_back(values[i] - line.slope * static_cast<double>(i));
+  }
+  line.start = median(std::move(starts));
+  return line;
+}
+
+}  // namespace kymo::analysis

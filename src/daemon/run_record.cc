@@ -1,0 +1,82 @@
+#include "daemon/run_record.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <nlohmann/json.hpp>
+
+#include "timing/flatten.h"
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::uint64_t kWorthKeepingNs = 100'000;
+// CRIU's own files in the page cache: it faults on nothing. Read anew from the disk it faults some
+// hundred times; a page or two that were dropped make no cold start.
+constexpr std::uint64_t kMostWarmFaults = 20;
+
+// The API's fields have the names of the JSON.
+template <class Stats>
+std::optional<Stats> stats_of(const std::string& json) {
+  if (json.empty()) return std::nullopt;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  Stats stats;
+  if (!google::protobuf::util::JsonStringToMessage(json, &stats, options).ok()) return std::nullopt;
+  return stats;
+}
+
+}  // namespace
+
+std::string phases_of(const ScopeTree* timing) {
+  if (timing == nullptr) return {};
+  std::map<std::string, std::uint64_t> phases;
+  for (const FlatScope& row : flatten(timing->records()).rows) phases[row.name] += row.duration_ns;
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [name, duration_ns] : phases) {
+    if (duration_ns >= kWorthKeepingNs) json[name] = duration_ns;
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults) {
+  if (first) return "cold: the first since kymod started";
+  if (criu_major_faults && *criu_major_faults > kMostWarmFaults) {
+    return "cold: CRIU waited for the disk " + std::to_string(*criu_major_faults) + " times";
+  }
+  return "warm";
+}
+
+std::optional<v1::DumpStats> dump_stats_of(const std::string& json) {
+  return stats_of<v1::DumpStats>(json);
+}
+
+std::optional<v1::RestoreStats> restore_stats_of(const std::string& json) {
+  return stats_of<v1::RestoreStats>(json);
+}
+
+v1::HistoryRun to_api(const store::Run& run) {
+  v1::HistoryRun out;
+  out.set_checkpoint(run.checkpoint_id);
+  out.set_created_unix_ns(run.created_unix_ns);
+  out.set_error(run.error);
+  out.set_duration_ns(run.duration_ns);
+  out.set_image_bytes(run.image_bytes);
+  if (run.kind == store::RunKind::dump) {
+    if (const auto stats = dump_stats_of(run.stats_json)) *out.mutable_dump_stats() = *stats;
+  } else if (const auto stats = restore_stats_of(run.stats_json)) {
+    *out.mutable_restore_stats() = *stats;
+  }
+  out.set_conditions(run.conditions);
+  out.set_warmth(run.warmth);
+  const nlohmann::json phases = nlohmann::json::parse(run.phases_json, nullptr, false);
+  if (!phases.is_object()) return out;
+  for (const auto& [name, duration_ns] : phases.items()) {
+    if (!duration_ns.is_number_unsigned()) continue;
+    v1::HistoryPhase* phase = out.add_phases();
+    phase->set_name(name);
+    phase->set_duration_ns(duration_ns.get<std::uint64_t>());
+  }
+  return out;
+}
+
+}  // namespace kymo::daemon

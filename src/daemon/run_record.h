@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "api/kymo/v1/kymo.pb.h"
+#include "kymo/scope.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// What a request leaves for its job's history.
+
+// Where its time went so far, as store::Run keeps it: each part without its own parts, and what
+// CRIU's log adds; what took next to nothing is left out. Empty without a tree.
+std::string phases_of(const ScopeTree* timing);
+
+// Whether a dump or restore started from the cold (docs/history.md): it was the daemon's first of
+// its kind, or CRIU had to wait for the disk so many times to read itself and what it needs.
+std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults);
+
+// As the API shows it; what is damaged in the store's texts is left out.
+v1::HistoryRun to_api(const store::Run& run);
+std::optional<v1::DumpStats> dump_stats_of(const std::string& json);
+std::optional<v1::RestoreStats> restore_stats_of(const std::string& json);
+
+}  // namespace kymo::daemon

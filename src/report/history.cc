@@ -1,0 +1,230 @@
+#include "report/history.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+
+#include "analysis/robust.h"
+
+namespace kymo::report {
+namespace {
+
+// The newest are held against at most so many before them, and not against fewer than so many.
+constexpr std::size_t kMostBaseline = 20;
+constexpr std::size_t kFewestBaseline = 5;
+// Noise alone seldom goes beyond so many (scaled) median deviations.
+constexpr double kNoiseDeviations = 3;
+
+// Larger is worse for all metrics but one.
+double worse_sign(HistoryMetric metric) {
+  return metric == HistoryMetric::throughput ? -1 : 1;
+}
+
+// The runs that the newest one can be held against: none failed, told the same, as cold or as warm.
+std::vector<std::size_t> like_the_newest(const std::vector<HistoryRun>& runs,
+                                         HistoryMetric metric) {
+  const auto usable = [&](const HistoryRun& run) {
+    return run.error.empty() && value_of(run, metric).has_value();
+  };
+  const auto newest = std::find_if(runs.rbegin(), runs.rend(), usable);
+  std::vector<std::size_t> like;
+  for (std::size_t i = 0; newest != runs.rend() && i < runs.size(); ++i) {
+    if (usable(runs[i]) && runs[i].conditions == newest->conditions &&
+        runs[i].cold() == newest->cold()) {
+      like.push_back(i);
+    }
+  }
+  return like;
+}
+
+std::vector<double> values_of(const History& history, HistoryMetric metric) {
+  std::vector<double> values;
+  for (const std::size_t i : history.compared) {
+    if (const std::optional<double> value = value_of(history.runs[i], metric)) {
+      values.push_back(*value);
+    }
+  }
+  return values;
+}
+
+std::vector<double> logarithms(const std::vector<double>& values) {
+  std::vector<double> logs;
+  logs.reserve(values.size());
+  for (const double value : values) {
+    logs.push_back(std::log(std::max(value, 1.0)));
+  }
+  return logs;
+}
+
+HistoryLevel level_of(HistoryMetric metric, const std::vector<double>& values) {
+  constexpr double kQuarter = 0.25;
+  return {metric,
+          values.size(),
+          analysis::median(values),
+          analysis::quantile(values, kQuarter),
+          analysis::quantile(values, 1 - kQuarter),
+          analysis::quantile(values, 0),
+          analysis::quantile(values, 1)};
+}
+
+// The part of the compared runs that a change was found in, on one of its sides.
+std::span<const std::size_t> side(const History& history, const analysis::Change& change,
+                                  bool after) {
+  const std::span<const std::size_t> all(history.compared);
+  return after ? all.subspan(change.at, change.end - change.at)
+               : all.subspan(change.begin, change.at - change.begin);
+}
+
+double median_metric(const History& history, std::span<const std::size_t> runs,
+                     HistoryMetric metric) {
+  std::vector<double> values;
+  for (const std::size_t i : runs) {
+    if (const std::optional<double> value = value_of(history.runs[i], metric)) {
+      values.push_back(*value);
+    }
+  }
+  return analysis::median(std::move(values));
+}
+
+// A phase that a run does not have took it no time.
+std::map<std::string, double> median_phases(const History& history,
+                                            std::span<const std::size_t> runs) {
+  std::map<std::string, std::vector<double>> all;
+  for (const std::size_t i : runs) {
+    for (const auto& [name, duration_ns] : history.runs[i].phases) {
+      all[name].push_back(static_cast<double>(duration_ns));
+    }
+  }
+  std::map<std::string, double> medians;
+  for (auto& [name, values] : all) {
+    values.resize(runs.size(), 0);
+    medians[name] = analysis::median(std::move(values));
+  }
+  return medians;
+}
+
+std::vector<HistoryMove> phases_that_moved(const History& history, const analysis::Change& change) {
+  std::map<std::string, HistoryMove> moves;
+  for (const auto& [name, ns] : median_phases(history, side(history, change, false))) {
+    moves[name].before = ns;
+  }
+  for (const auto& [name, ns] : median_phases(history, side(history, change, true))) {
+    moves[name].after = ns;
+  }
+  std::vector<HistoryMove> sorted;
+  for (auto& [name, move] : moves) {
+    move.name = name;
+    move.phase = true;
+    sorted.push_back(move);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const HistoryMove& a, const HistoryMove& b) {
+    return std::abs(a.after - a.before) > std::abs(b.after - b.before);
+  });
+  return sorted;
+}
+
+HistoryChange describe(const History& history, const analysis::Change& found,
+                       const std::vector<double>& logs) {
+  HistoryChange change;
+  change.found = found;
+  const std::span<const double> all(logs);
+  const double shift = analysis::median_shift(all.subspan(found.begin, found.at - found.begin),
+                                              all.subspan(found.at, found.end - found.at));
+  change.ratio = std::exp(shift);
+  change.worse = shift * worse_sign(history.options.metric) > 0;
+  for (const HistoryMetric metric : kHistoryMetrics) {
+    HistoryMove move;
+    move.name = name_of(metric);
+    move.metric = metric;
+    move.before = median_metric(history, side(history, found, false), metric);
+    move.after = median_metric(history, side(history, found, true), metric);
+    if (move.before != 0 || move.after != 0) {
+      change.metrics.push_back(std::move(move));
+    }
+  }
+  change.phases = phases_that_moved(history, found);
+  return change;
+}
+
+HistoryVerdict judge(const HistoryOptions& options, const std::vector<double>& values) {
+  HistoryVerdict verdict;
+  const std::size_t newest = std::min(std::max<std::size_t>(options.newest, 1), values.size());
+  const std::size_t before = values.size() - newest;
+  if (before < kFewestBaseline) {
+    return verdict;
+  }
+  verdict.baseline = std::min(before, kMostBaseline);
+  const auto middle = values.end() - static_cast<std::ptrdiff_t>(newest);
+  const std::vector<double> baseline(middle - static_cast<std::ptrdiff_t>(verdict.baseline),
+                                     middle);
+  verdict.before = analysis::median(baseline);
+  verdict.newest = analysis::median({middle, values.end()});
+  // Of logarithms, so that twice as fast and twice as slow are as far away.
+  const std::vector<double> logs = logarithms(baseline);
+  const double shift = (std::log(std::max(verdict.newest, 1.0)) - analysis::median(logs)) *
+                       worse_sign(options.metric);
+  const double noise = kNoiseDeviations * analysis::scaled_mad(logs);
+  verdict.worse_by = std::exp(shift) - 1;
+  verdict.noise = std::exp(noise) - 1;
+  verdict.regression = shift > noise && verdict.worse_by > *options.allowed_regression;
+  return verdict;
+}
+
+}  // namespace
+
+std::string_view name_of(HistoryMetric metric) {
+  switch (metric) {
+    case HistoryMetric::duration:
+      return "duration";
+    case HistoryMetric::frozen:
+      return "frozen";
+    case HistoryMetric::bytes:
+      return "bytes";
+    case HistoryMetric::throughput:
+      break;
+  }
+  return "throughput";
+}
+
+std::optional<double> value_of(const HistoryRun& run, HistoryMetric metric) {
+  switch (metric) {
+    case HistoryMetric::duration:
+      return run.duration_ns == 0 ? std::nullopt : std::optional<double>(run.duration_ns);
+    case HistoryMetric::frozen:
+      return run.frozen_ns ? std::optional<double>(*run.frozen_ns) : std::nullopt;
+    case HistoryMetric::bytes:
+      return run.image_bytes == 0 ? std::nullopt : std::optional<double>(run.image_bytes);
+    case HistoryMetric::throughput:
+      break;
+  }
+  if (run.image_bytes == 0 || run.duration_ns == 0) {
+    return std::nullopt;
+  }
+  constexpr double kNanosPerSecond = 1e9;
+  return static_cast<double>(run.image_bytes) * kNanosPerSecond /
+         static_cast<double>(run.duration_ns);
+}
+
+History analyse_history(std::vector<HistoryRun> runs, const HistoryOptions& options) {
+  History history;
+  history.options = options;
+  history.runs = std::move(runs);
+  history.compared = like_the_newest(history.runs, options.metric);
+  for (const HistoryMetric metric : kHistoryMetrics) {
+    if (const std::vector<double> values = values_of(history, metric); !values.empty()) {
+      history.levels.push_back(level_of(metric, values));
+    }
+  }
+  const std::vector<double> values = values_of(history, options.metric);
+  const std::vector<double> logs = logarithms(values);
+  for (const analysis::Change& found : analysis::find_changes(logs)) {
+    history.changes.push_back(describe(history, found, logs));
+  }
+  if (options.allowed_regression) {
+    history.verdict = judge(options, values);
+  }
+  return history;
+}
+
+}  // namespace kymo::report

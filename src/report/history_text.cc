@@ -1,0 +1,273 @@
+// How a history is shown: to a person, and to a program.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "report/history.h"
+#include "report/human.h"
+#include "report/table.h"
+
+namespace kymo::report {
+namespace {
+
+constexpr std::size_t kMostBars = 72;
+constexpr std::size_t kMovedPhases = 3;
+
+std::string shown(double value, HistoryMetric metric) {
+  switch (metric) {
+    case HistoryMetric::duration:
+    case HistoryMetric::frozen:
+      return duration(value);
+    case HistoryMetric::bytes:
+      return bytes(value);
+    case HistoryMetric::throughput:
+      break;
+  }
+  return bytes(value) + "/s";
+}
+
+std::string signed_share(double share) {
+  return fmt::format("{:+.1f} %", share * 100);
+}
+
+std::string share_of(double before, double after) {
+  return before == 0 ? "" : signed_share(after / before - 1);
+}
+
+const HistoryLevel* level_of(const History& history, HistoryMetric metric) {
+  for (const HistoryLevel& level : history.levels) {
+    if (level.metric == metric) {
+      return &level;
+    }
+  }
+  return nullptr;
+}
+
+// A bar for each of the newest runs that are compared, and a mark below where the level changed.
+std::string chart(const History& history) {
+  constexpr std::array<const char*, 8> kBars = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  const HistoryMetric metric = history.options.metric;
+  const HistoryLevel* level = level_of(history, metric);
+  if (level == nullptr) {
+    return {};
+  }
+  const std::size_t count = history.compared.size();
+  const std::size_t first = count > kMostBars ? count - kMostBars : 0;
+  const double range = level->most - level->least;
+  std::string bars;
+  for (std::size_t i = first; i < count; ++i) {
+    const double value = *value_of(history.runs[history.compared[i]], metric);
+    const double height = range > 0 ? (value - level->least) / range : 0;
+    bars += kBars.at(std::min<std::size_t>(static_cast<std::size_t>(height * 8), 7));
+  }
+  std::string text = fmt::format("  {}  {} to {}\n", bars, shown(level->least, metric),
+                                 shown(level->most, metric));
+  std::string marks(count - first, ' ');
+  for (const HistoryChange& change : history.changes) {
+    if (change.found.at >= first) {
+      marks[change.found.at - first] = change.worse ? '^' : 'v';
+    }
+  }
+  marks.erase(marks.find_last_not_of(' ') + 1);
+  return marks.empty() ? text : text + "  " + marks + "\n";
+}
+
+std::string levels_table(const History& history) {
+  using Align = Table::Align;
+  Table table({{"METRIC", Align::left}, {"MEDIAN"}, {"MIDDLE HALF"}, {"LEAST"}, {"MOST"}});
+  for (const HistoryLevel& level : history.levels) {
+    table.add({std::string(name_of(level.metric)), shown(level.median, level.metric),
+               shown(level.low, level.metric) + " to " + shown(level.high, level.metric),
+               shown(level.least, level.metric), shown(level.most, level.metric)});
+  }
+  return table.empty() ? "" : table.str();
+}
+
+std::string moves_table(const HistoryChange& change) {
+  using Align = Table::Align;
+  Table table({{"WHAT MOVED THERE", Align::left}, {"BEFORE"}, {"AFTER"}, {"CHANGE"}});
+  const auto add = [&table](const HistoryMove& move) {
+    table.add({printable(move.name), shown(move.before, move.metric),
+               shown(move.after, move.metric), share_of(move.before, move.after)});
+  };
+  std::for_each(change.metrics.begin(), change.metrics.end(), add);
+  const std::size_t phases = std::min(kMovedPhases, change.phases.size());
+  std::for_each(change.phases.begin(), change.phases.begin() + static_cast<std::ptrdiff_t>(phases),
+                add);
+  return table.str(4);
+}
+
+std::string change_text(const History& history, const HistoryChange& change) {
+  const HistoryRun& run = history.runs[history.compared[change.found.at]];
+  const char* how = change.found.drift ? "drifts, and got" : "got";
+  return fmt::format(
+             "{} {} {} with {} of {} ({})\n    Pettitt's test of {} runs: K = {:.0f}, p = {:.4f}\n",
+             name_of(history.options.metric), how, change.worse ? "worse" : "better",
+             printable(run.checkpoint), wall_clock(run.created_unix_ns),
+             signed_share(change.ratio - 1), change.found.end - change.found.begin,
+             change.found.test.statistic, change.found.test.p) +
+         moves_table(change);
+}
+
+std::string verdict_text(const History& history) {
+  if (!history.verdict) {
+    return {};
+  }
+  const HistoryVerdict& verdict = *history.verdict;
+  const HistoryMetric metric = history.options.metric;
+  if (verdict.baseline == 0) {
+    return "too few runs to tell a regression: the newest is held against 5 or more before it\n";
+  }
+  return fmt::format("{}: {} {}, median of {} before {}: {} (allowed {}, noise up to {})\n",
+                     verdict.regression ? "REGRESSION" : "no regression", name_of(metric),
+                     shown(verdict.newest, metric), verdict.baseline, shown(verdict.before, metric),
+                     signed_share(verdict.worse_by) + (verdict.worse_by > 0 ? " worse" : ""),
+                     signed_share(*history.options.allowed_regression),
+                     signed_share(verdict.noise));
+}
+
+std::string runs_table(const History& history, std::size_t rows) {
+  using Align = Table::Align;
+  Table table({{"WHEN", Align::left},
+               {"DURATION"},
+               {"FROZEN"},
+               {"IMAGES"},
+               {"THROUGHPUT"},
+               {"", Align::left}});
+  const std::size_t count = history.runs.size();
+  const std::size_t first = count > rows ? count - rows : 0;
+  for (std::size_t i = first; i < count; ++i) {
+    const HistoryRun& run = history.runs[i];
+    const std::optional<double> throughput = value_of(run, HistoryMetric::throughput);
+    std::string note = run.error.empty() ? run.warmth : "failed: " + run.error;
+    if (run.error.empty() && !run.conditions.empty()) {
+      note += (note.empty() ? "" : "; ") + run.conditions;
+    }
+    constexpr std::size_t kMostNote = 60;
+    table.add({wall_clock(run.created_unix_ns),
+               run.duration_ns == 0 ? "-" : duration(static_cast<double>(run.duration_ns)),
+               run.frozen_ns ? duration(static_cast<double>(*run.frozen_ns)) : "-",
+               run.image_bytes == 0 ? "-" : bytes(static_cast<double>(run.image_bytes)),
+               throughput ? bytes(*throughput) + "/s" : "-",
+               shortened(printable(note), kMostNote)});
+  }
+  std::string text = table.empty() ? "" : table.str();
+  if (first > 0) {
+    text += fmt::format("  and {} older ones (--rows)\n", first);
+  }
+  return text;
+}
+
+nlohmann::json json_of(const HistoryRun& run) {
+  nlohmann::json phases = nlohmann::json::object();
+  for (const auto& [name, ns] : run.phases) {
+    phases[name] = ns;
+  }
+  return {{"checkpoint", run.checkpoint},
+          {"created_unix_ns", run.created_unix_ns},
+          {"error", run.error},
+          {"duration_ns", run.duration_ns},
+          {"image_bytes", run.image_bytes},
+          {"frozen_ns", run.frozen_ns ? nlohmann::json(*run.frozen_ns) : nlohmann::json()},
+          {"conditions", run.conditions},
+          {"warmth", run.warmth},
+          {"cold", run.cold()},
+          {"phases_ns", std::move(phases)}};
+}
+
+nlohmann::json json_of(const std::vector<HistoryMove>& moves) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const HistoryMove& move : moves) {
+    list.push_back({{"name", move.name}, {"before", move.before}, {"after", move.after}});
+  }
+  return list;
+}
+
+nlohmann::json json_of(const History& history, const HistoryChange& change) {
+  const HistoryRun& run = history.runs[history.compared[change.found.at]];
+  return {{"run", history.compared[change.found.at]},
+          {"checkpoint", run.checkpoint},
+          {"created_unix_ns", run.created_unix_ns},
+          {"kind", change.found.drift ? "drift" : "step"},
+          {"worse", change.worse},
+          {"ratio", change.ratio},
+          {"test", "Pettitt"},
+          {"statistic", change.found.test.statistic},
+          {"p", change.found.test.p},
+          {"runs_tested", change.found.end - change.found.begin},
+          {"metrics", json_of(change.metrics)},
+          {"phases_ns", json_of(change.phases)}};
+}
+
+nlohmann::json json_of(const HistoryVerdict& verdict, const HistoryOptions& options) {
+  if (verdict.baseline == 0) {
+    return {{"enough_runs", false}, {"regression", false}};
+  }
+  return {{"enough_runs", true},
+          {"regression", verdict.regression},
+          {"baseline_runs", verdict.baseline},
+          {"before", verdict.before},
+          {"newest", verdict.newest},
+          {"worse_by", verdict.worse_by},
+          {"allowed", *options.allowed_regression},
+          {"noise", verdict.noise}};
+}
+
+}  // namespace
+
+std::string text_of(const History& history, const std::string& title, std::size_t rows) {
+  std::string text = printable(title) + "\n";
+  const auto failed = static_cast<std::size_t>(
+      std::count_if(history.runs.begin(), history.runs.end(),
+                    [](const HistoryRun& run) { return !run.error.empty(); }));
+  const std::size_t unlike = history.runs.size() - history.compared.size() - failed;
+  text += fmt::format("  {} runs, {} compared by {}", history.runs.size(), history.compared.size(),
+                      name_of(history.options.metric));
+  if (failed > 0) {
+    text += fmt::format(", {} failed", failed);
+  }
+  if (unlike > 0) {
+    text += fmt::format(", {} unlike the newest", unlike);
+  }
+  text += "\n" + chart(history) + levels_table(history);
+  for (const HistoryChange& change : history.changes) {
+    text += change_text(history, change);
+  }
+  if (history.compared.size() < analysis::kFewestForChange) {
+    text += fmt::format("too few runs to tell a change: {} of the {} that it takes\n",
+                        history.compared.size(), analysis::kFewestForChange);
+  } else if (history.changes.empty()) {
+    text += "no change: Pettitt's test finds none\n";
+  }
+  return text + verdict_text(history) + runs_table(history, rows);
+}
+
+nlohmann::json json_of(const History& history) {
+  nlohmann::json runs = nlohmann::json::array();
+  for (const HistoryRun& run : history.runs) {
+    runs.push_back(json_of(run));
+  }
+  nlohmann::json levels = nlohmann::json::object();
+  for (const HistoryLevel& level : history.levels) {
+    levels[std::string(name_of(level.metric))] = {
+        {"runs", level.runs},          {"median", level.median}, {"lower_quarter", level.low},
+        {"upper_quarter", level.high}, {"least", level.least},   {"most", level.most}};
+  }
+  nlohmann::json changes = nlohmann::json::array();
+  for (const HistoryChange& change : history.changes) {
+    changes.push_back(json_of(history, change));
+  }
+  nlohmann::json json{{"metric", name_of(history.options.metric)},
+                      {"runs", std::move(runs)},
+                      {"compared", history.compared},
+                      {"levels", std::move(levels)},
+                      {"changes", std::move(changes)}};
+  if (history.verdict) {
+    json["regression"] = json_of(*history.verdict, history.options);
+  }
+  return json;
+}
+
+}  // namespace kymo::report

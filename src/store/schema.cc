@@ -1,0 +1,119 @@
+#include "store/schema.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace kymo::store {
+namespace {
+
+constexpr std::int64_t kFormatVersion = 2;
+
+constexpr std::string_view kFirstFormat[] = {
+    "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    R"(CREATE TABLE jobs (
+         id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, command TEXT NOT NULL,
+         pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, stdout_path TEXT NOT NULL,
+         stderr_path TEXT NOT NULL, state TEXT NOT NULL, exit_status INTEGER,
+         created_unix_ns INTEGER NOT NULL))",
+    R"(CREATE TABLE checkpoints (
+         id TEXT PRIMARY KEY, job_id TEXT NOT NULL, pid INTEGER NOT NULL, directory TEXT NOT NULL,
+         created_unix_ns INTEGER NOT NULL, state TEXT NOT NULL, error TEXT NOT NULL,
+         image_bytes INTEGER NOT NULL, duration_ns INTEGER NOT NULL, stats_json TEXT NOT NULL))",
+    "CREATE INDEX checkpoints_by_job ON checkpoints (job_id, created_unix_ns)",
+    "INSERT INTO about VALUES ('format_version', 1)",
+};
+
+// Runs: what a job's history is made of. It outlives the checkpoints; what is known of those that
+// are there already is taken over.
+constexpr std::string_view kToSecondFormat[] = {
+    R"(CREATE TABLE runs (
+         id TEXT PRIMARY KEY, kind TEXT NOT NULL, job_id TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
+         created_unix_ns INTEGER NOT NULL, error TEXT NOT NULL, duration_ns INTEGER NOT NULL,
+         image_bytes INTEGER NOT NULL, conditions TEXT NOT NULL, warmth TEXT NOT NULL,
+         stats_json TEXT NOT NULL, phases_json TEXT NOT NULL))",
+    "CREATE INDEX runs_by_job ON runs (job_id, kind, created_unix_ns)",
+    R"(INSERT INTO runs SELECT id, 'dump', job_id, id, created_unix_ns, error, duration_ns,
+         image_bytes, '', '', stats_json, '' FROM checkpoints
+         WHERE state IN ('complete', 'failed'))",
+    "UPDATE about SET value = 2 WHERE key = 'format_version'",
+};
+
+// The statements that lead from each format to the next; from 0, an empty file, on.
+constexpr std::span<const std::string_view> kSteps[] = {kFirstFormat, kToSecondFormat};
+static_assert(std::size(kSteps) == kFormatVersion);
+
+Result<void> set_up(Database& db) {
+  for (const std::string_view pragma :
+       {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON"}) {
+    if (Result<void> set = db.run("set up", pragma); !set) {
+      return set;
+    }
+  }
+  return {};
+}
+
+Result<void> check_whole(Database& db, const std::string& path) {
+  std::string damage;
+  Result<void> checked = db.run("check the tables", "PRAGMA quick_check(1)", {},
+                                [&](const Row& row) { damage = row.text(0); });
+  if (checked && damage != "ok") {
+    return Error{Code::data_loss, "the database " + path + " is damaged: " + damage};
+  }
+  return checked;
+}
+
+// 0: an empty file.
+Result<std::int64_t> format_of(Database& db, const std::string& path) {
+  std::int64_t tables = 0;
+  std::int64_t version = 0;
+  if (Result<void> r = db.run("list the tables", "SELECT count(*) FROM sqlite_master", {},
+                              [&](const Row& row) { tables = row.integer(0); });
+      !r) {
+    return r.error();
+  }
+  if (tables == 0) {
+    return 0;
+  }
+  Result<void> read =
+      db.run("read the version", "SELECT value FROM about WHERE key = 'format_version'", {},
+             [&](const Row& row) { version = row.integer(0); });
+  if (!read || version < 1) {
+    return Error{Code::invalid_argument,
+                 path + " is a SQLite database, but not one of kymod's; name another file"};
+  }
+  if (version > kFormatVersion) {
+    return Error{Code::failed_precondition,
+                 "the database " + path + " has format_version " + std::to_string(version) +
+                     ", and this kymod reads up to " + std::to_string(kFormatVersion) +
+                     "; use a newer kymod"};
+  }
+  return version;
+}
+
+}  // namespace
+
+Result<void> prepare(Database& db, const std::string& path) {
+  if (Result<void> ready = set_up(db); !ready) {
+    return ready;
+  }
+  if (Result<void> whole = check_whole(db, path); !whole) {
+    return whole;
+  }
+  return db.transaction([&]() -> Result<void> {
+    const Result<std::int64_t> version = format_of(db, path);
+    if (!version) {
+      return version.error();
+    }
+    for (const auto& step : std::span(kSteps).subspan(static_cast<std::size_t>(*version))) {
+      for (const std::string_view statement : step) {
+        if (Result<void> r = db.run("bring the tables up to date", statement); !r) {
+          return r;
+        }
+      }
+    }
+    return {};
+  });
+}
+
+}  // namespace kymo::store

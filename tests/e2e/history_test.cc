@@ -1,0 +1,142 @@
+// Jobs' checkpoints and histories, of real dumps.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void double_newest_run(const std::string& database) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(database.c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db,
+                         "UPDATE runs SET image_bytes = image_bytes * 2 WHERE created_unix_ns ="
+                         " (SELECT max(created_unix_ns) FROM runs)",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK)
+      << sqlite3_errmsg(db);
+  sqlite3_close(db);
+}
+
+nlohmann::json dump_leaving(const Kymod& kymod, const std::string& job) {
+  return kymod.kymo_json({"dump", "process", job, "--leave-running"});
+}
+
+TEST(HistoryTest, CheckpointsAreListedOldestFirstByJobAndInAll) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  ASSERT_TRUE(kymod.churn(8, "work").contains("pid"));
+  ASSERT_TRUE(kymod.churn(8, "other").contains("pid"));
+  const nlohmann::json first = dump_leaving(kymod, "work");
+  const nlohmann::json other = dump_leaving(kymod, "other");
+  const nlohmann::json second = dump_leaving(kymod, "work");
+  const nlohmann::json of_job = kymod.kymo_json({"checkpoints", "work"});
+  ASSERT_EQ(of_job.size(), 2U);
+  EXPECT_EQ(of_job[0]["directory"], first["directory"]);
+  EXPECT_EQ(of_job[1]["directory"], second["directory"]);
+  EXPECT_EQ(of_job[1]["job"], "work");
+  EXPECT_EQ(of_job[1]["state"], "complete");
+  EXPECT_EQ(of_job[1]["image_bytes"], second["image_bytes"]);
+  EXPECT_EQ(of_job[1]["stats"], second["stats"]);
+  EXPECT_GT(of_job[1]["duration_ns"].get<std::uint64_t>(), 0U);
+  EXPECT_EQ(kymod.kymo_json({"checkpoints"}).size(), 3U);
+  const Outcome text = kymod.kymo({"checkpoints"});
+  EXPECT_NE(text.out.find(other["directory"].get<std::string>()), std::string::npos) << text.out;
+  const Outcome unknown = kymod.kymo({"checkpoints", "nobody"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_EQ(unknown.err, "kymo: no job is named nobody: kymo ps lists the jobs\n");
+}
+
+TEST(HistoryTest, ADumpCutShortByAKillIsListedWithWhatHappened) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  ASSERT_TRUE(kymod.churn(256, "work").contains("pid"));
+  std::thread client([&] { static_cast<void>(kymod.kymo({"dump", "process", "work"})); });
+  const std::string dir = kymod.state() + "/checkpoints/work-1";
+  EXPECT_TRUE(eventually([&] { return fs::exists(dir + "/images.partial/pages-1.img"); }));
+  EXPECT_EQ(kymod.stop(SIGKILL), -1);
+  client.join();
+  kymod.start();
+  const nlohmann::json checkpoints = kymod.kymo_json({"checkpoints", "work"});
+  ASSERT_EQ(checkpoints.size(), 1U);
+  EXPECT_EQ(checkpoints[0]["state"], "failed");
+  const std::string error = checkpoints[0]["error"];
+  EXPECT_EQ(error.find("cut short, kymod ended during the dump"), 0U) << error;
+  EXPECT_NE(kymod.kymo({"checkpoints"}).out.find(error), std::string::npos);
+}
+
+TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  ASSERT_TRUE(kymod.churn(8, "work").contains("pid"));
+  for (int i = 0; i < 3; ++i) dump_leaving(kymod, "work");
+  const nlohmann::json last = kymod.kymo_json({"dump", "process", "work"});
+  EXPECT_EQ(kymod.kymo_json({"restore", "process", last["directory"]})["job"], "work");
+
+  const nlohmann::json dumps = kymod.kymo_json({"history", "work"});
+  EXPECT_EQ(dumps["job"], "work");
+  EXPECT_EQ(dumps["kind"], "dumps");
+  ASSERT_EQ(dumps["runs"].size(), 4U);
+  EXPECT_EQ(dumps["runs"][0]["warmth"], "cold: the first since kymod started");
+  EXPECT_EQ(dumps["runs"][2]["warmth"], "warm");
+  EXPECT_EQ(dumps["runs"][2]["conditions"], "leave running");
+  EXPECT_EQ(dumps["runs"][3]["conditions"], "");
+  EXPECT_EQ(dumps["compared"], nlohmann::json({3})) << "the last alone ended its process";
+  EXPECT_GT(dumps["runs"][2]["phases_ns"]["criu starts"].get<std::uint64_t>(), 0U);
+  EXPECT_EQ(dumps["runs"][3]["image_bytes"], last["image_bytes"]);
+  EXPECT_EQ(dumps["runs"][3]["frozen_ns"],
+            last["stats"]["frozen_time_us"].get<std::uint64_t>() * 1000);
+
+  const nlohmann::json restores = kymod.kymo_json({"history", "work", "--restores"});
+  ASSERT_EQ(restores["runs"].size(), 1U);
+  EXPECT_EQ(restores["runs"][0]["checkpoint"], dumps["runs"][3]["checkpoint"]);
+  EXPECT_EQ(restores["runs"][0]["image_bytes"], last["image_bytes"]);
+  EXPECT_EQ(kymod.kymo_json({"history", "work", "--last", "2"})["runs"].size(), 2U);
+  const Outcome text = kymod.kymo({"history", "work", "--fail-on-regression", "20%"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("too few runs to tell a regression"), std::string::npos) << text.out;
+}
+
+TEST(HistoryTest, ARegressionExitsWithOneAndBadUsageWithTwo) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  ASSERT_TRUE(kymod.churn(4, "work").contains("pid"));
+  for (int i = 0; i < 8; ++i) dump_leaving(kymod, "work");
+  const Outcome steady =
+      kymod.kymo({"history", "work", "--metric", "bytes", "--fail-on-regression", "20%"});
+  EXPECT_EQ(steady.exit_code, 0) << steady.out << steady.err;
+  EXPECT_NE(steady.out.find("no regression"), std::string::npos) << steady.out;
+
+  // Larger, which is sure to be seen: time is not.
+  ASSERT_EQ(kymod.stop(SIGTERM), 0);
+  double_newest_run(kymod.state() + "/kymo.db");
+  kymod.start();
+  const Outcome worse =
+      kymod.kymo({"history", "work", "--metric", "bytes", "--fail-on-regression", "20%"});
+  EXPECT_EQ(worse.exit_code, 1) << worse.out << worse.err;
+  EXPECT_NE(worse.out.find("REGRESSION: bytes"), std::string::npos) << worse.out;
+
+  for (const char* share : {"much", "-5%", "", "%"}) {
+    const Outcome wrong = kymod.kymo({"history", "work", "--fail-on-regression", share});
+    EXPECT_EQ(wrong.exit_code, 2) << share << wrong.out;
+  }
+  EXPECT_EQ(kymod.kymo({"history", "work", "--metric", "beauty"}).exit_code, 2);
+  EXPECT_EQ(kymod.kymo({"history"}).exit_code, 2);
+  EXPECT_EQ(kymod.kymo({"history", "nobody"}).exit_code, 1);
+}
+
+}  // namespace
+}  // namespace kymo::test

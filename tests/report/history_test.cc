@@ -1,0 +1,179 @@
+#include "report/history.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace kymo::report {
+namespace {
+
+constexpr std::uint64_t kMilli = 1'000'000;
+
+HistoryRun one(std::uint64_t duration_ms, std::uint64_t writing_ms = 0) {
+  HistoryRun run;
+  run.duration_ns = duration_ms * kMilli;
+  run.image_bytes = 64U << 20U;
+  run.frozen_ns = run.duration_ns / 2;
+  run.warmth = "warm";
+  run.phases = {{"criu starts", 5 * kMilli},
+                {"memory, writing", (writing_ms != 0 ? writing_ms : duration_ms / 2) * kMilli}};
+  return run;
+}
+
+// So many runs about so many milliseconds, give or take a twentieth.
+std::vector<HistoryRun> about(std::size_t count, double ms, std::uint64_t seed = 7) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal(1, 0.03);
+  std::vector<HistoryRun> runs;
+  for (std::size_t i = 0; i < count; ++i) {
+    runs.push_back(one(static_cast<std::uint64_t>(ms * normal(random))));
+  }
+  return runs;
+}
+
+std::vector<HistoryRun> numbered(std::vector<HistoryRun> runs,
+                                 const std::vector<HistoryRun>& more = {}) {
+  runs.insert(runs.end(), more.begin(), more.end());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].checkpoint = "c" + std::to_string(i);
+    runs[i].created_unix_ns = static_cast<std::int64_t>(i) * 60'000'000'000;
+  }
+  return runs;
+}
+
+HistoryOptions allowing(double share) {
+  HistoryOptions options;
+  options.allowed_regression = share;
+  return options;
+}
+
+TEST(HistoryTest, AStepIsFoundWithWhatMovedThere) {
+  const History history = analyse_history(numbered(about(12, 400), about(10, 600, 8)), {});
+  ASSERT_EQ(history.changes.size(), 1U);
+  const HistoryChange& change = history.changes[0];
+  EXPECT_EQ(change.found.at, 12U);
+  EXPECT_TRUE(change.worse);
+  EXPECT_NEAR(change.ratio, 1.5, 0.05);
+  ASSERT_FALSE(change.phases.empty());
+  EXPECT_EQ(change.phases[0].name, "memory, writing");
+  EXPECT_NEAR(change.phases[0].after / change.phases[0].before, 1.5, 0.1);
+  const std::string text = text_of(history, "web: dumps", 5);
+  EXPECT_NE(text.find("duration got worse with c12"), std::string::npos) << text;
+  EXPECT_NE(text.find("Pettitt's test of 22 runs: K = 120, p = 0.0001"), std::string::npos) << text;
+  EXPECT_NE(text.find("            ^\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("and 17 older ones"), std::string::npos) << text;
+}
+
+TEST(HistoryTest, ADriftIsCalledOne) {
+  std::vector<HistoryRun> runs;
+  for (std::size_t i = 0; i < 30; ++i) {
+    const std::vector<HistoryRun> next = about(1, 400 + 15.0 * static_cast<double>(i), i);
+    runs.push_back(next[0]);
+  }
+  const History history = analyse_history(numbered(runs), {});
+  ASSERT_EQ(history.changes.size(), 1U);
+  EXPECT_TRUE(history.changes[0].found.drift);
+  EXPECT_NE(text_of(history, "web", 5).find("duration drifts, and got worse"), std::string::npos);
+}
+
+TEST(HistoryTest, NoiseAndAnOutlierAreNoChange) {
+  std::vector<HistoryRun> runs = about(20, 400);
+  runs[10] = one(4000);
+  const History history = analyse_history(numbered(runs), allowing(0.2));
+  EXPECT_TRUE(history.changes.empty());
+  EXPECT_FALSE(history.verdict->regression);
+  EXPECT_NE(text_of(history, "web", 5).find("no change"), std::string::npos);
+}
+
+TEST(HistoryTest, TwoRunsAreTooFewAndItIsSaid) {
+  const History history = analyse_history(numbered({one(400), one(900)}), allowing(0.2));
+  EXPECT_TRUE(history.changes.empty());
+  EXPECT_FALSE(history.verdict->regression);
+  const std::string text = text_of(history, "web", 5);
+  EXPECT_NE(text.find("too few runs to tell a change: 2 of the 8"), std::string::npos) << text;
+  EXPECT_NE(text.find("too few runs to tell a regression"), std::string::npos) << text;
+  EXPECT_EQ(json_of(history)["regression"]["enough_runs"], false);
+}
+
+TEST(HistoryTest, NoRunsAtAllCanBeShown) {
+  const History history = analyse_history({}, allowing(0.2));
+  EXPECT_FALSE(text_of(history, "web", 5).empty());
+  EXPECT_TRUE(json_of(history)["runs"].empty());
+}
+
+TEST(HistoryTest, TheNewestIsARegressionBeyondTheShareAndTheNoise) {
+  EXPECT_TRUE(
+      analyse_history(numbered(about(10, 400), {one(520)}), allowing(0.2)).verdict->regression);
+  EXPECT_FALSE(
+      analyse_history(numbered(about(10, 400), {one(470)}), allowing(0.2)).verdict->regression)
+      << "17 % worse, 20 allowed";
+  EXPECT_FALSE(
+      analyse_history(numbered(about(10, 400), {one(200)}), allowing(0.2)).verdict->regression)
+      << "better";
+}
+
+TEST(HistoryTest, WhereNoiseIsLargeAFifthIsNoRegression) {
+  std::vector<HistoryRun> runs;
+  for (const std::uint64_t ms : {200U, 900U, 400U, 700U, 300U, 800U, 500U, 520U}) {
+    runs.push_back(one(ms));
+  }
+  const History history = analyse_history(numbered(runs, {one(700)}), allowing(0.2));
+  EXPECT_GT(history.verdict->worse_by, 0.2);
+  EXPECT_FALSE(history.verdict->regression);
+}
+
+TEST(HistoryTest, OneSlowRunOfThreeNewestIsNone) {
+  HistoryOptions options = allowing(0.2);
+  options.newest = 3;
+  EXPECT_FALSE(analyse_history(numbered(about(10, 400), {one(400), one(900), one(410)}), options)
+                   .verdict->regression);
+  EXPECT_TRUE(analyse_history(numbered(about(10, 400), {one(600), one(900), one(590)}), options)
+                  .verdict->regression);
+}
+
+TEST(HistoryTest, LowerThroughputIsWorse) {
+  HistoryOptions options = allowing(0.2);
+  options.metric = HistoryMetric::throughput;
+  EXPECT_TRUE(analyse_history(numbered(about(10, 400), {one(800)}), options).verdict->regression);
+  EXPECT_FALSE(analyse_history(numbered(about(10, 400), {one(200)}), options).verdict->regression);
+}
+
+TEST(HistoryTest, ColdFailedAndOtherwiseToldRunsAreNotHeldAgainstTheNewest) {
+  std::vector<HistoryRun> runs = about(10, 400);
+  runs[0].warmth = "cold: the first since kymod started";
+  runs[0].duration_ns *= 10;
+  runs[3].error = "criu said no";
+  runs[5].conditions = "leave running";
+  const History history = analyse_history(numbered(runs), {});
+  EXPECT_EQ(history.compared, (std::vector<std::size_t>{1, 2, 4, 6, 7, 8, 9}));
+  const std::string text = text_of(history, "web", 20);
+  EXPECT_NE(text.find("10 runs, 7 compared by duration, 1 failed, 2 unlike the newest"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("failed: criu said no"), std::string::npos) << text;
+  EXPECT_NE(text.find("cold: the first since kymod started"), std::string::npos) << text;
+}
+
+TEST(HistoryTest, ColdRunsAreComparedWithColdOnes) {
+  std::vector<HistoryRun> runs = about(8, 400);
+  for (const std::size_t i : {0U, 4U, 7U}) {
+    runs[i].warmth = "cold: the first since kymod started";
+  }
+  EXPECT_EQ(analyse_history(numbered(runs), {}).compared, (std::vector<std::size_t>{0, 4, 7}));
+}
+
+TEST(HistoryTest, JsonHasRunsLevelsChangesAndVerdict) {
+  const nlohmann::json json =
+      json_of(analyse_history(numbered(about(12, 400), about(10, 600, 8)), allowing(0.2)));
+  EXPECT_EQ(json["runs"].size(), 22U);
+  EXPECT_EQ(json["runs"][0]["phases_ns"]["criu starts"], 5 * kMilli);
+  EXPECT_EQ(json["compared"].size(), 22U);
+  EXPECT_EQ(json["levels"]["bytes"]["median"], 64U << 20U);
+  EXPECT_EQ(json["changes"][0]["test"], "Pettitt");
+  EXPECT_EQ(json["changes"][0]["kind"], "step");
+  EXPECT_EQ(json["changes"][0]["checkpoint"], "c12");
+  EXPECT_EQ(json["regression"]["baseline_runs"], 20);
+}
+
+}  // namespace
+}  // namespace kymo::report

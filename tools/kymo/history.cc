@@ -1,0 +1,125 @@
+#include "report/history.h"
+
+#include <charconv>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "client/client.h"
+#include "print.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+struct HistoryArguments {
+  v1::HistoryRequest request;
+  report::HistoryOptions options;
+  std::size_t rows = 20;
+};
+
+report::HistoryRun run_of(const v1::HistoryRun& run) {
+  report::HistoryRun out;
+  out.checkpoint = run.checkpoint();
+  out.created_unix_ns = run.created_unix_ns();
+  out.error = run.error();
+  out.duration_ns = run.duration_ns();
+  out.image_bytes = run.image_bytes();
+  constexpr std::uint64_t kNanosPerMicro = 1000;
+  if (run.has_dump_stats()) out.frozen_ns = run.dump_stats().frozen_time_us() * kNanosPerMicro;
+  out.conditions = run.conditions();
+  out.warmth = run.warmth();
+  for (const v1::HistoryPhase& phase : run.phases()) {
+    out.phases.emplace_back(phase.name(), phase.duration_ns());
+  }
+  return out;
+}
+
+void show_history(Context& context, const HistoryArguments& arguments) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  const Result<v1::HistoryResponse> response = client->history(arguments.request);
+  if (!response) return fail(context, response.error());
+  std::vector<report::HistoryRun> runs;
+  for (const v1::HistoryRun& run : response->runs()) runs.push_back(run_of(run));
+  const report::History history = report::analyse_history(std::move(runs), arguments.options);
+  const char* kind = arguments.request.restores() ? "restores" : "dumps";
+  if (context.json) {
+    nlohmann::json json = report::json_of(history);
+    json["job"] = response->job();
+    json["kind"] = kind;
+    print_json(json);
+  } else {
+    std::cout << report::text_of(history, response->job() + ": " + kind, arguments.rows);
+  }
+  if (history.verdict && history.verdict->regression) context.exit_code = 1;
+}
+
+// "20%" or "20" is a fifth; an empty text stands for a share that is good.
+std::string set_share(std::optional<double>& share, const std::string& text) {
+  const char* const end = text.data() + text.size() - (!text.empty() && text.back() == '%' ? 1 : 0);
+  double percent = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, percent);
+  constexpr double kMost = 1e6;
+  if (error != std::errc() || stop != end || !(percent >= 0 && percent <= kMost)) {
+    return "'" + text + "' is no share: wanted a percentage, such as 20%";
+  }
+  share = percent / 100;
+  return {};
+}
+
+}  // namespace
+
+void add_history(CLI::App& app, Context& context) {
+  CLI::App* history = app.add_subcommand(
+      "history", "How a job's dumps, or restores, did over time, and where they got worse");
+  auto arguments = std::make_shared<HistoryArguments>();
+  history->fallthrough();
+  history
+      ->add_option_function<std::string>(
+          "job", [arguments](const std::string& job) { arguments->request.set_job(job); },
+          "The job: its name or id")
+      ->required();
+  history->add_flag_function(
+      "--restores", [arguments](std::int64_t) { arguments->request.set_restores(true); },
+      "Its restores instead of its dumps");
+  history
+      ->add_option_function<std::uint32_t>(
+          "--last", [arguments](std::uint32_t last) { arguments->request.set_last(last); },
+          "Look at the newest so many runs alone")
+      ->check(CLI::Range(1, 1'000'000));
+  static const std::map<std::string, report::HistoryMetric> kMetrics = [] {
+    std::map<std::string, report::HistoryMetric> metrics;
+    for (const report::HistoryMetric metric : report::kHistoryMetrics) {
+      metrics[std::string(name_of(metric))] = metric;
+    }
+    return metrics;
+  }();
+  history
+      ->add_option_function<std::string>(
+          "--metric",
+          [arguments](const std::string& name) { arguments->options.metric = kMetrics.at(name); },
+          "What is looked at: duration, frozen, bytes or throughput")
+      ->check(CLI::IsMember({"duration", "frozen", "bytes", "throughput"}))
+      ->default_str("duration");
+  history
+      ->add_option_function<std::string>(
+          "--fail-on-regression",
+          [arguments](const std::string& text) {
+            const std::string wrong = set_share(arguments->options.allowed_regression, text);
+            if (!wrong.empty()) throw CLI::ValidationError("--fail-on-regression", wrong);
+          },
+          "Exit 1 when the newest run is worse by more than this, and by more than noise")
+      ->option_text("PERCENT");
+  history
+      ->add_option("--newest", arguments->options.newest,
+                   "So many runs are the newest: their median is held against those before")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  history->add_option("--rows", arguments->rows, "How many runs to print")->capture_default_str();
+  history->add_flag("--json", context.json, "Print JSON");
+  history->callback([&context, arguments] { show_history(context, *arguments); });
+}
+
+}  // namespace kymo::cli
