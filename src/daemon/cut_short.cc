@@ -3,10 +3,13 @@
 #include <spdlog/spdlog.h>
 
 #include <cctype>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
+#include "criu/leftovers.h"
 #include "criu/stats.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/stats_json.h"
@@ -17,6 +20,9 @@ namespace kymo::daemon {
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kReleasedWithin{2};
 
 // What has become of a process that was being dumped.
 enum class Fate : std::uint8_t { runs, gone, unsure };
@@ -24,8 +30,12 @@ enum class Fate : std::uint8_t { runs, gone, unsure };
 Fate fate_of(const store::Checkpoint& checkpoint, const std::optional<store::Job>& job) {
   if (!probe::process_lives(checkpoint.pid, job ? job->start_ticks : 0)) return Fate::gone;
   // Without its start time it may be another of the same pid; and one that is still held by CRIU
-  // may yet be ended by it.
-  const bool held = !probe::stopped_threads(checkpoint.pid).empty();
+  // may yet be ended by it. A tracer's hold ends an instant after the tracer.
+  bool held = true;
+  for (const auto until = Clock::now() + kReleasedWithin; held && Clock::now() < until;) {
+    held = !probe::stopped_threads(checkpoint.pid).empty();
+    if (held) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
   return job && !held ? Fate::runs : Fate::unsure;
 }
 
@@ -68,6 +78,9 @@ Result<void> close(store::Store& store, store::Checkpoint checkpoint) {
   const CheckpointDir dir(checkpoint.directory);
   std::optional<store::Job> job;
   if (Result<store::Job> found = store.job(checkpoint.job_id); found) job = *found;
+  const Result<void> ended =
+      criu::end_leftover_dump(dir.work() + "/dump.log", probe::process_tree(checkpoint.pid));
+  if (!ended) spdlog::error("dump of pid {}: {}", checkpoint.pid, ended.error().message);
   const Fate fate = fate_of(checkpoint, job);
   std::error_code error;
   if (fs::exists(dir.images(), error)) return conclude(store, checkpoint, job, fate);

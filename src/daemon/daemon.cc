@@ -18,6 +18,7 @@
 #include "daemon/http_server.h"
 #include "daemon/otlp.h"
 #include "daemon/parts.h"
+#include "daemon/restore_note.h"
 #include "daemon/service.h"
 #include "daemon/unix_listener.h"
 #include "kymo/prometheus.h"
@@ -136,6 +137,7 @@ Result<void> Daemon::State::open_store() {
   if (Result<void> ok = settle_unstarted_jobs(*store); !ok) return ok;
   if (Result<void> ok = close_cut_short_dumps(*store); !ok) return ok;
   jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir);
+  settle_cut_short_restores(*store, *jobs, config.state_dir);
   jobs->refresh();
   runtime::ProcessRuntimeOptions options;
   options.criu = criu_options();

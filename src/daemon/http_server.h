@@ -12,7 +12,9 @@
 namespace kymo::daemon {
 
 // The daemon's one HTTP port: /metrics in Prometheus' text format and /healthz. Carries no pids,
-// paths or command lines: anybody who reaches the port may read it.
+// paths or command lines: anybody who reaches the port may read it. On a loopback address it is
+// served under loopback's names and the configured one alone (403), so that no site's page reads it
+// by giving its own name that address.
 //
 // Threads:   a listener and two workers, started by start() and joined by stop().
 // Ownership: shares the collectable and reads it on a worker's thread.

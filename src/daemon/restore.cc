@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/pipeline.h"
+#include "daemon/restore_note.h"
 #include "daemon/run_record.h"
 #include "daemon/stats_json.h"
 #include "daemon/target.h"
@@ -50,6 +51,7 @@ struct RestoreContext {
   std::optional<store::Job> job;
   Claims::Claim claim;
   Jobs::Hold held;
+  RestoreNote note;
   RequestRecording recording;
   std::uint64_t page_bytes = 0;  // in the images
   runtime::RestoreOutcome outcome;
@@ -209,6 +211,15 @@ Result<void> begin_recording(RestoreContext& c) {
   return {};
 }
 
+// For the next kymod, should this one be killed while CRIU restores.
+Result<void> note_restore(RestoreContext& c) {
+  Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, c.directory, c.images,
+                                                c.to->work(), c.job ? c.job->id : "");
+  if (!note) return note.error();
+  c.note = std::move(note).value();
+  return {};
+}
+
 Result<void> call_runtime(RestoreContext& c) {
   runtime::Observer observer;
   observer.notified = [&](std::string_view name) {
@@ -267,6 +278,7 @@ constexpr std::array<Step<RestoreContext>, 10> kRestoreSteps{{
     {"find job", find_job, "store"},
     {"estimate size", estimate_size, "files"},
     {"begin recording", begin_recording, "recording"},
+    {"note restore", note_restore, "files"},
     {"restore", call_runtime, "runtime"},
     {"register job", register_job, "store"},
 }};
@@ -317,6 +329,7 @@ void conclude(RestoreContext& c, const Result<void>& result) {
     c.recording.mark("request ended");
     c.recording.end(std::move(about));
   }
+  c.note = {};
   c.held = {};
 }
 

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <thread>
 
 #include "support/real_criu.h"
 
@@ -107,6 +108,13 @@ void Kymod::start() {
   const std::string text = log();
   const std::size_t at = text.find(", http ") + 7;
   http_ = text.substr(at, text.find('\n', at) - at);
+}
+
+void Kymod::start_and_kill(std::chrono::microseconds after) {
+  ++starts_;
+  pid_ = spawn(command_, path("out"), path("log-" + std::to_string(starts_)));
+  std::this_thread::sleep_for(after);
+  stop(SIGKILL);
 }
 
 int Kymod::stop(int signal) {

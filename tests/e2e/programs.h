@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -33,6 +34,8 @@ class Kymod {
 
   // Starts it and waits until it says that it is ready; fails the test where it does not.
   void start();
+  // Starts it, and kills it so long after.
+  void start_and_kill(std::chrono::microseconds after);
   // Sends the signal and returns the exit code, or -1 where the signal ended it.
   int stop(int signal);
   [[nodiscard]] bool running() const { return pid_ > 0; }

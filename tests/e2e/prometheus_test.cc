@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "programs.h"
 #include "support/real_criu.h"
@@ -29,7 +30,37 @@ TEST(PrometheusTest, TheTextIsCleanAndTellsNothingPrivate) {
   EXPECT_NE(metrics.find("kymo_pages_written_total " + pages + "\n"), std::string::npos) << metrics;
   EXPECT_EQ(metrics.find(kymod.folder().path()), std::string::npos);
   EXPECT_EQ(metrics.find("churn"), std::string::npos);
+  EXPECT_EQ(metrics.find("work\""), std::string::npos) << "a job's name is a label";
+  for (const pid_t pid : {dump["pid"].get<pid_t>(), kymod.pid()}) {
+    EXPECT_EQ(metrics.find('"' + std::to_string(pid) + '"'), std::string::npos);
+  }
   EXPECT_EQ(get("http://" + kymod.http() + "/healthz").out, "ok\n");
+}
+
+TEST(PrometheusTest, AnybodyMayReadItUnderLoopbacksNamesAndNothingElse) {
+  KYMO_NEEDS_CRIU();
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const auto as_nobody = [&](const std::string& path, const std::string& host) {
+    return run({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-sS",
+                "--path-as-is", "--max-time", "10", "-w", "%{http_code}", "-H", "Host: " + host,
+                "http://" + kymod.http() + path})
+        .out;
+  };
+  const std::string own = kymod.http();
+  const std::string metrics = as_nobody("/metrics", own);
+  EXPECT_NE(metrics.find("kymo_processes_managed 1\n"), std::string::npos) << metrics;
+  EXPECT_EQ(metrics.find(kymod.folder().path()), std::string::npos);
+  EXPECT_EQ(metrics.find(CHURN_PROGRAM), std::string::npos);
+  EXPECT_EQ(as_nobody("/healthz", "localhost"), "ok\n200");
+  for (const char* path : {"/", "/jobs", "/metrics/../../etc/passwd", "/../state/kymo.db"}) {
+    EXPECT_EQ(as_nobody(path, own), "404") << path;
+  }
+  const std::string rebound = as_nobody("/metrics", "evil.example");
+  EXPECT_EQ(rebound.substr(rebound.size() - 3), "403");
+  EXPECT_EQ(rebound.find("kymo_"), std::string::npos) << rebound;
 }
 
 // A process that ends with the test, however that ends.

@@ -1,0 +1,119 @@
+#include "criu/leftovers.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <thread>
+
+#include "base/file.h"
+#include "criu/log.h"
+#include "probe/open_files.h"
+#include "probe/process.h"
+
+namespace kymo::criu {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kPatience{10'000};
+constexpr milliseconds kBorrowing{2000};  // as long as a caller's own kill waits (child.cc)
+constexpr milliseconds kLookEvery{2};
+
+// From these lines on CRIU finishes without its caller.
+constexpr std::string_view kDumpIsDone = "Running post-dump scripts";
+constexpr std::string_view kRestoreIsDone = "Running pre-resume scripts";
+
+bool log_has(const std::string& log_path, std::string_view mark) {
+  const Result<std::string> log = read_file(log_path, std::size_t{1} << 30U);
+  return log && log->find(mark) != std::string::npos;
+}
+
+bool is_in(const std::vector<pid_t>& tree, pid_t pid) {
+  return std::find(tree.begin(), tree.end(), pid) != tree.end();
+}
+
+// The processes with the log open: CRIU's own, or those of the tree.
+std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>& tree,
+                           bool of_the_tree) {
+  std::vector<pid_t> found = probe::processes_with_open(log_path);
+  std::erase_if(found, [&](pid_t pid) {
+    const Result<probe::Process> seen = probe::read_process(pid);
+    return is_in(tree, pid) != of_the_tree || !seen || seen->zombie();
+  });
+  return found;
+}
+
+// Stops a CRIU, so that nothing changes between a look at its log and its end.
+void stop(pid_t criu) {
+  const auto until = steady_clock::now() + milliseconds(500);
+  kill(criu, SIGSTOP);
+  for (;;) {
+    const Result<probe::Process> seen = probe::read_process(criu);
+    if (!seen || seen->stopped() || seen->zombie() || steady_clock::now() > until) {
+      return;
+    }
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+Error would_not_end(pid_t pid) {
+  return Error{
+      Code::deadline_exceeded,
+      "process " + std::to_string(pid) + ", left by a CRIU whose kymod was killed, does not end"};
+}
+
+// Ends CRIU's processes unless they are `done`, in which case they end by themselves.
+Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tree,
+                      std::string_view done) {
+  const auto began = steady_clock::now();
+  for (;;) {
+    const std::vector<pid_t> running = holders(log_path, tree, false);
+    if (running.empty()) {
+      return {};
+    }
+    const auto waited = steady_clock::now() - began;
+    if (waited > kPatience) {
+      return would_not_end(running.front());
+    }
+    for (const pid_t criu : running) {
+      stop(criu);
+    }
+    const bool leave =
+        log_has(log_path, done) || (borrows_a_process(log_path) && waited < kBorrowing);
+    for (const pid_t criu : running) {
+      kill(criu, leave ? SIGCONT : SIGKILL);
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+}  // namespace
+
+Result<void> end_leftover_dump(const std::string& log_path, const std::vector<pid_t>& tree) {
+  return end_criu(log_path, tree, kDumpIsDone);
+}
+
+Result<void> end_leftover_restore(const std::string& log_path, const std::vector<pid_t>& tree) {
+  if (Result<void> ended = end_criu(log_path, tree, kRestoreIsDone); !ended) {
+    return ended;
+  }
+  // Nobody will ever resume what is still half restored.
+  for (const auto until = steady_clock::now() + kPatience;;) {
+    const std::vector<pid_t> halves = holders(log_path, tree, true);
+    if (halves.empty()) {
+      return {};
+    }
+    if (steady_clock::now() > until) {
+      return would_not_end(halves.front());
+    }
+    for (const pid_t half : halves) {
+      kill(half, SIGKILL);
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+}  // namespace kymo::criu

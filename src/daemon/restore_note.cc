@@ -1,0 +1,134 @@
+#include "daemon/restore_note.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "criu/leftovers.h"
+#include "criu/pstree.h"
+#include "probe/process.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string folder_of(const std::string& state_dir) {
+  return state_dir + "/restoring";
+}
+
+// Of this boot, in the unit of a process's start time.
+std::uint64_t boot_ticks() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto ticks = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * ticks +
+         static_cast<std::uint64_t>(now.tv_nsec) * ticks / kNanosPerSecond;
+}
+
+std::string boot_id() {
+  const Result<std::string> id = read_file("/proc/sys/kernel/random/boot_id");
+  return id ? id->substr(0, id->find('\n')) : "";
+}
+
+// The process that the restore made, where it runs. None has its pid from before: the restore
+// would have been refused.
+Result<runtime::ProcessId> restored(const std::vector<pid_t>& tree, const json& note) {
+  const Error none{Code::not_found, "nothing of it runs"};
+  if (tree.empty() || note.value("boot_id", "") != boot_id()) return none;
+  const Result<probe::Process> root = probe::read_process(tree.front());
+  if (!root || root->zombie() || root->ending) return none;
+  if (root->start_ticks < note.value("began_ticks", std::uint64_t{0})) return none;
+  return runtime::ProcessId{root->pid, root->start_ticks};
+}
+
+void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId& process,
+                       const std::string& job_id) {
+  Result<store::Job> job = store.job(job_id);
+  Result<void> done;
+  if (job) {
+    job->pid = process.pid;
+    job->start_ticks = process.start_ticks;
+    job->state = store::JobState::running;
+    job->exit_status.reset();
+    done = store.update_job(*job);
+  } else {
+    job = jobs.adopt(process);
+    if (!job) done = job.error();
+  }
+  if (!done) spdlog::error("the restored process is no job: {}", done.error().message);
+}
+
+void settle(store::Store& store, Jobs& jobs, const json& note) {
+  const std::string directory = note.value("directory", "");
+  std::vector<pid_t> tree;
+  if (const auto images = criu::read_pstree(note.value("images", "") + "/pstree.img"); images) {
+    for (const criu::ImageProcess& process : *images) tree.push_back(process.pid);
+  }
+  const Result<void> ended =
+      criu::end_leftover_restore(note.value("work", "") + "/restore.log", tree);
+  if (!ended) spdlog::error("restore {}: {}", directory, ended.error().message);
+  const Result<runtime::ProcessId> process = restored(tree, note);
+  if (process && ended) {
+    spdlog::warn("restore {}: kymod ended before it was told, but process {} runs", directory,
+                 process->pid);
+    register_restored(store, jobs, *process, note.value("job_id", ""));
+  } else {
+    spdlog::warn("restore {}: cut short, kymod ended during it; it can be restored again",
+                 directory);
+  }
+}
+
+}  // namespace
+
+Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const std::string& directory,
+                                       const std::string& images_dir, const std::string& work_dir,
+                                       const std::string& job_id) {
+  const std::string folder = folder_of(state_dir);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error("make the folder " + folder, errno);
+  }
+  const json note{{"format_version", 1},        {"directory", directory}, {"images", images_dir},
+                  {"work", work_dir},           {"job_id", job_id},       {"boot_id", boot_id()},
+                  {"began_ticks", boot_ticks()}};
+  RestoreNote out;
+  out.path_ = folder + "/" + std::to_string(unix_ns()) + ".json";
+  const std::string text = note.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  if (Result<void> ok = replace_file(out.path_, text); !ok) return ok.error();
+  return out;
+}
+
+void RestoreNote::remove() {
+  if (!path_.empty()) unlink(path_.c_str());
+  path_.clear();
+}
+
+void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir) {
+  std::error_code error;
+  std::vector<std::string> notes;
+  for (fs::directory_iterator entry(folder_of(state_dir), error), end; !error && entry != end;
+       entry.increment(error)) {
+    notes.push_back(entry->path());
+  }
+  for (const std::string& path : notes) {
+    const Result<std::string> text = read_file(path);
+    const json note = text ? json::parse(*text, nullptr, false) : json();
+    try {
+      if (note.is_object()) settle(store, jobs, note);
+    } catch (const json::exception& damaged) {
+      spdlog::error("the note of a restore {}: {}", path, damaged.what());
+    }
+    fs::remove(path, error);
+  }
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,55 @@
+#include "probe/open_files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+namespace kymo::probe {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whether it has a descriptor of the file. The link's text is looked at first: what it leads to,
+// a hung network mount say, is touched only where the name is the same.
+bool has_open(const fs::path& process, const struct stat& file, const std::string& name) {
+  std::error_code gone;
+  for (fs::directory_iterator fd(process / "fd", gone), end; !gone && fd != end;
+       fd.increment(gone)) {
+    const fs::path target = fs::read_symlink(*fd, gone);
+    struct stat seen {};
+    if (!gone && target.filename() == name && stat(fd->path().c_str(), &seen) == 0 &&
+        seen.st_dev == file.st_dev && seen.st_ino == file.st_ino) {
+      return true;
+    }
+    gone.clear();
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<pid_t> processes_with_open(const std::string& path) {
+  std::vector<pid_t> found;
+  struct stat file {};
+  if (stat(path.c_str(), &file) != 0) {
+    return found;
+  }
+  const std::string name = fs::path(path).filename();
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string process = entry->path().filename();
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(process.data(), process.data() + process.size(), pid);
+    if (parsed.ec == std::errc() && parsed.ptr == process.data() + process.size() &&
+        has_open(entry->path(), file, name)) {
+      found.push_back(pid);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace kymo::probe

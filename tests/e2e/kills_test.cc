@@ -1,0 +1,298 @@
+// kymod killed at any instant of dumps and restores: the process is neither lost nor left frozen,
+// nothing half-made is listed, nothing is left running, and the next kymod knows what happened.
+// KYMO_TEST_LONG=1: a thousand kills rather than fifty.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <span>
+#include <thread>
+
+#include "probe/process.h"
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using std::chrono::microseconds;
+using std::chrono::steady_clock;
+
+// A point of a request as CRIU's log shows it, and the phase that begins there.
+struct Mark {
+  const char* phase;
+  const char* text;
+};
+constexpr Mark kDumpMarks[] = {{"dump: CRIU begins", "Version: "},
+                               {"dump: pre-dump", "Running pre-dump scripts"},
+                               {"dump: query-ext-files", "RPC NOTIFY query-ext-files"},
+                               {"dump: writing pages", "Dumping pages (type"},
+                               {"dump: post-dump", "Running post-dump scripts"}};
+constexpr Mark kRestoreMarks[] = {{"restore: CRIU begins", "Version: "},
+                                  {"restore: pre-restore", "Running pre-restore scripts"},
+                                  {"restore: post-restore", "Running post-restore scripts"},
+                                  {"restore: pre-resume", "Running pre-resume scripts"},
+                                  {"restore: post-resume", "Running post-resume scripts"}};
+
+constexpr char kForks[] = "Running pre-restore scripts";
+constexpr int kMoreTries = 50;  // where a phase of a millisecond was not hit yet
+
+int kills_wanted() {
+  return std::getenv("KYMO_TEST_LONG") != nullptr ? 1000 : 50;
+}
+
+// The processes that have a file below `folder` open or run in it, with what they have.
+std::map<pid_t, std::string> users_of(const std::string& folder) {
+  std::map<pid_t, std::string> users;
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator("/proc", gone)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    for (const auto& fd : fs::directory_iterator(entry.path() / "fd", gone)) {
+      const std::string target = fs::read_symlink(fd, gone);
+      if (target.rfind(folder + "/", 0) == 0) users[std::stoi(name)] = target;
+    }
+  }
+  return users;
+}
+
+// Orphans come to this test, so that it and not the machine's init reaps what a killed kymod had
+// for children.
+class OrphansComeHere {
+ public:
+  OrphansComeHere() { EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
+  ~OrphansComeHere() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  OrphansComeHere(const OrphansComeHere&) = delete;
+  OrphansComeHere& operator=(const OrphansComeHere&) = delete;
+
+  // Those that are no children of the test's own.
+  static void reap(pid_t own) {
+    for (const pid_t child : probe::children_of(getpid())) {
+      const Result<probe::Process> seen = probe::read_process(child);
+      if (child != own && seen && seen->zombie()) waitpid(child, nullptr, WNOHANG);
+    }
+  }
+};
+
+// One job under a daemon that is killed again and again.
+class KillsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    kymod_.start();
+    job_ = kymod_.churn(16, "work");
+  }
+  void TearDown() override {
+    if (job_.is_object()) kill(pid(), SIGKILL);
+    OrphansComeHere::reap(kymod_.pid());
+  }
+
+  [[nodiscard]] pid_t pid() const { return job_["pid"].get<pid_t>(); }
+  [[nodiscard]] bool lives() const { return probe::process_lives(pid(), 0); }
+
+  struct Attempt {
+    std::vector<std::string> command;
+    std::string log;  // CRIU's
+    std::span<const Mark> marks;
+  };
+  Attempt dump(bool leave_running) {
+    const std::string dir = kymod_.path("checkpoint-" + std::to_string(++dumps_));
+    Attempt attempt{{"dump", "process", "work", "--dir", dir}, dir + "/work/dump.log", kDumpMarks};
+    if (leave_running) attempt.command.emplace_back("--leave-running");
+    return attempt;
+  }
+  Attempt restore() const {
+    const std::string dir = kymod_.job("work")["last_checkpoint"];
+    const std::string log = dir + "/work/restore.log";
+    fs::remove(log);
+    return {{"restore", "process", dir}, log, kRestoreMarks};
+  }
+
+  // Which phase CRIU's log shows: before the first mark "before CRIU", of whichever request.
+  static std::string phase_of(const Attempt& attempt) {
+    const std::string log = read_file(attempt.log);
+    std::string phase = attempt.command.front() + ": before CRIU";
+    for (const Mark& mark : attempt.marks) {
+      if (log.find(mark.text) != std::string::npos) phase = mark.phase;
+    }
+    return phase;
+  }
+
+  // The request, and the kill: at the given instant after kymod was called, or, where one is named,
+  // as soon as this phase is seen. Returns the phase it hit.
+  std::string attempt_and_kill(const Attempt& attempt, microseconds after, const Mark* at) {
+    const std::size_t calls = count_calls();
+    std::atomic<bool> answered = false;
+    std::thread client([&] {
+      static_cast<void>(kymod_.kymo(attempt.command));
+      answered = true;
+    });
+    while (count_calls() == calls && !answered) std::this_thread::sleep_for(microseconds(200));
+    if (at == nullptr) std::this_thread::sleep_for(after);
+    std::string phase = phase_of(attempt);
+    while (at != nullptr && phase != at->phase && !answered) phase = phase_of(attempt);
+    if (answered) phase = attempt.command.front() + ": answered";
+    EXPECT_EQ(kymod_.stop(SIGKILL), -1);
+    client.join();
+    return phase;
+  }
+
+  // A restore and, so long after CRIU has begun with the processes, the kill of kymod and of the
+  // CRIU that it has started; returns who was that.
+  std::vector<pid_t> kill_with_criu(const Attempt& attempt, microseconds after) {
+    std::thread client([&] { static_cast<void>(kymod_.kymo(attempt.command)); });
+    const auto begun = [&] { return read_file(attempt.log).find(kForks) != std::string::npos; };
+    EXPECT_TRUE(eventually(begun)) << read_file(attempt.log);
+    std::this_thread::sleep_for(after);
+    kill(kymod_.pid(), SIGSTOP);
+    std::vector<pid_t> criu = probe::children_of(kymod_.pid());
+    std::erase(criu, pid());
+    for (const pid_t one : criu) kill(one, SIGKILL);
+    EXPECT_EQ(kymod_.stop(SIGKILL), -1);
+    client.join();
+    OrphansComeHere::reap(kymod_.pid());
+    return criu;
+  }
+
+  [[nodiscard]] std::size_t count_calls() const {
+    const std::string log = kymod_.log();
+    std::size_t calls = 0;
+    for (std::size_t at = 0; (at = log.find("caller on ", at)) != std::string::npos; ++at) ++calls;
+    return calls;
+  }
+
+  // How long a request takes from kymod's being called to its answer.
+  microseconds duration_of(const Attempt& attempt) {
+    const json answer = kymod_.kymo_json(attempt.command);
+    OrphansComeHere::reap(kymod_.pid());  // a zombie would keep the pid from the restore
+    return microseconds(answer["duration_ns"].get<std::uint64_t>() / 1000);
+  }
+
+  void expect_nothing_lost_and_nothing_left();
+  void expect_whole_or_failed(const fs::path& dir) const;
+
+  OrphansComeHere orphans_;
+  Kymod kymod_;
+  json job_;
+  int dumps_ = 0;
+};
+
+// A directory of a checkpoint holds whole images under their name, or says that the dump failed.
+void KillsTest::expect_whole_or_failed(const fs::path& dir) const {
+  if (!fs::exists(dir / "checkpoint.json")) {
+    EXPECT_FALSE(fs::exists(dir / "images")) << dir;
+    return;
+  }
+  const json record = json::parse(read_file(dir / "checkpoint.json"));
+  EXPECT_EQ(fs::exists(dir / "images"), record["state"] == "complete") << record.dump(2);
+  EXPECT_EQ(fs::exists(dir / "images/inventory.img"), record["state"] == "complete");
+  EXPECT_FALSE(fs::exists(dir / "images.partial/inventory.img")) << record.dump(2);
+}
+
+void KillsTest::expect_nothing_lost_and_nothing_left() {
+  const std::string folder = kymod_.folder().path();
+  const auto strangers = [&] {
+    OrphansComeHere::reap(kymod_.pid());
+    std::map<pid_t, std::string> users = users_of(folder);
+    users.erase(kymod_.pid());
+    users.erase(getpid());
+    if (lives()) users.erase(pid());
+    return users;
+  };
+  EXPECT_TRUE(eventually([&] { return strangers().empty(); }, std::chrono::seconds(15)))
+      << "process " << strangers().begin()->first << " is left, it has "
+      << strangers().begin()->second;
+  EXPECT_TRUE(eventually([&] { return probe::stopped_threads(pid()).empty(); }));
+  const json now = kymod_.job("work");
+  if (lives()) {
+    EXPECT_EQ(now["state"], "running") << kymod_.log();
+    EXPECT_TRUE(kymod_.goes_on(job_)) << read_file(job_["stderr_path"]);
+  } else {
+    EXPECT_EQ(now["state"], "dumped") << kymod_.log() << read_file(job_["stderr_path"]);
+    EXPECT_TRUE(fs::exists(fs::path(now["last_checkpoint"].get<std::string>()) / "images"));
+  }
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().rfind("checkpoint-", 0) != 0) continue;
+    expect_whole_or_failed(entry);
+    if (entry.path() != now.value("last_checkpoint", "")) fs::remove_all(entry);
+  }
+}
+
+TEST_F(KillsTest, KilledAtAnyInstantNothingIsLostAndNothingIsLeft) {
+  const microseconds dump_takes = duration_of(dump(false));
+  const microseconds restore_takes = duration_of(restore());
+  std::mt19937_64 random(std::random_device{}());  // NOLINT(cert-msc51-cpp): any seed will do
+  std::map<std::string, int> hits;
+  int turns[] = {0, 0};
+  const auto missed = [&](std::span<const Mark> marks) {
+    const auto found = std::find_if(marks.begin(), marks.end(),
+                                    [&](const Mark& mark) { return hits[mark.phase] == 0; });
+    return found == marks.end() ? nullptr : &*found;
+  };
+  const int wanted = kills_wanted();
+  for (int i = 0; i < wanted + kMoreTries && !HasFailure(); ++i) {
+    const bool running = i % 2 == 0;  // half of the kills in dumps, half in restores
+    if (lives() != running) duration_of(running ? restore() : dump(false));
+    const Attempt attempt = running ? dump(random() % 2 == 0) : restore();
+    const auto most = static_cast<std::uint64_t>((running ? dump_takes : restore_takes).count());
+    const microseconds after(random() % (most * 5 / 4));
+    int& turn = turns[running ? 0 : 1];  // a drawn instant, then each phase, and again
+    const Mark* at = attempt.marks.data() + turn - 1;
+    if (turn == 0) at = nullptr;
+    if (i >= wanted) {
+      if (at = missed(attempt.marks); at == nullptr) continue;
+    }
+    turn = (turn + 1) % static_cast<int>(attempt.marks.size() + 1);
+    const std::string phase = attempt_and_kill(attempt, after, at);
+    ++hits[phase];
+    SCOPED_TRACE("kill " + std::to_string(i) + " in " + phase + " of " +
+                 json(attempt.command).dump());
+    // The next one may be killed, too, while it finds out what happened.
+    if (random() % 4 == 0) kymod_.start_and_kill(microseconds(random() % 300'000));
+    kymod_.start();
+    expect_nothing_lost_and_nothing_left();
+  }
+  for (const auto& [phase, count] : hits) std::cout << count << "\t" << phase << "\n";
+  EXPECT_EQ(missed(kDumpMarks), nullptr) << missed(kDumpMarks)->phase;
+  EXPECT_EQ(missed(kRestoreMarks), nullptr) << missed(kRestoreMarks)->phase;
+}
+
+// Nobody is left to end what was half restored, but the next kymod.
+TEST_F(KillsTest, KilledWithItsCriuDuringARestoreItLeavesNothingHalfRestored) {
+  int halves = 0;
+  const microseconds restore_takes = [&] {
+    duration_of(dump(false));
+    return duration_of(restore());
+  }();
+  std::mt19937_64 random(std::random_device{}());  // NOLINT(cert-msc51-cpp): any seed will do
+  for (int i = 0; i < kills_wanted() / 5 && !HasFailure(); ++i) {
+    if (lives()) duration_of(dump(false));
+    const Attempt attempt = restore();
+    const auto most = static_cast<std::uint64_t>(restore_takes.count());
+    const std::vector<pid_t> criu = kill_with_criu(attempt, microseconds(random() % (most / 3)));
+    SCOPED_TRACE("kill " + std::to_string(i));
+    EXPECT_TRUE(eventually([&] {
+      return std::none_of(criu.begin(), criu.end(),
+                          [](pid_t pid) { return probe::process_lives(pid, 0); });
+    }));
+    if (users_of(fs::path(attempt.log).parent_path()).count(pid()) != 0) ++halves;
+    kymod_.start();
+    expect_nothing_lost_and_nothing_left();
+  }
+  EXPECT_GT(halves, 0) << "no kill left a half restored process: nothing was tested";
+}
+
+}  // namespace
+}  // namespace kymo::test
