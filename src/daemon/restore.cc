@@ -213,10 +213,14 @@ Result<void> begin_recording(RestoreContext& c) {
 
 // For the next kymod, should this one be killed while CRIU restores.
 Result<void> note_restore(RestoreContext& c) {
+  if (c.kind != runtime::Kind::process) return {};  // a container's own runtime knows
   Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, c.directory, c.images,
                                                 c.to->work(), c.job ? c.job->id : "");
-  if (!note) return note.error();
-  c.note = std::move(note).value();
+  if (note) {
+    c.note = std::move(note).value();
+  } else {
+    c.warnings.push_back(note.error().message);
+  }
   return {};
 }
 
@@ -269,7 +273,7 @@ Result<void> register_job(RestoreContext& c) {
   return {};
 }
 
-constexpr std::array<Step<RestoreContext>, 10> kRestoreSteps{{
+constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"validate", validate},
     {"claim directory", claim_directory},
     {"find images", find_images, "files"},
@@ -281,7 +285,7 @@ constexpr std::array<Step<RestoreContext>, 10> kRestoreSteps{{
     {"note restore", note_restore, "files"},
     {"restore", call_runtime, "runtime"},
     {"register job", register_job, "store"},
-}};
+});
 
 // The checkpoint of the store that lies in this directory; empty: there is none.
 std::string checkpoint_in(store::Store& store, const std::string& job_id,
