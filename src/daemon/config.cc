@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
+#include <sstream>
 
 #include "base/recording_name.h"
 #include "daemon/otlp.h"
@@ -255,6 +257,11 @@ Result<void> resolve_and_check(Config& config) {
   return check_criu_timeout(config);
 }
 
+void set_podman_flags(Config& config, const std::string& flags) {
+  std::istringstream words(flags);
+  config.podman_flags.assign(std::istream_iterator<std::string>(words), {});
+}
+
 std::vector<std::string> describe(const Config& config) {
   const char* format = !config.profiling_format                             ? "tsv"
                        : *config.profiling_format == AnnotatedFormat::plain ? "annotated"
@@ -270,6 +277,10 @@ std::vector<std::string> describe(const Config& config) {
     rules += (rules.empty() ? "" : "; ") + rule;
   }
   if (rules.empty()) rules = "(none)";
+  std::string podman_flags;
+  for (const std::string& flag : config.podman_flags) {
+    podman_flags += (podman_flags.empty() ? "" : " ") + flag;
+  }
   return {
       "socket = " + config.socket,
       "socket-group = " + (config.socket_group.empty() ? "(none)" : config.socket_group),
@@ -277,6 +288,7 @@ std::vector<std::string> describe(const Config& config) {
       "state-dir = " + config.state_dir,
       "criu = " + config.criu,
       "runc-root = " + config.runc_root,
+      "podman-flags = " + (podman_flags.empty() ? "(none)" : podman_flags),
       "criu-timeout = " + std::to_string(config.criu_timeout.count()),
       "log-level = " + config.log_level,
       std::string("profiling = ") + (config.timing ? "on" : "off"),

@@ -22,6 +22,7 @@ struct Config {
   std::string criu = "criu";                // a path, or a name that is looked up on PATH
   std::chrono::seconds criu_timeout{3600};  // a CRIU that takes longer hangs: it is killed
   std::string runc_root = "/run/runc";      // where runc keeps its containers' state
+  std::vector<std::string> podman_flags;    // put before podman's verb
   std::string log_level = "info";
   bool timing = true;         // --profiling: the parts of each request are timed
   std::string otlp_endpoint;  // http://HOST[:PORT][/PATH] that their spans go to; empty: nowhere
@@ -56,6 +57,9 @@ Result<void> set_profiling_metrics(Config& config, std::string_view list);
 
 // Takes the value of --profiling-metrics-format. Errors: invalid_argument, with what is allowed.
 Result<void> set_profiling_format(Config& config, std::string_view name);
+
+// Takes the value of --podman-flags: flags with blanks between them.
+void set_podman_flags(Config& config, const std::string& flags);
 
 // Makes paths absolute and finds criu on PATH, then checks everything that can be checked without
 // starting anything. Errors name the option, its value and what is allowed.

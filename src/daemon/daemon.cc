@@ -23,6 +23,7 @@
 #include "daemon/unix_listener.h"
 #include "kymo/prometheus.h"
 #include "kymo/version.h"
+#include "runtime/podman_runtime.h"
 #include "runtime/process_runtime.h"
 #include "runtime/runc_runtime.h"
 #include "sampling/recover.h"
@@ -94,6 +95,7 @@ struct Daemon::State {
   FirstRuns first_runs;
   std::unique_ptr<runtime::Runtime> runtime;
   std::unique_ptr<runtime::Runtime> runc;
+  std::unique_ptr<runtime::Runtime> podman;
   std::unique_ptr<HttpServer> http;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
@@ -153,6 +155,8 @@ Result<void> Daemon::State::make_container_runtimes() {
   if (!folder) return folder.error();
   runc = runtime::make_runc_runtime(
       {.root = config.runc_root, .criu_folder = *folder, .timeout = config.criu_timeout});
+  podman = runtime::make_podman_runtime(
+      {.flags = config.podman_flags, .criu_folder = *folder, .timeout = config.criu_timeout});
   return {};
 }
 
@@ -194,7 +198,7 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Result<void> Daemon::State::start_api() {
-  const Parts parts{config, *metrics, *recorder, *runtime,   *runc,
+  const Parts parts{config, *metrics, *recorder, *runtime,   *runc,    *podman,
                     *store, *jobs,    claims,    first_runs, *progress};
   service = std::make_unique<Service>(parts, spans.get(), criu_version, http->address());
   grpc::ServerBuilder builder;

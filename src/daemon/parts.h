@@ -21,6 +21,7 @@ struct Parts {
   Recorder& recorder;
   runtime::Runtime& runtime;  // plain processes
   runtime::Runtime& runc;
+  runtime::Runtime& podman;
   store::Store& store;
   Jobs& jobs;
   Claims& claims;

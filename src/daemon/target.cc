@@ -92,7 +92,7 @@ Result<Target> find_target(const Parts& parts, const std::string& verb, const v1
 }
 
 runtime::Runtime& runtime_of(const Parts& parts, Kind kind) {
-  return kind == Kind::runc ? parts.runc : parts.runtime;
+  return kind == Kind::runc ? parts.runc : kind == Kind::podman ? parts.podman : parts.runtime;
 }
 
 v1::Runtime to_api(Kind kind) {

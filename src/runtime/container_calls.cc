@@ -38,9 +38,14 @@ Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& o
   Scope scope(ScopeName{std::string_view{call.runtime}}, {.category = "runtime"});
   forget(call.stats_path);
   forget(call.log_path);
-  LogFollower log(call.log_path, clock.listen(observer.notified));
+  const std::string& growing = call.growing_log.empty() ? call.log_path : call.growing_log;
+  forget(growing);
+  LogFollower log(growing, clock.listen(observer.notified));
   Result<CommandOutcome> outcome = run_command(call.command);
   log.finish();
+  if (call.collect) {
+    call.collect(outcome ? &*outcome : nullptr);
+  }
   if (outcome && outcome->exit_status != 0) {
     outcome = failure(call, *outcome);
   } else if (!outcome) {
@@ -65,7 +70,7 @@ void thaw(const std::optional<Freezer>& freezer) {
 }  // namespace
 
 Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& call,
-                                   const Observer& observer, std::string* output) {
+                                   const Observer& observer) {
   const Result<DumpTarget> before = check_dump(spec);
   if (!before) {
     return before.error();
@@ -85,9 +90,6 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& ca
   if (done) {
     outcome.command_time_ns = done->life_ns;
     outcome.runtime_time_ns = done->life_ns;
-    if (output != nullptr) {
-      *output = done->output;
-    }
   } else if (was_dumped_after_all(spec, *before)) {
     end_the_rest(*before);
     outcome.warnings.push_back("every image was written and the container ended, but then " +
@@ -107,8 +109,7 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& ca
   return outcome;
 }
 
-Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observer& observer,
-                                         std::string* output) {
+Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observer& observer) {
   LogClock clock;
   const Result<CommandOutcome> done = call_command(call, observer, clock);
   if (!done) {
@@ -118,9 +119,6 @@ Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observ
   RestoreOutcome outcome;
   outcome.command_time_ns = done->life_ns;
   outcome.runtime_time_ns = done->life_ns;
-  if (output != nullptr) {
-    *output = done->output;
-  }
   take_statistics(call.stats_path, outcome);
   outcome.criu_time_ns = add_restore_phases(call.log_path, outcome.stats, clock);
   return outcome;

@@ -16,8 +16,11 @@ struct ContainerCall {
   Command command;
   std::string tried;  // "could not dump container web"
   std::string images_dir;
-  std::string log_path;    // CRIU's
-  std::string stats_path;  // CRIU's
+  std::string log_path;  // CRIU's, and its statistics, in the work directory
+  std::string stats_path;
+  std::string growing_log;  // where CRIU writes its log, where that is elsewhere
+  // Brings what the command has left elsewhere into the work directory; none: there is nothing.
+  std::function<void(const CommandOutcome* outcome)> collect{};
   // The command's own reason, where it failed.
   std::function<std::string(const CommandOutcome& outcome)> reason;
 };
@@ -25,10 +28,9 @@ struct ContainerCall {
 // Runs the command that dumps a container, watching CRIU's log and the images as they grow, and
 // sees to what it leaves: statistics and phases; after a failure, that the container runs on.
 Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& call,
-                                   const Observer& observer, std::string* output = nullptr);
+                                   const Observer& observer);
 
 // The same for a restore; `process` of the outcome is left to the caller.
-Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observer& observer,
-                                         std::string* output = nullptr);
+Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observer& observer);
 
 }  // namespace kymo::runtime

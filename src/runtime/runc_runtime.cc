@@ -210,7 +210,7 @@ Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
   return container ? Result<ProcessId>(container->process) : container.error();
 }
 
-std::vector<std::string> flags_of(const CheckpointOptions& options) {
+std::vector<std::string> runc_flags(const CheckpointOptions& options) {
   std::vector<std::string> flags;
   if (options.tcp_established) flags.emplace_back("--tcp-established");
   if (options.shell_job) flags.emplace_back("--shell-job");
@@ -219,7 +219,7 @@ std::vector<std::string> flags_of(const CheckpointOptions& options) {
 }
 
 // What runc has no flag for.
-Result<void> check_options(const std::string& tried, const CheckpointOptions& options) {
+Result<void> check_runc_options(const std::string& tried, const CheckpointOptions& options) {
   if (!options.external.empty()) {
     return Error{Code::invalid_argument,
                  tried +
@@ -235,7 +235,8 @@ Result<void> check_options(const std::string& tried, const CheckpointOptions& op
 
 Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& observer) {
   const std::string tried = "could not dump container " + spec.container;
-  if (Result<void> good = check_options("dump container " + spec.container, spec.options); !good) {
+  if (Result<void> good = check_runc_options("dump container " + spec.container, spec.options);
+      !good) {
     return good.error();
   }
   std::vector<std::string> words{"checkpoint", "--image-path", spec.images_dir, "--work-path",
@@ -243,7 +244,7 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
   if (spec.leave_running) {
     words.emplace_back("--leave-running");
   }
-  for (std::string& flag : flags_of(spec.options)) {
+  for (std::string& flag : runc_flags(spec.options)) {
     words.push_back(std::move(flag));
   }
   words.push_back(spec.container);
@@ -256,7 +257,7 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
 
 Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
   const std::string asked = "restore container " + spec.container;
-  Result<void> good = check_options(asked, spec.options);
+  Result<void> good = check_runc_options(asked, spec.options);
   if (good) good = check_free(asked, spec.container);
   if (good) good = check_bundle(asked, spec.bundle);
   if (!good) {
@@ -264,7 +265,7 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   }
   std::vector<std::string> words{"restore",      "--detach",      "--bundle",    spec.bundle,
                                  "--image-path", spec.images_dir, "--work-path", spec.work_dir};
-  for (std::string& flag : flags_of(spec.options)) {
+  for (std::string& flag : runc_flags(spec.options)) {
     words.push_back(std::move(flag));
   }
   words.push_back(spec.container);

@@ -83,5 +83,83 @@ TEST(ContainersTest, ADumpOfARuncContainerHasItsRecordingAndItsTree) {
   EXPECT_NE(stats.out.find("pages_written"), std::string::npos) << stats.out;
 }
 
+TEST(ContainersTest, APodmanContainerIsDumpedRestoredAndCountsOn) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-e2e");
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+
+  const std::string dir = kymod.path("one");
+  const nlohmann::json dump = kymod.kymo_json({"dump", "podman", "kymo-e2e", "--dir", dir});
+  EXPECT_EQ(dump["runtime"], "podman");
+  EXPECT_EQ(dump["container"].get<std::string>().size(), 64U);
+  EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
+  EXPECT_GT(dump["image_bytes"].get<int>(), 4096);
+  EXPECT_EQ(dump["warnings"], nlohmann::json::array());
+  EXPECT_LT(dump["command_time_ns"].get<std::uint64_t>(), dump["duration_ns"].get<std::uint64_t>());
+  EXPECT_LT(dump["runtime_time_ns"].get<std::uint64_t>(),
+            dump["command_time_ns"].get<std::uint64_t>());
+  EXPECT_LT(dump["criu_time_ns"].get<std::uint64_t>(),
+            dump["runtime_time_ns"].get<std::uint64_t>());
+  EXPECT_EQ(podman.status("kymo-e2e"), "exited");
+  for (const char* file : {"/images/inventory.img", "/work/stats-dump", "/work/dump.log"}) {
+    EXPECT_TRUE(fs::exists(dir + file)) << file;
+  }
+  const nlohmann::json metadata = ended_metadata(dump["recording"]);
+  EXPECT_EQ(metadata["about"]["container"]["name"], "kymo-e2e");
+  EXPECT_EQ(metadata["marks"][0]["name"], "pre-dump");
+
+  const nlohmann::json restored = kymod.kymo_json({"restore", dir});
+  EXPECT_EQ(restored["container"], dump["container"]);
+  EXPECT_GT(restored["stats"]["pages_restored"].get<int>(), 0);
+  EXPECT_EQ(podman.status("kymo-e2e"), "running");
+  EXPECT_TRUE(counts_on(root));
+}
+
+// What podman leaves out when it is 0 may be missing in one run and not in another.
+TEST(ContainersTest, PrintStatsSaysWhatPodmansOwnSaysOfTheSameContainer) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  podman.start("kymo-e2e");
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  const Outcome printed = kymod.kymo({"dump", "podman", "kymo-e2e", "--leave-running",
+                                      "--print-stats", "--dir", kymod.path("one")});
+  ASSERT_EQ(printed.exit_code, 0) << printed.err;
+  const auto ours = nlohmann::json::parse(printed.out);
+  // Of the same dump: what podman printed to kymod.
+  const auto same =
+      nlohmann::json::parse(read_file(kymod.path("one") + "/work/podman-checkpoint.json"));
+  // Of a dump of its own.
+  const auto theirs = nlohmann::json::parse(
+      podman.podman("container checkpoint --leave-running --print-stats kymo-e2e"));
+
+  const auto names = [](const nlohmann::json& object) {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : object.items()) all.push_back(name);
+    return all;
+  };
+  EXPECT_EQ(names(ours), names(theirs));
+  const auto& container = ours["container_statistics"][0];
+  const auto& its = theirs["container_statistics"][0];
+  EXPECT_EQ(names(container), names(its));
+  EXPECT_EQ(names(container["criu_statistics"]), names(its["criu_statistics"]));
+  EXPECT_EQ(container["Id"], its["Id"]);
+  EXPECT_EQ(container["RawInput"], its["RawInput"]);
+
+  const auto& told = same["container_statistics"][0];
+  EXPECT_EQ(container["criu_statistics"], told["criu_statistics"]);
+  EXPECT_EQ(container["runtime_checkpoint_duration"], told["runtime_checkpoint_duration"]);
+  EXPECT_GE(ours["podman_checkpoint_duration"].get<std::uint64_t>(),
+            same["podman_checkpoint_duration"].get<std::uint64_t>());
+  // CRIU's freezing time on cgroup v1 is its freezer's poll: the same in both dumps.
+  EXPECT_GT(its["criu_statistics"]["frozen_time"].get<std::uint64_t>(), 0U);
+  EXPECT_LT(its["criu_statistics"]["pages_written"].get<std::uint64_t>(),
+            container["criu_statistics"]["pages_written"].get<std::uint64_t>() * 2);
+  EXPECT_GT(its["criu_statistics"]["pages_written"].get<std::uint64_t>() * 2,
+            container["criu_statistics"]["pages_written"].get<std::uint64_t>());
+}
+
 }  // namespace
 }  // namespace kymo::test

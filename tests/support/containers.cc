@@ -112,6 +112,40 @@ RuncFolder::~RuncFolder() {
   }
 }
 
+std::vector<std::string> PodmanContainers::arguments(const std::string& name) {
+  names_.push_back(name);
+  make_rootfs(root_of(name));
+  std::vector<std::string> words{
+      "--network",       "none",     "--security-opt",   "seccomp=unconfined", "--ulimit",
+      "nproc=1000:1000", "--ulimit", "nofile=1000:1000", "--rootfs",           root_of(name)};
+  for (std::string& word : counting_command()) words.push_back(std::move(word));
+  return words;
+}
+
+std::string PodmanContainers::podman(const std::string& words) const {
+  const std::string folder = fs::path(criu_path()).parent_path();
+  return shell("PATH='" + folder + "':$PATH podman " + flags() + " " + words + " 2>&1 </dev/null")
+      .first;
+}
+
+std::string PodmanContainers::start(const std::string& name) {
+  std::string words;
+  for (const std::string& word : arguments(name)) words += " '" + word + "'";
+  const std::string said = podman("run -d --name " + name + words);
+  EXPECT_TRUE(counts_on(root_of(name))) << said;
+  return root_of(name);
+}
+
+std::string PodmanContainers::status(const std::string& name) const {
+  const auto [said, good] =
+      shell("podman container inspect --format '{{.State.Status}}' " + name + " 2>/dev/null");
+  return good ? said.substr(0, said.find('\n')) : "";
+}
+
+PodmanContainers::~PodmanContainers() {
+  for (const std::string& name : names_) static_cast<void>(podman("rm -f -t 0 " + name));
+}
+
 bool counts_on(const std::string& rootfs) {
   const std::string before = text_of(rootfs + "/count");
   return eventually([&] {

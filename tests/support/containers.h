@@ -45,6 +45,34 @@ class RuncFolder {
   std::string path_;
 };
 
+// podman's own command, with the flags that work on any machine; removes the containers that it
+// was asked to start.
+class PodmanContainers {
+ public:
+  PodmanContainers() = default;
+  ~PodmanContainers();
+  PodmanContainers(const PodmanContainers&) = delete;
+  PodmanContainers& operator=(const PodmanContainers&) = delete;
+
+  // For kymod's --podman-flags.
+  static std::string flags() { return "--cgroup-manager=cgroupfs --runtime runc"; }
+  // The arguments of `podman run` for a counting container with a root of its own.
+  std::vector<std::string> arguments(const std::string& name);
+  // Starts one; returns its root. Fails the test where it cannot.
+  std::string start(const std::string& name);
+  [[nodiscard]] std::string root_of(const std::string& name) const {
+    return folder_.path() + "/" + name;
+  }
+  // "running", "exited", ...; empty: there is none.
+  [[nodiscard]] std::string status(const std::string& name) const;
+  // What `podman WORDS` prints; PATH has the criu of the tests first.
+  [[nodiscard]] std::string podman(const std::string& words) const;
+
+ private:
+  TemporaryDirectory folder_;
+  std::vector<std::string> names_;
+};
+
 // Whether the counting command in this root still counts.
 bool counts_on(const std::string& rootfs);
 

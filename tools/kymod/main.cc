@@ -108,6 +108,10 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
               "Seconds after which a dump or restore is ended: CRIU hangs");
   app.add_option("--runc-root", config.runc_root, "Where runc keeps its containers' state")
       ->capture_default_str();
+  app.add_option_function<std::string>(
+      "--podman-flags",
+      [&config](const std::string& flags) { kymo::daemon::set_podman_flags(config, flags); },
+      "Flags before podman's verb: --podman-flags='--cgroup-manager=cgroupfs --runtime runc'");
   add_config(app);
   app.add_flag("--profiling,!--no-profiling", config.timing,
                "Time the parts of each request, for its checkpoint and its caller")

@@ -1,0 +1,372 @@
+#include "runtime/podman_runtime.h"
+
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "kymo/scope.h"
+#include "probe/process.h"
+#include "runtime/aftermath.h"
+#include "runtime/command.h"
+#include "runtime/container_calls.h"
+#include "runtime/freezer.h"
+#include "runtime/podman_store.h"
+
+namespace kymo::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::uint64_t kNanosecondsInAMicrosecondOfPodman = 1000;
+constexpr std::size_t kShownOfId = 12;  // as podman shows it
+
+// Podman's reason, without its own "Error: ".
+std::string podman_reason(const CommandOutcome& outcome) {
+  constexpr std::string_view kError = "Error: ";
+  std::string line = last_line(outcome.errors);
+  return line.starts_with(kError) ? line.substr(kError.size()) : line;
+}
+
+// Makes the folder in which podman has a checkpoint a link to another for as long as it lives. What
+// lies there already is set aside meanwhile: podman needs it to restore a checkpoint of its own.
+class CheckpointLink {
+ public:
+  CheckpointLink(const std::string& userdata, const std::string& images_dir)
+      : path_(userdata + "/checkpoint"), aside_(userdata + "/checkpoint.kymo-aside") {
+    if (fs::is_symlink(path_, error_)) {  // of a daemon that was killed
+      fs::remove(path_, error_);
+    } else if (fs::exists(path_, error_)) {
+      fs::rename(path_, aside_, error_);
+    }
+    fs::create_directory_symlink(images_dir, path_, error_);
+  }
+  ~CheckpointLink() {
+    std::error_code error;
+    if (fs::is_symlink(path_, error)) {
+      fs::remove(path_, error);
+    }
+    if (fs::exists(aside_, error)) {
+      fs::rename(aside_, path_, error);
+    }
+  }
+  CheckpointLink(const CheckpointLink&) = delete;
+  CheckpointLink& operator=(const CheckpointLink&) = delete;
+
+  [[nodiscard]] Result<void> made() const {
+    return error_ ? Result<void>(system_error("make " + path_, error_.value())) : Result<void>();
+  }
+
+ private:
+  std::string path_;
+  std::string aside_;
+  std::error_code error_;
+};
+
+void move_file(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  if (!error) {
+    fs::remove(from, error);
+  }
+}
+
+// What podman's --print-stats says of one container; null where it does not say.
+json container_said(const std::string& output) {
+  const json said = json::parse(output, nullptr, false);
+  const json containers = said.is_object() ? said.value("container_statistics", json()) : json();
+  return containers.is_array() && !containers.empty() ? containers[0] : json();
+}
+
+std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
+  const json container = container_said(output);
+  return container.is_object()
+             ? container.value(name, std::uint64_t{0}) * kNanosecondsInAMicrosecondOfPodman
+             : 0;
+}
+
+class PodmanRuntime : public Runtime {
+ public:
+  explicit PodmanRuntime(PodmanRuntimeOptions options) : options_(std::move(options)) {}
+
+  Result<ProcessId> run(const RunSpec& spec) override;
+  Result<Container> find(const std::string& container) override;
+  Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
+  Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+
+ private:
+  [[nodiscard]] Command command(std::vector<std::string> words) const;
+  Result<PodmanStore> store();
+  Result<Container> inspect(const std::string& name) const;
+  // A checkpoint or restore whose log and statistics podman leaves in its own folder.
+  ContainerCall call(const std::string& verb, const std::string& id, const std::string& userdata,
+                     const std::string& work_dir, std::vector<std::string> words,
+                     std::string* said) const;
+
+  const PodmanRuntimeOptions options_;
+  std::mutex mutex_;
+  std::optional<PodmanStore> store_;
+};
+
+Command PodmanRuntime::command(std::vector<std::string> words) const {
+  words.insert(words.begin(), options_.flags.begin(), options_.flags.end());
+  words.insert(words.begin(), options_.program);
+  Command command;
+  command.words = std::move(words);
+  command.environment = environment_with_path(options_.criu_folder);
+  command.timeout = options_.timeout;
+  return command;
+}
+
+Result<PodmanStore> PodmanRuntime::store() {
+  const std::lock_guard lock(mutex_);
+  if (store_) {
+    return *store_;
+  }
+  const Scope scope("ask podman for its folders", {.category = "runtime"});
+  const Result<CommandOutcome> info = run_command(command({"info", "--format", "json"}));
+  if (!info) {
+    return info.error();
+  }
+  if (info->exit_status != 0) {
+    return Error{Code::failed_precondition, "podman info: " + podman_reason(*info)};
+  }
+  Result<PodmanStore> found = PodmanStore::from_info(info->output);
+  if (found) {
+    store_ = *found;
+  }
+  return found;
+}
+
+// Podman's own word, which costs a tenth of a second: for what its files do not show.
+Result<Container> PodmanRuntime::inspect(const std::string& name) const {
+  const std::string tried = "container " + name;
+  const Scope scope("ask podman", {.category = "runtime"});
+  const Result<CommandOutcome> said = run_command(command({"container", "inspect", "--", name}));
+  if (!said) {
+    return Error{said.error().code, tried + ": " + said.error().message, said.error().errno_value};
+  }
+  if (said->exit_status != 0) {
+    return Error{Code::not_found,
+                 tried + ": " + podman_reason(*said) + " (podman ps -a shows them)"};
+  }
+  const json all = json::parse(said->output, nullptr, false);
+  if (!all.is_array() || all.empty() || !all[0].is_object()) {
+    return Error{Code::data_loss, tried + ": podman inspect prints no JSON of a container"};
+  }
+  const json state = all[0].value("State", json::object());
+  const std::string status = state.value("Status", "");
+  if (status != "running" && status != "paused") {
+    return Error{Code::failed_precondition,
+                 tried + ": it does not run, it is " + status + ": podman start " + name};
+  }
+  Container found;
+  found.id = all[0].value("Id", "");
+  found.process = identify(state.value("Pid", 0));
+  return found;
+}
+
+Result<Container> PodmanRuntime::find(const std::string& container) {
+  if (container.empty() || container.front() == '-' || container.find('/') != std::string::npos) {
+    return Error{Code::invalid_argument,
+                 "container '" + container + "': no name or id of a container of podman"};
+  }
+  const Result<PodmanStore> store = this->store();
+  if (!store) {
+    return Error{store.error().code, "container " + container + ": " + store.error().message,
+                 store.error().errno_value};
+  }
+  Container found;
+  const std::optional<std::string> id = store->id_of(container);
+  const pid_t pid = id ? store->pid_of(*id) : 0;
+  if (pid != 0) {
+    found.id = *id;
+    found.process = identify(pid);
+  } else {
+    Result<Container> asked = inspect(container);
+    if (!asked) {
+      return asked;
+    }
+    found = std::move(asked).value();
+  }
+  found.name = container;
+  if (const auto process = probe::read_process(found.process.pid); process) {
+    found.command = process->command;
+  }
+  const Result<Freezer> freezer = Freezer::of(found.process.pid);
+  found.frozen = freezer && freezer->frozen();
+  return found;
+}
+
+// What podman has no flag for.
+Result<void> check_podman_options(const std::string& tried, const CheckpointOptions& options) {
+  const char* flag = options.shell_job           ? "--shell-job"
+                     : !options.external.empty() ? "--external"
+                     : options.log_level != 0    ? "--log-level"
+                                                 : nullptr;
+  if (flag == nullptr) {
+    return {};
+  }
+  return Error{Code::invalid_argument, tried + ": podman has no " + flag +
+                                           " for a checkpoint; what its containers mount from "
+                                           "outside it names to CRIU itself"};
+}
+
+std::vector<std::string> podman_flags(const CheckpointOptions& options) {
+  std::vector<std::string> flags{"--keep", "--print-stats"};
+  if (options.tcp_established) flags.emplace_back("--tcp-established");
+  if (options.file_locks) flags.emplace_back("--file-locks");
+  return flags;
+}
+
+ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id,
+                                  const std::string& userdata, const std::string& work_dir,
+                                  std::vector<std::string> words, std::string* said) const {
+  const std::string log = verb == "checkpoint" ? "dump.log" : "restore.log";
+  const std::string stats = verb == "checkpoint" ? "stats-dump" : "stats-restore";
+  words.insert(words.begin(), {"container", verb});
+  words.push_back(id);
+  ContainerCall call;
+  call.runtime = "podman";
+  call.command = command(std::move(words));
+  call.tried = "could not " + std::string(verb == "checkpoint" ? "dump" : verb) + " container " +
+               id.substr(0, kShownOfId);
+  call.log_path = work_dir + "/" + log;
+  call.stats_path = work_dir + "/" + stats;
+  call.growing_log = userdata + "/" + log;
+  call.reason = podman_reason;
+  forget(userdata + "/" + stats);
+  call.collect = [=](const CommandOutcome* outcome) {
+    move_file(userdata + "/" + log, work_dir + "/" + log);
+    move_file(userdata + "/" + stats, work_dir + "/" + stats);
+    if (outcome != nullptr && outcome->exit_status == 0) {
+      *said = outcome->output;
+      std::ofstream(work_dir + "/podman-" + verb + ".json") << outcome->output;
+    }
+  };
+  return call;
+}
+
+// A container's /dev/shm, which podman keeps beside the checkpoint.
+constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
+
+Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& observer) {
+  const std::string asked = "dump container " + spec.container;
+  if (Result<void> good = check_podman_options(asked, spec.options); !good) {
+    return good.error();
+  }
+  const Result<PodmanStore> store = this->store();
+  if (!store) {
+    return Error{store.error().code, asked + ": " + store.error().message};
+  }
+  if (const auto freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
+    return Error{Code::failed_precondition,
+                 asked + ": it is frozen, and podman dumps what runs alone: kymo unfreeze podman " +
+                     spec.container};
+  }
+  const std::string userdata = store->folder_of(spec.container);
+  std::vector<std::string> words = podman_flags(spec.options);
+  if (spec.leave_running) {
+    words.emplace_back("--leave-running");
+  }
+  std::string said;
+  ContainerCall checkpoint =
+      call("checkpoint", spec.container, userdata, spec.work_dir, std::move(words), &said);
+  checkpoint.images_dir = spec.images_dir;
+  const CheckpointLink link(userdata, spec.images_dir);
+  if (Result<void> made = link.made(); !made) {
+    return made.error();
+  }
+  Result<DumpOutcome> outcome = dump_container(spec, checkpoint, observer);
+  if (outcome) {
+    move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory);
+    outcome->runtime_time_ns = runtime_time_ns(said, "runtime_checkpoint_duration");
+  }
+  return outcome;
+}
+
+Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
+  const std::string asked = "restore container " + spec.container;
+  if (Result<void> good = check_podman_options(asked, spec.options); !good) {
+    return good.error();
+  }
+  const Result<PodmanStore> store = this->store();
+  if (!store) {
+    return Error{store.error().code, asked + ": " + store.error().message};
+  }
+  const std::optional<std::string> id = store->id_of(spec.container);
+  if (!id) {
+    return Error{Code::not_found,
+                 asked +
+                     ": podman has it no more; a checkpoint is restored into the container that "
+                     "it was made of, which must not be removed"};
+  }
+  if (store->pid_of(*id) != 0) {
+    return Error{Code::failed_precondition,
+                 asked + ": it runs: podman stop it, or restore it later"};
+  }
+  const std::string userdata = store->folder_of(*id);
+  std::string said;
+  ContainerCall restore =
+      call("restore", *id, userdata, spec.work_dir, podman_flags(spec.options), &said);
+  restore.images_dir = spec.images_dir;
+  const CheckpointLink link(userdata, spec.images_dir);
+  if (Result<void> made = link.made(); !made) {
+    return made.error();
+  }
+  std::error_code ignored;  // there is none where the container has no /dev/shm of its own
+  fs::copy_file(spec.work_dir + kSharedMemory, userdata + kSharedMemory,
+                fs::copy_options::overwrite_existing, ignored);
+  Result<RestoreOutcome> outcome = restore_container(restore, observer);
+  if (!outcome) {
+    if (const pid_t half = store->pid_of(*id); half != 0) {
+      kill(half, SIGKILL);  // podman, killed, left it; it was not there before
+    }
+    return outcome;
+  }
+  outcome->runtime_time_ns = runtime_time_ns(said, "runtime_restore_duration");
+  const Result<Container> container = find(*id);
+  if (!container) {
+    return container.error();
+  }
+  outcome->process = container->process;
+  return outcome;
+}
+
+Result<ProcessId> PodmanRuntime::run(const RunSpec& spec) {
+  const std::string tried = "run container " + spec.container;
+  const std::string id_file = spec.work_dir + "/podman-id";
+  forget(id_file);
+  std::vector<std::string> words{"run", "--detach", "--cidfile", id_file, "--name", spec.container};
+  words.insert(words.end(), spec.command.begin(), spec.command.end());
+  const Result<CommandOutcome> done = run_command(command(std::move(words)));
+  const Result<std::string> id = read_file(id_file);
+  if (!done || done->exit_status != 0) {
+    if (id && !id->empty()) {  // it was made before it failed
+      static_cast<void>(
+          run_command(command({"rm", "--force", "--time", "0", last_line(*id)})).ok());
+    }
+    if (!done) {
+      return Error{done.error().code, tried + ": " + done.error().message};
+    }
+    const std::string why = podman_reason(*done);
+    const bool taken = why.find("already in use") != std::string::npos;
+    return Error{taken ? Code::already_exists : Code::failed_precondition, tried + ": " + why};
+  }
+  const Result<Container> container = find(id ? last_line(*id) : spec.container);
+  return container ? Result<ProcessId>(container->process) : container.error();
+}
+
+}  // namespace
+
+std::unique_ptr<Runtime> make_podman_runtime(PodmanRuntimeOptions options) {
+  return std::make_unique<PodmanRuntime>(std::move(options));
+}
+
+}  // namespace kymo::runtime
