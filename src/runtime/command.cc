@@ -21,7 +21,7 @@
 namespace kymo::runtime {
 namespace {
 
-constexpr std::string_view kPath = "PATH=";
+constexpr std::string_view kPathVariable = "PATH=";
 constexpr off_t kMostErrors = 64 * 1024;
 constexpr off_t kMostOutput = 16 * 1024 * 1024;
 
@@ -156,8 +156,8 @@ std::vector<std::string> environment_with_path(const std::string& folder) {
   std::string path = "PATH=" + folder;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
-    if (text.starts_with(kPath)) {
-      path += ":" + std::string(text.substr(kPath.size()));
+    if (text.starts_with(kPathVariable)) {
+      path += ":" + std::string(text.substr(kPathVariable.size()));
     } else {
       environment.emplace_back(text);
     }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kOne = 1;
 constexpr int kTwo = 2;
-constexpr std::chrono::milliseconds kLookEvery{1};
+constexpr std::chrono::milliseconds kFreezerLookEvery{1};
 
 std::string text_of(const std::string& path) {
   const Result<std::string> text = read_file(path);
@@ -88,7 +88,7 @@ Result<void> Freezer::set(bool frozen, std::chrono::milliseconds within) const {
                                                 (frozen ? "frozen" : "thawed") + " after " +
                                                 std::to_string(within.count()) + " ms"};
     }
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kFreezerLookEvery);
   }
 }
 

@@ -16,7 +16,7 @@
 namespace kymo::runtime {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{1};
+constexpr std::chrono::milliseconds kLogLookEvery{1};
 constexpr std::string_view kMark = "Running ";
 constexpr std::string_view kMarkEnd = " scripts";
 constexpr std::size_t kLongestLine = 64 * 1024;
@@ -75,7 +75,7 @@ void LogFollower::State::follow() {
   std::unique_lock lock(mutex);
   while (!stopping) {
     look();
-    stop.wait_for(lock, kLookEvery);
+    stop.wait_for(lock, kLogLookEvery);
   }
 }
 

@@ -15,7 +15,7 @@ struct PodmanStore {
   std::string run_containers;  // RUNROOT/DRIVER-containers
 
   // From what `podman info --format json` prints. Errors: data_loss.
-  static Result<PodmanStore> from_info(const std::string& json);
+  static Result<PodmanStore> from_info(const std::string& text);
 
   // The id of the one container of this name or id, or of the only id that begins so; none where
   // there is no such one, or several.
