@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -9,7 +10,9 @@
 #include "analysis/find_recordings.h"
 #include "analysis/recording.h"
 #include "analysis/summary.h"
+#include "base/file.h"
 #include "kymo/result.h"
+#include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/plot.h"
 #include "report/text_report.h"
@@ -18,11 +21,13 @@
 namespace kymo::cli {
 namespace {
 
-constexpr std::size_t kEndingLength = 4;  // .png, .svg
-
 struct ReportArguments {
   std::string path;
   std::string picture;
+  std::string page;
+  double from_s = -1;  // of the samples that the page keeps; negative: not asked
+  double to_s = -1;
+  std::uint64_t most_values = report::HtmlOptions().most_values;
   bool exact = false;
 };
 
@@ -31,14 +36,14 @@ void complain(Context& context, const Error& error, int exit_code = 1) {
   context.exit_code = exit_code;
 }
 
-// Several recordings get a picture each: out.png becomes out-dump.png, out-restore.png.
-std::string picture_path(const std::string& asked, const std::string& recording, bool several) {
+// Several recordings get a file each: out.png becomes out-dump.png, out-restore.png.
+std::string path_for(const std::string& asked, const std::string& recording, bool several) {
   if (!several) {
     return asked;
   }
   const std::string stem = analysis::recording_stem(recording);
   const std::string name = stem.substr(stem.rfind('/') + 1);
-  const std::size_t ending = asked.size() - kEndingLength;
+  const std::size_t ending = std::min(asked.rfind('.'), asked.size());
   return asked.substr(0, ending) + "-" + name + asked.substr(ending);
 }
 
@@ -76,6 +81,29 @@ void print(const std::vector<analysis::Summary>& summaries, const ReportArgument
   }
 }
 
+void draw(const analysis::Summary& summary, const ReportArguments& arguments, bool several,
+          Context& context) {
+  const std::string path = path_for(arguments.picture, summary.recording.path, several);
+  if (auto drawn = report::plot(summary, path); !drawn) return complain(context, drawn.error());
+  std::fprintf(stderr, "picture written to %s\n", path.c_str());
+}
+
+void write_page(const analysis::Summary& summary, const ReportArguments& arguments, bool several,
+                Context& context) {
+  report::HtmlOptions options;
+  options.most_values = arguments.most_values;
+  if (arguments.from_s >= 0 || arguments.to_s >= 0) {
+    options.samples = {
+        static_cast<std::uint64_t>(std::max(arguments.from_s, 0.0) * 1e9),
+        arguments.to_s < 0 ? UINT64_MAX : static_cast<std::uint64_t>(arguments.to_s * 1e9)};
+  }
+  const std::string path = path_for(arguments.page, summary.recording.path, several);
+  const Result<std::string> page = report::html_report(summary, options);
+  if (!page) return complain(context, page.error());
+  if (auto written = replace_file(path, *page); !written) return complain(context, written.error());
+  std::fprintf(stderr, "page written to %s\n", path.c_str());
+}
+
 void report_on(const ReportArguments& arguments, Context& context) {
   if (!arguments.picture.empty()) {
     if (auto format = report::picture_format(arguments.picture); !format) {
@@ -91,17 +119,9 @@ void report_on(const ReportArguments& arguments, Context& context) {
     return;
   }
   print(summaries, arguments, context);
-  if (arguments.picture.empty()) {
-    return;
-  }
   for (const analysis::Summary& summary : summaries) {
-    const std::string path =
-        picture_path(arguments.picture, summary.recording.path, paths->size() > 1);
-    if (auto drawn = report::plot(summary, path); !drawn) {
-      complain(context, drawn.error());
-    } else {
-      std::fprintf(stderr, "picture written to %s\n", path.c_str());
-    }
+    if (!arguments.picture.empty()) draw(summary, arguments, paths->size() > 1, context);
+    if (!arguments.page.empty()) write_page(summary, arguments, paths->size() > 1, context);
   }
 }
 
@@ -118,6 +138,16 @@ void add_report(CLI::App& app, Context& context) {
   verb->add_flag("--json", context.json, "Print JSON, with exact values");
   verb->add_flag("--exact", arguments->exact, "Print values as recorded, not scaled");
   verb->add_option("--plot", arguments->picture, "Draw a picture into this .png or .svg file");
+  verb->add_option("--html", arguments->page,
+                   "Write a page with charts that zoom into this file; it needs no network");
+  verb->add_option("--from", arguments->from_s,
+                   "Second from which a page that would be too large keeps single samples")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--to", arguments->to_s, "Second until which it does")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--most-values", arguments->most_values,
+                   "Values that a page holds singly before it counts as too large")
+      ->capture_default_str();
   verb->callback([arguments, &context] { report_on(*arguments, context); });
 }
 

@@ -1,0 +1,230 @@
+#include "report/packed_rows.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "analysis/tsv_reader.h"
+
+namespace kymo::report {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the page reads little-endian");
+
+constexpr std::size_t kBlock = PackedRows::kBlockRows;
+constexpr std::uint8_t kLeftOut = 255;  // a block's width where its samples are not there
+constexpr int kDeflateLevel = 3;  // about 100 MB/s; 6 takes three times as long for a tenth less
+
+class Deflate {
+ public:
+  Deflate() { ok_ = deflateInit(&stream_, kDeflateLevel) == Z_OK; }
+  ~Deflate() { deflateEnd(&stream_); }
+  Deflate(const Deflate&) = delete;
+  Deflate& operator=(const Deflate&) = delete;
+
+  void add(std::span<const std::uint8_t> bytes) { run(bytes, Z_NO_FLUSH); }
+  // Empty where memory ran out.
+  std::string finish() {
+    run({}, Z_FINISH);
+    return ok_ ? std::move(out_) : std::string();
+  }
+
+ private:
+  void run(std::span<const std::uint8_t> bytes, int flush) {
+    if (!ok_) return;
+    std::array<std::uint8_t, 16384> piece;
+    stream_.next_in = const_cast<Bytef*>(bytes.data());  // zlib's old way of saying const
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+    do {
+      stream_.next_out = piece.data();
+      stream_.avail_out = static_cast<uInt>(piece.size());
+      ok_ = deflate(&stream_, flush) != Z_STREAM_ERROR;
+      out_.append(reinterpret_cast<const char*>(piece.data()), piece.size() - stream_.avail_out);
+    } while (ok_ && stream_.avail_out == 0);
+  }
+
+  z_stream stream_{};
+  bool ok_ = false;
+  std::string out_;
+};
+
+// A small difference of either sign becomes a small number.
+std::uint64_t zigzag(std::uint64_t difference) {
+  return (difference << 1U) ^ (0 - (difference >> 63U));
+}
+
+std::uint8_t width_of(std::uint64_t highest) {
+  if (highest == 0) return 0;
+  if (highest <= 0xff) return 1;
+  if (highest <= 0xffff) return 2;
+  return highest <= 0xffffffff ? 4 : 8;
+}
+
+class ColumnPacker {
+ public:
+  // Times and values of a block; `before` is the row above them, where there is one.
+  void add(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values,
+           bool keep_samples) {
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    first_.push_back(static_cast<double>(values.front()));
+    low_.push_back(static_cast<double>(*low));
+    high_.push_back(static_cast<double>(*high));
+    last_.push_back(static_cast<double>(values.back()));
+    add_rates(times, values);
+    if (keep_samples) {
+      add_samples(values);
+    } else {
+      widths_.push_back(kLeftOut);
+    }
+    time_before_ = times.back();
+    value_before_ = values.back();
+    begun_ = true;
+  }
+
+  Result<PackedColumn> finish() {
+    Deflate outline;
+    for (const std::vector<double>* part : {&first_, &low_, &high_, &last_}) {
+      outline.add(bytes_of(*part));
+    }
+    for (const std::vector<float>* part : {&rate_low_, &rate_high_}) outline.add(bytes_of(*part));
+    outline.add(widths_);
+    PackedColumn column{outline.finish(), samples_.finish()};
+    if (!column.outline.empty() && !column.samples.empty()) return column;
+    return Error{Code::resource_exhausted, "pack a recording's rows: there is not enough memory"};
+  }
+
+ private:
+  template <class T>
+  static std::span<const std::uint8_t> bytes_of(const std::vector<T>& values) {
+    return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(T)};
+  }
+
+  void add_rates(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values) {
+    double low = 0;
+    double high = 0;
+    bool any = false;
+    std::uint64_t time = time_before_;
+    std::uint64_t value = value_before_;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if ((i != 0 || begun_) && times[i] > time) {
+        const double step = values[i] >= value ? static_cast<double>(values[i] - value)
+                                               : -static_cast<double>(value - values[i]);
+        const double rate = step * 1e9 / static_cast<double>(times[i] - time);
+        low = any ? std::min(low, rate) : rate;
+        high = any ? std::max(high, rate) : rate;
+        any = true;
+      }
+      time = times[i];
+      value = values[i];
+    }
+    rate_low_.push_back(static_cast<float>(low));
+    rate_high_.push_back(static_cast<float>(high));
+  }
+
+  // Differences byte by byte, the lowest bytes of all rows first: planes of equal bytes pack best.
+  void add_samples(std::span<const std::uint64_t> values) {
+    std::array<std::uint64_t, kBlock> differences{};
+    std::uint64_t highest = 0;
+    for (std::size_t i = 1; i < values.size(); ++i) {
+      differences[i] = zigzag(values[i] - values[i - 1]);
+      highest = std::max(highest, differences[i]);
+    }
+    const std::uint8_t width = width_of(highest);
+    widths_.push_back(width);
+    std::array<std::uint8_t, kBlock> plane{};
+    for (unsigned byte = 0; byte < width; ++byte) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        plane[i] = static_cast<std::uint8_t>(differences[i] >> (8 * byte));
+      }
+      samples_.add({plane.data(), values.size()});
+    }
+  }
+
+  std::vector<double> first_;
+  std::vector<double> low_;
+  std::vector<double> high_;
+  std::vector<double> last_;
+  std::vector<float> rate_low_;
+  std::vector<float> rate_high_;
+  std::vector<std::uint8_t> widths_;
+  Deflate samples_;
+  std::uint64_t time_before_ = 0;
+  std::uint64_t value_before_ = 0;
+  bool begun_ = false;
+};
+
+// Gathers rows into blocks of kBlock and packs them.
+class RowPacker {
+ public:
+  RowPacker(std::vector<std::size_t> columns, const PackRequest& request)
+      : columns_(std::move(columns)),
+        keep_(request.keep),
+        gathered_(columns_.size()),
+        packers_(columns_.size()) {}
+
+  void add(const analysis::RowBlock& rows) {
+    for (std::size_t begin = 0; begin < rows.rows();) {
+      const std::size_t count = std::min(rows.rows() - begin, kBlock - gathered_.front().size());
+      for (std::size_t i = 0; i < columns_.size(); ++i) {
+        const auto part = rows.column(columns_[i]).subspan(begin, count);
+        gathered_[i].insert(gathered_[i].end(), part.begin(), part.end());
+      }
+      begin += count;
+      if (gathered_.front().size() == kBlock) pack();
+    }
+  }
+
+  Result<PackedRows> finish() {
+    if (!gathered_.front().empty()) pack();
+    PackedRows packed;
+    packed.samples_left_out = left_out_;
+    for (ColumnPacker& packer : packers_) {
+      Result<PackedColumn> column = packer.finish();
+      if (!column) return column.error();
+      packed.columns.push_back(std::move(column).value());
+    }
+    return packed;
+  }
+
+ private:
+  void pack() {
+    const std::vector<std::uint64_t>& times = gathered_.front();
+    const bool keep = std::any_of(keep_.begin(), keep_.end(), [&](const auto& range) {
+      return range.first <= times.back() && range.second >= times.front();
+    });
+    left_out_ = left_out_ || !keep;
+    for (std::size_t i = 0; i < packers_.size(); ++i) packers_[i].add(times, gathered_[i], keep);
+    for (std::vector<std::uint64_t>& column : gathered_) column.clear();
+  }
+
+  std::vector<std::size_t> columns_;  // in the file
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> keep_;
+  std::vector<std::vector<std::uint64_t>> gathered_;
+  std::vector<ColumnPacker> packers_;
+  bool left_out_ = false;
+};
+
+}  // namespace
+
+Result<PackedRows> pack_rows(const analysis::Summary& summary, const PackRequest& request) {
+  std::vector<std::size_t> columns{0};
+  for (std::size_t i = 0; i < summary.columns.size(); ++i) {
+    if (!summary.columns[i].idle()) columns.push_back(i + 1);
+  }
+  auto reader = analysis::TsvReader::open(summary.recording.path);
+  if (!reader) return reader.error();
+  RowPacker packer(std::move(columns), request);
+  analysis::RowBlock block = reader->make_block();
+  for (;;) {
+    const Result<bool> more = reader->next(block);
+    if (!more) return more.error();
+    if (!*more) return packer.finish();
+    packer.add(block);
+  }
+}
+
+}  // namespace kymo::report

@@ -1,0 +1,149 @@
+#include "report/packed_rows.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "analysis/temp_folder.h"
+#include "report/html_report.h"
+
+namespace kymo::report {
+namespace {
+
+using Columns = std::vector<std::vector<std::uint64_t>>;
+constexpr std::size_t kBlock = PackedRows::kBlockRows;
+
+std::string inflated(const std::string& bytes) {
+  std::string out(std::size_t{32} << 20U, '\0');
+  uLongf size = out.size();
+  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(out.data()), &size,
+                       reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()),
+            Z_OK);
+  out.resize(size);
+  return out;
+}
+
+// The column again, as the page makes it, but in whole numbers.
+std::vector<std::uint64_t> unpacked(const PackedColumn& column, std::size_t rows) {
+  const std::string outline = inflated(column.outline);
+  const std::string samples = inflated(column.samples);
+  const std::size_t blocks = (rows + kBlock - 1) / kBlock;
+  EXPECT_EQ(outline.size(), blocks * 41);
+  std::vector<std::uint64_t> values;
+  std::size_t at = 0;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    double first = 0;
+    std::memcpy(&first, outline.data() + block * sizeof first, sizeof first);
+    auto value = static_cast<std::uint64_t>(first);
+    const auto width = static_cast<unsigned char>(outline[blocks * 40 + block]);
+    const std::size_t count = std::min(kBlock, rows - block * kBlock);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint64_t difference = 0;
+      for (std::size_t byte = 0; byte < width; ++byte) {
+        difference |= std::uint64_t{static_cast<unsigned char>(samples[at + byte * count + i])}
+                      << (8 * byte);
+      }
+      value += (difference >> 1U) ^ (0 - (difference & 1U));
+      values.push_back(value);
+    }
+    at += width * count;
+  }
+  EXPECT_EQ(at, samples.size());
+  return values;
+}
+
+class PackedRowsTest : public ::testing::Test {
+ protected:
+  analysis::Summary summary_of(const Columns& columns, const std::string& name = "a") {
+    std::string text = "Time (ns)";
+    for (std::size_t i = 1; i < columns.size(); ++i) text += "\t" + name + std::to_string(i);
+    text += '\n';
+    for (std::size_t row = 0; row < columns.front().size(); ++row) {
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        text += (i == 0 ? "" : "\t") + std::to_string(columns[i][row]);
+      }
+      text += '\n';
+    }
+    auto summary = analysis::summarize(folder_.file("run.tsv", text));
+    EXPECT_TRUE(summary.ok());
+    return std::move(summary).value();
+  }
+
+  tests::TempFolder folder_;
+};
+
+TEST_F(PackedRowsTest, EveryValueComesBack) {
+  std::mt19937_64 random(1);
+  Columns columns(5);
+  std::uint64_t time = 0;
+  for (std::size_t row = 0; row < 5 * kBlock + 77; ++row) {
+    columns[0].push_back(time += random() % 2'000'000);
+    columns[1].push_back(row * 3);
+    columns[2].push_back(random() % 256);
+    columns[3].push_back(random() >> 12U);  // up to 2^52: a block's first value is a double
+    columns[4].push_back(row % kBlock == 0 ? 5 : random());
+  }
+  const auto packed = pack_rows(summary_of(columns), {{{0, UINT64_MAX}}});
+  ASSERT_TRUE(packed.ok());
+  EXPECT_FALSE(packed->samples_left_out);
+  ASSERT_EQ(packed->columns.size(), columns.size());
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    EXPECT_EQ(unpacked(packed->columns[i], columns[i].size()), columns[i]) << "column " << i;
+  }
+}
+
+TEST_F(PackedRowsTest, TheOutlineHoldsExtremesAndRatesAcrossBlocks) {
+  Columns columns(2);
+  for (std::size_t row = 0; row < 3 * kBlock; ++row) {
+    columns[0].push_back(row * 1000);
+    columns[1].push_back(row < kBlock ? 10 : 1010);  // one step, from the first block to the second
+  }
+  columns[1][2 * kBlock + 5] = 7;
+  const auto packed = pack_rows(summary_of(columns), {{{0, UINT64_MAX}}});
+  ASSERT_TRUE(packed.ok());
+  const std::string outline = inflated(packed->columns[1].outline);
+  const auto number = [&](std::size_t offset) {
+    double value = 0;
+    std::memcpy(&value, outline.data() + offset, sizeof value);
+    return value;
+  };
+  const auto rate = [&](std::size_t offset) {
+    float value = 0;
+    std::memcpy(&value, outline.data() + offset, sizeof value);
+    return value;
+  };
+  EXPECT_EQ(number(3 * 8 + 2 * 8), 7);        // the third block's lowest
+  EXPECT_EQ(number(3 * 16 + 2 * 8), 1010);    // and its highest
+  EXPECT_EQ(rate(3 * 32 + 3 * 4 + 4), 1e9F);  // the second block's highest: 1000 in a microsecond
+  EXPECT_EQ(rate(3 * 32 + 2 * 4), -1003e6F);  // the third block's lowest
+}
+
+TEST_F(PackedRowsTest, BlocksThatNobodyAsksForHaveTheirOutlineAlone) {
+  Columns columns(2);
+  for (std::size_t row = 0; row < 4 * kBlock; ++row) {
+    columns[0].push_back(row);
+    columns[1].push_back(row * 1000);
+  }
+  const auto packed = pack_rows(summary_of(columns), {{{kBlock, kBlock}}});
+  ASSERT_TRUE(packed.ok());
+  EXPECT_TRUE(packed->samples_left_out);
+  const std::string outline = inflated(packed->columns[1].outline);
+  ASSERT_EQ(outline.size(), std::size_t{4 * 41});
+  EXPECT_EQ(outline.substr(160), "\xff\x02\xff\xff");
+  EXPECT_EQ(inflated(packed->columns[1].samples).size(), 2 * kBlock);
+}
+
+TEST_F(PackedRowsTest, NoNameEndsTheDataOfThePage) {
+  const auto page = html_report(summary_of({{1, 2}, {3, 4}}, "</script><b>"), {});
+  if (!page && page.error().code == Code::unimplemented) GTEST_SKIP() << page.error().message;
+  ASSERT_TRUE(page.ok());
+  EXPECT_EQ(page->find("</script><b>"), std::string::npos);
+  EXPECT_NE(page->find("\\u003c/script>\\u003cb>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo::report
