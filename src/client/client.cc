@@ -89,10 +89,8 @@ Result<Response> Client::call(Call&& one, Timing* timing) {
 }
 
 Error Client::error_of(const grpc::Status& status) const {
-  // The daemon's own words begin with its name; anything else is gRPC's account of a lost
-  // connection.
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-      status.error_message().find("kymod") != 0) {
+  // The daemon's own errors have details; what has none is gRPC's account of a lost connection.
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_details().empty()) {
     return Error{Code::unavailable,
                  "talk to kymod at " + socket_ +
                      ": the connection was closed: it stopped, or refused this user; "

@@ -17,15 +17,6 @@ constexpr std::string_view kNoise[] = {
     "Restoring FAILED",
 };
 
-bool is_noise(std::string_view line) {
-  for (const std::string_view noise : kNoise) {
-    if (line.find(noise) != std::string_view::npos) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // At most the last kTail bytes; not good() where there are none.
 std::ifstream open_at_tail(const std::string& log_path) {
   std::ifstream log(log_path, std::ios::binary);
@@ -42,6 +33,15 @@ bool has(std::string_view line, std::string_view mark) {
 }
 
 }  // namespace
+
+bool is_noise(std::string_view line) {
+  for (const std::string_view noise : kNoise) {
+    if (line.find(noise) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
 
 std::string last_errors(const std::string& log_path) {
   std::ifstream log = open_at_tail(log_path);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace kymo::criu {
 
@@ -8,6 +9,9 @@ namespace kymo::criu {
 // that every log has; empty when there are none or the log cannot be read. Reads the log's last 256
 // KiB.
 std::string last_errors(const std::string& log_path);
+
+// Whether an error explains nothing, since every run says it, or every failure.
+bool is_noise(std::string_view line);
 
 // Whether CRIU was executing code of its own in the place of a process's when it wrote the last of
 // a dump's log. It is while it has its parasite take up listening, and while it takes it out again:

@@ -9,6 +9,7 @@
 #include "daemon/catalogue.h"
 #include "daemon/dump.h"
 #include "daemon/restore.h"
+#include "daemon/status.h"
 #include "daemon/timing_trailer.h"
 #include "daemon/watch.h"
 #include "kymo/prometheus.h"
@@ -78,7 +79,7 @@ bool Service::drain(std::chrono::milliseconds timeout) {
 template <class Response, class Work>
 grpc::Status Service::serve(const char* verb, Response* response, Work&& work) {
   if (!enter())
-    return {grpc::StatusCode::UNAVAILABLE, "kymod is stopping: try again when it is back"};
+    return status_of({Code::unavailable, "kymod is stopping: try again when it is back"});
   Result<Response> result = Error{Code::internal, std::string(verb) + ": not done"};
   try {
     result = work();
@@ -88,7 +89,7 @@ grpc::Status Service::serve(const char* verb, Response* response, Work&& work) {
   leave();
   if (!result) {
     spdlog::warn("{}: {}", verb, result.error().message);
-    return {static_cast<grpc::StatusCode>(result.error().code), result.error().message};
+    return status_of(result.error());
   }
   *response = std::move(result).value();
   return grpc::Status::OK;
@@ -203,7 +204,7 @@ grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest
               {[&](const v1::Progress& progress) { return writer->Write(progress); },
                [&] { return context->IsCancelled(); }});
     if (done) return grpc::Status::OK;
-    return {static_cast<grpc::StatusCode>(done.error().code), done.error().message};
+    return status_of(done.error());
   } catch (const std::exception& error) {  // no exception crosses into gRPC
     return {grpc::StatusCode::INTERNAL, std::string("watch: ") + error.what()};
   }

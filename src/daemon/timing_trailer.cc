@@ -4,35 +4,20 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
+#include "daemon/status.h"
 
 namespace kymo::daemon {
 namespace {
 
 constexpr std::size_t kMostErrorBytes = 256;
-constexpr std::size_t kAcceptedBytes = 8192;  // by callers, of all trailers
-constexpr std::size_t kOtherBytes = 512;      // names, the status's number, what gRPC adds
-
-// What a status's message takes among the trailers: gRPC writes what is not plain as %XX.
-std::size_t sent_bytes(std::string_view message) {
-  std::size_t bytes = 0;
-  for (const char c : message) bytes += c >= ' ' && c <= '~' && c != '%' ? 1 : 3;
-  return bytes;
-}
+constexpr std::size_t kOtherBytes = 512;  // names, the status's number, what gRPC adds
 
 // The room for a binary trailer beside it, which is sent in base64.
 std::size_t room_beside(std::string_view message) {
   const std::size_t taken = kOtherBytes + sent_bytes(message);
-  return taken >= kAcceptedBytes ? 0
-                                 : std::min(kMostTrailerBytes, (kAcceptedBytes - taken) / 4 * 3);
-}
-
-// At most so many bytes, cut where a character begins: protobuf takes UTF-8 alone.
-std::string cut(const std::string& text) {
-  std::size_t end = std::min(text.size(), kMostErrorBytes);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
-    --end;
-  }
-  return text.substr(0, end);
+  return taken >= kAcceptedTrailerBytes
+             ? 0
+             : std::min(kMostTrailerBytes, (kAcceptedTrailerBytes - taken) / 4 * 3);
 }
 
 void fill(v1::TimedScope& out, const ScopeRecord& scope, std::uint32_t parent) {
@@ -45,7 +30,7 @@ void fill(v1::TimedScope& out, const ScopeRecord& scope, std::uint32_t parent) {
   out.set_parallel(scope.parallel);
   out.set_redundant(scope.redundant);
   out.set_bytes_redundant(scope.bytes_redundant);
-  out.set_error(cut(scope.error));
+  out.set_error(cut_text(scope.error, kMostErrorBytes));  // protobuf takes UTF-8 alone
   out.set_unfinished(scope.unfinished);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -71,8 +72,11 @@ Outcome run(const std::vector<std::string>& command) {
 }
 
 Kymod::Kymod(std::vector<std::string> flags) {
-  command_ = {KYMOD_PROGRAM, "--socket", socket(),    "--state-dir", state(), "--http",
-              "127.0.0.1:0", "--criu",   criu_path(), "--log-level", "debug"};
+  command_ = {KYMOD_PROGRAM, "--socket",    socket(),      "--state-dir", state(),
+              "--http",      "127.0.0.1:0", "--log-level", "debug"};
+  if (std::find(flags.begin(), flags.end(), "--criu") == flags.end()) {
+    command_.insert(command_.end(), {"--criu", criu_path()});
+  }
   command_.insert(command_.end(), flags.begin(), flags.end());
 }
 

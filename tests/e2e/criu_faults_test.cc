@@ -1,0 +1,205 @@
+// CRIU that hangs, crashes, refuses or finds the disk full, in dumps and restores: one clear line,
+// the process runs on (or its images stay), nothing half-made is listed, and the next request is
+// served as ever.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "probe/process.h"
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Stands for criu: does first what the file `fault` beside it says.
+constexpr char kWrapper[] = R"(#!/bin/sh
+if [ "$1" = swrk ] && [ -e "${0%/*}/fault" ]; then . "${0%/*}/fault"; fi
+exec REAL "$@"
+)";
+
+struct Fault {
+  const char* name;
+  const char* does;  // in the shell's words; or, at a notification, the signal that it gets there
+  const char* at;
+  const char* says;  // kymo's line
+};
+
+constexpr char kExits[] = "echo 'criu: out of order' >&2; exit 3";
+constexpr char kTooLate[] = "did not answer within 2000 ms and was killed";
+
+constexpr Fault kDumpFaults[] = {
+    {"EndsAtOnce", kExits, "",
+     "exited with status 3 without an answer, saying: criu: out of order"},
+    {"CrashesBeforeItFreezes", "11", "pre-dump", "was killed by signal 11"},
+    {"IsKilledBeforeItFreezes", "9", "pre-dump", "was killed by signal 9"},
+    {"IsKilledWhenAllIsWritten", "9", "post-dump", "was killed by signal 9"},
+    {"HangsAtOnce", "sleep 300", "", kTooLate},
+    {"HangsBeforeItFreezes", "19", "pre-dump", kTooLate},
+    {"HangsWhenItHasFrozen", "19", "query-ext-files", kTooLate},
+    {"HangsWhenAllIsWritten", "19", "post-dump", kTooLate}};
+
+constexpr Fault kRestoreFaults[] = {
+    {"EndsAtOnce", kExits, "",
+     "exited with status 3 without an answer, saying: criu: out of order"},
+    {"IsKilledBeforeItForks", "9", "pre-restore", "was killed by signal 9"},
+    {"IsKilledWhenMemoryIsBack", "9", "post-restore", "was killed by signal 9"},
+    {"IsKilledBeforeItResumes", "9", "pre-resume", "was killed by signal 9"},
+    {"HangsAtOnce", "sleep 300", "", kTooLate},
+    {"HangsBeforeItForks", "19", "pre-restore", kTooLate},
+    {"HangsWhenMemoryIsBack", "19", "post-restore", kTooLate},
+    {"HangsBeforeItResumes", "19", "pre-resume", kTooLate}};
+
+class CriuFaultsTest : public ::testing::TestWithParam<Fault> {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    std::string wrapper = kWrapper;
+    wrapper.replace(wrapper.find("REAL"), 4, criu_path());
+    kymod_ = std::make_unique<Kymod>(std::vector<std::string>{
+        "--criu", folder_.file("criu", wrapper, 0755), "--criu-timeout", "2"});
+    kymod_->start();
+    job_ = kymod_->churn(16, "work");
+  }
+  void TearDown() override {
+    if (job_.is_object()) kill(pid(), SIGKILL);
+  }
+
+  [[nodiscard]] pid_t pid() const { return job_["pid"].get<pid_t>(); }
+  [[nodiscard]] std::string dir() const { return kymod_->path("checkpoint"); }
+
+  void break_criu(const Fault& fault) const {
+    const std::string at = fault.at;
+    static_cast<void>(folder_.file(
+        "fault", at.empty()
+                     ? fault.does
+                     : "export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK=" + at + ":" + fault.does));
+  }
+  void mend_criu() const { fs::remove(folder_.path() + "/fault"); }
+
+  // Once kymo has failed, in one line that says this.
+  static void expect_failure(const Outcome& outcome, const std::string& says) {
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  void expect_no_checkpoint() const {
+    EXPECT_FALSE(fs::exists(dir() + "/images"));
+    EXPECT_FALSE(fs::exists(dir() + "/images.partial"));
+    EXPECT_EQ(kymod_->job("work")["state"], "running");
+    EXPECT_EQ(kymod_->job("work").value("last_checkpoint", ""), "");
+    EXPECT_TRUE(probe::stopped_threads(pid()).empty());
+    EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+  }
+  void expect_only_images() const {
+    EXPECT_FALSE(probe::process_lives(pid(), 0)) << "something of the restore is left";
+    EXPECT_EQ(kymod_->job("work")["state"], "dumped");
+    EXPECT_TRUE(fs::is_empty(kymod_->state() + "/restoring"));
+  }
+
+  TemporaryDirectory folder_;
+  std::unique_ptr<Kymod> kymod_;
+  json job_;
+};
+
+class DumpFaultsTest : public CriuFaultsTest {};
+class RestoreFaultsTest : public CriuFaultsTest {};
+
+std::string name_of(const ::testing::TestParamInfo<Fault>& info) {
+  return info.param.name;
+}
+
+TEST_P(DumpFaultsTest, TheProcessRunsOnAndNothingIsListed) {
+  break_criu(GetParam());
+  const Outcome failed = kymod_->kymo({"dump", "process", "work", "--dir", dir()});
+  expect_failure(failed, GetParam().says);
+  EXPECT_NE(failed.err.find("; the process runs on"), std::string::npos) << failed.err;
+  expect_no_checkpoint();
+  EXPECT_EQ(json::parse(read_file(dir() + "/checkpoint.json"))["state"], "failed");
+  mend_criu();
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir() + "-2"}));
+}
+
+TEST_P(RestoreFaultsTest, NothingIsLeftAndTheImagesCanBeRestored) {
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir()}));
+  break_criu(GetParam());
+  expect_failure(kymod_->kymo({"restore", "process", dir()}), GetParam().says);
+  expect_only_images();
+  mend_criu();
+  static_cast<void>(kymod_->kymo_json({"restore", "process", dir()}));
+  EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Criu, DumpFaultsTest, ::testing::ValuesIn(kDumpFaults), name_of);
+INSTANTIATE_TEST_SUITE_P(Criu, RestoreFaultsTest, ::testing::ValuesIn(kRestoreFaults), name_of);
+
+// A small file system for the test's lifetime.
+class SmallDisk {
+ public:
+  SmallDisk(std::string at, const char* size) : at_(std::move(at)) {
+    fs::create_directories(at_);
+    EXPECT_EQ(mount("none", at_.c_str(), "tmpfs", 0, size), 0);
+  }
+  ~SmallDisk() { umount2(at_.c_str(), MNT_DETACH); }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  // Takes every byte that is free.
+  void fill() const {
+    std::ofstream file(at_ + "/filling");
+    const std::string mebibyte(1U << 20U, 'x');
+    while (file.write(mebibyte.data(), static_cast<std::streamsize>(mebibyte.size())).flush()) {
+    }
+  }
+  void empty() const { fs::remove(at_ + "/filling"); }
+
+ private:
+  std::string at_;
+};
+
+TEST_F(CriuFaultsTest, ADiskTooSmallForTheImages) {
+  const SmallDisk disk(kymod_->path("checkpoint"), "size=8m");
+  const std::string dir = kymod_->path("checkpoint/c");
+  const Outcome failed = kymod_->kymo({"dump", "process", "work", "--dir", dir});
+  expect_failure(failed, "No space left on device");
+  EXPECT_NE(failed.err.find("; the process runs on"), std::string::npos) << failed.err;
+  EXPECT_FALSE(fs::exists(dir + "/images"));
+  EXPECT_FALSE(fs::exists(dir + "/images.partial"));
+  expect_no_checkpoint();
+}
+
+TEST_F(CriuFaultsTest, AFullDiskUnderTheStateDirectory) {
+  const SmallDisk disk(kymod_->state() + "/checkpoints", "size=16m");
+  disk.fill();
+  expect_failure(kymod_->kymo({"dump", "process", "work"}), "No space left on device");
+  expect_no_checkpoint();
+  disk.empty();
+}
+
+// CRIU does without its log; what cannot be kept is said, and the process is back.
+TEST_F(CriuFaultsTest, ARestoreFromAFullDisk) {
+  const SmallDisk disk(dir(), "size=64m");
+  const std::string checkpoint = dir() + "/c";
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", checkpoint}));
+  disk.fill();
+  const Outcome restored = kymod_->kymo({"restore", "process", checkpoint});
+  if (restored.exit_code != 0) {
+    expect_failure(restored, checkpoint);
+    expect_only_images();
+    disk.empty();
+    static_cast<void>(kymod_->kymo_json({"restore", "process", checkpoint}));
+  }
+  EXPECT_TRUE(kymod_->goes_on(job_)) << restored.err;
+}
+
+}  // namespace
+}  // namespace kymo::test
