@@ -15,8 +15,10 @@
 #include <cstring>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "criu/images.h"
 #include "criu/log.h"
 #include "probe/process.h"
@@ -31,9 +33,10 @@ constexpr std::chrono::milliseconds kLingering{5000};
 // How long it may have code of its own run in a process, which takes it a millisecond.
 constexpr std::chrono::milliseconds kBorrowing{2000};
 
-// Starts `path swrk 3` with the socket as descriptor 3, stderr into `stderr_fd`, and nothing else
-// open.
-int spawn(const std::string& path, int socket, int stderr_fd, pid_t& pid) {
+// Starts `path words...` with the socket, where there is one, as descriptor 3, stderr into
+// `stderr_fd`, and nothing else open.
+int spawn(const std::string& path, std::vector<std::string>& words, int socket, int stderr_fd,
+          pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
@@ -41,8 +44,10 @@ int spawn(const std::string& path, int socket, int stderr_fd, pid_t& pid) {
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
   posix_spawn_file_actions_adddup2(&actions, 0, 1);
   posix_spawn_file_actions_adddup2(&actions, stderr_fd, 2);
-  posix_spawn_file_actions_adddup2(&actions, socket, kSocketInChild);
-  posix_spawn_file_actions_addclosefrom_np(&actions, kSocketInChild + 1);
+  if (socket >= 0) {
+    posix_spawn_file_actions_adddup2(&actions, socket, kSocketInChild);
+  }
+  posix_spawn_file_actions_addclosefrom_np(&actions, kSocketInChild + (socket >= 0 ? 1 : 0));
   sigset_t none;
   sigset_t all;
   sigemptyset(&none);
@@ -52,9 +57,13 @@ int spawn(const std::string& path, int socket, int stderr_fd, pid_t& pid) {
   posix_spawnattr_setpgroup(&attributes, 0);  // so that a hung criu goes with all it has started
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string words[] = {path, "swrk", std::to_string(kSocketInChild)};
-  char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
-  const int rc = posix_spawnp(&pid, path.c_str(), &actions, &attributes, argv, environ);
+  std::string program = path;
+  std::vector<char*> argv{program.data()};
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  argv.push_back(nullptr);
+  const int rc = posix_spawnp(&pid, path.c_str(), &actions, &attributes, argv.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return rc;
@@ -93,30 +102,47 @@ std::string describe(int wait_status) {
 Result<std::unique_ptr<Child>> Child::start(const std::string& path,
                                             std::chrono::milliseconds timeout,
                                             const std::string& log_path) {
-  std::unique_ptr<Child> child(new Child);
-  child->path_ = path;
-  child->log_path_ = log_path;
-  child->timeout_ = timeout;
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return system_error("cannot make a socket for criu", errno);
   }
-  child->socket_ = pair[0];
-  const int theirs = moved_up(pair[1]);
+  FileDescriptor ours(pair[0]);
+  const FileDescriptor theirs(moved_up(pair[1]));
+  if (!theirs.valid()) {
+    return system_error("cannot make descriptors for criu", errno);
+  }
+  Result<std::unique_ptr<Child>> child =
+      launch(path, {"swrk", std::to_string(kSocketInChild)}, theirs.get(), timeout, log_path);
+  if (child) {
+    (*child)->socket_ = ours.release();
+  }
+  return child;
+}
+
+Result<std::unique_ptr<Child>> Child::start_command(const std::string& path,
+                                                    std::vector<std::string> arguments,
+                                                    std::chrono::milliseconds timeout,
+                                                    const std::string& log_path) {
+  return launch(path, std::move(arguments), -1, timeout, log_path);
+}
+
+Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
+                                             std::vector<std::string> words, int socket,
+                                             std::chrono::milliseconds timeout,
+                                             const std::string& log_path) {
+  std::unique_ptr<Child> child(new Child);
+  child->path_ = path;
+  child->log_path_ = log_path;
+  child->timeout_ = timeout;
   child->stderr_ = memfd_create("criu-stderr", MFD_CLOEXEC);
   if (child->stderr_ >= 0) {
     child->stderr_ = moved_up(child->stderr_);
   }
-  if (theirs < 0 || child->stderr_ < 0) {
-    const Error error = system_error("cannot make descriptors for criu", errno);
-    if (theirs >= 0) {
-      close(theirs);
-    }
-    return error;
+  if (child->stderr_ < 0) {
+    return system_error("cannot make descriptors for criu", errno);
   }
   child->started_ = Clock::now();
-  const int rc = spawn(path, theirs, child->stderr_, child->pid_);
-  close(theirs);
+  const int rc = spawn(path, words, socket, child->stderr_, child->pid_);
   if (rc != 0) {
     child->pid_ = -1;
     Error error = system_error("cannot start criu, looked for as '" + path + "'", rc);
@@ -222,6 +248,39 @@ Error Child::timed_out() {
   return Error{Code::deadline_exceeded, "criu '" + path_ + "' did not answer within " +
                                             std::to_string(timeout_.count()) +
                                             " ms and was killed"};
+}
+
+Child::Clock::time_point Child::deadline() const {
+  return timeout_.count() == 0 ? Clock::time_point::max() : started_ + timeout_;
+}
+
+Result<bool> Child::wait_for(int fd) {
+  for (;;) {
+    pollfd fds[] = {{fd, POLLIN, 0}, {process_fd_, POLLIN, 0}};
+    const int ready = poll(fds, 2, remaining_ms());
+    if (ready < 0 && errno == EINTR) {
+      continue;
+    }
+    if (ready < 0) {
+      return system_error("cannot wait for criu", errno);
+    }
+    if (ready > 0) {
+      return fds[0].revents != 0;
+    }
+    if (remaining_ms() == 0) {
+      return timed_out();
+    }
+  }
+}
+
+Result<void> Child::check_end() {
+  finish();
+  if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 0) {
+    return {};
+  }
+  const std::string said = last_line(stderr_);
+  return Error{Code::failed_precondition, "criu '" + path_ + "' " + describe(wait_status_) +
+                                              (said.empty() ? "" : ", saying: " + said)};
 }
 
 std::uint64_t Child::finish() {

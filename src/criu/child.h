@@ -7,13 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "criu/rpc.pb.h"
 #include "kymo/result.h"
 
 namespace kymo::criu {
 
-// One `criu swrk` and the socket to it.
+// One `criu swrk` and the socket to it; or one criu started by its command line, without a socket.
 //
 // Threads:   one at a time.
 // Ownership: owns the process: the destructor kills its process group if it still runs, and reaps
@@ -30,6 +31,11 @@ class Child {
   static Result<std::unique_ptr<Child>> start(const std::string& path,
                                               std::chrono::milliseconds timeout,
                                               const std::string& log_path);
+  // `criu ARGUMENTS`; not for send() and receive().
+  static Result<std::unique_ptr<Child>> start_command(const std::string& path,
+                                                      std::vector<std::string> arguments,
+                                                      std::chrono::milliseconds timeout,
+                                                      const std::string& log_path);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -39,6 +45,12 @@ class Child {
   Result<void> send(const wire::Request& request);
   // Waits for the next packet, until the child ends or its time is over.
   Result<wire::Response> receive();
+  // Waits until `fd` can be read (true) or the process has ended (false), or its time is over.
+  Result<bool> wait_for(int fd);
+  // When its time is over.
+  [[nodiscard]] Clock::time_point deadline() const;
+  // Of one that has ended: an error with its exit status and last words unless it ended well.
+  Result<void> check_end();
   // Waits until the process has ended (kills it when its time is over or it lingers) and reaps it.
   // Returns its whole life in nanoseconds.
   std::uint64_t finish();
@@ -48,6 +60,10 @@ class Child {
 
  private:
   Child() = default;
+  static Result<std::unique_ptr<Child>> launch(const std::string& path,
+                                               std::vector<std::string> words, int socket,
+                                               std::chrono::milliseconds timeout,
+                                               const std::string& log_path);
   [[nodiscard]] int remaining_ms() const;
   Error ended_early();
   Error timed_out();

@@ -11,10 +11,11 @@
 #include <optional>
 #include <string_view>
 
+#include "criu/call_phases.h"
 #include "criu/child.h"
 #include "criu/log.h"
 #include "criu/rpc.pb.h"
-#include "kymo/scope.h"
+#include "criu/streamed.h"
 
 namespace kymo::criu {
 namespace {
@@ -49,26 +50,6 @@ struct Answer {
   std::uint64_t major_faults = 0;
 };
 
-// The parts of a call: from the start of criu to its first notification, on to the next, and so on
-// to its end. One is open at any time.
-class Phases {
- public:
-  Phases() { phase_.emplace(ScopeName("criu starts"), kCriu); }
-  void after(const std::string& notification) {
-    phase_.reset();
-    const std::string name = "criu after " + notification;
-    phase_.emplace(ScopeName{std::string_view{name}}, kCriu);
-  }
-  void ends() {
-    phase_.reset();
-    phase_.emplace(ScopeName("criu ends"), kCriu);
-  }
-
- private:
-  static constexpr ScopeOptions kCriu{.category = "criu"};
-  std::optional<Scope> phase_;
-};
-
 // One call: request out, notifications answered, the last response and the end of the process
 // awaited. `accepted` tells whether the response is a success; it decides what the call is counted
 // as.
@@ -77,7 +58,7 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
                         const std::string& log_path, const Notified& notified) {
   const auto started = Child::Clock::now();
   Result<Answer> answer = [&]() -> Result<Answer> {
-    Phases phases;
+    CallPhases phases;
     Result<std::unique_ptr<Child>> started_child =
         Child::start(options.path, options.timeout, log_path);
     if (!started_child) {
@@ -260,6 +241,14 @@ Result<void> Client::check() const {
 }
 
 Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notified) const {
+  ClientOptions options = options_;
+  if (request.time_limit.count() > 0 &&
+      (options.timeout.count() == 0 || request.time_limit < options.timeout)) {
+    options.timeout = request.time_limit;
+  }
+  if (request.stream) {
+    return streamed_dump(options, request, notified);
+  }
   Work job{CallKind::dump,
            "criu could not dump process " + std::to_string(request.pid),
            request.work_dir + "/" + kDumpLog,
@@ -268,15 +257,21 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   job.request.mutable_opts()->set_pid(request.pid);
   job.request.mutable_opts()->set_leave_running(request.leave_running);
   job.request.mutable_opts()->set_log_file(kDumpLog);
-  const Result<Answer> answer = work(options_, job, request.images_dir, request.work_dir, notified);
+  const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, notified);
   if (!answer) {
     return answer.error();
   }
-  return DumpReply{answer->life_ns, answer->major_faults};
+  DumpReply reply;
+  reply.criu_time_ns = answer->life_ns;
+  reply.criu_major_faults = answer->major_faults;
+  return reply;
 }
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,
                                      const Notified& notified) const {
+  if (request.stream) {
+    return streamed_restore(options_, request, notified);
+  }
   Work job{CallKind::restore,
            "criu could not restore " + request.images_dir,
            request.work_dir + "/" + kRestoreLog,

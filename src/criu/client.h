@@ -5,9 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "criu/image_codec.h"
+#include "criu/streamed_file.h"
 #include "kymo/result.h"
 
 namespace kymo::criu {
@@ -54,16 +58,28 @@ struct DumpRequest {
   std::string images_dir;
   std::string work_dir;  // dump.log and stats-dump go here
   bool leave_running = false;
+  // Set: through an image streamer, which keeps the images so (streamed.h); `streamed` is then
+  // called as they come, on a thread of the streamer's.
+  std::optional<Encoding> stream = std::nullopt;
+  std::function<void(const Streamed& so_far)> streamed = nullptr;
+  std::vector<std::string> arguments{};     // of a streamed one: more for criu's command line
+  std::chrono::milliseconds time_limit{0};  // shorter than the client's timeout; 0: none
 };
 
 struct RestoreRequest {
   std::string images_dir;
   std::string work_dir;  // restore.log and stats-restore go here
+  // Whether the images must go through an image streamer: they are compressed.
+  bool stream = false;
+  std::function<void(const Streamed& so_far)> streamed = nullptr;
+  std::vector<std::string> arguments{};  // with it: more for criu's command line
 };
 
 struct DumpReply {
   std::uint64_t criu_time_ns = 0;
   std::uint64_t criu_major_faults = 0;  // how often criu waited for the disk to have its own files
+  Streamed streamed;
+  std::string warning;  // what went wrong once all was written; empty: nothing
 };
 
 struct RestoreReply {

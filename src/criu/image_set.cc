@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "criu/image_codec.h"
 #include "criu/images.h"
 
 namespace kymo::criu {
@@ -50,11 +51,18 @@ bool is_any(std::string_view) {
   return true;
 }
 
+// The image that a file holds, compressed or not: the name without the suffix of that.
+std::string image_name(std::string_view file_name) {
+  std::string_view name = file_name;
+  take_suffix(name);
+  return std::string(name.ends_with(".img") ? name : file_name);
+}
+
 // Whether a folder holds a file that `wanted` takes.
 bool holds(const fs::path& folder, bool (*wanted)(std::string_view)) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (wanted(it->path().filename().native())) {
+    if (wanted(image_name(it->path().filename().native()))) {
       return true;
     }
   }
@@ -154,7 +162,8 @@ Result<void> ImageSet::open_folder() {
 void ImageSet::add_folder(const std::string& folder, bool (*wanted)(std::string_view)) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename();
+    const std::string file_name = it->path().filename();
+    const std::string name = image_name(file_name);
     if (!wanted(name)) {
       continue;
     }
@@ -231,7 +240,7 @@ bool ImageSet::add_member(archive* a, archive_entry* entry, std::size_t& held) {
     leave_out(member, why);
     return true;
   }
-  const std::string name = member.filename();
+  const std::string name = image_name(member.filename().native());
   const std::string folder = member.parent_path();
   if (name.empty() || name == "." || archive_entry_filetype(entry) == AE_IFDIR ||
       std::find(kMemberFolders.begin(), kMemberFolders.end(), folder) == kMemberFolders.end()) {
@@ -293,6 +302,11 @@ Result<std::vector<std::byte>> ImageSet::read(const std::string& name) const {
   }
   if (!found->second.kept) {
     return Error{Code::out_of_range, "cannot read " + where(name) + ": it was not kept"};
+  }
+  std::string_view file_name = found->second.path;
+  const Compression compression = take_suffix(file_name);
+  if (compression != Compression::none) {
+    return decode_all(compression, found->second.bytes, kLargestImage, where(name));
   }
   return found->second.bytes;
 }

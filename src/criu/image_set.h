@@ -14,9 +14,9 @@ struct archive_entry;
 
 namespace kymo::criu {
 
-// The files of one checkpoint, whoever made it: in the folder of CRIU's images, in its work folder
-// (statistics and logs), in one that holds both as kymod and podman lay them out, or in an archive
-// that podman exported (tar, also compressed).
+// The files of one checkpoint, whoever made it, compressed (NAME.zst, NAME.lz4) or not: in the
+// folder of CRIU's images, in its work folder (statistics and logs), in one that holds both as
+// kymod and podman lay them out, or in an archive that podman exported (tar, also compressed).
 //
 // An archive is read through once and nothing is unpacked: statistics, logs and the images that we
 // read are kept in memory, of all else the sizes alone. So links and names that lead out of it can
@@ -30,7 +30,8 @@ class ImageSet {
   // resource_exhausted: more than any checkpoint has. Never waits: a pipe is refused.
   static Result<ImageSet> open(const std::string& path);
 
-  // The names of all files, and those of CRIU's images (*.img) with their sum.
+  // The names of all files, without the suffix of a compressed image, and those of CRIU's images
+  // (*.img) with the sum of what they take on disk.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] std::uint64_t image_files() const { return image_files_; }
   [[nodiscard]] std::uint64_t image_bytes() const { return image_bytes_; }

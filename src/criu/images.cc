@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <charconv>
 
+#include "criu/image_codec.h"
+
 namespace kymo::criu {
 namespace {
 
@@ -58,7 +60,10 @@ Result<std::size_t> head_size(std::span<const std::byte> image, const ImageKind&
 
 }  // namespace
 
-Result<std::vector<std::byte>> read_image(const std::string& path) {
+namespace {
+
+// A small file as it is.
+Result<std::vector<std::byte>> read_small_file(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     return system_error("cannot read " + path, errno);
@@ -96,6 +101,32 @@ Result<std::vector<std::byte>> read_image(const std::string& path) {
     return error;
   }
   return bytes;
+}
+
+}  // namespace
+
+std::string stored_path(const std::string& path) {
+  for (const Compression compression : {Compression::none, Compression::zstd, Compression::lz4}) {
+    std::string stored = path + std::string(suffix_of(compression));
+    if (access(stored.c_str(), F_OK) == 0) {
+      return stored;
+    }
+  }
+  return {};
+}
+
+Result<std::vector<std::byte>> read_image(const std::string& path) {
+  std::string stored = stored_path(path);
+  if (stored.empty()) {
+    stored = path;  // whose absence is said
+  }
+  Result<std::vector<std::byte>> bytes = read_small_file(stored);
+  std::string_view name = stored;
+  const Compression compression = take_suffix(name);
+  if (!bytes || compression == Compression::none) {
+    return bytes;
+  }
+  return decode_all(compression, *bytes, kLargestImage, stored);
 }
 
 Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const std::byte> image,

@@ -30,8 +30,12 @@ inline constexpr ImageKind kRegularFilesImage{0x54564319, 0x50363636, "regular f
 // bytes for each run of pages, so this is room for five million runs.
 inline constexpr std::size_t kLargestImage = std::size_t{64} << 20;
 
-// Reads one of CRIU's small images whole. Errors: not_found and the system's, naming the path;
-// out_of_range for one larger than kLargestImage.
+// The file that an image of a folder is kept in: NAME, or compressed NAME.zst or NAME.lz4; empty
+// where there is none.
+std::string stored_path(const std::string& path);
+
+// Reads one of CRIU's small images whole, unpacked where it is kept so. Errors: not_found and the
+// system's, naming the path; out_of_range for one larger than kLargestImage.
 Result<std::vector<std::byte>> read_image(const std::string& path);
 
 // The messages of an image, each `u32 size` and that many bytes, little-endian. They point into

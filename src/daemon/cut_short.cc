@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "criu/images.h"
 #include "criu/leftovers.h"
 #include "criu/stats.h"
 #include "daemon/checkpoint_dir.h"
@@ -85,7 +86,7 @@ Result<void> close(store::Store& store, store::Checkpoint checkpoint) {
   std::error_code error;
   if (fs::exists(dir.images(), error)) return conclude(store, checkpoint, job, fate);
   // CRIU writes it last, and ends no process before.
-  const bool all_written = fs::exists(dir.partial_images() + "/inventory.img", error);
+  const bool all_written = !criu::stored_path(dir.partial_images() + "/inventory.img").empty();
   if (all_written && fate == Fate::gone) {
     if (Result<void> ok = publish_images(dir); !ok) return ok;
     return conclude(store, checkpoint, job, fate);

@@ -8,11 +8,13 @@
 
 #include "base/clock.h"
 #include "daemon/checkpoint_dir.h"
+#include "daemon/forecast.h"
 #include "daemon/pipeline.h"
 #include "daemon/run_record.h"
 #include "daemon/stats_json.h"
 #include "daemon/target.h"
 #include "probe/memory_to_dump.h"
+#include "report/human.h"
 #include "report/timing.h"
 
 namespace kymo::daemon {
@@ -52,8 +54,40 @@ struct DumpContext {
   runtime::DumpOutcome outcome;
   bool dumped = false;
   bool first_run = false;  // since the daemon started
+  std::optional<criu::Encoding> stream;
+  std::uint64_t memory_bytes = 0;    // to be dumped, about
+  std::uint64_t streamed_bytes = 0;  // before compression
+  std::string forecast;
   std::vector<std::string> warnings;
 };
+
+// How the images are kept, where they go through the daemon.
+Result<void> choose_stream(DumpContext& c) {
+  const v1::DumpRequest& request = c.request;
+  if (!request.stream()) {
+    if (request.compression() == v1::NONE && request.compression_level() == 0) return {};
+    return Error{Code::invalid_argument,
+                 "dump: compression without stream: CRIU writes the images itself then"};
+  }
+  criu::Encoding encoding;
+  switch (request.compression()) {
+    case v1::NONE:
+      break;
+    case v1::ZSTD:
+      encoding.compression = criu::Compression::zstd;
+      break;
+    case v1::LZ4:
+      encoding.compression = criu::Compression::lz4;
+      break;
+    default:
+      return Error{Code::invalid_argument, "dump: compression " +
+                                               std::to_string(request.compression()) +
+                                               ": there are NONE, ZSTD and LZ4"};
+  }
+  encoding.level = request.compression_level();
+  c.stream = encoding;
+  return criu::check_encoding(encoding);
+}
 
 Result<void> validate(DumpContext& c) {
   const v1::DumpRequest& request = c.request;
@@ -61,7 +95,7 @@ Result<void> validate(DumpContext& c) {
     return Error{Code::invalid_argument, "dump into " + request.directory() +
                                              ": the directory must be given as an absolute path"};
   }
-  return {};
+  return choose_stream(c);
 }
 
 v1::Target target_of(const v1::DumpRequest& request) {
@@ -73,6 +107,23 @@ v1::Target target_of(const v1::DumpRequest& request) {
   return target;
 }
 
+// What is done by way of CRIU's own command line, which runc writes for a container.
+Result<void> refuse_for_container(const DumpContext& c) {
+  if (c.target.kind == runtime::Kind::process) return {};
+  if (c.stream) {
+    return Error{Code::unimplemented,
+                 "dump " + c.target.text() +
+                     ": --stream is for plain processes: runc has no way to tell CRIU to stream"};
+  }
+  if (c.request.deadline_ns() != 0) {
+    return Error{Code::unimplemented,
+                 "dump " + c.target.text() +
+                     ": --deadline is for plain processes: CRIU is runc's, and cannot be ended "
+                     "safely from without"};
+  }
+  return {};
+}
+
 Result<void> find_process(DumpContext& c) {
   Result<Target> found = find_target(c.parts, "dump", target_of(c.request));
   if (!found) return found.error();
@@ -81,6 +132,7 @@ Result<void> find_process(DumpContext& c) {
   c.process_name = c.target.name;
   c.command = c.target.command;
   c.job = c.target.job;
+  if (Result<void> ok = refuse_for_container(c); !ok) return ok;
   c.progress.set_target(c.process.pid, c.job ? c.job->name : "");
   return {};
 }
@@ -97,8 +149,56 @@ Result<void> claim_process(DumpContext& c) {
 }
 
 Result<void> estimate_size(DumpContext& c) {
-  c.progress.expect(probe::memory_to_dump(c.process.pid));
+  c.memory_bytes = probe::memory_to_dump(c.process.pid);
+  c.progress.expect(c.memory_bytes);
   return {};
+}
+
+// Says whether a deadline is likely to be kept; it is tried in any case.
+Result<void> forecast(DumpContext& c) {
+  const std::uint64_t deadline_ns = c.request.deadline_ns();
+  if (deadline_ns == 0) return {};
+  Result<std::vector<store::Checkpoint>> earlier =
+      c.parts.store.checkpoints(c.job ? c.job->id : "");
+  if (!earlier) return earlier.error();
+  Forecast said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
+  if (said.verdict == Forecast::Verdict::unknown && c.job) {  // then those of anybody
+    if (earlier = c.parts.store.checkpoints(); !earlier) return earlier.error();
+    said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
+  }
+  c.forecast = said.text;
+  c.progress.set_forecast(said.text);
+  return {};
+}
+
+std::string seconds_text(std::uint64_t ns) {
+  return report::duration(static_cast<double>(ns));
+}
+
+// What is left of the deadline, for CRIU; none where there is none.
+Result<std::chrono::milliseconds> time_left(const DumpContext& c) {
+  const std::uint64_t deadline_ns = c.request.deadline_ns();
+  if (deadline_ns == 0) return std::chrono::milliseconds(0);
+  const std::uint64_t spent_ns = monotonic_ns() - c.began_monotonic_ns;
+  if (spent_ns + 1'000'000 > deadline_ns) {
+    return Error{Code::deadline_exceeded, "dump process " + std::to_string(c.process.pid) +
+                                              ": its deadline of " + seconds_text(deadline_ns) +
+                                              " was over before CRIU began; the process runs on"};
+  }
+  return std::chrono::milliseconds((deadline_ns - spent_ns) / 1'000'000);
+}
+
+// The deadline's own words where it was what ended CRIU.
+Error told_of_deadline(const DumpContext& c, Error error) {
+  const std::uint64_t spent_ns = monotonic_ns() - c.began_monotonic_ns;
+  if (error.code != Code::deadline_exceeded || c.request.deadline_ns() == 0 ||
+      spent_ns + 1'000'000 < c.request.deadline_ns()) {
+    return error;
+  }
+  error.message = "dump process " + std::to_string(c.process.pid) +
+                  ": it did not end within its deadline of " +
+                  seconds_text(c.request.deadline_ns()) + ": " + error.message;
+  return error;
 }
 
 // The first free <state-dir>/checkpoints/NAME-N, claimed so that no other request takes it
@@ -187,14 +287,17 @@ Result<void> call_runtime(DumpContext& c) {
     c.progress.stored(total);
   };
   observer.moved = [&](std::uint64_t bytes, std::uint64_t page_bytes, bool exact) {
+    if (exact) c.streamed_bytes = bytes;
     c.progress.moved(bytes, page_bytes, exact ? v1::Progress::STREAM : v1::Progress::PASSIVE);
   };
-  runtime::DumpSpec spec{c.process,          c.dir->partial_images(),
-                         c.dir->work(),      c.request.leave_running(),
-                         c.target.container, to_options(c.request.options())};
+  const Result<std::chrono::milliseconds> limit = time_left(c);
+  if (!limit) return limit.error();
+  runtime::DumpSpec spec{
+      c.process,          c.dir->partial_images(),         c.dir->work(), c.request.leave_running(),
+      c.target.container, to_options(c.request.options()), c.stream,      *limit};
   Result<runtime::DumpOutcome> outcome = runtime_of(c.parts, c.target.kind).dump(spec, observer);
   c.progress.finishing();
-  if (!outcome) return outcome.error();
+  if (!outcome) return told_of_deadline(c, outcome.error());
   c.outcome = std::move(outcome).value();
   c.dumped = true;
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
@@ -210,11 +313,12 @@ Result<void> publish(DumpContext& c) {
   return publish_images(*c.dir);
 }
 
-constexpr std::array<Step<DumpContext>, 10> kDumpSteps{{
+constexpr std::array<Step<DumpContext>, 11> kDumpSteps{{
     {"validate", validate},
     {"find process", find_process},
     {"claim process", claim_process},
     {"estimate size", estimate_size},
+    {"forecast", forecast, "store"},
     {"prepare directory", prepare_directory, "files"},
     {"begin recording", begin_recording, "recording"},
     {"list checkpoint", list_checkpoint, "store"},
@@ -238,6 +342,10 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   if (c.dumped) {
     if (c.outcome.stats) record["stats"] = to_json(*c.outcome.stats);
     record["image_bytes"] = c.outcome.image_bytes;
+    if (c.stream) {
+      record["stream"] = {{"compression", criu::name_of(c.stream->compression)},
+                          {"streamed_bytes", c.streamed_bytes}};
+    }
     record["criu_time_ns"] = c.outcome.criu_time_ns;
     if (c.outcome.command_time_ns != 0) record["command_time_ns"] = c.outcome.command_time_ns;
   }
@@ -318,6 +426,8 @@ v1::DumpResponse response_of(const DumpContext& c) {
   response.set_recording(c.recording.path());
   if (c.outcome.stats) *response.mutable_stats() = to_api(*c.outcome.stats);
   response.set_image_bytes(c.outcome.image_bytes);
+  response.set_streamed_bytes(c.streamed_bytes);
+  response.set_forecast(c.forecast);
   response.set_criu_time_ns(c.outcome.criu_time_ns);
   response.set_runtime(to_api(c.target.kind));
   response.set_container(c.target.container);

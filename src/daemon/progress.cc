@@ -38,6 +38,11 @@ void RequestProgress::set_directory(std::string_view directory) {
   facts_.set_directory(std::string(directory));
 }
 
+void RequestProgress::set_forecast(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  facts_.set_forecast(std::string(text));
+}
+
 void RequestProgress::notified(std::string_view notification) {
   const std::lock_guard lock(mutex_);
   facts_.set_notification(std::string(notification));

@@ -30,6 +30,7 @@ class RequestProgress {
   [[nodiscard]] const std::string& id() const { return id_; }
   void set_target(std::int32_t pid, std::string_view job);
   void set_directory(std::string_view directory);
+  void set_forecast(std::string_view text);
   // CRIU passed this point.
   void notified(std::string_view notification);
   // CRIU has ended; what is left is ours.

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "criu/images.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/pipeline.h"
 #include "daemon/restore_note.h"
@@ -104,7 +105,7 @@ Result<void> find_images(RestoreContext& c) {
   const CheckpointDir dir(c.directory);
   std::error_code error;
   if (fs::exists(dir.record(), error)) return use_checkpoint(c, dir);
-  if (!fs::exists(c.directory + "/inventory.img", error)) {
+  if (criu::stored_path(c.directory + "/inventory.img").empty()) {
     const bool cut_short = fs::exists(dir.partial_images(), error);
     return Error{Code::not_found,
                  "restore " + c.directory +
@@ -184,6 +185,13 @@ Result<void> find_job(RestoreContext& c) {
 // What there is to read: the images of pages, which nearly all of a checkpoint is.
 Result<void> estimate_size(RestoreContext& c) {
   std::error_code error;
+  const std::string inventory = c.images + "/inventory.img";
+  if (criu::stored_path(inventory) != inventory) {  // compressed: only its record knows
+    const json stream = c.record.value("stream", json::object());
+    const auto bytes = stream.is_object() ? stream.find("streamed_bytes") : stream.end();
+    if (bytes != stream.end() && bytes->is_number_unsigned()) c.progress.expect(*bytes);
+    return {};
+  }
   for (fs::directory_iterator it(c.images, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename();
     std::error_code gone;
@@ -247,7 +255,7 @@ Result<void> call_runtime(RestoreContext& c) {
   if (!outcome) return outcome.error();
   c.outcome = std::move(outcome).value();
   c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");
-  c.progress.moved(c.page_bytes, c.page_bytes, source);
+  if (source == v1::Progress::PASSIVE) c.progress.moved(c.page_bytes, c.page_bytes, source);
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
   if (c.outcome.stats) c.parts.metrics.add(*c.outcome.stats);
   return {};

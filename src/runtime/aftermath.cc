@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "criu/images.h"
 #include "criu/stats.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
@@ -22,12 +23,12 @@ void remove_images(const std::string& images_dir) {
   std::error_code error;
   std::vector<std::filesystem::path> images;
   for (const auto& entry : std::filesystem::directory_iterator(images_dir, error)) {
-    if (entry.path().extension() == ".img") {
+    if (entry.path().filename().native().find(".img") != std::string::npos) {
       images.push_back(entry.path());
     }
   }
   // First the one without which no reader takes the rest for a checkpoint.
-  std::filesystem::remove(images_dir + "/inventory.img", error);
+  std::filesystem::remove(criu::stored_path(images_dir + "/inventory.img"), error);
   for (const std::filesystem::path& image : images) {
     std::filesystem::remove(image, error);
   }
@@ -50,7 +51,7 @@ void forget(const std::string& path) {
 }
 
 bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before) {
-  return !spec.leave_running && std::filesystem::exists(spec.images_dir + "/inventory.img") &&
+  return !spec.leave_running && !criu::stored_path(spec.images_dir + "/inventory.img").empty() &&
          !probe::process_lives(before.process.pid, before.process.start_ticks);
 }
 

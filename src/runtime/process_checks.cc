@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "criu/images.h"
 #include "kymo/scope.h"
 
 namespace kymo::runtime {
@@ -159,7 +160,7 @@ Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
   if (stat(spec.images_dir.c_str(), &st) != 0) {
     return system_error(tried, errno);
   }
-  if (access((spec.images_dir + "/inventory.img").c_str(), F_OK) != 0) {
+  if (criu::stored_path(spec.images_dir + "/inventory.img").empty()) {
     return Error{Code::not_found, tried + ": it holds no checkpoint (inventory.img is missing)"};
   }
   if (Result<void> ok = check_directory(tried, "the work directory", spec.work_dir); !ok) {

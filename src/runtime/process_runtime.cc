@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "criu/images.h"
 #include "criu/pstree.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
@@ -37,6 +38,82 @@ void clear_failed_restore(pid_t root) {
   }
   while (waitpid(root, nullptr, 0) < 0 && errno == EINTR) {
   }
+}
+
+// Of a criu that is started by its command line.
+std::vector<std::string> arguments_of(const CheckpointOptions& options) {
+  std::vector<std::string> arguments;
+  if (options.tcp_established) {
+    arguments.emplace_back("--tcp-established");
+  }
+  if (options.shell_job) {
+    arguments.emplace_back("--shell-job");
+  }
+  for (const std::string& external : options.external) {
+    arguments.insert(arguments.end(), {"--external", external});
+  }
+  if (options.log_level != 0) {
+    arguments.push_back("-v" + std::to_string(options.log_level));
+  }
+  return arguments;
+}
+
+// Runs CRIU while it is seen how far it is; `image_bytes` becomes what lies in the directory.
+Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& spec,
+                                  const Observer& observer, const criu::Notified& notified,
+                                  std::uint64_t& image_bytes) {
+  criu::DumpRequest request;
+  request.pid = spec.process.pid;
+  request.images_dir = spec.images_dir;
+  request.work_dir = spec.work_dir;
+  request.leave_running = spec.leave_running;
+  request.time_limit = spec.time_limit;
+  if (spec.stream) {
+    request.stream = spec.stream;
+    request.arguments = arguments_of(spec.options);
+    request.streamed = [&](const criu::Streamed& so_far) {
+      if (observer.image_bytes) {
+        observer.image_bytes(so_far.stored);
+      }
+      if (observer.moved) {
+        observer.moved(so_far.bytes, so_far.page_bytes, true);
+      }
+    };
+    Result<criu::DumpReply> reply = client.dump(request, notified);
+    if (reply) {
+      image_bytes = reply->streamed.stored;
+    }
+    return reply;
+  }
+  auto watcher = watch_images(spec.images_dir, observer);
+  if (!watcher) {
+    return watcher.error();
+  }
+  Result<criu::DumpReply> reply = client.dump(request, notified);
+  image_bytes = (*watcher)->finish();
+  return reply;
+}
+
+Result<criu::RestoreReply> call_restore(const criu::Client& client, const RestoreSpec& spec,
+                                        pid_t root, const Observer& observer,
+                                        const criu::Notified& notified) {
+  criu::RestoreRequest request;
+  request.images_dir = spec.images_dir;
+  request.work_dir = spec.work_dir;
+  const std::string inventory = spec.images_dir + "/inventory.img";
+  request.stream = criu::stored_path(inventory) != inventory;  // criu alone cannot read them
+  std::optional<RestoreReads> reads;
+  if (request.stream) {
+    request.arguments = arguments_of(spec.options);
+    request.streamed = [&](const criu::Streamed& so_far) {
+      if (observer.moved) {
+        observer.moved(so_far.bytes, so_far.page_bytes, true);
+      }
+    };
+  } else if (observer.moved) {
+    reads.emplace(root, [&](std::uint64_t bytes) { observer.moved(bytes, bytes, false); });
+  }
+  return client.restore(request, notified);
 }
 
 class ProcessRuntime : public Runtime {
@@ -87,17 +164,11 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   const std::string stats_path = spec.work_dir + "/stats-dump";
   const std::string log_path = spec.work_dir + "/dump.log";
   forget(stats_path);
-  auto watcher = watch_images(spec.images_dir, observer);
-  if (!watcher) {
-    return watcher.error();
-  }
   DumpOutcome outcome;
   LogClock clock;
   Scope scope("criu", {.category = "criu"});
   const Result<criu::DumpReply> reply =
-      client_.dump({spec.process.pid, spec.images_dir, spec.work_dir, spec.leave_running},
-                   clock.listen(observer.notified));
-  outcome.image_bytes = (*watcher)->finish();
+      call_dump(client_, spec, observer, clock.listen(observer.notified), outcome.image_bytes);
   scope.add_bytes(outcome.image_bytes);
   if (!reply) {
     scope.fail(reply.error().message);
@@ -106,6 +177,9 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   if (reply) {
     outcome.criu_time_ns = reply->criu_time_ns;
     outcome.criu_major_faults = reply->criu_major_faults;
+    if (!reply->warning.empty()) {
+      outcome.warnings.push_back(reply->warning);
+    }
   } else if (was_dumped_after_all(spec, *before)) {
     end_the_rest(*before);
     outcome.warnings.push_back("every image was written and the process ended, but then " +
@@ -143,14 +217,8 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   forget(stats_path);
   LogClock clock;
   Scope scope("criu", {.category = "criu"});
-  std::optional<RestoreReads> reads;
-  if (observer.moved) {
-    reads.emplace(tree->front().pid,
-                  [&](std::uint64_t bytes) { observer.moved(bytes, bytes, false); });
-  }
   const Result<criu::RestoreReply> reply =
-      client_.restore({spec.images_dir, spec.work_dir}, clock.listen(observer.notified));
-  reads.reset();
+      call_restore(client_, spec, tree->front().pid, observer, clock.listen(observer.notified));
   if (!reply) {
     scope.fail(reply.error().message);
     scope.end();

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "criu/image_codec.h"
 #include "criu/stats.h"
 #include "kymo/result.h"
 
@@ -78,6 +80,10 @@ struct DumpSpec {
   bool leave_running = false;
   std::string container{};  // its id; empty: a plain process
   CheckpointOptions options{};
+  // Set: the images go through us, and are kept so.
+  std::optional<criu::Encoding> stream{};
+  // What takes longer is ended, and the process runs on; 0: only the runtime's own limit holds.
+  std::chrono::milliseconds time_limit{0};
 };
 
 struct DumpOutcome {

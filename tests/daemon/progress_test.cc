@@ -7,26 +7,27 @@
 namespace kymo::daemon {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kOneSecond = 1'000'000'000;
 
 TEST(RateMeterTest, IsTheGrowthOfTheLastSecond) {
   RateMeter meter;
-  EXPECT_EQ(meter.per_second(5 * kSecond, 100), 0U);
-  for (std::uint64_t ms = 0; ms <= 3000; ms += 10) meter.note(kSecond + ms * 1'000'000, ms * 1000);
-  EXPECT_NEAR(static_cast<double>(meter.per_second(4 * kSecond, 3'000'000)), 1e6, 1e3);
+  EXPECT_EQ(meter.per_second(5 * kOneSecond, 100), 0U);
+  for (std::uint64_t ms = 0; ms <= 3000; ms += 10)
+    meter.note(kOneSecond + ms * 1'000'000, ms * 1000);
+  EXPECT_NEAR(static_cast<double>(meter.per_second(4 * kOneSecond, 3'000'000)), 1e6, 1e3);
   // It goes ten times as fast: a good second later that is all that counts.
   for (std::uint64_t ms = 0; ms <= 1300; ms += 10) {
-    meter.note(4 * kSecond + ms * 1'000'000, 3'000'000 + ms * 10'000);
+    meter.note(4 * kOneSecond + ms * 1'000'000, 3'000'000 + ms * 10'000);
   }
-  EXPECT_NEAR(static_cast<double>(meter.per_second(5 * kSecond + 300'000'000, 16'000'000)), 1e7,
+  EXPECT_NEAR(static_cast<double>(meter.per_second(5 * kOneSecond + 300'000'000, 16'000'000)), 1e7,
               1e5);
 }
 
 TEST(RateMeterTest, AStandstillIsSeen) {
   RateMeter meter;
   for (std::uint64_t ms = 0; ms <= 500; ms += 10) meter.note(ms * 1'000'000, ms * 1000);
-  EXPECT_GT(meter.per_second(kSecond, 500'000), 0U);
-  EXPECT_EQ(meter.per_second(10 * kSecond, 500'000), 0U);
+  EXPECT_GT(meter.per_second(kOneSecond, 500'000), 0U);
+  EXPECT_EQ(meter.per_second(10 * kOneSecond, 500'000), 0U);
 }
 
 class ProgressTest : public testing::Test {

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 
 #include "checkpoint_options.h"
@@ -14,13 +15,19 @@
 namespace kymo::cli {
 namespace {
 
+std::string images_text(const v1::DumpResponse& response) {
+  const std::string stored = bytes_text(response.image_bytes());
+  if (response.streamed_bytes() <= response.image_bytes()) return stored;
+  return stored + ", " + bytes_text(response.streamed_bytes()) + " before compression";
+}
+
 void print(const v1::DumpResponse& response, bool left_running) {
   std::cout << "dumped " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
   std::cout << " in " << duration_text(response.duration_ns())
             << (left_running ? "; it runs on\n" : "\n");
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()},
-                                             {"  images", bytes_text(response.image_bytes())}};
+                                             {"  images", images_text(response)}};
   if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
   print_table(rows);
   if (response.has_stats()) {
@@ -33,11 +40,52 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
-  auto bar = show_progress(context, *client, request);
+  auto bar = show_progress(context, *client, request, request.deadline_ns() != 0);
   const Result<v1::DumpResponse> response = client->dump(request, &timing);
   bar.reset();
   show_outcome(context, response, timing, target, print_stats,
                [&](const v1::DumpResponse& done) { print(done, request.leave_running()); });
+}
+
+// What belongs to a dump that goes through the daemon, or has a deadline.
+struct StreamArguments {
+  bool stream = false;
+  std::string compression = "none";
+  int level = 0;
+  double deadline_ns = 0;
+};
+
+std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
+  auto arguments = std::make_shared<StreamArguments>();
+  CLI::Option* stream = verb.add_flag("--stream", arguments->stream,
+                                      "The images go through kymod, which can compress them");
+  verb.add_option("--compression", arguments->compression, "With --stream: how they are kept")
+      ->check(CLI::IsMember({"none", "zstd", "lz4"}))
+      ->needs(stream)
+      ->capture_default_str();
+  verb.add_option("--compression-level", arguments->level,
+                  "1, the fastest that is usual, to 19 (zstd) or 12 (lz4); 0: 1")
+      ->check(CLI::Range(0, 19))
+      ->needs(stream)
+      ->capture_default_str();
+  verb.add_option("--deadline", arguments->deadline_ns,
+                  "End the dump when it takes longer, such as 30s; the process then runs on")
+      ->transform(CLI::AsNumberWithUnit(
+          std::map<std::string, double>{{"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}},
+          CLI::AsNumberWithUnit::Options(CLI::AsNumberWithUnit::CASE_SENSITIVE |
+                                         CLI::AsNumberWithUnit::UNIT_REQUIRED)))
+      ->check(CLI::PositiveNumber)
+      ->option_text("TIME (ms, s, m, h)");
+  return arguments;
+}
+
+void set_stream(v1::DumpRequest& request, const StreamArguments& arguments) {
+  request.set_stream(arguments.stream);
+  request.set_compression(arguments.compression == "zstd"  ? v1::ZSTD
+                          : arguments.compression == "lz4" ? v1::LZ4
+                                                           : v1::NONE);
+  request.set_compression_level(arguments.level);
+  request.set_deadline_ns(static_cast<std::uint64_t>(arguments.deadline_ns));
 }
 
 // Digits alone are a pid: job names are never that.
@@ -79,7 +127,8 @@ void add_kind(CLI::App& dump_verb, Context& context, const std::string& kind,
                  "Print the statistics alone, as podman's --print-stats does");
   verb->add_flag("--json", context.json, "Print JSON");
   add_progress_option(*verb, context);
-  verb->callback([&context, flags, set_target] {
+  const auto streaming = add_stream_options(*verb);
+  verb->callback([&context, flags, set_target, streaming] {
     v1::DumpRequest request;
     set_target(request, flags->target);
     if (!flags->directory.empty()) {
@@ -87,6 +136,7 @@ void add_kind(CLI::App& dump_verb, Context& context, const std::string& kind,
           std::filesystem::absolute(flags->directory).lexically_normal().string());
     }
     request.set_leave_running(flags->leave_running);
+    set_stream(request, *streaming);
     *request.mutable_options() = flags->options;
     dump(context, request, flags->target, flags->print_stats);
   });

@@ -208,6 +208,8 @@ nlohmann::json to_json(const v1::DumpResponse& response) {
   nlohmann::json json = common_json(response);
   json["images_directory"] = response.images_directory();
   json["image_bytes"] = response.image_bytes();
+  json["streamed_bytes"] = response.streamed_bytes();
+  json["forecast"] = response.forecast();
   return json;
 }
 

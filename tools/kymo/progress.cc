@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kNoBarBeforeNs = 200'000'000;
 constexpr std::size_t kUsualWidth = 80;
+constexpr std::chrono::milliseconds kLastUpdateWithin{300};
 
 std::size_t width_of_stderr() {
   winsize size{};
@@ -76,6 +78,7 @@ nlohmann::json progress_json(const v1::Progress& progress) {
           {"started_unix_ns", progress.started_unix_ns()},
           {"elapsed_ns", progress.elapsed_ns()},
           {"stored_bytes", progress.stored_bytes()},
+          {"forecast", progress.forecast()},
           {"error", progress.error()}};
 }
 
@@ -149,10 +152,15 @@ std::string new_request_id() {
   return "kymo-" + std::to_string(::getpid()) + "-" + std::to_string(unix_ns());
 }
 
-ProgressBar::ProgressBar(client::Client& client, std::string request_id)
-    : client_(client), request_id_(std::move(request_id)), thread_([this] { follow(); }) {}
+ProgressBar::ProgressBar(client::Client& client, std::string request_id, bool draws)
+    : client_(client), request_id_(std::move(request_id)), draws_(draws), thread_([this] {
+        follow();
+        over_.set_value();
+      }) {}
 
+// The request is over, and with it its updates; where they are not, the daemon never began it.
 ProgressBar::~ProgressBar() {
+  over_.get_future().wait_for(kLastUpdateWithin);
   call_.TryCancel();
   thread_.join();
 }
@@ -164,10 +172,15 @@ void ProgressBar::follow() {
   request.set_wait(true);
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   bool drawn = false;
+  bool foretold = false;
   static_cast<void>(client_.watch(
       request,
       [&](const v1::Progress& update) {
-        if (update.elapsed_ns() < kNoBarBeforeNs || update.state() != v1::Progress::RUNNING) {
+        if (!update.forecast().empty() && !std::exchange(foretold, true)) {
+          std::fprintf(stderr, "kymo: %s\n", update.forecast().c_str());
+        }
+        if (!draws_ || update.elapsed_ns() < kNoBarBeforeNs ||
+            update.state() != v1::Progress::RUNNING) {
           return true;
         }
         const std::string line = line_of(update, width_of_stderr());

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,12 +19,13 @@ bool shows_progress(const Context& context);
 std::string new_request_id();
 
 // Draws on stderr how far a request has come, from when it has run for a fifth of a second until
-// the object goes.
+// the object goes; before that it says there what the daemon foretells of a deadline.
 //
 // Threads: one of its own, which alone draws. Ownership: refers to the client.
 class ProgressBar {
  public:
-  ProgressBar(client::Client& client, std::string request_id);
+  // Not drawn: it only says what the daemon foretells.
+  ProgressBar(client::Client& client, std::string request_id, bool draws);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -33,17 +35,20 @@ class ProgressBar {
 
   client::Client& client_;
   const std::string request_id_;
+  const bool draws_;
+  std::promise<void> over_;
   grpc::ClientContext call_;
   std::thread thread_;
 };
 
-// A bar for this request, which gets an id for it; null where none is wanted.
+// A bar for this request, which gets an id for it; null where nothing is to be said.
 template <class Request>
 std::unique_ptr<ProgressBar> show_progress(const Context& context, client::Client& client,
-                                           Request& request) {
-  if (!shows_progress(context)) return nullptr;
+                                           Request& request, bool has_deadline = false) {
+  const bool draws = shows_progress(context);
+  if (!draws && !has_deadline) return nullptr;
   request.set_request_id(new_request_id());
-  return std::make_unique<ProgressBar>(client, request.request_id());
+  return std::make_unique<ProgressBar>(client, request.request_id(), draws);
 }
 
 }  // namespace kymo::cli

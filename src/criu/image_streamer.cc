@@ -1,0 +1,331 @@
+#include "criu/image_streamer.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "criu/streamer_requests.h"
+
+namespace kymo::criu {
+namespace {
+
+constexpr const char* kCaptureSocket = "streamer-capture.sock";
+constexpr const char* kServeSocket = "streamer-serve.sock";
+// Images that are on their way at once; CRIU has some dozens open.
+constexpr std::size_t kMostFiles = 4096;
+
+Error stream_error(const char* what, int cause) {
+  return system_error("image stream: " + std::string(what), cause);
+}
+
+// One byte and the descriptor that comes with it. Nothing: there is none yet.
+Result<std::optional<FileDescriptor>> receive_descriptor(int socket) {
+  char byte = 0;
+  iovec buffer{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &buffer;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return std::optional<FileDescriptor>();
+  if (n < 0) return stream_error("receive a pipe", errno);
+  const cmsghdr* header = n == 0 ? nullptr : CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+    return Error{Code::data_loss, "image stream: a pipe was due and none came"};
+  }
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+  return std::optional<FileDescriptor>(FileDescriptor(fd));
+}
+
+}  // namespace
+
+struct ImageStreamer::State {
+  bool capturing = true;
+  Encoding encoding;
+  Moved moved;
+  FileDescriptor dir;
+  FileDescriptor listener;
+  FileDescriptor wake;
+  std::string socket_name;
+  std::thread thread;
+
+  // The thread's own until it is joined.
+  FileDescriptor connection;
+  StreamerRequests requests;
+  std::string awaited;                // the image whose pipe comes next; empty: none
+  std::optional<StoredImage> stored;  // at a restore, with it
+  std::vector<std::unique_ptr<StreamedFile>> files;
+  Streamed totals;
+
+  std::mutex mutex;
+  std::condition_variable answered;
+  std::optional<Error> error;  // the first
+  bool settling = false;
+  bool ending = false;
+  bool ended = false;
+
+  void run();
+  bool one_round();
+  void look_at_socket();
+  Result<void> read_socket();
+  Result<void> requested(const std::string& name);
+  Result<void> add_file(FileDescriptor pipe);
+  void pump(const std::vector<pollfd>& ready);
+  bool all_still();
+  void settle_all();
+  void fail(const Error& why);
+};
+
+void ImageStreamer::State::fail(const Error& why) {
+  {
+    const std::lock_guard lock(mutex);
+    if (!error) error = why;
+  }
+  answered.notify_all();
+}
+
+// Asked for a file: at a restore CRIU is told first whether there is one.
+Result<void> ImageStreamer::State::requested(const std::string& name) {
+  awaited = name;
+  if (capturing) return {};
+  Result<StoredImage> image = open_stored(dir.get(), name);
+  const std::string reply = streamer_reply(image.ok());
+  if (send(connection.get(), reply.data(), reply.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(reply.size())) {
+    return stream_error("answer CRIU", errno);
+  }
+  if (image) {
+    stored = std::move(image).value();
+  } else {
+    awaited.clear();
+  }
+  return {};
+}
+
+Result<void> ImageStreamer::State::add_file(FileDescriptor pipe) {
+  if (files.size() >= kMostFiles) {
+    return Error{Code::resource_exhausted, "image stream: more images at once than any dump has"};
+  }
+  Result<std::unique_ptr<StreamedFile>> file =
+      capturing ? capture_file(awaited, std::move(pipe), dir.get(), encoding)
+                : serve_file(awaited, std::move(pipe), std::move(*stored));
+  awaited.clear();
+  stored.reset();
+  if (!file) return file.error();
+  files.push_back(std::move(file).value());
+  return {};
+}
+
+// Reads what has come, request by request. An error ends the connection.
+Result<void> ImageStreamer::State::read_socket() {
+  for (;;) {
+    if (!awaited.empty()) {
+      Result<std::optional<FileDescriptor>> pipe = receive_descriptor(connection.get());
+      if (!pipe) return pipe.error();
+      if (!*pipe) return {};
+      if (Result<void> added = add_file(std::move(**pipe)); !added) return added;
+      continue;
+    }
+    std::array<std::byte, kLargestStreamerRequest> buffer;
+    const ssize_t n = recv(connection.get(), buffer.data(), requests.wanted(), MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return {};
+    if (n < 0 && errno != ECONNRESET) return stream_error("read from CRIU", errno);
+    if (n <= 0) {
+      connection.reset();  // CRIU asks for no more
+      if (requests.between()) return {};
+      return Error{Code::data_loss, "image stream: it ended within a request"};
+    }
+    const auto name = requests.take(std::span(buffer).first(static_cast<std::size_t>(n)));
+    if (!name) return name.error();
+    if (!*name) continue;
+    if (Result<void> ok = requested(**name); !ok) return ok;
+  }
+}
+
+void ImageStreamer::State::look_at_socket() {
+  if (!connection.valid()) {
+    if (!listener.valid()) return;
+    connection =
+        FileDescriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection.valid()) return;
+    listener.reset();  // there is one CRIU
+  }
+  if (Result<void> ok = read_socket(); !ok) {
+    fail(ok.error());
+    connection.reset();
+  }
+}
+
+void ImageStreamer::State::pump(const std::vector<pollfd>& ready) {
+  constexpr std::size_t kBeforeFiles = 2;
+  bool any = false;
+  for (std::size_t i = 0; i + kBeforeFiles < ready.size(); ++i) {
+    if (ready[i + kBeforeFiles].revents == 0) continue;
+    any = true;
+    const Result<bool> done = files[i]->pump(totals);
+    if (!done) fail(done.error());
+    if (!done || *done) files[i].reset();  // closes the pipe, which CRIU sees
+  }
+  std::erase(files, nullptr);
+  if (any && moved) moved(totals);
+}
+
+// Whether nothing is to be read or taken at this instant.
+bool ImageStreamer::State::all_still() {
+  std::vector<pollfd> fds{{connection.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
+  for (const auto& file : files) fds.push_back({file->pipe(), POLLIN, 0});
+  return poll(fds.data(), fds.size(), 0) <= 0;
+}
+
+void ImageStreamer::State::settle_all() {
+  for (const auto& file : files) {
+    if (Result<void> ok = file->flush(totals); !ok) fail(ok.error());
+  }
+  if (moved) moved(totals);
+}
+
+bool ImageStreamer::State::one_round() {
+  const auto way = static_cast<short>(capturing ? POLLIN : POLLOUT);
+  const int socket = connection.valid() ? connection.get() : listener.get();
+  std::vector<pollfd> fds{{wake.get(), POLLIN, 0}, {socket, POLLIN, 0}};
+  for (const auto& file : files) fds.push_back({file->pipe(), way, 0});
+  if (poll(fds.data(), fds.size(), -1) < 0) return errno == EINTR;
+  if (fds[1].revents != 0) look_at_socket();
+  // Those that came just now are looked at in the next round.
+  pump(fds);
+  {
+    const std::lock_guard lock(mutex);
+    if (!settling && !ending) return true;
+    if (ending && (!capturing || error)) return false;
+  }
+  if (!all_still()) return true;
+  settle_all();
+  const std::lock_guard lock(mutex);
+  std::uint64_t woken = 0;
+  if (ending) return false;
+  settling = false;
+  static_cast<void>(read(wake.get(), &woken, sizeof woken));
+  answered.notify_all();
+  return true;
+}
+
+void ImageStreamer::State::run() {
+  sigset_t pipe_signal;  // a pipe whose other end is gone is an error here, not the end of us
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
+  while (one_round()) {
+  }
+  const bool unended = capturing && !files.empty();
+  files.clear();
+  connection.reset();
+  listener.reset();
+  if (unended) {
+    fail(Error{Code::data_loss, "image stream: CRIU left an image without its end"});
+  }
+  {
+    const std::lock_guard lock(mutex);
+    ended = true;
+  }
+  answered.notify_all();
+}
+
+ImageStreamer::ImageStreamer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<ImageStreamer>> ImageStreamer::start(std::unique_ptr<State> state,
+                                                            const std::string& images_dir,
+                                                            const char* socket_name) {
+  state->dir = FileDescriptor(open(images_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!state->dir.valid()) {
+    return system_error("cannot open the images directory " + images_dir, errno);
+  }
+  state->socket_name = socket_name;
+  unlinkat(state->dir.get(), socket_name, 0);  // of a run that was killed
+  state->wake = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  state->listener = FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!state->wake.valid() || !state->listener.valid()) return stream_error("make a socket", errno);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // By way of the open folder: its own path may be longer than a socket's can be.
+  const std::string path = "/proc/self/fd/" + std::to_string(state->dir.get()) + "/" + socket_name;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&address));
+  if (bind(state->listener.get(), generic, sizeof address) != 0 ||
+      listen(state->listener.get(), 1) != 0) {
+    return stream_error("listen in the images directory", errno);
+  }
+  State* raw = state.get();
+  state->thread = std::thread([raw] { raw->run(); });
+  return std::unique_ptr<ImageStreamer>(new ImageStreamer(std::move(state)));
+}
+
+Result<std::unique_ptr<ImageStreamer>> ImageStreamer::capture(const std::string& images_dir,
+                                                              const Encoding& encoding,
+                                                              Moved moved) {
+  if (Result<void> ok = check_encoding(encoding); !ok) return ok.error();
+  auto state = std::make_unique<State>();
+  state->encoding = encoding;
+  state->moved = std::move(moved);
+  return start(std::move(state), images_dir, kCaptureSocket);
+}
+
+Result<std::unique_ptr<ImageStreamer>> ImageStreamer::serve(const std::string& images_dir,
+                                                            Moved moved) {
+  auto state = std::make_unique<State>();
+  state->capturing = false;
+  state->moved = std::move(moved);
+  return start(std::move(state), images_dir, kServeSocket);
+}
+
+ImageStreamer::~ImageStreamer() {
+  static_cast<void>(finish());
+  unlinkat(state_->dir.get(), state_->socket_name.c_str(), 0);
+}
+
+Result<void> ImageStreamer::settle(std::chrono::steady_clock::time_point until) {
+  State& s = *state_;
+  std::unique_lock lock(s.mutex);
+  s.settling = true;
+  const std::uint64_t one = 1;
+  static_cast<void>(write(s.wake.get(), &one, sizeof one));
+  const bool in_time =
+      s.answered.wait_until(lock, until, [&] { return !s.settling || s.error || s.ended; });
+  if (s.error) return *s.error;
+  if (in_time) return {};
+  return Error{Code::deadline_exceeded, "image stream: the images were not written in time"};
+}
+
+Result<Streamed> ImageStreamer::finish() {
+  State& s = *state_;
+  if (s.thread.joinable()) {
+    {
+      const std::lock_guard lock(s.mutex);
+      s.ending = true;
+    }
+    const std::uint64_t one = 1;
+    static_cast<void>(write(s.wake.get(), &one, sizeof one));
+    s.thread.join();
+  }
+  if (s.error) return *s.error;
+  return s.totals;
+}
+
+}  // namespace kymo::criu

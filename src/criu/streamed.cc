@@ -1,0 +1,152 @@
+#include "criu/streamed.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "criu/command.h"
+#include "criu/image_streamer.h"
+#include "criu/log.h"
+#include "criu/pstree.h"
+
+namespace kymo::criu {
+namespace {
+
+constexpr char kStreamedDumpLog[] = "dump.log";
+constexpr char kStreamedRestoreLog[] = "restore.log";
+
+// The point of a dump at which everything is written and nothing let go yet.
+constexpr std::string_view kAllWritten = "post-dump";
+
+// A folder that criu reaches by a short path: that of a socket in it must not be long.
+struct ReachedFolder {
+  FileDescriptor fd;
+  [[nodiscard]] std::string path() const {
+    return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd.get());
+  }
+};
+
+Result<ReachedFolder> reach(const std::string& tried, const std::string& path) {
+  ReachedFolder folder{FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
+  if (!folder.fd.valid()) return system_error(tried + ": cannot open " + path, errno);
+  return folder;
+}
+
+// The first of the reasons is what the others follow from.
+Error streamed_error(const std::string& tried, const Result<Streamed>& stream, Error error,
+                     const std::string& log) {
+  const std::string last = last_errors(log);
+  if (!stream && error.code != Code::deadline_exceeded) {
+    error = stream.error();
+  } else if (!last.empty()) {
+    error.message = error.code == Code::deadline_exceeded
+                        ? error.message + "; its log ends with " + last
+                        : last + " (log: " + log + ")";
+  }
+  error.message = tried + ": " + error.message;
+  if (error.message.find("No space left") != std::string::npos) {
+    error.code = Code::resource_exhausted;
+  }
+  return error;
+}
+
+struct Folders {
+  ReachedFolder images;
+  ReachedFolder work;
+};
+
+Result<Folders> reach_both(const std::string& tried, const std::string& images,
+                           const std::string& work) {
+  Result<ReachedFolder> images_folder = reach(tried, images);
+  if (!images_folder) return images_folder.error();
+  Result<ReachedFolder> work_folder = reach(tried, work);
+  if (!work_folder) return work_folder.error();
+  return Folders{std::move(images_folder).value(), std::move(work_folder).value()};
+}
+
+// What a dump and a restore have in common.
+std::vector<std::string> arguments_of(const ClientOptions& options, const char* verb,
+                                      const Folders& folders, const char* log) {
+  return {verb,
+          "--stream",
+          "--images-dir",
+          folders.images.path(),
+          "--work-dir",
+          folders.work.path(),
+          "--log-file",
+          log,
+          "-v" + std::to_string(options.log_level),
+          "--file-locks"};
+}
+
+}  // namespace
+
+Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest& request,
+                                const Notified& notified) {
+  const std::string tried = "criu could not dump process " + std::to_string(request.pid);
+  const Result<Folders> folders = reach_both(tried, request.images_dir, request.work_dir);
+  if (!folders) return folders.error();
+  Result<std::unique_ptr<ImageStreamer>> streamer =
+      ImageStreamer::capture(request.images_dir, *request.stream, request.streamed);
+  if (!streamer) return streamer.error();
+  Command command;
+  command.kind = CallKind::dump;
+  command.log_path = request.work_dir + "/" + kStreamedDumpLog;
+  command.arguments = arguments_of(options, "dump", *folders, kStreamedDumpLog);
+  command.arguments.insert(command.arguments.end(), {"--tree", std::to_string(request.pid)});
+  if (request.leave_running) command.arguments.emplace_back("--leave-running");
+  command.arguments.insert(command.arguments.end(), request.arguments.begin(),
+                           request.arguments.end());
+  command.passed = [&](std::string_view name,
+                       std::chrono::steady_clock::time_point until) -> Result<void> {
+    if (notified) notified(name);
+    return name == kAllWritten ? (*streamer)->settle(until) : Result<void>();
+  };
+  const Result<CommandEnd> end = run_command(options, command);
+  const Result<Streamed> stream = (*streamer)->finish();
+  if (!end) return streamed_error(tried, stream, end.error(), command.log_path);
+  DumpReply reply;
+  reply.criu_time_ns = end->life_ns;
+  reply.criu_major_faults = end->major_faults;
+  if (stream) {
+    reply.streamed = *stream;
+  } else {  // of no image: they were settled before the process was let go
+    reply.warning = stream.error().message;
+  }
+  return reply;
+}
+
+Result<RestoreReply> streamed_restore(const ClientOptions& options, const RestoreRequest& request,
+                                      const Notified& notified) {
+  const std::string tried = "criu could not restore " + request.images_dir;
+  const Result<Folders> folders = reach_both(tried, request.images_dir, request.work_dir);
+  if (!folders) return folders.error();
+  const auto tree = read_pstree(request.images_dir + "/pstree.img");
+  if (!tree) return tree.error();
+  Result<std::unique_ptr<ImageStreamer>> streamer =
+      ImageStreamer::serve(request.images_dir, request.streamed);
+  if (!streamer) return streamer.error();
+  Command command;
+  command.kind = CallKind::restore;
+  command.log_path = request.work_dir + "/" + kStreamedRestoreLog;
+  command.arguments = arguments_of(options, "restore", *folders, kStreamedRestoreLog);
+  command.arguments.insert(command.arguments.end(), {"--restore-detached", "--restore-sibling"});
+  command.arguments.insert(command.arguments.end(), request.arguments.begin(),
+                           request.arguments.end());
+  command.passed = [&](std::string_view name, std::chrono::steady_clock::time_point) {
+    if (notified) notified(name);
+    return Result<void>();
+  };
+  const Result<CommandEnd> end = run_command(options, command);
+  const Result<Streamed> stream = (*streamer)->finish();
+  if (!end) return streamed_error(tried, stream, end.error(), command.log_path);
+  return RestoreReply{tree->front().pid, end->life_ns, end->major_faults};
+}
+
+}  // namespace kymo::criu

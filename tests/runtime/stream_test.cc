@@ -1,0 +1,158 @@
+// Dumps and restores by way of the image streamer, with the real CRIU.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "churn.h"
+#include "criu/image_set.h"
+#include "criu/memory.h"
+#include "probe/directory_bytes.h"
+#include "runtime/process_runtime.h"
+#include "support/real_criu.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using criu::Compression;
+using criu::Encoding;
+using test::eventually;
+
+// What an observer of a streamed dump or restore was told.
+struct Heard {
+  std::vector<std::string> notifications;
+  std::vector<std::uint64_t> bytes;
+  std::uint64_t page_bytes = 0;
+  bool all_exact = true;
+
+  Observer observer() {
+    return {[this](std::string_view name) { notifications.emplace_back(name); }, nullptr,
+            [this](std::uint64_t total, std::uint64_t pages, bool exact) {
+              bytes.push_back(total);
+              page_bytes = pages;
+              all_exact = all_exact && exact;
+            }};
+  }
+  [[nodiscard]] bool has(const std::string& name) const {
+    return std::find(notifications.begin(), notifications.end(), name) != notifications.end();
+  }
+};
+
+class StreamTest : public testing::TestWithParam<Compression> {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    use_criu(test::criu_path());
+  }
+
+  void use_criu(const std::string& path) {
+    ProcessRuntimeOptions options;
+    options.criu.path = path;
+    if (runtime_) earlier_.push_back(std::move(runtime_));  // reaps what it has started
+    runtime_ = make_process_runtime(std::move(options));
+  }
+
+  DumpSpec spec(const ProcessId& id, bool leave_running) {
+    return {id, folder_.folder("images"), folder_.folder("work"), leave_running,
+            Encoding{GetParam(), 0}};
+  }
+
+  test::TemporaryDirectory folder_;
+  std::vector<std::unique_ptr<Runtime>> earlier_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+TEST_P(StreamTest, TheProcessGoesOnCountingWithItsMemory) {
+  Churn churn(*runtime_, folder_, 32);
+  Heard dumped;
+  const auto dump = runtime_->dump(spec(churn.id(), false), dumped.observer());
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  EXPECT_TRUE(dump->warnings.empty()) << dump->warnings.front();
+  ASSERT_TRUE(dump->stats.has_value());
+  EXPECT_GE(dump->stats->pages_written, 32U * 256U);
+  for (const char* name : {"pre-dump", "post-dump"}) EXPECT_TRUE(dumped.has(name)) << name;
+  EXPECT_TRUE(dumped.all_exact);
+  EXPECT_TRUE(std::is_sorted(dumped.bytes.begin(), dumped.bytes.end()));
+  EXPECT_EQ(dumped.page_bytes,
+            (dump->stats->pages_written + dump->stats->shpages_written.value_or(0)) * 4096);
+  const std::string images = folder_.path() + "/images";
+  EXPECT_EQ(dump->image_bytes, *probe::directory_bytes(images));
+  EXPECT_TRUE(fs::exists(images + "/inventory.img" + std::string(criu::suffix_of(GetParam()))));
+  for (const auto& entry : fs::directory_iterator(images)) {
+    EXPECT_FALSE(entry.is_socket()) << entry.path();
+  }
+
+  const long before = churn.count();
+  Heard restored;
+  const auto restore = runtime_->restore({images, folder_.folder("work")}, restored.observer());
+  ASSERT_TRUE(restore.ok()) << restore.error().message;
+  churn.replace(restore->process);
+  EXPECT_TRUE(restore->warnings.empty()) << restore->warnings.front();
+  ASSERT_TRUE(restore->stats.has_value());
+  for (const char* name : {"pre-restore", "post-restore", "pre-resume", "post-resume"}) {
+    EXPECT_TRUE(restored.has(name)) << name;
+  }
+  if (GetParam() != Compression::none) {
+    EXPECT_TRUE(restored.all_exact);
+    EXPECT_GE(restored.page_bytes, 32U << 20U);
+  }
+  EXPECT_TRUE(eventually([&] { return churn.count() > before; }));
+  EXPECT_EQ(churn.errors(), "");  // churn checks its memory
+}
+
+TEST_P(StreamTest, AllCanBeReadOfTheImages) {
+  const Churn churn(*runtime_, folder_, 16);
+  const auto dump = runtime_->dump(spec(churn.id(), true), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  EXPECT_TRUE(churn.goes_on());
+  const auto images = criu::ImageSet::open(folder_.path() + "/images");
+  ASSERT_TRUE(images.ok()) << images.error().message;
+  EXPECT_EQ(images->image_bytes(), dump->image_bytes);
+  const criu::CheckpointPages pages = criu::read_pages(*images);
+  EXPECT_TRUE(pages.notes.empty()) << pages.notes.front();
+  EXPECT_EQ(pages.pages.present,
+            dump->stats->pages_written + dump->stats->shpages_written.value_or(0));
+  ASSERT_EQ(pages.processes.size(), 1U);
+  EXPECT_EQ(pages.processes.front().command, "kymo-churn");
+}
+
+TEST_P(StreamTest, OnAFullDiskTheDumpFailsAndTheProcessRunsOn) {
+  const Churn churn(*runtime_, folder_, 64);
+  const std::string images = folder_.folder("images");
+  ASSERT_EQ(mount("none", images.c_str(), "tmpfs", 0, "size=256k"), 0);
+  const auto dump = runtime_->dump(spec(churn.id(), false), {});
+  const bool empty = fs::is_empty(images);
+  EXPECT_EQ(umount(images.c_str()), 0);
+  ASSERT_FALSE(dump.ok());
+  EXPECT_EQ(dump.error().code, Code::resource_exhausted) << dump.error().message;
+  EXPECT_NE(dump.error().message.find("No space left"), std::string::npos) << dump.error().message;
+  EXPECT_NE(dump.error().message.find("the process runs on"), std::string::npos)
+      << dump.error().message;
+  EXPECT_TRUE(empty);
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_P(StreamTest, ATimeLimitEndsItAndTheProcessRunsOn) {
+  const Churn churn(*runtime_, folder_, 128);
+  DumpSpec limited = spec(churn.id(), false);
+  limited.time_limit = std::chrono::milliseconds(120);
+  const auto dump = runtime_->dump(limited, {});
+  ASSERT_FALSE(dump.ok()) << "128 MiB within 120 ms";
+  EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
+  EXPECT_TRUE(fs::is_empty(folder_.path() + "/images"));
+  EXPECT_TRUE(churn.goes_on());
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, StreamTest,
+                         testing::Values(Compression::none, Compression::zstd, Compression::lz4),
+                         [](const auto& chosen) {
+                           return std::string(criu::name_of(chosen.param));
+                         });
+
+}  // namespace
+}  // namespace kymo::runtime
