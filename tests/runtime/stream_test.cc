@@ -57,9 +57,14 @@ class StreamTest : public testing::TestWithParam<Compression> {
     runtime_ = make_process_runtime(std::move(options));
   }
 
-  DumpSpec spec(const ProcessId& id, bool leave_running) {
-    return {id, folder_.folder("images"), folder_.folder("work"), leave_running,
-            Encoding{GetParam(), 0}};
+  DumpSpec spec_of(const ProcessId& id, bool leave_running) {
+    DumpSpec spec;
+    spec.process = id;
+    spec.images_dir = folder_.folder("images");
+    spec.work_dir = folder_.folder("work");
+    spec.leave_running = leave_running;
+    spec.stream = Encoding{GetParam(), 0};
+    return spec;
   }
 
   test::TemporaryDirectory folder_;
@@ -70,7 +75,7 @@ class StreamTest : public testing::TestWithParam<Compression> {
 TEST_P(StreamTest, TheProcessGoesOnCountingWithItsMemory) {
   Churn churn(*runtime_, folder_, 32);
   Heard dumped;
-  const auto dump = runtime_->dump(spec(churn.id(), false), dumped.observer());
+  const auto dump = runtime_->dump(spec_of(churn.id(), false), dumped.observer());
   ASSERT_TRUE(dump.ok()) << dump.error().message;
   EXPECT_TRUE(dump->warnings.empty()) << dump->warnings.front();
   ASSERT_TRUE(dump->stats.has_value());
@@ -107,7 +112,7 @@ TEST_P(StreamTest, TheProcessGoesOnCountingWithItsMemory) {
 
 TEST_P(StreamTest, AllCanBeReadOfTheImages) {
   const Churn churn(*runtime_, folder_, 16);
-  const auto dump = runtime_->dump(spec(churn.id(), true), {});
+  const auto dump = runtime_->dump(spec_of(churn.id(), true), {});
   ASSERT_TRUE(dump.ok()) << dump.error().message;
   EXPECT_TRUE(churn.goes_on());
   const auto images = criu::ImageSet::open(folder_.path() + "/images");
@@ -125,7 +130,7 @@ TEST_P(StreamTest, OnAFullDiskTheDumpFailsAndTheProcessRunsOn) {
   const Churn churn(*runtime_, folder_, 64);
   const std::string images = folder_.folder("images");
   ASSERT_EQ(mount("none", images.c_str(), "tmpfs", 0, "size=256k"), 0);
-  const auto dump = runtime_->dump(spec(churn.id(), false), {});
+  const auto dump = runtime_->dump(spec_of(churn.id(), false), {});
   const bool empty = fs::is_empty(images);
   EXPECT_EQ(umount(images.c_str()), 0);
   ASSERT_FALSE(dump.ok());
@@ -139,7 +144,7 @@ TEST_P(StreamTest, OnAFullDiskTheDumpFailsAndTheProcessRunsOn) {
 
 TEST_P(StreamTest, ATimeLimitEndsItAndTheProcessRunsOn) {
   const Churn churn(*runtime_, folder_, 128);
-  DumpSpec limited = spec(churn.id(), false);
+  DumpSpec limited = spec_of(churn.id(), false);
   limited.time_limit = std::chrono::milliseconds(120);
   const auto dump = runtime_->dump(limited, {});
   ASSERT_FALSE(dump.ok()) << "128 MiB within 120 ms";
