@@ -1,6 +1,8 @@
 #include "criu/images.h"
 
 #include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -147,10 +149,28 @@ Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const s
     if (size > image.size() - offset) {
       return truncated(name, offset, size, image.size() - offset);
     }
+    if (messages.size() == kMostMessages) {
+      return Error{Code::out_of_range, "cannot read " + std::string(name) + ": more than " +
+                                           std::to_string(kMostMessages) +
+                                           " entries are more than a CRIU image has"};
+    }
     messages.push_back(image.subspan(offset, size));
     offset += size;
   }
   return messages;
+}
+
+bool has_more_fields(std::span<const std::byte> message, std::size_t most) {
+  google::protobuf::io::CodedInputStream in(
+      static_cast<const std::uint8_t*>(static_cast<const void*>(message.data())),
+      static_cast<int>(message.size()));
+  for (std::size_t fields = 0; fields <= most; ++fields) {
+    const std::uint32_t tag = in.ReadTag();
+    if (tag == 0 || !google::protobuf::internal::WireFormatLite::SkipField(&in, tag)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace kymo::criu

@@ -30,6 +30,9 @@ inline constexpr ImageKind kRegularFilesImage{0x54564319, 0x50363636, "regular f
 // bytes for each run of pages, so this is room for five million runs.
 inline constexpr std::size_t kLargestImage = std::size_t{64} << 20;
 
+// What fills the largest image: a run of pages takes sixteen bytes with its size.
+inline constexpr std::size_t kMostMessages = kLargestImage / 16;
+
 // The file that an image of a folder is kept in: NAME, or compressed NAME.zst or NAME.lz4; empty
 // where there is none.
 std::string stored_path(const std::string& path);
@@ -40,10 +43,14 @@ Result<std::vector<std::byte>> read_image(const std::string& path);
 
 // The messages of an image, each `u32 size` and that many bytes, little-endian. They point into
 // `image`. Errors name `name`, the offset and what is wrong: invalid_argument: not such an image;
-// data_loss: it is cut short.
+// data_loss: it is cut short; out_of_range: there are more than kMostMessages.
 Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const std::byte> image,
                                                                const ImageKind& kind,
                                                                std::string_view name);
+
+// Whether a protobuf message has more fields than this. Parsed, each may take a hundred times the
+// two bytes that it takes here. A look at the bytes; damage ends it.
+bool has_more_fields(std::span<const std::byte> message, std::size_t most);
 
 // Reads a protobuf message without protobuf's own complaints on stderr; false: it is none of this
 // type.

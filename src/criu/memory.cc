@@ -17,6 +17,9 @@ namespace {
 using Message = std::span<const std::byte>;
 
 // criu/include/image.h: what a mapping is (status), and pagemap's flags (criu/include/pagemap.h).
+// Sixteen times what the kernel allows a process unless told otherwise (vm.max_map_count).
+constexpr std::size_t kMostMappings = std::size_t{1} << 20;
+
 constexpr std::uint32_t kStack = 1U << 1U;
 constexpr std::uint32_t kVsyscall = 1U << 2U;
 constexpr std::uint32_t kVdso = 1U << 3U;
@@ -255,6 +258,11 @@ Result<std::vector<MappingPages>> parse_mappings(std::span<const std::byte> imag
   const auto messages = image_messages(image, kMmImage, name);
   if (!messages) {
     return messages.error();
+  }
+  if (messages->size() == 1 && has_more_fields(messages->front(), kMostMappings)) {
+    return Error{Code::out_of_range, "cannot read " + std::string(name) + ": more than " +
+                                         std::to_string(kMostMappings) +
+                                         " mappings are more than a process has"};
   }
   wire::MmEntry mm;
   if (messages->size() != 1 || !parse_message(messages->front(), mm)) {

@@ -139,6 +139,33 @@ TEST_F(ReadPages, EachPageGoesToItsMappingTheLargestFirst) {
   EXPECT_EQ(process.mappings[3].name, "[unmapped]");
 }
 
+// 60 MiB of it once took 2 GB.
+TEST(MappingsTest, MoreThanAProcessCanHaveAreRefusedUnparsed) {
+  const auto with = [](std::size_t mappings) {
+    Body mm;
+    for (std::size_t i = 0; i < mappings; ++i) mm.insert(mm.end(), {14U << 3U | 2U, 0});
+    const ImageBytes image = ImageBytes().word(kMmImage.family).word(kMmImage.magic).message(mm);
+    return parse_mappings(image.bytes(), "mm-7.img");
+  };
+  const auto most = with(1U << 20U);
+  ASSERT_FALSE(most.ok());
+  EXPECT_EQ(most.error().code, Code::invalid_argument) << "they have no addresses";
+  const auto more = with((1U << 20U) + 1);
+  ASSERT_FALSE(more.ok());
+  EXPECT_EQ(more.error().code, Code::out_of_range);
+  EXPECT_EQ(more.error().message,
+            "cannot read mm-7.img: more than 1048576 mappings are more than a process has");
+}
+
+TEST(PagemapTest, MoreRunsThanAnImageHasRoomForAreRefused) {
+  ImageBytes image;
+  image.word(kPagemapImage.family).word(kPagemapImage.magic);
+  for (std::size_t i = 0; i <= kMostMessages; ++i) image.word(0);
+  const auto runs = parse_pagemap(image.bytes(), "pagemap-7.img");
+  ASSERT_FALSE(runs.ok());
+  EXPECT_EQ(runs.error().code, Code::out_of_range) << runs.error().message;
+}
+
 TEST_F(ReadPages, ANumberThatNoProcessHasIsNone) {
   write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));
   write("pagemap-4294967303.img", pagemap({{0x1000, 1, 4}}));  // 7 in 32 bits

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <thread>
 
 #include "programs.h"
 #include "support/real_criu.h"
@@ -139,6 +140,45 @@ TEST(RefusalsTest, RecordsThatAreDamagedOrNewer) {
   expect_refusal(kymod.kymo({"restore", "process", dir}), 1, "format_version 99");
   static_cast<void>(kymod.folder().file("old/checkpoint.json", "{\"form"));
   expect_refusal(kymod.kymo({"restore", "process", dir}), 1, "damaged");
+}
+
+// Reads and writes wait five seconds for whoever holds it; the next request is served again.
+TEST(RefusalsTest, ADatabaseThatAnotherProcessHasLocked) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const nlohmann::json job = kymod.churn(8, "work");
+  const std::string locked = kymod.path("locked");
+  const std::string let_go = kymod.path("let-go");
+  std::thread holder([&] {
+    static_cast<void>(run({"/usr/bin/python3", "-c",
+                           "import os, sqlite3, sys, time\n"
+                           "db = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+                           "db.execute('BEGIN EXCLUSIVE')\n"
+                           "open(sys.argv[2], 'w').close()\n"
+                           "while not os.path.exists(sys.argv[3]): time.sleep(0.01)\n",
+                           kymod.state() + "/kymo.db", locked, let_go}));
+  });
+  EXPECT_TRUE(eventually([&] { return fs::exists(locked); }));
+  expect_refusal(kymod.kymo({"dump", "process", "work", "--dir", kymod.path("c")}), 1, "kymo.db");
+  static_cast<void>(kymod.folder().file("let-go", ""));
+  holder.join();
+  EXPECT_TRUE(kymod.goes_on(job));
+  static_cast<void>(kymod.kymo_json({"dump", "process", "work", "--dir", kymod.path("c2")}));
+}
+
+TEST(RefusalsTest, ADamagedDatabaseIsMovedAsideAndSaid) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  const std::string database = kymod.state() + "/kymo.db";
+  static_cast<void>(kymod.folder().file("state/kymo.db", std::string(8192, 'x')));
+  kymod.start();
+  EXPECT_EQ(read_file(database + ".corrupt-1"), std::string(8192, 'x'));
+  EXPECT_NE(kymod.log().find("moved to " + database + ".corrupt-1"), std::string::npos)
+      << kymod.log();
+  EXPECT_TRUE(kymod.kymo_json({"ps"}).empty());
 }
 
 TEST(RefusalsTest, NoDaemon) {
