@@ -120,7 +120,7 @@ Result<CommandEnd> drive(const ClientOptions& options, const Command& command) {
 
 Result<CommandEnd> run_command(const ClientOptions& options, const Command& command) {
   const auto started = Child::Clock::now();
-  const Result<CommandEnd> end = drive(options, command);
+  Result<CommandEnd> end = drive(options, command);
   const auto elapsed =
       std::chrono::duration_cast<std::chrono::nanoseconds>(Child::Clock::now() - started);
   if (options.called) {

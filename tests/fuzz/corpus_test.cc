@@ -52,6 +52,7 @@ constexpr Target kTargets[] = {
     {"rule", rule},           {"tsv", tsv},           {"zstd", zstd},
 #if KYMO_FUZZ_CRIU
     {"criu", criu},
+    {"streamer", streamer},
 #endif
 };
 

@@ -19,6 +19,7 @@ void metadata(Bytes data);   // NAME.meta.json
 void recover(Bytes data);    // a ring left behind, and the recording that it belongs to
 void ring(Bytes data);       // ring files, looked at from without
 void rule(Bytes data);       // the flight recorder's rules
+void streamer(Bytes data);   // CRIU's requests for images, and compressed images
 void tsv(Bytes data);        // plain recordings
 void zstd(Bytes data);       // compressed ones
 

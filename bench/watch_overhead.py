@@ -1,0 +1,81 @@
+#!/usr/bin/python3
+"""What watching adds to a dump: pairs of dumps of one process by kymod, with and without watchers, onto tmpfs.
+
+    bench/watch_overhead.py --pairs 30 --mib 512 --watchers 1 --criu "$(scripts/setup --criu)"
+
+In each pair the order is drawn by lot. Printed is the median of the paired differences of the request's duration and of
+CRIU's frozen time with its 95 % interval (bootstrap). Each watcher is a `kymo progress --json` whose updates are
+counted: one that saw nothing would be none.
+"""
+import argparse
+import json
+import pathlib
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from dump_overhead import Bench, interval_of_median
+
+
+class WatchBench(Bench):
+    def dump(self, target, watchers, rate):
+        running = [subprocess.Popen([*self.kymo(), "progress", "churn", "--wait", "--json", "--rate", str(rate)],
+                                    stdout=subprocess.PIPE, text=True) for _ in range(watchers)]
+        time.sleep(0.3)  # with watchers or without: what came before must not differ
+        reply = json.loads(self.run_kymo("dump", "process", "churn", "--dir", target, "--leave-running", "--json"))
+        updates = [len(watcher.communicate(timeout=30)[0].splitlines()) for watcher in running]
+        if watchers and min(updates) < 2:
+            sys.exit(f"watch_overhead: a watcher saw {min(updates)} updates")
+        if reply["stats"]["pages_written"] < self.mib * 256:
+            sys.exit("watch_overhead: a dump is not whole")
+        return {"duration_ms": reply["duration_ns"] / 1e6, "frozen_ms": reply["stats"]["frozen_time_us"] / 1000,
+                "updates": sum(updates)}
+
+    def pair_of(self, number, watchers, rate):
+        measured = {}
+        ways = [("watched", watchers), ("alone", 0)]
+        random.shuffle(ways)
+        for name, count in ways:
+            target = self.folder / f"{name}-{number}"
+            measured[name] = self.dump(target, count, rate)
+            shutil.rmtree(target, ignore_errors=True)
+        return measured
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--mib", type=int, default=512)
+    parser.add_argument("--watchers", type=int, default=1)
+    parser.add_argument("--rate", type=int, default=10, help="updates a second")
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--criu", default="criu")
+    parser.add_argument("--folder", default="/dev/shm", help="where the images go")
+    arguments = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
+    bench = WatchBench(arguments, folder)
+    try:
+        bench.start_workload()
+        bench.pair_of("warm-up", arguments.watchers, arguments.rate)
+        pairs = [bench.pair_of(n, arguments.watchers, arguments.rate) for n in range(arguments.pairs)]
+    finally:
+        bench.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    updates = statistics.median(pair["watched"]["updates"] for pair in pairs)
+    print(f"{len(pairs)} pairs of dumps of a {arguments.mib} MiB process into {arguments.folder}, {arguments.watchers} "
+          f"watchers at {arguments.rate}/s: {updates:.0f} updates a dump")
+    for figure in ("duration_ms", "frozen_ms"):
+        watched = [pair["watched"][figure] for pair in pairs]
+        alone = [pair["alone"][figure] for pair in pairs]
+        share = [100 * (w - a) / a for w, a in zip(watched, alone)]
+        low, high = interval_of_median(share)
+        print(f"{figure:12} watched {statistics.median(watched):8.1f}  alone {statistics.median(alone):8.1f}  "
+              f"paired difference {statistics.median(share):+.1f} % (95 %: {low:+.1f} to {high:+.1f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include "criu/image_codec.h"
+#include "criu/streamer_requests.h"
+#include "targets.h"
+
+namespace kymo::fuzz {
+namespace {
+
+// What an image streamer hears, and what it may make of it.
+void hear(std::span<const std::byte> rest) {
+  criu::StreamerRequests requests;
+  while (!rest.empty()) {
+    const std::size_t wanted = requests.wanted();
+    require(wanted > 0 && wanted <= criu::kLargestStreamerRequest, "what is wanted is bounded");
+    const std::size_t n = std::min(wanted, rest.size());
+    const auto name = requests.take(rest.first(n));
+    rest = rest.subspan(n);
+    if (!name) {
+      require(!name.error().message.empty(), "an error says something");
+      require(name.error().message.find('\n') == std::string::npos, "an error is one line");
+      return;
+    }
+    if (!*name) continue;
+    require(criu::check_image_name(**name).ok(), "a name that is given is a plain one");
+    require((*name)->find('/') == std::string::npos && (*name)->front() != '.',
+            "no name leads out of the folder");
+    require(requests.between(), "a name ends a request");
+  }
+}
+
+// What a stored image unpacks to.
+void unpack(std::span<const std::byte> packed) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  for (const auto compression : {criu::Compression::zstd, criu::Compression::lz4}) {
+    const auto image = criu::decode_all(compression, packed, kMost, "fuzz");
+    require(image.ok() ? image->size() <= kMost : !image.error().message.empty(),
+            "an image is bounded, or an error says something");
+  }
+}
+
+}  // namespace
+
+void streamer(Bytes data) {
+  hear(std::as_bytes(data));
+  unpack(std::as_bytes(data));
+}
+
+}  // namespace kymo::fuzz
