@@ -30,8 +30,6 @@ constexpr int kSocketInChild = 3;
 constexpr std::size_t kLargestPacket = 64 * 1024;
 // criu ends by itself within milliseconds of its last answer.
 constexpr std::chrono::milliseconds kLingering{5000};
-// How long it may have code of its own run in a process, which takes it a millisecond.
-constexpr std::chrono::milliseconds kBorrowing{2000};
 
 // Starts `path words...` with the socket, where there is one, as descriptor 3, stderr into
 // `stderr_fd`, and nothing else open.
@@ -309,7 +307,7 @@ void Child::wait_until_killable() const {
   if (log_path_.empty()) {
     return;
   }
-  const auto until = Clock::now() + kBorrowing;
+  const auto until = Clock::now() + kMostBorrowing;
   for (;;) {
     kill(pid_, SIGSTOP);
     siginfo_t stopped{};

@@ -15,12 +15,10 @@
 namespace kymo::criu {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kPatience{10'000};
-constexpr milliseconds kBorrowing{2000};  // as long as a caller's own kill waits (child.cc)
-constexpr milliseconds kLookEvery{2};
+constexpr std::chrono::milliseconds kPatience{10'000};
+constexpr std::chrono::milliseconds kLookEvery{2};
 
 // From these lines on CRIU finishes without its caller.
 constexpr std::string_view kDumpIsDone = "Running post-dump scripts";
@@ -48,14 +46,14 @@ std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>
 
 // Stops a CRIU, so that nothing changes between a look at its log and its end.
 void stop(pid_t criu) {
-  const auto until = steady_clock::now() + milliseconds(500);
+  const auto until = steady_clock::now() + std::chrono::milliseconds(500);
   kill(criu, SIGSTOP);
   for (;;) {
     const Result<probe::Process> seen = probe::read_process(criu);
     if (!seen || seen->stopped() || seen->zombie() || steady_clock::now() > until) {
       return;
     }
-    std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
@@ -82,7 +80,7 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
       stop(criu);
     }
     const bool leave =
-        log_has(log_path, done) || (borrows_a_process(log_path) && waited < kBorrowing);
+        log_has(log_path, done) || (borrows_a_process(log_path) && waited < kMostBorrowing);
     for (const pid_t criu : running) {
       kill(criu, leave ? SIGCONT : SIGKILL);
     }

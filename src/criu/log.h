@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -20,5 +21,7 @@ bool is_noise(std::string_view line);
 // listens it notices that CRIU is gone, and gives the process back. Each lasts a millisecond at
 // most. False where the log cannot be read.
 bool borrows_a_process(const std::string& log_path);
+// How long whoever wants to kill CRIU waits for the end of it.
+inline constexpr std::chrono::milliseconds kMostBorrowing{2000};
 
 }  // namespace kymo::criu

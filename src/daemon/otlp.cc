@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kScheme = "http://";
 constexpr std::string_view kDefaultPort = ":4318";
 constexpr std::string_view kDefaultPath = "/v1/traces";
-constexpr auto kPatience = std::chrono::seconds(2);  // for connecting, for writing, for the answer
+constexpr auto kCollectorPatience = std::chrono::seconds(2);  // for connecting, for writing, for the answer
 constexpr std::size_t kMostAnswerBytes = 65536;
 
 std::uint64_t random_number() {
@@ -36,8 +36,8 @@ std::string eight_bytes(std::uint64_t number) {
 
 // Protobuf takes UTF-8 alone, and an error may quote a path: what is none is replaced.
 std::string utf8(const std::string& text) {
-  using nlohmann::json;
-  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+  using Json = nlohmann::json;
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void set(otlp::KeyValue* attribute, const char* key, const std::string& value) {
@@ -134,9 +134,9 @@ OtlpExporter::OtlpExporter(OtlpEndpoint endpoint, Count count)
       path_(std::move(endpoint.path)),
       count_(std::move(count)),
       client_(std::make_unique<httplib::Client>(endpoint.at.host, endpoint.at.port)) {
-  client_->set_connection_timeout(kPatience);
-  client_->set_write_timeout(kPatience);
-  client_->set_read_timeout(kPatience);
+  client_->set_connection_timeout(kCollectorPatience);
+  client_->set_write_timeout(kCollectorPatience);
+  client_->set_read_timeout(kCollectorPatience);
   thread_ = std::thread([this] { send_all(); });
 }
 
@@ -198,7 +198,7 @@ Result<std::uint64_t> OtlpExporter::send(const Trace& trace) try {
   request.body = otlp_request(trace.scopes, trace.unix_less_monotonic_ns);
   request.set_header("Content-Type", "application/x-protobuf");
   std::string body;
-  const auto until = std::chrono::steady_clock::now() + 3 * kPatience;
+  const auto until = std::chrono::steady_clock::now() + 3 * kCollectorPatience;
   request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
     body.append(data, size);
     return body.size() <= kMostAnswerBytes && std::chrono::steady_clock::now() < until;

@@ -16,12 +16,12 @@ constexpr std::uint64_t kMostWarmFaults = 20;
 
 // The API's fields have the names of the JSON.
 template <class Stats>
-std::optional<Stats> stats_of(const std::string& json) {
-  if (json.empty()) return std::nullopt;
+std::optional<Stats> stats_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
   Stats stats;
-  if (!google::protobuf::util::JsonStringToMessage(json, &stats, options).ok()) return std::nullopt;
+  if (!google::protobuf::util::JsonStringToMessage(text, &stats, options).ok()) return std::nullopt;
   return stats;
 }
 
@@ -46,11 +46,11 @@ std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults
   return "warm";
 }
 
-std::optional<v1::DumpStats> dump_stats_of(const std::string& json) {
+std::optional<v1::DumpStats> dump_stats_of(const std::string& text) {
   return stats_of<v1::DumpStats>(json);
 }
 
-std::optional<v1::RestoreStats> restore_stats_of(const std::string& json) {
+std::optional<v1::RestoreStats> restore_stats_of(const std::string& text) {
   return stats_of<v1::RestoreStats>(json);
 }
 

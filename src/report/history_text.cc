@@ -12,6 +12,8 @@
 namespace kymo::report {
 namespace {
 
+using Align = Table::Align;
+
 constexpr std::size_t kMostBars = 72;
 constexpr std::size_t kMovedPhases = 3;
 
@@ -75,7 +77,6 @@ std::string chart(const History& history) {
 }
 
 std::string levels_table(const History& history) {
-  using Align = Table::Align;
   Table table({{"METRIC", Align::left}, {"MEDIAN"}, {"MIDDLE HALF"}, {"LEAST"}, {"MOST"}});
   for (const HistoryLevel& level : history.levels) {
     table.add({std::string(name_of(level.metric)), shown(level.median, level.metric),
@@ -86,7 +87,6 @@ std::string levels_table(const History& history) {
 }
 
 std::string moves_table(const HistoryChange& change) {
-  using Align = Table::Align;
   Table table({{"WHAT MOVED THERE", Align::left}, {"BEFORE"}, {"AFTER"}, {"CHANGE"}});
   const auto add = [&table](const HistoryMove& move) {
     table.add({printable(move.name), shown(move.before, move.metric),
@@ -129,7 +129,6 @@ std::string verdict_text(const History& history) {
 }
 
 std::string runs_table(const History& history, std::size_t rows) {
-  using Align = Table::Align;
   Table table({{"WHEN", Align::left},
                {"DURATION"},
                {"FROZEN"},
