@@ -47,11 +47,11 @@ std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults
 }
 
 std::optional<v1::DumpStats> dump_stats_of(const std::string& text) {
-  return stats_of<v1::DumpStats>(json);
+  return stats_of<v1::DumpStats>(text);
 }
 
 std::optional<v1::RestoreStats> restore_stats_of(const std::string& text) {
-  return stats_of<v1::RestoreStats>(json);
+  return stats_of<v1::RestoreStats>(text);
 }
 
 v1::HistoryRun to_api(const store::Run& run) {
