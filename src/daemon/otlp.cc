@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kScheme = "http://";
 constexpr std::string_view kDefaultPort = ":4318";
 constexpr std::string_view kDefaultPath = "/v1/traces";
-constexpr auto kCollectorPatience = std::chrono::seconds(2);  // for connecting, for writing, for the answer
+constexpr auto kCollectorPatience =
+    std::chrono::seconds(2);  // for connecting, for writing, for the answer
 constexpr std::size_t kMostAnswerBytes = 65536;
 
 std::uint64_t random_number() {
