@@ -82,9 +82,14 @@ refused() {
   refused 1 "$BATS_TEST_TMPDIR/none" "$kymo" ps --config "$file"
   refused 1 "$BATS_TEST_TMPDIR/none" env KYMO_CONFIG="$file" "$kymo" ps
   refused 1 "/other" env KYMO_CONFIG="$file" "$kymo" ps --socket /other
+  # The command line goes before the environment, and that before the file.
+  refused 1 "/of-environment" env KYMO_SOCKET=/of-environment "$kymo" ps --config "$file"
+  refused 1 "/other" env KYMO_SOCKET=/of-environment "$kymo" ps --config "$file" --socket /other
+  refused 1 "$BATS_TEST_TMPDIR/none" env KYMO_SOCKET= "$kymo" ps --config "$file"
   echo "http = nowhere" >"$file"
   refused 2 "HOST:PORT" "$kymod" --config "$file"
   refused 2 "HOST:PORT" env KYMOD_CONFIG="$file" "$kymod"
+  refused 2 "--http of-environment" env KYMO_HTTP=of-environment "$kymod" --config "$file"
   echo "soket = x" >"$file"
   refused 2 "soket" "$kymo" ps --config "$file"
   refused 2 "soket" env KYMOD_CONFIG="$file" "$kymod"

@@ -1,23 +1,14 @@
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <string>
 
+#include "flags_file.h"
 #include "kymo/version.h"
 #include "timing.h"
 #include "verbs.h"
 
 namespace {
-
-// Not by envname(): CLI11 reads the file before it looks at the environment.
-void add_config(CLI::App& app) {
-  const char* file = std::getenv("KYMO_CONFIG");
-  const bool named = file != nullptr && *file != '\0';
-  app.set_config("--config", named ? file : "",
-                 "A file of flags, NAME=VALUE a line; KYMO_CONFIG names one, too", named);
-  app.allow_config_extras(CLI::config_extras_mode::error);
-}
 
 int run(int argc, char** argv) {
   CLI::App app("Kymograph: a flight recorder for checkpoint/restore.", "kymo");
@@ -26,7 +17,7 @@ int run(int argc, char** argv) {
   app.add_option("--socket", context.socket, "Socket of kymod")
       ->envname("KYMO_SOCKET")
       ->capture_default_str();
-  add_config(app);
+  kymo::cli::add_flags_file(app, "KYMO_CONFIG");
   kymo::cli::add_timing_options(app, context);
   app.require_subcommand(1);
   app.fallthrough();

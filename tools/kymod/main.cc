@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <map>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "flags_file.h"
 #include "kymo/version.h"
 
 namespace {
@@ -63,15 +63,6 @@ void add_seconds(CLI::App& app, const std::string& name,
       ->default_str(std::to_string(seconds.count()));
 }
 
-// Not by envname(): CLI11 reads the file before it looks at the environment.
-void add_config(CLI::App& app) {
-  const char* file = std::getenv("KYMOD_CONFIG");
-  const bool named = file != nullptr && *file != '\0';
-  app.set_config("--config", named ? file : "",
-                 "A file of flags, NAME=VALUE a line; KYMOD_CONFIG names one, too", named);
-  app.allow_config_extras(CLI::config_extras_mode::error);
-}
-
 void add_flight_recorder_flags(CLI::App& app, Config& config) {
   app.add_option("--profiling-log-rotate-bytes", config.profiling_log_rotate_bytes,
                  "Begin a next part of the daemon-wide recording at this size; 0: never")
@@ -112,7 +103,7 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       "--podman-flags",
       [&config](const std::string& flags) { kymo::daemon::set_podman_flags(config, flags); },
       "Flags before podman's verb: --podman-flags='--cgroup-manager=cgroupfs --runtime runc'");
-  add_config(app);
+  kymo::cli::add_flags_file(app, "KYMOD_CONFIG");
   app.add_flag("--profiling,!--no-profiling", config.timing,
                "Time the parts of each request, for its checkpoint and its caller")
       ->envname("KYMO_PROFILING")
