@@ -3,7 +3,8 @@
 
     bench/stream_slow_disk.py --pairs 5 --mib 64 --write-rate 100M --criu "$(scripts/setup --criu)"
 
-Each round dumps one process plainly and streamed with each compression, in an order drawn by lot. Printed are the
+The process is a Python that keeps the lines of a log in memory: kymo-churn's memory is random, and nothing packs that.
+Each round dumps it plainly and streamed with each compression, in an order drawn by lot. Printed are the
 medians of the requests' durations, the bytes on disk, and the median of the paired factors with its 95 % interval. One
 dump of each way is restored from, and must count on.
 """
@@ -24,7 +25,27 @@ WAYS = {"plain": [], "none": ["--stream"], "zstd": ["--stream", "--compression",
         "lz4": ["--stream", "--compression", "lz4"]}
 
 
+# Lines of a log, each an object of its own, until there is so much memory.
+WORKLOAD = """
+import pathlib, sys, time
+lines, number = [], 0
+while int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096 < int(sys.argv[1]) << 20:
+    for number in range(number, number + 10000):
+        lines.append(b"%d.%03d GET /item/%d HTTP/1.1 200 %d" % (number, number % 997, number * 7919 % 100003, number % 4093))
+print("ready", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
 class StreamBench(Bench):
+    def start_workload(self):
+        self.await_(lambda: subprocess.run([*self.kymo(), "ps"], capture_output=True).returncode == 0)
+        self.run_kymo("run", "process", "--name", "churn", "--", "/usr/bin/python3", "-c", WORKLOAD, str(self.mib))
+        job = json.loads(self.run_kymo("ps", "--json"))[0]
+        self.pid = job["pid"]
+        self.await_(lambda: "ready" in pathlib.Path(job["stdout_path"]).read_text(), 120)
+
     def dump(self, way, target, *more):
         reply = json.loads(self.run_kymo("dump", "process", "churn", "--dir", target, "--json", *WAYS[way], *more))
         return {"ms": reply["duration_ns"] / 1e6, "bytes": reply["image_bytes"]}

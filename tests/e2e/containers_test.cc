@@ -59,6 +59,15 @@ TEST(ContainersTest, ADumpOfARuncContainerHasItsRecordingAndItsTree) {
   runc.start("kymo-web");
   Kymod kymod({"--runc-root", runc.path()});
   kymod.start();
+  for (const std::vector<std::string>& asked :
+       {std::vector<std::string>{"--stream"}, std::vector<std::string>{"--deadline", "30s"}}) {
+    std::vector<std::string> command{"dump", "runc", "kymo-web"};
+    command.insert(command.end(), asked.begin(), asked.end());
+    const Outcome refused = kymod.kymo(command);
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.err.find(asked[0] + " is for plain processes"), std::string::npos)
+        << refused.err;
+  }
   const nlohmann::json dump =
       kymod.kymo_json({"dump", "runc", "kymo-web", "--leave-running", "--dir", kymod.path("one")});
   EXPECT_EQ(runc.status("kymo-web"), "running");
@@ -91,6 +100,10 @@ TEST(ContainersTest, APodmanContainerIsDumpedRestoredAndCountsOn) {
   kymod.start();
 
   const std::string dir = kymod.path("one");
+  const Outcome streamed = kymod.kymo({"dump", "podman", "kymo-e2e", "--stream"});
+  EXPECT_EQ(streamed.exit_code, 1);
+  EXPECT_NE(streamed.err.find("--stream is for plain processes"), std::string::npos)
+      << streamed.err;
   const nlohmann::json dump = kymod.kymo_json({"dump", "podman", "kymo-e2e", "--dir", dir});
   EXPECT_EQ(dump["runtime"], "podman");
   EXPECT_EQ(dump["container"].get<std::string>().size(), 64U);
