@@ -156,6 +156,23 @@ Result<v1::HistoryResponse> Client::history(const v1::HistoryRequest& request) {
       [&](auto* context, auto* response) { return stub_->History(context, request, response); });
 }
 
+Result<v1::InspectResponse> Client::inspect(const std::string& target) {
+  v1::InspectRequest request;
+  request.set_target(target);
+  return call<v1::InspectResponse>(
+      [&](auto* context, auto* response) { return stub_->Inspect(context, request, response); });
+}
+
+Result<v1::KillResponse> Client::kill(const v1::KillRequest& request) {
+  return call<v1::KillResponse>(
+      [&](auto* context, auto* response) { return stub_->Kill(context, request, response); });
+}
+
+Result<v1::DeleteResponse> Client::remove(const v1::DeleteRequest& request) {
+  return call<v1::DeleteResponse>(
+      [&](auto* context, auto* response) { return stub_->Delete(context, request, response); });
+}
+
 Result<v1::MetricsResponse> Client::metrics() {
   return call<v1::MetricsResponse>(
       [&](auto* context, auto* response) { return stub_->Metrics(context, {}, response); });

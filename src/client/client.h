@@ -40,6 +40,9 @@ class Client {
                      grpc::ClientContext& call);
   Result<v1::CheckpointsResponse> checkpoints(const v1::CheckpointsRequest& request);
   Result<v1::HistoryResponse> history(const v1::HistoryRequest& request);
+  Result<v1::InspectResponse> inspect(const std::string& target);
+  Result<v1::KillResponse> kill(const v1::KillRequest& request);
+  Result<v1::DeleteResponse> remove(const v1::DeleteRequest& request);
 
  private:
   Client(std::string socket, std::unique_ptr<v1::Kymo::Stub> stub)

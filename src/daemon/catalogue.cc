@@ -68,6 +68,45 @@ Result<v1::CheckpointsResponse> list_checkpoints(const Parts& parts,
   return out;
 }
 
+Result<store::Checkpoint> find_checkpoint(store::Store& store, const std::string& id_or_directory) {
+  if (id_or_directory.find('/') == std::string::npos) return store.checkpoint(id_or_directory);
+  const Result<std::vector<store::Checkpoint>> all = store.checkpoints();
+  if (!all) return all.error();
+  const auto found = std::find_if(all->rbegin(), all->rend(), [&](const auto& checkpoint) {
+    return checkpoint.directory == id_or_directory;
+  });
+  if (found != all->rend()) return *found;
+  return Error{Code::not_found,
+               "no checkpoint lies in " + id_or_directory + ": kymo checkpoints lists them"};
+}
+
+Result<v1::InspectResponse> inspect(const Parts& parts, const v1::InspectRequest& request) {
+  const Result<std::vector<v1::Job>> jobs = parts.jobs.list();
+  if (!jobs) return jobs.error();
+  const auto job = std::find_if(jobs->begin(), jobs->end(), [&](const v1::Job& one) {
+    return one.id() == request.target() || one.name() == request.target();
+  });
+  v1::InspectResponse out;
+  if (job != jobs->end()) {
+    *out.mutable_job() = *job;
+    const Result<std::vector<store::Checkpoint>> all = parts.store.checkpoints(job->id());
+    if (!all) return all.error();
+    for (const store::Checkpoint& one : *all) *out.add_checkpoints() = to_api(one, job->name());
+    return out;
+  }
+  const Result<store::Checkpoint> checkpoint = find_checkpoint(parts.store, request.target());
+  if (checkpoint) {
+    const Result<store::Job> owner = parts.store.job(checkpoint->job_id);
+    *out.mutable_checkpoint() = to_api(*checkpoint, owner ? owner->name : "");
+    return out;
+  }
+  if (checkpoint.error().code != Code::not_found || request.target().find('/') == 0) {
+    return checkpoint.error();
+  }
+  return Error{Code::not_found, "there is no job and no checkpoint " + request.target() +
+                                    ": kymo ps and kymo checkpoints list them"};
+}
+
 Result<v1::HistoryResponse> history_of(const Parts& parts, const v1::HistoryRequest& request) {
   const Result<store::Job> job = parts.jobs.find(request.job());
   if (!job) return job.error();

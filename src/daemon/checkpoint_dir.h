@@ -16,6 +16,8 @@ class CheckpointDir {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string images() const { return path_ + "/images"; }
   [[nodiscard]] std::string partial_images() const { return path_ + "/images.partial"; }
+  // What the images are called while they are removed.
+  [[nodiscard]] std::string deleted_images() const { return path_ + "/images.deleted"; }
   [[nodiscard]] std::string work() const { return path_ + "/work"; }
   [[nodiscard]] std::string recordings() const { return path_ + "/recordings"; }
   [[nodiscard]] std::string record() const { return path_ + "/checkpoint.json"; }

@@ -290,6 +290,8 @@ std::vector<std::string> describe(const Config& config) {
       "runc-root = " + config.runc_root,
       "podman-flags = " + (podman_flags.empty() ? "(none)" : podman_flags),
       "criu-timeout = " + std::to_string(config.criu_timeout.count()),
+      "keep-bytes = " + std::to_string(config.keep_bytes),
+      "keep-count = " + std::to_string(config.keep_count),
       "log-level = " + config.log_level,
       std::string("profiling = ") + (config.timing ? "on" : "off"),
       "otlp-endpoint = " + (config.otlp_endpoint.empty() ? "(none)" : config.otlp_endpoint),

@@ -39,6 +39,9 @@ struct Config {
   std::uint64_t profiling_log_rotate_bytes = 0;
   std::chrono::seconds profiling_log_rotate_after{0};
   std::uint64_t profiling_log_keep_bytes = 0;
+  // Of the checkpoints below the state directory; 0: no bound (daemon/space_bound.h).
+  std::uint64_t keep_bytes = 0;
+  std::uint64_t keep_count = 0;
   std::chrono::seconds profiling_keep{10};   // how far back a snapshot reaches
   std::vector<std::string> profiling_rules;  // that make snapshots by themselves
 };

@@ -62,6 +62,7 @@ Result<void> conclude(store::Store& store, store::Checkpoint checkpoint,
   if (!bytes) return bytes.error();
   checkpoint.image_bytes = *bytes;
   checkpoint.state = store::CheckpointState::complete;
+  checkpoint.error = "kymod ended before it was told; the images are whole";
   nlohmann::json record = record_of(checkpoint, job);
   const auto stats = criu::read_dump_stats(dir.work() + "/stats-dump");
   if (stats) {

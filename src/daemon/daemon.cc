@@ -15,11 +15,13 @@
 
 #include "criu/client.h"
 #include "daemon/cut_short.h"
+#include "daemon/deletion.h"
 #include "daemon/http_server.h"
 #include "daemon/otlp.h"
 #include "daemon/parts.h"
 #include "daemon/restore_note.h"
 #include "daemon/service.h"
+#include "daemon/space_bound.h"
 #include "daemon/unix_listener.h"
 #include "kymo/prometheus.h"
 #include "kymo/version.h"
@@ -108,9 +110,13 @@ struct Daemon::State {
   Result<void> set_ring_aside() const;
   Result<void> start_http();
   Result<void> start_spans();
+  Parts parts();
   Result<void> start_api();
   void say_troubles() const;
   void snapshot_for_signal() const;
+  void keep_bound();
+
+  std::string no_room;  // why no room could be made, as it was last said
 };
 
 criu::ClientOptions Daemon::State::criu_options() const {
@@ -138,6 +144,7 @@ Result<void> Daemon::State::open_store() {
   if (!store->moved_aside().empty()) spdlog::error("{}", store->moved_aside());
   if (Result<void> ok = settle_unstarted_jobs(*store); !ok) return ok;
   if (Result<void> ok = close_cut_short_dumps(*store); !ok) return ok;
+  if (Result<void> ok = finish_deletions(*store, config.state_dir); !ok) return ok;
   jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir);
   settle_cut_short_restores(*store, *jobs, config.state_dir);
   jobs->refresh();
@@ -197,10 +204,13 @@ Result<void> Daemon::State::start_spans() {
   return {};
 }
 
+Parts Daemon::State::parts() {
+  return {config, *metrics, *recorder, *runtime,   *runc,    *podman,
+          *store, *jobs,    claims,    first_runs, *progress};
+}
+
 Result<void> Daemon::State::start_api() {
-  const Parts parts{config, *metrics, *recorder, *runtime,   *runc,    *podman,
-                    *store, *jobs,    claims,    first_runs, *progress};
-  service = std::make_unique<Service>(parts, spans.get(), criu_version, http->address());
+  service = std::make_unique<Service>(parts(), spans.get(), criu_version, http->address());
   grpc::ServerBuilder builder;
   builder.RegisterService(service.get());
   server = builder.BuildAndStart();
@@ -213,6 +223,12 @@ void Daemon::State::say_troubles() const {
   for (const Trouble& trouble : recorder->troubles()) {
     spdlog::log(trouble.over ? spdlog::level::info : spdlog::level::err, "{}", trouble.text);
   }
+}
+
+void Daemon::State::keep_bound() {
+  std::string trouble = make_room(parts());
+  if (!trouble.empty() && trouble != no_room) spdlog::warn("{}", trouble);
+  no_room = std::move(trouble);
 }
 
 void Daemon::State::snapshot_for_signal() const {
@@ -288,7 +304,10 @@ Result<void> Daemon::run() {
       got = 0;
     }
     // Jobs of an earlier daemon are not our children: nothing tells of their end.
-    if (got < 0 && errno == EAGAIN) state.jobs->refresh();
+    if (got < 0 && errno == EAGAIN) {
+      state.jobs->refresh();
+      state.keep_bound();
+    }
   }
   spdlog::info("stopping: {}", got == SIGTERM ? "SIGTERM" : "SIGINT");
   state.listener->stop();

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cctype>
@@ -88,6 +89,12 @@ v1::Job to_api(const store::Job& job, const std::string& last_checkpoint) {
   out.set_stdout_path(job.stdout_path);
   out.set_stderr_path(job.stderr_path);
   out.set_last_checkpoint(last_checkpoint);
+  out.set_start_ticks(job.start_ticks);
+  if (job.exit_status && WIFEXITED(*job.exit_status)) {
+    out.set_exit_code(WEXITSTATUS(*job.exit_status));
+  } else if (job.exit_status && WIFSIGNALED(*job.exit_status)) {
+    out.set_exit_signal(WTERMSIG(*job.exit_status));
+  }
   return out;
 }
 
@@ -201,13 +208,19 @@ Result<std::vector<v1::Job>> Jobs::list() {
   const Result<std::vector<store::Checkpoint>> checkpoints = store_.checkpoints();
   if (!checkpoints) return checkpoints.error();
   std::map<std::string, std::string> last;  // the list is oldest first: the newest one stays
+  std::map<std::string, std::string> failure;
   for (const store::Checkpoint& checkpoint : *checkpoints) {
+    const bool failed = checkpoint.state == store::CheckpointState::failed;
     if (checkpoint.state == store::CheckpointState::complete) {
       last[checkpoint.job_id] = checkpoint.directory;
     }
+    failure[checkpoint.job_id] = failed ? checkpoint.error : "";
   }
   std::vector<v1::Job> out;
-  for (const store::Job& job : *jobs) out.push_back(to_api(job, last[job.id]));
+  for (const store::Job& job : *jobs) {
+    out.push_back(to_api(job, last[job.id]));
+    out.back().set_last_failure(failure[job.id]);
+  }
   return out;
 }
 

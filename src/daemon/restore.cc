@@ -247,11 +247,19 @@ Result<void> call_runtime(RestoreContext& c) {
     c.progress.moved(bytes, page_bytes, source);
   };
   c.first_run = c.parts.first_runs.take(store::RunKind::restore);
+  std::error_code error;
+  const std::string inventory = c.images + "/inventory.img";
+  const bool was_there = fs::exists(inventory, error);
   Result<runtime::RestoreOutcome> outcome =
       runtime_of(c.parts, c.kind)
           .restore({c.images, c.to->work(), c.container, c.bundle, to_options(c.request.options())},
                    observer);
   c.progress.finishing();
+  if (!outcome && was_there && !fs::exists(inventory, error)) {
+    return Error{
+        Code::not_found,
+        "restore " + c.directory + ": the checkpoint was deleted meanwhile; nothing was restored"};
+  }
   if (!outcome) return outcome.error();
   c.outcome = std::move(outcome).value();
   c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "daemon/catalogue.h"
+#include "daemon/deletion.h"
 #include "daemon/dump.h"
+#include "daemon/kill.h"
 #include "daemon/restore.h"
 #include "daemon/status.h"
 #include "daemon/timing_trailer.h"
@@ -218,6 +220,21 @@ grpc::Status Service::Checkpoints(grpc::ServerContext*, const v1::CheckpointsReq
 grpc::Status Service::History(grpc::ServerContext*, const v1::HistoryRequest* request,
                               v1::HistoryResponse* response) {
   return serve("history", response, [&] { return history_of(parts_, *request); });
+}
+
+grpc::Status Service::Inspect(grpc::ServerContext*, const v1::InspectRequest* request,
+                              v1::InspectResponse* response) {
+  return serve("inspect", response, [&] { return inspect(parts_, *request); });
+}
+
+grpc::Status Service::Kill(grpc::ServerContext*, const v1::KillRequest* request,
+                           v1::KillResponse* response) {
+  return serve("kill", response, [&] { return kill_job(parts_, *request); });
+}
+
+grpc::Status Service::Delete(grpc::ServerContext*, const v1::DeleteRequest* request,
+                             v1::DeleteResponse* response) {
+  return serve("delete", response, [&] { return delete_target(parts_, *request); });
 }
 
 grpc::Status Service::Metrics(grpc::ServerContext*, const v1::MetricsRequest*,

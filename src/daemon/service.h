@@ -46,6 +46,12 @@ class Service final : public v1::Kymo::Service {
                            v1::CheckpointsResponse* response) override;
   grpc::Status History(grpc::ServerContext* context, const v1::HistoryRequest* request,
                        v1::HistoryResponse* response) override;
+  grpc::Status Inspect(grpc::ServerContext* context, const v1::InspectRequest* request,
+                       v1::InspectResponse* response) override;
+  grpc::Status Kill(grpc::ServerContext* context, const v1::KillRequest* request,
+                    v1::KillResponse* response) override;
+  grpc::Status Delete(grpc::ServerContext* context, const v1::DeleteRequest* request,
+                      v1::DeleteResponse* response) override;
 
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::Progress>* writer) override;

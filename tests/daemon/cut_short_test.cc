@@ -96,6 +96,7 @@ TEST_F(CutShort, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
   const store::Checkpoint checkpoint = close();
   EXPECT_EQ(checkpoint.state, store::CheckpointState::complete);
   EXPECT_EQ(checkpoint.image_bytes, 16U);
+  EXPECT_NE(checkpoint.error.find("kymod ended before it was told"), std::string::npos);
   EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
   EXPECT_EQ(read_record(dir_)->at("state"), "complete");
   EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);

@@ -3,26 +3,10 @@
 
 #include "client/client.h"
 #include "print.h"
-#include "report/human.h"
 #include "verbs.h"
 
 namespace kymo::cli {
 namespace {
-
-std::vector<std::string> row_of(const v1::Checkpoint& checkpoint) {
-  const auto or_dash = [](bool known, const std::string& text) { return known ? text : "-"; };
-  const std::uint64_t frozen_us = checkpoint.stats().frozen_time_us();
-  return {checkpoint.id(),
-          or_dash(!checkpoint.job().empty(), checkpoint.job()),
-          local_time(checkpoint.created_unix_ns()),
-          lower(v1::Checkpoint::State_Name(checkpoint.state())),
-          or_dash(checkpoint.image_bytes() != 0,
-                  report::bytes(static_cast<double>(checkpoint.image_bytes()))),
-          or_dash(checkpoint.duration_ns() != 0, duration_text(checkpoint.duration_ns())),
-          or_dash(checkpoint.has_stats(), duration_text(frozen_us * 1000)),
-          report::printable(checkpoint.directory()),
-          report::printable(checkpoint.error())};
-}
 
 void list_checkpoints(Context& context, const v1::CheckpointsRequest& request) {
   Result<client::Client> client = client::Client::connect(context.socket);
@@ -30,14 +14,11 @@ void list_checkpoints(Context& context, const v1::CheckpointsRequest& request) {
   const Result<v1::CheckpointsResponse> response = client->checkpoints(request);
   if (!response) return fail(context, response.error());
   nlohmann::json json = nlohmann::json::array();
-  std::vector<std::vector<std::string>> rows{
-      {"ID", "JOB", "WHEN", "STATE", "SIZE", "DURATION", "FROZEN", "DIRECTORY", "NOTE"}};
   for (const v1::Checkpoint& checkpoint : response->checkpoints()) {
     json.push_back(to_json(checkpoint));
-    rows.push_back(row_of(checkpoint));
   }
   if (context.json) return print_json(json);
-  print_table(rows);
+  print_table(rows_of(response->checkpoints(), ""));
 }
 
 }  // namespace

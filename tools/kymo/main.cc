@@ -25,7 +25,11 @@ int run(int argc, char** argv) {
   kymo::cli::add_dump(app, context);
   kymo::cli::add_restore(app, context);
   kymo::cli::add_ps(app, context);
+  kymo::cli::add_attach(app, context);
+  kymo::cli::add_kill(app, context);
   kymo::cli::add_checkpoints(app, context);
+  kymo::cli::add_inspect(app, context);
+  kymo::cli::add_delete(app, context);
   kymo::cli::add_history(app, context);
   kymo::cli::add_metrics(app, context);
   kymo::cli::add_report(app, context);

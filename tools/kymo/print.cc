@@ -4,8 +4,12 @@
 #include <array>
 #include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <iostream>
+
+#include "report/human.h"
 
 namespace kymo::cli {
 namespace {
@@ -98,6 +102,21 @@ nlohmann::json common_json(const Response& response) {
           {"warnings", strings_json(response.warnings())}};
 }
 
+std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
+  const auto or_dash = [](bool known, const std::string& text) { return known ? text : "-"; };
+  const std::uint64_t frozen_us = checkpoint.stats().frozen_time_us();
+  return {checkpoint.id(),
+          or_dash(!checkpoint.job().empty(), checkpoint.job()),
+          local_time(checkpoint.created_unix_ns()),
+          lower(v1::Checkpoint::State_Name(checkpoint.state())),
+          or_dash(checkpoint.image_bytes() != 0,
+                  report::bytes(static_cast<double>(checkpoint.image_bytes()))),
+          or_dash(checkpoint.duration_ns() != 0, duration_text(checkpoint.duration_ns())),
+          or_dash(checkpoint.has_stats(), duration_text(frozen_us * 1000)),
+          report::printable(checkpoint.directory()),
+          report::printable(checkpoint.error())};
+}
+
 }  // namespace
 
 std::string name_of(v1::Runtime runtime) {
@@ -172,10 +191,35 @@ std::string local_time(std::int64_t unix_ns) {
   return text.data();
 }
 
+std::string signal_name(int signal) {
+  const char* const name = sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+std::string ending_of(const v1::Job& job) {
+  if (job.has_exit_code()) return "exit code " + std::to_string(job.exit_code());
+  return job.has_exit_signal() ? "ended by " + signal_name(job.exit_signal()) : "";
+}
+
 std::string lower(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name;
+}
+
+std::vector<std::vector<std::string>> rows_of(
+    const google::protobuf::RepeatedPtrField<v1::Checkpoint>& checkpoints,
+    const std::string& indent) {
+  Rows rows{{"ID", "JOB", "WHEN", "STATE", "SIZE", "DURATION", "FROZEN", "DIRECTORY", "NOTE"}};
+  for (const v1::Checkpoint& checkpoint : checkpoints) rows.push_back(checkpoint_row(checkpoint));
+  for (std::vector<std::string>& row : rows) row.front().insert(0, indent);
+  return rows;
+}
+
+std::string absolute_path(const std::string& path) {
+  std::string absolute = std::filesystem::absolute(path).lexically_normal().string();
+  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  return absolute;
 }
 
 nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
@@ -193,15 +237,19 @@ nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
 
 nlohmann::json to_json(const v1::Job& job) {
   const std::string state = lower(v1::Job::State_Name(job.state()));
-  return {{"id", job.id()},
-          {"name", job.name()},
-          {"state", state},
-          {"pid", job.pid()},
-          {"command", strings_json(job.command())},
-          {"created_unix_ns", job.created_unix_ns()},
-          {"stdout_path", job.stdout_path()},
-          {"stderr_path", job.stderr_path()},
-          {"last_checkpoint", job.last_checkpoint()}};
+  return {
+      {"id", job.id()},
+      {"name", job.name()},
+      {"state", state},
+      {"pid", job.pid()},
+      {"command", strings_json(job.command())},
+      {"created_unix_ns", job.created_unix_ns()},
+      {"stdout_path", job.stdout_path()},
+      {"stderr_path", job.stderr_path()},
+      {"last_checkpoint", job.last_checkpoint()},
+      {"exit_code", job.has_exit_code() ? nlohmann::json(job.exit_code()) : nlohmann::json()},
+      {"exit_signal", job.has_exit_signal() ? nlohmann::json(job.exit_signal()) : nlohmann::json()},
+      {"last_failure", job.last_failure()}};
 }
 
 nlohmann::json to_json(const v1::DumpResponse& response) {

@@ -38,8 +38,20 @@ nlohmann::json to_json(const v1::Checkpoint& checkpoint);
 nlohmann::json to_json(const v1::DumpResponse& response);
 nlohmann::json to_json(const v1::RestoreResponse& response);
 
+// "exit code 3", "ended by SIGKILL"; empty where it is not known, or it has not ended.
+std::string ending_of(const v1::Job& job);
+// "SIGTERM"; "signal 40" where it has no name.
+std::string signal_name(int signal);
+
 // An enum's value as the JSON and the tables have it: "running" for RUNNING.
 std::string lower(std::string name);
+
+// A table of checkpoints, its heading first.
+std::vector<std::vector<std::string>> rows_of(
+    const google::protobuf::RepeatedPtrField<v1::Checkpoint>& checkpoints,
+    const std::string& indent);
+// The path as kymod has it: absolute, without `..` and a last slash.
+std::string absolute_path(const std::string& path);
 
 // CRIU's statistics, a line each: name and value.
 std::vector<std::vector<std::string>> rows_of(const v1::DumpStats& stats);

@@ -2,6 +2,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/human.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -13,19 +14,29 @@ std::string command_of(const v1::Job& job) {
   return out;
 }
 
+// How it ended, and why its newest dump failed, where either is so.
+std::string note_of(const v1::Job& job) {
+  std::string note = ending_of(job);
+  if (!job.last_failure().empty()) {
+    note += (note.empty() ? "" : "; ") + ("its newest dump failed: " + job.last_failure());
+  }
+  return report::printable(note);
+}
+
 void list_jobs(Context& context) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   const Result<v1::ListResponse> response = client->list();
   if (!response) return fail(context, response.error());
   nlohmann::json json = nlohmann::json::array();
-  std::vector<std::vector<std::string>> rows{{"NAME", "STATE", "PID", "CREATED", "COMMAND"}};
+  std::vector<std::vector<std::string>> rows{
+      {"NAME", "STATE", "PID", "CREATED", "COMMAND", "NOTE"}};
   for (const v1::Job& job : response->jobs()) {
     json.push_back(to_json(job));
     const bool running = job.state() == v1::Job::RUNNING;
     rows.push_back({job.name(), json.back()["state"].get<std::string>(),
                     running ? std::to_string(job.pid()) : "-", local_time(job.created_unix_ns()),
-                    command_of(job)});
+                    report::printable(command_of(job)), note_of(job)});
   }
   if (context.json) return print_json(json);
   print_table(rows);

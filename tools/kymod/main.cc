@@ -79,6 +79,17 @@ void add_flight_recorder_flags(CLI::App& app, Config& config) {
       ->allow_extra_args(false);
 }
 
+void add_keep_flags(CLI::App& app, Config& config) {
+  app.add_option("--keep-bytes", config.keep_bytes,
+                 "Delete the oldest checkpoints below the state directory beyond so many bytes of "
+                 "images, such as 10GiB, but never the newest of a job; 0: never")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("0");
+  app.add_option("--keep-count", config.keep_count,
+                 "The same beyond so many checkpoints of a job; 0: never")
+      ->capture_default_str();
+}
+
 void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string& format,
                long long& rate_us) {
   app.set_version_flag("--version", "kymod " KYMO_VERSION);
@@ -103,6 +114,7 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       "--podman-flags",
       [&config](const std::string& flags) { kymo::daemon::set_podman_flags(config, flags); },
       "Flags before podman's verb: --podman-flags='--cgroup-manager=cgroupfs --runtime runc'");
+  add_keep_flags(app, config);
   kymo::cli::add_flags_file(app, "KYMOD_CONFIG");
   app.add_flag("--profiling,!--no-profiling", config.timing,
                "Time the parts of each request, for its checkpoint and its caller")

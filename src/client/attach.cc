@@ -1,0 +1,176 @@
+#include "client/attach.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "base/file.h"
+#include "client/client.h"
+
+namespace kymo::client {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kPiece = std::size_t{1} << 20U;
+constexpr milliseconds kLookAtFiles{100};
+constexpr milliseconds kLookAtJob{250};
+
+// What became of the job since it was last looked at, as one line; empty: nothing.
+std::string news(const v1::Job& before, const v1::Job& now) {
+  if (now.state() == v1::Job::DUMPED && before.state() != v1::Job::DUMPED) {
+    return "job " + now.name() + " was dumped into " + now.last_checkpoint() +
+           " and ended: waiting for its restore";
+  }
+  const bool another = now.start_ticks() != before.start_ticks() || now.pid() != before.pid();
+  if (now.state() == v1::Job::RUNNING && (another || before.state() == v1::Job::DUMPED)) {
+    return "job " + now.name() + " was restored and goes on as pid " + std::to_string(now.pid());
+  }
+  return {};
+}
+
+// Follows one job; all of attach() but the finding of it.
+class Follower {
+ public:
+  Follower(std::string socket, v1::Job job, const AttachOutput& output)
+      : socket_(std::move(socket)),
+        job_(std::move(job)),
+        output_(output),
+        out_(job_.stdout_path()),
+        err_(job_.stderr_path()) {}
+
+  Result<void> begin_with(std::uint64_t lines) {
+    if (Result<void> ok = out_.begin_with(lines); !ok) return ok;
+    return err_.begin_with(lines);
+  }
+
+  Result<v1::Job> run() {
+    auto look = steady_clock::now() + kLookAtJob;
+    while (job_.state() != v1::Job::EXITED && !output_.stop()) {
+      if (Result<void> ok = pass_on(); !ok) return ok.error();
+      std::this_thread::sleep_for(kLookAtFiles);
+      if (steady_clock::now() < look) continue;
+      look = steady_clock::now() + kLookAtJob;
+      if (Result<void> ok = look_at_job(); !ok) return ok.error();
+    }
+    // What it wrote until it ended.
+    if (Result<void> ok = pass_on(); !ok) return ok.error();
+    return job_;
+  }
+
+ private:
+  Result<void> pass_on() {
+    for (const auto& [file, sink] :
+         {std::pair(&out_, &output_.out), std::pair(&err_, &output_.err)}) {
+      for (;;) {
+        const Result<std::string> piece = file->next();
+        if (!piece) return piece.error();
+        if (piece->empty()) break;
+        (*sink)(*piece);
+      }
+    }
+    return {};
+  }
+
+  Result<void> look_at_job() {
+    Result<v1::InspectResponse> seen = inspect();
+    if (!seen && seen.error().code == Code::unavailable) {
+      if (!away_) output_.say("kymod is away: following on, the job's end is not seen meanwhile");
+      away_ = true;
+      return {};
+    }
+    if (!seen) return seen.error();
+    if (away_) output_.say("kymod is back");
+    away_ = false;
+    if (const std::string line = news(job_, seen->job()); !line.empty()) output_.say(line);
+    job_ = seen->job();
+    return {};
+  }
+
+  Result<v1::InspectResponse> inspect() const {
+    Result<Client> client = Client::connect(socket_);
+    if (!client) return client.error();
+    return client->inspect(job_.id());
+  }
+
+  const std::string socket_;
+  v1::Job job_;
+  const AttachOutput& output_;
+  FileFollower out_;
+  FileFollower err_;
+  bool away_ = false;
+};
+
+}  // namespace
+
+Result<void> FileFollower::begin_with(std::uint64_t lines) {
+  const FileDescriptor file(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return system_error("read the job's output " + path_, errno);
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0) return system_error("read the job's output " + path_, errno);
+  std::uint64_t end = static_cast<std::uint64_t>(info.st_size);
+  at_ = end;
+  std::array<char, 65536> piece{};
+  // Backwards, to behind the line feed that the last lines come after.
+  for (std::uint64_t feeds = 0; end > 0 && lines > 0;) {
+    const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
+    const ssize_t got = pread(file.get(), piece.data(), end - begin, static_cast<off_t>(begin));
+    if (got <= 0) return system_error("read the job's output " + path_, got < 0 ? errno : EIO);
+    for (auto i = static_cast<std::uint64_t>(got); i-- > 0;) {
+      const bool last = begin + i + 1 == static_cast<std::uint64_t>(info.st_size);
+      if (piece.at(i) != '\n' || last || ++feeds < lines) continue;
+      at_ = begin + i + 1;
+      return {};
+    }
+    end = at_ = begin;
+  }
+  return {};
+}
+
+Result<std::string> FileFollower::next() {
+  const FileDescriptor file(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() && errno == ENOENT) return std::string();
+  if (!file.valid()) return system_error("read the job's output " + path_, errno);
+  std::string piece(kPiece, '\0');
+  ssize_t got = -1;
+  do {
+    got = pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(at_));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return system_error("read the job's output " + path_, errno);
+  piece.resize(static_cast<std::size_t>(got));
+  at_ += static_cast<std::uint64_t>(got);
+  return piece;
+}
+
+Result<v1::Job> attach(const std::string& socket, const std::string& job,
+                       const AttachOptions& options, const AttachOutput& output) {
+  Result<Client> client = Client::connect(socket);
+  if (!client) return client.error();
+  const Result<v1::InspectResponse> found = client->inspect(job);
+  if (!found) return found.error();
+  if (!found->has_job()) {
+    return Error{Code::invalid_argument, "attach to " + job + ": it is a checkpoint, not a job"};
+  }
+  if (found->job().stdout_path().empty()) {
+    return Error{Code::failed_precondition,
+                 "attach to job " + found->job().name() +
+                     ": kymod did not start it, and does not have its output"};
+  }
+  if (found->job().state() == v1::Job::DUMPED) {
+    output.say("job " + found->job().name() + " is dumped: waiting for its restore");
+  }
+  Follower follower(socket, found->job(), output);
+  if (options.tail) {
+    if (Result<void> ok = follower.begin_with(*options.tail); !ok) return ok.error();
+  }
+  return follower.run();
+}
+
+}  // namespace kymo::client

@@ -1,0 +1,183 @@
+#include "daemon/deletion.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "daemon/catalogue.h"
+#include "daemon/checkpoint_dir.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Anything may lie in a directory that a user chose, by now; what is ours has its record there.
+bool holds(const CheckpointDir& dir, const store::Checkpoint& checkpoint) {
+  const Result<nlohmann::json> record = read_record(dir);
+  return record && record->value("created_unix_ns", nlohmann::json()) ==
+                       nlohmann::json(checkpoint.created_unix_ns);
+}
+
+// What a dump made, the images being out of the way already.
+void remove_parts(const CheckpointDir& dir, std::vector<std::string>& warnings) {
+  for (const std::string& part :
+       {dir.deleted_images(), dir.partial_images(), dir.work(), dir.recordings(), dir.record()}) {
+    std::error_code error;
+    fs::remove_all(part, error);
+    if (error) warnings.push_back("remove " + part + ": " + error.message());
+  }
+  if (rmdir(dir.path().c_str()) == 0 || errno == ENOENT) return;
+  const bool others = errno == ENOTEMPTY || errno == EEXIST;
+  warnings.push_back(others ? dir.path() + " holds other files and was left"
+                            : system_error("remove " + dir.path(), errno).message);
+}
+
+Result<void> take_images_away(const CheckpointDir& dir) {
+  if (std::rename(dir.images().c_str(), dir.deleted_images().c_str()) == 0 || errno == ENOENT) {
+    return {};
+  }
+  return system_error("delete the images " + dir.images(), errno);
+}
+
+Error in_use(const store::Checkpoint& checkpoint) {
+  return Error{Code::failed_precondition, "delete checkpoint " + checkpoint.id +
+                                              ": a dump or restore uses " + checkpoint.directory +
+                                              ": wait for that to end"};
+}
+
+Result<void> add_deleted(const Parts& parts, const store::Checkpoint& checkpoint,
+                         v1::DeleteResponse& out) {
+  std::vector<std::string> warnings;
+  Result<void> deleted =
+      delete_checkpoint(parts.store, parts.claims, parts.config.state_dir, checkpoint, warnings);
+  for (const std::string& warning : warnings) out.add_warnings(warning);
+  if (!deleted) return deleted;
+  spdlog::info("delete: checkpoint {} in {}", checkpoint.id, checkpoint.directory);
+  out.add_checkpoints(checkpoint.id);
+  out.set_freed_bytes(out.freed_bytes() + checkpoint.image_bytes);
+  return {};
+}
+
+Result<v1::DeleteResponse> delete_failed(const Parts& parts, const std::string& job_name) {
+  std::string job_id;
+  if (!job_name.empty()) {
+    const Result<store::Job> job = parts.jobs.find(job_name);
+    if (!job) return job.error();
+    job_id = job->id;
+  }
+  const Result<std::vector<store::Checkpoint>> all = parts.store.checkpoints(job_id);
+  if (!all) return all.error();
+  v1::DeleteResponse out;
+  for (const store::Checkpoint& checkpoint : *all) {
+    if (checkpoint.state != store::CheckpointState::failed) continue;
+    if (Result<void> ok = add_deleted(parts, checkpoint, out); !ok) return ok.error();
+  }
+  return out;
+}
+
+Result<v1::DeleteResponse> delete_job(const Parts& parts, const store::Job& job,
+                                      bool with_checkpoints) {
+  const std::string tried = "delete job " + job.name + ": ";
+  if (job.state == store::JobState::running) {
+    return Error{Code::failed_precondition, tried + "it runs: end it first (kymo kill)"};
+  }
+  const Result<std::vector<store::Checkpoint>> all = parts.store.checkpoints(job.id);
+  if (!all) return all.error();
+  const auto whole = std::count_if(all->begin(), all->end(), [](const auto& checkpoint) {
+    return checkpoint.state == store::CheckpointState::complete;
+  });
+  if (whole != 0 && !with_checkpoints) {
+    return Error{Code::failed_precondition, tried + "it has " + std::to_string(whole) +
+                                                " whole checkpoints: --all deletes them, too"};
+  }
+  v1::DeleteResponse out;
+  for (const store::Checkpoint& checkpoint : *all) {
+    if (Result<void> ok = add_deleted(parts, checkpoint, out); !ok) return ok.error();
+  }
+  if (Result<void> ok = parts.store.remove_job(job.id); !ok) return ok.error();
+  if (!job.stdout_path.empty()) {
+    std::error_code error;
+    fs::remove_all(fs::path(job.stdout_path).parent_path(), error);
+    if (error) out.add_warnings("remove the output of job " + job.name + ": " + error.message());
+  }
+  spdlog::info("delete: job {}", job.name);
+  out.set_job(job.name);
+  return out;
+}
+
+}  // namespace
+
+bool below_state_dir(const std::string& state_dir, const std::string& directory) {
+  const std::string folder = state_dir + "/checkpoints/";
+  return directory.starts_with(folder) && directory.find('/', folder.size()) == std::string::npos &&
+         directory.size() > folder.size();
+}
+
+Result<void> delete_checkpoint(store::Store& store, Claims& claims, const std::string& state_dir,
+                               const store::Checkpoint& checkpoint,
+                               std::vector<std::string>& warnings) {
+  const CheckpointDir dir(checkpoint.directory);
+  // Bare images are restored by their own path.
+  const Claims::Claim claim = claims.claim("directory:" + dir.path());
+  const Claims::Claim images_claim = claims.claim("directory:" + dir.images());
+  if (!claim || !images_claim) return in_use(checkpoint);
+  std::error_code error;
+  const bool there = fs::exists(dir.path(), error);
+  const bool again = checkpoint.state == store::CheckpointState::deleting;
+  if (there && !again && !below_state_dir(state_dir, dir.path()) && !holds(dir, checkpoint)) {
+    warnings.push_back(dir.path() + " does not hold this checkpoint any more: left as it is");
+  } else if (there) {
+    store::Checkpoint deleting = checkpoint;
+    deleting.state = store::CheckpointState::deleting;
+    if (Result<void> said = store.update_checkpoint(deleting); !said) return said;
+    if (Result<void> away = take_images_away(dir); !away) {
+      static_cast<void>(store.update_checkpoint(checkpoint));  // it is as whole as it was
+      return away;
+    }
+    remove_parts(dir, warnings);
+  }
+  return store.remove_checkpoint(checkpoint.id);
+}
+
+Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteRequest& request) {
+  if (request.failed()) return delete_failed(parts, request.target());
+  if (request.target().empty()) {
+    return Error{Code::invalid_argument, "delete: neither a checkpoint nor a job was given"};
+  }
+  parts.jobs.refresh();
+  if (const Result<store::Job> job = parts.store.job(request.target()); job) {
+    return delete_job(parts, *job, request.with_checkpoints());
+  }
+  const Result<store::Checkpoint> checkpoint = find_checkpoint(parts.store, request.target());
+  if (!checkpoint) {
+    if (checkpoint.error().code != Code::not_found) return checkpoint.error();
+    return Error{Code::not_found, "delete: there is no checkpoint and no job " + request.target() +
+                                      ": kymo checkpoints and kymo ps list them"};
+  }
+  v1::DeleteResponse out;
+  if (Result<void> ok = add_deleted(parts, *checkpoint, out); !ok) return ok.error();
+  return out;
+}
+
+Result<void> finish_deletions(store::Store& store, const std::string& state_dir) {
+  const Result<std::vector<store::Checkpoint>> all = store.checkpoints();
+  if (!all) return all.error();
+  Claims claims;
+  for (const store::Checkpoint& checkpoint : *all) {
+    if (checkpoint.state != store::CheckpointState::deleting) continue;
+    std::vector<std::string> warnings;
+    Result<void> done = delete_checkpoint(store, claims, state_dir, checkpoint, warnings);
+    if (!done) warnings.push_back(done.error().message);
+    for (const std::string& warning : warnings) spdlog::warn("{}", warning);
+    spdlog::warn("checkpoint {}: kymod ended while it was deleted; the rest was removed",
+                 checkpoint.id);
+  }
+  return {};
+}
+
+}  // namespace kymo::daemon

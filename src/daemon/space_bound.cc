@@ -1,0 +1,68 @@
+#include "daemon/space_bound.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+
+#include "daemon/deletion.h"
+#include "report/human.h"
+
+namespace kymo::daemon {
+namespace {
+
+// Whose checkpoint it is: of a job, or of a process that is none.
+std::string owner_of(const store::Checkpoint& checkpoint) {
+  return checkpoint.job_id.empty() ? "pid " + std::to_string(checkpoint.pid) : checkpoint.job_id;
+}
+
+}  // namespace
+
+std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>& all,
+                                            const std::string& state_dir, const SpaceBound& bound) {
+  std::map<std::string, std::string> newest;   // by owner
+  std::map<std::string, std::uint64_t> count;  // by owner
+  std::vector<const store::Checkpoint*> ours;  // oldest first
+  std::uint64_t bytes = 0;
+  for (const store::Checkpoint& checkpoint : all) {
+    if (checkpoint.state != store::CheckpointState::complete) continue;
+    newest[owner_of(checkpoint)] = checkpoint.id;
+    if (!below_state_dir(state_dir, checkpoint.directory)) continue;
+    ours.push_back(&checkpoint);
+    ++count[owner_of(checkpoint)];
+    bytes += checkpoint.image_bytes;
+  }
+  std::vector<store::Checkpoint> out;
+  for (const store::Checkpoint* checkpoint : ours) {
+    const std::string owner = owner_of(*checkpoint);
+    const bool many = bound.count != 0 && count[owner] > bound.count;
+    const bool large = bound.bytes != 0 && bytes > bound.bytes;
+    if ((!many && !large) || newest[owner] == checkpoint->id) continue;
+    out.push_back(*checkpoint);
+    --count[owner];
+    bytes -= checkpoint->image_bytes;
+  }
+  return out;
+}
+
+std::string make_room(const Parts& parts) {
+  const SpaceBound bound{parts.config.keep_bytes, parts.config.keep_count};
+  if (bound.bytes == 0 && bound.count == 0) return {};
+  const Result<std::vector<store::Checkpoint>> all = parts.store.checkpoints();
+  if (!all) return "make room for checkpoints: " + all.error().message;
+  std::vector<std::string> troubles;
+  for (const store::Checkpoint& checkpoint : beyond_bound(*all, parts.config.state_dir, bound)) {
+    const Result<void> deleted =
+        delete_checkpoint(parts.store, parts.claims, parts.config.state_dir, checkpoint, troubles);
+    if (deleted) {
+      spdlog::info("made room: checkpoint {} in {} ({}) was the oldest", checkpoint.id,
+                   checkpoint.directory,
+                   report::bytes(static_cast<double>(checkpoint.image_bytes)));
+    } else {
+      troubles.push_back(deleted.error().message);
+    }
+  }
+  return troubles.empty() ? "" : "make room for checkpoints: " + troubles.front();
+}
+
+}  // namespace kymo::daemon

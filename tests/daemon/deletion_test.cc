@@ -1,0 +1,130 @@
+#include "daemon/deletion.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "daemon/checkpoint_dir.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DeletionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = store::Store::open(folder_.path() + "/kymo.db");
+    ASSERT_TRUE(opened.ok());
+    store_ = std::move(*opened);
+  }
+
+  [[nodiscard]] std::string state() const { return folder_.path() + "/state"; }
+
+  // A whole checkpoint, as a dump leaves it.
+  store::Checkpoint make(const std::string& directory, const std::string& id = "c1") {
+    const CheckpointDir dir(directory);
+    EXPECT_TRUE(create_checkpoint_dir(dir).ok());
+    EXPECT_TRUE(publish_images(dir).ok());
+    EXPECT_TRUE(replace_file(dir.images() + "/inventory.img", "12345678").ok());
+    EXPECT_TRUE(replace_file(dir.recordings() + "/dump.tsv", "Time (ns)\n").ok());
+    store::Checkpoint checkpoint;
+    checkpoint.id = id;
+    checkpoint.directory = directory;
+    checkpoint.created_unix_ns = 42;
+    checkpoint.state = store::CheckpointState::complete;
+    EXPECT_TRUE(write_record(dir, {{"state", "complete"}, {"created_unix_ns", 42}}).ok());
+    EXPECT_TRUE(store_->add_checkpoint(checkpoint).ok());
+    return checkpoint;
+  }
+  Result<void> remove(const store::Checkpoint& checkpoint) {
+    warnings_.clear();
+    return delete_checkpoint(*store_, claims_, state(), checkpoint, warnings_);
+  }
+
+  test::TemporaryDirectory folder_;
+  std::unique_ptr<store::Store> store_;
+  Claims claims_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(DeletionTest, NothingIsLeftOfACheckpoint) {
+  for (const std::string& directory : {state() + "/checkpoints/web-1", folder_.path() + "/mine"}) {
+    const store::Checkpoint checkpoint = make(directory);
+    ASSERT_TRUE(remove(checkpoint).ok());
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+    EXPECT_FALSE(fs::exists(directory));
+    EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+  }
+}
+
+TEST_F(DeletionTest, OneInUseIsRefusedAndStaysWhole) {
+  const store::Checkpoint checkpoint = make(state() + "/checkpoints/web-1");
+  for (const char* used : {"", "/images"}) {
+    const Claims::Claim claim = claims_.claim("directory:" + checkpoint.directory + used);
+    const Result<void> refused = remove(checkpoint);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, Code::failed_precondition);
+    EXPECT_NE(refused.error().message.find("a dump or restore uses"), std::string::npos);
+  }
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+  EXPECT_EQ(store_->checkpoint("c1")->state, store::CheckpointState::complete);
+}
+
+TEST_F(DeletionTest, WhatAUserPutThereStays) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  ASSERT_TRUE(replace_file(checkpoint.directory + "/notes.txt", "mine").ok());
+  ASSERT_TRUE(remove(checkpoint).ok());
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("holds other files and was left"), std::string::npos);
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/notes.txt"));
+  EXPECT_FALSE(fs::exists(checkpoint.directory + "/images"));
+  EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+}
+
+TEST_F(DeletionTest, AnotherCheckpointInTheSameDirectoryIsLeftAlone) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  // It was moved away, and another put in its place.
+  ASSERT_TRUE(write_record(CheckpointDir(checkpoint.directory), {{"created_unix_ns", 43}}).ok());
+  ASSERT_TRUE(remove(checkpoint).ok());
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("does not hold this checkpoint any more"), std::string::npos);
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+  EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+}
+
+TEST_F(DeletionTest, OneWhoseDirectoryIsGoneIsForgotten) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  fs::remove_all(checkpoint.directory);
+  EXPECT_TRUE(remove(checkpoint).ok());
+  EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+}
+
+TEST_F(DeletionTest, AKilledDaemonsDeletionIsBroughtToAnEndFromWhereverItWas) {
+  for (const bool images_gone : {false, true}) {
+    for (const bool record_gone : {false, true}) {
+      store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+      const CheckpointDir dir(checkpoint.directory);
+      checkpoint.state = store::CheckpointState::deleting;
+      ASSERT_TRUE(store_->update_checkpoint(checkpoint).ok());
+      if (images_gone) fs::rename(dir.images(), dir.deleted_images());
+      if (record_gone) fs::remove(dir.record());
+      ASSERT_TRUE(finish_deletions(*store_, state()).ok());
+      EXPECT_FALSE(fs::exists(dir.path()));
+      EXPECT_TRUE(store_->checkpoints()->empty());
+    }
+  }
+}
+
+TEST_F(DeletionTest, OnlyDirectoriesThatKymodChoseAreBelowTheStateDirectory) {
+  EXPECT_TRUE(below_state_dir("/s", "/s/checkpoints/web-1"));
+  EXPECT_FALSE(below_state_dir("/s", "/s/checkpoints/"));
+  EXPECT_FALSE(below_state_dir("/s", "/s/checkpoints/web-1/images"));
+  EXPECT_FALSE(below_state_dir("/s", "/s/checkpoints-of-mine/web-1"));
+  EXPECT_FALSE(below_state_dir("/s", "/home/web-1"));
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,171 @@
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "analysis/find_recordings.h"
+#include "base/file.h"
+#include "client/client.h"
+#include "print.h"
+#include "report/checkpoint_stats.h"
+#include "report/human.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Rows = std::vector<std::vector<std::string>>;
+
+void add_row(Rows& rows, const std::string& name, const std::string& value) {
+  if (!value.empty()) rows.push_back({"  " + name, report::printable(value)});
+}
+
+std::string words(const google::protobuf::RepeatedPtrField<std::string>& command) {
+  std::string text;
+  for (const std::string& word : command) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+void print_job(const v1::InspectResponse& seen) {
+  const v1::Job& job = seen.job();
+  const bool runs = job.state() == v1::Job::RUNNING;
+  Rows rows;
+  add_row(rows, "id", job.id());
+  add_row(rows, "state", lower(v1::Job::State_Name(job.state())));
+  add_row(rows, "pid", runs ? std::to_string(job.pid()) : "");
+  add_row(rows, "ended", ending_of(job));
+  add_row(rows, "command", words(job.command()));
+  add_row(rows, "created", local_time(job.created_unix_ns()));
+  add_row(rows, "stdout", job.stdout_path());
+  add_row(rows, "stderr", job.stderr_path());
+  add_row(rows, "newest checkpoint", job.last_checkpoint());
+  add_row(rows, "newest dump failed", job.last_failure());
+  std::cout << "job " << job.name() << '\n';
+  print_table(rows);
+  if (seen.checkpoints().empty()) return;
+  std::cout << "checkpoints\n";
+  print_table(rows_of(seen.checkpoints(), "  "));
+}
+
+// The record that a dump leaves in its directory; null where it cannot be read.
+nlohmann::json record_in(const std::string& directory) {
+  const Result<std::string> text = read_file(directory + "/checkpoint.json");
+  nlohmann::json record = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  return record.is_object() ? record : nlohmann::json();
+}
+
+std::vector<std::string> recordings_in(const std::string& directory) {
+  Result<std::vector<std::string>> found = analysis::find_recordings(directory);
+  return found ? std::move(found).value() : std::vector<std::string>();
+}
+
+// The longest parts of the request, out of the record's tree.
+void collect_parts(const nlohmann::json& part, const std::string& indent, Rows& rows) {
+  constexpr std::uint64_t kWorthShowing = 100'000;
+  for (const nlohmann::json& one : part.value("components", nlohmann::json::array())) {
+    if (!one.is_object()) continue;
+    const nlohmann::json duration = one.value("duration_ns", nlohmann::json());
+    const nlohmann::json name = one.value("name", nlohmann::json());
+    if (!duration.is_number_unsigned() || !name.is_string()) continue;
+    if (duration.get<std::uint64_t>() >= kWorthShowing) {
+      rows.push_back({"  " + duration_text(duration.get<std::uint64_t>()),
+                      indent + report::printable(name.get<std::string>())});
+    }
+    collect_parts(one, indent + "  ", rows);
+  }
+}
+
+void print_record(const std::string& directory, const nlohmann::json& record) {
+  Rows rows;
+  for (const std::string& recording : recordings_in(directory)) {
+    add_row(rows, "recording", recording);
+  }
+  for (const char* key : {"state", "error"}) {
+    const nlohmann::json value = record.value(key, nlohmann::json());
+    if (value.is_string()) add_row(rows, std::string("record: ") + key, value);
+  }
+  print_table(rows);
+  Rows parts;
+  const nlohmann::json timing = record.value("timing", nlohmann::json());
+  if (timing.is_object()) collect_parts(timing, "", parts);
+  if (parts.empty()) return;
+  std::cout << "where the time went, each with its parts\n";
+  print_table(parts);
+}
+
+// What lies in the directory: all that a checkpoint of unknown origin has to show.
+void show_directory(Context& context, const std::string& directory, nlohmann::json json) {
+  const nlohmann::json record = record_in(directory);
+  const auto stats = report::read_checkpoint_stats(directory);
+  if (context.json) {
+    json["record"] = record;
+    json["recordings"] = recordings_in(directory);
+    json["criu"] = stats ? report::json_of(*stats) : nlohmann::json();
+    return print_json(json);
+  }
+  if (record.is_object()) print_record(directory, record);
+  constexpr std::size_t kMappings = 3;
+  if (stats) {
+    std::cout << report::text_of(*stats, kMappings);
+  } else {
+    std::cerr << "kymo: " << stats.error().message << '\n';
+  }
+}
+
+void print_checkpoint(const v1::Checkpoint& checkpoint) {
+  Rows rows;
+  add_row(rows, "job", checkpoint.job());
+  add_row(rows, "pid", std::to_string(checkpoint.pid()));
+  add_row(rows, "state", lower(v1::Checkpoint::State_Name(checkpoint.state())));
+  add_row(rows, "note", checkpoint.error());
+  add_row(rows, "created", local_time(checkpoint.created_unix_ns()));
+  add_row(rows, "directory", checkpoint.directory());
+  if (checkpoint.image_bytes() != 0) add_row(rows, "images", bytes_text(checkpoint.image_bytes()));
+  if (checkpoint.duration_ns() != 0) {
+    add_row(rows, "duration", duration_text(checkpoint.duration_ns()));
+  }
+  std::cout << "checkpoint " << checkpoint.id() << '\n';
+  print_table(rows);
+}
+
+void show(Context& context, const v1::InspectResponse& seen) {
+  if (seen.has_checkpoint()) {
+    if (!context.json) print_checkpoint(seen.checkpoint());
+    return show_directory(context, seen.checkpoint().directory(),
+                          {{"checkpoint", to_json(seen.checkpoint())}});
+  }
+  if (!context.json) return print_job(seen);
+  nlohmann::json checkpoints = nlohmann::json::array();
+  for (const v1::Checkpoint& one : seen.checkpoints()) checkpoints.push_back(to_json(one));
+  print_json({{"job", to_json(seen.job())}, {"checkpoints", std::move(checkpoints)}});
+}
+
+// A directory needs no kymod: one that no kymod knows can be looked at all the same.
+void inspect_target(Context& context, const std::string& target) {
+  std::error_code error;
+  const bool directory = target.find('/') != std::string::npos && fs::is_directory(target, error);
+  const std::string asked = target.find('/') == std::string::npos ? target : absolute_path(target);
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (client) {
+    const Result<v1::InspectResponse> seen = client->inspect(asked);
+    if (seen) return show(context, *seen);
+    if (!directory || seen.error().code != Code::not_found) return fail(context, seen.error());
+  } else if (!directory) {
+    return fail(context, client.error());
+  }
+  show_directory(context, asked, {{"checkpoint", nullptr}, {"directory", asked}});
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Context& context) {
+  CLI::App* inspect = app.add_subcommand("inspect", "All that is known of a job or a checkpoint");
+  auto target = std::make_shared<std::string>();
+  inspect->fallthrough();
+  inspect->add_option("target", *target, "A job's name or id, a checkpoint's id or directory")
+      ->required();
+  inspect->add_flag("--json", context.json, "Print JSON");
+  inspect->callback([&context, target] { inspect_target(context, *target); });
+}
+
+}  // namespace kymo::cli
