@@ -40,6 +40,7 @@ Function* real(const char* name) {
 extern "C" {
 
 // Of its packets, and of its log, whose line about a notification comes just before.
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the system's are reserved
 ssize_t write(int fd, const void* packet, size_t size) {
   break_at(packet, size);
   return real<ssize_t(int, const void*, size_t)>("write")(fd, packet, size);
