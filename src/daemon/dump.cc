@@ -357,6 +357,16 @@ void warn_unless(DumpContext& c, const Result<void>& done) {
   if (!done) c.warnings.push_back(done.error().message);
 }
 
+// What makes a dump take its own time: only runs told the same are compared.
+std::string conditions_of(const DumpContext& c) {
+  std::string text = c.request.leave_running() ? "leave running" : "";
+  if (c.stream) {
+    text += text.empty() ? "stream " : ", stream ";
+    text += criu::name_of(c.stream->compression);
+  }
+  return text;
+}
+
 store::Run run_of(const DumpContext& c) {
   store::Run run;
   run.id = c.checkpoint.id;
@@ -366,7 +376,7 @@ store::Run run_of(const DumpContext& c) {
   run.error = c.checkpoint.error;
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
-  run.conditions = c.request.leave_running() ? "leave running" : "";
+  run.conditions = conditions_of(c);
   run.warmth = warmth_of(c.first_run, c.outcome.criu_major_faults);
   run.stats_json = c.checkpoint.stats_json;
   run.phases_json = phases_of(c.timing);

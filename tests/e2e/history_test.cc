@@ -99,6 +99,10 @@ TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
   EXPECT_EQ(dumps["runs"][3]["frozen_ns"],
             last["stats"]["frozen_time_us"].get<std::uint64_t>() * 1000);
 
+  EXPECT_EQ(kymod.kymo({"dump", "process", "work", "--stream", "--leave-running"}).exit_code, 0);
+  EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"][4]["conditions"],
+            "leave running, stream none");
+
   const nlohmann::json restores = kymod.kymo_json({"history", "work", "--restores"});
   ASSERT_EQ(restores["runs"].size(), 1U);
   EXPECT_EQ(restores["runs"][0]["checkpoint"], dumps["runs"][3]["checkpoint"]);
