@@ -22,7 +22,7 @@ std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults
 
 // As the API shows it; what is damaged in the store's texts is left out.
 v1::HistoryRun to_api(const store::Run& run);
-std::optional<v1::DumpStats> dump_stats_of(const std::string& json);
-std::optional<v1::RestoreStats> restore_stats_of(const std::string& json);
+std::optional<v1::DumpStats> dump_stats_of(const std::string& text);
+std::optional<v1::RestoreStats> restore_stats_of(const std::string& text);
 
 }  // namespace kymo::daemon
