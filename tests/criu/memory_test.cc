@@ -142,10 +142,15 @@ TEST_F(ReadPages, EachPageGoesToItsMappingTheLargestFirst) {
 // 60 MiB of it once took 2 GB.
 TEST(MappingsTest, MoreThanAProcessCanHaveAreRefusedUnparsed) {
   const auto with = [](std::size_t mappings) {
-    Body mm;
-    for (std::size_t i = 0; i < mappings; ++i) mm.insert(mm.end(), {14U << 3U | 2U, 0});
-    const ImageBytes image = ImageBytes().word(kMmImage.family).word(kMmImage.magic).message(mm);
-    return parse_mappings(image.bytes(), "mm-7.img");
+    std::vector<std::byte> image = ImageBytes()
+                                       .word(kMmImage.family)
+                                       .word(kMmImage.magic)
+                                       .word(static_cast<std::uint32_t>(2 * mappings))
+                                       .bytes();
+    const std::size_t head = image.size();
+    image.resize(head + 2 * mappings);
+    for (std::size_t at = head; at < image.size(); at += 2) image[at] = std::byte{14U << 3U | 2U};
+    return parse_mappings(image, "mm-7.img");
   };
   const auto most = with(1U << 20U);
   ASSERT_FALSE(most.ok());
@@ -158,10 +163,10 @@ TEST(MappingsTest, MoreThanAProcessCanHaveAreRefusedUnparsed) {
 }
 
 TEST(PagemapTest, MoreRunsThanAnImageHasRoomForAreRefused) {
-  ImageBytes image;
-  image.word(kPagemapImage.family).word(kPagemapImage.magic);
-  for (std::size_t i = 0; i <= kMostMessages; ++i) image.word(0);
-  const auto runs = parse_pagemap(image.bytes(), "pagemap-7.img");
+  std::vector<std::byte> image =
+      ImageBytes().word(kPagemapImage.family).word(kPagemapImage.magic).bytes();
+  image.resize(image.size() + 4 * (kMostMessages + 1));  // each says that it has no bytes
+  const auto runs = parse_pagemap(image, "pagemap-7.img");
   ASSERT_FALSE(runs.ok());
   EXPECT_EQ(runs.error().code, Code::out_of_range) << runs.error().message;
 }
