@@ -117,6 +117,13 @@ Result<v1::RestoreResponse> Client::restore(const v1::RestoreRequest& request, T
       timing);
 }
 
+Result<v1::FreezeResponse> Client::freeze(const v1::FreezeRequest& request, bool frozen) {
+  return call<v1::FreezeResponse>([&](auto* context, auto* response) {
+    return frozen ? stub_->Freeze(context, request, response)
+                  : stub_->Unfreeze(context, request, response);
+  });
+}
+
 Result<v1::ListResponse> Client::list() {
   return call<v1::ListResponse>(
       [&](auto* context, auto* response) { return stub_->List(context, {}, response); });

@@ -29,6 +29,8 @@ class Client {
   Result<v1::RunResponse> run(const v1::RunRequest& request, Timing* timing = nullptr);
   Result<v1::DumpResponse> dump(const v1::DumpRequest& request, Timing* timing = nullptr);
   Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request, Timing* timing = nullptr);
+  // Unfreezes where `frozen` is false.
+  Result<v1::FreezeResponse> freeze(const v1::FreezeRequest& request, bool frozen);
   Result<v1::ListResponse> list();
   Result<v1::HealthResponse> health();
   Result<v1::MetricsResponse> metrics();

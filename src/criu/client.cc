@@ -138,6 +138,21 @@ Error with_context(const std::string& tried, Error error, const std::string& log
   return error;
 }
 
+void set_shared(const SharedOptions& from, wire::Options& opts) {
+  if (from.tcp_established) {
+    opts.set_tcp_established(true);
+  }
+  if (from.shell_job) {
+    opts.set_shell_job(true);
+  }
+  for (const std::string& external : from.external) {
+    opts.add_external(external);
+  }
+  if (from.log_level != 0) {
+    opts.set_log_level(from.log_level);
+  }
+}
+
 // What a dump and a restore have in common.
 struct Work {
   CallKind kind;
@@ -161,7 +176,9 @@ Result<Answer> work(const ClientOptions& options, Work& job, const std::string& 
   wire::Options& opts = *job.request.mutable_opts();
   opts.set_images_dir_fd(images.fd());
   opts.set_work_dir_fd(work_folder.fd());
-  opts.set_log_level(options.log_level);
+  if (!opts.has_log_level()) {
+    opts.set_log_level(options.log_level);
+  }
   opts.set_notify_scripts(true);
   // A program that records into a ring file holds a lock on it, as databases do on theirs.
   opts.set_file_locks(true);
@@ -257,6 +274,7 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   job.request.mutable_opts()->set_pid(request.pid);
   job.request.mutable_opts()->set_leave_running(request.leave_running);
   job.request.mutable_opts()->set_log_file(kDumpLog);
+  set_shared(request.options, *job.request.mutable_opts());
   const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, notified);
   if (!answer) {
     return answer.error();
@@ -279,6 +297,7 @@ Result<RestoreReply> Client::restore(const RestoreRequest& request,
   job.request.set_type(wire::RESTORE);
   job.request.mutable_opts()->set_rst_sibling(true);
   job.request.mutable_opts()->set_log_file(kRestoreLog);
+  set_shared(request.options, *job.request.mutable_opts());
   const Result<Answer> answer = work(options_, job, request.images_dir, request.work_dir, notified);
   if (!answer) {
     return answer.error();

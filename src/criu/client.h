@@ -53,6 +53,14 @@ struct ClientOptions {
 // Called for each notification; criu waits until it returns.
 using Notified = std::function<void(std::string_view name)>;
 
+// What a dump, and its restore, is told besides.
+struct SharedOptions {
+  bool tcp_established = false;
+  bool shell_job = false;
+  std::vector<std::string> external;  // mnt[PATH]:NAME at a dump, mnt[NAME]:PATH at a restore
+  int log_level = 0;                  // 0: ClientOptions'
+};
+
 struct DumpRequest {
   pid_t pid = 0;
   std::string images_dir;
@@ -64,6 +72,7 @@ struct DumpRequest {
   std::function<void(const Streamed& so_far)> streamed = nullptr;
   std::vector<std::string> arguments{};     // of a streamed one: more for criu's command line
   std::chrono::milliseconds time_limit{0};  // shorter than the client's timeout; 0: none
+  SharedOptions options{};                  // of one that is not streamed
 };
 
 struct RestoreRequest {
@@ -73,6 +82,7 @@ struct RestoreRequest {
   bool stream = false;
   std::function<void(const Streamed& so_far)> streamed = nullptr;
   std::vector<std::string> arguments{};  // with it: more for criu's command line
+  SharedOptions options{};               // of one that is not streamed
 };
 
 struct DumpReply {

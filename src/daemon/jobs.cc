@@ -8,16 +8,19 @@
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
 namespace {
 
+constexpr const char* kContainerFile = "/container.json";
 constexpr std::size_t kMaxName = 64;
 
 bool name_character(char c) {
@@ -76,6 +79,23 @@ Result<void> make_output_folder(const std::string& path) {
   return {};
 }
 
+// What a container's job needs besides; its output is its runtime's to keep.
+Result<runtime::RunSpec> container_spec(const v1::RunRequest& request, store::Job& job,
+                                        const std::string& folder) {
+  runtime::RunSpec spec;
+  spec.command = job.command;
+  spec.container = request.container().empty() ? request.name() : request.container();
+  spec.bundle = request.bundle();
+  spec.work_dir = folder;
+  if (spec.container.empty()) {
+    return Error{Code::invalid_argument, "start a container: it was given no id and no name"};
+  }
+  if (job.name.empty()) job.name = spec.container;
+  job.stdout_path.clear();
+  job.stderr_path.clear();
+  return spec;
+}
+
 }  // namespace
 
 v1::Job to_api(const store::Job& job, const std::string& last_checkpoint) {
@@ -119,8 +139,38 @@ Result<void> Jobs::reserve(store::Job& job, const std::string& base) {
   }
 }
 
+Result<void> Jobs::note_container(const std::string& job_id, const ContainerOf& container) const {
+  const std::string folder = state_dir_ + "/jobs/" + job_id;
+  if (Result<void> made = make_output_folder(folder); !made) return made;
+  const nlohmann::json json{{"runtime", runtime::name_of(container.kind)}, {"id", container.id}};
+  return replace_file(folder + kContainerFile, json.dump());
+}
+
+std::optional<Jobs::ContainerOf> Jobs::container_of(const std::string& job_id) const {
+  const Result<std::string> text = read_file(state_dir_ + "/jobs/" + job_id + kContainerFile);
+  if (!text) return std::nullopt;
+  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("id") || !json["id"].is_string()) return std::nullopt;
+  const bool runc = json.value("runtime", "") == runtime::name_of(runtime::Kind::runc);
+  return ContainerOf{runc ? runtime::Kind::runc : runtime::Kind::podman,
+                     json["id"].get<std::string>()};
+}
+
+void Jobs::note_started_container(store::Job& job, const v1::RunRequest& request,
+                                  const runtime::RunSpec& spec) const {
+  if (const Result<probe::Process> seen = probe::read_process(job.pid); seen) {
+    job.command = seen->command;
+  }
+  const ContainerOf container{
+      request.runtime() == v1::RUNC ? runtime::Kind::runc : runtime::Kind::podman, spec.container};
+  if (Result<void> ok = note_container(job.id, container); !ok) {
+    spdlog::error("{}", ok.error().message);  // it can be dumped by its own name all the same
+  }
+}
+
 Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& request) {
-  if (request.command().empty() || request.command(0).empty()) {
+  const bool process = request.runtime() != v1::RUNC && request.runtime() != v1::PODMAN;
+  if (request.runtime() != v1::RUNC && (request.command().empty() || request.command(0).empty())) {
     return Error{Code::invalid_argument, "start a job: no command was given"};
   }
   store::Job job;
@@ -131,36 +181,43 @@ Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& re
   const std::string folder = state_dir_ + "/jobs/" + job.id;
   job.stdout_path = folder + "/stdout";
   job.stderr_path = folder + "/stderr";
-  // In the store before it runs, so that no process is ever without its entry; held, since it has
-  // no pid.
-  const Hold held = hold(job.id);
-  {
-    Scope scope("list job", {.category = "store"});
-    if (Result<void> ok = reserve(job, base_name(job.command.front())); !ok) {
-      scope.fail(ok.error().message);
-      return ok.error();
-    }
-  }
   runtime::RunSpec spec{job.command,
                         {request.environment().begin(), request.environment().end()},
                         request.directory().empty() ? "/" : request.directory(),
                         job.stdout_path,
                         job.stderr_path};
+  if (!process) {
+    Result<runtime::RunSpec> container = container_spec(request, job, folder);
+    if (!container) return container.error();
+    spec = std::move(container).value();
+  }
+  // In the store before it runs, so that no process is ever without its entry; held, since it has
+  // no pid.
+  const Hold held = hold(job.id);
+  {
+    Scope scope("list job", {.category = "store"});
+    if (Result<void> ok = reserve(job, base_name(process ? job.command.front() : spec.container));
+        !ok) {
+      scope.fail(ok.error().message);
+      return ok.error();
+    }
+  }
   Scope starting("start process", {.category = "runtime"});
   Result<void> folder_made = make_output_folder(folder);
-  Result<runtime::ProcessId> process =
+  Result<runtime::ProcessId> started =
       folder_made ? runtime.run(spec) : Result<runtime::ProcessId>(folder_made.error());
-  if (!process) {
+  if (!started) {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
     if (Result<void> ok = store_.remove_job(job.id); !ok) spdlog::error("{}", ok.error().message);
-    starting.fail(process.error().message);
-    return process.error();
+    starting.fail(started.error().message);
+    return started.error();
   }
   starting.end();
   Scope updating("update job", {.category = "store"});
-  job.pid = process->pid;
-  job.start_ticks = process->start_ticks;
+  job.pid = started->pid;
+  job.start_ticks = started->start_ticks;
+  if (!process) note_started_container(job, request, spec);
   if (Result<void> ok = store_.update_job(job); !ok) {
     updating.fail(ok.error().message);
     return ok.error();

@@ -51,10 +51,17 @@ class Jobs {
 
   Jobs(store::Store& store, Metrics& metrics, std::string state_dir);
 
-  // Starts a command as a new job, its output in files of the state directory.
+  // Starts a command as a new job, its output in files of the state directory; or a container.
   Result<store::Job> run(runtime::Runtime& runtime, const v1::RunRequest& request);
   // Takes over a process that was restored and belongs to no job.
   Result<store::Job> adopt(const runtime::ProcessId& process);
+  // A job that is a container: which, kept beside its output.
+  struct ContainerOf {
+    runtime::Kind kind = runtime::Kind::process;
+    std::string id;
+  };
+  Result<void> note_container(const std::string& job_id, const ContainerOf& container) const;
+  [[nodiscard]] std::optional<ContainerOf> container_of(const std::string& job_id) const;
   // By name or id.
   Result<store::Job> find(const std::string& id_or_name);
   // The running job whose process this is.
@@ -69,6 +76,8 @@ class Jobs {
   void refresh();
 
  private:
+  void note_started_container(store::Job& job, const v1::RunRequest& request,
+                              const runtime::RunSpec& spec) const;
   void release(const std::string& id) noexcept;
   Result<void> reserve(store::Job& job, const std::string& base);
   void mark_exited(store::Job job, std::optional<int> wait_status);

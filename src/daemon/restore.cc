@@ -269,6 +269,12 @@ Result<void> call_runtime(RestoreContext& c) {
   return {};
 }
 
+void note_container(RestoreContext& c) {
+  if (c.container.empty()) return;
+  const Result<void> noted = c.parts.jobs.note_container(c.job->id, {c.kind, c.container});
+  if (!noted) c.warnings.push_back(noted.error().message);
+}
+
 // The process runs by now: what fails here is a warning.
 Result<void> register_job(RestoreContext& c) {
   if (c.job) {
@@ -278,11 +284,13 @@ Result<void> register_job(RestoreContext& c) {
     c.job->exit_status.reset();
     Result<void> updated = c.parts.store.update_job(*c.job);
     if (!updated) c.warnings.push_back(updated.error().message);
+    note_container(c);
     return {};
   }
   Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process);
   if (job) {
     c.job = *job;
+    note_container(c);
   } else {
     c.warnings.push_back("the restored process is no job: " + job.error().message);
   }

@@ -9,9 +9,11 @@
 #include "daemon/catalogue.h"
 #include "daemon/deletion.h"
 #include "daemon/dump.h"
+#include "daemon/freeze.h"
 #include "daemon/kill.h"
 #include "daemon/restore.h"
 #include "daemon/status.h"
+#include "daemon/target.h"
 #include "daemon/timing_trailer.h"
 #include "daemon/watch.h"
 #include "kymo/prometheus.h"
@@ -118,7 +120,8 @@ grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context
 grpc::Status Service::Run(grpc::ServerContext* context, const v1::RunRequest* request,
                           v1::RunResponse* response) {
   return serve_timed("run", context, response, [&](const ScopeTree*) -> Result<v1::RunResponse> {
-    Result<store::Job> job = parts_.jobs.run(parts_.runtime, *request);
+    Result<store::Job> job =
+        parts_.jobs.run(runtime_of(parts_, kind_of(request->runtime())), *request);
     if (!job) return job.error();
     spdlog::info("run: job {} is pid {}", job->name, job->pid);
     v1::RunResponse out;
@@ -143,6 +146,16 @@ grpc::Status Service::Restore(grpc::ServerContext* context, const v1::RestoreReq
     if (out) spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
     return out;
   });
+}
+
+grpc::Status Service::Freeze(grpc::ServerContext*, const v1::FreezeRequest* request,
+                             v1::FreezeResponse* response) {
+  return serve("freeze", response, [&] { return set_frozen(parts_, request->target(), true); });
+}
+
+grpc::Status Service::Unfreeze(grpc::ServerContext*, const v1::FreezeRequest* request,
+                               v1::FreezeResponse* response) {
+  return serve("unfreeze", response, [&] { return set_frozen(parts_, request->target(), false); });
 }
 
 grpc::Status Service::List(grpc::ServerContext*, const v1::ListRequest*,

@@ -33,6 +33,10 @@ class Service final : public v1::Kymo::Service {
                     v1::DumpResponse* response) override;
   grpc::Status Restore(grpc::ServerContext* context, const v1::RestoreRequest* request,
                        v1::RestoreResponse* response) override;
+  grpc::Status Freeze(grpc::ServerContext* context, const v1::FreezeRequest* request,
+                      v1::FreezeResponse* response) override;
+  grpc::Status Unfreeze(grpc::ServerContext* context, const v1::FreezeRequest* request,
+                        v1::FreezeResponse* response) override;
   grpc::Status List(grpc::ServerContext* context, const v1::ListRequest* request,
                     v1::ListResponse* response) override;
   grpc::Status Health(grpc::ServerContext* context, const v1::HealthRequest* request,

@@ -9,21 +9,6 @@ namespace {
 
 using runtime::Kind;
 
-Result<void> find_job(const Parts& parts, const std::string& verb, const std::string& name,
-                      Target& target) {
-  parts.jobs.refresh();
-  Result<store::Job> job = parts.jobs.find(name);
-  if (!job) return job.error();
-  if (job->state != store::JobState::running) {
-    return Error{Code::failed_precondition, verb + " job " + job->name +
-                                                ": it does not run, it is " +
-                                                std::string(store::name_of(job->state))};
-  }
-  target.process = {job->pid, job->start_ticks};
-  target.job = *job;
-  return {};
-}
-
 Result<void> look_at_process(const std::string& verb, Target& target) {
   const std::string tried = verb + " process " + std::to_string(target.process.pid);
   if (target.process.pid <= 0) {
@@ -55,6 +40,25 @@ Result<void> find_container(const Parts& parts, const std::string& verb, const s
   return {};
 }
 
+Result<void> find_job(const Parts& parts, const std::string& verb, const std::string& name,
+                      Target& target) {
+  parts.jobs.refresh();
+  Result<store::Job> job = parts.jobs.find(name);
+  if (!job) return job.error();
+  if (job->state != store::JobState::running) {
+    return Error{Code::failed_precondition, verb + " job " + job->name +
+                                                ": it does not run, it is " +
+                                                std::string(store::name_of(job->state))};
+  }
+  target.process = {job->pid, job->start_ticks};
+  target.job = *job;
+  if (const auto container = parts.jobs.container_of(job->id)) {
+    target.kind = container->kind;
+    return find_container(parts, verb, container->id, target);
+  }
+  return look_at_process(verb, target);
+}
+
 }  // namespace
 
 std::string Target::text() const {
@@ -72,7 +76,6 @@ Result<Target> find_target(const Parts& parts, const std::string& verb, const v1
       break;
     case v1::Target::kJob:
       found = find_job(parts, verb, asked.job(), target);
-      if (found) found = look_at_process(verb, target);
       break;
     case v1::Target::kRunc:
       target.kind = Kind::runc;

@@ -124,4 +124,25 @@ Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observ
   return outcome;
 }
 
+Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
+                                     const Command& command) {
+  const std::string tried =
+      std::string(frozen ? "freeze" : "unfreeze") + " container " + spec.container;
+  const Result<Freezer> freezer = Freezer::of(spec.process.pid);
+  if (freezer && freezer->frozen() == frozen) {
+    return Error{Code::failed_precondition,
+                 tried + (frozen ? ": it is frozen already" : ": it is not frozen")};
+  }
+  const Result<CommandOutcome> done = run_command(command);
+  if (done && done->exit_status == 0) {
+    return "by " + shown +
+           (freezer ? ", the freezer of cgroup version " + std::to_string(freezer->version()) : "");
+  }
+  if (freezer && frozen) {
+    static_cast<void>(freezer->set(false).ok());
+  }
+  return done ? Error{Code::failed_precondition, tried + ": " + last_line(done->errors)}
+              : Error{done.error().code, tried + ": " + done.error().message};
+}
+
 }  // namespace kymo::runtime

@@ -33,4 +33,9 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& ca
 // The same for a restore; `process` of the outcome is left to the caller.
 Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observer& observer);
 
+// Freezes a container by its runtime's own command, or lets it go on; `shown` is how the command is
+// called. Where it fails half-way the container is let go.
+Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
+                                     const Command& command);
+
 }  // namespace kymo::runtime

@@ -99,6 +99,8 @@ class PodmanRuntime : public Runtime {
   Result<Container> find(const std::string& container) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<std::string> freeze(const FreezeSpec& spec) override;
+  Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
  private:
   [[nodiscard]] Command command(std::vector<std::string> words) const;
@@ -361,6 +363,14 @@ Result<ProcessId> PodmanRuntime::run(const RunSpec& spec) {
   }
   const Result<Container> container = find(id ? last_line(*id) : spec.container);
   return container ? Result<ProcessId>(container->process) : container.error();
+}
+
+Result<std::string> PodmanRuntime::freeze(const FreezeSpec& spec) {
+  return freeze_container(spec, true, "podman pause", command({"pause", spec.container}));
+}
+
+Result<std::string> PodmanRuntime::unfreeze(const FreezeSpec& spec) {
+  return freeze_container(spec, false, "podman unpause", command({"unpause", spec.container}));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "criu/images.h"
 #include "kymo/scope.h"
+#include "runtime/freezer.h"
 
 namespace kymo::runtime {
 namespace {
@@ -143,6 +144,14 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
   }
   if (Result<void> ok = check_directory(tried, "the work directory", spec.work_dir); !ok) {
     return ok.error();
+  }
+  if (spec.container.empty()) {
+    // CRIU would wait for a process to stop that cannot move.
+    if (const Result<Freezer> freezer = Freezer::of(spec.process.pid);
+        freezer && freezer->frozen()) {
+      return Error{Code::failed_precondition, tried + ": it is frozen; kymo unfreeze process " +
+                                                  std::to_string(spec.process.pid) + " first"};
+    }
   }
   DumpTarget target{*process, {}, probe::stopped_threads(spec.process.pid)};
   for (const pid_t member : probe::process_tree(spec.process.pid)) {

@@ -17,6 +17,7 @@
 #include "runtime/launch.h"
 #include "runtime/log_phases.h"
 #include "runtime/process_checks.h"
+#include "runtime/process_freeze.h"
 #include "runtime/reaper.h"
 #include "runtime/restore_reads.h"
 #include "runtime/watch_images.h"
@@ -38,6 +39,10 @@ void clear_failed_restore(pid_t root) {
   }
   while (waitpid(root, nullptr, 0) < 0 && errno == EINTR) {
   }
+}
+
+criu::SharedOptions shared_options(const CheckpointOptions& options) {
+  return {options.tcp_established, options.shell_job, options.external, options.log_level};
 }
 
 // Of a criu that is started by its command line.
@@ -68,6 +73,7 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   request.work_dir = spec.work_dir;
   request.leave_running = spec.leave_running;
   request.time_limit = spec.time_limit;
+  request.options = shared_options(spec.options);
   if (spec.stream) {
     request.stream = spec.stream;
     request.arguments = arguments_of(spec.options);
@@ -100,6 +106,7 @@ Result<criu::RestoreReply> call_restore(const criu::Client& client, const Restor
   criu::RestoreRequest request;
   request.images_dir = spec.images_dir;
   request.work_dir = spec.work_dir;
+  request.options = shared_options(spec.options);
   const std::string inventory = spec.images_dir + "/inventory.img";
   request.stream = criu::stored_path(inventory) != inventory;  // criu alone cannot read them
   std::optional<RestoreReads> reads;
@@ -125,6 +132,12 @@ class ProcessRuntime : public Runtime {
   Result<Container> find(const std::string& container) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<std::string> freeze(const FreezeSpec& spec) override {
+    return freeze_process(spec.process);
+  }
+  Result<std::string> unfreeze(const FreezeSpec& spec) override {
+    return unfreeze_process(spec.process);
+  }
 
  private:
   criu::Client client_;
@@ -187,7 +200,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   } else {
     add_dump_phases(log_path, {}, clock);
     Error error = reply.error();
-    if (before->process.session != before->process.pid) {
+    if (before->process.session != before->process.pid && !spec.options.shell_job) {
       error.message +=
           "; it does not lead its session, which a dump needs: start it by kymo or setsid";
     }

@@ -67,6 +67,8 @@ class RuncRuntime : public Runtime {
   Result<Container> find(const std::string& container) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<std::string> freeze(const FreezeSpec& spec) override;
+  Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
  private:
   [[nodiscard]] std::string folder_of(const std::string& id) const {
@@ -286,6 +288,16 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   }
   outcome->process = container->process;
   return outcome;
+}
+
+Result<std::string> RuncRuntime::freeze(const FreezeSpec& spec) {
+  return freeze_container(spec, true, "runc pause",
+                          command("/dev/null", {"pause", spec.container}));
+}
+
+Result<std::string> RuncRuntime::unfreeze(const FreezeSpec& spec) {
+  return freeze_container(spec, false, "runc resume",
+                          command("/dev/null", {"resume", spec.container}));
 }
 
 }  // namespace

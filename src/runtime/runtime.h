@@ -117,6 +117,11 @@ struct RestoreOutcome {
   std::vector<std::string> warnings;  // what went wrong once the process ran again
 };
 
+struct FreezeSpec {
+  ProcessId process;
+  std::string container;  // its id; empty: a plain process, with all that descends from it
+};
+
 // What can be run, dumped, restored and frozen.
 // Threads: any; each call runs a criu, runc or podman of its own. Errors say what was tried, on
 // what, and what to do; after a failed dump the process or container runs on.
@@ -128,6 +133,10 @@ class Runtime {
   virtual Result<Container> find(const std::string& container) = 0;
   virtual Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) = 0;
   virtual Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) = 0;
+  // Stop it where it is, and let it go on; each returns a line about how it was done. Errors:
+  // failed_precondition: it is so already; then, and after any other error, it is as it was.
+  virtual Result<std::string> freeze(const FreezeSpec& spec) = 0;
+  virtual Result<std::string> unfreeze(const FreezeSpec& spec) = 0;
 };
 
 }  // namespace kymo::runtime

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "programs.h"
+#include "support/real_criu.h"
 
 namespace kymo::test {
 namespace {
@@ -128,6 +129,54 @@ TEST(ContainersTest, APodmanContainerIsDumpedRestoredAndCountsOn) {
   EXPECT_GT(restored["stats"]["pages_restored"].get<int>(), 0);
   EXPECT_EQ(podman.status("kymo-e2e"), "running");
   EXPECT_TRUE(counts_on(root));
+}
+
+TEST(ContainersTest, ARuncContainerIsAJobFrozenDumpedAndRestoredByItsName) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
+  const nlohmann::json job =
+      kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "web"});
+  EXPECT_EQ(job["name"], "web");
+  EXPECT_EQ(job["state"], "running");
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+
+  const nlohmann::json frozen = kymod.kymo_json({"freeze", "process", "web"});
+  EXPECT_EQ(frozen["runtime"], "runc");
+  EXPECT_NE(frozen["how"].get<std::string>().find("runc pause"), std::string::npos);
+  EXPECT_EQ(runc.status("kymo-web"), "paused");
+  EXPECT_EQ(kymod.kymo({"freeze", "runc", "kymo-web"}).exit_code, 1);
+  EXPECT_EQ(kymod.kymo({"unfreeze", "runc", "kymo-web"}).exit_code, 0);
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+
+  const nlohmann::json dump = kymod.kymo_json({"dump", "process", "web"});
+  EXPECT_EQ(dump["runtime"], "runc") << "the job is known to be a container";
+  EXPECT_EQ(dump["job"], "web");
+  EXPECT_EQ(kymod.job("web")["state"], "dumped");
+  const Outcome wrong = kymod.kymo({"restore", "podman", dump["directory"]});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_NE(wrong.err.find("dumped as a runc"), std::string::npos) << wrong.err;
+  EXPECT_EQ(kymod.kymo({"restore", dump["directory"]}).exit_code, 0);
+  EXPECT_EQ(kymod.job("web")["state"], "running");
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+TEST(ContainersTest, AProcessIsFrozenAndRefusedToBeDumpedMeanwhile) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const nlohmann::json job = kymod.churn(8, "work");
+  EXPECT_EQ(kymod.kymo({"freeze", "process", "work"}).exit_code, 0);
+  const Outcome dump = kymod.kymo({"dump", "process", "work", "--dir", kymod.path("one")});
+  EXPECT_EQ(dump.exit_code, 1);
+  EXPECT_NE(dump.err.find("it is frozen; kymo unfreeze process"), std::string::npos) << dump.err;
+  EXPECT_EQ(kymod.kymo({"unfreeze", "process", "work"}).exit_code, 0);
+  EXPECT_TRUE(kymod.goes_on(job));
+  const Outcome again = kymod.kymo({"unfreeze", "process", "work"});
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_NE(again.err.find("it is not frozen"), std::string::npos) << again.err;
 }
 
 // What podman leaves out when it is 0 may be missing in one run and not in another.

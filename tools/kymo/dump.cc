@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -9,6 +8,7 @@
 #include "client/client.h"
 #include "print.h"
 #include "progress.h"
+#include "target.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -88,16 +88,11 @@ void set_stream(v1::DumpRequest& request, const StreamArguments& arguments) {
   request.set_deadline_ns(static_cast<std::uint64_t>(arguments.deadline_ns));
 }
 
-// Digits alone are a pid: job names are never that.
-void set_target(v1::DumpRequest& request, const std::string& target) {
-  std::int32_t pid = 0;
-  const char* end = target.data() + target.size();
-  if (const auto parsed = std::from_chars(target.data(), end, pid);
-      parsed.ec == std::errc() && parsed.ptr == end) {
-    request.set_pid(pid);
-  } else {
-    request.set_job(target);
-  }
+void set_target(v1::DumpRequest& request, const v1::Target& target) {
+  if (target.has_pid()) request.set_pid(target.pid());
+  if (target.has_job()) request.set_job(target.job());
+  if (target.has_runc()) request.set_runc(target.runc());
+  if (target.has_podman()) request.set_podman(target.podman());
 }
 
 // What every kind is dumped with.
@@ -109,16 +104,11 @@ struct DumpFlags {
   v1::CheckpointOptions options;
 };
 
-// `set_target` puts the target's name into the request.
-void add_kind(CLI::App& dump_verb, Context& context, const std::string& kind,
-              const std::string& what, const std::string& shown,
-              void (*set_target)(v1::DumpRequest&, const std::string&)) {
-  CLI::App* verb = dump_verb.add_subcommand(kind, "Checkpoint a " + what);
+void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
+  CLI::App* verb = dump_verb.add_subcommand(kind.name, kind.what);
   verb->fallthrough();
   auto flags = std::make_shared<DumpFlags>();
-  verb->add_option("target", flags->target, "The " + what + ": " + shown)
-      ->required()
-      ->option_text(shown);
+  verb->add_option("target", flags->target, kind.shown)->required()->option_text(kind.shown);
   verb->add_option("--dir", flags->directory,
                    "Where the checkpoint goes: a new or an empty directory");
   verb->add_flag("--leave-running", flags->leave_running, "It runs on after the dump");
@@ -128,9 +118,11 @@ void add_kind(CLI::App& dump_verb, Context& context, const std::string& kind,
   verb->add_flag("--json", context.json, "Print JSON");
   add_progress_option(*verb, context);
   const auto streaming = add_stream_options(*verb);
-  verb->callback([&context, flags, set_target, streaming] {
+  verb->callback([&context, flags, set = kind.set, streaming] {
+    v1::Target target;
+    set(target, flags->target);
     v1::DumpRequest request;
-    set_target(request, flags->target);
+    set_target(request, target);
     if (!flags->directory.empty()) {
       request.set_directory(
           std::filesystem::absolute(flags->directory).lexically_normal().string());
@@ -148,11 +140,7 @@ void add_dump(CLI::App& app, Context& context) {
   CLI::App* dump_verb = app.add_subcommand("dump", "Checkpoint something");
   dump_verb->require_subcommand(1);
   dump_verb->fallthrough();
-  add_kind(*dump_verb, context, "process", "process", "PID|JOB", set_target);
-  add_kind(*dump_verb, context, "runc", "runc container", "ID",
-           [](v1::DumpRequest& request, const std::string& id) { request.set_runc(id); });
-  add_kind(*dump_verb, context, "podman", "podman container", "NAME|ID",
-           [](v1::DumpRequest& request, const std::string& name) { request.set_podman(name); });
+  for (const TargetKind& kind : kTargetKinds) add_kind(*dump_verb, context, kind);
 }
 
 }  // namespace kymo::cli

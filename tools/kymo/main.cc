@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   kymo::cli::add_run(app, context);
   kymo::cli::add_dump(app, context);
   kymo::cli::add_restore(app, context);
+  kymo::cli::add_freeze(app, context);
   kymo::cli::add_ps(app, context);
   kymo::cli::add_attach(app, context);
   kymo::cli::add_kill(app, context);

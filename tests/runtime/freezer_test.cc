@@ -1,0 +1,116 @@
+// Version 2 stands in a fake root: the machines that the tests run on freeze by version 1.
+
+#include "runtime/freezer.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "probe/process.h"
+#include "runtime/aftermath.h"
+#include "runtime/process_freeze.h"
+#include "support/real_criu.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FakeCgroup : public testing::Test {
+ protected:
+  void group(const std::string& lines) {
+    folder_.folder("proc/7");
+    folder_.file("proc/7/cgroup", lines);
+  }
+  Result<Freezer> freezer() const {
+    return Freezer::of(7, folder_.path() + "/proc", folder_.path() + "/sys");
+  }
+  test::TemporaryDirectory folder_;
+};
+
+TEST_F(FakeCgroup, OfVersionTwoIsFrozenByCgroupFreeze) {
+  group("0::/web\n");
+  folder_.folder("sys/web");
+  folder_.file("sys/web/cgroup.freeze", "0\n");
+  folder_.file("sys/web/cgroup.events", "populated 1\nfrozen 0\n");
+  const Result<Freezer> found = freezer();
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  EXPECT_EQ(found->version(), 2);
+  EXPECT_FALSE(found->frozen());
+  EXPECT_EQ(found->set(true, std::chrono::milliseconds(10)).error().code, Code::deadline_exceeded)
+      << "cgroup.events does not say that it has come to it";
+  EXPECT_TRUE(found->frozen());
+  folder_.file("sys/web/cgroup.events", "populated 1\nfrozen 1\n");
+  EXPECT_TRUE(found->set(true).ok());
+  folder_.file("sys/web/cgroup.events", "populated 1\nfrozen 0\n");
+  EXPECT_TRUE(found->set(false).ok());
+  EXPECT_FALSE(found->frozen());
+}
+
+TEST_F(FakeCgroup, BothVersionsFreezeByTheFirst) {
+  group("6:freezer:/web\n0::/web\n");
+  folder_.folder("sys/unified/web");
+  folder_.file("sys/unified/web/cgroup.freeze", "0\n");
+  EXPECT_EQ(freezer()->version(), 2) << "there is no freezer of version 1 yet";
+  folder_.folder("sys/freezer/web");
+  folder_.file("sys/freezer/web/freezer.state", "THAWED\n");
+  folder_.file("sys/freezer/web/freezer.self_freezing", "0\n");
+  EXPECT_EQ(freezer()->version(), 1);
+  EXPECT_TRUE(freezer()->set(false).ok());
+}
+
+TEST_F(FakeCgroup, WithoutAFreezerSaysSo) {
+  group("1:cpu:/web\n");
+  EXPECT_EQ(freezer().error().code, Code::failed_precondition);
+}
+
+// A child with a child of its own.
+pid_t start_tree() {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setsid();
+    static_cast<void>(fork());
+    for (;;) pause();
+  }
+  return pid;
+}
+
+TEST(FreezeProcessTest, AProcessAndItsChildrenAreFrozenAndGoOn) {
+  KYMO_NEEDS_CRIU();
+  const pid_t pid = start_tree();
+  const ProcessId process = identify(pid);
+  EXPECT_TRUE(test::eventually([&] { return probe::process_tree(pid).size() == 2; }));
+  const Result<std::string> how = freeze_process(process);
+  EXPECT_TRUE(how.ok()) << (how ? "" : how.error().message);
+  const Result<Freezer> freezer = Freezer::of(pid);
+  const bool by_cgroup = freezer.ok() && freezer->frozen();
+  if (by_cgroup && freezer->version() == 1) {
+    EXPECT_NE(freezer->folder().find("/kymo-frozen-"), std::string::npos);
+    for (const pid_t member : probe::process_tree(pid)) {
+      EXPECT_EQ(Freezer::of(member)->folder(), freezer->folder());
+    }
+  }
+  EXPECT_FALSE(freeze_process(process).ok());
+  const Result<std::string> back = unfreeze_process(process);
+  EXPECT_TRUE(back.ok()) << (back ? "" : back.error().message);
+  EXPECT_FALSE(unfreeze_process(process).ok());
+  if (by_cgroup) {
+    EXPECT_FALSE(fs::exists(freezer->folder()));
+  }
+  for (const pid_t member : probe::process_tree(pid)) kill(member, SIGKILL);
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+}
+
+TEST(FreezeProcessTest, ItselfAndTheGoneAreRefused) {
+  EXPECT_EQ(freeze_process(identify(getpid())).error().code, Code::invalid_argument);
+  EXPECT_EQ(freeze_process(identify(getppid())).error().code, Code::invalid_argument);
+  EXPECT_EQ(freeze_process({getpid(), 1}).error().code, Code::not_found);
+}
+
+}  // namespace
+}  // namespace kymo::runtime
