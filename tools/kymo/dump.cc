@@ -16,7 +16,7 @@ namespace kymo::cli {
 namespace {
 
 std::string images_text(const v1::DumpResponse& response) {
-  const std::string stored = bytes_text(response.image_bytes());
+  std::string stored = bytes_text(response.image_bytes());
   if (response.streamed_bytes() <= response.image_bytes()) return stored;
   return stored + ", " + bytes_text(response.streamed_bytes()) + " before compression";
 }
@@ -72,8 +72,8 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
                   "End the dump when it takes longer, such as 30s; the process then runs on")
       ->transform(CLI::AsNumberWithUnit(
           std::map<std::string, double>{{"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}},
-          CLI::AsNumberWithUnit::Options(CLI::AsNumberWithUnit::CASE_SENSITIVE |
-                                         CLI::AsNumberWithUnit::UNIT_REQUIRED)))
+          static_cast<CLI::AsNumberWithUnit::Options>(CLI::AsNumberWithUnit::CASE_SENSITIVE |
+                                                      CLI::AsNumberWithUnit::UNIT_REQUIRED)))
       ->check(CLI::PositiveNumber)
       ->option_text("TIME (ms, s, m, h)");
   return arguments;

@@ -80,7 +80,7 @@ Rows rows_of_json(const nlohmann::json& json, const std::vector<std::string>& or
 
 template <class Response>
 std::string subject_of(const Response& response) {
-  const std::string pid = "pid " + std::to_string(response.pid());
+  std::string pid = "pid " + std::to_string(response.pid());
   if (response.container().empty()) return pid;
   return name_of(response.runtime()) + " container " + response.container() + ", " + pid;
 }
