@@ -52,7 +52,7 @@ TEST(SlowDiskTest, BytesAreSeenWhileTheyAreWritten) {
   ProcessRuntimeOptions options;
   options.criu.path = test::criu_path();
   const std::unique_ptr<Runtime> runtime = make_process_runtime(std::move(options));
-  const Churn churn(*runtime, folder, 512);
+  const Churn churn(*runtime, folder, 128);
 
   std::vector<std::uint64_t> totals;
   std::vector<std::string> notifications;
@@ -69,7 +69,7 @@ TEST(SlowDiskTest, BytesAreSeenWhileTheyAreWritten) {
   const Result<std::uint64_t> sum = probe::directory_bytes(folder.path() + "/disk");
   ASSERT_TRUE(sum.ok());
   EXPECT_EQ(totals.back(), *sum);
-  EXPECT_GE(*sum, 512U << 20U);
+  EXPECT_GE(*sum, 128U << 20U);
   for (const char* name : {"pre-dump", "post-dump"}) {
     EXPECT_NE(std::find(notifications.begin(), notifications.end(), name), notifications.end())
         << name;
