@@ -51,8 +51,7 @@ constexpr Target kTargets[] = {
     {"metadata", metadata},   {"recover", recover},   {"ring", ring},
     {"rule", rule},           {"tsv", tsv},           {"zstd", zstd},
 #if KYMO_FUZZ_CRIU
-    {"criu", criu},
-    {"streamer", streamer},
+    {"criu", criu},           {"streamer", streamer},
 #endif
 };
 

@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 // A folder with a criu that is this shell script.
 std::string folder_with(const test::TemporaryDirectory& parent, const std::string& script) {
-  const std::string folder = parent.folder("criu-folder");
+  std::string folder = parent.folder("criu-folder");
   std::ofstream(folder + "/criu") << "#!/bin/sh\n" << script << "\n";
   chmod((folder + "/criu").c_str(), 0755);
   return folder;
