@@ -9,6 +9,7 @@
 
 #include "programs.h"
 #include "support/real_criu.h"
+#include "support/slow_mount.h"
 
 namespace kymo::test {
 namespace {
@@ -56,9 +57,11 @@ TEST(ConcurrentTest, OfTheSameProcessOrDirectoryTheSecondIsRefused) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  static_cast<void>(kymod.churn(384, "first"));
+  const SlowMount mount(kymod.folder().folder("disk"), kymod.folder().folder("slow"), "256M");
+  ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
+  static_cast<void>(kymod.churn(128, "first"));
   const json second = kymod.churn(8, "second");
-  const std::string dir = kymod.path("c");
+  const std::string dir = kymod.path("slow") + "/c";
   Outcome dump;
   std::thread client([&] {
     dump = kymod.kymo({"dump", "process", "first", "--leave-running", "--dir", dir});

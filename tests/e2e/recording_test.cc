@@ -3,38 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 #include <set>
 
 #include "programs.h"
 #include "support/real_criu.h"
+#include "support/slow_mount.h"
 
 namespace kymo::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// `target` shows `source` through bindfs, writing no faster than `rate`.
-class SlowMount {
- public:
-  SlowMount(const std::string& source, std::string target, const std::string& rate)
-      : target_(std::move(target)),
-        mounted_(run({"bindfs", "--write-rate=" + rate, source, target_}).exit_code == 0) {}
-  ~SlowMount() {
-    if (mounted_) {
-      EXPECT_EQ(run({"umount", target_}).exit_code, 0);
-    }
-  }
-  SlowMount(const SlowMount&) = delete;
-  SlowMount& operator=(const SlowMount&) = delete;
-  [[nodiscard]] bool mounted() const { return mounted_; }
-
- private:
-  std::string target_;
-  bool mounted_;
-};
 
 std::uint64_t bytes_in(const std::string& folder) {
   std::uint64_t sum = 0;

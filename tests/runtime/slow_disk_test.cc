@@ -1,53 +1,26 @@
-// The bytes of a dump are seen while they are written: half a gibibyte onto a disk that bindfs
+// The bytes of a dump are seen while they are written: 128 MiB onto a disk that bindfs
 // makes slow.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "churn.h"
 #include "probe/directory_bytes.h"
 #include "runtime/process_runtime.h"
 #include "support/real_criu.h"
+#include "support/slow_mount.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
 namespace {
 
-int shell(const std::string& command) {
-  const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): a test's own command
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-// `target` shows `source` through bindfs, writing no faster than `rate`.
-class SlowMount {
- public:
-  SlowMount(const std::string& source, std::string target, const std::string& rate)
-      : target_(std::move(target)),
-        mounted_(shell("bindfs --write-rate=" + rate + " '" + source + "' '" + target_ + "'") ==
-                 0) {}
-  ~SlowMount() {
-    if (mounted_) {
-      EXPECT_EQ(shell("umount '" + target_ + "'"), 0);
-    }
-  }
-  SlowMount(const SlowMount&) = delete;
-  SlowMount& operator=(const SlowMount&) = delete;
-  [[nodiscard]] bool mounted() const { return mounted_; }
-
- private:
-  std::string target_;
-  bool mounted_;
-};
-
 TEST(SlowDiskTest, BytesAreSeenWhileTheyAreWritten) {
   KYMO_NEEDS_CRIU();
   const test::TemporaryDirectory folder;
   const std::string images = folder.folder("slow");
-  const SlowMount mount(folder.folder("disk"), images, "1G");
+  const test::SlowMount mount(folder.folder("disk"), images, "1G");
   ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
   ProcessRuntimeOptions options;
   options.criu.path = test::criu_path();
