@@ -223,6 +223,13 @@
     }
     return scaled(value, COUNTS) + (unit === "pages" ? " pages" : "") + per;
   }
+  // The labels of a time axis: one unit, and digits enough to tell two ticks apart.
+  function instants(ticks, step) {
+    const largest = Math.max(...ticks.map(Math.abs), 1);
+    const [name, factor] = TIMES.filter(([, above]) => largest >= above).pop();
+    const digits = Math.max(0, Math.ceil(-Math.log10(step / factor) - 1e-9));
+    return ticks.map((t) => (t / factor).toFixed(digits) + name);
+  }
   const instant = (ns) => (ns / 1e9).toFixed(ns < 1e11 ? 6 : 3) + " s";
 
   function element(name, attributes, ...children) {
@@ -306,8 +313,8 @@
         legend: { show: false },
         scales: { x: { time: false, range: () => [view.from, view.to] } },
         axes: [
-          { ...axis, values: (_, ticks) => ticks.map((t) => scaled(t, TIMES)) },
-          { ...axis, size: 96, values: (_, ticks) => ticks.map((v) => written(v, unit, rate)) },
+          { ...axis, values: (_, ticks, __, ___, step) => instants(ticks, step) },
+          { ...axis, size: 112, values: (_, ticks) => ticks.map((v) => written(v, unit, rate)) },
         ],
         series: [{}, ...this.indices.map((_, k) => ({
           stroke: COLORS[k % COLORS.length], width: 1.25, show: this.on[k], spanGaps: false, points: { show: false } }))],
