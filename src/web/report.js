@@ -227,7 +227,8 @@
   function instants(ticks, step) {
     const largest = Math.max(...ticks.map(Math.abs), 1);
     const [name, factor] = TIMES.filter(([, above]) => largest >= above).pop();
-    const digits = Math.max(0, Math.ceil(-Math.log10(step / factor) - 1e-9));
+    let digits = 0;
+    while (digits < 9 && Math.abs(((step / factor) * 10 ** digits) % 1) > 1e-6) ++digits;
     return ticks.map((t) => (t / factor).toFixed(digits) + name);
   }
   const instant = (ns) => (ns / 1e9).toFixed(ns < 1e11 ? 6 : 3) + " s";
