@@ -129,6 +129,14 @@ def interval_of_median(values, draws=2000):
     return medians[int(draws * 0.025)], medians[int(draws * 0.975)]
 
 
+def print_difference(figure, name, values, beside_name, beside):
+    """The medians of both sides of the pairs, and that of their differences in percent of the second."""
+    share = [100 * (value - other) / other for value, other in zip(values, beside)]
+    low, high = interval_of_median(share)
+    print(f"{figure:12} {name} {statistics.median(values):8.1f}  {beside_name} {statistics.median(beside):8.1f}  "
+          f"paired difference {statistics.median(share):+.1f} % (95 %: {low:+.1f} to {high:+.1f})")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=30)
@@ -154,12 +162,8 @@ def main():
                 sys.exit(f"dump_overhead: a {name} dump has {dump['pages']} pages, the process {least}")
     print(f"{len(pairs)} pairs of dumps of a {arguments.mib} MiB process into {arguments.folder}")
     for figure in ("wall_ms", "frozen_ms"):
-        kymo = [pair["kymo"][figure] for pair in pairs]
-        bare = [pair["bare"][figure] for pair in pairs]
-        share = [100 * (k - b) / b for k, b in zip(kymo, bare)]
-        low, high = interval_of_median(share)
-        print(f"{figure:10}  kymo {statistics.median(kymo):8.1f}  bare criu {statistics.median(bare):8.1f}  "
-              f"paired difference {statistics.median(share):+.1f} % (95 %: {low:+.1f} to {high:+.1f})")
+        print_difference(figure, "kymo", [pair["kymo"][figure] for pair in pairs],
+                         "bare criu", [pair["bare"][figure] for pair in pairs])
     own = [pair["kymo"]["own_ms"] for pair in pairs]
     low, high = interval_of_median(own)
     print(f"kymod's own time, from request in to reply out less the life of CRIU: median "

@@ -6,9 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
+#include <vector>
 
-#include "analysis/parallel_rows.h"
-#include "analysis/tsv_reader.h"
+#include "analysis/row_pieces.h"
 
 namespace {
 
@@ -21,23 +21,12 @@ int run(const std::string& path, unsigned threads) {
     return 1;
   }
   std::vector<ColumnSum> all(reader->columns().size() + 1);
-  const auto take = [&all](const kymo::analysis::RowPiece& piece) {
+  const auto read = take_rows(*reader, threads, [&all](const kymo::analysis::RowPiece& piece) {
     for (std::size_t i = 0; i < all.size(); ++i) all[i].add(piece.sums[i]);
-  };
-  if (const auto text = reader->plain_text(); text && threads > 1) {
-    if (auto skipped = reader->skip(take_in_parallel(*text, threads, take)); !skipped) {
-      std::fprintf(stderr, "bench_sums: %s\n", skipped.error().message.c_str());
-      return 1;
-    }
-  }
-  kymo::analysis::RowBlock block = reader->make_block();
-  std::vector<ColumnSum> sums;
-  for (auto more = reader->next(block); more && *more; more = reader->next(block)) {
-    sums.clear();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      sums.push_back(kymo::analysis::sum_of(block.column(i)));
-    }
-    take({block, sums});
+  });
+  if (!read) {
+    std::fprintf(stderr, "bench_sums: %s\n", read.error().message.c_str());
+    return 1;
   }
   for (const ColumnSum& column : all) std::printf("%.17g\n", column.total());
   return 0;

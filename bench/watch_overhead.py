@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-from dump_overhead import Bench, interval_of_median
+from dump_overhead import Bench, print_difference
 
 
 class WatchBench(Bench):
@@ -69,12 +69,8 @@ def main():
     print(f"{len(pairs)} pairs of dumps of a {arguments.mib} MiB process into {arguments.folder}, {arguments.watchers} "
           f"watchers at {arguments.rate}/s: {updates:.0f} updates a dump")
     for figure in ("duration_ms", "frozen_ms"):
-        watched = [pair["watched"][figure] for pair in pairs]
-        alone = [pair["alone"][figure] for pair in pairs]
-        share = [100 * (w - a) / a for w, a in zip(watched, alone)]
-        low, high = interval_of_median(share)
-        print(f"{figure:12} watched {statistics.median(watched):8.1f}  alone {statistics.median(alone):8.1f}  "
-              f"paired difference {statistics.median(share):+.1f} % (95 %: {low:+.1f} to {high:+.1f})")
+        print_difference(figure, "watched", [pair["watched"][figure] for pair in pairs],
+                         "alone", [pair["alone"][figure] for pair in pairs])
 
 
 if __name__ == "__main__":

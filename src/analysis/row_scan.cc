@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 16 * 1024;
 constexpr std::uint32_t kMostDigits = 16;
+constexpr std::size_t kUnasked = 8;  // places that are written behind the last one
 
 // Row `n` keeps the last `n` of 16 bytes; the rows above 16 are there so that any five bits are an
 // index.
@@ -127,15 +128,16 @@ bool RowScan::supported() noexcept {
   return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi") != 0;
 }
 
-// A row of 16-digit values may be longer than a piece: then the piece is as long as two such rows.
-RowScan::RowScan(std::size_t columns)
-    : columns_(columns), separators_(std::max(kPieceBytes, 2 * (kMostDigits + 1) * columns) + 8) {}
-
 RowScan::Scanned RowScan::scan(std::string_view text, const Target& target,
                                std::uint64_t last_time) {
+  // A row of 16-digit values may be longer than a piece: then the piece is as long as two such
+  // rows.
+  const std::size_t piece_bytes = std::max(kPieceBytes, 2 * (kMostDigits + 1) * columns_);
+  const std::size_t room = std::min(piece_bytes, text.size()) + kUnasked;
+  if (separators_.size() < room) separators_.resize(room);
   Scanned scanned;
   while (scanned.rows < target.max_rows) {
-    const std::string_view piece = text.substr(scanned.bytes, separators_.size() - 8);
+    const std::string_view piece = text.substr(scanned.bytes, separators_.size() - kUnasked);
     const std::size_t count = index_separators(piece, separators_.data());
     const std::uint32_t* row = separators_.data();
     const std::uint32_t* const end = row + count;
@@ -168,7 +170,6 @@ namespace kymo::analysis {
 bool RowScan::supported() noexcept {
   return false;
 }
-RowScan::RowScan(std::size_t columns) : columns_(columns) {}
 RowScan::Scanned RowScan::scan(std::string_view, const Target&, std::uint64_t) {
   return {};
 }

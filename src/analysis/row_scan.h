@@ -12,14 +12,15 @@ namespace kymo::analysis {
 // depends on the data. Knows nothing of damage: it stops before the first line that is not plain,
 // and whoever called it looks at that one more closely.
 //
-// Threads: one at a time. Cost: an index of 4 bytes a separator of 16 KiB of text, made once.
+// Threads: one at a time. Cost: an index of 4 bytes a separator of 16 KiB of text, made at the
+// first scan.
 class RowScan {
  public:
   // Whether this machine has the instructions (AVX2, BMI).
   static bool supported() noexcept;
 
   // `columns` counts the time as one.
-  explicit RowScan(std::size_t columns);
+  explicit RowScan(std::size_t columns) : columns_(columns) {}
 
   // Where rows go: value `i` of a row to words[i * stride + row].
   struct Target {

@@ -1,20 +1,15 @@
 #include "analysis/summary.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <optional>
 #include <span>
 #include <utility>
 
-#include "analysis/column_sum.h"
-#include "analysis/parallel_rows.h"
+#include "analysis/row_pieces.h"
 
 namespace kymo::analysis {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-constexpr std::uint64_t kBytesWorthAThread = 4 * 1024 * 1024;
 
 // A piece of the time axis that begins at one row and ends at another.
 struct Window {
@@ -169,16 +164,6 @@ class SummaryBuilder {
   std::vector<ColumnBuilder> columns_;
 };
 
-// The cores that this process may use, and no more threads than the text is worth.
-unsigned threads_for(const PlainText& text, unsigned asked) {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  const bool known = ::sched_getaffinity(0, sizeof cpus, &cpus) == 0;
-  const auto cores = static_cast<unsigned>(known ? CPU_COUNT(&cpus) : 1);
-  const std::uint64_t worth = (text.end - text.begin) / kBytesWorthAThread;
-  return static_cast<unsigned>(std::min<std::uint64_t>(asked == 0 ? cores : asked, worth));
-}
-
 }  // namespace
 
 Result<Summary> summarize(const std::string& path, unsigned threads) {
@@ -191,24 +176,10 @@ Result<Summary> summarize(const std::string& path, unsigned threads) {
     return reader.error();
   }
   SummaryBuilder builder(std::move(recording).value());
-  if (const std::optional<PlainText> text = reader->plain_text()) {
-    if (const unsigned many = threads_for(*text, threads); many > 1) {
-      const RowsTaken taken =
-          take_in_parallel(*text, many, [&](const RowPiece& piece) { builder.add(piece); });
-      if (Result<void> skipped = reader->skip(taken); !skipped) return skipped.error();
-    }
-  }
-  RowBlock block = reader->make_block();
-  std::vector<ColumnSum> sums;
-  for (;;) {
-    const Result<bool> more = reader->next(block);
-    if (!more) return more.error();
-    if (!*more) return builder.finish(*reader);
-    sums.clear();
-    for (std::size_t i = 0; i <= reader->columns().size(); ++i)
-      sums.push_back(sum_of(block.column(i)));
-    builder.add({block, sums});
-  }
+  const Result<void> taken =
+      take_rows(*reader, threads, [&](const RowPiece& piece) { builder.add(piece); });
+  if (!taken) return taken.error();
+  return builder.finish(*reader);
 }
 
 }  // namespace kymo::analysis

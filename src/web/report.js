@@ -459,7 +459,7 @@
   }
 
   function say(cursor) {
-    const what = charts.length === 0 ? "" : charts.every((chart) => chart.single) ? "single samples and what lies between pixels"
+    const what = charts.length === 0 ? "" : charts.every((chart) => chart.single) ? "single samples; lowest to highest where a pixel holds several"
       : recording.samples_left_out ? "lowest to highest of each 1,024 rows: single samples here are not in this page" : "lowest to highest of each 1,024 rows";
     byId("range").textContent = `${instant(view.from)} to ${instant(view.to)}, ${scaled(view.to - view.from, TIMES)}: ${what}` +
       (cursor === undefined ? "" : ` · at ${instant(cursor)}`);

@@ -39,7 +39,7 @@ TEST(ContainersTest, ARuncContainerIsDumpedRestoredAndCountsOn) {
 
   const std::string dir = kymod.path("one");
   EXPECT_TRUE(fs::exists(dir + "/images/inventory.img"));
-  EXPECT_TRUE(fs::exists(dir + "/work/stats-dump"));
+  EXPECT_TRUE(fs::exists(fs::path(dir) / "work/stats-dump"));
   const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
   EXPECT_EQ(record["container"]["runtime"], "runc");
   EXPECT_EQ(record["container"]["bundle"], bundle);
@@ -117,8 +117,8 @@ TEST(ContainersTest, APodmanContainerIsDumpedRestoredAndCountsOn) {
   EXPECT_LT(dump["criu_time_ns"].get<std::uint64_t>(),
             dump["runtime_time_ns"].get<std::uint64_t>());
   EXPECT_EQ(podman.status("kymo-e2e"), "exited");
-  for (const char* file : {"/images/inventory.img", "/work/stats-dump", "/work/dump.log"}) {
-    EXPECT_TRUE(fs::exists(dir + file)) << file;
+  for (const char* file : {"images/inventory.img", "work/stats-dump", "work/dump.log"}) {
+    EXPECT_TRUE(fs::exists(fs::path(dir) / file)) << file;
   }
   const nlohmann::json metadata = ended_metadata(dump["recording"]);
   EXPECT_EQ(metadata["about"]["container"]["name"], "kymo-e2e");
@@ -191,8 +191,7 @@ TEST(ContainersTest, PrintStatsSaysWhatPodmansOwnSaysOfTheSameContainer) {
   ASSERT_EQ(printed.exit_code, 0) << printed.err;
   const auto ours = nlohmann::json::parse(printed.out);
   // Of the same dump: what podman printed to kymod.
-  const auto same =
-      nlohmann::json::parse(read_file(kymod.path("one") + "/work/podman-checkpoint.json"));
+  const auto same = nlohmann::json::parse(read_file(kymod.path("one/work/podman-checkpoint.json")));
   // Of a dump of its own.
   const auto theirs = nlohmann::json::parse(
       podman.podman("container checkpoint --leave-running --print-stats kymo-e2e"));

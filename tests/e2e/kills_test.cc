@@ -115,13 +115,14 @@ class KillsTest : public ::testing::Test {
   };
   Attempt dump(bool leave_running) {
     const std::string dir = kymod_.path("checkpoint-" + std::to_string(++dumps_));
-    Attempt attempt{{"dump", "process", "work", "--dir", dir}, dir + "/work/dump.log", kDumpMarks};
+    Attempt attempt{
+        {"dump", "process", "work", "--dir", dir}, fs::path(dir) / "work/dump.log", kDumpMarks};
     if (leave_running) attempt.command.emplace_back("--leave-running");
     return attempt;
   }
   Attempt restore() const {
     const std::string dir = kymod_.job("work")["last_checkpoint"];
-    const std::string log = dir + "/work/restore.log";
+    const std::string log = fs::path(dir) / "work/restore.log";
     fs::remove(log);
     return {{"restore", "process", dir}, log, kRestoreMarks};
   }

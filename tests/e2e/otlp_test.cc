@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 // Why there is no decoder here; empty where there is one. Fails the test where it cannot be
 // installed for another reason than that npm is missing or reaches no registry.
 std::string why_no_decoder() {
-  const Outcome installed = run({OTLP_SOURCE "/install", OTLP_FOLDER});
+  const Outcome installed = run({NPM_INSTALL, OTLP_SOURCE, OTLP_FOLDER});
   if (installed.exit_code == 77) return installed.err;
   EXPECT_EQ(installed.exit_code, 0) << installed.err;
   return "";
