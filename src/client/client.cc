@@ -105,6 +105,11 @@ Result<v1::RunResponse> Client::run(const v1::RunRequest& request, Timing* timin
       timing);
 }
 
+Result<v1::RunResponse> Client::adopt(const v1::AdoptRequest& request) {
+  return call<v1::RunResponse>(
+      [&](auto* context, auto* response) { return stub_->Adopt(context, request, response); });
+}
+
 Result<v1::DumpResponse> Client::dump(const v1::DumpRequest& request, Timing* timing) {
   return call<v1::DumpResponse>(
       [&](auto* context, auto* response) { return stub_->Dump(context, request, response); },

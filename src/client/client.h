@@ -27,6 +27,7 @@ class Client {
   };
 
   Result<v1::RunResponse> run(const v1::RunRequest& request, Timing* timing = nullptr);
+  Result<v1::RunResponse> adopt(const v1::AdoptRequest& request);
   Result<v1::DumpResponse> dump(const v1::DumpRequest& request, Timing* timing = nullptr);
   Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request, Timing* timing = nullptr);
   // Unfreezes where `frozen` is false.

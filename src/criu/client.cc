@@ -20,6 +20,7 @@
 namespace kymo::criu {
 namespace {
 
+constexpr char kPreDumpLog[] = "pre-dump.log";
 constexpr char kDumpLog[] = "dump.log";
 constexpr char kRestoreLog[] = "restore.log";
 constexpr char kCheckLog[] = "check.log";
@@ -153,6 +154,21 @@ void set_shared(const SharedOptions& from, wire::Options& opts) {
   }
 }
 
+// The options with no longer a timeout than that; 0: as they are.
+ClientOptions within(ClientOptions options, std::chrono::milliseconds limit) {
+  if (limit.count() > 0 && (options.timeout.count() == 0 || limit < options.timeout)) {
+    options.timeout = limit;
+  }
+  return options;
+}
+
+void track_memory(const std::string& parent, wire::Options& opts) {
+  opts.set_track_mem(true);
+  if (!parent.empty()) {
+    opts.set_parent_img(parent);
+  }
+}
+
 // What a dump and a restore have in common.
 struct Work {
   CallKind kind;
@@ -257,12 +273,29 @@ Result<void> Client::check() const {
   return result;
 }
 
-Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notified) const {
-  ClientOptions options = options_;
-  if (request.time_limit.count() > 0 &&
-      (options.timeout.count() == 0 || request.time_limit < options.timeout)) {
-    options.timeout = request.time_limit;
+Result<DumpReply> Client::pre_dump(const PreDumpRequest& request, const Notified& notified) const {
+  const ClientOptions options = within(options_, request.time_limit);
+  Work job{CallKind::pre_dump,
+           "criu could not pre-dump process " + std::to_string(request.pid),
+           request.work_dir + "/" + kPreDumpLog,
+           {}};
+  job.request.set_type(wire::SINGLE_PRE_DUMP);
+  job.request.mutable_opts()->set_pid(request.pid);
+  job.request.mutable_opts()->set_log_file(kPreDumpLog);
+  track_memory(request.parent, *job.request.mutable_opts());
+  set_shared(request.options, *job.request.mutable_opts());
+  const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, notified);
+  if (!answer) {
+    return answer.error();
   }
+  DumpReply reply;
+  reply.criu_time_ns = answer->life_ns;
+  reply.criu_major_faults = answer->major_faults;
+  return reply;
+}
+
+Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notified) const {
+  const ClientOptions options = within(options_, request.time_limit);
   if (request.stream) {
     return streamed_dump(options, request, notified);
   }
@@ -274,6 +307,9 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   job.request.mutable_opts()->set_pid(request.pid);
   job.request.mutable_opts()->set_leave_running(request.leave_running);
   job.request.mutable_opts()->set_log_file(kDumpLog);
+  if (!request.parent.empty()) {
+    track_memory(request.parent, *job.request.mutable_opts());
+  }
   set_shared(request.options, *job.request.mutable_opts());
   const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, notified);
   if (!answer) {

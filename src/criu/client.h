@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -16,7 +17,10 @@
 
 namespace kymo::criu {
 
-enum class CallKind : std::uint8_t { version, check, dump, restore };
+enum class CallKind : std::uint8_t { version, check, pre_dump, dump, restore };
+// By kind.
+inline constexpr std::array<std::string_view, 5> kCallNames{"version", "check", "pre-dump", "dump",
+                                                            "restore"};
 
 // One finished call of criu, for whoever counts them.
 struct Call {
@@ -61,6 +65,16 @@ struct SharedOptions {
   int log_level = 0;                  // 0: ClientOptions'
 };
 
+// A round before a dump: memory alone is written, while the process runs but for a moment.
+struct PreDumpRequest {
+  pid_t pid = 0;
+  std::string images_dir;
+  std::string work_dir;  // pre-dump.log and stats-dump go here
+  std::string parent;    // the round before, relative to images_dir; empty: the first
+  std::chrono::milliseconds time_limit{0};  // as of a dump
+  SharedOptions options{};
+};
+
 struct DumpRequest {
   pid_t pid = 0;
   std::string images_dir;
@@ -73,6 +87,7 @@ struct DumpRequest {
   std::vector<std::string> arguments{};     // of a streamed one: more for criu's command line
   std::chrono::milliseconds time_limit{0};  // shorter than the client's timeout; 0: none
   SharedOptions options{};                  // of one that is not streamed
+  std::string parent{};  // the last pre-dump, relative to images_dir; empty: there is none
 };
 
 struct RestoreRequest {
@@ -117,6 +132,9 @@ class Client {
   [[nodiscard]] Result<void> check() const;
   // What else it can do; counted as a check.
   [[nodiscard]] Result<Features> features() const;
+  // Only where features() has dirty_tracking.
+  [[nodiscard]] Result<DumpReply> pre_dump(const PreDumpRequest& request,
+                                           const Notified& notified) const;
   [[nodiscard]] Result<DumpReply> dump(const DumpRequest& request, const Notified& notified) const;
   [[nodiscard]] Result<RestoreReply> restore(const RestoreRequest& request,
                                              const Notified& notified) const;

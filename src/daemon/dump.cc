@@ -61,6 +61,9 @@ struct DumpContext {
   std::vector<std::string> warnings;
 };
 
+// A process whose memory has not been written out in so many rounds never will be.
+constexpr std::uint32_t kMostPreDumps = 32;
+
 // How the images are kept, where they go through the daemon.
 Result<void> choose_stream(DumpContext& c) {
   const v1::DumpRequest& request = c.request;
@@ -95,6 +98,15 @@ Result<void> validate(DumpContext& c) {
     return Error{Code::invalid_argument, "dump into " + request.directory() +
                                              ": the directory must be given as an absolute path"};
   }
+  if (request.pre_dumps() > kMostPreDumps) {
+    return Error{Code::invalid_argument, "dump: " + std::to_string(request.pre_dumps()) +
+                                             " rounds of pre-dump: at most " +
+                                             std::to_string(kMostPreDumps)};
+  }
+  if (request.pre_dumps() != 0 && request.stream()) {
+    return Error{Code::unimplemented,
+                 "dump: --pre-dump with --stream: CRIU's image streamer takes no parent images"};
+  }
   return choose_stream(c);
 }
 
@@ -114,6 +126,10 @@ Result<void> refuse_for_container(const DumpContext& c) {
     return Error{Code::unimplemented,
                  "dump " + c.target.text() +
                      ": --stream is for plain processes: runc has no way to tell CRIU to stream"};
+  }
+  if (c.request.pre_dumps() != 0) {
+    return Error{Code::unimplemented,
+                 "dump " + c.target.text() + ": --pre-dump is for plain processes"};
   }
   if (c.request.deadline_ns() != 0) {
     return Error{Code::unimplemented,
@@ -290,11 +306,22 @@ Result<void> call_runtime(DumpContext& c) {
     if (exact) c.streamed_bytes = bytes;
     c.progress.moved(bytes, page_bytes, exact ? v1::Progress::STREAM : v1::Progress::PASSIVE);
   };
+  observer.pre_dumped = [&](const runtime::PreDumpRound& round) {
+    c.recording.mark("pre-dump round ended");
+    spdlog::info("pre-dump of {}: {} pages in {}", c.target.text(), round.pages_written,
+                 seconds_text(round.duration_ns));
+  };
   const Result<std::chrono::milliseconds> limit = time_left(c);
   if (!limit) return limit.error();
-  runtime::DumpSpec spec{
-      c.process,          c.dir->partial_images(),         c.dir->work(), c.request.leave_running(),
-      c.target.container, to_options(c.request.options()), c.stream,      *limit};
+  const runtime::DumpSpec spec{c.process,
+                               c.dir->partial_images(),
+                               c.dir->work(),
+                               c.request.leave_running(),
+                               c.target.container,
+                               to_options(c.request.options()),
+                               c.stream,
+                               *limit,
+                               c.request.pre_dumps()};
   Result<runtime::DumpOutcome> outcome = runtime_of(c.parts, c.target.kind).dump(spec, observer);
   c.progress.finishing();
   if (!outcome) return told_of_deadline(c, outcome.error());
@@ -347,6 +374,7 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
                           {"streamed_bytes", c.streamed_bytes}};
     }
     record["criu_time_ns"] = c.outcome.criu_time_ns;
+    if (!c.outcome.pre_dumps.empty()) record["pre_dumps"] = to_json(c.outcome.pre_dumps);
     if (c.outcome.command_time_ns != 0) record["command_time_ns"] = c.outcome.command_time_ns;
   }
   return record;
@@ -364,6 +392,7 @@ std::string conditions_of(const DumpContext& c) {
     text += text.empty() ? "stream " : ", stream ";
     text += criu::name_of(c.stream->compression);
   }
+  if (c.request.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
   return text;
 }
 
@@ -441,6 +470,9 @@ v1::DumpResponse response_of(const DumpContext& c) {
   response.set_criu_time_ns(c.outcome.criu_time_ns);
   response.set_runtime(to_api(c.target.kind));
   response.set_container(c.target.container);
+  for (const runtime::PreDumpRound& round : c.outcome.pre_dumps) {
+    *response.add_pre_dumps() = to_api(round);
+  }
   response.set_command_time_ns(c.outcome.command_time_ns);
   response.set_runtime_time_ns(c.outcome.runtime_time_ns);
   for (const std::string& warning : c.warnings) response.add_warnings(warning);

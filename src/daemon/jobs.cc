@@ -35,7 +35,7 @@ Result<void> check_name(const std::string& name) {
     return {};
   }
   return Error{Code::invalid_argument,
-               "start a job named '" + name +
+               "a job named '" + name +
                    "': a name is at most 64 of [A-Za-z0-9_.-], not digits alone, and begins with a "
                    "letter, a digit or _"};
 }
@@ -127,7 +127,7 @@ Result<void> Jobs::reserve(store::Job& job, const std::string& base) {
     if (Result<void> good = check_name(job.name); !good) return good;
     Result<void> added = store_.add_job(job);
     if (!added && added.error().code == Code::already_exists) {
-      return Error{Code::already_exists, "start a job named " + job.name +
+      return Error{Code::already_exists, "a job named " + job.name +
                                              ": there is one already (see kymo ps): name another"};
     }
     return added;
@@ -225,11 +225,12 @@ Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& re
   return job;
 }
 
-Result<store::Job> Jobs::adopt(const runtime::ProcessId& process) {
+Result<store::Job> Jobs::adopt(const runtime::ProcessId& process, const std::string& name) {
   const Result<probe::Process> seen = probe::read_process(process.pid);
   if (!seen) return seen.error();
   store::Job job;
   job.id = new_id();
+  job.name = name;
   job.command = seen->command;
   job.pid = process.pid;
   job.start_ticks = process.start_ticks;

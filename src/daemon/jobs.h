@@ -53,8 +53,9 @@ class Jobs {
 
   // Starts a command as a new job, its output in files of the state directory; or a container.
   Result<store::Job> run(runtime::Runtime& runtime, const v1::RunRequest& request);
-  // Takes over a process that was restored and belongs to no job.
-  Result<store::Job> adopt(const runtime::ProcessId& process);
+  // Makes a job of a process that runs and belongs to none; with an empty name, one is made of its
+  // program's. It is no child of ours: how it ends is not known.
+  Result<store::Job> adopt(const runtime::ProcessId& process, const std::string& name = {});
   // A job that is a container: which, kept beside its output.
   struct ContainerOf {
     runtime::Kind kind = runtime::Kind::process;

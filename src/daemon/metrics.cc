@@ -6,7 +6,6 @@
 namespace kymo::daemon {
 namespace {
 
-constexpr std::array<std::string_view, 4> kCalls{"version", "check", "dump", "restore"};
 constexpr std::array<std::string_view, 2> kResults{"ok", "error"};
 
 struct TotalRow {
@@ -129,12 +128,12 @@ Result<void> Metrics::register_totals() {
 }
 
 Result<void> Metrics::register_families() {
-  const Field call{"call", strings(kCalls)};
+  const Field call{"call", strings(criu::kCallNames)};
   const Field result{"result", strings(kResults)};
   Result<CounterFamily> calls = registry_.counter_family(
       counter_of("criu_calls", "Calls of CRIU by kind and result", {call, result}));
   if (!calls) return calls.error();
-  for (const std::string_view kind : kCalls) {
+  for (const std::string_view kind : criu::kCallNames) {
     for (const std::string_view outcome : kResults) {
       Result<Counter> counter = calls->with({kind, outcome});
       if (!counter) return counter.error();

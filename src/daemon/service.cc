@@ -130,6 +130,18 @@ grpc::Status Service::Run(grpc::ServerContext* context, const v1::RunRequest* re
   });
 }
 
+grpc::Status Service::Adopt(grpc::ServerContext*, const v1::AdoptRequest* request,
+                            v1::RunResponse* response) {
+  return serve("adopt", response, [&]() -> Result<v1::RunResponse> {
+    const Result<store::Job> job = adopt(parts_, *request);
+    if (!job) return job.error();
+    spdlog::info("adopt: pid {} is job {}", job->pid, job->name);
+    v1::RunResponse out;
+    *out.mutable_job() = to_api(*job);
+    return out;
+  });
+}
+
 grpc::Status Service::Dump(grpc::ServerContext* context, const v1::DumpRequest* request,
                            v1::DumpResponse* response) {
   return serve_timed("dump", context, response, [&](const ScopeTree* timing) {

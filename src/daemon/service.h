@@ -29,6 +29,8 @@ class Service final : public v1::Kymo::Service {
 
   grpc::Status Run(grpc::ServerContext* context, const v1::RunRequest* request,
                    v1::RunResponse* response) override;
+  grpc::Status Adopt(grpc::ServerContext* context, const v1::AdoptRequest* request,
+                     v1::RunResponse* response) override;
   grpc::Status Dump(grpc::ServerContext* context, const v1::DumpRequest* request,
                     v1::DumpResponse* response) override;
   grpc::Status Restore(grpc::ServerContext* context, const v1::RestoreRequest* request,

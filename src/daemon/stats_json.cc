@@ -11,6 +11,28 @@ nlohmann::json to_json(const criu::RestoreStats& stats) {
   return report::json_of(figures(stats));
 }
 
+nlohmann::json to_json(const std::vector<runtime::PreDumpRound>& rounds) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const runtime::PreDumpRound& round : rounds) {
+    all.push_back({{"duration_ns", round.duration_ns},
+                   {"criu_time_ns", round.criu_time_ns},
+                   {"pages_written", round.pages_written},
+                   {"frozen_time_us", round.frozen_time_us},
+                   {"image_bytes", round.image_bytes}});
+  }
+  return all;
+}
+
+v1::PreDump to_api(const runtime::PreDumpRound& round) {
+  v1::PreDump out;
+  out.set_duration_ns(round.duration_ns);
+  out.set_criu_time_ns(round.criu_time_ns);
+  out.set_pages_written(round.pages_written);
+  out.set_frozen_time_us(round.frozen_time_us);
+  out.set_image_bytes(round.image_bytes);
+  return out;
+}
+
 v1::DumpStats to_api(const criu::DumpStats& stats) {
   v1::DumpStats out;
   out.set_freezing_time_us(stats.freezing_time_us);

@@ -1,15 +1,19 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
 #include "criu/stats.h"
+#include "runtime/runtime.h"
 
 namespace kymo::daemon {
 
 // CRIU's statistics as the files that we write and the API show them; what CRIU left out stays out.
 nlohmann::json to_json(const criu::DumpStats& stats);
 nlohmann::json to_json(const criu::RestoreStats& stats);
+nlohmann::json to_json(const std::vector<runtime::PreDumpRound>& rounds);
+v1::PreDump to_api(const runtime::PreDumpRound& round);
 v1::DumpStats to_api(const criu::DumpStats& stats);
 v1::RestoreStats to_api(const criu::RestoreStats& stats);
 

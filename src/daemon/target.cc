@@ -94,6 +94,28 @@ Result<Target> find_target(const Parts& parts, const std::string& verb, const v1
   return target;
 }
 
+Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request) {
+  Result<Target> target = find_target(parts, "adopt", request.target());
+  if (!target) return target.error();
+  if (target->job) {
+    return Error{Code::failed_precondition,
+                 "adopt " + target->text() + ": it is job " + target->job->name + " already"};
+  }
+  std::string name = request.name();
+  if (name.empty() && !target->container.empty()) name = target->name;
+  Result<store::Job> job = parts.jobs.adopt(target->process, name);
+  if (!job) {
+    return Error{job.error().code, "adopt " + target->text() + ": " + job.error().message};
+  }
+  if (!target->container.empty()) {
+    if (Result<void> noted = parts.jobs.note_container(job->id, {target->kind, target->container});
+        !noted) {
+      return noted.error();
+    }
+  }
+  return job;
+}
+
 runtime::Runtime& runtime_of(const Parts& parts, Kind kind) {
   return kind == Kind::runc ? parts.runc : kind == Kind::podman ? parts.podman : parts.runtime;
 }

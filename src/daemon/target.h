@@ -29,6 +29,9 @@ struct Target {
 // Finds the process, the job or the container that `asked` names; `verb` begins an error's line.
 Result<Target> find_target(const Parts& parts, const std::string& verb, const v1::Target& asked);
 
+// Makes a job of what runs already. Errors: failed_precondition: it is one.
+Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request);
+
 // The runtime that looks after what is of this kind.
 runtime::Runtime& runtime_of(const Parts& parts, runtime::Kind kind);
 

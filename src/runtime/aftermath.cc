@@ -23,14 +23,15 @@ void remove_images(const std::string& images_dir) {
   std::error_code error;
   std::vector<std::filesystem::path> images;
   for (const auto& entry : std::filesystem::directory_iterator(images_dir, error)) {
-    if (entry.path().filename().native().find(".img") != std::string::npos) {
+    const std::string name = entry.path().filename().native();
+    if (name.find(".img") != std::string::npos || name.starts_with("pre-") || name == "parent") {
       images.push_back(entry.path());
     }
   }
   // First the one without which no reader takes the rest for a checkpoint.
   std::filesystem::remove(criu::stored_path(images_dir + "/inventory.img"), error);
   for (const std::filesystem::path& image : images) {
-    std::filesystem::remove(image, error);
+    std::filesystem::remove_all(image, error);  // of a link, itself alone
   }
 }
 
@@ -44,6 +45,10 @@ void take(const Result<Stats>& stats, Outcome& outcome) {
 }
 
 }  // namespace
+
+criu::SharedOptions shared_options(const CheckpointOptions& options) {
+  return {options.tcp_established, options.shell_job, options.external, options.log_level};
+}
 
 void forget(const std::string& path) {
   std::error_code ignored;

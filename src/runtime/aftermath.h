@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "criu/client.h"
 #include "kymo/result.h"
 #include "runtime/process_checks.h"
 #include "runtime/runtime.h"
@@ -23,6 +24,9 @@ void forget(const std::string& path);
 bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before);
 // Ends what a CRIU that died had not come to yet: it is in the images, too.
 void end_the_rest(const DumpTarget& before);
+
+// What CRIU is told of these.
+criu::SharedOptions shared_options(const CheckpointOptions& options);
 
 // After a failed dump: removes the images, sees that what was to be dumped runs on, and adds to the
 // error whether it does.

@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.h"
 #include "criu/images.h"
 #include "kymo/scope.h"
 #include "runtime/freezer.h"
@@ -24,6 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kRunningWithin{2000};
+constexpr milliseconds kReapedWithin{2000};  // of a zombie by its parent: an init takes its time
 constexpr milliseconds kLookEvery{5};
 
 Result<void> check_directory(const std::string& tried, const std::string& what,
@@ -102,7 +104,12 @@ Result<probe::Process> check_process(const std::string& tried, const ProcessId& 
 
 // CRIU gives every restored thread the id that it had.
 Result<void> check_free(const std::string& tried, pid_t id) {
-  const Result<probe::Process> taken = probe::read_process(id);
+  Result<probe::Process> taken = probe::read_process(id);
+  const auto until = steady_clock::now() + kReapedWithin;
+  while (taken && taken->zombie() && steady_clock::now() < until) {
+    std::this_thread::sleep_for(kLookEvery);
+    taken = probe::read_process(id);
+  }
   if (!taken) {
     return {};
   }
@@ -160,6 +167,18 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
     }
   }
   return target;
+}
+
+Result<milliseconds> time_left(const DumpSpec& spec, std::uint64_t began_ns) {
+  if (spec.time_limit.count() == 0) {
+    return spec.time_limit;
+  }
+  const std::chrono::nanoseconds spent(monotonic_ns() - began_ns);
+  if (spent + milliseconds(1) > spec.time_limit) {
+    return Error{Code::deadline_exceeded, "dump process " + std::to_string(spec.process.pid) +
+                                              ": its pre-dumps took all of its time"};
+  }
+  return std::chrono::duration_cast<milliseconds>(spec.time_limit - spent);
 }
 
 Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "criu/images.h"
 #include "criu/pstree.h"
 #include "kymo/scope.h"
@@ -16,6 +17,7 @@
 #include "runtime/aftermath.h"
 #include "runtime/launch.h"
 #include "runtime/log_phases.h"
+#include "runtime/pre_dump.h"
 #include "runtime/process_checks.h"
 #include "runtime/process_freeze.h"
 #include "runtime/reaper.h"
@@ -41,10 +43,6 @@ void clear_failed_restore(pid_t root) {
   }
 }
 
-criu::SharedOptions shared_options(const CheckpointOptions& options) {
-  return {options.tcp_established, options.shell_job, options.external, options.log_level};
-}
-
 // Of a criu that is started by its command line.
 std::vector<std::string> arguments_of(const CheckpointOptions& options) {
   std::vector<std::string> arguments;
@@ -66,8 +64,9 @@ std::vector<std::string> arguments_of(const CheckpointOptions& options) {
 // Runs CRIU while it is seen how far it is; `image_bytes` becomes what lies in the directory.
 Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& spec,
                                   const Observer& observer, const criu::Notified& notified,
-                                  std::uint64_t& image_bytes) {
+                                  const std::string& parent, std::uint64_t& image_bytes) {
   criu::DumpRequest request;
+  request.parent = parent;
   request.pid = spec.process.pid;
   request.images_dir = spec.images_dir;
   request.work_dir = spec.work_dir;
@@ -97,6 +96,33 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   }
   Result<criu::DumpReply> reply = client.dump(request, notified);
   image_bytes = (*watcher)->finish();
+  return reply;
+}
+
+// The dump with the rounds before it, where any are asked for.
+Result<criu::DumpReply> call_rounds(const criu::Client& client, const DumpSpec& spec,
+                                    const Observer& observer, const criu::Notified& notified,
+                                    DumpOutcome& outcome) {
+  if (spec.pre_dumps == 0) {
+    return call_dump(client, spec, observer, notified, "", outcome.image_bytes);
+  }
+  const std::uint64_t began_ns = monotonic_ns();
+  Result<PreDumps> before = pre_dump(client, spec, observer);
+  if (!before) {
+    return before.error();
+  }
+  const Result<std::chrono::milliseconds> left = time_left(spec, began_ns);
+  if (!left) {
+    return left.error();
+  }
+  DumpSpec last = spec;
+  last.time_limit = *left;
+  Result<criu::DumpReply> reply =
+      call_dump(client, last, observer, notified, before->last, outcome.image_bytes);
+  for (const PreDumpRound& round : before->rounds) {
+    outcome.image_bytes += round.image_bytes;
+  }
+  outcome.pre_dumps = std::move(before->rounds);
   return reply;
 }
 
@@ -181,7 +207,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   LogClock clock;
   Scope scope("criu", {.category = "criu"});
   const Result<criu::DumpReply> reply =
-      call_dump(client_, spec, observer, clock.listen(observer.notified), outcome.image_bytes);
+      call_rounds(client_, spec, observer, clock.listen(observer.notified), outcome);
   scope.add_bytes(outcome.image_bytes);
   if (!reply) {
     scope.fail(reply.error().message);

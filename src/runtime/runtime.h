@@ -47,6 +47,15 @@ struct CheckpointOptions {
   int log_level = 0;                  // of CRIU's log; 0: the one by which phases are found
 };
 
+// One round before a dump: the memory that was written since the round before, or all of it.
+struct PreDumpRound {
+  std::uint64_t duration_ns = 0;
+  std::uint64_t criu_time_ns = 0;
+  std::uint64_t pages_written = 0;  // shared memory's with them
+  std::uint32_t frozen_time_us = 0;
+  std::uint64_t image_bytes = 0;
+};
+
 // What a caller is told while a dump or restore runs. Calls come from the thread that runs the
 // request and from threads that watch CRIU's log and the images directory; both must be quick.
 struct Observer {
@@ -59,6 +68,8 @@ struct Observer {
   // are memory pages, and whether every byte was seen (`exact`) or looked at from without. At a
   // restore, what was read of them.
   std::function<void(std::uint64_t bytes, std::uint64_t page_bytes, bool exact)> moved{};
+  // A round before the dump has ended.
+  std::function<void(const PreDumpRound& round)> pre_dumped{};
 };
 
 struct RunSpec {
@@ -84,6 +95,8 @@ struct DumpSpec {
   std::optional<criu::Encoding> stream{};
   // What takes longer is ended, and the process runs on; 0: only the runtime's own limit holds.
   std::chrono::milliseconds time_limit{0};
+  // At most so many rounds of pre-dump before; of plain processes.
+  std::uint32_t pre_dumps = 0;
 };
 
 struct DumpOutcome {
@@ -95,6 +108,7 @@ struct DumpOutcome {
   std::uint64_t runtime_time_ns = 0;  // runc's, of podman's runc as podman tells it
   // How often criu waited for the disk to have its own files: a cold start. None: not known.
   std::optional<std::uint64_t> criu_major_faults;
+  std::vector<PreDumpRound> pre_dumps;  // their bytes are in image_bytes, their time in no other
   // What went wrong once the images were whole; one line each.
   std::vector<std::string> warnings;
 };

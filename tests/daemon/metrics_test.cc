@@ -27,6 +27,7 @@ TEST(MetricsTest, EachEventMovesItsColumn) {
   const auto metrics = Metrics::make().value();
   metrics->criu_called({criu::CallKind::dump, true, 5'000'000});
   metrics->criu_called({criu::CallKind::restore, false, 7'000'000});
+  metrics->criu_called({criu::CallKind::pre_dump, true, 2'000'000});
   metrics->dump_ended(true);
   metrics->restore_ended(false);
   metrics->image_bytes_written(100);
@@ -45,6 +46,7 @@ TEST(MetricsTest, EachEventMovesItsColumn) {
   EXPECT_EQ(now["criu_calls[dump,ok]"], 1U);
   EXPECT_EQ(now["criu_calls[restore,error]"], 1U);
   EXPECT_EQ(now["criu_calls[dump,error]"], 0U);
+  EXPECT_EQ(now["criu_call_time_us[pre-dump]"], 2000U);
   EXPECT_EQ(now["criu_call_time_us[dump]"], 5000U);
   EXPECT_EQ(now["criu_call_time_us[restore]"], 7000U);
   EXPECT_EQ(now["dumps[ok]"], 1U);

@@ -167,5 +167,29 @@ TEST(JobsTest, TheOldestCheckpointsMakeRoomAndOthersPlacesAreLeftAlone) {
   EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"].size(), 5U) << "history outlives them";
 }
 
+TEST(JobsTest, WhatRunsAlreadyIsAdoptedDumpedAndRestored) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const Outcome started = run(
+      {"/bin/sh", "-c",
+       "setsid " CHURN_PROGRAM " --mib 4 </dev/null >" + kymod.path("out") + " 2>&1 & echo $!"});
+  ASSERT_EQ(started.exit_code, 0) << started.err;
+  const std::string pid = std::to_string(std::stoi(started.out));
+  ASSERT_TRUE(eventually([&] { return !read_file(kymod.path("out")).empty(); }));
+  const nlohmann::json job = kymod.kymo_json({"adopt", "process", pid, "--name", "taken"});
+  EXPECT_EQ(job["name"], "taken");
+  EXPECT_EQ(job["pid"], std::stoi(pid));
+  const Outcome twice = kymod.kymo({"adopt", "process", pid});
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_NE(twice.err.find("it is job taken already"), std::string::npos) << twice.err;
+  EXPECT_EQ(kymod.kymo({"adopt", "process", "4194304"}).exit_code, 1);
+  EXPECT_EQ(kymod.kymo({"adopt", "runc", "nobody"}).exit_code, 1);
+  const nlohmann::json dump = kymod.kymo_json({"dump", "process", "taken"});
+  EXPECT_EQ(kymod.job("taken")["state"], "dumped");
+  EXPECT_EQ(kymod.kymo_json({"restore", "process", dump["directory"]})["job"], "taken");
+  EXPECT_EQ(kymod.job("taken")["state"], "running");
+}
+
 }  // namespace
 }  // namespace kymo::test

@@ -21,6 +21,26 @@ std::string images_text(const v1::DumpResponse& response) {
   return stored + ", " + bytes_text(response.streamed_bytes()) + " before compression";
 }
 
+// How much less each round before the dump, and the dump itself, had to write.
+void print_pre_dumps(const v1::DumpResponse& response) {
+  if (response.pre_dumps().empty()) return;
+  std::vector<std::vector<std::string>> rows{{"  round", "pages written", "took", "frozen"}};
+  int number = 0;
+  for (const v1::PreDump& round : response.pre_dumps()) {
+    rows.push_back({"  pre-dump " + std::to_string(++number), grouped(round.pages_written()),
+                    duration_text(round.duration_ns()),
+                    duration_text(std::uint64_t{round.frozen_time_us()} * 1000)});
+  }
+  if (response.has_stats()) {
+    const v1::DumpStats& stats = response.stats();
+    rows.push_back({"  dump", grouped(stats.pages_written() + stats.shpages_written()),
+                    duration_text(response.criu_time_ns()),
+                    duration_text(std::uint64_t{stats.frozen_time_us()} * 1000)});
+  }
+  std::cout << "Pre-dump\n";
+  print_table(rows);
+}
+
 void print(const v1::DumpResponse& response, bool left_running) {
   std::cout << "dumped " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
@@ -30,6 +50,7 @@ void print(const v1::DumpResponse& response, bool left_running) {
                                              {"  images", images_text(response)}};
   if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
   print_table(rows);
+  print_pre_dumps(response);
   if (response.has_stats()) {
     std::cout << "CRIU's statistics\n";
     print_table(rows_of(response.stats()));
@@ -47,12 +68,13 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
                [&](const v1::DumpResponse& done) { print(done, request.leave_running()); });
 }
 
-// What belongs to a dump that goes through the daemon, or has a deadline.
+// How the images come to be: through the daemon or not, within what time, after how many rounds.
 struct StreamArguments {
   bool stream = false;
   std::string compression = "none";
   int level = 0;
   double deadline_ns = 0;
+  std::uint32_t pre_dumps = 0;
 };
 
 std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
@@ -76,6 +98,12 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
                                                       CLI::AsNumberWithUnit::UNIT_REQUIRED)))
       ->check(CLI::PositiveNumber)
       ->option_text("TIME (ms, s, m, h)");
+  verb.add_option(
+          "--pre-dump", arguments->pre_dumps,
+          "First write memory while the process runs, in at most so many rounds, so that it "
+          "is frozen for less")
+      ->check(CLI::Range(1, 32))
+      ->option_text("ROUNDS");
   return arguments;
 }
 
@@ -85,6 +113,7 @@ void set_stream(v1::DumpRequest& request, const StreamArguments& arguments) {
                           : arguments.compression == "lz4" ? v1::LZ4
                                                            : v1::NONE);
   request.set_compression_level(arguments.level);
+  request.set_pre_dumps(arguments.pre_dumps);
   request.set_deadline_ns(static_cast<std::uint64_t>(arguments.deadline_ns));
 }
 

@@ -22,6 +22,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   kymo::cli::add_run(app, context);
+  kymo::cli::add_adopt(app, context);
   kymo::cli::add_dump(app, context);
   kymo::cli::add_restore(app, context);
   kymo::cli::add_freeze(app, context);

@@ -258,6 +258,14 @@ nlohmann::json to_json(const v1::DumpResponse& response) {
   json["image_bytes"] = response.image_bytes();
   json["streamed_bytes"] = response.streamed_bytes();
   json["forecast"] = response.forecast();
+  json["pre_dumps"] = nlohmann::json::array();
+  for (const v1::PreDump& round : response.pre_dumps()) {
+    json["pre_dumps"].push_back({{"duration_ns", round.duration_ns()},
+                                 {"criu_time_ns", round.criu_time_ns()},
+                                 {"pages_written", round.pages_written()},
+                                 {"frozen_time_us", round.frozen_time_us()},
+                                 {"image_bytes", round.image_bytes()}});
+  }
   return json;
 }
 

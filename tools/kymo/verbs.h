@@ -29,6 +29,7 @@ struct Context {
 };
 
 void add_run(CLI::App& app, Context& context);
+void add_adopt(CLI::App& app, Context& context);
 void add_dump(CLI::App& app, Context& context);
 void add_freeze(CLI::App& app, Context& context);
 void add_restore(CLI::App& app, Context& context);

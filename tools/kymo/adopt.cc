@@ -1,0 +1,46 @@
+#include <iostream>
+#include <memory>
+
+#include "client/client.h"
+#include "print.h"
+#include "target.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+void adopt(Context& context, const v1::AdoptRequest& request) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  const Result<v1::RunResponse> response = client->adopt(request);
+  if (!response) return fail(context, response.error());
+  if (context.json) return print_json(to_json(response->job()));
+  std::cout << "pid " << response->job().pid() << " is job " << response->job().name() << '\n';
+}
+
+}  // namespace
+
+void add_adopt(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("adopt", "Make a job of something that runs already");
+  verb->require_subcommand(1);
+  verb->fallthrough();
+  for (const TargetKind& kind : kTargetKinds) {
+    CLI::App* one = verb->add_subcommand(kind.name, kind.what);
+    one->fallthrough();
+    auto target = std::make_shared<std::string>();
+    auto name = std::make_shared<std::string>();
+    one->add_option("target", *target, kind.shown)->required()->option_text(kind.shown);
+    one->add_option("--name", *name, "The job's name; without it made from the program's");
+    one->add_flag("--json", context.json, "Print JSON");
+    one->callback([&context, target, name, set = kind.set] {
+      v1::Target asked;
+      set(asked, *target);
+      v1::AdoptRequest request;
+      *request.mutable_target() = asked;
+      request.set_name(*name);
+      adopt(context, request);
+    });
+  }
+}
+
+}  // namespace kymo::cli
