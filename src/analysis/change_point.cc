@@ -15,26 +15,6 @@ constexpr int kShuffles = 9'999;
 // A level is that of so many values at least: one or two are outliers.
 constexpr std::size_t kFewestOnASide = 3;
 
-// Ranks from 1; equal values share the mean of theirs.
-std::vector<double> ranks_of(std::span<const double> series) {
-  std::vector<std::size_t> order(series.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return series[a] < series[b]; });
-  std::vector<double> ranks(series.size());
-  for (std::size_t begin = 0; begin < order.size();) {
-    std::size_t end = begin + 1;
-    while (end < order.size() && series[order[end]] == series[order[begin]]) {
-      ++end;
-    }
-    for (std::size_t i = begin; i < end; ++i) {
-      ranks[order[i]] = static_cast<double>(begin + 1 + end) / 2;
-    }
-    begin = end;
-  }
-  return ranks;
-}
-
 // U of the first t values against the others is 2 (r1 + ... + rt) - t (n + 1).
 Pettitt strongest_cut(const std::vector<double>& ranks) {
   Pettitt best;

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "analysis/recording.h"
+#include "analysis/tsv_reader.h"
 
 namespace kymo::analysis {
 namespace {
@@ -58,6 +59,27 @@ Result<std::vector<std::string>> find_recordings(const std::string& path) {
   return Error{Code::not_found, "look for recordings in " + path +
                                     ": no .tsv file there or in its folder recordings; give a "
                                     "recording or the directory of a checkpoint"};
+}
+
+Result<std::vector<std::string>> recordings_to_compare(const std::string& path,
+                                                       const std::string& name) {
+  auto found = find_recordings(path);
+  if (!found) return found.error();
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    if (auto opened = TsvReader::open(path); !opened) return opened.error();
+    return found;
+  }
+  if (!fs::is_directory(fs::path(path) / "recordings", ignored)) return found;
+  const std::string wanted = name.empty() ? "dump" : name;
+  for (const std::string& recording : *found) {
+    if (fs::path(recording_stem(recording)).filename() == wanted) {
+      return std::vector<std::string>{recording};
+    }
+  }
+  if (name.empty()) return std::vector<std::string>{found->front()};
+  return Error{Code::not_found, "look for the recording " + name + " in " + path +
+                                    ": there is none, see the names in its folder recordings"};
 }
 
 }  // namespace kymo::analysis

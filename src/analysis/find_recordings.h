@@ -13,4 +13,10 @@ namespace kymo::analysis {
 // looked.
 Result<std::vector<std::string>> find_recordings(const std::string& path);
 
+// Those that stand for `path` in a comparison: the file, which must be a recording; of a
+// checkpoint, the one called `name` (empty: its dump's, or the first); of another folder all, as so
+// many runs. Errors: as above; of opening the file; not_found where there is none called `name`.
+Result<std::vector<std::string>> recordings_to_compare(const std::string& path,
+                                                       const std::string& name);
+
 }  // namespace kymo::analysis

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace kymo::analysis {
 
@@ -40,6 +41,25 @@ double median_shift(std::span<const double> before, std::span<const double> afte
     }
   }
   return median(std::move(differences));
+}
+
+std::vector<double> ranks_of(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin + 1;
+    while (end < order.size() && values[order[end]] == values[order[begin]]) {
+      ++end;
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      ranks[order[i]] = static_cast<double>(begin + 1 + end) / 2;
+    }
+    begin = end;
+  }
+  return ranks;
 }
 
 Line median_line(std::span<const double> values) {

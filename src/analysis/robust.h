@@ -16,6 +16,9 @@ double scaled_mad(const std::vector<double>& values);
 // `before`.
 double median_shift(std::span<const double> before, std::span<const double> after);
 
+// Ranks from 1; equal values share the mean of theirs.
+std::vector<double> ranks_of(std::span<const double> values);
+
 // Theil and Sen's line: its slope is the median of all slopes between two values.
 struct Line {
   double start = 0;

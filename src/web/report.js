@@ -2,247 +2,15 @@
 // The page of `kymo report --html`: draws what the C++ side packed (docs/report-page.md). Everything that comes
 // out of a recording is set as text, never as markup.
 (() => {
-  const byId = (id) => document.getElementById(id);
+  const { byId, COLORS, TIMES, scaled, written, instants, instant, element, css } = kymo;
   const recording = JSON.parse(byId("recording").textContent);
-  const BLOCK = recording.block_rows;
-  const LEFT_OUT = 255;
-  const shown = recording.columns.filter((column) => !column.idle);
-  const COLORS = ["#0090ff", "#f76b15", "#30a46c", "#8e4ec6", "#e54666", "#00a2c7", "#ad7f58", "#86ac23"];
-
-  // --- the packed columns -----------------------------------------------------------------------
-
-  async function unpack(id) {
-    const element = byId(id);
-    const packed = await fetch("data:;base64," + element.textContent);
-    element.remove();
-    return new Response(packed.body.pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
-  }
-
-  // A column: its outline, a value or six a block, and its samples once they are unpacked.
-  class Column {
-    constructor(outline) {
-      // 4 doubles, 2 floats and a byte a block.
-      const n = (this.blocks = outline.byteLength / 41);
-      let at = 0;
-      const take = (Type) => new Type(outline, (at += n * Type.BYTES_PER_ELEMENT) - n * Type.BYTES_PER_ELEMENT, n);
-      this.first = take(Float64Array);
-      this.low = take(Float64Array);
-      this.high = take(Float64Array);
-      this.last = take(Float64Array);
-      this.rateLow = take(Float32Array);
-      this.rateHigh = take(Float32Array);
-      this.width = take(Uint8Array);
-      this.offset = new Float64Array(n);
-      this.samples = null;
-      this.unpacked = new Map();
-    }
-
-    rows(block) {
-      return block + 1 < this.blocks ? BLOCK : recording.rows - block * BLOCK;
-    }
-
-    setSamples(bytes) {
-      let at = 0;
-      for (let block = 0; block < this.blocks; ++block) {
-        this.offset[block] = at;
-        if (this.width[block] !== LEFT_OUT) at += this.width[block] * this.rows(block);
-      }
-      this.samples = new Uint8Array(bytes);
-    }
-
-    // The values of a block; null where they are not in this page, or not yet.
-    values(block) {
-      if (this.samples === null || this.width[block] === LEFT_OUT) return null;
-      let values = this.unpacked.get(block);
-      if (values === undefined) {
-        if (this.unpacked.size > 4096) this.unpacked.clear();
-        this.unpacked.set(block, (values = this.decode(block)));
-      }
-      return values;
-    }
-
-    decode(block) {
-      const n = this.rows(block);
-      const width = this.width[block];
-      const bytes = this.samples;
-      const at = this.offset[block];
-      const values = new Float64Array(n);
-      let value = (values[0] = this.first[block]);
-      for (let i = 1; i < n; ++i) {
-        let low = 0;
-        let high = 0;
-        for (let byte = Math.min(width, 4) - 1; byte >= 0; --byte) low = low * 256 + bytes[at + byte * n + i];
-        for (let byte = width - 1; byte >= 4; --byte) high = high * 256 + bytes[at + byte * n + i];
-        // zigzag: the lowest bit is the sign
-        const odd = low % 2;
-        const half = high * 2147483648 + (low - odd) / 2;
-        values[i] = value += odd === 0 ? half : -half - 1;
-      }
-      return values;
-    }
-  }
-
-  const columns = [];
-  const time = () => columns[0];
-
-  // The first block that ends at or behind `t`.
-  function blockAt(t) {
-    const last = time().last;
-    let low = 0;
-    let high = last.length - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (last[middle] < t) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
+  const data = new kymo.Recording(recording);
+  const { shown, gaps } = data;
 
   // --- what a range shows -----------------------------------------------------------------------
 
   const view = { from: recording.first_ns, to: Math.max(recording.last_ns, recording.first_ns + 1), rates: true };
-  const gaps = recording.gaps.slice().sort((a, b) => a.start_ns - b.start_ns);
-
-  // The lines of a chart: one time axis, and of each piece of it the lowest and the highest value, so that no
-  // spike is lost; single samples where there is room for them.
-  function linesOf(indices, from, to, pixels) {
-    const firstBlock = Math.max(blockAt(from) - 1, 0);
-    const lastBlock = Math.min(blockAt(to) + 1, time().blocks - 1);
-    const ready = indices.every((i) => columns[i].samples !== null) && time().samples !== null;
-    const fine = ready && (lastBlock - firstBlock) * BLOCK <= 2_000_000;
-    const lines = { times: [], values: indices.map(() => []), single: fine };
-    const bucket = (to - from) / pixels;
-    const open = { end: -Infinity, time: 0, low: indices.map(() => Infinity), high: indices.map(() => -Infinity), rows: 0 };
-    const close = () => {
-      if (open.rows === 0) return;
-      lines.times.push(open.first, open.rows === 1 ? open.first : open.last);
-      indices.forEach((_, k) => lines.values[k].push(open.low[k], open.high[k]));
-      if (open.rows === 1) {
-        lines.times.pop();
-        lines.values.forEach((values) => values.pop());
-      }
-      open.rows = 0;
-      open.low.fill(Infinity);
-      open.high.fill(-Infinity);
-    };
-    const put = (t, lows, highs) => {
-      if (t >= open.end) {
-        close();
-        open.end = t + bucket;
-        open.first = t;
-      }
-      open.last = t;
-      ++open.rows;
-      for (let k = 0; k < indices.length; ++k) {
-        if (lows[k] < open.low[k]) open.low[k] = lows[k];
-        if (highs[k] > open.high[k]) open.high[k] = highs[k];
-      }
-    };
-    let gap = 0;
-    const breakAtGap = (t) => {
-      let broken = false;
-      while (gap < gaps.length && gaps[gap].end_ns <= t) {
-        broken = broken || gaps[gap].end_ns > lines.lastTime;
-        ++gap;
-      }
-      if (broken && lines.lastTime > -Infinity) {
-        close();
-        open.end = -Infinity;
-        lines.times.push(lines.lastTime + (t - lines.lastTime) / 2);
-        lines.values.forEach((values) => values.push(null));
-      }
-      lines.lastTime = t;
-    };
-    lines.lastTime = -Infinity;
-    const lows = indices.map(() => 0);
-    const highs = indices.map(() => 0);
-    for (let block = firstBlock; block <= lastBlock; ++block) {
-      const times = fine ? time().values(block) : null;
-      if (times !== null) putRows(block, times, indices, lows, highs, (t) => (breakAtGap(t), put(t, lows, highs)));
-      else {
-        indices.forEach((i, k) => {
-          const rate = asRate(i);
-          lows[k] = rate ? columns[i].rateLow[block] : columns[i].low[block];
-          highs[k] = rate ? columns[i].rateHigh[block] : columns[i].high[block];
-        });
-        lines.single = false;
-        breakAtGap(time().first[block]);
-        put(time().first[block], lows, highs);
-        lines.lastTime = time().last[block];
-        put(time().last[block], lows, highs);
-      }
-    }
-    close();
-    return lines;
-  }
-
-  function putRows(block, times, indices, lows, highs, put) {
-    const values = indices.map((i) => columns[i].values(block));
-    const rates = indices.map(asRate);
-    // The very first row has no rate.
-    for (let row = block === 0 && rates[0] ? 1 : 0; row < times.length; ++row) {
-      const before = row > 0 ? times[row - 1] : block > 0 ? time().last[block - 1] : NaN;
-      for (let k = 0; k < indices.length; ++k) {
-        let value = values[k][row];
-        if (rates[k]) {
-          const valueBefore = row > 0 ? values[k][row - 1] : block > 0 ? columns[indices[k]].last[block - 1] : NaN;
-          const rate = ((value - valueBefore) * 1e9) / (times[row] - before);
-          value = Number.isFinite(rate) ? rate : 0;
-        }
-        lows[k] = highs[k] = value;
-      }
-      put(times[row]);
-    }
-  }
-
   const asRate = (index) => view.rates && shown[index - 1].kind === "counter";
-
-  // --- how figures are written ------------------------------------------------------------------
-
-  function scaled(value, steps) {
-    let [name, factor] = steps[0];
-    for (const [next, above] of steps) if (Math.abs(value) >= above) [name, factor] = [next, above];
-    const number = value / factor;
-    const digits = Math.abs(number) >= 100 || Number.isInteger(number) ? 0 : Math.abs(number) >= 10 ? 1 : 2;
-    return number.toFixed(digits) + name;
-  }
-  const TIMES = [[" ns", 1], [" µs", 1e3], [" ms", 1e6], [" s", 1e9]];
-  const COUNTS = [["", 1], [" k", 1e3], [" M", 1e6], [" G", 1e9]];
-  const BYTES = [[" B", 1], [" KiB", 1024], [" MiB", 1048576], [" GiB", 1073741824]];
-
-  function written(value, unit, rate) {
-    if (value === null || value === undefined || Number.isNaN(value)) return "–";
-    const per = rate ? "/s" : "";
-    if (unit === "bytes") return scaled(value, BYTES) + per;
-    if (unit === "nanoseconds" || unit === "microseconds") {
-      const ns = unit === "nanoseconds" ? value : value * 1000;
-      // Time per time is a share of it.
-      if (!rate) return scaled(ns, TIMES);
-      const share = (ns / 1e9) * 100;
-      return share >= 1000 ? Math.round(share).toLocaleString("en") + " %" : share.toFixed(1) + " %";
-    }
-    return scaled(value, COUNTS) + (unit === "pages" ? " pages" : "") + per;
-  }
-  // The labels of a time axis: one unit, and digits enough to tell two ticks apart.
-  function instants(ticks, step) {
-    const largest = Math.max(...ticks.map(Math.abs), 1);
-    const [name, factor] = TIMES.filter(([, above]) => largest >= above).pop();
-    let digits = 0;
-    while (digits < 9 && Math.abs(((step / factor) * 10 ** digits) % 1) > 1e-6) ++digits;
-    return ticks.map((t) => (t / factor).toFixed(digits) + name);
-  }
-  const instant = (ns) => (ns / 1e9).toFixed(ns < 1e11 ? 6 : 3) + " s";
-
-  function element(name, attributes, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes || {})) {
-      if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-      else if (key === "style") made.style.cssText = value;
-      else made.setAttribute(key, value);
-    }
-    made.append(...children);
-    return made;
-  }
 
   // --- charts -----------------------------------------------------------------------------------
 
@@ -261,7 +29,6 @@
   }
 
   const charts = [];
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   class Chart {
     constructor(group) {
@@ -344,7 +111,7 @@
     }
 
     draw() {
-      const lines = linesOf(this.indices, view.from, view.to, Math.max(this.width() - 100, 100));
+      const lines = data.linesOf(this.indices, view.from, view.to, Math.max(this.width() - 100, 100), asRate);
       this.plot.setData([lines.times, ...lines.values]);
       this.single = lines.single;
     }
@@ -352,8 +119,8 @@
     // The values under the cursor.
     read(at) {
       this.indices.forEach((index, k) => {
-        const data = this.plot.data[k + 1];
-        this.values[k].textContent = at === null || at === undefined ? "" : written(data[at], shown[index - 1].unit, asRate(index));
+        const line = this.plot.data[k + 1];
+        this.values[k].textContent = at === null || at === undefined ? "" : written(line[at], shown[index - 1].unit, asRate(index));
       });
       if (at !== null && at !== undefined) say(this.plot.data[0][at]);
     }
@@ -547,8 +314,7 @@
     describe();
     tables();
     if (recording.rows === 0) return;
-    const outlines = await Promise.all(Array.from({ length: shown.length + 1 }, (_, i) => unpack("outline" + i)));
-    outlines.forEach((outline) => columns.push(new Column(outline)));
+    await data.readOutlines();
     for (const group of groups()) charts.push(new Chart(group));
     redraw();
     document.documentElement.dataset.state = "outlines";
@@ -557,7 +323,7 @@
   const begun = begin();
   window.kymoSamplesAreThere = async () => {
     await begun;
-    await Promise.all(columns.map(async (column, i) => column.setSamples(await unpack("samples" + i))));
+    await data.readSamples();
     redraw();
     requestAnimationFrame(() => (document.documentElement.dataset.state = "whole"));
   };
@@ -571,5 +337,5 @@
     redraw();
   });
   // For tests: what is on the screen.
-  window.kymoPage = { view, show, charts, columns };
+  window.kymoPage = { view, show, charts, data };
 })();

@@ -1,6 +1,5 @@
 #include "report/history.h"
 
-#include <charconv>
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -8,6 +7,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "share_option.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -56,19 +56,6 @@ void show_history(Context& context, const HistoryArguments& arguments) {
   if (history.verdict && history.verdict->regression) context.exit_code = 1;
 }
 
-// "20%" or "20" is a fifth; an empty text stands for a share that is good.
-std::string set_share(std::optional<double>& share, const std::string& text) {
-  const char* const end = text.data() + text.size() - (!text.empty() && text.back() == '%' ? 1 : 0);
-  double percent = 0;
-  const auto [stop, error] = std::from_chars(text.data(), end, percent);
-  constexpr double kMost = 1e6;
-  if (error != std::errc() || stop != end || !(percent >= 0 && percent <= kMost)) {
-    return "'" + text + "' is no share: wanted a percentage, such as 20%";
-  }
-  share = percent / 100;
-  return {};
-}
-
 }  // namespace
 
 void add_history(CLI::App& app, Context& context) {
@@ -107,8 +94,7 @@ void add_history(CLI::App& app, Context& context) {
       ->add_option_function<std::string>(
           "--fail-on-regression",
           [arguments](const std::string& text) {
-            const std::string wrong = set_share(arguments->options.allowed_regression, text);
-            if (!wrong.empty()) throw CLI::ValidationError("--fail-on-regression", wrong);
+            arguments->options.allowed_regression = parse_share("--fail-on-regression", text);
           },
           "Exit 1 when the newest run is worse by more than this, and by more than noise")
       ->option_text("PERCENT");

@@ -1,0 +1,130 @@
+#include "analysis/block_values.h"
+
+#include <algorithm>
+#include <span>
+
+#include "analysis/row_pieces.h"
+
+namespace kymo::analysis {
+namespace {
+
+constexpr double kNanosPerSecond = 1e9;
+
+// Neighbouring rows of one block.
+struct Run {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::uint64_t block = 0;
+};
+
+class BlockColumn {
+ public:
+  explicit BlockColumn(Kind kind) : kind_(kind) {}
+
+  void add(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values,
+           const Run& run, std::uint64_t whole_blocks) {
+    if (run.block != block_ || !begun_) {
+      close(whole_blocks);
+      block_ = run.block;
+    }
+    if (!begun_) {
+      begun_ = true;
+      first_ns_ = block_begin_ns_ = times[run.begin];
+      value_ = values[run.begin];
+    }
+    for (std::size_t row = run.begin; row < run.end; ++row) {
+      const std::uint64_t value = values[row];
+      grown_ += value > value_ ? static_cast<double>(value - value_) : 0;
+      sum_ += static_cast<double>(value);
+      value_ = value;
+    }
+    rows_ += run.end - run.begin;
+    last_ns_ = times[run.end - 1];
+  }
+
+  ColumnBlocks finish(std::uint64_t whole_blocks) {
+    close(whole_blocks);
+    if (kind_ == Kind::gauge) {
+      blocks_.mean = all_rows_ == 0 ? 0 : all_sum_ / static_cast<double>(all_rows_);
+    } else if (last_ns_ > first_ns_) {
+      blocks_.mean = all_grown_ * kNanosPerSecond / static_cast<double>(last_ns_ - first_ns_);
+    }
+    return std::move(blocks_);
+  }
+
+ private:
+  void close(std::uint64_t whole_blocks) {
+    if (rows_ == 0) return;
+    if (block_ < whole_blocks) {
+      if (kind_ == Kind::gauge) {
+        blocks_.values.push_back(sum_ / static_cast<double>(rows_));
+      } else if (last_ns_ > block_begin_ns_) {
+        blocks_.values.push_back(grown_ * kNanosPerSecond /
+                                 static_cast<double>(last_ns_ - block_begin_ns_));
+      }
+    }
+    all_grown_ += grown_;
+    all_sum_ += sum_;
+    all_rows_ += rows_;
+    block_begin_ns_ = last_ns_;
+    grown_ = sum_ = 0;
+    rows_ = 0;
+  }
+
+  Kind kind_;
+  ColumnBlocks blocks_;
+  bool begun_ = false;
+  std::uint64_t block_ = 0;
+  std::uint64_t rows_ = 0;  // of the open block, as the next two
+  double grown_ = 0;
+  double sum_ = 0;
+  std::uint64_t all_rows_ = 0;  // of those before, as the next two
+  double all_grown_ = 0;
+  double all_sum_ = 0;
+  std::uint64_t value_ = 0;
+  std::uint64_t first_ns_ = 0;
+  std::uint64_t block_begin_ns_ = 0;  // of what it grew: the last row of the block before
+  std::uint64_t last_ns_ = 0;
+};
+
+std::vector<Run> runs_of(std::span<const std::uint64_t> times, const TimeWindow& window,
+                         std::uint64_t block_ns) {
+  std::vector<Run> runs;
+  const auto begin = std::lower_bound(times.begin(), times.end(), window.begin_ns);
+  const auto end = std::upper_bound(begin, times.end(), window.end_ns);
+  for (auto at = begin; at != end;) {
+    const std::uint64_t block = (*at - window.begin_ns) / block_ns;
+    auto stop = at + 1;
+    while (stop != end && (*stop - window.begin_ns) / block_ns == block) ++stop;
+    runs.push_back({static_cast<std::size_t>(at - times.begin()),
+                    static_cast<std::size_t>(stop - times.begin()), block});
+    at = stop;
+  }
+  return runs;
+}
+
+}  // namespace
+
+Result<std::vector<ColumnBlocks>> read_blocks(const Summary& summary, const TimeWindow& window,
+                                              std::uint64_t block_ns) {
+  auto reader = TsvReader::open(summary.recording.path);
+  if (!reader) return reader.error();
+  std::vector<BlockColumn> columns;
+  for (const ColumnSummary& column : summary.columns) columns.emplace_back(column.info.kind);
+  const std::uint64_t length = std::max<std::uint64_t>(block_ns, 1);
+  const std::uint64_t whole_blocks = window.length_ns() / length;
+  const Result<void> taken = take_rows(*reader, 0, [&](const RowPiece& piece) {
+    const std::vector<Run> runs = runs_of(piece.rows.times(), window, length);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      for (const Run& run : runs) {
+        columns[i].add(piece.rows.times(), piece.rows.column(i + 1), run, whole_blocks);
+      }
+    }
+  });
+  if (!taken) return taken.error();
+  std::vector<ColumnBlocks> blocks;
+  for (BlockColumn& column : columns) blocks.push_back(column.finish(whole_blocks));
+  return blocks;
+}
+
+}  // namespace kymo::analysis

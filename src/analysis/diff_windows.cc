@@ -1,0 +1,116 @@
+#include "analysis/diff_windows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace kymo::analysis {
+namespace {
+
+constexpr double kNanos = 1e9;
+
+const std::vector<Mark>& marks_of(const DiffRun& run) {
+  static const std::vector<Mark> kNone;
+  return run.summary.recording.metadata ? run.summary.recording.metadata->marks : kNone;
+}
+
+// The first mark of that name, or the last one.
+const Mark* find_mark(const DiffRun& run, const std::string& name, bool last = false) {
+  const std::vector<Mark>& marks = marks_of(run);
+  const auto is_it = [&](const Mark& mark) { return mark.name == name; };
+  if (last) {
+    const auto found = std::find_if(marks.rbegin(), marks.rend(), is_it);
+    return found == marks.rend() ? nullptr : &*found;
+  }
+  const auto found = std::find_if(marks.begin(), marks.end(), is_it);
+  return found == marks.end() ? nullptr : &*found;
+}
+
+std::string names_of(const std::vector<Mark>& marks) {
+  std::string text;
+  for (const Mark& mark : marks) text += (text.empty() ? "" : ", ") + in_quotes(mark.name, 64);
+  return text.empty() ? "none" : text;
+}
+
+std::string first_common_mark(const std::vector<DiffRun*>& runs) {
+  for (const Mark& mark : marks_of(*runs.front())) {
+    const bool common = std::all_of(runs.begin(), runs.end(), [&](const DiffRun* run) {
+      const Mark* found = find_mark(*run, mark.name);
+      return found != nullptr && found->at_ns < run->summary.last_ns;
+    });
+    if (common) return mark.name;
+  }
+  return {};
+}
+
+// Behind where each run is aligned.
+std::string last_common_mark(const std::vector<DiffRun*>& runs) {
+  const std::vector<Mark>& marks = marks_of(*runs.front());
+  for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
+    const bool common = std::all_of(runs.begin(), runs.end(), [&](const DiffRun* run) {
+      const Mark* found = find_mark(*run, mark->name, true);
+      return found != nullptr && found->at_ns > run->origin_ns;
+    });
+    if (common) return mark->name;
+  }
+  return {};
+}
+
+// An instant, seconds from where the run is aligned; never before its first row.
+std::uint64_t instant(const DiffRun& run, double seconds) {
+  const double at = static_cast<double>(run.origin_ns) + seconds * kNanos;
+  return static_cast<std::uint64_t>(
+      std::clamp(at, static_cast<double>(run.summary.first_ns), 1e19));
+}
+
+// Where the phase that begins at the run's origin ends.
+std::uint64_t end_of_phase(const DiffRun& run) {
+  for (const Mark& mark : marks_of(run)) {
+    if (mark.at_ns > run.origin_ns) return mark.at_ns;
+  }
+  return run.summary.last_ns;
+}
+
+std::uint64_t end_of(const DiffRun& run, const Aligned& aligned, const DiffOptions& options) {
+  if (options.to_s) return instant(run, *options.to_s);
+  if (!options.align.empty()) return end_of_phase(run);
+  const Mark* mark = aligned.until.empty() ? nullptr : find_mark(run, aligned.until, true);
+  return mark != nullptr ? mark->at_ns : run.summary.last_ns;
+}
+
+Result<void> set_window(DiffRun& run, const Aligned& aligned, const DiffOptions& options) {
+  const Summary& summary = run.summary;
+  const std::uint64_t begin = options.from_s ? instant(run, *options.from_s) : run.origin_ns;
+  run.window.begin_ns = std::max(begin, summary.first_ns);
+  run.window.end_ns = std::min(end_of(run, aligned, options), summary.last_ns);
+  if (run.window.begin_ns < run.window.end_ns) return {};
+  return Error{Code::invalid_argument,
+               "compare " + summary.recording.path +
+                   ": it has no rows where the comparison looks; see --align, --from and --to"};
+}
+
+}  // namespace
+
+Result<Aligned> align_runs(const std::vector<DiffRun*>& runs, const DiffOptions& options) {
+  Aligned aligned{options.align.empty() ? first_common_mark(runs) : options.align, {}};
+  for (DiffRun* run : runs) {
+    run->origin_ns = run->summary.first_ns;
+    if (aligned.at.empty()) continue;
+    const Mark* mark = find_mark(*run, aligned.at);
+    if (mark == nullptr) {
+      return Error{Code::invalid_argument, "align " + run->summary.recording.path + " at " +
+                                               in_quotes(aligned.at, 64) + ": its marks are " +
+                                               names_of(marks_of(*run))};
+    }
+    run->origin_ns = mark->at_ns;
+  }
+  if (!aligned.at.empty() && options.align.empty() && !options.to_s) {
+    aligned.until = last_common_mark(runs);
+  }
+  for (DiffRun* run : runs) {
+    if (auto set = set_window(*run, aligned, options); !set) return set.error();
+  }
+  return aligned;
+}
+
+}  // namespace kymo::analysis

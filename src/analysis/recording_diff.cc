@@ -1,0 +1,317 @@
+#include "analysis/recording_diff.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "analysis/diff_windows.h"
+#include "analysis/robust.h"
+
+namespace kymo::analysis {
+namespace {
+
+using DiffVerdict = MetricDiff::Verdict;
+
+constexpr std::uint64_t kMostBlocks = 256;
+constexpr std::uint64_t kRowsABlock = 4;
+// Below, a test has next to no power; Holm's correction needs more still.
+constexpr std::size_t kFewestBlocks = 10;
+constexpr std::size_t kFewestMoves =
+    5;  // what happened once or twice has no noise to be held against
+constexpr std::size_t kFewestRuns = 4;
+constexpr double kPairMargin = 0.05;
+// So many lengths of dependence lie in one block beyond the first: leaves 0.05 between neighbours.
+constexpr double kLengthsABlock = 4;
+
+// The values of one metric, or of one phase's duration, on both sides.
+struct Values {
+  bool phase = false;
+  Kind kind = Kind::gauge;
+  Unit unit = Unit::count;
+  std::array<std::vector<double>, 2> means;   // a value a run
+  std::array<std::vector<double>, 2> blocks;  // of the only run
+};
+using AllValues = std::map<std::pair<bool, std::string>, Values>;
+
+bool is_wanted(const ColumnInfo& column, const DiffOptions& options) {
+  constexpr const char* kRecordersOwn = "profiler_";
+  if (options.metrics.empty()) return column.name.rfind(kRecordersOwn, 0) != 0;
+  return std::any_of(options.metrics.begin(), options.metrics.end(), [&](const std::string& name) {
+    return name == column.name || name == column.metric;
+  });
+}
+
+std::uint64_t block_length(const std::vector<DiffRun*>& runs) {
+  std::uint64_t window = UINT64_MAX;
+  std::uint64_t blocks = kMostBlocks;
+  for (const DiffRun* run : runs) {
+    window = std::min(window, run->window.length_ns());
+    const std::uint64_t row_ns =
+        run->summary.duration_ns() / std::max<std::uint64_t>(run->summary.rows - 1, 1);
+    const std::uint64_t rows = run->window.length_ns() / std::max<std::uint64_t>(row_ns, 1);
+    blocks = std::clamp<std::uint64_t>(rows / kRowsABlock, 1, blocks);
+  }
+  return std::max<std::uint64_t>(window / blocks, 1);
+}
+
+void add_phases(const DiffRun& run, std::size_t side, AllValues& all) {
+  if (!run.summary.recording.metadata) return;
+  const std::vector<Mark>& marks = run.summary.recording.metadata->marks;
+  std::map<std::string, double> lasts;  // a phase that comes twice is one
+  for (std::size_t i = 0; i + 1 < marks.size(); ++i) {
+    lasts[marks[i].name] += static_cast<double>(marks[i + 1].at_ns - marks[i].at_ns);
+  }
+  for (const auto& [name, ns] : lasts) {
+    Values& values = all[{true, name}];
+    values.phase = true;
+    values.unit = Unit::nanoseconds;
+    values.means.at(side).push_back(ns);
+  }
+}
+
+Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_ns,
+                     const DiffOptions& options, AllValues& all, std::vector<std::string>& notes) {
+  auto blocks = read_blocks(run.summary, run.window, block_ns);
+  if (!blocks) return blocks.error();
+  for (std::size_t i = 0; i < run.summary.columns.size(); ++i) {
+    const ColumnInfo& info = run.summary.columns[i].info;
+    if (!is_wanted(info, options)) continue;
+    const auto [found, made] = all.try_emplace({false, info.name});
+    Values& values = found->second;
+    if (made) {
+      values.kind = info.kind;
+      values.unit = info.unit;
+    } else if (values.kind != info.kind || values.unit != info.unit) {
+      notes.push_back(run.summary.recording.path + " has another kind or unit of " +
+                      in_quotes(info.name, 64) + ": it is left out there");
+      continue;
+    }
+    values.means.at(side).push_back((*blocks)[i].mean);
+    values.blocks.at(side) = std::move((*blocks)[i].values);
+  }
+  if (options.metrics.empty()) add_phases(run, side, all);
+  for (const std::string& sentence : run.summary.left_out.sentences()) {
+    notes.push_back(run.summary.recording.path + ", " + sentence);
+  }
+  return {};
+}
+
+bool all_equal(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto equal = [&](double value) { return value == a.front(); };
+  return std::all_of(a.begin(), a.end(), equal) && std::all_of(b.begin(), b.end(), equal);
+}
+
+std::vector<double> merged(const std::vector<double>& values, std::size_t neighbours) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i + neighbours <= values.size(); i += neighbours) {
+    double sum = 0;
+    for (std::size_t k = i; k < i + neighbours; ++k) sum += values[k];
+    out.push_back(sum / static_cast<double>(neighbours));
+  }
+  return out;
+}
+
+// Values that are not what most of them are.
+std::size_t moved(const std::vector<double>& values) {
+  const double still = median(values);
+  return static_cast<std::size_t>(
+      std::count_if(values.begin(), values.end(), [&](double value) { return value != still; }));
+}
+
+void test(const std::vector<double>& before, const std::vector<double>& after, double margin,
+          MetricDiff& diff) {
+  diff.samples_before = before.size();
+  diff.samples_after = after.size();
+  diff.shift = shift_between(before, after);
+  diff.p = mann_whitney_p(before, after, margin);
+  diff.verdict = DiffVerdict::none;
+}
+
+void test_blocks(const Values& values, std::uint64_t block_ns, double margin, MetricDiff& diff) {
+  const auto& [before, after] = values.blocks;
+  if (values.phase) {
+    diff.reason = "one run on each side";
+    return;
+  }
+  const std::optional<double> length_before = correlation_length(before);
+  const std::optional<double> length_after = correlation_length(after);
+  if (!length_before && !length_after) {
+    const bool same =
+        !before.empty() && !after.empty() ? all_equal(before, after) : diff.before == diff.after;
+    diff.verdict = same ? DiffVerdict::the_same : DiffVerdict::not_told;
+    diff.reason = same ? "" : "it never moves within a recording: one value on each side";
+    return;
+  }
+  const std::size_t moved_before = moved(before);
+  const std::size_t moved_after = moved(after);
+  if (std::max(moved_before, moved_after) < kFewestMoves) {
+    diff.reason = "too few events: it moves in " + std::to_string(moved_before) + " of " +
+                  std::to_string(before.size()) + " and " + std::to_string(moved_after) + " of " +
+                  std::to_string(after.size()) + " blocks";
+    return;
+  }
+  const double length = std::max(length_before.value_or(1), length_after.value_or(1));
+  const auto neighbours = static_cast<std::size_t>(std::ceil(1 + kLengthsABlock * (length - 1)));
+  const std::vector<double> a = merged(before, neighbours);
+  const std::vector<double> b = merged(after, neighbours);
+  if (std::min(a.size(), b.size()) < kFewestBlocks) {
+    diff.reason = "too few independent values: " + std::to_string(a.size()) + " and " +
+                  std::to_string(b.size()) + " of " + std::to_string(kFewestBlocks);
+    return;
+  }
+  diff.block_ns = neighbours * block_ns;
+  test(a, b, margin, diff);
+}
+
+void test_runs(const Values& values, double margin, MetricDiff& diff) {
+  const auto& [before, after] = values.means;
+  if (all_equal(before, after)) {
+    diff.verdict = DiffVerdict::the_same;
+  } else if (std::min(before.size(), after.size()) < kFewestRuns) {
+    diff.reason = "too few runs: " + std::to_string(before.size()) + " and " +
+                  std::to_string(after.size()) + " of " + std::to_string(kFewestRuns);
+  } else {
+    test(before, after, margin, diff);
+  }
+}
+
+// With few runs no p can be low enough for so many tests at once.
+void refuse_hopeless(RecordingDiff& diff) {
+  std::size_t needed = kFewestRuns;
+  while (lowest_p(needed, needed) * static_cast<double>(diff.tested) >= kDiffAllowedP) ++needed;
+  for (MetricDiff& metric : diff.metrics) {
+    if (metric.verdict == DiffVerdict::none &&
+        lowest_p(metric.samples_before, metric.samples_after) * static_cast<double>(diff.tested) >=
+            kDiffAllowedP) {
+      metric.verdict = DiffVerdict::not_told;
+      metric.reason = "too few runs for " + std::to_string(diff.tested) +
+                      " metrics at once: " + std::to_string(needed) +
+                      " of each tell, or ask for fewer metrics";
+    }
+  }
+}
+
+void correct(RecordingDiff& diff) {
+  std::vector<double> p;
+  for (const MetricDiff& metric : diff.metrics) {
+    if (metric.verdict == DiffVerdict::none) p.push_back(metric.p);
+  }
+  diff.tested = p.size();
+  const std::vector<double> adjusted = holm_adjusted(p);
+  std::size_t at = 0;
+  for (MetricDiff& metric : diff.metrics) {
+    if (metric.verdict != DiffVerdict::none) continue;
+    metric.adjusted_p = adjusted[at++];
+    if (metric.adjusted_p < kDiffAllowedP) metric.verdict = DiffVerdict::changed;
+  }
+  if (diff.by_runs) refuse_hopeless(diff);
+}
+
+void compare_all(const AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
+  for (const auto& [key, values] : all) {
+    MetricDiff metric;
+    metric.phase = values.phase;
+    metric.name = key.second;
+    metric.kind = values.kind;
+    metric.unit = values.unit;
+    if (!values.means[0].empty()) metric.before = median(values.means[0]);
+    if (!values.means[1].empty()) metric.after = median(values.means[1]);
+    if (!metric.before || !metric.after) {
+      metric.verdict = DiffVerdict::one_sided;
+    } else if (diff.by_runs) {
+      test_runs(values, diff.margin, metric);
+    } else {
+      test_blocks(values, block_ns, diff.margin, metric);
+    }
+    diff.metrics.push_back(std::move(metric));
+  }
+  correct(diff);
+  const auto size = [](const MetricDiff& metric) {
+    return std::abs(metric.share().value_or(std::numeric_limits<double>::infinity()));
+  };
+  std::stable_sort(diff.metrics.begin(), diff.metrics.end(),
+                   [&](const MetricDiff& a, const MetricDiff& b) {
+                     if (a.verdict != b.verdict) return a.verdict < b.verdict;
+                     return size(a) > size(b);
+                   });
+}
+
+Result<std::vector<DiffRun>> read_runs(const std::vector<std::string>& paths) {
+  std::vector<DiffRun> runs;
+  for (const std::string& path : paths) {
+    auto summary = summarize(path);
+    if (!summary) return summary.error();
+    if (summary->rows < 2) {
+      return Error{Code::invalid_argument, "compare " + path + ": it holds " +
+                                               std::to_string(summary->rows) +
+                                               (summary->rows == 1 ? " row" : " rows")};
+    }
+    runs.push_back({std::move(summary).value(), 0, {}});
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::optional<double> MetricDiff::share() const {
+  if (!before || !after) return {};
+  const double change = samples_before != 0 ? shift.median : *after - *before;
+  if (*before != 0) return change / *before;
+  if (change == 0) return 0;
+  return {};
+}
+
+Result<RecordingDiff> diff_recordings(const std::vector<std::string>& before,
+                                      const std::vector<std::string>& after,
+                                      const DiffOptions& options) {
+  RecordingDiff diff;
+  auto runs_before = read_runs(before);
+  if (!runs_before) return runs_before.error();
+  auto runs_after = read_runs(after);
+  if (!runs_after) return runs_after.error();
+  diff.before = std::move(runs_before).value();
+  diff.after = std::move(runs_after).value();
+  std::vector<DiffRun*> runs;
+  for (DiffRun& run : diff.before) runs.push_back(&run);
+  for (DiffRun& run : diff.after) runs.push_back(&run);
+  const Result<Aligned> aligned = align_runs(runs, options);
+  if (!aligned) return aligned.error();
+  diff.aligned_at = aligned->at;
+  diff.until = aligned->until;
+  diff.by_runs = runs.size() > 2;
+  diff.margin = options.margin.value_or(diff.by_runs ? 0 : kPairMargin);
+  const std::uint64_t block_ns = block_length(runs);
+  AllValues all;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::size_t side = i < diff.before.size() ? 0U : 1U;
+    auto added = add_run(*runs[i], side, block_ns, options, all, diff.notes);
+    if (!added) return added.error();
+  }
+  if (all.empty()) {
+    return Error{Code::invalid_argument, "compare " + before.front() + " with " + after.front() +
+                                             ": neither has a metric that was asked for"};
+  }
+  compare_all(all, block_ns, diff);
+  return diff;
+}
+
+const char* to_string(MetricDiff::Verdict verdict) {
+  switch (verdict) {
+    case DiffVerdict::changed:
+      return "changed";
+    case DiffVerdict::none:
+      return "no change";
+    case DiffVerdict::not_told:
+      return "cannot be told";
+    case DiffVerdict::one_sided:
+      return "on one side only";
+    case DiffVerdict::the_same:
+      return "the same";
+  }
+  return "";
+}
+
+}  // namespace kymo::analysis

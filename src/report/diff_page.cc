@@ -1,0 +1,76 @@
+#include "report/diff_page.h"
+
+#include <vector>
+
+#include "report/json_report.h"
+#include "report/packed_rows.h"
+#include "report/page.h"
+#include "report/recording_diff.h"
+#include "report/web_assets.h"
+
+namespace kymo::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Runs = std::vector<const analysis::DiffRun*>;
+
+Runs all_runs(const analysis::RecordingDiff& diff) {
+  Runs runs;
+  for (const analysis::DiffRun& run : diff.before) runs.push_back(&run);
+  for (const analysis::DiffRun& run : diff.after) runs.push_back(&run);
+  return runs;
+}
+
+std::uint64_t values_of(const Runs& runs) {
+  std::uint64_t values = 0;
+  for (const analysis::DiffRun* run : runs) {
+    values += run->summary.rows * (run->summary.columns.size() + 1);
+  }
+  return values;
+}
+
+Json described(const analysis::DiffRun& run, bool after, const PackedRows& packed) {
+  Json json = json_report({run.summary})["recordings"][0];
+  json["block_rows"] = PackedRows::kBlockRows;
+  json["samples_left_out"] = packed.samples_left_out;
+  json["side"] = after ? "B" : "A";
+  json["origin_ns"] = run.origin_ns;
+  json["window_ns"] = {run.window.begin_ns, run.window.end_ns};
+  return json;
+}
+
+}  // namespace
+
+Result<std::string> diff_page(const analysis::RecordingDiff& diff, std::optional<double> allowed,
+                              std::uint64_t most_values) {
+  Result<Page> page = Page::begin(web_assets::kDiffBody);
+  if (!page) return page.error();
+  const Runs runs = all_runs(diff);
+  const bool whole = values_of(runs) <= most_values;
+  Json json =
+      Json::parse(json_of(diff, allowed).dump(-1, ' ', false, Json::error_handler_t::replace));
+  json["recordings"] = Json::array();
+  std::vector<PackedRows> packed;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    PackRequest request;
+    request.keep.emplace_back(whole ? 0 : runs[i]->window.begin_ns,
+                              whole ? UINT64_MAX : runs[i]->window.end_ns);
+    Result<PackedRows> rows = pack_rows(runs[i]->summary, request);
+    if (!rows) return rows.error();
+    json["recordings"].push_back(described(*runs[i], i >= diff.before.size(), *rows));
+    packed.push_back(std::move(rows).value());
+  }
+  page->add_data("diff", json);
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    for (std::size_t k = 0; k < packed[i].columns.size(); ++k) {
+      const std::string name = std::to_string(i);
+      page->add_packed("r" + name + "-outline" + std::to_string(k), packed[i].columns[k].outline);
+      page->add_packed("r" + name + "-samples" + std::to_string(k), packed[i].columns[k].samples);
+    }
+  }
+  page->add_chart_scripts();
+  page->add_script(web_assets::kDiffScript);
+  return std::move(*page).finish();
+}
+
+}  // namespace kymo::report

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "kymo/result.h"
+
+namespace kymo::report {
+
+// Puts a page together that is one file and needs no network. Nothing that comes out of a recording
+// can end an element of it: names in a recording are anybody's.
+class Page {
+ public:
+  // Errors: unimplemented where the pages are not built in (CMake option KYMO_WEB).
+  static Result<Page> begin(std::string_view body);
+
+  // What scripts read: JSON, and bytes in base64.
+  void add_data(std::string_view id, const nlohmann::ordered_json& json);
+  void add_packed(std::string_view id, std::string_view bytes);
+  // What draws, and what the pages of recordings share.
+  void add_chart_scripts();
+  void add_script(std::string_view code);
+  [[nodiscard]] std::string finish() &&;
+
+ private:
+  Page() = default;
+  std::string text_;
+};
+
+}  // namespace kymo::report

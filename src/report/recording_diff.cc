@@ -1,0 +1,250 @@
+#include "report/recording_diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "metrics/unit_names.h"
+#include "report/about.h"
+#include "report/human.h"
+#include "report/table.h"
+
+namespace kymo::report {
+namespace {
+
+using analysis::DiffRun;
+using analysis::MetricDiff;
+using analysis::RecordingDiff;
+using Align = Table::Align;
+using DiffVerdict = MetricDiff::Verdict;
+
+constexpr std::size_t kDiffLabel = 12;
+constexpr std::size_t kDiffLine = 100;
+
+std::string labelled_line(const char* label, const std::string& text) {
+  return fmt::format("{:<{}}{}\n", label, kDiffLabel, text);
+}
+
+std::string metric_name(const MetricDiff& metric) {
+  return (metric.phase ? "phase: " : "") + printable(metric.name);
+}
+
+std::string amount(const std::optional<double>& value_of_it, const MetricDiff& metric) {
+  if (!value_of_it) return "-";
+  return metric.kind == Kind::counter ? rate(*value_of_it, metric.unit)
+                                      : value(*value_of_it, metric.unit);
+}
+
+std::string signed_percent(double share) {
+  return fmt::format("{:+.1f}", share * 100);
+}
+
+std::string change_of(const MetricDiff& metric) {
+  if (const auto share = metric.share()) return signed_percent(*share) + " %";
+  return metric.before && metric.after ? "from nothing" : "";
+}
+
+std::string interval_of(const MetricDiff& metric) {
+  if (!metric.before || *metric.before == 0) return "";
+  return signed_percent(metric.shift.low / *metric.before) + " to " +
+         signed_percent(metric.shift.high / *metric.before) + " %";
+}
+
+std::string p_of(const MetricDiff& metric) {
+  return metric.adjusted_p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", metric.adjusted_p);
+}
+
+std::string side_line(const char* label, const std::vector<DiffRun>& runs) {
+  if (runs.size() == 1) {
+    return labelled_line(label, printable(runs.front().summary.recording.path));
+  }
+  std::vector<std::string> paths;
+  for (const DiffRun& run : runs) paths.push_back(printable(run.summary.recording.path));
+  paths.front().insert(0, fmt::format("{} recordings: ", runs.size()));
+  return wrapped_list(label, paths, kDiffLabel, kDiffLine);
+}
+
+std::string lengths_of(const std::vector<DiffRun>& runs) {
+  std::uint64_t least = UINT64_MAX;
+  std::uint64_t most = 0;
+  for (const DiffRun& run : runs) {
+    least = std::min(least, run.window.length_ns());
+    most = std::max(most, run.window.length_ns());
+  }
+  const std::string text = duration(static_cast<double>(least));
+  return least == most ? text : text + " to " + duration(static_cast<double>(most));
+}
+
+std::string compared_line(const RecordingDiff& diff) {
+  const std::string from = diff.aligned_at.empty() ? "the first rows" : printable(diff.aligned_at);
+  const std::string until = diff.until.empty() ? "" : " until " + printable(diff.until);
+  return labelled_line("compared", fmt::format("from {}{}: {} of A, {} of B", from, until,
+                                               lengths_of(diff.before), lengths_of(diff.after)));
+}
+
+std::string test_line(const RecordingDiff& diff) {
+  std::string text = diff.by_runs
+                         ? "Mann and Whitney's, a value of each run"
+                         : "Mann and Whitney's, on means of blocks long enough to be independent";
+  text += fmt::format("; p by Holm over {} metric{}", diff.tested, diff.tested == 1 ? "" : "s");
+  if (diff.margin > 0) text += fmt::format("; up to {:g} % is no change", diff.margin * 100);
+  return labelled_line("test", text);
+}
+
+std::vector<const MetricDiff*> with_verdict(const RecordingDiff& diff, DiffVerdict verdict) {
+  std::vector<const MetricDiff*> metrics;
+  for (const MetricDiff& metric : diff.metrics) {
+    if (metric.verdict == verdict) metrics.push_back(&metric);
+  }
+  return metrics;
+}
+
+std::string more_line(std::size_t shown_rows, std::size_t all) {
+  return shown_rows < all ? fmt::format("and {} more (--rows)\n", all - shown_rows) : "";
+}
+
+std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
+  const auto metrics = with_verdict(diff, DiffVerdict::changed);
+  if (metrics.empty()) return diff.tested == 0 ? "" : "\nnothing changed beyond noise\n";
+  Table table({{"CHANGED BEYOND NOISE", Align::left},
+               {"A"},
+               {"B"},
+               {"median shift"},
+               {"95 % interval"},
+               {"p"},
+               {diff.by_runs ? "runs" : "blocks"}});
+  for (std::size_t i = 0; i < std::min(rows, metrics.size()); ++i) {
+    const MetricDiff& metric = *metrics[i];
+    table.add({metric_name(metric), amount(metric.before, metric), amount(metric.after, metric),
+               change_of(metric), interval_of(metric), p_of(metric),
+               fmt::format("{}, {}", metric.samples_before, metric.samples_after)});
+  }
+  return "\n" + table.str(0) + more_line(rows, metrics.size());
+}
+
+std::string not_told_table(const RecordingDiff& diff, std::size_t rows) {
+  auto metrics = with_verdict(diff, DiffVerdict::not_told);
+  const auto one_sided = with_verdict(diff, DiffVerdict::one_sided);
+  metrics.insert(metrics.end(), one_sided.begin(), one_sided.end());
+  Table table({{"NOT TO BE TOLD FROM NOISE", Align::left},
+               {"A"},
+               {"B"},
+               {"difference"},
+               {"why", Align::left}});
+  for (std::size_t i = 0; i < std::min(rows, metrics.size()); ++i) {
+    const MetricDiff& metric = *metrics[i];
+    const std::string why = metric.verdict == DiffVerdict::not_told ? metric.reason
+                            : metric.before                         ? "only A has it"
+                                                                    : "only B has it";
+    table.add({metric_name(metric), amount(metric.before, metric), amount(metric.after, metric),
+               change_of(metric), why});
+  }
+  return table.empty() ? "" : "\n" + table.str(0) + more_line(rows, metrics.size());
+}
+
+std::string unchanged_list(const RecordingDiff& diff, DiffVerdict verdict, const char* label) {
+  std::vector<std::string> names;
+  for (const MetricDiff* metric : with_verdict(diff, verdict))
+    names.push_back(metric_name(*metric));
+  if (names.empty()) return {};
+  std::sort(names.begin(), names.end());
+  names.front().insert(0, fmt::format("{}: ", names.size()));
+  return "\n" + wrapped_list(label, names, kDiffLabel, kDiffLine);
+}
+
+std::string allowed_line(const RecordingDiff& diff, double allowed) {
+  const auto failed = beyond(diff, allowed);
+  const std::string share = fmt::format("{:g} %", allowed * 100);
+  if (failed.empty()) return "\nno change beyond noise and beyond " + share + "\n";
+  return fmt::format("\nCHANGE: {} beyond noise and beyond {}: {}\n",
+                     failed.size() == 1 ? "a metric" : fmt::format("{} metrics", failed.size()),
+                     share, metric_name(*failed.front()));
+}
+
+nlohmann::json run_json(const DiffRun& run) {
+  return {{"path", run.summary.recording.path},
+          {"origin_ns", run.origin_ns},
+          {"begin_ns", run.window.begin_ns},
+          {"end_ns", run.window.end_ns}};
+}
+
+nlohmann::json or_null(const std::optional<double>& number) {
+  return number ? nlohmann::json(*number) : nlohmann::json();
+}
+
+nlohmann::json metric_json(const MetricDiff& metric) {
+  nlohmann::json json{{"name", metric.name},
+                      {"what", metric.phase                   ? "phase duration"
+                               : metric.kind == Kind::counter ? "rate per second"
+                                                              : "mean"},
+                      {"unit", unit_name(metric.unit)},
+                      {"a", or_null(metric.before)},
+                      {"b", or_null(metric.after)},
+                      {"share", or_null(metric.share())},
+                      {"verdict", to_string(metric.verdict)}};
+  if (!metric.reason.empty()) json["reason"] = metric.reason;
+  if (metric.samples_before == 0) return json;
+  json["median_shift"] = metric.shift.median;
+  json["shift_low"] = metric.shift.low;
+  json["shift_high"] = metric.shift.high;
+  json["shift_level"] = metric.shift.level;
+  json["p"] = metric.p;
+  json["adjusted_p"] = metric.adjusted_p;
+  json["values_a"] = metric.samples_before;
+  json["values_b"] = metric.samples_after;
+  if (metric.block_ns != 0) json["block_ns"] = metric.block_ns;
+  return json;
+}
+
+}  // namespace
+
+std::vector<const MetricDiff*> beyond(const RecordingDiff& diff, double share) {
+  std::vector<const MetricDiff*> metrics;
+  for (const MetricDiff* metric : with_verdict(diff, DiffVerdict::changed)) {
+    const auto changed = metric->share();
+    if (!changed || std::abs(*changed) > share) metrics.push_back(metric);
+  }
+  return metrics;
+}
+
+std::string text_of(const RecordingDiff& diff, std::size_t rows, std::optional<double> allowed) {
+  std::string text = side_line("A", diff.before) + side_line("B", diff.after) +
+                     compared_line(diff) + test_line(diff);
+  text += changed_table(diff, rows) + not_told_table(diff, rows) +
+          unchanged_list(diff, DiffVerdict::none, "no change") +
+          unchanged_list(diff, DiffVerdict::the_same, "the same");
+  for (std::size_t i = 0; i < diff.notes.size(); ++i) {
+    text += (i == 0 ? "\n" : "") + labelled_line("note", printable(diff.notes[i]));
+  }
+  return allowed ? text + allowed_line(diff, *allowed) : text;
+}
+
+nlohmann::json json_of(const RecordingDiff& diff, std::optional<double> allowed) {
+  nlohmann::json json{{"format_version", 1},
+                      {"aligned_at", diff.aligned_at},
+                      {"until", diff.until},
+                      {"test", "Mann-Whitney"},
+                      {"correction", "Holm"},
+                      {"values", diff.by_runs ? "runs" : "blocks"},
+                      {"allowed_p", analysis::kDiffAllowedP},
+                      {"margin", diff.margin},
+                      {"tested", diff.tested},
+                      {"notes", diff.notes}};
+  for (const auto& [name, runs] : {std::pair{"a", &diff.before}, std::pair{"b", &diff.after}}) {
+    json[name] = nlohmann::json::array();
+    for (const DiffRun& run : *runs) json[name].push_back(run_json(run));
+  }
+  json["metrics"] = nlohmann::json::array();
+  for (const MetricDiff& metric : diff.metrics) json["metrics"].push_back(metric_json(metric));
+  if (allowed) {
+    nlohmann::json names = nlohmann::json::array();
+    for (const MetricDiff* metric : beyond(diff, *allowed)) names.push_back(metric->name);
+    json["fail_on_change"] = {
+        {"allowed", *allowed}, {"failed", !names.empty()}, {"metrics", names}};
+  }
+  return json;
+}
+
+}  // namespace kymo::report

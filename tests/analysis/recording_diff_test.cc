@@ -1,0 +1,321 @@
+#include "analysis/recording_diff.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "temp_folder.h"
+
+namespace kymo::analysis {
+namespace {
+
+using DiffVerdict = MetricDiff::Verdict;
+using Random = std::mt19937_64;
+// The next value of a column; a counter's is what it grew.
+using Process = std::function<std::uint64_t(Random&)>;
+
+struct Column {
+  const char* name;
+  bool counter;
+  Process process;
+};
+
+constexpr double kLevel = 100'000;
+
+std::uint64_t whole(double value) {
+  return static_cast<std::uint64_t>(std::max(0.0, value));
+}
+
+Process poisson(double mean) {
+  return [mean](Random& random) {
+    return static_cast<std::uint64_t>(std::poisson_distribution<int>(mean)(random));
+  };
+}
+
+// On and off, for as long as chance has it: 20 rows each on average.
+Process bursts(std::uint64_t when_on) {
+  return [when_on, on = false](Random& random) mutable {
+    if (random() % 20 == 0) on = !on;
+    return on ? when_on + random() % 10 : 0;
+  };
+}
+
+// A level that forgets where it was, the slower the nearer `keep` is to 1.
+Process wandering(double keep, double around = kLevel) {
+  return [keep, around, off = 0.0](Random& random) mutable {
+    off = keep * off + std::normal_distribution<double>(0, 1000)(random);
+    return whole(around + off);
+  };
+}
+
+// What each run has of its own, and never changes.
+Process own_level() {
+  return [level = std::uint64_t{0}](Random& random) mutable {
+    if (level == 0) level = 100'000'000 + random() % 10'000;
+    return level;
+  };
+}
+
+// A ramp of a length of its own, as a dump's memory.
+Process ramp() {
+  return [at = 0.0, step = 0.0](Random& random) mutable {
+    if (step == 0) step = 400 + static_cast<double>(random() % 200);
+    at = std::min(at + step, kLevel * 3);
+    return whole(at);
+  };
+}
+
+class RecordingDiffTest : public ::testing::Test {
+ protected:
+  std::string record(const std::string& name, const std::vector<Column>& columns, std::size_t rows,
+                     Random& random, const std::string& marks = "") {
+    std::string text = "Time (ns)";
+    std::string described;
+    for (const Column& column : columns) {
+      text += std::string("\t") + column.name;
+      described += std::string(described.empty() ? "" : ",") + R"({"name":")" + column.name +
+                   R"(","metric":")" + column.name + R"(","kind":")" +
+                   (column.counter ? "counter" : "gauge") + R"(","unit":"count"})";
+    }
+    text += '\n';
+    std::vector<std::uint64_t> totals(columns.size());
+    for (std::size_t row = 0; row < rows; ++row) {
+      text += std::to_string(row * 1'000'000 + random() % 1000);
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        const std::uint64_t value = columns[i].process(random);
+        totals[i] = columns[i].counter ? totals[i] + value : value;
+        text += '\t' + std::to_string(totals[i]);
+      }
+      text += '\n';
+    }
+    static_cast<void>(folder_.file(name + ".meta.json", R"({"format_version":1,"state":"ended",
+        "interval_ns":1000000,"columns":[)" + described + "],\"marks\":[" +
+                                                            marks + "]}"));
+    return folder_.file(name + ".tsv", text);
+  }
+
+  static RecordingDiff diff(const std::vector<std::string>& before,
+                            const std::vector<std::string>& after,
+                            const DiffOptions& options = {}) {
+    auto made = diff_recordings(before, after, options);
+    EXPECT_TRUE(made.ok()) << (made ? "" : made.error().message);
+    return made ? std::move(*made) : RecordingDiff();
+  }
+
+  static const MetricDiff& metric(const RecordingDiff& diff, const std::string& name) {
+    for (const MetricDiff& metric : diff.metrics) {
+      if (metric.name == name) return metric;
+    }
+    ADD_FAILURE() << "no metric " << name;
+    static const MetricDiff kNone;
+    return kNone;
+  }
+
+  tests::TempFolder folder_;
+};
+
+std::vector<Column> unchanging() {
+  return {{"poisson", true, poisson(50)},          {"rare", true, poisson(0.05)},
+          {"bursts", true, bursts(500)},           {"wanders", false, wandering(0.9)},
+          {"wanders_far", false, wandering(0.99)}, {"walks", false, wandering(1)},
+          {"own_level", false, own_level()},       {"ramp", false, ramp()}};
+}
+
+TEST_F(RecordingDiffTest, TheSameProcessTwiceSeldomAlarms) {
+  Random random(2026);
+  constexpr int kDraws = 200;
+  int alarms = 0;
+  std::map<std::string, int> by_name;
+  std::map<std::string, int> tested;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const std::string before = record("before", unchanging(), 1200, random);
+    const std::string after = record("after", unchanging(), 1200, random);
+    const RecordingDiff made = diff({before}, {after}, {.margin = 0.0});
+    bool alarm = false;
+    for (const MetricDiff& metric : made.metrics) {
+      tested[metric.name] += metric.samples_before != 0 ? 1 : 0;
+      by_name[metric.name] += metric.verdict == DiffVerdict::changed ? 1 : 0;
+      alarm = alarm || metric.verdict == DiffVerdict::changed;
+    }
+    alarms += alarm ? 1 : 0;
+  }
+  std::string found;
+  for (const auto& [name, count] : by_name) {
+    found += name + " " + std::to_string(count) + "/" + std::to_string(tested[name]) + " ";
+  }
+  RecordProperty("alarms", alarms);
+  // A family of tests errs once in 20; three standard deviations of 200 draws are 9.
+  EXPECT_LE(alarms, kDraws / 20 + 9) << found;
+  EXPECT_GT(tested["poisson"], kDraws * 9 / 10) << found;
+  EXPECT_GT(tested["bursts"], kDraws / 10) << found;
+}
+
+TEST_F(RecordingDiffTest, WithTheMarginItAlarmsStillLess) {
+  Random random(7);
+  int alarms = 0;
+  constexpr int kDraws = 100;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const RecordingDiff made = diff({record("before", unchanging(), 1200, random)},
+                                    {record("after", unchanging(), 1200, random)});
+    for (const MetricDiff& metric : made.metrics) {
+      alarms += metric.verdict == DiffVerdict::changed ? 1 : 0;
+    }
+  }
+  EXPECT_LE(alarms, 4);
+}
+
+TEST_F(RecordingDiffTest, AFifthMoreIsFoundAndItsSizeToo) {
+  Random random(11);
+  constexpr int kDraws = 30;
+  int counters = 0;
+  int gauges = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const std::string before = record(
+        "before", {{"calls", true, poisson(50)}, {"level", false, wandering(0.5)}}, 1000, random);
+    const std::string after = record(
+        "after", {{"calls", true, poisson(60)}, {"level", false, wandering(0.5, 1.2 * kLevel)}},
+        1000, random);
+    const RecordingDiff made = diff({before}, {after});
+    const MetricDiff& calls = metric(made, "calls");
+    const MetricDiff& level = metric(made, "level");
+    counters += calls.verdict == DiffVerdict::changed ? 1 : 0;
+    gauges += level.verdict == DiffVerdict::changed ? 1 : 0;
+    EXPECT_NEAR(*calls.share(), 0.2, 0.03);
+    EXPECT_NEAR(*level.share(), 0.2, 0.01);
+    EXPECT_NEAR(*calls.before, 50'000, 1500);  // a second: a rate, not a total
+    EXPECT_LT(calls.shift.low, calls.shift.median);
+    EXPECT_LT(calls.shift.median, calls.shift.high);
+  }
+  EXPECT_EQ(counters, kDraws);
+  EXPECT_EQ(gauges, kDraws);
+}
+
+TEST_F(RecordingDiffTest, WhatDependsOnItsPastTooLongIsNotTold) {
+  Random random(13);
+  const RecordingDiff made = diff(
+      {record("a", {{"walks", false, wandering(1)}, {"own", false, own_level()}}, 500, random)},
+      {record("b", {{"walks", false, wandering(1, 3e5)}, {"own", false, own_level()}}, 500,
+              random)});
+  EXPECT_EQ(metric(made, "walks").verdict, DiffVerdict::not_told);
+  EXPECT_EQ(metric(made, "own").verdict, DiffVerdict::not_told);
+  EXPECT_NE(metric(made, "own").reason.find("never moves"), std::string::npos);
+  EXPECT_EQ(made.tested, 0U);
+}
+
+// Runs that differ from each other by a tenth and more.
+std::vector<Column> a_run(Random& random, double factor = 1) {
+  const double own = std::normal_distribution<double>(1, 0.1)(random);
+  return {{"calls", true, poisson(factor * 50 * std::max(own, 0.2))}};
+}
+
+TEST_F(RecordingDiffTest, SetsOfRunsAreHeldAgainstTheSpreadOfTheRuns) {
+  Random random(17);
+  constexpr int kDraws = 100;
+  constexpr int kRuns = 6;
+  int alarms = 0;
+  int found = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::vector<std::string> before;
+    std::vector<std::string> same;
+    std::vector<std::string> more;
+    for (int i = 0; i < kRuns; ++i) {
+      const std::string number = std::to_string(i);
+      before.push_back(record("before" + number, a_run(random), 100, random));
+      same.push_back(record("same" + number, a_run(random), 100, random));
+      more.push_back(record("more" + number, a_run(random, 1.6), 100, random));
+    }
+    alarms += metric(diff(before, same), "calls").verdict == DiffVerdict::changed ? 1 : 0;
+    found += metric(diff(before, more), "calls").verdict == DiffVerdict::changed ? 1 : 0;
+  }
+  EXPECT_LE(alarms, kDraws / 20 + 7);
+  EXPECT_GE(found, kDraws * 9 / 10);
+}
+
+TEST_F(RecordingDiffTest, TooFewRunsTellNothing) {
+  Random random(19);
+  const auto run = [&](const char* name, double mean) {
+    return record(name, {{"calls", true, poisson(mean)}, {"other", true, poisson(9)}}, 50, random);
+  };
+  const std::vector<std::string> before{run("a1", 50), run("a2", 50), run("a3", 50)};
+  const std::vector<std::string> after{run("b1", 90), run("b2", 90), run("b3", 90)};
+  EXPECT_NE(metric(diff(before, after), "calls").reason.find("3 and 3 of 4"), std::string::npos);
+  // Four of each can tell of one metric, not of two at once.
+  const std::vector<std::string> before4{before[0], before[1], before[2], run("a4", 50)};
+  const std::vector<std::string> after4{after[0], after[1], after[2], run("b4", 90)};
+  const RecordingDiff four = diff(before4, after4);
+  EXPECT_EQ(metric(four, "calls").verdict, DiffVerdict::not_told);
+  EXPECT_NE(metric(four, "calls").reason.find("5 of each"), std::string::npos)
+      << metric(four, "calls").reason;
+  EXPECT_EQ(metric(diff(before4, after4, {.metrics = {"calls"}}), "calls").verdict,
+            DiffVerdict::changed);
+}
+
+std::string mark(const char* name, int ms) {
+  return std::string(R"({"name":")") + name + R"(","at_ns":)" + std::to_string(ms) + "000000}";
+}
+
+TEST_F(RecordingDiffTest, ItIsAlignedAtThePhasesThatAllHave) {
+  Random random(23);
+  const std::vector<Column> columns{{"calls", true, poisson(50)}};
+  const std::string before = record("a", columns, 500, random,
+                                    mark("own", 10) + "," + mark("dump", 100) + "," +
+                                        mark("write", 200) + "," + mark("done", 300));
+  const std::string after = record("b", columns, 500, random,
+                                   mark("dump", 150) + "," + mark("write", 210) + "," +
+                                       mark("done", 400) + "," + mark("other", 450));
+  const RecordingDiff made = diff({before}, {after});
+  EXPECT_EQ(made.aligned_at, "dump");
+  EXPECT_EQ(made.until, "done");
+  EXPECT_EQ(made.before[0].window.begin_ns, 100'000'000U);
+  EXPECT_EQ(made.before[0].window.end_ns, 300'000'000U);
+  EXPECT_EQ(made.after[0].window.begin_ns, 150'000'000U);
+  EXPECT_EQ(made.after[0].window.end_ns, 400'000'000U);
+  const MetricDiff& write = metric(made, "write");
+  EXPECT_TRUE(write.phase);
+  EXPECT_EQ(*write.before, 100'000'000);
+  EXPECT_EQ(*write.after, 190'000'000);
+  EXPECT_EQ(metric(made, "own").verdict, DiffVerdict::one_sided);
+
+  // A phase that is asked for is compared to its end, or from and to where it is said.
+  const RecordingDiff phase = diff({before}, {after}, {.align = "write"});
+  EXPECT_EQ(phase.after[0].window.begin_ns, 210'000'000U);
+  EXPECT_EQ(phase.after[0].window.end_ns, 400'000'000U);
+  const RecordingDiff range =
+      diff({before}, {after}, {.align = "write", .from_s = -0.05, .to_s = 0.02});
+  EXPECT_EQ(range.before[0].window.begin_ns, 150'000'000U);
+  EXPECT_EQ(range.after[0].window.end_ns, 230'000'000U);
+}
+
+TEST_F(RecordingDiffTest, WhatCannotBeComparedIsSaidByName) {
+  Random random(29);
+  const std::vector<Column> columns{{"calls", true, poisson(50)}};
+  const std::string whole = record("a", columns, 50, random, mark("dump", 10));
+  const std::string bare = record("b", columns, 50, random);
+  const std::string empty = record("c", columns, 0, random);
+  const auto refused = [&](const std::string& after, const DiffOptions& options) {
+    const auto made = diff_recordings({whole}, {after}, options);
+    return made ? std::string("not refused") : made.error().message;
+  };
+  EXPECT_NE(refused(bare, {.align = "dump"}).find("b.tsv at \"dump\": its marks are none"),
+            std::string::npos)
+      << refused(bare, {.align = "dump"});
+  EXPECT_NE(refused(empty, {}).find("c.tsv: it holds 0 rows"), std::string::npos);
+  EXPECT_NE(refused(bare, {.from_s = 5}).find("no rows where"), std::string::npos);
+  EXPECT_NE(refused(bare, {.from_s = 0.03, .to_s = 0.01}).find("no rows where"), std::string::npos);
+  EXPECT_NE(refused(bare, {.metrics = {"nothing"}}).find("neither has"), std::string::npos);
+  EXPECT_EQ(diff({whole}, {bare}).aligned_at, "");
+}
+
+TEST_F(RecordingDiffTest, ARecordingAgainstItselfDoesNotChange) {
+  Random random(31);
+  const std::string path = record("a", unchanging(), 800, random);
+  for (const MetricDiff& metric : diff({path}, {path}).metrics) {
+    EXPECT_NE(metric.verdict, DiffVerdict::changed) << metric.name;
+    EXPECT_EQ(metric.share().value_or(0), 0) << metric.name;
+  }
+}
+
+}  // namespace
+}  // namespace kymo::analysis

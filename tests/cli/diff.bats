@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# kymo diff of recordings: what it prints, what it exits with, and one clear line for each thing that can be wrong.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  cd "$BATS_FILE_TMPDIR"
+  # The same process, recorded twice by the real recorder.
+  "$build/tests/analysis/make_recording" first.tsv
+  "$build/tests/analysis/make_recording" second.tsv
+  mkdir -p checkpoint/recordings
+  for name in dump restore; do
+    for end in tsv meta.json gaps.tsv; do cp "first.$end" "checkpoint/recordings/$name.$end"; done
+  done
+  /usr/bin/python3 - <<'END'
+import json, random
+random.seed(5)
+def record(name, step):
+    total = 0
+    with open(name + ".tsv", "w") as file:
+        print("Time (ns)\tn_bytes\tlevel", file=file)
+        for row in range(800):
+            total += step + random.randrange(200)
+            print(row * 1000000, total, 500 + random.randrange(100), sep="\t", file=file)
+    columns = [{"name": "n_bytes", "metric": "n_bytes", "kind": "counter", "unit": "bytes"},
+               {"name": "level", "metric": "level", "kind": "gauge", "unit": "count"}]
+    json.dump({"format_version": 1, "state": "ended", "interval_ns": 1000000, "columns": columns,
+               "marks": [{"name": "write", "at_ns": 100000000}]}, open(name + ".meta.json", "w"))
+for i in range(5):
+    record(f"old-{i}", 1000 + random.randrange(50))
+    record(f"new-{i}", 1500 + random.randrange(50))
+END
+}
+
+setup() {
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  kymo="$build/tools/kymo/kymo"
+  dir="$BATS_TEST_TMPDIR"
+  cd "$BATS_FILE_TMPDIR"
+}
+
+# Runs kymo and requires: this exit code, nothing on stdout, one line on stderr that holds the pattern.
+refused() {
+  local code="$1" pattern="$2"
+  shift 2
+  run --separate-stderr "$kymo" "$@"
+  [ "$status" -eq "$code" ]
+  [ -z "$output" ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ "$stderr" == *"$pattern"* ]]
+}
+
+@test "the same process recorded twice has not changed" {
+  run --separate-stderr "$kymo" diff first.tsv second.tsv --fail-on-change 5%
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [[ "$output" != *"CHANGED"* ]]
+  [[ "$output" == *"compared    from request until done"* ]]
+  [[ "$output" == *"no change beyond noise and beyond 5 %"* ]]
+}
+
+@test "a counter that grows by half as much again is told, with its size, and fails a build" {
+  run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv --fail-on-change 10%
+  [ "$status" -eq 1 ]
+  [[ "$output" =~ n_bytes\ +1\.[0-9]+\ MiB/s\ +1\.[0-9]+\ MiB/s\ +\+4[0-9]\.[0-9]\ % ]]
+  [[ "$output" == *"CHANGE: a metric beyond noise and beyond 10 %: n_bytes"* ]]
+  [[ "$output" == *"no change"*"level"* ]]
+  run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv --fail-on-change 80%
+  [ "$status" -eq 0 ]
+  run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv
+  [ "$status" -eq 0 ]
+}
+
+@test "sets of recordings are compared run by run" {
+  run --separate-stderr "$kymo" diff --base old-?.tsv --new new-?.tsv
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"A           5 recordings: old-0.tsv,"* ]]
+  [[ "$output" =~ n_bytes.*5,\ 5 ]]
+  run --separate-stderr "$kymo" diff --base old-0.tsv --base old-1.tsv --new new-0.tsv --new new-1.tsv
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"too few runs: 2 and 2 of 4"* ]]
+}
+
+@test "--align compares one phase, --from and --to count from it" {
+  run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv --align write --from 0.1 --to 0.5
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"from write: 400 ms of A, 400 ms of B"* ]]
+  run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv --from -0.05 --to 0.5
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"from write: 550 ms of A"* ]]
+}
+
+@test "--json says the same" {
+  "$kymo" diff old-0.tsv new-0.tsv --json --metric n_bytes >"$dir/diff.json"
+  /usr/bin/python3 - "$dir/diff.json" <<'END'
+import json, sys
+diff = json.load(open(sys.argv[1]))
+assert diff["test"] == "Mann-Whitney" and diff["correction"] == "Holm", diff
+metric, = diff["metrics"]
+assert metric["verdict"] == "changed" and 0.3 < metric["share"] < 0.6, metric
+assert metric["shift_low"] < metric["median_shift"] < metric["shift_high"]
+END
+}
+
+@test "a folder of recordings is a set, a checkpoint is its dump" {
+  mkdir "$dir/runs"
+  cp first.* "$dir/runs"
+  for end in tsv meta.json gaps.tsv; do cp "second.$end" "$dir/runs/again.$end"; done
+  run --separate-stderr "$kymo" diff "$dir/runs" checkpoint
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"2 recordings"* ]]
+  [[ "$output" == *"checkpoint/recordings/dump.tsv"* ]]
+  run --separate-stderr "$kymo" diff first.tsv checkpoint --recording restore
+  [[ "$output" == *"checkpoint/recordings/restore.tsv"* ]]
+}
+
+@test "no such recording" { refused 1 "none.tsv" diff first.tsv none.tsv; }
+@test "no such recording in a set" { refused 1 "none.tsv" diff --base first.tsv --new none.tsv; }
+@test "no such phase" { refused 1 'its marks are "request", "pre-dump"' diff first.tsv second.tsv --align nothing; }
+@test "no such metric" { refused 1 "neither has a metric" diff first.tsv second.tsv --metric nothing; }
+@test "a range without rows" { refused 1 "no rows where" diff first.tsv second.tsv --from 99; }
+@test "no such recording of a checkpoint" { refused 1 "recording thaw" diff first.tsv checkpoint --recording thaw; }
+@test "only one argument" { refused 2 "wanted A and B" diff first.tsv; }
+@test "a set without another" { refused 2 "wanted A and B" diff --base first.tsv; }
+@test "a share that is none" { refused 2 "is no share" diff first.tsv second.tsv --fail-on-change ten; }
+@test "a file that is no recording" {
+  echo "a,b" >"$dir/c.tsv"
+  refused 1 "not the header" diff first.tsv "$dir/c.tsv"
+}

@@ -1,0 +1,156 @@
+// The comparison of hand-made recordings, to the letter.
+#include "report/recording_diff.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "analysis/temp_folder.h"
+#include "report/golden.h"
+
+namespace kymo::report {
+namespace {
+
+constexpr const char* kColumns = R"("columns":[
+  {"name":"written_bytes","metric":"written_bytes","kind":"counter","unit":"bytes"},
+  {"name":"calls[read]","metric":"calls","kind":"counter","unit":"count"},
+  {"name":"resident_bytes","metric":"resident_bytes","kind":"gauge","unit":"bytes"},
+  {"name":"frozen_time_us","metric":"frozen_time_us","kind":"counter","unit":"microseconds"},
+  {"name":"threads","metric":"threads","kind":"gauge","unit":"count"},
+  {"name":"profiler_backoffs","metric":"profiler_backoffs","kind":"counter","unit":"count"}])";
+
+class RecordingDiffReport : public ::testing::Test {
+ protected:
+  struct Run {
+    std::string name;
+    unsigned bytes_a_row = 4096;
+    unsigned post_dump_ms = 900;
+    unsigned resident_mib = 100;
+    std::string marks_more = {};
+    const char* first_column = "written_bytes";
+  };
+
+  // The same numbers each time.
+  unsigned drawn(unsigned below) {
+    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<unsigned>(state_ >> 33U) % below;
+  }
+
+  std::string record(const Run& run) {
+    std::string text = std::string("Time (ns)\t") + run.first_column +
+                       "\tcalls[read]\tresident_bytes\tfrozen_time_us\tthreads\t"
+                       "profiler_backoffs\n";
+    std::uint64_t bytes = 0;
+    std::uint64_t calls = 0;
+    for (std::uint64_t row = 0; row < 1000; ++row) {
+      bytes += run.bytes_a_row + drawn(1000);
+      calls += drawn(20);
+      const std::uint64_t frozen = row < run.post_dump_ms ? 0 : run.post_dump_ms * 1000;
+      for (const std::uint64_t value :
+           {row * 1'000'000, bytes, calls, std::uint64_t{run.resident_mib} << 20U, frozen,
+            std::uint64_t{4}}) {
+        text += std::to_string(value) + "\t";
+      }
+      text += std::to_string(row) + "\n";
+    }
+    const auto mark = [](const char* name, unsigned ms) {
+      return std::string(R"({"name":")") + name + R"(","at_ns":)" + std::to_string(ms) + "000000}";
+    };
+    static_cast<void>(folder_.file(
+        run.name + ".meta.json",
+        std::string(R"({"format_version":1,"state":"ended","interval_ns":1000000,)") + kColumns +
+            R"(,"marks":[)" + mark("pre-dump", 50) + "," + mark("post-dump", run.post_dump_ms) +
+            run.marks_more + "," + mark("request ended", 980) + "]}"));
+    return folder_.file(run.name + ".tsv", text);
+  }
+
+  static analysis::RecordingDiff diff(const std::vector<std::string>& before,
+                                      const std::vector<std::string>& after,
+                                      const analysis::DiffOptions& options = {}) {
+    auto made = analysis::diff_recordings(before, after, options);
+    EXPECT_TRUE(made.ok());
+    return std::move(*made);
+  }
+
+  tests::TempFolder folder_;
+  std::uint64_t state_ = 1;
+};
+
+// Where the recordings lie changes from run to run.
+void name_only(std::vector<analysis::DiffRun>& runs) {
+  for (analysis::DiffRun& run : runs) {
+    std::string& path = run.summary.recording.path;
+    path.erase(0, path.rfind('/') + 1);
+  }
+}
+
+std::string golden_text(analysis::RecordingDiff diff, std::optional<double> allowed) {
+  name_only(diff.before);
+  name_only(diff.after);
+  return text_of(diff, 20, allowed);
+}
+
+TEST_F(RecordingDiffReport, TwoRecordingsAsText) {
+  const std::string before = record({.name = "old"});
+  const std::string after = record({.name = "new",
+                                    .bytes_a_row = 5120,
+                                    .post_dump_ms = 700,
+                                    .resident_mib = 101,
+                                    .marks_more = R"(,{"name":"retry","at_ns":950000000})"});
+  tests::expect_golden(golden_text(diff({before}, {after}), 0.1), "diff_two.txt");
+}
+
+TEST_F(RecordingDiffReport, TwoSetsAsText) {
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  for (unsigned i = 0; i < 8; ++i) {
+    before.push_back(record({.name = "old-" + std::to_string(i),
+                             .bytes_a_row = 4000 + drawn(200),
+                             .post_dump_ms = 895 + drawn(10)}));
+    after.push_back(record({.name = "new-" + std::to_string(i),
+                            .bytes_a_row = 4000 + drawn(200),
+                            .post_dump_ms = 695 + drawn(10)}));
+  }
+  tests::expect_golden(golden_text(diff(before, after), {}), "diff_sets.txt");
+}
+
+TEST_F(RecordingDiffReport, JsonHasWhatTheTextHasExactly) {
+  const std::string before = record({.name = "old"});
+  const std::string after = record({.name = "new", .bytes_a_row = 5120});
+  const analysis::RecordingDiff made = diff({before}, {after});
+  const nlohmann::json json = json_of(made, 0.1);
+  EXPECT_EQ(json["test"], "Mann-Whitney");
+  EXPECT_EQ(json["correction"], "Holm");
+  EXPECT_EQ(json["a"][0]["path"], before);
+  EXPECT_EQ(json["aligned_at"], "pre-dump");
+  EXPECT_EQ(json["metrics"].size(), made.metrics.size());
+  const nlohmann::json& first = json["metrics"][0];
+  EXPECT_EQ(first["name"], "written_bytes");
+  EXPECT_EQ(first["verdict"], "changed");
+  EXPECT_EQ(first["what"], "rate per second");
+  EXPECT_NEAR(first["share"].get<double>(), 1024.0 / (4096 + 499.5), 0.01);
+  EXPECT_LT(first["shift_low"], first["median_shift"]);
+  EXPECT_TRUE(json["fail_on_change"]["failed"]);
+  EXPECT_EQ(json["fail_on_change"]["metrics"], nlohmann::json({"written_bytes"}));
+  EXPECT_FALSE(json_of(made, 0.3)["fail_on_change"]["failed"]);
+}
+
+TEST_F(RecordingDiffReport, TheRecordersOwnMetricsAreComparedOnlyWhereTheyAreAskedFor) {
+  const std::string path = record({.name = "old"});
+  EXPECT_EQ(text_of(diff({path}, {path}), 20, {}).find("profiler_backoffs"), std::string::npos);
+  const auto asked = diff({path}, {path}, {.metrics = {"profiler_backoffs"}});
+  EXPECT_NE(text_of(asked, 20, {}).find("profiler_backoffs"), std::string::npos);
+}
+
+TEST_F(RecordingDiffReport, HostileNamesAreShownAsText) {
+  const std::string before = record({.name = "old", .first_column = "\x1b[2J'`"});
+  const std::string after = record({.name = "new"});
+  const analysis::RecordingDiff made = diff({before}, {after});
+  EXPECT_EQ(text_of(made, 20, {}).find('\x1b'), std::string::npos);
+  const auto replace = nlohmann::json::error_handler_t::replace;
+  EXPECT_NO_THROW(static_cast<void>(json_of(made, {}).dump(2, ' ', false, replace)));
+}
+
+}  // namespace
+}  // namespace kymo::report
