@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <ranges>
 
 namespace kymo::analysis {
 namespace {
@@ -46,12 +46,12 @@ std::string first_common_mark(const std::vector<DiffRun*>& runs) {
 // Behind where each run is aligned.
 std::string last_common_mark(const std::vector<DiffRun*>& runs) {
   const std::vector<Mark>& marks = marks_of(*runs.front());
-  for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
+  for (const Mark& mark : std::views::reverse(marks)) {
     const bool common = std::all_of(runs.begin(), runs.end(), [&](const DiffRun* run) {
-      const Mark* found = find_mark(*run, mark->name, true);
+      const Mark* found = find_mark(*run, mark.name, true);
       return found != nullptr && found->at_ns > run->origin_ns;
     });
-    if (common) return mark->name;
+    if (common) return mark.name;
   }
   return {};
 }
