@@ -1,5 +1,6 @@
 #include "analysis/quality.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace kymo::analysis {
@@ -10,6 +11,8 @@ constexpr double kCaptureWarning = 0.99;
 constexpr double kCaptureBad = 0.90;
 constexpr double kTimingWarning = 0.10;   // mean timing error, in intervals
 constexpr double kBackoffWarning = 0.05;  // time slept because the ring was full
+constexpr double kGapShare = 0.01;        // of the recording's length, in one gap
+constexpr std::uint64_t kGapTicks = 10;   // fewer are a rate that is too high, and said so
 
 constexpr std::array<const char*, 4> kAdvice = {
     "the collector ran late: lower the rate, or give it a core",
@@ -37,6 +40,26 @@ void judge_capture(const Capture& capture, std::vector<Verdict>& verdicts) {
        "only " + percent(capture.share()) + " of the ticks left a row: " + kAdvice.at(main_cause)});
 }
 
+// A gap that hides a part of what happened, however few ticks it is of all.
+void judge_gaps(const Summary& summary, std::vector<Verdict>& verdicts) {
+  if (!summary.recording.gaps || summary.recording.gaps->longest.empty()) return;
+  const std::vector<Gap>& gaps = summary.recording.gaps->longest;
+  const Gap& longest = *std::max_element(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) {
+    return a.end_ns - a.start_ns < b.end_ns - b.start_ns;
+  });
+  const auto ns = static_cast<double>(longest.end_ns - longest.start_ns);
+  if (longest.ticks < kGapTicks || ns < kGapShare * static_cast<double>(summary.duration_ns())) {
+    return;
+  }
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(),
+                "nothing was recorded for %.3g ms from %.3f s on: ", ns / 1e6,
+                static_cast<double>(longest.start_ns) / 1e9);
+  verdicts.push_back(
+      {Verdict::Level::warning,
+       text.data() + std::string(kAdvice.at(static_cast<std::size_t>(longest.cause)))});
+}
+
 void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
   const ProfilerStats& stats = *metadata.stats;
   if (stats.rows_captured != 0 && metadata.interval_ns != 0) {
@@ -56,7 +79,7 @@ void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
   if (backoff > kBackoffWarning) {
     verdicts.push_back(
         {Verdict::Level::warning, "the collector stood back " + percent(backoff) +
-                                      " of the time because the ring was full: " + kAdvice[1]});
+                                      " of the time because " + kAdvice[1]});
   }
 }
 
@@ -87,7 +110,8 @@ std::optional<Capture> capture_of(const Summary& summary) {
 std::vector<Verdict> judge(const Summary& summary) {
   std::vector<Verdict> verdicts;
   if (summary.rows == 0) {
-    return {{Verdict::Level::bad, "it holds no rows"}};
+    return {{Verdict::Level::bad,
+             "it holds no rows: the recorder was stopped or killed before its first was written"}};
   }
   if (const auto capture = capture_of(summary)) {
     judge_capture(*capture, verdicts);
@@ -97,13 +121,16 @@ std::vector<Verdict> judge(const Summary& summary) {
          "how many ticks were missed is unknown: keep .meta.json and .gaps.tsv beside "
          "the .tsv"});
   }
+  judge_gaps(summary, verdicts);
   if (const auto& metadata = summary.recording.metadata; metadata && metadata->stats) {
     judge_stats(*metadata, verdicts);
   }
   if (const std::uint64_t lines = summary.left_out.lines(); lines != 0) {
     verdicts.push_back(
         {Verdict::Level::warning,
-         std::to_string(lines) + (lines == 1 ? " line" : " lines") + " could not be read"});
+         std::to_string(lines) + (lines == 1 ? " line" : " lines") +
+             " could not be read and no figure holds what stood there: see what was left out, and "
+             "whether the disk was full or the recorder killed"});
   }
   if (verdicts.empty()) {
     verdicts.push_back({Verdict::Level::good, "nothing stands against it"});

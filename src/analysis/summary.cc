@@ -81,11 +81,16 @@ class ColumnBuilder {
     if (!window_closed_) {
       summary_.highest_rate = summary_.rate;
     }
+    summary_.rates = profile_.percentiles();
+    summary_.busiest = profile_.busiest();
     return std::move(summary_);
   }
 
  private:
   void close(const Window& window, std::uint64_t value) {
+    if (value >= window_value_) {
+      profile_.add(window.begin_ns, window.end_ns, value - window_value_);
+    }
     if (value > window_value_) {
       const double rate = static_cast<double>(value - window_value_) * kNsPerSecond /
                           static_cast<double>(window.end_ns - window.begin_ns);
@@ -102,6 +107,7 @@ class ColumnBuilder {
   ColumnSum sum_;
   std::uint64_t window_value_ = 0;
   bool window_closed_ = false;
+  RateProfile profile_;
 };
 
 // What only the rows can tell about the metadata.

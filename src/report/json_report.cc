@@ -36,6 +36,14 @@ Json column_json(const ColumnSummary& column) {
     json["rate_per_second"] = column.rate;
     json["highest_rate_per_second"] = column.highest_rate;
     json["highest_rate_at_ns"] = column.highest_rate_at_ns;
+    json["rate_percentiles"] = {{"p50", column.rates.p50},
+                                {"p90", column.rates.p90},
+                                {"p99", column.rates.p99},
+                                {"windows", column.rates.windows},
+                                {"exact", column.rates.exact}};
+    json["busiest"] = {{"begin_ns", column.busiest.begin_ns},
+                       {"end_ns", column.busiest.end_ns},
+                       {"growth", column.busiest.growth}};
     json["falls"] = column.falls;
   }
   return json;

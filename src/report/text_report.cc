@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "analysis/quality.h"
@@ -134,6 +136,70 @@ std::string counter_table(const Summary& summary, const TextOptions& options) {
   return table.empty() ? "" : "\n" + table.str(0);
 }
 
+// How the rate was spread over windows as long as those of the highest one.
+std::string rate_table(const Summary& summary, const TextOptions& options) {
+  bool exact = true;
+  Table table({{fmt::format("RATE over {}", duration(static_cast<double>(summary.rate_window_ns))),
+                Align::left},
+               {"p50"},
+               {"p90"},
+               {"p99"},
+               {"max"}});
+  for (const ColumnSummary& column : summary.columns) {
+    if (column.info.kind != Kind::counter || column.idle() || column.rates.windows == 0) continue;
+    const Figures figures(column, options);
+    exact = exact && column.rates.exact;
+    table.add({printable(column.info.name), figures.per_second(column.rates.p50),
+               figures.per_second(column.rates.p90), figures.per_second(column.rates.p99),
+               figures.per_second(column.highest_rate)});
+  }
+  if (table.empty()) return {};
+  return "\n" + table.str(0) + (exact ? "" : "p50, p90 and p99 are within 1 % of the true ones\n");
+}
+
+// The phase that most of a stretch lies in.
+std::string phase_of(const analysis::BusyStretch& stretch, const std::vector<Phase>& phases) {
+  std::uint64_t most = 0;
+  std::string name;
+  for (const Phase& phase : phases) {
+    const std::uint64_t begin = std::max(phase.begin_ns, stretch.begin_ns);
+    const std::uint64_t end = std::min(phase.end_ns, stretch.end_ns);
+    if (end > begin && end - begin > most) {
+      most = end - begin;
+      name = phase.name;
+    }
+  }
+  return printable(name);
+}
+
+// When each counter was busiest; those that were it together in one line.
+std::string busiest_table(const Summary& summary) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<const ColumnSummary*>> stretches;
+  for (const ColumnSummary& column : summary.columns) {
+    const analysis::BusyStretch& busiest = column.busiest;
+    if (column.info.kind == Kind::counter && busiest.end_ns > busiest.begin_ns) {
+      stretches[{busiest.begin_ns, busiest.end_ns}].push_back(&column);
+    }
+  }
+  Table table({{"BUSIEST, at half the highest rate or more", Align::left},
+               {"begins"},
+               {"lasts"},
+               {"phase", Align::left},
+               {"of its whole"}});
+  const std::vector<Phase> phases = phases_of(summary);
+  for (const auto& [range, columns] : stretches) {
+    const ColumnSummary& first = *columns.front();
+    std::string name = printable(first.info.name);
+    if (columns.size() > 1) name += fmt::format(" and {} more", columns.size() - 1);
+    const double share =
+        first.delta == 0 ? 0 : first.busiest.growth / static_cast<double>(first.delta);
+    table.add({std::move(name), at(range.first),
+               duration(static_cast<double>(range.second - range.first)),
+               phase_of(first.busiest, phases), fmt::format("{:.1f} %", 100 * share)});
+  }
+  return table.empty() ? "" : "\n" + table.str(0);
+}
+
 std::string gauge_table(const Summary& summary, const TextOptions& options) {
   Table table({{"GAUGE", Align::left}, {"first"}, {"last"}, {"lowest"}, {"highest"}, {"mean"}});
   for (const ColumnSummary& column : summary.columns) {
@@ -210,6 +276,8 @@ std::string text_report(const Summary& summary, const TextOptions& options) {
   }
   text += phase_table(summary);
   text += counter_table(summary, options);
+  text += rate_table(summary, options);
+  text += busiest_table(summary);
   text += gauge_table(summary, options);
   text += idle_columns(summary);
   text += gap_lines(summary);

@@ -85,7 +85,7 @@ void name_only(std::vector<analysis::DiffRun>& runs) {
   }
 }
 
-std::string golden_text(analysis::RecordingDiff diff, std::optional<double> allowed) {
+std::string named_diff(analysis::RecordingDiff diff, std::optional<double> allowed) {
   name_only(diff.before);
   name_only(diff.after);
   return text_of(diff, 20, allowed);
@@ -98,7 +98,7 @@ TEST_F(RecordingDiffReport, TwoRecordingsAsText) {
                                     .post_dump_ms = 700,
                                     .resident_mib = 101,
                                     .marks_more = R"(,{"name":"retry","at_ns":950000000})"});
-  tests::expect_golden(golden_text(diff({before}, {after}), 0.1), "diff_two.txt");
+  tests::expect_golden(named_diff(diff({before}, {after}), 0.1), "diff_two.txt");
 }
 
 TEST_F(RecordingDiffReport, TwoSetsAsText) {
@@ -112,7 +112,7 @@ TEST_F(RecordingDiffReport, TwoSetsAsText) {
                             .bytes_a_row = 4000 + drawn(200),
                             .post_dump_ms = 695 + drawn(10)}));
   }
-  tests::expect_golden(golden_text(diff(before, after), {}), "diff_sets.txt");
+  tests::expect_golden(named_diff(diff(before, after), {}), "diff_sets.txt");
 }
 
 TEST_F(RecordingDiffReport, JsonHasWhatTheTextHasExactly) {

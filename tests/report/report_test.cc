@@ -6,6 +6,7 @@
 
 #include "analysis/summary.h"
 #include "analysis/temp_folder.h"
+#include "report/golden.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
 
@@ -26,38 +27,6 @@ constexpr const char* kMetadata = R"({"format_version":1,"state":"ended","interv
   "target":{"pid":100,"command":["sleep","9"]},
   "steps":[{"name":"freeze","duration_ns":1500},{"name":"write","duration_ns":20000000}],
   "stats":{"frozen_time_us":1500,"pages_written":3072}}})";
-
-constexpr const char* kText =
-    R"(about       image bytes 12 MiB, job churn-1, leave running yes, request dump
-stats       frozen time 1.50 ms, pages written 3072
-steps       freeze 1.50 µs, write 20 ms
-target      command sleep 9, pid 100
-state       ended
-started     2026-11-21 08:57:16.363 UTC on db3, Linux 6.18.44, process 4711
-length      100 ms, 4 rows of 4 columns, one every 20 ms
-captured    4 of 6 ticks (66.67 %), 2 missed: late
-timing      100 µs late on average, 250 µs at most; longest sample 800 ns
-quality     bad: only 66.67 % of the ticks left a row: the collector ran late: lower the rate, or give it a core
-quality     warning: 1 line could not be read
-
-PHASE, from mark to mark   begins  lasts   share
-freeze                    0.020 s  20 ms  20.0 %
-write                     0.040 s  60 ms  60.0 %
-
-COUNTER  first     last    delta  mean rate  highest in 20 ms       at
-n_bytes    0 B   12 MiB   12 MiB  120 MiB/s         400 MiB/s  0.020 s
-t_us      0 ns  1.50 ms  1.50 ms    15 ms/s           75 ms/s  0.000 s
-
-GAUGE  first  last  lowest  highest  mean
-phase      1     0       0        2     1
-
-idle        1 column never changed: calls[ok] = 7
-
-GAP (1 longest of 1)   begins  lasts  ticks
-late                  0.060 s  40 ms      2
-
-left out    line 6: cut short: the file ends in the middle of this row
-)";
 
 class Report : public ::testing::Test {
  protected:
@@ -80,8 +49,38 @@ class Report : public ::testing::Test {
   std::string path_;
 };
 
+// Where the recording lies changes from run to run.
+std::string named_report(analysis::Summary summary) {
+  std::string& path = summary.recording.path;
+  path.erase(0, path.rfind('/') + 1);
+  return text_report(summary);
+}
+
 TEST_F(Report, TextIsAsExpectedToTheLetter) {
-  EXPECT_EQ(text_report(summary()), "recording   " + path_ + "\n" + kText);
+  tests::expect_golden(named_report(summary()), "report.txt");
+}
+
+// A recording of which everything that can be said against one is so.
+TEST_F(Report, EveryFindingSaysWhatToDoAboutIt) {
+  std::string rows = "Time (ns)\tn_bytes\n";
+  for (int row = 0; row < 200; ++row) {
+    if (row == 50) rows += "junk\n";
+    const int ms = row < 100 ? row : row + 300;  // a gap
+    rows += std::to_string(ms) + "000000\t" + std::to_string(row * row) + "\n";
+  }
+  const std::string path = folder_.file("poor.tsv", rows);
+  static_cast<void>(folder_.file("poor.meta.json", R"({"format_version":1,"state":"ended",
+      "interval_ns":1000000,"host":"db3","kernel":"Linux 6.18.44","pid":4711,
+      "columns":[{"name":"n_bytes","metric":"n_bytes","kind":"counter","unit":"bytes"}],
+      "stats":{"ticks_due":500,"rows_captured":200,"rows_written":200,"missed_ring_full":300,
+      "backoffs":9,"backoff_ns":290000000,"duration_ns":500000000,"timing_error_ns":60000000,
+      "timing_error_max_ns":900000}})"));
+  static_cast<void>(
+      folder_.file("poor.gaps.tsv",
+                   "Start (ns)\tEnd (ns)\tTicks\tCause\n100000000\t400000000\t300\tring_full\n"));
+  auto poor = analysis::summarize(path);
+  ASSERT_TRUE(poor.ok());
+  tests::expect_golden(named_report(*poor), "report_poor.txt");
 }
 
 TEST_F(Report, ExactTextHasValuesAsRecorded) {
@@ -107,6 +106,10 @@ TEST_F(Report, JsonHasStableKeysAndExactValues) {
   EXPECT_EQ(run["phases"][1]["end_ns"], 100'000'000);
   EXPECT_EQ(run["left_out"][0]["first_line"], 6);
   EXPECT_EQ(run["gaps"][0]["cause"], "late");
+  EXPECT_EQ(run["columns"][0]["rate_percentiles"]["p90"], 8'388'608 * 50.0);
+  EXPECT_TRUE(run["columns"][0]["rate_percentiles"]["exact"]);
+  EXPECT_EQ(run["columns"][0]["busiest"]["begin_ns"], 20'000'000);
+  EXPECT_FALSE(run["columns"][3].contains("busiest"));
 }
 
 TEST_F(Report, HostileNamesAreShownAsText) {
