@@ -3,6 +3,11 @@
     import kymo_recording
     run = kymo_recording.load("dump.tsv")
     run.rates()["image_written_bytes"].max()
+    run.phase("post-dump").values()                    # that phase alone; counters as rates, gauges as values
+
+    runs = kymo_recording.load_all(["old", "new.tsv"])  # of a folder all, of a checkpoint its recordings
+    kymo_recording.table(runs)                         # a row a run: when, how long, phases, totals
+    kymo_recording.aligned(runs, "image_written_bytes")  # a column a run, from the same phase on
 
 Needs Debian's python3-pandas; plot() also python3-matplotlib, and a compressed recording (.tsv.zst) zstd.
 """
@@ -36,6 +41,24 @@ class Recording:
     metadata: dict | None
     gaps: pandas.DataFrame  # start_ns, end_ns, ticks, cause
     notes: list[str]  # what was left out or is missing
+
+    @property
+    def name(self):
+        """NAME of NAME.tsv."""
+        return _stem(self.path)
+
+    @property
+    def about(self):
+        """What the recording is of: request, job, target, outcome."""
+        about = (self.metadata or {}).get("about")
+        return about if isinstance(about, dict) else {}
+
+    @property
+    def duration_ns(self):
+        """From the first row to the last; without rows what the metadata says."""
+        if len(self.rows):
+            return int(self.rows.index[-1]) - int(self.rows.index[0])
+        return ((self.metadata or {}).get("stats") or {}).get("duration_ns", 0)
 
     @property
     def columns(self):
@@ -105,18 +128,50 @@ class Recording:
         frame["end_ns"] = [max(b, e) for b, e in zip(frame["begin_ns"], ends)]
         return frame
 
+    def values(self, window="10ms"):
+        """All columns at the ends of windows of at least this long: counters as rates, gauges as they stand."""
+        times = self.rows.index.to_numpy()
+        ends = _window_ends(times, pandas.Timedelta(window).value)
+        frame = self.rows.iloc[ends[1:]].copy() if len(ends) else self.rows.copy()
+        rates = self.rates(window)
+        return frame.assign(**{name: rates[name] for name in rates.columns})
+
+    def mark(self, name):
+        """When a named instant was, in ns; the first one of that name. RecordingError where there is none."""
+        found = self.marks.loc[self.marks["name"] == name, "at_ns"]
+        if found.empty:
+            known = ", ".join(self.marks["name"]) or "none"
+            raise RecordingError(f"find the mark {name} in {self.path}: its marks are {known}")
+        return int(found.iloc[0])
+
+    def between(self, begin_ns, end_ns):
+        """The same recording, only its rows between these times and the gaps that touch them."""
+        times = self.rows.index.to_numpy()
+        rows = self.rows[(times >= max(begin_ns, 0)) & (times <= max(end_ns, 0))]
+        gaps = self.gaps[(self.gaps["end_ns"] >= max(begin_ns, 0)) & (self.gaps["start_ns"] <= max(end_ns, 0))]
+        return dataclasses.replace(self, rows=rows, gaps=gaps)
+
+    def phase(self, name):
+        """The same recording, only from this mark to the next."""
+        begin = self.mark(name)
+        phases = self.phases()
+        return self.between(begin, int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max()))
+
     def plot(self, path, names=None, window="10ms"):
         """Draws totals and rates of these counters (without: those of bytes and pages) into a file."""
         _draw(self, path, names, window)
 
 
-def load(path):
-    """Loads a recording. Raises RecordingError for what is none, and for metadata of a newer version."""
+def load(path, rows=True):
+    """Loads a recording; without its rows, which is fast, only what stands beside them.
+
+    Raises RecordingError for what is none, and for metadata of a newer version.
+    """
     path = pathlib.Path(path)
     notes = []
-    stem = path.name.removesuffix(".zst").removesuffix(".tsv")
+    stem = _stem(path)
     metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
-    rows = _load_rows(path, notes)
+    rows = _load_rows(path, notes) if rows else _no_rows(path, metadata)
     gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
     if metadata is not None:
         described = {column["name"] for column in metadata.get("columns", [])}
@@ -124,6 +179,86 @@ def load(path):
         if unknown:
             notes.append(f"the metadata does not describe {', '.join(unknown)}")
     return Recording(path, rows, metadata, gaps, notes)
+
+
+def find(path):
+    """The recordings that a path means: the file; of a checkpoint and of another folder all in it, by name."""
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        return [path]
+    for folder in (path / "recordings", path):
+        found = [file for file in sorted(folder.glob("*.tsv*"))
+                 if file.name.endswith((".tsv", ".tsv.zst")) and not file.name.endswith(".gaps.tsv")]
+        if found:
+            return found
+    raise RecordingError(f"look for recordings in {path}: there is none")
+
+
+def load_all(paths, rows=True):
+    """Loads every recording that these paths mean."""
+    return [load(file, rows) for path in paths for file in find(path)]
+
+
+def table(runs):
+    """A row a run: when and how long, each phase's nanoseconds, and of each column how far a counter went in all or
+    a gauge's mean (only of what was loaded with its rows)."""
+    rows = []
+    for run in runs:
+        row = {"path": str(run.path), "start": run.start, "duration_ns": run.duration_ns,
+               "request": run.about.get("request"), "outcome": run.about.get("outcome")}
+        for phase in run.phases().itertuples():
+            name = f"phase: {phase.name}"
+            row[name] = row.get(name, 0) + int(phase.end_ns) - int(phase.begin_ns)
+        for name in run.rows.columns if len(run.rows) else []:
+            row[name] = run.elapsed(name) if run.kind(name) == "counter" else float(run.rows[name].mean())
+        rows.append(row)
+    return pandas.DataFrame(rows)
+
+
+def common_mark(runs):
+    """The first mark that all runs have; None where there is none."""
+    for name in runs[0].marks["name"] if runs else []:
+        if all(name in set(run.marks["name"]) for run in runs):
+            return name
+    return None
+
+
+def aligned(runs, column, phase=None, step="1ms", window="10ms"):
+    """One column of several runs on one time axis: ns since the start of `phase` (without: of the first mark that
+    all have, else of the first row), a column a run, counters as rates. Where a run has nothing it is NaN."""
+    phase = phase or common_mark(runs)
+    step_ns = pandas.Timedelta(step).value
+    lines = {}
+    for i, run in enumerate(runs):
+        if column not in run.rows.columns:
+            raise RecordingError(f"align {run.path}: it has no column {column}")
+        origin = run.mark(phase) if phase else int(run.rows.index[0]) if len(run.rows) else 0
+        values = run.values(window)[column].astype("float64")
+        slots = (values.index.to_numpy().astype("int64") - origin) // step_ns * step_ns
+        line = values.groupby(slots).mean()
+        lines[run.name if run.name not in lines else f"{run.name} ({i})"] = line
+    frame = pandas.DataFrame(lines)
+    frame.index.name = "since " + (phase or "the first row")
+    # A rate stands for its whole window: as many steps back as a window has.
+    return frame.reindex(_steps(frame.index, step_ns)).bfill(limit=max(1, pandas.Timedelta(window).value // step_ns))
+
+
+def _steps(index, step_ns):
+    if not len(index):
+        return index
+    return pandas.Index(range(int(index.min()), int(index.max()) + step_ns, step_ns), name=index.name)
+
+
+def _stem(path):
+    return path.name.removesuffix(".zst").removesuffix(".tsv")
+
+
+def _no_rows(path, metadata):
+    if not path.exists():
+        raise RecordingError(f"open recording {path}: No such file or directory")
+    names = [column["name"] for column in (metadata or {}).get("columns", [])]
+    index = pandas.Index([], dtype="uint64", name=TIME_COLUMN)
+    return pandas.DataFrame({name: pandas.Series(dtype="uint64") for name in names}, index=index)
 
 
 def _load_metadata(path, notes):

@@ -12,14 +12,14 @@ import kymo_recording
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("recording", help="the recording, a .tsv file")
+    parser.add_argument("recording", help="the recording, a .tsv file; or a checkpoint: its first one")
     parser.add_argument("picture", help="the picture to write: .png, .svg or .pdf")
     parser.add_argument("--column", action="append", help="a column to draw (may be repeated; "
                         "without: those of bytes and pages)")
     parser.add_argument("--window", default="10ms", help="rates are over windows this long (10ms)")
     arguments = parser.parse_args()
     try:
-        run = kymo_recording.load(arguments.recording)
+        run = kymo_recording.load(kymo_recording.find(arguments.recording)[0])
         run.plot(arguments.picture, arguments.column, arguments.window)
     except (kymo_recording.RecordingError, ValueError) as error:
         print(f"plot_recording: {error}", file=sys.stderr)

@@ -77,9 +77,8 @@ void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
                                                 : static_cast<double>(stats.backoff_ns) /
                                                       static_cast<double>(stats.duration_ns);
   if (backoff > kBackoffWarning) {
-    verdicts.push_back(
-        {Verdict::Level::warning, "the collector stood back " + percent(backoff) +
-                                      " of the time because " + kAdvice[1]});
+    verdicts.push_back({Verdict::Level::warning, "the collector stood back " + percent(backoff) +
+                                                     " of the time because " + kAdvice[1]});
   }
 }
 

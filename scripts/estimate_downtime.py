@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+"""Estimates how long a process would stand still while its memory is moved, from the curve of its page writes.
+
+A worked example of kymo_recording.py: a counter as a curve over time. The process has so much memory and writes to it
+as the recording's counter says (bytes or pages, a page that is written twice counts twice: the estimate errs upwards).
+It is moved in rounds while it runs, each moving what was written during the one before, then stopped for the rest.
+"""
+
+import argparse
+import re
+import sys
+
+import numpy
+
+import kymo_recording
+
+PAGE_BYTES = 4096
+UNITS = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+MOST_STARTS = 1000
+
+
+def size(text):
+    """Bytes of "512MiB"."""
+    found = re.fullmatch(r"([0-9.]+)\s*([a-z]*?)(?:/s)?", text.strip(), re.IGNORECASE)
+    if not found or found[2].upper() not in UNITS:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size: wanted such as 512MiB")
+    value = float(found[1]) * UNITS[found[2].upper()]
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size: it must be above 0")
+    return value
+
+
+class Curve:
+    """Bytes written since the recording's start, at any time in it; times in seconds."""
+
+    def __init__(self, run, column):
+        if column not in run.rows.columns:
+            raise kymo_recording.RecordingError(f"read {run.path}: it has no column {column}")
+        if len(run.rows) < 2 or run.kind(column) != "counter":
+            raise kymo_recording.RecordingError(f"read {run.path}: {column} is no curve of a counter")
+        values = run.rows[column].to_numpy()
+        steps = numpy.where(values[1:] < values[:-1], 0, values[1:] - values[:-1]).astype("float64")
+        factor = PAGE_BYTES if run.unit(column) == "pages" else 1
+        self.times = run.rows.index.to_numpy() / 1e9
+        self.written = numpy.concatenate([[0.0], numpy.cumsum(steps)]) * factor
+
+    def between(self, begin, end):
+        """Behind the recording's end it goes on as it did on average."""
+        return self._at(end) - self._at(begin)
+
+    def _at(self, time):
+        beyond = max(0.0, time - self.times[-1])
+        mean = self.written[-1] / max(self.times[-1] - self.times[0], 1e-9)
+        return float(numpy.interp(time, self.times, self.written)) + beyond * mean
+
+
+def stop_time(curve, start, memory, bandwidth, rounds):
+    """How long the process stands still, when the first of so many rounds begins at `start`; in seconds."""
+    left, at = memory, start
+    for _ in range(rounds):
+        done = at + left / bandwidth
+        left, at = min(memory, curve.between(at, done)), done
+    return left / bandwidth
+
+
+def bandwidth_of(path):
+    """What a dump's recording wrote per second while it did write: the median of its busy windows."""
+    run = kymo_recording.load(kymo_recording.find(path)[0])
+    rates = run.rates().get("image_written_bytes")
+    if rates is None or not rates.max() > 0:
+        raise kymo_recording.RecordingError(f"read {run.path}: no image was written in it")
+    return float(rates[rates >= rates.max() / 2].median())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("recording", help="the recording that holds the page writes")
+    parser.add_argument("--column", required=True, help="the counter: bytes or pages that the process wrote to")
+    parser.add_argument("--memory", type=size, required=True, help="how much memory it has, such as 512MiB")
+    speed = parser.add_mutually_exclusive_group(required=True)
+    speed.add_argument("--bandwidth", type=size, help="what is moved in a second, such as 1GiB")
+    speed.add_argument("--dump", help="take that from the recording of a dump")
+    parser.add_argument("--rounds", type=int, default=3, help="estimate up to so many rounds (3)")
+    arguments = parser.parse_args()
+    try:
+        curve = Curve(kymo_recording.load(arguments.recording), arguments.column)
+        bandwidth = arguments.bandwidth or bandwidth_of(arguments.dump)
+    except kymo_recording.RecordingError as error:
+        print(f"estimate_downtime: {error}", file=sys.stderr)
+        return 1
+    print(f"{arguments.memory / 2**20:,.1f} MiB at {bandwidth / 2**20:,.1f} MiB/s; {arguments.column} writes "
+          f"{curve.between(curve.times[0], curve.times[-1]) / (curve.times[-1] - curve.times[0]) / 2**20:,.1f} MiB/s")
+    starts = numpy.linspace(curve.times[0], curve.times[-1], min(MOST_STARTS, len(curve.times)))
+    print("rounds       median        worst         best  best begun at")
+    for rounds in range(arguments.rounds + 1):
+        times = numpy.array([stop_time(curve, start, arguments.memory, bandwidth, rounds) for start in starts])
+        best = int(times.argmin())
+        print(f"{rounds:6} {numpy.median(times) * 1e3:9.1f} ms {times.max() * 1e3:9.1f} ms {times[best] * 1e3:9.1f} ms "
+              f"{starts[best]:11.3f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

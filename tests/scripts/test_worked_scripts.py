@@ -1,0 +1,167 @@
+"""The worked scripts and what kymo_recording.py does with several runs, on recordings of the real programs."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("KYMO_BUILD_DIR", ROOT / "build" / "release"))
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import kymo_recording  # noqa: E402: found by the line above
+
+BYTES = "image_written_bytes"
+ALL_BYTES = 60 * 256 * 1024
+
+
+def script(name, *arguments):
+    command = [sys.executable, ROOT / "scripts" / name, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+class RealRecordings(unittest.TestCase):
+    """A checkpoint and a folder with two more recordings, and one of a command, read by every test."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.holder.name)
+        (cls.folder / "checkpoint" / "recordings").mkdir(parents=True)
+        (cls.folder / "runs").mkdir()
+        cls.dump = cls.folder / "checkpoint" / "recordings" / "dump.tsv"
+        cls.first = cls.folder / "runs" / "first.tsv"
+        cls.second = cls.folder / "runs" / "second.tsv.zst"
+        cls.command = cls.folder / "command.tsv"
+        made = [subprocess.Popen([BUILD / "tests" / "analysis" / "make_recording", path])
+                for path in (cls.dump, cls.first, cls.second)]
+        made.append(subprocess.Popen([BUILD / "tools" / "kymo" / "kymo", "record", "--output", cls.command, "--",
+                                      "sh", "-c", "dd if=/dev/zero of=/dev/null bs=64k count=20000 2>/dev/null"],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        for process in made:
+            assert process.wait(60) == 0, process.args
+        cls.runs = kymo_recording.load_all([cls.folder / "checkpoint", cls.folder / "runs"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def assert_fails_in_one_line(self, done, text):
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn(text, done.stderr)
+
+    def test_folders_and_checkpoints_are_found(self):
+        self.assertEqual([run.name for run in self.runs], ["dump", "first", "second"])
+        with self.assertRaisesRegex(kymo_recording.RecordingError, "there is none"):
+            kymo_recording.find(tempfile.mkdtemp(dir=self.folder))
+
+    def test_table_has_a_row_a_run(self):
+        table = kymo_recording.table(self.runs)
+        self.assertEqual(list(table[BYTES]), [ALL_BYTES] * 3)
+        self.assertEqual(list(table["request"]), ["dump"] * 3)
+        self.assertTrue((table["phase: pre-dump"] > 25e6).all())
+        self.assertTrue((table["duration_ns"] > 300e6).all())
+
+    def test_without_rows_it_is_read_by_its_metadata(self):
+        run = kymo_recording.load(self.first, rows=False)
+        self.assertEqual(len(run.rows), 0)
+        self.assertIn(BYTES, run.rows.columns)
+        self.assertEqual(run.mark("pre-dump"), self.runs[1].mark("pre-dump"))
+        with self.assertRaisesRegex(kymo_recording.RecordingError, "No such file"):
+            kymo_recording.load(self.folder / "none.tsv", rows=False)
+
+    def test_a_phase_is_cut_out(self):
+        run = self.runs[1]
+        phase = run.phase("network-lock")
+        self.assertGreaterEqual(int(phase.rows.index[0]), run.mark("network-lock"))
+        self.assertLessEqual(int(phase.rows.index[-1]), run.mark("post-dump"))
+        self.assertGreaterEqual(phase.elapsed(BYTES), ALL_BYTES - 2 * 256 * 1024)
+        with self.assertRaisesRegex(kymo_recording.RecordingError, "its marks are request, pre-dump"):
+            run.phase("nothing")
+
+    def test_values_are_rates_of_counters_and_gauges_as_they_stand(self):
+        values = self.runs[1].values()
+        self.assertEqual(set(values["phase"].unique()) - {0, 1, 2, 3, 4}, set())
+        self.assertEqual(values[BYTES].max(), self.runs[1].rates()[BYTES].max())
+
+    def test_runs_are_aligned_at_a_phase(self):
+        frame = kymo_recording.aligned(self.runs, BYTES, "network-lock")
+        self.assertEqual(list(frame.columns), ["dump", "first", "second"])
+        # Before the phase nothing is written (one window may lie across its start), in it all runs write.
+        self.assertEqual(frame.loc[:-11_000_000].max().max(), 0)
+        self.assertTrue((frame.loc[20_000_000:60_000_000].mean() > 10e6).all())
+        self.assertEqual(kymo_recording.common_mark(self.runs), "request")
+
+    def test_plot_of_a_checkpoint(self):
+        picture = self.folder / "checkpoint.png"
+        done = script("plot_recording.py", self.folder / "checkpoint", picture)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(picture.read_bytes()[:4], b"\x89PNG")
+
+    def test_compare(self):
+        picture = self.folder / "compare.svg"
+        done = script("compare_recordings.py", self.dump, self.first, "--phase", "network-lock", "--picture", picture)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"phase: pre-dump +3\d\.\d+ ms +3\d\.\d+ ms")
+        self.assertRegex(done.stdout, BYTES + r" +[\d,]{9,} +[\d,]{9,}")
+        self.assertTrue(picture.read_text().rstrip().endswith("</svg>"))
+        self.assert_fails_in_one_line(script("compare_recordings.py", self.dump, self.first, "--phase", "x"), "mark x")
+
+    def test_find_slowest(self):
+        slow = self.folder / "slow.tsv"
+        metadata = json.loads(self.first.with_name("first.meta.json").read_text())
+        for mark in metadata["marks"]:
+            if mark["name"] in ("network-lock", "post-dump", "done"):
+                mark["at_ns"] += 2_000_000_000
+        slow.write_bytes(self.first.read_bytes())
+        slow.with_name("slow.meta.json").write_text(json.dumps(metadata))
+        done = script("find_slowest.py", self.folder / "checkpoint", self.folder / "runs", slow)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertIn("4 recordings", lines[0])
+        self.assertIn("slow.tsv", lines[1])
+        self.assertRegex(done.stdout, r"phase: pre-dump of the slowest took (19|20)\d\d\.\d+ ms more")
+        self.assert_fails_in_one_line(script("find_slowest.py", slow, "--request", "restore"), "of a restore")
+
+    def test_estimate_downtime(self):
+        arguments = [self.first, "--column", BYTES, "--memory", "16MiB", "--bandwidth", "160MiB/s", "--rounds", "1"]
+        done = script("estimate_downtime.py", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        none, once = (line.split() for line in done.stdout.splitlines()[-2:])
+        # At a tenth of a second for all of it; after one round what was written in that tenth is left.
+        self.assertEqual(none[:2], ["0", "100.0"])
+        curve = self.runs[1].rows[BYTES]
+        times = curve.index.to_numpy().astype("int64")
+        most = max(int(curve.asof(at + 100_000_000)) - int(curve.asof(at)) for at in times)
+        self.assertAlmostEqual(float(once[3]), most / (160 * 2**20) * 1e3, delta=4)
+        self.assertLess(float(once[5]), 1)
+
+    def test_estimate_downtime_by_the_bandwidth_of_a_dump(self):
+        done = script("estimate_downtime.py", self.first, "--column", BYTES, "--memory", "1GiB", "--dump",
+                      self.folder / "checkpoint")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"1,024.0 MiB at (5\d|6\d|7\d|8\d|9\d|1\d\d)\.\d MiB/s")
+
+    def test_estimate_downtime_says_what_is_wrong(self):
+        rest = ["--memory", "1GiB", "--bandwidth", "1GiB"]
+        self.assert_fails_in_one_line(script("estimate_downtime.py", self.first, "--column", "x", *rest), "no column x")
+        self.assert_fails_in_one_line(script("estimate_downtime.py", self.first, "--column", "phase", *rest), "no curve")
+        done = script("estimate_downtime.py", self.first, "--column", BYTES, "--memory", "much", "--bandwidth", "1GiB")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'much' is no size", done.stderr)
+
+    def test_a_command_recorded_from_without_is_read_and_compared_with_itself(self):
+        run = kymo_recording.load(self.command)
+        self.assertEqual(run.metadata["state"], "ended")
+        self.assertGreater(len(run.rows), 5)
+        done = script("compare_recordings.py", self.command, self.command)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotRegex(done.stdout, r"[+-]\d+\.[1-9] %")
+
+
+if __name__ == "__main__":
+    unittest.main()
