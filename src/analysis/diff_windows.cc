@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 
 namespace kymo::analysis {
 namespace {
@@ -45,15 +44,15 @@ std::string first_common_mark(const std::vector<DiffRun*>& runs) {
 
 // Behind where each run is aligned.
 std::string last_common_mark(const std::vector<DiffRun*>& runs) {
-  const std::vector<Mark>& marks = marks_of(*runs.front());
-  for (const Mark& mark : std::views::reverse(marks)) {
+  std::string last;
+  for (const Mark& mark : marks_of(*runs.front())) {
     const bool common = std::all_of(runs.begin(), runs.end(), [&](const DiffRun* run) {
       const Mark* found = find_mark(*run, mark.name, true);
       return found != nullptr && found->at_ns > run->origin_ns;
     });
-    if (common) return mark.name;
+    if (common) last = mark.name;
   }
-  return {};
+  return last;
 }
 
 // An instant, seconds from where the run is aligned; never before its first row.

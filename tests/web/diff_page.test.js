@@ -1,0 +1,148 @@
+// The page of `kymo diff --html` in a real Chromium: recordings over each other, where they are aligned.
+"use strict";
+const assert = require("node:assert");
+const { execFileSync } = require("node:child_process");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+const { after, before, test } = require("node:test");
+const { launch, open } = require("./browser.js");
+
+const KYMO = process.env.KYMO_PROGRAM;
+const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-diff-"));
+const faults = [];
+let browser;
+let two;
+let sets;
+
+const MS = 1_000_000;
+const ROWS = 1000;
+// The same noise each time.
+const noise = (row, salt) => ((row * 7919 + salt * 104729) % 1009) / 1009;
+
+// A dump that begins at `start` ms and writes `step` bytes a row, a little more or less.
+function record(name, start, step, salt) {
+  const lines = [`Time (ns)\twritten_bytes\tresident\t${HOSTILE}`];
+  let bytes = 0;
+  for (let row = 0; row < ROWS; ++row) {
+    if (row >= start && row < start + 600) bytes += step + Math.floor(500 * noise(row, salt));
+    lines.push([row * MS, bytes, 1000 + Math.floor(100 * noise(row, salt + 1)), Math.floor(10 * noise(row, salt + 2))].join("\t"));
+  }
+  fs.writeFileSync(path.join(folder, name + ".tsv"), lines.join("\n") + "\n");
+  const column = (name, kind, unit) => ({ name, metric: name, help: "", kind, unit, fields: {} });
+  fs.writeFileSync(path.join(folder, name + ".meta.json"), JSON.stringify({
+    format_version: 1, state: "ended", interval_ns: MS,
+    columns: [column("written_bytes", "counter", "bytes"), column("resident", "gauge", "bytes"), column(HOSTILE, "gauge", "count")],
+    marks: [{ name: "pre-dump", at_ns: start * MS }, { name: "post-dump", at_ns: (start + 600) * MS }],
+  }));
+  return path.join(folder, name + ".tsv");
+}
+
+function compare(name, ...options) {
+  const page = path.join(folder, name);
+  execFileSync(KYMO, ["diff", ...options, "--html", page], { stdio: "pipe" });
+  return page;
+}
+
+before(async () => {
+  two = compare("two.html", record("old", 100, 4000, 1), record("new", 300, 6000, 2));
+  const all = [];
+  for (let i = 0; i < 5; ++i) all.push("--base", record("old-" + i, 100 + i, 4000 + i, i), "--new", record("new-" + i, 300 - i, 6000 - i, 10 + i));
+  sets = compare("sets.html", ...all);
+  browser = await launch();
+});
+after(async () => {
+  await browser.close();
+  fs.rmSync(folder, { recursive: true });
+});
+
+const settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+// The lines of the chart of a metric, and the times they share.
+const lines = (page, name) => page.evaluate((wanted) => {
+  const chart = kymoPage.charts.find((made) => made.metric.name === wanted);
+  return [...chart.plot.data].map((line) => [...line].map((value) => (value === undefined ? null : value)));
+}, name);
+
+test("what changed comes first, with its size, and its chart too", async () => {
+  const page = await open(browser, two, faults);
+  assert.match(await page.textContent("#quality"), /1 metric changed beyond noise/);
+  const row = await page.locator("#tables tbody tr").first().textContent();
+  assert.match(row, /written_bytes.*\+4\d\.\d %.*< 0\.0001/);
+  assert.strictEqual(await page.locator(".chart h2").first().textContent(), "written_bytes");
+  assert.match(await page.locator(".chart .change").first().textContent(), /beyond noise/);
+  await page.close();
+});
+
+test("both recordings stand where their phase begins", async () => {
+  const page = await open(browser, two, faults);
+  await page.evaluate((ms) => kymoPage.show(-5 * ms, 5 * ms), MS);
+  await settled(page);
+  const [times, old, recent] = await lines(page, "written_bytes");
+  for (const [line, step] of [[old, 4000], [recent, 6000]]) {
+    const before = line[times.indexOf(-2 * MS)];
+    const inside = line[times.indexOf(2 * MS)];
+    assert.strictEqual(before, 0);
+    assert.ok(inside >= step * 1000 && inside <= (step + 500) * 1000, `${inside}`);
+  }
+  await page.close();
+});
+
+test("raw values, keys and buttons", async () => {
+  const page = await open(browser, two, faults);
+  const range = () => page.evaluate(() => [kymoPage.view.from, kymoPage.view.to]);
+  const compared = await range();
+  assert.deepStrictEqual(compared, [0, 600 * MS]);
+  await page.click("#raw");
+  await settled(page);
+  const [, old] = await lines(page, "written_bytes");
+  const seen = old.filter((value) => value !== null);
+  assert.ok(seen[seen.length - 1] > 600 * 4000);
+  await page.locator(".chart").first().focus();
+  await page.keyboard.press("+");
+  await settled(page);
+  assert.ok((await range())[1] - (await range())[0] <= 300 * MS);
+  await page.keyboard.press("Home");
+  await settled(page);
+  assert.deepStrictEqual(await range(), [-300 * MS, 899 * MS]);
+  await page.click("#reset");
+  await settled(page);
+  assert.deepStrictEqual(await range(), compared);
+  await page.close();
+});
+
+test("sets of recordings have a line each", async () => {
+  const page = await open(browser, sets, faults);
+  assert.strictEqual(await page.title(), "5 recordings → 5 recordings");
+  const data = await lines(page, "written_bytes");
+  assert.strictEqual(data.length, 11);
+  for (const line of data.slice(1)) assert.ok(line.some((value) => value > 0));
+  await page.close();
+});
+
+test("names from a recording are text", async () => {
+  const page = await open(browser, two, faults);
+  assert.strictEqual(await page.title(), "old.tsv → new.tsv");
+  assert.ok((await page.textContent("body")).includes(HOSTILE));
+  assert.strictEqual(await page.locator("img").count(), 0);
+  await page.close();
+});
+
+test("it fits a phone, in the dark", async () => {
+  const page = await open(browser, sets, faults, { viewport: { width: 390, height: 800 }, colorScheme: "dark" });
+  const [inner, full] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+  assert.ok(full <= inner, `${full} > ${inner}`);
+  assert.strictEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(17, 17, 19)");
+  await page.close();
+});
+
+test("a page that would be too large keeps single samples of what was compared", async () => {
+  const small = compare("small.html", path.join(folder, "old.tsv"), path.join(folder, "new.tsv"), "--from", "0.1", "--to", "0.2", "--most-values", "100");
+  const page = await open(browser, small, faults);
+  assert.match(await page.textContent("#range"), /single samples only of what was compared/);
+  await page.close();
+});
+
+test("no page complained, and none asked for the network", () => {
+  assert.deepStrictEqual(faults, []);
+});
