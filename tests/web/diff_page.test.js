@@ -22,10 +22,10 @@ const ROWS = 1000;
 const noise = (row, salt) => ((row * 7919 + salt * 104729) % 1009) / 1009;
 
 // A dump that begins at `start` ms and writes `step` bytes a row, a little more or less.
-function record(name, start, step, salt) {
+function record(name, start, step, salt, rows = ROWS) {
   const lines = [`Time (ns)\twritten_bytes\tresident\t${HOSTILE}`];
   let bytes = 0;
-  for (let row = 0; row < ROWS; ++row) {
+  for (let row = 0; row < rows; ++row) {
     if (row >= start && row < start + 600) bytes += step + Math.floor(500 * noise(row, salt));
     lines.push([row * MS, bytes, 1000 + Math.floor(100 * noise(row, salt + 1)), Math.floor(10 * noise(row, salt + 2))].join("\t"));
   }
@@ -137,7 +137,7 @@ test("it fits a phone, in the dark", async () => {
 });
 
 test("a page that would be too large keeps single samples of what was compared", async () => {
-  const small = compare("small.html", path.join(folder, "old.tsv"), path.join(folder, "new.tsv"), "--from", "0.1", "--to", "0.2", "--most-values", "100");
+  const small = compare("small.html", record("long", 100, 4000, 1, 5000), record("longer", 300, 4000, 2, 6000), "--from", "0.1", "--to", "0.2", "--most-values", "100");
   const page = await open(browser, small, faults);
   assert.match(await page.textContent("#range"), /single samples only of what was compared/);
   await page.close();
