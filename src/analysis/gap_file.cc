@@ -60,7 +60,7 @@ void add(Gaps& gaps, const Gap& gap) {
 
 }  // namespace
 
-Result<Gaps> read_gaps(const std::string& path) {
+Result<Gaps> read_gaps(const std::string& path, const std::function<void(const Gap&)>& take) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
@@ -80,6 +80,7 @@ Result<Gaps> read_gaps(const std::string& path) {
       gaps.left_out.add(number, in_quotes(line) + " is no gap");
     } else {
       add(gaps, *gap);
+      if (take) take(*gap);
     }
   }
   if (file.bad()) {

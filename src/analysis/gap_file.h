@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -27,7 +28,9 @@ struct Gaps {
 };
 
 // Reads NAME.gaps.tsv in bounded memory. Errors: of opening and reading; data_loss for a file that
-// is no list of gaps. Lines that cannot be read are left out and noted.
-Result<Gaps> read_gaps(const std::string& path);
+// is no list of gaps. Lines that cannot be read are left out and noted. `take` is called for every
+// gap, in the order of the file.
+Result<Gaps> read_gaps(const std::string& path,
+                       const std::function<void(const Gap&)>& take = nullptr);
 
 }  // namespace kymo::analysis

@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   kymo::cli::add_history(app, context);
   kymo::cli::add_metrics(app, context);
   kymo::cli::add_report(app, context);
+  kymo::cli::add_export(app, context);
   kymo::cli::add_check(app, context);
   kymo::cli::add_diff(app, context);
   kymo::cli::add_stats(app, context);

@@ -36,6 +36,7 @@ void add_restore(CLI::App& app, Context& context);
 void add_ps(CLI::App& app, Context& context);
 void add_metrics(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
+void add_export(CLI::App& app, Context& context);
 void add_record(CLI::App& app, Context& context);
 void add_recover(CLI::App& app, Context& context);
 void add_watch(CLI::App& app, Context& context);

@@ -1,0 +1,101 @@
+#include "export/column_store.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace kymo::exporting {
+namespace {
+
+constexpr std::size_t kPiece = 32 * 1024;  // values
+
+// Not every file system has files without a name.
+FileDescriptor nameless_file(const std::string& folder) {
+  FileDescriptor fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd.valid() || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+  std::string name = folder + "/.kymo-XXXXXX";
+  fd = FileDescriptor(::mkostemp(name.data(), O_CLOEXEC));
+  if (fd.valid()) ::unlink(name.c_str());
+  return fd;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ColumnStore>> ColumnStore::create(const std::string& folder,
+                                                         std::size_t columns, std::uint64_t rows) {
+  FileDescriptor fd = nameless_file(folder);
+  if (!fd.valid()) return system_error("cannot create a temporary file in " + folder, errno);
+  return std::unique_ptr<ColumnStore>(new ColumnStore(std::move(fd), columns, rows));
+}
+
+Result<void> ColumnStore::write(std::size_t column, std::span<const std::uint64_t> values) const {
+  const auto* bytes = reinterpret_cast<const char*>(values.data());
+  std::size_t left = values.size_bytes();
+  auto offset = static_cast<off_t>((column * room_ + rows_) * sizeof(std::uint64_t));
+  while (left > 0) {
+    const ssize_t n = ::pwrite(fd_.get(), bytes, left, offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return system_error("cannot write a temporary file", n < 0 ? errno : EIO);
+    bytes += n;
+    left -= static_cast<std::size_t>(n);
+    offset += n;
+  }
+  return {};
+}
+
+Result<void> ColumnStore::add(const analysis::RowBlock& block, std::span<const std::size_t> rows) {
+  for (std::size_t column = 0; column < columns_; ++column) {
+    values_.clear();
+    for (const std::size_t row : rows) values_.push_back(block.column(column)[row]);
+    if (auto written = write(column, values_); !written) return written;
+  }
+  rows_ += rows.size();
+  return {};
+}
+
+Result<void> ColumnStore::add(std::span<const std::uint64_t> row) {
+  for (std::size_t column = 0; column < columns_; ++column) {
+    if (auto written = write(column, row.subspan(column, 1)); !written) return written;
+  }
+  ++rows_;
+  return {};
+}
+
+Result<void> ColumnStore::read_piece(std::size_t column, std::uint64_t row,
+                                     std::span<std::uint64_t> values) const {
+  auto* bytes = reinterpret_cast<char*>(values.data());
+  std::size_t left = values.size_bytes();
+  auto offset = static_cast<off_t>((column * room_ + row) * sizeof(std::uint64_t));
+  while (left > 0) {
+    const ssize_t n = ::pread(fd_.get(), bytes, left, offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return system_error("cannot read a temporary file", n < 0 ? errno : EIO);
+    bytes += n;
+    left -= static_cast<std::size_t>(n);
+    offset += n;
+  }
+  return {};
+}
+
+Result<void> ColumnStore::read(
+    std::size_t column,
+    const std::function<void(std::span<const std::uint64_t>, std::span<const std::uint64_t>)>& take)
+    const {
+  std::vector<std::uint64_t> times(kPiece);
+  std::vector<std::uint64_t> values(kPiece);
+  for (std::uint64_t row = 0; row < rows_; row += kPiece) {
+    const std::size_t count = std::min<std::uint64_t>(kPiece, rows_ - row);
+    const std::span some_times(times.data(), count);
+    const std::span some_values(values.data(), count);
+    if (auto read = read_piece(0, row, some_times); !read) return read;
+    if (auto read = read_piece(column, row, some_values); !read) return read;
+    take(some_times, some_values);
+  }
+  return {};
+}
+
+}  // namespace kymo::exporting

@@ -1,0 +1,263 @@
+// OpenMetrics text with timestamps: one metric after the other, each with all of its samples, in
+// base units and by the names that kymod's /metrics has.
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "export/column_store.h"
+#include "export/formats.h"
+#include "export/parts.h"
+#include "export/text.h"
+
+namespace kymo::exporting {
+namespace {
+
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+// A moment on the wall clock.
+struct Moment {
+  std::uint64_t seconds = 0;
+  std::uint64_t ns = 0;
+
+  Moment(std::uint64_t start_ns, std::uint64_t time_ns)
+      : seconds(start_ns / kNsPerSecond + time_ns / kNsPerSecond),
+        ns(start_ns % kNsPerSecond + time_ns % kNsPerSecond) {
+    seconds += ns / kNsPerSecond;
+    ns %= kNsPerSecond;
+  }
+};
+
+// What a name may consist of; other characters become `_`.
+std::string name_from(std::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80 || (std::isalnum(byte) == 0 && c != '_')) c = '_';
+  }
+  return name;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : valid_utf8(text)) {
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      if (c == '\\' || c == '"') out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
+// `{a="1",b="2"}`. Without metadata the names of fields are unknown: they have numbers.
+std::string labels_of(const analysis::ColumnInfo& info) {
+  std::vector<std::string> names;
+  std::vector<std::string> values;
+  for (const auto& [name, value] : info.fields) {
+    const std::string own = name_from(name);
+    // Those that begin with a digit are no labels, those with __ Prometheus has for itself.
+    const bool plain = !own.empty() && !own.starts_with("__") &&
+                       std::isdigit(static_cast<unsigned char>(own.front())) == 0;
+    names.push_back(plain ? own : "field_" + own);
+    values.push_back(value);
+  }
+  const std::size_t open = info.name.find('[');
+  if (!info.described && open != std::string::npos && info.name.ends_with(']')) {
+    std::string_view rest(info.name);
+    rest = rest.substr(open + 1, info.name.size() - open - 2);
+    for (;;) {
+      const std::size_t comma = std::min(rest.find(','), rest.size());
+      names.push_back("field_" + std::to_string(names.size() + 1));
+      values.emplace_back(rest.substr(0, comma));
+      if (comma == rest.size()) break;
+      rest.remove_prefix(comma + 1);
+    }
+  }
+  names = unique_names(names, false);
+  std::string out;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    out += (i == 0 ? "{" : ",") + names[i] + "=\"" + escaped(values[i]) + "\"";
+  }
+  return out.empty() ? out : out + "}";
+}
+
+// Decimal places by which a value of this unit is divided: times become seconds.
+std::size_t places_of(Unit unit) {
+  return unit == Unit::nanoseconds ? 9 : unit == Unit::microseconds ? 6 : 0;
+}
+
+struct Family {
+  std::string name;  // without a counter's _total
+  Kind kind = Kind::gauge;
+  Unit unit = Unit::count;
+  std::string help;
+  std::vector<std::pair<std::size_t, std::string>> series;  // column and labels
+  std::set<std::string> labels;
+
+  [[nodiscard]] std::string sample_name() const {
+    return kind == Kind::counter ? name + "_total" : name;
+  }
+  [[nodiscard]] std::string base_unit() const {
+    if (places_of(unit) != 0) return "seconds";
+    // A unit must be the name's ending.
+    return unit == Unit::bytes && name.ends_with("_bytes") ? "bytes" : "";
+  }
+};
+
+std::string family_name(const analysis::ColumnInfo& info) {
+  std::string stem = name_from(info.metric);
+  if (places_of(info.unit) != 0) {
+    if (stem.ends_with("_ns") || stem.ends_with("_us")) stem.resize(stem.size() - 3);
+    stem += "_seconds";
+  }
+  return "kymo_" + stem;
+}
+
+// Columns by their metric. Two that would be one series are told apart by the metric's name.
+std::vector<Family> families_of(const analysis::Summary& summary) {
+  std::vector<Family> families;
+  std::map<std::tuple<std::string, Kind, Unit>, std::size_t> newest;
+  std::set<std::string> taken;
+  for (std::size_t i = 0; i < summary.columns.size(); ++i) {
+    const analysis::ColumnInfo& info = summary.columns[i].info;
+    std::string labels = labels_of(info);
+    const auto [found, is_new] =
+        newest.try_emplace({info.metric, info.kind, info.unit}, families.size());
+    if (is_new || families[found->second].labels.contains(labels)) {
+      found->second = families.size();
+      Family family{family_name(info), info.kind, info.unit, info.help, {}, {}};
+      const std::string own = family.name;
+      const std::string ending = places_of(info.unit) != 0 ? "_seconds" : "";
+      const std::string stem = own.substr(0, own.size() - ending.size());
+      for (std::uint64_t n = 2; taken.contains(family.name) || taken.contains(family.sample_name());
+           ++n) {
+        family.name = stem + "_" + std::to_string(n) + ending;
+      }
+      taken.insert(family.name);
+      taken.insert(family.sample_name());
+      families.push_back(std::move(family));
+    }
+    Family& family = families[found->second];
+    family.series.emplace_back(i + 1, labels);
+    family.labels.insert(std::move(labels));
+  }
+  return families;
+}
+
+// Takes the rows that are to be written out of those that are read: the last one of each stretch of
+// time that the reader of the export tells apart.
+class RowChoice {
+ public:
+  RowChoice(std::uint64_t start_ns, bool every_row, ColumnStore& store)
+      : start_ns_(start_ns), every_row_(every_row), store_(store) {}
+
+  Result<void> add(const analysis::RowBlock& block, std::size_t rows, std::size_t columns) {
+    if (!waiting_.empty() && differ(waiting_.front(), block.times().front())) {
+      if (auto added = store_.add(waiting_); !added) return added;
+    }
+    chosen_.clear();
+    for (std::size_t row = 0; row + 1 < rows; ++row) {
+      if (differ(block.times()[row], block.times()[row + 1])) chosen_.push_back(row);
+    }
+    waiting_.clear();
+    for (std::size_t i = 0; i < columns; ++i) waiting_.push_back(block.column(i)[rows - 1]);
+    return store_.add(block, chosen_);
+  }
+  Result<void> finish() { return waiting_.empty() ? Result<void>() : store_.add(waiting_); }
+
+ private:
+  [[nodiscard]] bool differ(std::uint64_t a_ns, std::uint64_t b_ns) const {
+    if (every_row_) return a_ns != b_ns;
+    const Moment a(start_ns_, a_ns);
+    const Moment b(start_ns_, b_ns);
+    return a.seconds != b.seconds || a.ns / 1'000'000 != b.ns / 1'000'000;
+  }
+
+  std::uint64_t start_ns_;
+  bool every_row_;
+  ColumnStore& store_;
+  std::vector<std::size_t> chosen_;
+  std::vector<std::uint64_t> waiting_;  // the row before those to come
+};
+
+void write_head(const Family& family, std::string& out) {
+  out += "# TYPE " + family.name + (family.kind == Kind::counter ? " counter\n" : " gauge\n");
+  if (const std::string unit = family.base_unit(); !unit.empty()) {
+    out += "# UNIT " + family.name + " " + unit + "\n";
+  }
+  if (!family.help.empty()) {
+    out += "# HELP " + family.name + " " + escaped(family.help) + "\n";
+  }
+}
+
+Result<void> write_family(const Family& family, const ColumnStore& store, std::uint64_t start_ns,
+                          bool every_row, ExportFile& file) {
+  write_head(family, file.text());
+  const std::size_t places = places_of(family.unit);
+  for (const auto& [column, labels] : family.series) {
+    const std::string head = family.sample_name() + labels + " ";
+    Result<void> written = store.read(column, [&](auto times, auto values) {
+      for (std::size_t i = 0; i < times.size() && !file.failed(); ++i) {
+        const Moment moment(start_ns, times[i]);
+        std::string& text = file.text();
+        text += head;
+        append_decimal(values[i], places, text);
+        text += ' ';
+        append_number(moment.seconds, text);
+        // Prometheus takes a time for a double and cuts its milliseconds off: digits that a double
+        // has no room for could carry it into the next.
+        const std::size_t digits = every_row ? 9 : 6;
+        std::string fraction;
+        append_fixed(every_row ? moment.ns : moment.ns / 1000, digits, fraction);
+        text.append(fraction, 1);  // without the 0 before the point
+        text += '\n';
+        file.settle();
+      }
+    });
+    if (!written) return written;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> write_open_metrics(const analysis::Summary& summary, const ExportOptions& options,
+                                const std::string& near, ExportFile& file, Exported& exported) {
+  const auto& metadata = summary.recording.metadata;
+  const std::int64_t start = metadata ? metadata->start_unix_ns : 0;
+  if (start <= 0) {
+    exported.notes.emplace_back(
+        "the wall clock at the recording's start is unknown: its times count from 1970");
+  }
+  const std::uint64_t start_ns = start <= 0 ? 0 : static_cast<std::uint64_t>(start);
+  const std::size_t columns = summary.columns.size() + 1;
+  auto store = ColumnStore::create(near, columns, summary.rows);
+  if (!store) return store.error();
+  RowChoice choice(start_ns, options.every_row, **store);
+  Result<void> chosen;
+  Result<void> read =
+      for_each_block(summary, [&](const analysis::RowBlock& block, std::size_t rows) {
+        if (chosen) chosen = choice.add(block, rows, columns);
+      });
+  if (!read) return read;
+  if (chosen) chosen = choice.finish();
+  if (!chosen) return chosen;
+  exported.rows = (*store)->rows();
+  exported.rows_passed_over = summary.rows - exported.rows;
+  for (const Family& family : families_of(summary)) {
+    Result<void> written = write_family(family, **store, start_ns, options.every_row, file);
+    if (!written) return written;
+  }
+  file.text() += "# EOF\n";
+  return {};
+}
+
+}  // namespace kymo::exporting

@@ -1,0 +1,185 @@
+#include "export/parts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "analysis/row_pieces.h"
+#include "base/json_object.h"
+#include "export/text.h"
+#include "kymo/version.h"
+
+namespace kymo::exporting {
+namespace {
+
+// Beyond it sums of times would overflow; a request of 146 years is none.
+constexpr std::uint64_t kMostNs = std::uint64_t{1} << 62U;
+
+class ScopeReader {
+ public:
+  explicit ScopeReader(std::uint64_t clock_begin_ns) : clock_begin_ns_(clock_begin_ns) {}
+
+  // Recursion: the metadata's reader bounds how deep JSON nests.
+  void read(const nlohmann::json& json, std::size_t parent, const std::string& prefix) {
+    const std::uint64_t start = number_of(json, "start_ns");
+    const std::uint64_t duration = number_of(json, "duration_ns");
+    std::string inner;
+    if (start < kMostNs && duration < kMostNs && json.is_object()) {
+      const bool wrapper = duration == 0 && member(json, "components").is_array();
+      if (wrapper) {
+        inner = prefix + text_of(json, "name") + ":";
+      } else {
+        add(json, parent, prefix);
+        parent = scopes_.size() - 1;
+      }
+    }
+    const nlohmann::json& parts = member(json, "components");
+    if (!parts.is_array()) return;
+    for (const nlohmann::json& part : parts) read(part, parent, inner);
+  }
+  std::vector<TimedScope> take() { return std::move(scopes_); }
+
+ private:
+  static bool set(const nlohmann::json& json, const char* key) {
+    const nlohmann::json& value = member(json, key);
+    return value.is_boolean() && value.get<bool>();
+  }
+  void add(const nlohmann::json& json, std::size_t parent, const std::string& prefix) {
+    TimedScope scope;
+    scope.parent = parent;
+    scope.name = prefix + text_of(json, "name");
+    scope.category = text_of(json, "category");
+    scope.error = text_of(json, "error");
+    scope.start_ns = static_cast<std::int64_t>(number_of(json, "start_ns")) -
+                     static_cast<std::int64_t>(clock_begin_ns_);
+    scope.duration_ns = static_cast<std::int64_t>(number_of(json, "duration_ns"));
+    scope.bytes = number_of(json, "bytes");
+    scope.parallel = set(json, "parallel");
+    scope.redundant = set(json, "redundant");
+    scope.unfinished = set(json, "unfinished");
+    scopes_.push_back(std::move(scope));
+  }
+
+  std::uint64_t clock_begin_ns_;
+  std::vector<TimedScope> scopes_;
+};
+
+std::string folded(std::string name, bool any_case) {
+  if (any_case) {
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  }
+  return name;
+}
+
+}  // namespace
+
+Result<void> for_each_block(
+    const analysis::Summary& summary,
+    const std::function<void(const analysis::RowBlock&, std::size_t)>& take) {
+  const std::string& path = summary.recording.path;
+  const Error changed{Code::aborted, "export " + path +
+                                         ": it was changed while it was read; try again when "
+                                         "nobody writes it anew"};
+  auto reader = analysis::TsvReader::open(path);
+  if (!reader) return reader.error();
+  if (reader->columns().size() != summary.columns.size()) return changed;
+  std::uint64_t left = summary.rows;
+  Result<void> taken = analysis::take_rows(*reader, 0, [&](const analysis::RowPiece& piece) {
+    const std::uint64_t rows = std::min<std::uint64_t>(piece.rows.rows(), left);
+    left -= rows;
+    if (rows > 0) take(piece.rows, rows);
+  });
+  if (!taken) return taken;
+  return left == 0 ? Result<void>() : changed;
+}
+
+Result<void> for_each_gap(const analysis::Summary& summary,
+                          const std::function<void(const Gap&)>& take) {
+  if (!summary.recording.gaps) return {};
+  std::uint64_t count = 0;
+  const auto read =
+      analysis::read_gaps(analysis::recording_stem(summary.recording.path) + ".gaps.tsv",
+                          [&](const Gap& gap) { ++count, take(gap); });
+  if (read) return {};
+  if (count > 0) return read.error();
+  // That there is no list, a note of the recording says.
+  for (const Gap& gap : summary.recording.gaps->longest) take(gap);
+  return {};
+}
+
+std::vector<TimedScope> scopes_of(const analysis::Summary& summary) {
+  const auto& metadata = summary.recording.metadata;
+  if (!metadata || metadata->start_monotonic_ns == 0 || metadata->start_monotonic_ns >= kMostNs) {
+    return {};
+  }
+  const nlohmann::json& tree = member(metadata->about, "timing");
+  if (!tree.is_object()) return {};
+  ScopeReader reader(metadata->start_monotonic_ns);
+  reader.read(tree, TimedScope::kNoParent, "");
+  return reader.take();
+}
+
+std::string name_of(const analysis::Summary& summary) {
+  const std::string stem = analysis::recording_stem(summary.recording.path);
+  return stem.substr(stem.rfind('/') + 1);
+}
+
+std::vector<std::string> unique_names(const std::vector<std::string>& names, bool any_case) {
+  std::set<std::string> own;
+  for (const std::string& name : names) own.insert(folded(name, any_case));
+  std::set<std::string> given;
+  std::map<std::string, std::uint64_t> next;  // number for another of this name
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    std::string unique = name;
+    // A number that makes what another one is called is passed over.
+    while (given.contains(folded(unique, any_case)) ||
+           (unique != name && own.contains(folded(unique, any_case)))) {
+      std::uint64_t& number = next.try_emplace(folded(name, any_case), 2).first->second;
+      unique = name + "_" + std::to_string(number++);
+    }
+    given.insert(folded(unique, any_case));
+    out.push_back(std::move(unique));
+  }
+  return out;
+}
+
+std::vector<std::string> column_names(const analysis::Summary& summary, bool any_case) {
+  std::vector<std::string> names;
+  for (const analysis::ColumnSummary& column : summary.columns) {
+    names.push_back(valid_utf8(column.info.name));
+  }
+  return unique_names(names, any_case);
+}
+
+std::vector<std::string> table_columns(const analysis::Summary& summary, bool any_case) {
+  std::vector<std::string> names = column_names(summary, any_case);
+  names.insert(names.begin(), "time_ns");
+  return unique_names(names, any_case);
+}
+
+std::vector<std::pair<std::string, std::string>> properties_of(const analysis::Summary& summary) {
+  std::vector<std::pair<std::string, std::string>> out{
+      {"recording", valid_utf8(name_of(summary))},
+      {"exported_by", "kymo " KYMO_VERSION},
+      {"rows", std::to_string(summary.rows)},
+      {"left_out_lines", std::to_string(summary.left_out.lines())}};
+  const auto& metadata = summary.recording.metadata;
+  if (!metadata) return out;
+  for (const auto& [name, value] :
+       {std::pair("state", metadata->state), std::pair("kymo_version", metadata->kymo_version),
+        std::pair("clock", metadata->clock), std::pair("host", metadata->host),
+        std::pair("kernel", metadata->kernel), std::pair("pid", std::to_string(metadata->pid)),
+        std::pair("interval_ns", std::to_string(metadata->interval_ns)),
+        std::pair("start_unix_ns", std::to_string(metadata->start_unix_ns)),
+        std::pair("start_monotonic_ns", std::to_string(metadata->start_monotonic_ns)),
+        std::pair("about", json_text(metadata->about))}) {
+    out.emplace_back(name, valid_utf8(value));
+  }
+  return out;
+}
+
+}  // namespace kymo::exporting

@@ -1,0 +1,224 @@
+// Chrome's trace event format as JSON, which Perfetto's page and chrome://tracing open: counters as
+// `C` events, phases, scopes and gaps as complete `X` events on threads of their own.
+
+#include <algorithm>
+#include <string_view>
+
+#include "export/formats.h"
+#include "export/parts.h"
+#include "export/text.h"
+#include "report/phases.h"
+
+namespace kymo::exporting {
+namespace {
+
+using Json = nlohmann::json;
+
+// Of the threads that spans stand on; scopes have as many as they need, from the last on.
+constexpr std::size_t kPhasesThread = 1;
+constexpr std::size_t kGapsThread = 2;
+constexpr std::size_t kScopesThread = 3;
+
+// Nanoseconds as the format's microseconds, none lost.
+void append_us(std::int64_t ns, std::string& out) {
+  if (ns < 0) out += '-';
+  append_fixed(ns < 0 ? -static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns), 3, out);
+}
+
+// No recording is longer; times of a damaged file may be.
+std::int64_t clamped(std::uint64_t ns) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(ns, INT64_MAX));
+}
+
+struct Span {
+  std::string_view name;
+  std::string_view category;
+  std::size_t thread = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+// Puts scopes onto threads, so that on each any two are apart or the later lies within the earlier,
+// which it is a part of: what runs in parallel, or exceeds what it is part of, gets another thread.
+class ScopeThreads {
+ public:
+  explicit ScopeThreads(const std::vector<TimedScope>& scopes) : scopes_(scopes) {}
+
+  // In the order of their begins, the longer first.
+  std::size_t place(std::size_t scope) {
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      if (fits(scope, open_[i])) {
+        open_[i].push_back(scope);
+        return i;
+      }
+    }
+    open_.push_back({scope});
+    return open_.size() - 1;
+  }
+  [[nodiscard]] std::size_t count() const { return open_.size(); }
+
+ private:
+  bool fits(std::size_t scope, std::vector<std::size_t>& open) const {
+    while (!open.empty() && scopes_[open.back()].end_ns() <= scopes_[scope].start_ns) {
+      open.pop_back();
+    }
+    return open.empty() || (is_part_of(scope, open.back()) &&
+                            scopes_[scope].end_ns() <= scopes_[open.back()].end_ns());
+  }
+  bool is_part_of(std::size_t scope, std::size_t other) const {
+    while (scope != TimedScope::kNoParent && scope != other) scope = scopes_[scope].parent;
+    return scope == other;
+  }
+
+  const std::vector<TimedScope>& scopes_;
+  std::vector<std::vector<std::size_t>> open_;  // a stack a thread
+};
+
+class TraceWriter {
+ public:
+  TraceWriter(const analysis::Summary& summary, ExportFile& file)
+      : summary_(summary), file_(file) {}
+
+  Result<void> write() {
+    begin();
+    add_phases();
+    add_scopes();
+    if (auto added = add_gaps(); !added) return added;
+    if (auto added = add_counters(); !added) return added;
+    file_.text() += "\n]}\n";
+    return {};
+  }
+
+ private:
+  void begin() {
+    Json properties = Json::object();
+    for (const auto& [name, value] : properties_of(summary_)) properties[name] = value;
+    file_.text() +=
+        R"({"displayTimeUnit":"ns","otherData":)" + json_text(properties) + ",\n\"traceEvents\":[";
+    name_it("process_name", 0, "recording " + name_of(summary_));
+  }
+
+  void next_event() {
+    if (!first_) file_.text() += ',';
+    first_ = false;
+    file_.text() += '\n';
+    file_.settle();
+  }
+
+  void name_it(const char* what, std::size_t thread, const std::string& name) {
+    next_event();
+    file_.text() += R"({"ph":"M","ts":0,"pid":1,"tid":)" + std::to_string(thread) + R"(,"name":")" +
+                    what + R"(","args":{"name":)" + json_string(name) + "}}";
+  }
+
+  void name_thread(std::size_t thread, const std::string& name) {
+    name_it("thread_name", thread, name);
+    next_event();
+    const std::string number = std::to_string(thread);
+    file_.text() += R"({"ph":"M","ts":0,"pid":1,"tid":)" + number +
+                    R"(,"name":"thread_sort_index","args":{"sort_index":)" + number + "}}";
+  }
+
+  void add_span(const Span& span, const Json& details) {
+    next_event();
+    std::string& text = file_.text();
+    text += R"({"ph":"X","pid":1,"tid":)" + std::to_string(span.thread) + R"(,"ts":)";
+    append_us(span.begin_ns, text);
+    text += R"(,"dur":)";
+    append_us(span.end_ns - span.begin_ns, text);
+    text += R"(,"name":)" + json_string(span.name) + R"(,"cat":)" + json_string(span.category);
+    if (!details.empty()) text += R"(,"args":)" + json_text(details);
+    text += '}';
+  }
+
+  void add_phases() {
+    const std::vector<report::Phase> phases = report::phases_of(summary_);
+    if (phases.empty()) return;
+    name_thread(kPhasesThread, "phases");
+    for (const report::Phase& phase : phases) {
+      add_span({phase.name, "phase", kPhasesThread, clamped(phase.begin_ns), clamped(phase.end_ns)},
+               Json::object());
+    }
+  }
+
+  void add_scopes() {
+    const std::vector<TimedScope> scopes = scopes_of(summary_);
+    std::vector<std::size_t> order(scopes.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return scopes[a].start_ns != scopes[b].start_ns ? scopes[a].start_ns < scopes[b].start_ns
+                                                      : scopes[a].end_ns() > scopes[b].end_ns();
+    });
+    ScopeThreads threads(scopes);
+    for (const std::size_t i : order) add_scope(scopes[i], kScopesThread + threads.place(i));
+    for (std::size_t i = 0; i < threads.count(); ++i) {
+      name_thread(kScopesThread + i, i == 0 ? "timing" : "timing, in parallel");
+    }
+  }
+
+  void add_scope(const TimedScope& scope, std::size_t thread) {
+    Json details = Json::object();
+    if (scope.bytes != 0) details["bytes"] = scope.bytes;
+    if (!scope.error.empty()) details["error"] = scope.error;
+    if (scope.parallel) details["parallel"] = true;
+    if (scope.redundant) details["redundant"] = true;
+    if (scope.unfinished) details["unfinished"] = true;
+    add_span({scope.name, scope.category.empty() ? "scope" : scope.category, thread, scope.start_ns,
+              scope.end_ns()},
+             details);
+  }
+
+  Result<void> add_gaps() {
+    std::int64_t last_end = 0;
+    bool named = false;
+    return for_each_gap(summary_, [&](const Gap& gap) {
+      if (!named) name_thread(kGapsThread, "missed ticks");
+      named = true;
+      // Those of a damaged list may overlap: drawn apart, their times as they stand beside them.
+      const std::int64_t begin = std::max(clamped(gap.start_ns), last_end);
+      last_end = std::max(clamped(gap.end_ns), begin);
+      add_span({analysis::to_string(gap.cause), "gap", kGapsThread, begin, last_end},
+               {{"ticks", gap.ticks}, {"start_ns", gap.start_ns}, {"end_ns", gap.end_ns}});
+    });
+  }
+
+  // A value holds until the next event: one that did not change is left out, but for the ends.
+  Result<void> add_counters() {
+    std::vector<std::string> heads;
+    for (const std::string& name : column_names(summary_, false)) {
+      heads.push_back(R"({"ph":"C","pid":1,"tid":0,"name":)" + json_string(name) +
+                      R"(,"args":{"value":)");
+    }
+    std::vector<std::uint64_t> last(heads.size());
+    std::uint64_t row_number = 0;
+    return for_each_block(summary_, [&](const analysis::RowBlock& block, std::size_t rows) {
+      for (std::size_t row = 0; row < rows && !file_.failed(); ++row) {
+        const bool end = row_number == 0 || row_number + 1 == summary_.rows;
+        ++row_number;
+        for (std::size_t i = 0; i < heads.size(); ++i) {
+          const std::uint64_t value = block.column(i + 1)[row];
+          if (!end && value == last[i]) continue;
+          last[i] = value;
+          next_event();
+          file_.text() += heads[i];
+          append_number(value, file_.text());
+          file_.text() += R"(},"ts":)";
+          append_us(clamped(block.times()[row]), file_.text());
+          file_.text() += '}';
+        }
+      }
+    });
+  }
+
+  const analysis::Summary& summary_;
+  ExportFile& file_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+Result<void> write_trace_json(const analysis::Summary& summary, ExportFile& file) {
+  return TraceWriter(summary, file).write();
+}
+
+}  // namespace kymo::exporting

@@ -1,0 +1,285 @@
+"""Each format read back, every value compared with the recording's own text."""
+
+import collections
+import csv
+import decimal
+import json
+import re
+import sqlite3
+import subprocess
+import unittest
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.samples import Timestamp
+
+from exporting import BIG, HOSTILE, MONOTONIC_NS, START_NS, ExportTest, read_recording
+
+# The parser of 0.16 takes 2.1 for earlier than 1.2, and so refuses times that ascend.
+Timestamp.__gt__ = lambda self, other: (self.sec, self.nsec) > (other.sec, other.nsec)
+
+KINDS = ("recorded", "hostile", "dumped")
+
+
+def in_us(event, key="ts"):
+    return decimal.Decimal(event[key])
+
+
+class CsvTest(ExportTest):
+    def test_every_value_and_name(self):
+        for kind in KINDS:
+            with self.subTest(kind):
+                recording = getattr(self, kind)()
+                output = self.export(recording, "out.csv")
+                with output.open(newline="") as file:
+                    header, *rows = csv.reader(file, strict=True)
+                names, values = read_recording(recording)
+                self.assertEqual([[int(value) for value in row] for row in rows], values)
+                self.assertEqual(len(set(header)), len(header))
+                if kind != "hostile":
+                    self.assertEqual(header, names)
+                self.assertEqual(output.read_bytes().count(b"\r\n"), len(rows) + 1)
+
+
+class TraceTest(ExportTest):
+    """The rules of the trace event format, as its document has them."""
+
+    def trace(self, recording):
+        with self.export(recording, "out.json").open() as file:
+            self.text = json.load(file, parse_float=decimal.Decimal)
+        return self.text["traceEvents"]
+
+    def hold_the_rules(self, events):
+        threads = collections.defaultdict(list)
+        for event in events:
+            self.assertIn(event["ph"], ("M", "X", "C"))
+            self.assertIsInstance(event["name"], str)
+            for key in ("pid", "tid"):
+                self.assertIsInstance(event[key], int)
+            self.assertIsInstance(event["ts"], (int, decimal.Decimal))
+            if event["ph"] == "M":
+                key = {"process_name": "name", "thread_name": "name", "thread_sort_index": "sort_index"}[event["name"]]
+                self.assertIn(key, event["args"])
+            elif event["ph"] == "C":
+                self.assertTrue(event["args"])
+                for value in event["args"].values():
+                    self.assertIsInstance(value, (int, decimal.Decimal))
+            else:
+                self.assertGreaterEqual(event["dur"], 0)
+                self.assertIsInstance(event["cat"], str)
+                threads[event["pid"], event["tid"]].append((in_us(event), in_us(event) + in_us(event, "dur")))
+        for spans in threads.values():
+            stack = []
+            for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+                while stack and stack[-1] <= begin:
+                    stack.pop()
+                self.assertTrue(not stack or end <= stack[-1], "an event overlaps another on its thread")
+                stack.append(end)
+        named = {event["tid"] for event in events if event["name"] == "thread_name"}
+        self.assertLessEqual({tid for _, tid in threads}, named)
+
+    def test_counters_hold_every_value_of_the_recording(self):
+        for kind in KINDS:
+            with self.subTest(kind):
+                recording = getattr(self, kind)()
+                events = self.trace(recording)
+                self.hold_the_rules(events)
+                series = collections.defaultdict(dict)
+                for event in events:
+                    if event["ph"] == "C":
+                        series[event["name"]][in_us(event)] = event["args"]["value"]
+                names, rows = read_recording(recording)
+                self.assertEqual(len(series), len(names) - 1)
+                last_of_time = {row[0]: row for row in rows}
+                for column, steps in enumerate(series.values(), 1):
+                    value = None
+                    for time, row in sorted(last_of_time.items()):
+                        value = steps.pop(decimal.Decimal(time) / 1000, value)
+                        self.assertEqual(value, row[column])
+                    self.assertFalse(steps, "an event where no row is")
+
+    def test_phases_gaps_and_scopes_stand_on_the_clock_of_the_rows(self):
+        events = self.trace(self.dumped())
+        self.hold_the_rules(events)
+        spans = {event["name"]: (in_us(event) * 1000, in_us(event, "dur") * 1000)
+                 for event in events if event["ph"] == "X"}
+        self.assertEqual(spans["pre-dump"], (1_000_000, 3_000_000))
+        self.assertEqual(spans["post-dump"], (4_000_000, 86_000_000))
+        self.assertEqual(spans["after the rows"], (90_000_000, 0))
+        self.assertEqual(spans["dump"], (1_000_000, 9_000_000))
+        self.assertEqual(spans["criu:starts"], (1_500_000, 1_000_000))
+        self.assertEqual(spans["criu:drain"], (2_500_000, 5_000_000))
+        self.assertEqual(spans["block"], (2_100_000, 50_001))
+        self.assertEqual(spans["at once"], (9_000_000, 0))
+        self.assertEqual(spans["longer than its parent"], (9_000_000, 7_000_000))
+        self.assertEqual(spans["late"], (3_000_000, 2_000_000))
+        self.assertEqual(spans["ring_full"], (5_000_000, 1_000_000))
+        args = {event["name"]: event.get("args") for event in events if event["ph"] == "X"}
+        self.assertEqual(args["ring_full"], {"ticks": 2, "start_ns": 4_000_000, "end_ns": 6_000_000})
+        self.assertEqual(args["at once"], {"error": 'no "room"'})
+        self.assertEqual(args["criu:starts"], {"bytes": 77})
+        tids = {event["name"]: event["tid"] for event in events if event["ph"] == "X"}
+        self.assertEqual(tids["dump"], tids["criu:drain"])
+        self.assertNotEqual(tids["dump"], tids["compress"])
+        self.assertEqual(tids["compress"], tids["block"])
+        self.assertEqual(self.text["otherData"]["start_unix_ns"], str(START_NS))
+
+
+class SqliteTest(ExportTest):
+    def tables(self, recording):
+        base = sqlite3.connect(self.export(recording, "out.sqlite"))
+        self.addCleanup(base.close)
+        self.assertEqual(base.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+        return base
+
+    def test_every_value_and_name(self):
+        for kind in KINDS:
+            with self.subTest(kind):
+                recording = getattr(self, kind)()
+                base = self.tables(recording)
+                names, rows = read_recording(recording)
+                read = base.execute("SELECT * FROM samples ORDER BY rowid").fetchall()
+                self.assertEqual([[int(value) for value in row] for row in read], rows)
+                self.assertEqual([name for (name,) in base.execute("SELECT name FROM metrics ORDER BY rowid")], names[1:])
+                columns = [row[1] for row in base.execute("PRAGMA table_info(samples)")]
+                described = [name for (name,) in base.execute("SELECT column_name FROM metrics ORDER BY rowid")]
+                self.assertEqual(columns, ["time_ns", *described])
+
+    def test_numbers_past_2_63_stay_exact_and_in_order(self):
+        rows = [[1, 5], [2, 2**63 - 1], [3, 2**63], [4, 10**19], [5, BIG]]
+        base = self.tables(self.written(["big"], rows))
+        ordered = base.execute("SELECT big FROM samples ORDER BY big").fetchall()
+        self.assertEqual([int(value) for (value,) in ordered], [row[1] for row in rows])
+
+    def test_what_stands_beside_the_rows(self):
+        base = self.tables(self.dumped())
+        self.assertEqual(base.execute("SELECT * FROM gaps").fetchall(),
+                         [(3_000_000, 5_000_000, 2, "late"), (4_000_000, 6_000_000, 2, "ring_full"),
+                          (8_000_000, 9_000_000, 1, "frozen")])
+        self.assertEqual(base.execute("SELECT * FROM phases").fetchall()[0], ("pre-dump", 1_000_000, 4_000_000))
+        calls = base.execute("SELECT metric, kind, unit, help, fields FROM metrics WHERE column_name = ?",
+                             ("criu_calls[dump,ok]",)).fetchone()
+        self.assertEqual(calls, ("criu_calls", "counter", "count", "Calls.", '{"call":"dump","result":"ok"}'))
+        scopes = base.execute("SELECT name, parent, start_ns, duration_ns, bytes, parallel FROM scopes").fetchall()
+        self.assertEqual(scopes[1], ("criu:starts", 0, 1_500_000, 1_000_000, 77, 0))
+        self.assertIn(("compress", 0, 2_000_000, 6_500_000, 0, 1), scopes)
+        properties = dict(base.execute("SELECT * FROM recording"))
+        self.assertEqual(properties["start_monotonic_ns"], str(MONOTONIC_NS))
+        self.assertEqual(json.loads(properties["about"])["request"], "dump")
+
+
+class OpenMetricsTest(ExportTest):
+    def families(self, output):
+        """Samples by name and labels; the parser refuses what breaks the format's rules."""
+        text = output.read_text()
+        self.assertTrue(text.endswith("# EOF\n"))
+        self.types = {}
+        samples = collections.defaultdict(list)
+        for family in text_string_to_metric_families(text):
+            self.types[family.name] = (family.type, family.unit, family.documentation)
+            for sample in family.samples:
+                key = (sample.name, tuple(sorted(sample.labels.items())))
+                samples[key].append((sample.timestamp.sec * 10**9 + sample.timestamp.nsec, sample.value))
+        return samples
+
+    def test_every_row_of_every_column(self):
+        for kind in KINDS:
+            with self.subTest(kind):
+                recording = getattr(self, kind)()
+                samples = self.families(self.export(recording, "out.om", "--every-row"))
+                names, rows = read_recording(recording)
+                self.assertEqual(len(samples), len(names) - 1)
+                rows = list({row[0]: row for row in rows}.values())
+                found = sorted([value for _, value in series] for series in samples.values())
+                self.assertEqual({len(series) for series in found}, {len(rows)})
+                if kind == "hostile":
+                    continue  # below: which column is which, its names do not say
+                start = json.loads(recording.with_suffix("").with_suffix(".meta.json").read_text())["start_unix_ns"]
+                divide = {"us": 10**6, "ns": 10**9}
+                for column, name in enumerate(names[1:], 1):
+                    metric, _, values = name.partition("[")
+                    stem, _, unit = metric.rpartition("_")
+                    base = f"kymo_{stem}_seconds" if unit in divide else f"kymo_{metric}"
+                    wanted = [(start + row[0], row[column] / divide.get(unit, 1)) for row in rows]
+                    hits = [series for (sample, labels), series in samples.items()
+                            if sample in (base, base + "_total")
+                            and [v for v in values.rstrip("]").split(",") if v] == [
+                                dict(labels)[k] for k in ("call", "result") if k in dict(labels)]]
+                    self.assertEqual(hits, [wanted], name)
+
+    def test_types_units_and_help(self):
+        self.families(self.export(self.dumped(), "out.om"))
+        self.assertEqual(self.types["kymo_image_written_bytes"], ("counter", "bytes", "Bytes of images."))
+        self.assertEqual(self.types["kymo_frozen_time_seconds"], ("counter", "seconds", "Time frozen."))
+        self.assertEqual(self.types["kymo_wait_seconds"], ("gauge", "seconds", "A wait."))
+        self.assertEqual(self.types["kymo_criu_calls"], ("counter", "", "Calls."))
+
+    def test_hostile_names_stay_apart_and_values_exact(self):
+        recording = self.hostile()
+        output = self.export(recording, "out.om", "--every-row")
+        names, rows = read_recording(recording)
+        rows = list({row[0]: row for row in rows}.values())
+        series = collections.defaultdict(list)
+        for line in output.read_text().splitlines():
+            if not line.startswith("#"):
+                key, value, _ = line.rsplit(" ", 2)
+                series[key].append(decimal.Decimal(value))
+        read = sorted(series.values())
+        wanted = [[decimal.Decimal(row[i]) for row in rows] for i in range(1, len(names))]
+        described = names.index("dup")  # the first of that name; nothing describes the second
+        wanted[described - 1] = [value / 10**9 for value in wanted[described - 1]]
+        self.assertEqual(read, sorted(wanted))
+
+    def test_prometheus_loads_it_and_has_every_sample(self):
+        """Rows so close that Prometheus could not tell them apart are passed over, and said."""
+        rows = [[i * 250_000 + 900, i] for i in range(4000)]  # four in each millisecond
+        columns = [{"name": "ticks", "metric": "ticks", "kind": "counter", "unit": "count", "fields": {}}]
+        metadata = {"format_version": 1, "state": "ended", "start_unix_ns": START_NS, "columns": columns}
+        for recording in (self.dumped(), self.recorded(), self.written(["ticks"], rows, metadata, [], "close.tsv")):
+            with self.subTest(recording.name):
+                samples = self.families(self.export(recording, "out.om"))
+                base = self.folder / (recording.name + ".tsdb")
+                subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", str(self.folder / "out.om"),
+                                str(base)], check=True, capture_output=True, timeout=60)
+                (base / "wal").mkdir()  # without which promtool opens no database
+                dumped = subprocess.run(["promtool", "tsdb", "dump", str(base)], check=True, capture_output=True,
+                                        text=True, timeout=60).stdout
+                kept = collections.defaultdict(list)
+                for labels, value, ms in re.findall(r"^\{(.*)\} (\S+) (\d+)$", dumped, re.M):
+                    labels = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+                    name = labels.pop("__name__")
+                    kept[name, tuple(sorted(labels.items()))].append((int(ms), float(value)))
+                self.assertEqual({key: [(time // 10**6, value) for time, value in series]
+                                  for key, series in samples.items()}, kept)
+        self.assertIn("2,999 rows passed over", self.said)  # they begin amid a millisecond: 1001 of these
+        self.assertEqual(kept["kymo_ticks_total", ()][-1][1], 3999, "the last of each millisecond stays")
+
+
+class ClickHouseTest(ExportTest):
+    """What the statements say; docs/export.md tells which server has run them."""
+
+    STATEMENT = re.compile(r"((?:[^;'`]|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)*);\n?", re.S)
+
+    def test_every_value_and_name(self):
+        for kind in KINDS:
+            with self.subTest(kind):
+                recording = getattr(self, kind)()
+                text = self.export(recording, "out.sql", "--table-prefix", "x").read_text()
+                statements = self.STATEMENT.findall(text)
+                self.assertEqual(";\n".join(statements) + ";\n", text)
+                created = [s for s in statements if s.startswith("CREATE TABLE `x_samples` (")]
+                columns = [re.sub(r"\\(.)", r"\1", name) for name in re.findall(r"`((?:[^`\\]|\\.)*)` UInt64", created[0])]
+                names, rows = read_recording(recording)
+                self.assertEqual(len(columns), len(names))
+                self.assertEqual(len(set(columns)), len(columns))
+                if kind != "hostile":
+                    self.assertEqual(columns, ["time_ns", *names[1:]])
+                read = []
+                for statement in statements:
+                    if statement.startswith("INSERT INTO `x_samples` VALUES\n"):
+                        tuples = statement.partition("\n")[2]
+                        read += [[int(v) for v in row.split(",")] for row in re.findall(r"\(([\d,]+)\)", tuples)]
+                self.assertEqual(read, rows)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
