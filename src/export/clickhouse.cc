@@ -58,10 +58,11 @@ class ClickHouseWriter {
     file_.text() += "CREATE TABLE " + table_ + " (" + columns + ") ENGINE = MergeTree ORDER BY " +
                     order + ";\n";
   }
-  // Begins another tuple; the caller writes what stands in it.
+  // Begins another tuple; the caller writes what stands in it. All on one line: with --multiquery,
+  // old clients take a line's end for that of the data.
   std::string& row() {
     if (rows_ == kRowsAnInsert) end_insert();
-    file_.text() += rows_ == 0 ? "INSERT INTO " + table_ + " VALUES\n(" : std::string(",\n(");
+    file_.text() += rows_ == 0 ? "INSERT INTO " + table_ + " VALUES (" : std::string(",(");
     ++rows_;
     file_.settle();
     return file_.text();
