@@ -4,6 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <regex>
+#include <set>
+
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -61,6 +64,104 @@ TEST(PrometheusTest, AnybodyMayReadItUnderLoopbacksNamesAndNothingElse) {
   const std::string rebound = as_nobody("/metrics", "evil.example");
   EXPECT_EQ(rebound.substr(rebound.size() - 3), "403");
   EXPECT_EQ(rebound.find("kymo_"), std::string::npos) << rebound;
+}
+
+// Every value of a member of this name, wherever in the document it stands.
+void collect(const nlohmann::json& json, const std::string& key, std::vector<std::string>& out) {
+  for (const auto& [name, value] : json.items()) {
+    if (json.is_object() && name == key && value.is_string()) out.push_back(value);
+    if (value.is_structured()) collect(value, key, out);
+  }
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+// The metrics of an expression that /metrics does not serve, and labels that its series do not
+// have.
+std::vector<std::string> unknown_in(const std::string& expression, const std::string& metrics) {
+  std::vector<std::string> unknown;
+  static const std::regex kSelector(R"((kymo_\w+)(\{[^}]*\})?)");
+  static const std::regex kLabel(R"rule((\w+)="(\w+)")rule");
+  for (std::sregex_iterator it(expression.begin(), expression.end(), kSelector), end; it != end;
+       ++it) {
+    const std::string name = (*it)[1];
+    const std::string labels = (*it)[2];
+    const std::string begin = "\n" + name;
+    if (metrics.find(begin + " ") == metrics.npos && metrics.find(begin + "{") == metrics.npos) {
+      unknown.push_back(name);
+    }
+    for (std::sregex_iterator label(labels.begin(), labels.end(), kLabel); label != end; ++label) {
+      const std::regex series("\n" + name + R"(\{[^}]*)" + label->str());
+      if (!std::regex_search(metrics, series)) unknown.push_back(name + " " + label->str());
+    }
+  }
+  return unknown;
+}
+
+TEST(PrometheusTest, DashboardAndAlertsAskForWhatIsServedAndNothingElse) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const std::string metrics = get("http://" + kymod.http() + "/metrics").out;
+  const std::string docs = KYMO_SOURCE_DIR "/docs/";
+  EXPECT_EQ(unknown_in("kymo_phase > kymo_nothing{a=\"b\"}", metrics).front(), "kymo_nothing");
+  EXPECT_EQ(unknown_in("kymo_dumps_total{result=\"meh\"}", metrics).size(), 1U);
+  const std::string alerts = read_file(docs + "alerts.yml");
+  for (const std::string& name : unknown_in(alerts, metrics)) {
+    ADD_FAILURE() << "docs/alerts.yml asks for " << name;
+  }
+  const auto dashboard = nlohmann::json::parse(read_file(docs + "grafana/kymo.json"));
+  std::vector<std::string> expressions;
+  collect(dashboard, "expr", expressions);
+  EXPECT_GT(expressions.size(), 20U);
+  std::string rules = "groups:\n- name: dashboard\n  rules:\n";
+  std::string all = alerts;
+  for (std::string expression : expressions) {
+    for (const std::string& name : unknown_in(expression, metrics)) {
+      ADD_FAILURE() << "the dashboard asks for " << name;
+    }
+    expression = replaced(replaced(expression, "$__rate_interval", "5m"), "$", "");
+    rules += "  - record: r" + std::to_string(rules.size()) + "\n    expr: |\n      " + expression +
+             "\n";
+    all += expression;
+  }
+  const Outcome parsed =
+      run({"promtool", "check", "rules", kymod.folder().file("dashboard.yml", rules)});
+  EXPECT_EQ(parsed.exit_code, 0) << parsed.out << parsed.err;
+  // And the other way: whatever kymod counts can be seen somewhere.
+  static const std::regex kType(R"(# TYPE (kymo_\w+))");
+  for (std::sregex_iterator it(metrics.begin(), metrics.end(), kType), end; it != end; ++it) {
+    EXPECT_NE(all.find((*it)[1].str() + "{"), all.npos) << (*it)[1] << " is on no panel";
+  }
+}
+
+TEST(PrometheusTest, TheAlertsFireWhenTheyShouldAndAreAllTested) {
+  const std::string docs = KYMO_SOURCE_DIR "/docs/";
+  const Outcome checked = run({"promtool", "check", "rules", docs + "alerts.yml"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+  const std::string tests = KYMO_SOURCE_DIR "/tests/monitoring/alerts_test.yml";
+  const Outcome tested = run({"promtool", "test", "rules", tests});
+  EXPECT_EQ(tested.exit_code, 0) << tested.out << tested.err;
+  const std::string alerts = read_file(docs + "alerts.yml");
+  const std::string cases = read_file(tests);
+  const std::string page = read_file(docs + "monitoring.md");
+  static const std::regex kAlert(R"(- alert: (\w+))");
+  int count = 0;
+  for (std::sregex_iterator it(alerts.begin(), alerts.end(), kAlert), end; it != end; ++it) {
+    ++count;
+    const std::string name = (*it)[1];
+    EXPECT_NE(cases.find("alertname: " + name + "\n        exp_alerts:\n          - "), cases.npos)
+        << name << " is never seen to fire";
+    EXPECT_NE(cases.find("alertname: " + name + ", exp_alerts: []"), cases.npos)
+        << name << " is never seen not to fire";
+    EXPECT_NE(page.find("`" + name + "`"), page.npos) << name << " is not in docs/monitoring.md";
+  }
+  EXPECT_GE(count, 8);
 }
 
 // A process that ends with the test, however that ends.
