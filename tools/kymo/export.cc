@@ -88,7 +88,7 @@ nlohmann::json export_one(const std::string& recording, const std::string& outpu
   return export_json(*summary, *exported, output, format);
 }
 
-void refuse(Context& context, const std::string& why) {
+void refuse_export(Context& context, const std::string& why) {
   std::fprintf(stderr, "kymo: %s\n", why.c_str());
   context.exit_code = kWrongUsage;
 }
@@ -96,17 +96,17 @@ void refuse(Context& context, const std::string& why) {
 void export_all(const ExportArguments& arguments, Context& context) {
   const auto format = arguments.format.empty() ? exporting::format_of(arguments.output)
                                                : exporting::parse_format(arguments.format);
-  if (!format) return refuse(context, format.error().message);
+  if (!format) return refuse_export(context, format.error().message);
   const bool to_stdout = arguments.output == "-";
   if (to_stdout && (context.json || *format == exporting::Format::sqlite)) {
-    return refuse(context,
-                  "standard output takes one text: give --output FILE with --json, and for SQLite");
+    return refuse_export(
+        context, "standard output takes one text: give --output FILE with --json, and for SQLite");
   }
   const auto recordings = analysis::find_recordings(arguments.path);
   if (!recordings) return fail(context, recordings.error());
   if (to_stdout && recordings->size() > 1) {
-    return refuse(context, arguments.path + " holds " + std::to_string(recordings->size()) +
-                               " recordings: standard output takes one, name it");
+    return refuse_export(context, arguments.path + " holds " + std::to_string(recordings->size()) +
+                                      " recordings: standard output takes one, name it");
   }
   nlohmann::json all = nlohmann::json::array();
   for (const std::string& recording : *recordings) {
