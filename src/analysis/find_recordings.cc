@@ -67,6 +67,11 @@ Result<std::vector<std::string>> recordings_to_compare(const std::string& path,
   if (!found) return found.error();
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
+    // It is read more than once, and opening a pipe would wait.
+    if (!fs::is_regular_file(path, ignored)) {
+      return Error{Code::invalid_argument,
+                   "compare " + path + ": it is neither a folder nor a regular file"};
+    }
     if (auto opened = TsvReader::open(path); !opened) return opened.error();
     return found;
   }

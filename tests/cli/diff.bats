@@ -124,6 +124,49 @@ END
 @test "only one argument" { refused 2 "wanted A and B" diff first.tsv; }
 @test "a set without another" { refused 2 "wanted A and B" diff --base first.tsv; }
 @test "a share that is none" { refused 2 "is no share" diff first.tsv second.tsv --fail-on-change ten; }
+@test "two checkpoints are compared by their images and by their recordings" {
+  for side in old new; do
+    mkdir -p "$dir/$side/recordings"
+    cp "$side-0.tsv" "$dir/$side/recordings/dump.tsv"
+    cp "$side-0.meta.json" "$dir/$side/recordings/dump.meta.json"
+    head -c 5000 /dev/zero >"$dir/$side/pages-1.img"
+    echo rubbish >"$dir/$side/stats-dump"
+  done
+  printf more >>"$dir/new/pages-1.img"
+  run --separate-stderr "$kymo" diff "$dir/old" "$dir/new"
+  [ "$status" -eq 0 ]
+  [[ "$output" =~ images\ +size\ +.*new/recordings/dump.tsv.*CHANGED\ BEYOND\ NOISE.*n_bytes ]]
+  "$kymo" diff "$dir/old" "$dir/new" --json >"$dir/diff.json"
+  /usr/bin/python3 - "$dir/diff.json" <<'END'
+import json, sys
+diff = json.load(open(sys.argv[1]))
+assert diff["differences"][0]["name"] == "size", diff
+assert diff["recordings"]["metrics"][0]["name"] == "n_bytes"
+END
+  # Without recordings there is nothing that --align, --html and --fail-on-change could ask about.
+  rm -r "$dir/old/recordings"
+  run --separate-stderr "$kymo" diff "$dir/old" "$dir/new"
+  [ "$status" -eq 0 ]
+  [[ "$output" != *"compared"* ]]
+  refused 1 "no .tsv file there" diff "$dir/old" "$dir/new" --fail-on-change 10%
+}
+
+@test "pipes and devices are refused, not waited for" {
+  mkfifo "$dir/pipe"
+  refused 1 "neither a folder nor a regular file" diff first.tsv "$dir/pipe"
+  refused 1 "neither a folder nor a regular file" diff first.tsv /dev/zero
+}
+
+@test "a page has both recordings in it, and one that cannot be written is told" {
+  "$kymo" diff first.tsv second.tsv --html "$dir/diff.html" >"$dir/out" 2>"$dir/talk"
+  [ "$(cat "$dir/talk")" = "page written to $dir/diff.html" ]
+  grep -q 'id="r0-samples1"' "$dir/diff.html"
+  grep -q 'id="r1-samples1"' "$dir/diff.html"
+  run --separate-stderr "$kymo" diff first.tsv second.tsv --html "$dir/none/diff.html"
+  [ "$status" -eq 1 ]
+  [[ "$stderr" == *"none/diff.html"* ]]
+}
+
 @test "a file that is no recording" {
   echo "a,b" >"$dir/c.tsv"
   refused 1 "not the header" diff first.tsv "$dir/c.tsv"
