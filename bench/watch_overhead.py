@@ -28,7 +28,8 @@ class WatchBench(Bench):
         time.sleep(0.3)  # with watchers or without: what came before must not differ
         reply = json.loads(self.run_kymo("dump", "process", "churn", "--dir", target, "--leave-running", "--json"))
         updates = [len(watcher.communicate(timeout=30)[0].splitlines()) for watcher in running]
-        if watchers and min(updates) < 2:
+        # Of a dump that is over before its first update is due, its outcome is the only one.
+        if watchers and min(updates) < 1:
             sys.exit(f"watch_overhead: a watcher saw {min(updates)} updates")
         if reply["stats"]["pages_written"] < self.mib * 256:
             sys.exit("watch_overhead: a dump is not whole")

@@ -205,19 +205,26 @@ void ProgressBoard::end(const std::shared_ptr<RequestProgress>& request,
   const std::lock_guard lock(mutex_);
   std::erase(running_, request);
   ended_.push_back(request);
+  ++ended_count_;
   if (ended_.size() > kEndedKept) ended_.pop_front();
   ++changes_;
   changed_.notify_all();
 }
 
+std::uint64_t ProgressBoard::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_count_;
+}
+
 std::vector<std::shared_ptr<RequestProgress>> ProgressBoard::matching(
-    const v1::WatchRequest& request, bool ended_too) const {
+    const v1::WatchRequest& request, std::uint64_t ended_before) const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<RequestProgress>> found;
   const auto keep = [&](const std::shared_ptr<RequestProgress>& one) {
     if (one->matches(request)) found.push_back(one);
   };
-  if (ended_too) std::for_each(ended_.begin(), ended_.end(), keep);
+  const std::uint64_t since = std::min<std::uint64_t>(ended_count_ - ended_before, ended_.size());
+  std::for_each(ended_.end() - static_cast<std::ptrdiff_t>(since), ended_.end(), keep);
   std::for_each(running_.begin(), running_.end(), keep);
   return found;
 }

@@ -89,9 +89,11 @@ class ProgressBoard {
   Result<std::shared_ptr<RequestProgress>> begin(v1::Progress::Kind kind, std::string id);
   // Ends it, and wakes who watches.
   void end(const std::shared_ptr<RequestProgress>& request, const Result<void>& outcome);
-  // Oldest first; of those that have ended the last few.
+  // How many requests have ended so far.
+  [[nodiscard]] std::uint64_t ended() const;
+  // Oldest first: those that run, and of those that ended when `ended_before` had, the last few.
   [[nodiscard]] std::vector<std::shared_ptr<RequestProgress>> matching(
-      const v1::WatchRequest& request, bool ended_too) const;
+      const v1::WatchRequest& request, std::uint64_t ended_before) const;
 
   // Waits until a request begins or ends, stop() is called, or the time is there.
   void wait_until(std::chrono::steady_clock::time_point time, std::uint64_t& seen);
@@ -111,6 +113,7 @@ class ProgressBoard {
   std::condition_variable changed_;
   std::uint64_t changes_ = 0;
   std::uint64_t begun_ = 0;
+  std::uint64_t ended_count_ = 0;  // the newest of `ended_` is the last of so many
   bool stopped_ = false;
   std::vector<std::shared_ptr<RequestProgress>> running_;
   std::deque<std::shared_ptr<RequestProgress>> ended_;

@@ -96,13 +96,16 @@ Result<void> watch(ProgressBoard& board, const v1::WatchRequest& request, const 
   const auto interval = std::chrono::nanoseconds(std::chrono::seconds(1)) / rate;
   const bool by_id = request.target_case() == v1::WatchRequest::kRequestId;
   const bool all = request.target_case() == v1::WatchRequest::TARGET_NOT_SET;
+  // One that begins and ends between two looks is told all the same; of one that is known by its id
+  // the outcome, whenever it ended.
+  const std::uint64_t ended_before = by_id ? 0 : board.ended();
   std::uint64_t seen = 0;
   std::set<std::string> told;
   Requests watched;
   for (;;) {
     const auto due = Clock::now() + interval;
     // Asked anew, so that what begins meanwhile is shown; one that ended since comes once more.
-    for (auto& one : board.matching(request, by_id)) {
+    for (auto& one : board.matching(request, ended_before)) {
       if (!told.contains(one->id()) &&
           std::find(watched.begin(), watched.end(), one) == watched.end()) {
         watched.push_back(std::move(one));

@@ -77,6 +77,34 @@ TEST_F(WatchTest, WaitsForARequestThatHasNotBegunAndFindsOneThatHasEnded) {
   ASSERT_EQ(seen.size(), 1U);
 }
 
+TEST_F(WatchTest, ARequestThatBeginsAndEndsBetweenTwoLooksIsNotWaitedForForEver) {
+  const auto earlier = board_.begin(v1::Progress::DUMP, "").value();
+  earlier->set_target(6, "web");
+  board_.end(earlier, {});  // before anybody watched: not what is waited for
+  v1::WatchRequest request = of_job("web");
+  request.set_wait(true);
+  std::vector<v1::Progress> seen;
+  int looks = 0;
+  // Between two looks, on the watcher's own thread: it cannot have seen it run.
+  const auto between = [&] {
+    if (++looks == 1) {
+      const auto dump = board_.begin(v1::Progress::DUMP, "short").value();
+      dump->set_target(7, "web");
+      board_.end(dump, {});
+    }
+    return looks > 10;  // it would wait for ever
+  };
+  const auto note = [&](const v1::Progress& progress) {
+    seen.push_back(progress);
+    return true;
+  };
+  ASSERT_TRUE(watch(board_, request, {note, between}).ok());
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen.front().request_id(), "short");
+  EXPECT_EQ(seen.front().state(), v1::Progress::SUCCEEDED);
+  EXPECT_LT(looks, 10);
+}
+
 TEST_F(WatchTest, WhereNothingRunsThatIsSaid) {
   std::vector<v1::Progress> seen;
   EXPECT_EQ(watch_into(seen, of_job("nobody")).error().code, Code::not_found);
