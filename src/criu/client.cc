@@ -1,7 +1,6 @@
 #include "criu/client.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "criu/child.h"
 #include "criu/log.h"
 #include "criu/rpc.pb.h"
+#include "criu/scratch_folder.h"
 #include "criu/streamed.h"
 
 namespace kymo::criu {
@@ -248,29 +248,18 @@ Result<Features> Client::features() const {
 }
 
 Result<void> Client::check() const {
-  std::string folder = (std::filesystem::temp_directory_path() / "kymo-check-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) {
-    return system_error("cannot make a temporary folder for criu's check", errno);
-  }
-  const std::string log = folder + "/" + kCheckLog;
+  const Result<ScratchFolder> folder = ScratchFolder::create("kymo-check");
+  if (!folder) return folder.error();
+  const std::string log = folder->path() + "/" + kCheckLog;
   const std::string tried = "criu '" + options_.path + "' failed its check of this machine";
-  Result<void> result;
-  {
-    const OpenDirectory directory(folder);
-    wire::Request request;
-    request.set_type(wire::CHECK);
-    request.mutable_opts()->set_images_dir_fd(directory.fd());
-    request.mutable_opts()->set_log_file(kCheckLog);
-    const Result<Answer> answer = converse(options_, CallKind::check, request, {}, nullptr);
-    if (!answer) {
-      result = with_context(tried, answer.error(), log);
-    } else if (!answer->response.success()) {
-      result = refused(tried, answer->response, log, "; run 'criu check --all' for more");
-    }
-  }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  return result;
+  wire::Request request;
+  request.set_type(wire::CHECK);
+  request.mutable_opts()->set_images_dir_fd(folder->fd());
+  request.mutable_opts()->set_log_file(kCheckLog);
+  const Result<Answer> answer = converse(options_, CallKind::check, request, {}, nullptr);
+  if (!answer) return with_context(tried, answer.error(), log);
+  if (answer->response.success()) return {};
+  return refused(tried, answer->response, log, "; run 'criu check --all' for more");
 }
 
 Result<DumpReply> Client::pre_dump(const PreDumpRequest& request, const Notified& notified) const {
