@@ -87,33 +87,68 @@ void check_kernel(std::vector<Finding>& findings) {
                            : "none: containers cannot be frozen"});
 }
 
-// Both start the criu that PATH has, whatever kymod was told.
+// A criu as a runtime finds it: its version and where it is, or what is wrong with it.
+struct FoundCriu {
+  std::string path;  // empty: there is none
+  bool works = false;
+  std::string text;
+};
+
+FoundCriu criu_at(const std::string& path) {
+  if (path.empty()) return {"", false, "none: PATH has no criu; put the folder of one first"};
+  const auto version = client_of(path).version();
+  if (!version) {
+    return {path, false, path + " does not start: put the folder of one that does first in PATH"};
+  }
+  return {path, true, version->text() + " at " + path};
+}
+
+// What a runtime does about CRIU, for the words beside the criu that it finds; empty for one that
+// starts the criu of PATH by itself.
+std::string way_to_criu(const std::string& runtime) {
+  if (runtime == "runc") return {};
+  if (runtime == "crun") return ", by its libcriu";
+  return ", if " + runtime + " knows checkpoints at all";
+}
+
+void add_container_runtime(const std::string& name, const std::string& runtime,
+                           const std::string& through, const FoundCriu& by_kymod,
+                           const FoundCriu& by_path, std::vector<Finding>& findings) {
+  const State state = by_kymod.works ? State::good : State::absent;
+  std::error_code ignored;
+  const bool same =
+      by_kymod.path == by_path.path || fs::equivalent(by_kymod.path, by_path.path, ignored);
+  std::string detail = by_kymod.text + way_to_criu(runtime) + through;
+  if (!same) detail += "; without kymod " + by_path.text;
+  findings.push_back({"criu of " + name, state, std::move(detail)});
+}
+
+// runc and podman's runtime look for criu by name. kymod puts the folder of its own first on their
+// PATH; whoever starts them by hand gets the one that PATH has.
 void check_container_runtimes(const std::string& criu, std::vector<Finding>& findings) {
-  bool any = false;
-  for (const char* name : {"runc", "podman"}) {
+  const std::string ours = criu.find('/') == std::string::npos ? on_path(criu) : criu;
+  const FoundCriu by_path = criu_at(on_path("criu"));
+  const bool there = !ours.empty() && ::access(ours.c_str(), X_OK) == 0;
+  const FoundCriu by_kymod = there && ours != by_path.path ? criu_at(ours) : by_path;
+  for (const std::string name : {"runc", "podman"}) {
     const std::string path = on_path(name);
-    any = any || !path.empty();
     findings.push_back({name, path.empty() ? State::absent : State::good,
-                        path.empty()
-                            ? "not on PATH: install it to dump its containers"
-                            : first_line(std::string(name) + " --version") + " at " + path});
-  }
-  if (!any) {
-    return;
-  }
-  const std::string theirs = on_path("criu");
-  std::error_code error;
-  if (theirs.empty()) {
-    findings.push_back({"criu of runc, podman", State::absent,
-                        "none: PATH has no criu; put the folder of one first"});
-  } else if (const auto version = client_of(theirs).version(); !version) {
-    findings.push_back({"criu of runc, podman", State::absent,
-                        theirs + " does not start: put the folder of one that does first in PATH"});
-  } else {
-    const std::string ours = criu.find('/') == std::string::npos ? on_path(criu) : criu;
-    const bool same = fs::equivalent(ours, theirs, error);
-    findings.push_back({"criu of runc, podman", State::good,
-                        version->text() + " at " + theirs + (same ? "" : ", not the one above")});
+                        path.empty() ? "not on PATH: install it to dump its containers"
+                                     : first_line(name + " --version") + " at " + path});
+    if (path.empty()) continue;
+    if (name == "runc") {
+      add_container_runtime(name, name, "", by_kymod, by_path, findings);
+      continue;
+    }
+    const std::string runtime = first_line("podman info --format '{{.Host.OCIRuntime.Name}}'");
+    const std::string at = first_line("podman info --format '{{.Host.OCIRuntime.Path}}'");
+    if (runtime.empty()) {
+      findings.push_back({"criu of podman", State::absent,
+                          "podman info does not tell its runtime: see what it says itself"});
+      continue;
+    }
+    add_container_runtime(name, runtime, " through " + runtime + " at " + at, by_kymod, by_path,
+                          findings);
   }
 }
 

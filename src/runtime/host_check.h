@@ -20,8 +20,8 @@ struct Finding {
 
 // Looks at: root; CRIU at `criu` (a path, or a name on PATH), its version and its own check; kernel
 // features that pre-dump and lazy restore need; cgroups; where CRIU can keep what it found out
-// about the kernel; runc and podman, and which criu they will find, since they look for one by name
-// on PATH. Cost: starts each of those programs, some hundred milliseconds.
+// about the kernel; runc and podman, and which criu each will find when kymod starts it and, where
+// that is another, when somebody else does. Cost: starts each of those programs, about a second.
 std::vector<Finding> check_host(const std::string& criu);
 
 // The executable that a name leads to in PATH's absolute folders; empty where there is none.

@@ -50,19 +50,56 @@ TEST(HostCheckTest, AMissingCriuIsBadAndNamed) {
   EXPECT_NE(finding(findings, "criu").detail.find("/nowhere/criu"), std::string::npos);
 }
 
-TEST(HostCheckTest, RuntimesFindTheCriuThatPathHasFirst) {
+// Stands in for a criu that works: answers the one call by which its version is asked.
+std::string criu_that_starts(const test::TemporaryDirectory& folder, const std::string& name) {
+  return folder.file(name, "#!/bin/sh\nexec " + test::criu_path() + " \"$@\"\n", 0755);
+}
+
+TEST(HostCheckTest, SaysOfEachRuntimeWhichCriuItWillFind) {
+  KYMO_NEEDS_CRIU();
   const test::TemporaryDirectory folder;
   folder.file("runc", "#!/bin/sh\necho runc version 9.9\n", 0755);
+  folder.file("podman",
+              "#!/bin/sh\ncase \"$*\" in\n--version) echo podman version 8.8;;\n"
+              "*Name*) echo crun;;\n*Path*) echo /opt/crun;;\nesac\n",
+              0755);
   const PathIs path(folder.path() + ":/usr/bin:/bin");
-  {
-    const std::vector<Finding> findings = check_host("/nowhere/criu");
-    EXPECT_NE(finding(findings, "runc").detail.find("runc version 9.9 at " + folder.path()),
-              std::string::npos);
-  }
+  const std::string own = criu_that_starts(folder, "my-criu");
   folder.file("criu", "#!/bin/sh\nexit 1\n", 0755);
-  const std::vector<Finding> findings = check_host("/nowhere/criu");
-  EXPECT_EQ(finding(findings, "criu of runc, podman").state, Finding::State::absent);
-  EXPECT_NE(finding(findings, "criu of runc, podman").detail.find(folder.path() + "/criu"),
+  std::vector<Finding> findings = check_host(own);
+  EXPECT_NE(finding(findings, "runc").detail.find("runc version 9.9 at " + folder.path()),
+            std::string::npos);
+  for (const char* name : {"criu of runc", "criu of podman"}) {
+    const Finding& found = finding(findings, name);
+    EXPECT_EQ(found.state, Finding::State::good) << found.detail;
+    EXPECT_NE(found.detail.find(" at " + own), std::string::npos) << found.detail;
+    EXPECT_NE(found.detail.find("; without kymod " + folder.path() + "/criu does not start"),
+              std::string::npos)
+        << found.detail;
+  }
+  EXPECT_NE(
+      finding(findings, "criu of podman").detail.find(", by its libcriu through crun at /opt/crun"),
+      std::string::npos);
+  // kymod without a criu of its own: the one of PATH, for all.
+  findings = check_host("criu");
+  EXPECT_EQ(finding(findings, "criu of runc").state, Finding::State::absent);
+  EXPECT_EQ(finding(findings, "criu of runc").detail,
+            folder.path() + "/criu does not start: put the folder of one that does first in PATH");
+}
+
+TEST(HostCheckTest, ARuntimeThatIsNotThereFindsNothing) {
+  const test::TemporaryDirectory folder;
+  const PathIs path(folder.path());
+  for (const Finding& one : check_host("/nowhere/criu")) {
+    EXPECT_FALSE(one.what.starts_with("criu of ")) << one.detail;
+  }
+}
+
+TEST(HostCheckTest, APodmanThatTellsNoRuntimeIsSaid) {
+  const test::TemporaryDirectory folder;
+  folder.file("podman", "#!/bin/sh\n[ \"$1\" = --version ] && echo podman version 8.8\n", 0755);
+  const PathIs path(folder.path() + ":/usr/bin:/bin");
+  EXPECT_NE(finding(check_host("/nowhere/criu"), "criu of podman").detail.find("does not tell"),
             std::string::npos);
 }
 
