@@ -64,6 +64,20 @@ Result<void> check_socket(const Config& config) {
   return {};
 }
 
+Result<void> check_allowed_directories(const Config& config) {
+  for (const std::string& folder : config.allowed_directories) {
+    std::error_code error;
+    if (folder.empty() || folder.front() != '/') {
+      return invalid("--allow-directory " + folder + ": give an absolute path");
+    }
+    if (!fs::is_directory(folder, error)) {
+      return Error{Code::not_found,
+                   "--allow-directory " + folder + ": no such directory: create it first"};
+    }
+  }
+  return {};
+}
+
 Result<void> check_criu_timeout(const Config& config) {
   constexpr std::chrono::seconds kLongest = std::chrono::hours(24);
   if (config.criu_timeout.count() >= 1 && config.criu_timeout <= kLongest) return {};
@@ -246,6 +260,7 @@ Result<void> resolve_and_check(Config& config) {
   if (!config.profiling_ring.empty()) {
     config.profiling_ring = fs::absolute(config.profiling_ring).lexically_normal();
   }
+  if (Result<void> ok = check_allowed_directories(config); !ok) return ok;
   if (Result<void> ok = check_socket(config); !ok) return ok;
   if (Result<HostPort> ok = parse_host_port(config.http); !ok) return ok.error();
   if (Result<void> ok = check_otlp(config); !ok) return ok;
@@ -277,6 +292,10 @@ std::vector<std::string> describe(const Config& config) {
     rules += (rules.empty() ? "" : "; ") + rule;
   }
   if (rules.empty()) rules = "(none)";
+  std::string allowed;
+  for (const std::string& folder : config.allowed_directories) {
+    allowed += (allowed.empty() ? "" : " ") + folder;
+  }
   std::string podman_flags;
   for (const std::string& flag : config.podman_flags) {
     podman_flags += (podman_flags.empty() ? "" : " ") + flag;
@@ -286,6 +305,7 @@ std::vector<std::string> describe(const Config& config) {
       "socket-group = " + (config.socket_group.empty() ? "(none)" : config.socket_group),
       "http = " + config.http,
       "state-dir = " + config.state_dir,
+      "allow-directory = " + (allowed.empty() ? "(any)" : allowed),
       "criu = " + config.criu,
       "runc-root = " + config.runc_root,
       "podman-flags = " + (podman_flags.empty() ? "(none)" : podman_flags),

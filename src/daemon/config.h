@@ -19,6 +19,8 @@ struct Config {
   std::string socket_group;  // empty: the socket's owner alone may connect
   std::string http = "127.0.0.1:9418";
   std::string state_dir = "/var/lib/kymo";
+  // Where requests may read and write besides the state directory; empty: anywhere.
+  std::vector<std::string> allowed_directories;
   std::string criu = "criu";                // a path, or a name that is looked up on PATH
   std::chrono::seconds criu_timeout{3600};  // a CRIU that takes longer hangs: it is killed
   std::string runc_root = "/run/runc";      // where runc keeps its containers' state

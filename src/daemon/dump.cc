@@ -7,10 +7,12 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/forecast.h"
 #include "daemon/pipeline.h"
 #include "daemon/run_record.h"
+#include "daemon/running_request.h"
 #include "daemon/stats_json.h"
 #include "daemon/target.h"
 #include "probe/memory_to_dump.h"
@@ -39,7 +41,8 @@ struct DumpContext {
   std::int64_t began_unix_ns = unix_ns();
   std::uint64_t began_monotonic_ns = monotonic_ns();
 
-  Target target;  // and, of it:
+  std::string asked_directory;  // empty: none
+  Target target;                // and, of it:
   runtime::ProcessId process;
   std::string process_name;
   std::vector<std::string> command;
@@ -94,9 +97,10 @@ Result<void> choose_stream(DumpContext& c) {
 
 Result<void> validate(DumpContext& c) {
   const v1::DumpRequest& request = c.request;
-  if (!request.directory().empty() && request.directory().front() != '/') {
-    return Error{Code::invalid_argument, "dump into " + request.directory() +
-                                             ": the directory must be given as an absolute path"};
+  if (!request.directory().empty()) {
+    Result<std::string> path = allowed_path(c.parts.config, "dump into", request.directory());
+    if (!path) return path.error();
+    c.asked_directory = std::move(path).value();
   }
   if (request.pre_dumps() > kMostPreDumps) {
     return Error{Code::invalid_argument, "dump: " + std::to_string(request.pre_dumps()) +
@@ -220,8 +224,9 @@ Error told_of_deadline(const DumpContext& c, Error error) {
 // The first free <state-dir>/checkpoints/NAME-N, claimed so that no other request takes it
 // meanwhile.
 std::string choose_directory(DumpContext& c) {
+  // A process names itself, as it likes.
   const std::string name =
-      c.job ? c.job->name : c.process_name + "-" + std::to_string(c.process.pid);
+      c.job ? c.job->name : as_file_name(c.process_name) + "-" + std::to_string(c.process.pid);
   for (int n = 1;; ++n) {
     std::string path = c.parts.config.state_dir + "/checkpoints/" + name + "-" + std::to_string(n);
     std::error_code error;
@@ -232,11 +237,10 @@ std::string choose_directory(DumpContext& c) {
 }
 
 Result<void> prepare_directory(DumpContext& c) {
-  std::string path = c.request.directory();
+  std::string path = c.asked_directory;
   if (path.empty()) {
     path = choose_directory(c);
   } else {
-    path = std::filesystem::path(path).lexically_normal();
     c.directory_claim = c.parts.claims.claim("directory:" + path);
     if (!c.directory_claim) {
       return Error{Code::failed_precondition, "the checkpoint directory " + path +
@@ -484,16 +488,15 @@ v1::DumpResponse response_of(const DumpContext& c) {
 
 Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request,
                               const ScopeTree* timing) {
-  const Result<std::shared_ptr<RequestProgress>> progress =
+  Result<std::shared_ptr<RequestProgress>> progress =
       parts.progress.begin(v1::Progress::DUMP, request.request_id());
   if (!progress) return progress.error();
-  DumpContext c(parts, request, timing, **progress);
-  parts.metrics.request_began();
+  RunningRequest running(parts.progress, parts.metrics, *std::move(progress));
+  DumpContext c(parts, request, timing, running.progress());
   const Result<void> result = run_steps(kDumpSteps, c);
   parts.metrics.dump_ended(result.ok());
-  parts.metrics.request_ended();
+  running.ended(result);
   conclude(c, result);
-  parts.progress.end(*progress, result);
   for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);
   if (!result) return result.error();
   return response_of(c);

@@ -11,10 +11,12 @@
 
 #include "base/clock.h"
 #include "criu/images.h"
+#include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/pipeline.h"
 #include "daemon/restore_note.h"
 #include "daemon/run_record.h"
+#include "daemon/running_request.h"
 #include "daemon/stats_json.h"
 #include "daemon/target.h"
 #include "report/timing.h"
@@ -67,12 +69,9 @@ std::string text_of(const json& object, const char* key) {
 }
 
 Result<void> validate(RestoreContext& c) {
-  if (c.request.directory().empty() || c.request.directory().front() != '/') {
-    return Error{Code::invalid_argument, "restore " + c.request.directory() +
-                                             ": the directory must be given as an absolute path"};
-  }
-  c.directory = fs::path(c.request.directory()).lexically_normal();
-  while (c.directory.size() > 1 && c.directory.back() == '/') c.directory.pop_back();
+  Result<std::string> path = allowed_path(c.parts.config, "restore", c.request.directory());
+  if (!path) return path.error();
+  c.directory = std::move(path).value();
   struct stat info {};
   if (stat(c.directory.c_str(), &info) != 0) return system_error("restore " + c.directory, errno);
   c.progress.set_directory(c.directory);
@@ -95,6 +94,12 @@ Result<void> use_checkpoint(RestoreContext& c, const CheckpointDir& dir) {
   if (text_of(c.record, "state") != "complete") {
     return Error{Code::failed_precondition,
                  "restore " + c.directory + ": its dump failed: " + text_of(c.record, "error")};
+  }
+  // Links in it could lead anywhere.
+  for (const std::string& part : {dir.images(), dir.work(), dir.recordings()}) {
+    if (auto allowed = allowed_path(c.parts.config, "restore", part); !allowed) {
+      return allowed.error();
+    }
   }
   c.images = dir.images();
   c.to = dir;
@@ -127,6 +132,45 @@ Result<void> find_images(RestoreContext& c) {
   return {};
 }
 
+// Images may leave out what their parent has, to which a link in them leads, and so on.
+Result<void> check_parents(const RestoreContext& c) {
+  constexpr int kMostParents = 64;
+  std::string images = c.images;
+  std::error_code error;
+  for (int n = 0; fs::is_symlink(images + "/parent", error); ++n) {
+    Result<std::string> parent = allowed_path(
+        c.parts.config, "restore " + c.directory + " with its parent", images + "/parent");
+    if (!parent) return parent.error();
+    if (n == kMostParents) {
+      return Error{Code::failed_precondition,
+                   "restore " + c.directory + ": its parents' links go round in a circle"};
+    }
+    images = std::move(parent).value();
+  }
+  return {};
+}
+
+// What is read or mounted besides the images: their parents, the bundle, which the record may name
+// as well, and what stands in for external mounts, "mnt[NAME]:PATH".
+Result<void> check_paths(const RestoreContext& c) {
+  if (c.parts.config.allowed_directories.empty()) return {};
+  if (Result<void> parents = check_parents(c); !parents) return parents;
+  std::vector<std::string> paths;
+  if (!c.bundle.empty()) paths.push_back(c.bundle);
+  for (const std::string& external : c.request.options().external()) {
+    const std::size_t end = external.find("]:");
+    const std::string path = end == std::string::npos ? "" : external.substr(end + 2);
+    if (path.starts_with('/')) paths.push_back(path);
+  }
+  for (const std::string& path : paths) {
+    if (auto allowed = allowed_path(c.parts.config, "restore " + c.directory + " with", path);
+        !allowed) {
+      return allowed.error();
+    }
+  }
+  return {};
+}
+
 // What made the checkpoint restores it: a container under its own id and out of its bundle, unless
 // others are asked for.
 Result<void> find_runtime(RestoreContext& c) {
@@ -154,7 +198,7 @@ Result<void> find_runtime(RestoreContext& c) {
                                              ": bare images do not say of which container they "
                                              "are: name it (--id)"};
   }
-  return {};
+  return check_paths(c);
 }
 
 // The folders of log and recording, which a checkpoint copied from elsewhere may lack.
@@ -382,16 +426,15 @@ v1::RestoreResponse response_of(const RestoreContext& c) {
 
 Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request,
                                     const ScopeTree* timing) {
-  const Result<std::shared_ptr<RequestProgress>> progress =
+  Result<std::shared_ptr<RequestProgress>> progress =
       parts.progress.begin(v1::Progress::RESTORE, request.request_id());
   if (!progress) return progress.error();
-  RestoreContext c(parts, request, timing, **progress);
-  parts.metrics.request_began();
+  RunningRequest running(parts.progress, parts.metrics, *std::move(progress));
+  RestoreContext c(parts, request, timing, running.progress());
   const Result<void> result = run_steps(kRestoreSteps, c);
   parts.metrics.restore_ended(result.ok());
-  parts.metrics.request_ended();
+  running.ended(result);
   conclude(c, result);
-  parts.progress.end(*progress, result);
   for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);
   if (!result) return result.error();
   return response_of(c);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/allowed_path.h"
 #include "daemon/catalogue.h"
 #include "daemon/deletion.h"
 #include "daemon/dump.h"
@@ -212,7 +213,12 @@ grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* 
     constexpr std::uint64_t kMost = 24 * 3600 * kNanosPerSecond;
     wanted.before = std::chrono::nanoseconds(std::min(request->before_ns(), kMost));
     wanted.after = std::chrono::nanoseconds(std::min(request->after_ns(), kMost));
-    wanted.directory = request->directory();
+    if (!request->directory().empty()) {
+      Result<std::string> directory =
+          allowed_path(parts_.config, "snapshot into", request->directory());
+      if (!directory) return directory.error();
+      wanted.directory = std::move(directory).value();
+    }
     const Result<std::string> path = parts_.recorder.snapshot(wanted, true);
     if (!path) return path.error();
     spdlog::info("snapshot: {}", *path);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 namespace kymo::daemon {
 namespace {
 
@@ -58,6 +60,27 @@ TEST(PipelineTest, AFailureEndsItAndTheTreeEndsThereWithItsError) {
   EXPECT_EQ(records[1].error, "");
   EXPECT_EQ(records[2].error, "two failed");
   EXPECT_FALSE(records[2].unfinished);
+}
+
+constexpr std::array<Step<Trace>, 2> kThrowing{{
+    {"allocate", [](Trace&) -> Result<void> { throw std::bad_alloc(); }},
+    {"never",
+     [](Trace& t) -> Result<void> {
+       t.done += "never";
+       return {};
+     }},
+}};
+
+TEST(PipelineTest, WhatAStepThrowsIsItsErrorAndNothingFollows) {
+  Trace trace;
+  ScopeTree tree("request");
+  const EnterScope here(tree);
+  const Result<void> result = run_steps(kThrowing, trace);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, Code::internal);
+  EXPECT_EQ(result.error().message, "allocate: std::bad_alloc");
+  EXPECT_EQ(trace.done, "");
+  EXPECT_EQ(tree.records()[1].error, "allocate: std::bad_alloc");
 }
 
 }  // namespace

@@ -103,6 +103,10 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
   app.add_option("--state-dir", config.state_dir, "Where jobs and checkpoints are kept")
       ->envname("KYMO_STATE_DIR")
       ->capture_default_str();
+  app.add_option("--allow-directory", config.allowed_directories,
+                 "A directory that requests may name besides the state directory; repeatable; "
+                 "without it they may name any")
+      ->allow_extra_args(false);
   app.add_option("--criu", config.criu, "The criu to use: a path, or a name on PATH")
       ->envname("KYMO_CRIU")
       ->capture_default_str();
