@@ -121,7 +121,14 @@ std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
                change_of(metric), interval_of(metric), p_of(metric),
                fmt::format("{}, {}", metric.samples_before, metric.samples_after)});
   }
-  return "\n" + table.str(0) + more_line(rows, metrics.size());
+  std::string text = "\n" + table.str(0) + more_line(rows, metrics.size());
+  if (!diff.by_runs) {
+    text +=
+        "These two recordings differ beyond their own noise; whether runs differ as much by "
+        "themselves,"
+        "\nonly several of each can tell: --base, --new\n";
+  }
+  return text;
 }
 
 std::string not_told_table(const RecordingDiff& diff, std::size_t rows) {

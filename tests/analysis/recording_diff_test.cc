@@ -192,6 +192,15 @@ TEST_F(RecordingDiffTest, AFifthMoreIsFoundAndItsSizeToo) {
   EXPECT_EQ(gauges, kDraws);
 }
 
+TEST_F(RecordingDiffTest, AMetricThatSeldomMovesChangesByHowOftenItDoes) {
+  Random random(37);
+  const RecordingDiff made = diff({record("a", {{"rare", true, poisson(0.1)}}, 2000, random)},
+                                  {record("b", {{"rare", true, poisson(0.3)}}, 2000, random)});
+  const MetricDiff& rare = metric(made, "rare");
+  EXPECT_EQ(rare.verdict, DiffVerdict::changed);
+  EXPECT_NEAR(*rare.share(), 2, 0.7);
+}
+
 TEST_F(RecordingDiffTest, WhatDependsOnItsPastTooLongIsNotTold) {
   Random random(13);
   const RecordingDiff made = diff(
