@@ -35,6 +35,7 @@ class BlockColumn {
     for (std::size_t row = run.begin; row < run.end; ++row) {
       const std::uint64_t value = values[row];
       grown_ += value > value_ ? static_cast<double>(value - value_) : 0;
+      blocks_.rises += value > value_ ? 1U : 0U;
       sum_ += static_cast<double>(value);
       value_ = value;
     }
@@ -44,6 +45,7 @@ class BlockColumn {
 
   ColumnBlocks finish(std::uint64_t whole_blocks) {
     close(whole_blocks);
+    blocks_.growth = all_grown_;
     if (kind_ == Kind::gauge) {
       blocks_.mean = all_rows_ == 0 ? 0 : all_sum_ / static_cast<double>(all_rows_);
     } else if (last_ns_ > first_ns_) {

@@ -20,6 +20,8 @@ struct ColumnBlocks {
   std::vector<double> values;  // of each block that has rows; a last one that is no whole one has
                                // none
   double mean = 0;             // over the whole window
+  double growth = 0;           // of a counter, in the whole window
+  std::uint64_t rises = 0;     // rows in which it grew
 };
 
 // Reads these blocks of all columns. What a counter grew across a gap counts where the gap ends;

@@ -31,8 +31,10 @@ struct Values {
   bool phase = false;
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
-  std::array<std::vector<double>, 2> means;   // a value a run
-  std::array<std::vector<double>, 2> blocks;  // of the only run
+  std::array<std::vector<double>, 2> means;    // a value a run
+  std::array<std::vector<double>, 2> blocks;   // of the only run
+  std::array<std::vector<double>, 2> growths;  // of a counter, a value a run
+  std::uint64_t most_rises = 0;                // rows in which it grew, of all runs the most
 };
 using AllValues = std::map<std::pair<bool, std::string>, Values>;
 
@@ -90,6 +92,8 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
       continue;
     }
     values.means.at(side).push_back((*blocks)[i].mean);
+    values.growths.at(side).push_back((*blocks)[i].growth);
+    values.most_rises = std::max(values.most_rises, (*blocks)[i].rises);
     values.blocks.at(side) = std::move((*blocks)[i].values);
   }
   if (options.metrics.empty()) add_phases(run, side, all);
@@ -225,9 +229,13 @@ void correct(RecordingDiff& diff) {
   if (diff.by_runs) refuse_hopeless(diff);
 }
 
-void compare_all(const AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
-  for (const auto& [key, values] : all) {
+void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
+  for (auto& [key, values] : all) {
     MetricDiff metric;
+    // What happens once or twice has no rate that would mean something.
+    metric.events = !values.phase && values.kind == Kind::counter && values.most_rises != 0 &&
+                    values.most_rises < kFewestMoves;
+    if (metric.events) values.means = values.growths;
     metric.phase = values.phase;
     metric.name = key.second;
     metric.kind = values.kind;

@@ -48,7 +48,9 @@ struct MetricDiff {
   bool phase = false;  // how long a phase took
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
-  // A counter's rate per second, a gauge's mean, a phase's nanoseconds; of several runs the median.
+  bool events = false;  // a counter that grows in a few rows only: what it grew is compared
+  // A counter's rate per second or what it grew, a gauge's mean, a phase's nanoseconds; of several
+  // runs the median.
   std::optional<double> before;
   std::optional<double> after;
   std::size_t samples_before = 0;  // independent values that were tested: blocks, or runs

@@ -31,10 +31,13 @@ std::string metric_name(const MetricDiff& metric) {
   return (metric.phase ? "phase: " : "") + printable(metric.name);
 }
 
+bool is_rate(const MetricDiff& metric) {
+  return metric.kind == Kind::counter && !metric.events;
+}
+
 std::string amount(const std::optional<double>& value_of_it, const MetricDiff& metric) {
   if (!value_of_it) return "-";
-  return metric.kind == Kind::counter ? rate(*value_of_it, metric.unit)
-                                      : value(*value_of_it, metric.unit);
+  return is_rate(metric) ? rate(*value_of_it, metric.unit) : value(*value_of_it, metric.unit);
 }
 
 std::string signed_percent(double share) {
@@ -107,7 +110,10 @@ std::string more_line(std::size_t shown_rows, std::size_t all) {
 
 std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
   const auto metrics = with_verdict(diff, DiffVerdict::changed);
-  if (metrics.empty()) return diff.tested == 0 ? "" : "\nnothing changed beyond noise\n";
+  if (metrics.empty()) {
+    const bool told = !with_verdict(diff, DiffVerdict::none).empty();
+    return told ? "\nnothing changed beyond noise\n" : "";
+  }
   Table table({{"CHANGED BEYOND NOISE", Align::left},
                {"A"},
                {"B"},
@@ -183,9 +189,10 @@ nlohmann::json or_null(const std::optional<double>& number) {
 
 nlohmann::json metric_json(const MetricDiff& metric) {
   nlohmann::json json{{"name", metric.name},
-                      {"what", metric.phase                   ? "phase duration"
-                               : metric.kind == Kind::counter ? "rate per second"
-                                                              : "mean"},
+                      {"what", metric.phase      ? "phase duration"
+                               : metric.events   ? "growth"
+                               : is_rate(metric) ? "rate per second"
+                                                 : "mean"},
                       {"unit", unit_name(metric.unit)},
                       {"a", or_null(metric.before)},
                       {"b", or_null(metric.after)},

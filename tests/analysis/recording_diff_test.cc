@@ -261,6 +261,33 @@ TEST_F(RecordingDiffTest, TooFewRunsTellNothing) {
             DiffVerdict::changed);
 }
 
+// Grows once, by so much more or less.
+Process once(std::uint64_t growth) {
+  return [growth, row = 0](Random& random) mutable {
+    return ++row == 40 ? growth + random() % (growth / 10) : 0;
+  };
+}
+
+TEST_F(RecordingDiffTest, WhatHappensOnceIsComparedByItsSizeNotByARate) {
+  Random random(41);
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  for (int i = 0; i < 6; ++i) {
+    const std::string number = std::to_string(i);
+    // Twice as long a recording, so half the rate, of what took as long.
+    const auto rows = static_cast<std::size_t>(50 + 50 * (i % 2));
+    before.push_back(record("a" + number, {{"same", true, once(1000)}, {"more", true, once(1000)}},
+                            rows, random));
+    after.push_back(record("b" + number, {{"same", true, once(1000)}, {"more", true, once(1300)}},
+                           150, random));
+  }
+  const RecordingDiff made = diff(before, after);
+  EXPECT_TRUE(metric(made, "same").events);
+  EXPECT_EQ(metric(made, "same").verdict, DiffVerdict::none);
+  EXPECT_EQ(metric(made, "more").verdict, DiffVerdict::changed);
+  EXPECT_NEAR(*metric(made, "more").share(), 0.3, 0.1);
+}
+
 std::string mark(const char* name, int ms) {
   return std::string(R"({"name":")") + name + R"(","at_ns":)" + std::to_string(ms) + "000000}";
 }
