@@ -240,7 +240,7 @@
       m.a ? `${percent(m.shift_low / m.a)} to ${percent(m.shift_high / m.a)}` : "–",
       m.adjusted_p < 0.0001 ? "< 0.0001" : m.adjusted_p.toFixed(4), `${m.values_a}, ${m.values_b}`]));
     table("Not to be told from noise", ["metric", "A", "B", "difference", "why"], of("cannot be told", "on one side only").map((m) => [
-      link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "–" : percent(m.share), m.reason || change(m)]));
+      link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "–" : percent(m.share), element("span", { class: "why" }, m.reason || change(m))]));
     for (const verdict of ["no change", "the same"]) {
       const names = of(verdict).map(label).sort().join(", ");
       if (names) byId("tables").append(element("h2", {}, verdict === "no change" ? "No change beyond noise" : "The same"), element("p", {}, names));
@@ -257,8 +257,9 @@
     byId("subtitle").textContent = `${diff.test}'s test, a value of each ${diff.values === "runs" ? "run" : "block"}; p by ${diff.correction} over ${diff.tested} metrics` +
       (diff.margin > 0 ? `; up to ${diff.margin * 100} % is no change` : "");
     const changed = diff.metrics.filter((metric) => metric.verdict === "changed").length;
-    byId("quality").append(element("li", { class: changed ? "warning" : "good" },
-      changed === 0 ? "nothing changed beyond noise" : `${changed} ${changed === 1 ? "metric" : "metrics"} changed beyond noise`));
+    const told = changed > 0 || diff.metrics.some((metric) => metric.verdict === "no change");
+    byId("quality").append(element("li", { class: changed || !told ? "warning" : "good" },
+      !told ? "nothing can be told from noise" : changed === 0 ? "nothing changed beyond noise" : `${changed} ${changed === 1 ? "metric" : "metrics"} changed beyond noise`));
     for (const note of diff.notes) byId("quality").append(element("li", { class: "warning" }, note));
     for (const run of diff.recordings) {
       byId("sides").append(element("li", {}, element("span", { class: "swatch", style: `background:${SIDES[run.side]}` }), `${run.side}: ${run.path}`));

@@ -120,6 +120,14 @@ test("sets of recordings have a line each", async () => {
   await page.close();
 });
 
+test("where too few runs tell nothing, the page does not call it unchanged", async () => {
+  const run = (name) => path.join(folder, name + ".tsv");
+  const page = await open(browser, compare("few.html", "--base", run("old-0"), "--base", run("old-1"), "--new", run("new-0"), "--new", run("new-1")), faults);
+  assert.match(await page.textContent("#quality"), /nothing can be told from noise/);
+  assert.match(await page.locator(".why").first().textContent(), /too few runs: 2 and 2 of 4/);
+  await page.close();
+});
+
 test("names from a recording are text", async () => {
   const page = await open(browser, two, faults);
   assert.strictEqual(await page.title(), "old.tsv → new.tsv");
