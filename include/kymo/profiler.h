@@ -72,6 +72,10 @@ class KYMO_API Profiler {
 
   // What has been done so far; exact once stopped.
   [[nodiscard]] ProfilerStats stats() const;
+  // The newest rows, oldest first, one after the other: of each its time, then a word a column. At
+  // most `most`, and what the ring holds; also those that no sink has seen yet. Empty when not
+  // running. Disturbs nobody; a row that is overwritten meanwhile is left out with its slot.
+  [[nodiscard]] std::vector<std::uint64_t> newest_rows(std::size_t most) const;
   // Nanoseconds since the start on the recording's clock; 0 before the start.
   [[nodiscard]] std::uint64_t now_ns() const;
   // What start() could not do as asked and went on without, a line each: a priority or a CPU that

@@ -144,6 +144,11 @@ Result<v1::SnapshotResponse> Client::snapshot(const v1::SnapshotRequest& request
       [&](auto* context, auto* response) { return stub_->Snapshot(context, request, response); });
 }
 
+Result<v1::WebResponse> Client::web() {
+  return call<v1::WebResponse>(
+      [&](auto* context, auto* response) { return stub_->Web(context, {}, response); });
+}
+
 Result<void> Client::watch(const v1::WatchRequest& request,
                            const std::function<bool(const v1::Progress&)>& each,
                            grpc::ClientContext& call) {

@@ -35,6 +35,7 @@ class Client {
   Result<v1::ListResponse> list();
   Result<v1::HealthResponse> health();
   Result<v1::MetricsResponse> metrics();
+  Result<v1::WebResponse> web();
   Result<v1::SnapshotResponse> snapshot(const v1::SnapshotRequest& request);
   // Gives each update to `each` until what is watched has ended, or `each` returns false, or
   // another thread cancels the call. Not an error: cancelled.

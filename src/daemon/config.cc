@@ -252,6 +252,8 @@ Result<void> resolve_and_check(Config& config) {
   if (config.state_dir.empty()) return invalid("--state-dir is empty: name a folder");
   config.socket = fs::absolute(config.socket).lexically_normal();
   config.state_dir = fs::absolute(config.state_dir).lexically_normal();
+  if (config.http_token_file.empty()) config.http_token_file = config.state_dir + "/http-token";
+  config.http_token_file = fs::absolute(config.http_token_file).lexically_normal();
   if (config.runc_root.empty()) return invalid("--runc-root is empty: name a folder");
   config.runc_root = fs::absolute(config.runc_root).lexically_normal();
   if (!config.profiling_log.empty() && config.profiling_log != kLogStream) {
@@ -304,6 +306,9 @@ std::vector<std::string> describe(const Config& config) {
       "socket = " + config.socket,
       "socket-group = " + (config.socket_group.empty() ? "(none)" : config.socket_group),
       "http = " + config.http,
+      "http-name = " + (config.http_name.empty() ? "(none)" : config.http_name),
+      "http-token-file = " + config.http_token_file,
+      std::string("http-controls = ") + (config.http_controls ? "on" : "off"),
       "state-dir = " + config.state_dir,
       "allow-directory = " + (allowed.empty() ? "(any)" : allowed),
       "criu = " + config.criu,

@@ -16,13 +16,14 @@
 #include "criu/client.h"
 #include "daemon/cut_short.h"
 #include "daemon/deletion.h"
-#include "daemon/http_server.h"
 #include "daemon/otlp.h"
 #include "daemon/parts.h"
 #include "daemon/restore_note.h"
 #include "daemon/service.h"
 #include "daemon/space_bound.h"
 #include "daemon/unix_listener.h"
+#include "daemon/web_api.h"
+#include "http/token_file.h"
 #include "kymo/prometheus.h"
 #include "kymo/version.h"
 #include "runtime/podman_runtime.h"
@@ -98,7 +99,7 @@ struct Daemon::State {
   std::unique_ptr<runtime::Runtime> runtime;
   std::unique_ptr<runtime::Runtime> runc;
   std::unique_ptr<runtime::Runtime> podman;
-  std::unique_ptr<HttpServer> http;
+  std::unique_ptr<http::Server> http;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
   std::string criu_version;
@@ -188,8 +189,20 @@ Result<void> Daemon::State::set_ring_aside() const {
 Result<void> Daemon::State::start_http() {
   const Result<HostPort> where = parse_host_port(config.http);
   if (!where) return where.error();
-  http = std::make_unique<HttpServer>(make_prometheus_collectable(metrics->registry()));
-  return http->start(*where);
+  Result<std::string> token = http::load_token(config.http_token_file);
+  if (!token) {
+    return Error{token.error().code, "--http-token-file: " + token.error().message,
+                 token.error().errno_value};
+  }
+  http::Server::Options options;
+  options.host = where->host;
+  options.port = where->port;
+  options.name = config.http_name;
+  options.token = std::move(token).value();
+  http = std::make_unique<http::Server>(std::move(options));
+  add_open_paths(*http, make_prometheus_collectable(metrics->registry()));
+  add_page_paths(*http, parts());
+  return http->start();
 }
 
 Result<void> Daemon::State::start_spans() {
@@ -210,7 +223,7 @@ Parts Daemon::State::parts() {
 }
 
 Result<void> Daemon::State::start_api() {
-  service = std::make_unique<Service>(parts(), spans.get(), criu_version, http->address());
+  service = std::make_unique<Service>(parts(), spans.get(), criu_version, *http);
   grpc::ServerBuilder builder;
   builder.RegisterService(service.get());
   server = builder.BuildAndStart();

@@ -25,6 +25,7 @@ RequestProgress::RequestProgress(v1::Progress::Kind kind, std::string id, Progre
   facts_.set_kind(kind);
   facts_.set_state(v1::Progress::RUNNING);
   facts_.set_started_unix_ns(began_unix_ns_);
+  note_phase();
 }
 
 void RequestProgress::set_target(std::int32_t pid, std::string_view job) {
@@ -46,11 +47,13 @@ void RequestProgress::set_forecast(std::string_view text) {
 void RequestProgress::notified(std::string_view notification) {
   const std::lock_guard lock(mutex_);
   facts_.set_notification(std::string(notification));
+  note_phase();
 }
 
 void RequestProgress::finishing() {
   const std::lock_guard lock(mutex_);
   finishing_ = true;
+  note_phase();
 }
 
 void RequestProgress::expect(std::uint64_t bytes) {
@@ -67,6 +70,7 @@ void RequestProgress::moved(std::uint64_t bytes, std::uint64_t page_bytes,
   facts_.set_bytes_source(source);
   page_bytes_ = std::max(page_bytes_, page_bytes);
   rate_.note(monotonic_ns(), bytes);
+  note_phase();
   add_up();
 }
 
@@ -84,6 +88,8 @@ void RequestProgress::end(const Result<void>& outcome) {
   } else {
     facts_.set_error(outcome.error().message);
   }
+  note_phase();
+  phases_.push_back({"ended", ended_ns_});
   add_up();
 }
 
@@ -118,6 +124,17 @@ std::string_view RequestProgress::phase() const {
   }
   if (page_bytes_ > 0) return "memory";
   return facts_.bytes_done() > 0 ? "collect" : "freeze";  // the first images come after the freeze
+}
+
+void RequestProgress::note_phase() {
+  const std::string_view now = phase();
+  if (!phases_.empty() && phases_.back().phase == now) return;
+  phases_.push_back({std::string(now), phases_.empty() ? began_ns_ : monotonic_ns()});
+}
+
+std::vector<RequestProgress::PhaseBegin> RequestProgress::phases() const {
+  const std::lock_guard lock(mutex_);
+  return phases_;
 }
 
 void RequestProgress::estimate(v1::Progress& out, std::uint64_t now_ns) const {

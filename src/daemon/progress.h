@@ -45,12 +45,22 @@ class RequestProgress {
   // It is over; of a success the total becomes what was done.
   void end(const Result<void>& outcome);
 
+  // The phases that it went through, each with its begin on CLOCK_MONOTONIC; the last one is now's,
+  // and of an ended request its end.
+  struct PhaseBegin {
+    std::string phase;
+    std::uint64_t at_ns = 0;
+  };
+  [[nodiscard]] std::vector<PhaseBegin> phases() const;
+
   [[nodiscard]] v1::Progress view(std::uint64_t now_ns = monotonic_ns()) const;
   [[nodiscard]] bool ended() const;
   [[nodiscard]] bool matches(const v1::WatchRequest& request) const;
 
  private:
   [[nodiscard]] std::string_view phase() const;
+  // To be called where it may have changed.
+  void note_phase();
   void estimate(v1::Progress& out, std::uint64_t now_ns) const;
   // Brings the sums up to date with what this request stands for.
   void add_up();
@@ -65,6 +75,7 @@ class RequestProgress {
   std::uint64_t page_bytes_ = 0;
   std::uint64_t ended_ns_ = 0;
   bool finishing_ = false;
+  std::vector<PhaseBegin> phases_;
   RateMeter rate_;
   struct {
     std::uint64_t done = 0;

@@ -127,6 +127,37 @@ std::chrono::nanoseconds Recorder::kept() const {
   return history_ == nullptr ? std::chrono::nanoseconds(0) : history_->kept() - kOnItsWay;
 }
 
+std::optional<RecordingInfo> Recorder::info() const {
+  return recording() ? history_->info() : std::nullopt;
+}
+
+void Recorder::read(std::uint64_t from_ns, const std::function<void(const Rows&)>& each) const {
+  const std::optional<RecordingInfo> what = info();
+  if (!what) return;
+  const std::size_t stride = what->columns.size() + 1;
+  constexpr std::size_t kPiece = 4096;
+  for (;;) {
+    const std::vector<std::uint64_t> words = history_->copy_rows(from_ns, kPiece);
+    if (words.empty()) break;
+    each({words.data(), words.size() / stride, stride});
+    from_ns = words[words.size() - stride] + 1;
+  }
+  // And those that are on their way there.
+  const std::uint64_t now = now_ns();
+  if (now < from_ns) return;
+  const auto interval = static_cast<std::uint64_t>(what->interval.count());
+  const std::size_t most =
+      std::min<std::uint64_t>((now - from_ns) / interval + 2, what->slots * what->rows_per_slot);
+  const std::vector<std::uint64_t> words = profiler_->newest_rows(most);
+  std::size_t first = 0;
+  while (first < words.size() && words[first] < from_ns) first += stride;
+  if (first < words.size()) each({&words[first], (words.size() - first) / stride, stride});
+}
+
+std::vector<Gap> Recorder::gaps_after(std::uint64_t from_ns) const {
+  return history_ == nullptr ? std::vector<Gap>() : history_->gaps_after(from_ns);
+}
+
 std::vector<Trouble> Recorder::troubles() {
   return watch_ ? watch_->look() : std::vector<Trouble>();
 }

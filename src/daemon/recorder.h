@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -70,6 +71,12 @@ class Recorder {
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
   // How far back a snapshot reaches.
   [[nodiscard]] std::chrono::nanoseconds kept() const;
+  // What is recorded; none where nothing is.
+  [[nodiscard]] std::optional<RecordingInfo> info() const;
+  // Gives the rows from `from_ns` on that are in memory, oldest first and to the newest, piece by
+  // piece. Cost: copies them; nobody waits.
+  void read(std::uint64_t from_ns, const std::function<void(const Rows&)>& each) const;
+  [[nodiscard]] std::vector<Gap> gaps_after(std::uint64_t from_ns) const;
   // Whether rows have begun to be lost since the last look, or no longer are; one thread.
   [[nodiscard]] std::vector<Trouble> troubles();
 

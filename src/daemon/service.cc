@@ -192,7 +192,7 @@ grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
     out.set_criu_path(parts_.config.criu);
     out.set_criu_version(criu_version_);
     out.set_state_directory(parts_.config.state_dir);
-    out.set_http_address(http_address_);
+    out.set_http_address(http_.address());
     const ProfilerStats stats = parts_.recorder.stats();
     v1::Recorder* recorder = out.mutable_recorder();
     recorder->set_running(parts_.recorder.recording());
@@ -202,6 +202,15 @@ grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
     recorder->set_rows_written(stats.rows_written);
     recorder->set_ticks_missed(stats.missed());
     recorder->set_log_path(parts_.config.profiling_log);
+    return out;
+  });
+}
+
+// Whoever may call at all may do more here than on the page.
+grpc::Status Service::Web(grpc::ServerContext*, const v1::WebRequest*, v1::WebResponse* response) {
+  return serve("web", response, [&]() -> Result<v1::WebResponse> {
+    v1::WebResponse out;
+    out.set_url(http_.url("/"));
     return out;
   });
 }

@@ -10,22 +10,20 @@
 #include "base/clock.h"
 #include "daemon/otlp.h"
 #include "daemon/parts.h"
+#include "http/server.h"
 
 namespace kymo::daemon {
 
 // The gRPC face of the daemon: hands each request to what does it, and turns errors into statuses.
 //
 // Threads:   called on gRPC's threads, side by side. drain() from one other.
-// Ownership: refers to the parts and the exporter.
+// Ownership: refers to the parts, the exporter and the HTTP port.
 class Service final : public v1::Kymo::Service {
  public:
   // `spans`: where the trees of requests go besides; null: nowhere.
   Service(const Parts& parts, OtlpExporter* spans, std::string criu_version,
-          std::string http_address)
-      : parts_(parts),
-        spans_(spans),
-        criu_version_(std::move(criu_version)),
-        http_address_(std::move(http_address)) {}
+          const http::Server& http)
+      : parts_(parts), spans_(spans), criu_version_(std::move(criu_version)), http_(http) {}
 
   grpc::Status Run(grpc::ServerContext* context, const v1::RunRequest* request,
                    v1::RunResponse* response) override;
@@ -59,6 +57,9 @@ class Service final : public v1::Kymo::Service {
   grpc::Status Delete(grpc::ServerContext* context, const v1::DeleteRequest* request,
                       v1::DeleteResponse* response) override;
 
+  grpc::Status Web(grpc::ServerContext* context, const v1::WebRequest* request,
+                   v1::WebResponse* response) override;
+
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::Progress>* writer) override;
 
@@ -80,7 +81,7 @@ class Service final : public v1::Kymo::Service {
   const Parts parts_;
   OtlpExporter* const spans_;
   const std::string criu_version_;
-  const std::string http_address_;
+  const http::Server& http_;
   const std::uint64_t started_ns_ = monotonic_ns();
   std::mutex mutex_;
   std::condition_variable left_;

@@ -29,26 +29,35 @@ PackRequest request_for(const analysis::Summary& summary, const HtmlOptions& opt
 
 }  // namespace
 
-Result<std::string> html_report(const analysis::Summary& summary, const HtmlOptions& options) {
-  Result<Page> page = Page::begin(web_assets::kBody);
+Result<std::string> report_page(const analysis::Summary& summary, const PackedRows& packed,
+                                const std::string& nonce, bool served) {
+  Result<Page> page = Page::begin(web_assets::kBody, nonce);
   if (!page) return page.error();
-  const Result<PackedRows> packed = pack_rows(summary, request_for(summary, options));
-  if (!packed) return packed.error();
   Json json = json_report({summary})["recordings"][0];
   json["block_rows"] = PackedRows::kBlockRows;
-  json["samples_left_out"] = packed->samples_left_out;
+  json["samples_left_out"] = packed.samples_left_out;
+  json["served"] = served;
   page->add_data("recording", json);
   // The outlines first: the page shows them before it has the rest.
-  for (std::size_t i = 0; i < packed->columns.size(); ++i) {
-    page->add_packed("outline" + std::to_string(i), packed->columns[i].outline);
+  for (std::size_t i = 0; i < packed.columns.size(); ++i) {
+    page->add_packed("outline" + std::to_string(i), packed.columns[i].outline);
   }
   page->add_chart_scripts();
+  page->add_script(web_assets::kChartsScript);
   page->add_script(web_assets::kScript);
-  for (std::size_t i = 0; i < packed->columns.size(); ++i) {
-    page->add_packed("samples" + std::to_string(i), packed->columns[i].samples);
+  for (std::size_t i = 0; i < packed.columns.size() && !served; ++i) {
+    page->add_packed("samples" + std::to_string(i), packed.columns[i].samples);
   }
   page->add_script("kymoSamplesAreThere();");
   return std::move(*page).finish();
+}
+
+Result<std::string> html_report(const analysis::Summary& summary, const HtmlOptions& options) {
+  // Before the work: whether there are pages at all.
+  if (const Result<Page> page = Page::begin({}); !page) return page.error();
+  const Result<PackedRows> packed = pack_rows(summary, request_for(summary, options));
+  if (!packed) return packed.error();
+  return report_page(summary, *packed, options.nonce, false);
 }
 
 }  // namespace kymo::report

@@ -7,6 +7,7 @@
 
 #include "analysis/summary.h"
 #include "kymo/result.h"
+#include "report/packed_rows.h"
 
 namespace kymo::report {
 
@@ -16,7 +17,13 @@ struct HtmlOptions {
   std::optional<std::pair<std::uint64_t, std::uint64_t>> samples;
   // Values that a page holds singly before it counts as too long: some 100 MB of page.
   std::uint64_t most_values = 60'000'000;
+  // Of the page's scripts and styles, where it is served; empty: it is a file.
+  std::string nonce{};
 };
+
+// The page of what was packed; `served`: its samples are asked for at /samples (RecordingView).
+Result<std::string> report_page(const analysis::Summary& summary, const PackedRows& packed,
+                                const std::string& nonce, bool served);
 
 // A recording as one page that needs no network and no program but a browser: charts that zoom down
 // to single samples, phases, gaps, the summary, the metadata and the timing tree.

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "analysis/tsv_reader.h"
+#include "base/file.h"
 
 namespace kymo::report {
 namespace {
@@ -67,8 +68,9 @@ std::uint8_t width_of(std::uint64_t highest) {
 class ColumnPacker {
  public:
   // Times and values of a block; `before` is the row above them, where there is one.
+  // The samples are appended to `spool`, where there is one.
   void add(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values,
-           bool keep_samples) {
+           bool keep_samples, std::string* spool) {
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
     first_.push_back(static_cast<double>(values.front()));
     low_.push_back(static_cast<double>(*low));
@@ -76,7 +78,7 @@ class ColumnPacker {
     last_.push_back(static_cast<double>(values.back()));
     add_rates(times, values);
     if (keep_samples) {
-      add_samples(values);
+      add_samples(values, spool);
     } else {
       widths_.push_back(kLeftOut);
     }
@@ -126,7 +128,7 @@ class ColumnPacker {
   }
 
   // Differences byte by byte, the lowest bytes of all rows first: planes of equal bytes pack best.
-  void add_samples(std::span<const std::uint64_t> values) {
+  void add_samples(std::span<const std::uint64_t> values, std::string* spool) {
     std::array<std::uint64_t, kBlock> differences{};
     std::uint64_t highest = 0;
     for (std::size_t i = 1; i < values.size(); ++i) {
@@ -140,7 +142,11 @@ class ColumnPacker {
       for (std::size_t i = 0; i < values.size(); ++i) {
         plane[i] = static_cast<std::uint8_t>(differences[i] >> (8 * byte));
       }
-      samples_.add({plane.data(), values.size()});
+      if (spool != nullptr) {
+        spool->append(plane.begin(), plane.begin() + static_cast<std::ptrdiff_t>(values.size()));
+      } else {
+        samples_.add({plane.data(), values.size()});
+      }
     }
   }
 
@@ -163,6 +169,7 @@ class RowPacker {
   RowPacker(std::vector<std::size_t> columns, const PackRequest& request)
       : columns_(std::move(columns)),
         keep_(request.keep),
+        spool_(request.spool),
         gathered_(columns_.size()),
         packers_(columns_.size()) {}
 
@@ -180,8 +187,15 @@ class RowPacker {
 
   Result<PackedRows> finish() {
     if (!gathered_.front().empty()) pack();
+    if (spool_error_ != 0) {
+      return system_error("keep a recording's samples in a temporary file", spool_error_);
+    }
     PackedRows packed;
     packed.samples_left_out = left_out_;
+    if (spool_ >= 0) {
+      offsets_.push_back(spooled_);
+      packed.block_offsets = std::move(offsets_);
+    }
     for (ColumnPacker& packer : packers_) {
       Result<PackedColumn> column = packer.finish();
       if (!column) return column.error();
@@ -193,16 +207,32 @@ class RowPacker {
  private:
   void pack() {
     const std::vector<std::uint64_t>& times = gathered_.front();
-    const bool keep = std::any_of(keep_.begin(), keep_.end(), [&](const auto& range) {
-      return range.first <= times.back() && range.second >= times.front();
-    });
+    const bool keep =
+        spool_ >= 0 || std::any_of(keep_.begin(), keep_.end(), [&](const auto& range) {
+          return range.first <= times.back() && range.second >= times.front();
+        });
     left_out_ = left_out_ || !keep;
-    for (std::size_t i = 0; i < packers_.size(); ++i) packers_[i].add(times, gathered_[i], keep);
+    std::string block;
+    for (std::size_t i = 0; i < packers_.size(); ++i) {
+      packers_[i].add(times, gathered_[i], keep, spool_ >= 0 ? &block : nullptr);
+    }
+    if (spool_ >= 0) spool(block);
     for (std::vector<std::uint64_t>& column : gathered_) column.clear();
+  }
+
+  void spool(const std::string& block) {
+    std::size_t written = 0;
+    if (spool_error_ == 0) spool_error_ = write_all(spool_, block, &written);
+    offsets_.push_back(spooled_);
+    spooled_ += block.size();
   }
 
   std::vector<std::size_t> columns_;  // in the file
   std::vector<std::pair<std::uint64_t, std::uint64_t>> keep_;
+  int spool_;
+  int spool_error_ = 0;
+  std::uint64_t spooled_ = 0;
+  std::vector<std::uint64_t> offsets_;
   std::vector<std::vector<std::uint64_t>> gathered_;
   std::vector<ColumnPacker> packers_;
   bool left_out_ = false;

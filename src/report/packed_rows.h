@@ -24,13 +24,18 @@ struct PackedRows {
   static constexpr std::uint64_t kBlockRows = 1024;
   std::vector<PackedColumn> columns;  // the time is the first
   bool samples_left_out = false;      // some blocks have their outline alone
+  // With a spool: where each block begins in it, and its end.
+  std::vector<std::uint64_t> block_offsets{};
 };
 
 // Which samples are packed; every block has its outline.
 struct PackRequest {
   // Times of rows, first and last, that samples are kept of; one that keeps a part of a block keeps
   // all of it.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> keep;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> keep{};
+  // A file that samples go to instead, block by block: in each the columns' differences one after
+  // the other, not deflated. -1: none.
+  int spool = -1;
 };
 
 // Reads a recording's rows again and packs its columns that are not idle. Errors: those of

@@ -25,18 +25,21 @@ void append_base64(std::string_view bytes, std::string& out) {
 
 }  // namespace
 
-Result<Page> Page::begin(std::string_view body) {
+Result<Page> Page::begin(std::string_view body, std::string nonce, std::string_view style) {
   if (web_assets::kScript.empty()) {
     return Error{Code::unimplemented,
-                 "write a page: this kymo was built without its page (CMake option KYMO_WEB)"};
+                 "write a page: this kymo was built without its pages (CMake option KYMO_WEB)"};
   }
   Page page;
+  if (!nonce.empty()) page.nonce_ = " nonce=\"" + nonce + "\"";
   page.text_ =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>Kymograph</title>\n<style>\n";
+      "<title>Kymograph</title>\n<link rel=\"icon\" href=\"data:,\">\n<style" +
+      page.nonce_ + ">\n";
   page.text_ += web_assets::kChartStyle;
   page.text_ += web_assets::kStyle;
+  page.text_ += style;
   page.text_ += "</style>\n</head>\n<body>\n";
   page.text_ += body;
   return page;
@@ -71,7 +74,7 @@ void Page::add_chart_scripts() {
 }
 
 void Page::add_script(std::string_view code) {
-  text_ += "<script>\n";
+  text_ += "<script" + nonce_ + ">\n";
   text_ += code;
   text_ += "\n</script>\n";
 }

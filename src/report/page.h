@@ -12,8 +12,11 @@ namespace kymo::report {
 // can end an element of it: names in a recording are anybody's.
 class Page {
  public:
+  // `nonce`: what scripts and styles of a page that is served carry; empty: it is a file. `style`:
+  // besides what the pages share.
   // Errors: unimplemented where the pages are not built in (CMake option KYMO_WEB).
-  static Result<Page> begin(std::string_view body);
+  static Result<Page> begin(std::string_view body, std::string nonce = {},
+                            std::string_view style = {});
 
   // What scripts read: JSON, and bytes in base64.
   void add_data(std::string_view id, const nlohmann::ordered_json& json);
@@ -26,6 +29,7 @@ class Page {
  private:
   Page() = default;
   std::string text_;
+  std::string nonce_;  // as an attribute
 };
 
 }  // namespace kymo::report

@@ -219,6 +219,39 @@ std::chrono::nanoseconds History::kept() const {
   return s.info.interval * static_cast<std::int64_t>(s.rows->capacity() - s.info.rows_per_slot);
 }
 
+std::vector<std::uint64_t> History::copy_rows(std::uint64_t from_ns, std::size_t most) const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<std::uint64_t> words;
+  if (!state_->rows) {
+    return words;
+  }
+  const RowHistory& rows = *state_->rows;
+  std::uint64_t next = rows.first_at(from_ns);
+  const std::uint64_t end = std::min<std::uint64_t>(rows.end(), next + most);
+  while (next < end) {
+    const Rows part = rows.contiguous(next, end);
+    words.insert(words.end(), part.data, part.data + part.count * part.stride);
+    next += part.count;
+  }
+  return words;
+}
+
+std::vector<Gap> History::gaps_after(std::uint64_t from_ns) const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<Gap> after;
+  for (const Gap& gap : state_->gaps) {
+    if (gap.end_ns > from_ns) {
+      after.push_back(gap);
+    }
+  }
+  return after;
+}
+
+std::optional<RecordingInfo> History::info() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->rows ? std::optional(state_->info) : std::nullopt;
+}
+
 Result<void> History::write(const Rows& rows) {
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;

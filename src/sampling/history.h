@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "kymo/result.h"
 #include "kymo/sink.h"
@@ -44,6 +46,13 @@ class History : public Sink {
   // The time that the rows span which are kept at least, known once open: `keep`, or less where
   // that did not fit.
   [[nodiscard]] std::chrono::nanoseconds kept() const;
+
+  // The oldest rows at or after `from_ns` that are kept, at most `most`, one after the other.
+  [[nodiscard]] std::vector<std::uint64_t> copy_rows(std::uint64_t from_ns, std::size_t most) const;
+  // The gaps that ended after `from_ns` and are remembered, oldest first.
+  [[nodiscard]] std::vector<Gap> gaps_after(std::uint64_t from_ns) const;
+  // What the stream is of; none while it is not open.
+  [[nodiscard]] std::optional<RecordingInfo> info() const;
 
   Result<void> open(const RecordingInfo& info) override;
   Result<void> write(const Rows& rows) override;

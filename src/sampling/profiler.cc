@@ -21,6 +21,7 @@
 #include "sampling/recorder_counts.h"
 #include "sampling/ring.h"
 #include "sampling/ring_memory.h"
+#include "sampling/ring_reader.h"
 #include "sampling/thread_setup.h"
 #include "sampling/writer.h"
 
@@ -275,6 +276,11 @@ std::vector<std::string> Profiler::warnings() const {
 std::string Profiler::last_sink_error() const {
   const std::lock_guard lock(state_->mutex);
   return state_->run ? state_->run->writer.last_error() : std::string();
+}
+
+std::vector<std::uint64_t> Profiler::newest_rows(std::size_t most) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->run ? peek_rows(state_->run->ring->memory(), most) : std::vector<std::uint64_t>();
 }
 
 std::size_t Profiler::ring_bytes() const {

@@ -4,6 +4,7 @@
 const kymo = (() => {
   const byId = (id) => document.getElementById(id);
   const LEFT_OUT = 255;
+  const MOST_ASKED = 256; // blocks of a recording that is served, at a time
   const COLORS = ["#0090ff", "#f76b15", "#30a46c", "#8e4ec6", "#e54666", "#00a2c7", "#ad7f58", "#86ac23"];
 
   async function unpack(id) {
@@ -11,6 +12,70 @@ const kymo = (() => {
     const packed = await fetch("data:;base64," + element.textContent);
     element.remove();
     return new Response(packed.body.pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
+  }
+
+  // The lines of a chart: one time axis, and of each piece of it the lowest and the highest value, so that no spike
+  // is lost; single samples where there is room for them. `gaps` by time; where one lies, the lines break.
+  class Lines {
+    constructor(count, bucket, gaps) {
+      this.count = count;
+      this.bucket = bucket;
+      this.gaps = gaps;
+      this.times = [];
+      this.values = Array.from({ length: count }, () => []);
+      this.end = -Infinity;
+      this.rows = 0;
+      this.low = new Float64Array(count).fill(Infinity);
+      this.high = new Float64Array(count).fill(-Infinity);
+      this.gap = 0;
+      this.lastTime = -Infinity;
+    }
+
+    put(t, lows, highs) {
+      if (t >= this.end) {
+        this.close();
+        this.end = t + this.bucket;
+        this.first = t;
+      }
+      this.last = t;
+      ++this.rows;
+      for (let k = 0; k < this.count; ++k) {
+        if (lows[k] < this.low[k]) this.low[k] = lows[k];
+        if (highs[k] > this.high[k]) this.high[k] = highs[k];
+      }
+    }
+
+    close() {
+      if (this.rows === 0) return;
+      let two = this.rows > 1;
+      for (let k = 0; k < this.count; ++k) two = two || this.high[k] > this.low[k];
+      this.times.push(this.first);
+      if (two) this.times.push(this.last);
+      for (let k = 0; k < this.count; ++k) {
+        // Where no value came there is none: a counter's very first row has no rate.
+        const empty = this.low[k] === Infinity;
+        this.values[k].push(empty ? null : this.low[k]);
+        if (two) this.values[k].push(empty ? null : this.high[k]);
+      }
+      this.rows = 0;
+      this.low.fill(Infinity);
+      this.high.fill(-Infinity);
+    }
+
+    breakAtGap(t) {
+      let broken = false;
+      while (this.gap < this.gaps.length && this.gaps[this.gap].end_ns <= t) {
+        broken = broken || this.gaps[this.gap].end_ns > this.lastTime;
+        ++this.gap;
+      }
+      if (broken && this.lastTime > -Infinity) {
+        this.close();
+        this.end = -Infinity;
+        this.times.push(this.lastTime + (t - this.lastTime) / 2);
+        this.values.forEach((values) => values.push(null));
+      }
+      this.lastTime = t;
+    }
   }
 
   // A column: its outline, a value or six a block, and its samples once they are unpacked.
@@ -30,6 +95,7 @@ const kymo = (() => {
       this.width = take(Uint8Array);
       this.offset = new Float64Array(n);
       this.samples = null;
+      this.fetched = new Map(); // of a recording that is served: bytes by block
       this.unpacked = new Map();
     }
 
@@ -48,7 +114,7 @@ const kymo = (() => {
 
     // The values of a block; null where they are not in this page, or not yet.
     values(block) {
-      if (this.samples === null || this.width[block] === LEFT_OUT) return null;
+      if (this.width[block] === LEFT_OUT || (this.samples === null && !this.fetched.has(block))) return null;
       let values = this.unpacked.get(block);
       if (values === undefined) {
         if (this.unpacked.size > 4096) this.unpacked.clear();
@@ -60,8 +126,8 @@ const kymo = (() => {
     decode(block) {
       const n = this.rows(block);
       const width = this.width[block];
-      const bytes = this.samples;
-      const at = this.offset[block];
+      const bytes = this.samples || this.fetched.get(block);
+      const at = this.samples ? this.offset[block] : 0;
       const values = new Float64Array(n);
       let value = (values[0] = this.first[block]);
       for (let i = 1; i < n; ++i) {
@@ -99,6 +165,39 @@ const kymo = (() => {
       await Promise.all(this.columns.map(async (column, i) => column.setSamples(await unpack(`${this.prefix}samples${i}`))));
     }
 
+    // Of a recording that is served: samples are asked for when a range shows them.
+    serve(token, arrived) {
+      this.served = { token, arrived, waiting: false };
+      this.trouble = "";
+    }
+
+    async ask(first, last) {
+      const { served, columns } = this;
+      while (first <= last && this.time.fetched.has(first)) ++first;
+      while (first <= last && this.time.fetched.has(last)) --last;
+      if (first > last || served.waiting) return;
+      served.waiting = true;
+      try {
+        const reply = await fetch(`/samples?first=${first}&last=${last}`, { headers: { Authorization: "Bearer " + served.token } });
+        if (!reply.ok) throw new Error((await reply.json()).error.message);
+        const bytes = new Uint8Array(await reply.arrayBuffer());
+        if (this.time.fetched.size > 4 * MOST_ASKED) columns.forEach((column) => column.fetched.clear());
+        let at = 0;
+        for (let block = first; block <= last; ++block) {
+          for (const column of columns) {
+            const size = column.width[block] * column.rows(block);
+            column.fetched.set(block, bytes.subarray(at, at + size));
+            at += size;
+          }
+        }
+        this.trouble = "";
+      } catch (error) {
+        this.trouble = error.message === "Failed to fetch" ? "kymo view has ended" : error.message;
+      }
+      served.waiting = false;
+      served.arrived();
+    }
+
     get time() {
       return this.columns[0];
     }
@@ -116,63 +215,22 @@ const kymo = (() => {
       return low;
     }
 
-    // The lines of a chart: one time axis, and of each piece of it the lowest and the highest value, so that no
-    // spike is lost; single samples where there is room for them.
+    // What a chart shows of a range; single samples where there is room for them.
     linesOf(indices, from, to, pixels, asRate) {
       const { columns, time, gaps } = this;
       const firstBlock = Math.max(this.blockAt(from) - 1, 0);
       const lastBlock = Math.min(this.blockAt(to) + 1, time.blocks - 1);
       const ready = indices.every((i) => columns[i].samples !== null) && time.samples !== null;
-      const fine = ready && (lastBlock - firstBlock) * this.described.block_rows <= 2_000_000;
-      const lines = { times: [], values: indices.map(() => []), single: fine };
-      const bucket = (to - from) / pixels;
-      const open = { end: -Infinity, time: 0, low: indices.map(() => Infinity), high: indices.map(() => -Infinity), rows: 0 };
-      const close = () => {
-        if (open.rows === 0) return;
-        lines.times.push(open.first, open.rows === 1 ? open.first : open.last);
-        indices.forEach((_, k) => lines.values[k].push(open.low[k], open.high[k]));
-        if (open.rows === 1) {
-          lines.times.pop();
-          lines.values.forEach((values) => values.pop());
-        }
-        open.rows = 0;
-        open.low.fill(Infinity);
-        open.high.fill(-Infinity);
-      };
-      const put = (t, lows, highs) => {
-        if (t >= open.end) {
-          close();
-          open.end = t + bucket;
-          open.first = t;
-        }
-        open.last = t;
-        ++open.rows;
-        for (let k = 0; k < indices.length; ++k) {
-          if (lows[k] < open.low[k]) open.low[k] = lows[k];
-          if (highs[k] > open.high[k]) open.high[k] = highs[k];
-        }
-      };
-      let gap = 0;
-      const breakAtGap = (t) => {
-        let broken = false;
-        while (gap < gaps.length && gaps[gap].end_ns <= t) {
-          broken = broken || gaps[gap].end_ns > lines.lastTime;
-          ++gap;
-        }
-        if (broken && lines.lastTime > -Infinity) {
-          close();
-          open.end = -Infinity;
-          lines.times.push(lines.lastTime + (t - lines.lastTime) / 2);
-          lines.values.forEach((values) => values.push(null));
-        }
-        lines.lastTime = t;
-      };
-      lines.lastTime = -Infinity;
+      const few = lastBlock - firstBlock <= MOST_ASKED;
+      const fine = this.served ? few : ready && (lastBlock - firstBlock) * this.described.block_rows <= 2_000_000;
+      if (this.served && few && !this.trouble) this.ask(firstBlock, lastBlock);
+      const lines = new Lines(indices.length, (to - from) / pixels, gaps);
+      lines.single = fine;
       const lows = indices.map(() => 0);
       const highs = indices.map(() => 0);
       for (let block = firstBlock; block <= lastBlock; ++block) {
         const times = fine ? time.values(block) : null;
-        if (times !== null) this.putRows(block, times, indices, lows, highs, asRate, (t) => (breakAtGap(t), put(t, lows, highs)));
+        if (times !== null) this.putRows(block, times, indices, lows, highs, asRate, (t) => (lines.breakAtGap(t), lines.put(t, lows, highs)));
         else {
           indices.forEach((i, k) => {
             const rate = asRate(i);
@@ -180,13 +238,13 @@ const kymo = (() => {
             highs[k] = rate ? columns[i].rateHigh[block] : columns[i].high[block];
           });
           lines.single = false;
-          breakAtGap(time.first[block]);
-          put(time.first[block], lows, highs);
+          lines.breakAtGap(time.first[block]);
+          lines.put(time.first[block], lows, highs);
           lines.lastTime = time.last[block];
-          put(time.last[block], lows, highs);
+          lines.put(time.last[block], lows, highs);
         }
       }
-      close();
+      lines.close();
       return lines;
     }
 
@@ -258,5 +316,5 @@ const kymo = (() => {
 
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  return { byId, COLORS, TIMES, Recording, scaled, written, instants, instant, element, css };
+  return { byId, COLORS, TIMES, BYTES, Lines, Recording, scaled, written, instants, instant, element, css };
 })();

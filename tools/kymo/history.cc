@@ -7,6 +7,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/history_run.h"
 #include "share_option.h"
 #include "verbs.h"
 
@@ -19,30 +20,13 @@ struct HistoryArguments {
   std::size_t rows = 20;
 };
 
-report::HistoryRun run_of(const v1::HistoryRun& run) {
-  report::HistoryRun out;
-  out.checkpoint = run.checkpoint();
-  out.created_unix_ns = run.created_unix_ns();
-  out.error = run.error();
-  out.duration_ns = run.duration_ns();
-  out.image_bytes = run.image_bytes();
-  constexpr std::uint64_t kNanosPerMicro = 1000;
-  if (run.has_dump_stats()) out.frozen_ns = run.dump_stats().frozen_time_us() * kNanosPerMicro;
-  out.conditions = run.conditions();
-  out.warmth = run.warmth();
-  for (const v1::HistoryPhase& phase : run.phases()) {
-    out.phases.emplace_back(phase.name(), phase.duration_ns());
-  }
-  return out;
-}
-
 void show_history(Context& context, const HistoryArguments& arguments) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   const Result<v1::HistoryResponse> response = client->history(arguments.request);
   if (!response) return fail(context, response.error());
   std::vector<report::HistoryRun> runs;
-  for (const v1::HistoryRun& run : response->runs()) runs.push_back(run_of(run));
+  for (const v1::HistoryRun& run : response->runs()) runs.push_back(report::run_of(run));
   const report::History history = report::analyse_history(std::move(runs), arguments.options);
   const char* kind = arguments.request.restores() ? "restores" : "dumps";
   if (context.json) {

@@ -44,6 +44,8 @@ int run(int argc, char** argv) {
   kymo::cli::add_watch(app, context);
   kymo::cli::add_snapshot(app, context);
   kymo::cli::add_progress(app, context);
+  kymo::cli::add_web(app, context);
+  kymo::cli::add_view(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

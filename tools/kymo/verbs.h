@@ -51,5 +51,7 @@ void add_checkpoints(CLI::App& app, Context& context);
 void add_history(CLI::App& app, Context& context);
 void add_snapshot(CLI::App& app, Context& context);
 void add_progress(CLI::App& app, Context& context);
+void add_web(CLI::App& app, Context& context);
+void add_view(CLI::App& app, Context& context);
 
 }  // namespace kymo::cli

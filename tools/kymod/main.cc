@@ -97,9 +97,18 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       ->envname("KYMO_SOCKET")
       ->capture_default_str();
   app.add_option("--socket-group", config.socket_group, "Group whose members may connect as well");
-  app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0: any free one")
+  app.add_option("--http", config.http,
+                 "HOST:PORT of the page, /metrics and /healthz; port 0: any free one")
       ->envname("KYMO_HTTP")
       ->capture_default_str();
+  app.add_option("--http-name", config.http_name,
+                 "A name besides localhost that the page is served under, as browsers have it");
+  app.add_option(
+      "--http-token-file", config.http_token_file,
+      "The page's token, of mode 0600 or 0640; made where it is not there (http-token in "
+      "the state directory)");
+  app.add_flag("--http-controls", config.http_controls,
+               "Let the page take snapshots; without this it only reads");
   app.add_option("--state-dir", config.state_dir, "Where jobs and checkpoints are kept")
       ->envname("KYMO_STATE_DIR")
       ->capture_default_str();

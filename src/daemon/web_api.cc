@@ -1,0 +1,159 @@
+#include "daemon/web_api.h"
+
+#include <prometheus/text_serializer.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "base/clock.h"
+#include "daemon/live.h"
+#include "daemon/web_json.h"
+#include "daemon/web_stored.h"
+#include "http/token_file.h"
+#include "kymo/version.h"
+#include "metrics/unit_names.h"
+#include "report/live_page.h"
+
+namespace kymo::daemon {
+namespace {
+
+http::Reply reply_of(const Result<nlohmann::json>& result) {
+  if (!result) return http::error_reply(result.error());
+  return http::json_reply(result->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                          "\n");
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+nlohmann::json recorder_json(const Recorder& recorder) {
+  nlohmann::json out{{"running", recorder.recording()}};
+  const std::optional<RecordingInfo> info = recorder.info();
+  if (!info) return out;
+  const ProfilerStats stats = recorder.stats();
+  out["now_ns"] = recorder.now_ns();
+  out["interval_ns"] = info->interval.count();
+  out["start_unix_ns"] = info->start_unix_ns;
+  out["kept_ns"] = recorder.kept().count();
+  out["ticks_due"] = stats.ticks_due;
+  out["rows_written"] = stats.rows_written;
+  out["ticks_missed"] = stats.missed();
+  return out;
+}
+
+nlohmann::json status_json(const Parts& parts) {
+  return {{"version", KYMO_VERSION},
+          {"host", host_name()},
+          {"now_unix_ns", unix_ns()},
+          {"controls", parts.config.http_controls},
+          {"recorder", recorder_json(parts.recorder)}};
+}
+
+// What is recorded, in the order of a recording's header.
+nlohmann::json columns_json(const Recorder& recorder) {
+  nlohmann::json columns = nlohmann::json::array();
+  const std::optional<RecordingInfo> info = recorder.info();
+  if (!info) return columns;
+  for (const Column& column : info->columns) {
+    columns.push_back({{"name", column.name},
+                       {"metric", column.metric->name},
+                       {"kind", column.metric->kind == Kind::gauge ? "gauge" : "counter"},
+                       {"unit", unit_name(column.metric->unit)},
+                       {"help", column.metric->help}});
+  }
+  return columns;
+}
+
+// What the page does to the recorder; refused where kymod was not told that it may.
+Result<nlohmann::json> take_snapshot(const Parts& parts, const http::Request& request) {
+  if (!parts.config.http_controls) {
+    return Error{
+        Code::permission_denied,
+        "the page only reads here: start kymod with --http-controls, or use kymo snapshot"};
+  }
+  constexpr std::uint64_t kDefaultBeforeNs = 10 * kNanosPerSecond;
+  constexpr std::uint64_t kMostBeforeNs = 3600 * kNanosPerSecond;
+  constexpr std::uint64_t kMostAfterNs = 10 * kNanosPerSecond;
+  const auto before =
+      parse_number(request.value("before_ns"), "before_ns", kDefaultBeforeNs, kMostBeforeNs);
+  if (!before) return before.error();
+  const auto after = parse_number(request.value("after_ns"), "after_ns", 0, kMostAfterNs);
+  if (!after) return after.error();
+  SnapshotRequest wanted;
+  wanted.reason = "page";
+  wanted.before = std::chrono::nanoseconds(*before);
+  wanted.after = std::chrono::nanoseconds(*after);
+  const Result<std::string> path = parts.recorder.snapshot(wanted, true);
+  if (!path) return path.error();
+  return nlohmann::json{{"recording", *path},
+                        {"name", std::filesystem::path(*path).stem().string()}};
+}
+
+// A page made with a nonce of its own.
+http::Reply page_of(const std::function<Result<std::string>(const std::string& nonce)>& make) {
+  const Result<std::string> nonce = http::make_token();
+  if (!nonce) return http::error_reply(nonce.error());
+  Result<std::string> html = make(*nonce);
+  if (!html) return http::error_reply(html.error());
+  return http::page_reply(std::move(html).value(), *nonce);
+}
+
+void add_stored_paths(http::Server& server, const Parts& parts) {
+  using Ask = Result<nlohmann::json> (*)(const Parts&, const http::Request&);
+  const auto add = [&](const std::string& path, Ask ask) {
+    server.get(
+        path, [parts, ask](const http::Request& request) { return reply_of(ask(parts, request)); });
+  };
+  add("/api/jobs", [](const Parts& all, const http::Request&) { return stored_jobs(all); });
+  add("/api/checkpoints", stored_checkpoints);
+  add("/api/checkpoint", stored_checkpoint);
+  add("/api/comparison", stored_comparison);
+  add("/api/history", stored_history);
+}
+
+}  // namespace
+
+void add_open_paths(http::Server& server, std::shared_ptr<prometheus::Collectable> metrics) {
+  server.open("/metrics", [metrics = std::move(metrics)](const http::Request&) {
+    std::ostringstream text;
+    prometheus::TextSerializer().Serialize(text, metrics->Collect());
+    return http::Reply{200, "text/plain; version=0.0.4; charset=utf-8", text.str(), {}};
+  });
+  server.open("/healthz", [](const http::Request&) {
+    return http::Reply{200, "text/plain; charset=utf-8", "ok\n", {}};
+  });
+}
+
+void add_page_paths(http::Server& server, const Parts& parts) {
+  server.page("/", [](const http::Request&) { return page_of(report::live_page); });
+  server.page("/recording", [parts](const http::Request& request) {
+    return page_of(
+        [&](const std::string& nonce) { return stored_recording(parts, request, nonce); });
+  });
+  server.post("/api/snapshot", [parts](const http::Request& request) {
+    return reply_of(take_snapshot(parts, request));
+  });
+  server.get("/api/status", [parts](const http::Request&) { return reply_of(status_json(parts)); });
+  server.get("/api/columns",
+             [parts](const http::Request&) { return reply_of(columns_json(parts.recorder)); });
+  add_stored_paths(server, parts);
+  server.stream("/api/live",
+                [parts](const http::Request& request) -> Result<http::Server::EventSource> {
+                  Result<LiveRequest> live = parse_live(request, parts.recorder);
+                  if (!live) return live.error();
+                  return http::Server::EventSource(
+                      [parts, live = std::move(live).value()](http::EventStream& events) {
+                        serve_live(parts, live, events);
+                      });
+                });
+}
+
+}  // namespace kymo::daemon

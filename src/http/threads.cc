@@ -1,0 +1,48 @@
+#include "http/threads.h"
+
+#include <system_error>
+#include <utility>
+
+namespace kymo::http {
+
+void Threads::enqueue(std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back(std::move(work));
+  if (waiting_.size() > idle_ && threads_.size() < most_) {
+    try {
+      threads_.emplace_back([this] { run(); });
+    } catch (const std::system_error&) {
+      // The system gives no more: those that are there do it, if there are any.
+      if (threads_.empty()) throw;
+    }
+  }
+  more_.notify_one();
+}
+
+void Threads::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    more_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    --idle_;
+    if (waiting_.empty()) return;
+    const std::function<void()> work = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    work();
+    lock.lock();
+  }
+}
+
+void Threads::shutdown() {
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    threads.swap(threads_);
+  }
+  more_.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace kymo::http

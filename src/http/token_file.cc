@@ -1,0 +1,81 @@
+#include "http/token_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+
+#include "base/file.h"
+
+namespace kymo::http {
+namespace {
+
+constexpr std::size_t kBytes = 32;
+constexpr std::size_t kFewestDigits = 16;
+constexpr std::size_t kMostDigits = 256;
+
+Result<std::string> make_file(const std::string& path) {
+  Result<std::string> token = make_token();
+  if (!token) return token;
+  // A whole file or none: another program may look for it as soon as the name is there.
+  const std::string partial = path + ".new";
+  unlink(partial.c_str());
+  FileDescriptor fd(open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd.valid()) return system_error("make the token's file " + path, errno);
+  std::size_t written = 0;
+  if (const int cause = write_all(fd.get(), *token + "\n", &written); cause != 0) {
+    return system_error("write the token's file " + path, cause);
+  }
+  if (rename(partial.c_str(), path.c_str()) != 0) {
+    return system_error("make the token's file " + path, errno);
+  }
+  return token;
+}
+
+}  // namespace
+
+Result<std::string> make_token() {
+  std::array<unsigned char, kBytes> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return system_error("make a token", errno);
+  }
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string token;
+  for (const unsigned char byte : bytes) {
+    token += kDigits[byte >> 4U];
+    token += kDigits[byte & 15U];
+  }
+  return token;
+}
+
+Result<std::string> load_token(const std::string& path) {
+  struct stat file {};
+  if (stat(path.c_str(), &file) != 0) {
+    if (errno == ENOENT) return make_file(path);
+    return system_error("look at the token's file " + path, errno);
+  }
+  const unsigned mode = file.st_mode & 0777U;
+  if (!S_ISREG(file.st_mode) || (mode != 0600 && mode != 0640)) {
+    return Error{Code::permission_denied, "the token's file " + path +
+                                              " must be a file of mode 0600 or 0640: change it "
+                                              "with chmod, and then its content"};
+  }
+  Result<std::string> text = read_file(path, 4096);
+  if (!text) return text;
+  while (!text->empty() && std::isspace(static_cast<unsigned char>(text->back())) != 0) {
+    text->pop_back();
+  }
+  const bool plain =
+      std::all_of(text->begin(), text->end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+  if (plain && text->size() >= kFewestDigits && text->size() <= kMostDigits) return text;
+  return Error{Code::data_loss, "the token's file " + path +
+                                    " holds no token: 16 to 256 letters and digits; remove it, "
+                                    "and a new one is made"};
+}
+
+}  // namespace kymo::http

@@ -1,0 +1,70 @@
+#include "report/envelope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kymo::report {
+
+void Envelope::add(const Rows& rows) {
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    const auto row = rows.row(i);
+    add(row[0], [&](std::size_t k) { return row[columns_[k].word]; });
+  }
+}
+
+void Envelope::add(std::uint64_t time_ns, const std::function<std::uint64_t(std::size_t)>& word) {
+  const std::uint64_t span = span_ns_ == 0 ? span_ + 1 : time_ns / span_ns_;
+  if (holding_ && span != span_) close();
+  span_ = span;
+  for (std::size_t k = 0; k < columns_.size(); ++k) {
+    Open& open = open_[k];
+    const std::uint64_t value = word(k);
+    double shown = static_cast<double>(value);
+    bool known = true;
+    if (columns_[k].counter) {
+      known = begun_ && time_ns > time_ns_;
+      const double step = value >= open.last ? static_cast<double>(value - open.last)
+                                             : -static_cast<double>(open.last - value);
+      shown = known ? step * 1e9 / static_cast<double>(time_ns - time_ns_) : 0;
+    }
+    if (known) {
+      open.low = open.any ? std::min(open.low, shown) : shown;
+      open.high = open.any ? std::max(open.high, shown) : shown;
+      open.any = true;
+    }
+    open.last = value;
+  }
+  time_ns_ = time_ns;
+  begun_ = true;
+  holding_ = true;
+}
+
+void Envelope::close() {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // null in JSON
+  times_.push_back(time_ns_);
+  for (std::size_t k = 0; k < columns_.size(); ++k) {
+    Open& open = open_[k];
+    out_[k].last.push_back(open.last);
+    out_[k].low.push_back(open.any ? open.low : kNone);
+    out_[k].high.push_back(open.any ? open.high : kNone);
+    open.any = false;
+  }
+  holding_ = false;
+}
+
+nlohmann::json Envelope::take(bool all) {
+  if (all && holding_) close();
+  nlohmann::json columns = nlohmann::json::array();
+  for (Out& out : out_) {
+    columns.push_back({{"last", std::move(out.last)},
+                       {"low", std::move(out.low)},
+                       {"high", std::move(out.high)}});
+    out = {};
+  }
+  nlohmann::json taken{{"time", std::move(times_)}, {"columns", std::move(columns)}};
+  times_ = {};
+  return taken;
+}
+
+}  // namespace kymo::report

@@ -1,0 +1,22 @@
+#include "report/history_run.h"
+
+namespace kymo::report {
+
+HistoryRun run_of(const v1::HistoryRun& run) {
+  HistoryRun out;
+  out.checkpoint = run.checkpoint();
+  out.created_unix_ns = run.created_unix_ns();
+  out.error = run.error();
+  out.duration_ns = run.duration_ns();
+  out.image_bytes = run.image_bytes();
+  constexpr std::uint64_t kNanosPerMicro = 1000;
+  if (run.has_dump_stats()) out.frozen_ns = run.dump_stats().frozen_time_us() * kNanosPerMicro;
+  out.conditions = run.conditions();
+  out.warmth = run.warmth();
+  for (const v1::HistoryPhase& phase : run.phases()) {
+    out.phases.emplace_back(phase.name(), phase.duration_ns());
+  }
+  return out;
+}
+
+}  // namespace kymo::report

@@ -1,0 +1,310 @@
+"use strict";
+// Charts over one range of time, of the report's page, which is a file, and of the live one, which kymod serves.
+// Where their lines come from is the page's business. Names are set as text, never as markup.
+(() => {
+  const { COLORS, TIMES, BYTES, scaled, written, element, css } = kymo;
+  const HEIGHT = 190;
+
+  // Of a page that is served: the token goes out of the address and into this tab, where a reload finds it.
+  function takeToken() {
+    const asked = new URLSearchParams(location.search);
+    if (asked.has("token")) {
+      sessionStorage.setItem("kymo-token", asked.get("token"));
+      asked.delete("token");
+      history.replaceState(null, "", location.pathname + ([...asked].length ? "?" + asked : "") + location.hash);
+    }
+    return sessionStorage.getItem("kymo-token") || "";
+  }
+
+  // --- charts -----------------------------------------------------------------------------------
+
+  // What belongs together: columns of one metric; else those of one unit and kind.
+  function groups(columns) {
+    const all = new Map();
+    columns.forEach((column, i) => {
+      const several = columns.filter((other) => other.metric && other.metric === column.metric).length > 1;
+      const key = several ? column.metric : `${column.kind} ${column.unit}`;
+      const title = several ? column.metric
+        : `${column.kind === "counter" ? "Counters" : "Gauges"}${column.unit ? ", " + column.unit : ""}`;
+      if (!all.has(key)) all.set(key, { title, indices: [] });
+      all.get(key).indices.push(i);
+    });
+    return [...all.values()];
+  }
+
+  class Chart {
+    constructor(board, group) {
+      this.board = board;
+      this.indices = group.indices;
+      this.columns = group.indices.map((i) => board.source.columns[i]);
+      this.on = group.indices.map(() => true);
+      this.box = element("div", { class: "chart", tabindex: "0", "aria-label": group.title });
+      this.plotBox = element("div");
+      this.legend = element("ul", { class: "legend" });
+      const save = element("button", { type: "button", title: "Save this chart as a picture" }, "PNG");
+      save.addEventListener("click", () => this.save(group.title));
+      this.box.append(element("div", { class: "head" }, element("h2", {}, group.title), save), this.legend, this.plotBox);
+      this.box.addEventListener("keydown", (event) => board.steer(event));
+      board.box.append(this.box);
+      this.makeLegend();
+      this.make();
+    }
+
+    makeLegend() {
+      this.values = this.columns.map((column, k) => {
+        const value = element("span", { class: "value" });
+        const button = element("button", { type: "button", "aria-pressed": "true", title: "Hide or show; with Shift: this one alone" },
+          element("span", { class: "swatch", style: `background:${COLORS[k % COLORS.length]}` }), column.name, value);
+        button.addEventListener("click", (event) => this.toggle(k, event.shiftKey));
+        this.legend.append(element("li", {}, button));
+        return value;
+      });
+    }
+
+    toggle(k, alone) {
+      if (alone) {
+        const only = this.on.every((on, i) => on === (i === k));
+        this.on = this.on.map((_, i) => only || i === k);
+      } else this.on[k] = !this.on[k];
+      this.on.forEach((on, i) => {
+        this.plot.setSeries(i + 1, { show: on });
+        this.legend.children[i].firstChild.setAttribute("aria-pressed", String(on));
+      });
+    }
+
+    make() {
+      if (this.plot) this.plot.destroy();
+      const { board } = this;
+      const { view } = board;
+      const unit = this.columns[0].unit;
+      const rate = board.asRate(this.indices[0]);
+      const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 } };
+      this.plot = new uPlot({
+        width: this.width(), height: HEIGHT,
+        cursor: { sync: { key: "kymo" }, drag: { x: true, y: false, setScale: false }, points: { show: false } },
+        legend: { show: false },
+        scales: { x: { time: false, range: () => [view.from, view.to] } },
+        axes: [
+          { ...axis, space: board.source.labelWidth || 50, values: (_, ticks, __, ___, step) => board.source.instants(ticks, step) },
+          { ...axis, size: this.width() < 500 ? 84 : 112, values: (_, ticks) => ticks.map((v) => written(v, unit, rate)) },
+        ],
+        series: [{}, ...this.indices.map((_, k) => ({
+          stroke: COLORS[k % COLORS.length], width: 1.25, show: this.on[k], spanGaps: false, points: { show: false } }))],
+        hooks: {
+          drawClear: [(plot) => drawBands(plot, board)],
+          setCursor: [(plot) => this.read(plot.cursor.idx)],
+          setSelect: [(plot) => {
+            if (plot.select.width < 3) return;
+            const from = plot.posToVal(plot.select.left, "x");
+            const to = plot.posToVal(plot.select.left + plot.select.width, "x");
+            plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+            board.go(from, to);
+          }],
+        },
+      }, [[], ...this.indices.map(() => [])], this.plotBox);
+      const over = this.plot.over;
+      over.addEventListener("wheel", (event) => {
+        event.preventDefault();
+        board.zoom(Math.exp(event.deltaY / 400), this.plot.posToVal(event.offsetX, "x"));
+      }, { passive: false });
+      over.addEventListener("dblclick", () => board.whole());
+    }
+
+    width() {
+      return Math.max(this.board.box.clientWidth, 280);
+    }
+
+    draw() {
+      const { view } = this.board;
+      const lines = this.board.source.lines(this.indices, view.from, view.to, Math.max(this.width() - 100, 100));
+      this.plot.setData([lines.times, ...lines.values]);
+      this.single = lines.single;
+    }
+
+    // The values under the cursor.
+    read(at) {
+      const none = at === null || at === undefined;
+      this.columns.forEach((column, k) => {
+        this.values[k].textContent = none ? "" : written(this.plot.data[k + 1][at], column.unit, this.board.asRate(this.indices[k]));
+      });
+      if (!none) this.board.say(this.plot.data[0][at]);
+    }
+
+    save(title) {
+      const from = this.plot.ctx.canvas;
+      const canvas = element("canvas", { width: from.width, height: from.height + 60 });
+      const ink = canvas.getContext("2d");
+      ink.fillStyle = css("--paper");
+      ink.fillRect(0, 0, canvas.width, canvas.height);
+      ink.drawImage(from, 0, 60);
+      ink.fillStyle = css("--ink");
+      ink.font = "22px system-ui, sans-serif";
+      ink.fillText(`${title} · ${this.board.source.name()}`, 12, 24);
+      let x = 12;
+      ink.font = "16px system-ui, sans-serif";
+      this.columns.forEach((column, k) => {
+        if (!this.on[k]) return;
+        ink.fillStyle = COLORS[k % COLORS.length];
+        ink.fillText(column.name, x, 50);
+        x += ink.measureText(column.name).width + 24;
+      });
+      canvas.toBlob((blob) => {
+        const link = element("a", { href: URL.createObjectURL(blob), download: `${title.replace(/[^\w-]+/g, "-")}.png` });
+        link.click();
+        setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+      });
+    }
+  }
+
+  // Phases as bands with their names, gaps in red.
+  function drawBands(plot, board) {
+    const { ctx, bbox } = plot;
+    const { view, source } = board;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.textBaseline = "top";
+    ctx.textAlign = "left";
+    const place = (t) => plot.valToPos(Math.min(Math.max(t, view.from), view.to), "x", true);
+    source.phases().forEach((phase, i) => {
+      if (phase.end_ns < view.from || phase.begin_ns > view.to) return;
+      const left = place(phase.begin_ns);
+      const right = place(phase.end_ns);
+      ctx.globalAlpha = i % 2 === 0 ? 0.16 : 0.07;
+      ctx.fillStyle = css("--band");
+      ctx.fillRect(left, bbox.top, Math.max(right - left, 1), bbox.height);
+      ctx.globalAlpha = 1;
+      if (right - left > ctx.measureText(phase.name).width + 6) {
+        ctx.fillStyle = css("--quiet");
+        ctx.fillText(phase.name, left + 3, bbox.top + 2);
+      }
+    });
+    ctx.globalAlpha = 0.25;
+    ctx.fillStyle = css("--gap");
+    for (const gap of source.gaps()) {
+      if (gap.end_ns < view.from || gap.start_ns > view.to) continue;
+      ctx.fillRect(place(gap.start_ns), bbox.top, Math.max(place(gap.end_ns) - place(gap.start_ns), 1), bbox.height);
+    }
+    ctx.restore();
+  }
+
+  // --- moving about -----------------------------------------------------------------------------
+
+  // Charts over one range of time. `source` has:
+  //   columns            [{name, metric, kind, unit}]
+  //   lines(indices, from, to, pixels)   {times, values, single}: what Lines makes
+  //   bounds()           [first, last] in nanoseconds
+  //   phases(), gaps()   [{name, begin_ns, end_ns}], [{start_ns, end_ns}] by time
+  //   instants(ticks, step), say(cursor), name()   what stands at the axis, above the charts, in a picture
+  //   moved()            optional: somebody chose a range
+  //   keys               optional: what other keys do
+  class Board {
+    constructor(box, source) {
+      this.box = box;
+      this.source = source;
+      const [from, to] = source.bounds();
+      this.view = { from, to, rates: true };
+      this.charts = [];
+      this.pending = false;
+      this.asRate = (index) => this.view.rates && source.columns[index].kind === "counter";
+    }
+
+    make() {
+      this.box.replaceChildren();
+      this.charts.forEach((chart) => chart.plot.destroy());
+      this.charts = groups(this.source.columns).map((group) => new Chart(this, group));
+      this.redraw();
+    }
+
+    redraw() {
+      if (this.pending) return;
+      this.pending = true;
+      requestAnimationFrame(() => {
+        this.pending = false;
+        this.charts.forEach((chart) => chart.draw());
+        this.say();
+      });
+    }
+
+    show(from, to) {
+      const least = 10; // ns
+      const [first, last] = this.source.bounds();
+      const length = Math.min(Math.max(to - from, least), last - first);
+      this.view.from = Math.min(Math.max(from, first), last - length);
+      this.view.to = this.view.from + length;
+      this.redraw();
+    }
+
+    // The same, because somebody wants to see it.
+    go(from, to) {
+      if (this.source.moved) this.source.moved();
+      this.show(from, to);
+    }
+
+    whole() {
+      this.go(...this.source.bounds());
+    }
+
+    zoom(factor, center = (this.view.from + this.view.to) / 2) {
+      const { from, to } = this.view;
+      this.go(center - (center - from) * factor, center + (to - center) * factor);
+    }
+
+    steer(event) {
+      const { from, to } = this.view;
+      const step = (to - from) / 4;
+      const actions = {
+        "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
+        ArrowLeft: () => this.go(from - step, to - step),
+        ArrowRight: () => this.go(from + step, to + step),
+        0: () => this.whole(), Home: () => this.whole(),
+        r: () => this.toggleRates(), t: () => this.toggleTheme(), ...this.source.keys,
+      };
+      if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      actions[event.key]();
+    }
+
+    say(cursor) {
+      this.source.say(cursor);
+    }
+
+    toggleRates() {
+      this.view.rates = !this.view.rates;
+      document.getElementById("raw").setAttribute("aria-pressed", String(!this.view.rates));
+      this.remake();
+    }
+
+    toggleTheme() {
+      const root = document.documentElement;
+      const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      root.dataset.theme = dark ? "light" : "dark";
+      this.remake();
+    }
+
+    remake() {
+      this.charts.forEach((chart) => chart.make());
+      this.redraw();
+    }
+
+    resize() {
+      this.charts.forEach((chart) => chart.plot.setSize({ width: chart.width(), height: HEIGHT }));
+      this.redraw();
+    }
+
+    // The buttons #raw, #reset and #theme, keys where nothing has the focus, and the window's width.
+    wire() {
+      const on = (id, act) => document.getElementById(id).addEventListener("click", act);
+      on("raw", () => this.toggleRates());
+      on("reset", () => this.whole());
+      on("theme", () => this.toggleTheme());
+      addEventListener("keydown", (event) => { if (!event.target.closest("input, select, textarea")) this.steer(event); });
+      addEventListener("resize", () => this.resize());
+    }
+  }
+
+  Object.assign(kymo, { Board, duration: (ns) => scaled(ns, TIMES), bytes: (n) => scaled(n, BYTES), takeToken });
+})();

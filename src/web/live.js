@@ -1,0 +1,327 @@
+"use strict";
+// What kymod serves: live charts, and the dumps and restores that run. Names are set as text, never as markup.
+const KymoLive = (() => {
+  const { Board, Lines, byId, element, duration, bytes } = kymo;
+  const MOST_POINTS = 400_000; // of a column, in this page; older ones are asked for again
+
+  // --- talking to kymod -------------------------------------------------------------------------
+
+  const token = kymo.takeToken();
+
+  async function call(path, parameters = {}, options = {}) {
+    const query = new URLSearchParams(parameters).toString();
+    const reply = await fetch(path + (query ? "?" + query : ""), {
+      ...options, headers: { Authorization: "Bearer " + token }, cache: "no-store" });
+    if (reply.ok) return reply;
+    let message = `${reply.status} ${reply.statusText}`;
+    try {
+      message = (await reply.json()).error.message;
+    } catch { /* not ours */ }
+    throw new Error(message);
+  }
+  const get = async (path, parameters) => (await call(path, parameters)).json();
+
+  // Server-sent events; EventSource could not send the token.
+  async function listen(path, parameters, signal, each) {
+    const reply = await call(path, parameters, { signal });
+    const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += value;
+      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+        const [event, data] = text.slice(0, end).split("\n");
+        text = text.slice(end + 2);
+        each(event.slice("event: ".length), JSON.parse(data.slice("data: ".length)));
+      }
+    }
+  }
+
+  // --- what has come ----------------------------------------------------------------------------
+
+  // Points of the chosen columns, oldest first; of each its last value and the lowest and highest since the point
+  // before it.
+  class Store {
+    constructor(columns) {
+      this.count = 0;
+      this.room = 4096;
+      this.times = new Float64Array(this.room);
+      this.parts = Array.from({ length: columns * 3 }, () => new Float64Array(this.room));
+    }
+
+    grow(more) {
+      if (this.count + more > MOST_POINTS) {
+        const drop = Math.min(this.count, Math.max(MOST_POINTS >> 2, more));
+        for (const array of [this.times, ...this.parts]) array.copyWithin(0, drop, this.count);
+        this.count -= drop;
+      }
+      while (this.room < this.count + more) this.room *= 2;
+      if (this.room === this.times.length) return;
+      const larger = (array) => {
+        const made = new Float64Array(this.room);
+        made.set(array.subarray(0, this.count));
+        return made;
+      };
+      this.times = larger(this.times);
+      this.parts = this.parts.map(larger);
+    }
+
+    append(samples) {
+      const more = samples.time.length;
+      this.grow(more);
+      this.times.set(samples.time, this.count);
+      samples.columns.forEach((column, k) => {
+        ["last", "low", "high"].forEach((part, i) => {
+          const to = this.parts[3 * k + i];
+          const from = column[part];
+          for (let at = 0; at < more; ++at) to[this.count + at] = from[at] === null ? NaN : from[at];
+        });
+      });
+      this.count += more;
+    }
+
+    first() {
+      return this.count === 0 ? Infinity : this.times[0];
+    }
+
+    // The first point at or after `t`.
+    at(t) {
+      let low = 0;
+      let high = this.count;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (this.times[middle] < t) low = middle + 1;
+        else high = middle;
+      }
+      return low;
+    }
+  }
+
+  const state = { status: null, columns: [], shown: [], chosen: new Set(), store: new Store(0), gaps: [], now: 0, follow: true, trouble: "" };
+  const requests = new Map(); // by id
+  let board = null;
+
+  function fill(lines, store, indices, from, to) {
+    const rates = indices.map((i) => board.view.rates || state.shown[i].kind !== "counter");
+    const low = indices.map((i, k) => store.parts[3 * i + (rates[k] ? 1 : 0)]);
+    const high = indices.map((i, k) => store.parts[3 * i + (rates[k] ? 2 : 0)]);
+    const lows = new Float64Array(indices.length);
+    const highs = new Float64Array(indices.length);
+    const end = Math.min(store.at(to) + 1, store.count);
+    for (let at = Math.max(store.at(from) - 1, 0); at < end; ++at) {
+      for (let k = 0; k < indices.length; ++k) {
+        lows[k] = low[k][at];
+        highs[k] = high[k][at];
+      }
+      lines.breakAtGap(store.times[at]);
+      lines.put(store.times[at], lows, highs);
+    }
+  }
+
+  const source = {
+    labelWidth: 96,
+    get columns() {
+      return state.shown;
+    },
+    lines(indices, from, to, pixels) {
+      const lines = new Lines(indices.length, (to - from) / pixels, state.gaps);
+      fill(lines, state.store, indices, from, to);
+      lines.close();
+      lines.single = byId("detail").value === "0";
+      return lines;
+    },
+    bounds: () => {
+      const first = Math.min(state.store.first(), state.now - 1e9);
+      return [Math.max(first, 0), Math.max(state.now, first + 1e9)];
+    },
+    phases: () => [...requests.values()].flatMap((one) => one.phases.map((phase) => (
+      { name: phase.name, begin_ns: phase.begin_ns, end_ns: phase.end_ns ?? state.now }))),
+    gaps: () => state.gaps,
+    instants: (ticks, step) => ticks.map((t) => clock(t, step)),
+    name: () => "kymod",
+    moved: () => follow(false),
+    say(cursor) {
+      const { from, to } = board.view;
+      const what = state.shown.length === 0 ? "no metric is chosen" : byId("detail").value === "0" ? "every row" : "lowest to highest";
+      byId("range").textContent = `${clock(from, 1e6)} to ${clock(to, 1e6)}, ${duration(to - from)}: ${what}` +
+        (cursor === undefined ? "" : ` · at ${clock(cursor, 1e5)}`);
+    },
+    keys: { p: () => follow(!state.follow) },
+  };
+
+  // A moment of the recording by the clock on the wall, with digits enough for `step`.
+  function clock(ns, step) {
+    const start = state.status && state.status.recorder.start_unix_ns ? state.status.recorder.start_unix_ns / 1e6 : 0;
+    const ms = start + ns / 1e6;
+    const date = new Date(ms);
+    const two = (n) => String(n).padStart(2, "0");
+    const whole = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+    const digits = step >= 1e9 ? 0 : step >= 1e6 ? 3 : 6;
+    return digits === 0 ? whole : whole + (((ms % 1000) + 1000) % 1000 / 1000).toFixed(digits).slice(1);
+  }
+
+  // --- following --------------------------------------------------------------------------------
+
+  function follow(on) {
+    state.follow = on;
+    byId("pause").setAttribute("aria-pressed", String(!on));
+    byId("pause").textContent = on ? "pause" : "follow";
+    if (on) advance();
+  }
+
+  function advance() {
+    if (!board || !state.follow) return;
+    board.show(state.now - Number(byId("window").value) * 1e9, state.now);
+  }
+
+  function take(samples) {
+    state.gaps = samples.gaps;
+    state.now = Math.max(state.now, samples.now_ns);
+    state.store.append(samples);
+    document.documentElement.dataset.state = "live";
+    advance();
+  }
+
+  let stop = null;
+  // One stream at a time, for what is chosen now; begun anew when kymod goes and comes back.
+  async function connect() {
+    if (stop) stop.abort();
+    const own = (stop = new AbortController());
+    for (;;) {
+      try {
+        await begin();
+        state.store = new Store(state.shown.length);
+        board.make();
+        say("");
+        const parameters = { columns: state.shown.map((column) => column.name).join(","), per_second: byId("detail").value, back_ns: "600000000000" };
+        await listen("/api/live", parameters, own.signal, (event, data) => {
+          if (event === "samples") take(data);
+          else if (event === "requests") data.forEach(meet);
+        });
+        if (!own.signal.aborted) say("kymod ended the stream: trying again");
+      } catch (error) {
+        if (own.signal.aborted) return;
+        say(error.message === "Failed to fetch" || error.message === "network error" ? "kymod does not answer: trying again" : error.message);
+      }
+      if (own.signal.aborted) return;
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+
+  function say(trouble) {
+    state.trouble = trouble;
+    const { status } = state;
+    const recorder = status ? status.recorder : {};
+    byId("subtitle").className = trouble ? "fault" : "";
+    byId("subtitle").textContent = trouble || !status ? trouble
+      : `kymod ${status.version} on ${status.host} · ` + (recorder.running ? `a row every ${duration(recorder.interval_ns)}` : "nothing is recorded");
+  }
+
+  // --- what is shown ----------------------------------------------------------------------------
+
+  const FIRST = ["image_written_bytes", "request_done_bytes", "request_remaining_bytes", "phase", "processes_managed",
+    "profiler_rows", "profiler_missed_ticks", "frozen_time_us"];
+
+  function choose() {
+    state.shown = state.columns.filter((column) => state.chosen.has(column.name));
+    byId("chosen").textContent = `${state.shown.length} of ${state.columns.length}`;
+    localStorage.setItem("kymo-metrics", JSON.stringify([...state.chosen]));
+  }
+
+  function list() {
+    const part = byId("filter").value.toLowerCase();
+    byId("columns").replaceChildren(...state.columns.filter((column) => column.name.toLowerCase().includes(part)).map((column) => {
+      const box = element("input", { type: "checkbox", ...(state.chosen.has(column.name) ? { checked: "" } : {}) });
+      box.addEventListener("change", () => {
+        if (box.checked) state.chosen.add(column.name);
+        else state.chosen.delete(column.name);
+        choose();
+        connect();
+      });
+      return element("li", {}, element("label", { title: column.help }, box, " " + column.name));
+    }));
+  }
+
+  async function begin() {
+    [state.status, state.columns] = await Promise.all([get("/api/status"), get("/api/columns")]);
+    state.now = state.status.recorder.now_ns || 0;
+    byId("snapshot").disabled = !state.status.controls;
+    byId("snapshot").title = state.status.controls ? "Write out the last ten seconds" : "The page only reads: start kymod with --http-controls";
+    if (state.chosen.size === 0) {
+      const kept = JSON.parse(localStorage.getItem("kymo-metrics") || "null");
+      state.chosen = new Set(kept || FIRST);
+    }
+    choose();
+    list();
+    if (!board) {
+      board = new Board(byId("charts"), source);
+      board.wire();
+    }
+  }
+
+  // --- dumps and restores -----------------------------------------------------------------------
+
+  function meet(request) {
+    const known = requests.get(request.request_id);
+    // It was over before this page was there: of interest as bands alone.
+    const early = !known && request.state !== "running" && request.started_unix_ns + request.elapsed_ns < state.status.now_unix_ns;
+    const ended = request.state !== "running" && !early && (!known || known.state === "running");
+    request.box = known ? known.box : element("article", {});
+    requests.set(request.request_id, request);
+    if (!known && !early) byId("requests").append(request.box);
+    draw(request);
+    if (ended) {
+      document.dispatchEvent(new CustomEvent("kymo-ended", { detail: request }));
+      setTimeout(() => request.box.remove(), 20_000);
+    }
+    if (board) board.redraw();
+  }
+
+  function draw(request) {
+    const what = request.job || (request.pid ? `process ${request.pid}` : "");
+    const share = request.bytes_total ? ` of ${bytes(request.bytes_total)}` : "";
+    const facts = [
+      `${request.kind} of ${what}`, request.state === "running" ? request.phase : request.state,
+      request.bytes_done ? bytes(request.bytes_done) + share : "", request.bytes_per_second ? bytes(request.bytes_per_second) + "/s" : "",
+      duration(request.elapsed_ns), request.state === "running" && request.remaining_ns !== undefined ? `${duration(request.remaining_ns)} left` : "",
+    ].filter(Boolean);
+    const bar = element("progress", { max: "1", "aria-label": "How far it is" });
+    if (request.state !== "running") bar.value = 1;
+    else if (request.bytes_total) bar.value = Math.min(request.bytes_done / request.bytes_total, 1);
+    const now = request.phases.length - 1;
+    const phases = element("ol", {}, ...request.phases.map((phase, i) => element("li", request.state === "running" && i === now ? { "aria-current": "step" } : {},
+      phase.name + (phase.end_ns ? ` ${duration(phase.end_ns - phase.begin_ns)}` : ""))));
+    request.box.className = `request ${request.state}`;
+    request.box.replaceChildren(element("div", {}, facts.join(" · ")), bar, phases, ...(request.error ? [element("p", { class: "fault" }, request.error)] : []));
+  }
+
+  // The recorder's last seconds as a recording; refused where kymod was not told that the page may.
+  async function snapshot() {
+    const taken = byId("taken");
+    byId("snapshot").disabled = true;
+    taken.className = "";
+    taken.replaceChildren("writing…");
+    try {
+      const { name } = await (await call("/api/snapshot", {}, { method: "POST" })).json();
+      taken.replaceChildren(element("a", { href: `/recording?${new URLSearchParams({ snapshot: name, token })}`, target: "_blank" }, name));
+    } catch (error) {
+      taken.className = "fault";
+      taken.replaceChildren(error.message);
+    }
+    byId("snapshot").disabled = !state.status.controls;
+  }
+
+  // --- the beginning ----------------------------------------------------------------------------
+
+  byId("pause").addEventListener("click", () => follow(!state.follow));
+  byId("in").addEventListener("click", () => board && board.zoom(0.5));
+  byId("out").addEventListener("click", () => board && board.zoom(2));
+  byId("window").addEventListener("change", () => follow(true));
+  byId("detail").addEventListener("change", connect);
+  byId("filter").addEventListener("input", list);
+  byId("snapshot").addEventListener("click", snapshot);
+  connect();
+  window.kymoPage = { state, requests, get board() { return board; } }; // for tests: what is on the screen
+  return { get, call, token, state, requests };
+})();

@@ -1,0 +1,229 @@
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/file.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::http {
+namespace {
+
+constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
+const httplib::Headers kBearer{{"Authorization", std::string("Bearer ") + kToken}};
+
+FileDescriptor connect_to(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int small = 4096;
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+  EXPECT_EQ(
+      connect(fd.get(), static_cast<sockaddr*>(static_cast<void*>(&address)), sizeof(address)), 0);
+  return fd;
+}
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    server_.open("/healthz", [](const Request&) { return Reply{200, "text/plain", "ok\n", {}}; });
+    server_.get("/api/echo", [](const Request& request) { return json_reply(request.value("q")); });
+    server_.get("/api/throw", [](const Request&) -> Reply { throw std::runtime_error("oops"); });
+    server_.post("/api/change", [this](const Request& request) {
+      ++changes_;
+      return json_reply(request.body);
+    });
+    server_.page("/", [](const Request&) { return page_reply("<p>in</p>", "n"); });
+    server_.stream("/api/live", [this](const Request& request) -> Result<Server::EventSource> {
+      if (request.value("q") == "bad") return Error{Code::invalid_argument, "q is bad"};
+      return Server::EventSource([this](EventStream& events) {
+        ++open_;
+        const std::string much(65536, 'x');
+        while (events.send("much", much) && events.wait(std::chrono::milliseconds(1))) {
+        }
+        --open_;
+      });
+    });
+    ASSERT_TRUE(server_.start().ok());
+  }
+  [[nodiscard]] int port() const {
+    return std::stoi(server_.address().substr(server_.address().rfind(':') + 1));
+  }
+  // The status; 0: no answer.
+  [[nodiscard]] int get(const std::string& path, const httplib::Headers& headers = {}) const {
+    httplib::Client client("127.0.0.1", port());
+    const auto response = client.Get(path, headers);
+    return response ? response->status : 0;
+  }
+
+  std::atomic<int> changes_{0};
+  std::atomic<int> open_{0};
+  Server server_{{.token = kToken}};
+};
+
+TEST_F(HttpServerTest, WhatIsOpenIsServedToAnybodyAndTheRestToTheToken) {
+  EXPECT_EQ(get("/healthz"), 200);
+  EXPECT_EQ(get("/api/echo?q=1"), 401);
+  EXPECT_EQ(get("/api/live"), 401);
+  EXPECT_EQ(get("/"), 401);
+  EXPECT_EQ(get("/api/echo?q=1", kBearer), 200);
+  EXPECT_EQ(get(std::string("/?token=") + kToken), 200);
+  EXPECT_EQ(get("/api/echo?q=1", {{"Authorization", "Bearer 0123"}}), 401);
+}
+
+TEST_F(HttpServerTest, AnyOtherPathAndMethodIs404) {
+  for (const char* path :
+       {"/metrics/", "/metrics/..", "/healthz/../etc/passwd", "/..", "/%2e%2e/etc/passwd",
+        "//etc/passwd", "/favicon.ico", "/api", "/api/echo/"}) {
+    EXPECT_EQ(get(path, kBearer), 404) << path;
+    EXPECT_EQ(get(path), 404) << path;
+  }
+  httplib::Client client("127.0.0.1", port());
+  for (const auto& response : {client.Post("/healthz"), client.Put("/healthz", "", "text/plain"),
+                               client.Delete("/api/change"), client.Get("/api/change")}) {
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->status, 404);
+  }
+}
+
+// A site's page once could have read the metrics by giving its name the address 127.0.0.1.
+TEST_F(HttpServerTest, AHostThatIsNotThisMachinesLoopbackIsRefused) {
+  for (const char* host : {"localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:9418", "[::1]:1"}) {
+    EXPECT_EQ(get("/healthz", {{"Host", host}}), 200) << host;
+  }
+  for (const char* host : {"evil.example", "evil.example:9418", "127.0.0.1.evil.example",
+                           "localhost.evil.example", "10.0.0.1", "[2001:db8::1]:9418", ":"}) {
+    EXPECT_EQ(get("/healthz", {{"Host", host}}), 403) << host;
+    EXPECT_EQ(get(std::string("/?token=") + kToken, {{"Host", host}}), 403) << host;
+  }
+}
+
+TEST(HttpServerHostTest, WhereThePortIsOpenToTheNetworkAnyNameWillDoForWhatIsOpen) {
+  Server server({.host = "0.0.0.0", .token = kToken});
+  server.open("/healthz", [](const Request&) { return Reply{}; });
+  server.page("/", [](const Request&) { return Reply{}; });
+  ASSERT_TRUE(server.start().ok());
+  const int port = std::stoi(server.address().substr(server.address().rfind(':') + 1));
+  httplib::Client client("127.0.0.1", port);
+  EXPECT_EQ(client.Get("/healthz", {{"Host", "node-1.example:9418"}})->status, 200);
+  EXPECT_EQ(client.Get(std::string("/?token=") + kToken, {{"Host", "node-1.example"}})->status,
+            403);
+  EXPECT_EQ(server.url("/"), "http://127.0.0.1:" + std::to_string(port) + "/?token=" + kToken);
+}
+
+TEST_F(HttpServerTest, AChangeNeedsTheTokenAndThisOrigin) {
+  httplib::Client client("127.0.0.1", port());
+  const std::string origin = "http://" + server_.address();
+  const auto post = [&](httplib::Headers headers) {
+    return client.Post("/api/change", headers, "{}", "application/json")->status;
+  };
+  const std::string bearer = std::string("Bearer ") + kToken;
+  EXPECT_EQ(post({{"Origin", origin}}), 401);
+  EXPECT_EQ(post({{"Authorization", bearer}}), 403);
+  EXPECT_EQ(post({{"Authorization", bearer}, {"Origin", "http://evil.example"}}), 403);
+  EXPECT_EQ(post({{"Authorization", bearer}, {"Origin", "null"}}), 403);
+  EXPECT_EQ(changes_, 0);
+  EXPECT_EQ(post({{"Authorization", bearer}, {"Origin", origin}}), 200);
+  EXPECT_EQ(changes_, 1);
+  const auto large = client.Post("/api/change", {{"Authorization", bearer}, {"Origin", origin}},
+                                 std::string(20000, 'x'), "application/json");
+  EXPECT_TRUE(!large || large->status == 413);
+  EXPECT_EQ(changes_, 1);
+}
+
+TEST_F(HttpServerTest, ErrorsAreOneObject) {
+  httplib::Client client("127.0.0.1", port());
+  for (const auto& [path, status, code] : {std::tuple("/api/throw", 500, "internal"),
+                                           std::tuple("/api/live?q=bad", 400, "invalid_argument"),
+                                           std::tuple("/api/none", 404, "not_found")}) {
+    const auto response = client.Get(path, kBearer);
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->status, status) << path;
+    const auto json = nlohmann::json::parse(response->body);
+    EXPECT_EQ(json["error"]["code"], code);
+    EXPECT_FALSE(json["error"]["message"].get<std::string>().empty());
+  }
+}
+
+TEST_F(HttpServerTest, APageRunsItsOwnScriptsAloneAndIsNotFramed) {
+  httplib::Client client("127.0.0.1", port());
+  for (const std::string& path : {std::string("/"), std::string("/?token=") + kToken}) {
+    const auto response = client.Get(path);
+    ASSERT_TRUE(response);
+    const std::string policy = response->get_header_value("Content-Security-Policy");
+    EXPECT_NE(policy.find("default-src 'none'; script-src 'nonce-"), std::string::npos) << policy;
+    EXPECT_NE(policy.find("frame-ancestors 'self'"), std::string::npos) << policy;
+    EXPECT_EQ(policy.find("unsafe"), std::string::npos) << policy;
+    EXPECT_EQ(response->get_header_value("Referrer-Policy"), "no-referrer");
+    EXPECT_EQ(response->get_header_value("X-Content-Type-Options"), "nosniff");
+    EXPECT_EQ(response->body.find(kToken), std::string::npos);
+  }
+}
+
+TEST_F(HttpServerTest, CallersThatSayNothingDoNotKeepOthersOut) {
+  std::vector<FileDescriptor> sockets;
+  for (int i = 0; i < 40; ++i) sockets.push_back(connect_to(port()));
+  EXPECT_EQ(get("/healthz"), 200);
+}
+
+// Two workers once served everything: two event streams that nobody read starved /healthz.
+TEST_F(HttpServerTest, FiftyStalledStreamsLeaveTheRestUnder100Ms) {
+  const std::string request =
+      "GET /api/live HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + std::string(kToken) +
+      "\r\n\r\n";
+  std::vector<FileDescriptor> stalled;
+  for (int i = 0; i < 50; ++i) {
+    stalled.push_back(connect_to(port()));
+    std::size_t written = 0;
+    ASSERT_EQ(write_all(stalled.back().get(), request, &written), 0);
+  }
+  ASSERT_TRUE(test::eventually([&] { return open_ >= static_cast<int>(Server::kMostStreams); }));
+  EXPECT_LE(open_, static_cast<int>(Server::kMostStreams));
+  for (int i = 0; i < 20; ++i) {
+    const auto began = std::chrono::steady_clock::now();
+    ASSERT_EQ(get("/healthz"), 200);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(get("/api/live", kBearer), 429);
+  // What takes nothing is let go of by itself.
+  EXPECT_TRUE(test::eventually([&] { return open_ == 0; }, std::chrono::seconds(15)));
+}
+
+TEST_F(HttpServerTest, AStopEndsStreams) {
+  std::thread reader([this] { static_cast<void>(get("/api/live", kBearer)); });
+  ASSERT_TRUE(test::eventually([&] { return open_ == 1; }));
+  server_.stop();
+  EXPECT_EQ(open_, 0);
+  reader.join();
+}
+
+TEST(HttpServerStartTest, APortInUseIsNamed) {
+  Server first({.token = kToken});
+  ASSERT_TRUE(first.start().ok());
+  const int port = std::stoi(first.address().substr(first.address().rfind(':') + 1));
+  Server second({.port = static_cast<std::uint16_t>(port), .token = kToken});
+  const Result<void> refused = second.start();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::unavailable);
+  EXPECT_NE(refused.error().message.find(first.address() + ": the port is in use"),
+            std::string::npos)
+      << refused.error().message;
+}
+
+TEST(HttpServerStartTest, AnAddressOfAnotherMachineIsRefused) {
+  Server server({.host = "192.0.2.1", .token = kToken});
+  EXPECT_FALSE(server.start().ok());
+}
+
+}  // namespace
+}  // namespace kymo::http

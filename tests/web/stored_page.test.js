@@ -1,0 +1,167 @@
+// Jobs, checkpoints, comparison and history on the page that kymod serves, of real dumps.
+"use strict";
+const assert = require("node:assert");
+const { spawnSync } = require("node:child_process");
+const fs = require("node:fs");
+const path = require("node:path");
+const { after, before, test } = require("node:test");
+const { launch } = require("./browser.js");
+const { Kymod, whyNoCriu } = require("./kymod.js");
+
+const skip = whyNoCriu || false;
+const faults = [];
+const kymod = new Kymod(["--http-controls"]);
+let browser;
+let page;
+
+before(async () => {
+  if (skip) return;
+  browser = await launch();
+  await kymod.start();
+  await kymod.run("web-1", 32);
+  kymod.kymo("dump", "process", "web-1", "--leave-running");
+  kymod.kymo("dump", "process", "web-1", "--leave-running");
+  page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  page.on("request", (request) => /^(data|blob):/.test(request.url()) || new URL(request.url()).host === kymod.address || faults.push(request.url()));
+});
+after(async () => {
+  if (skip) return;
+  await browser.close();
+  await kymod.end();
+});
+
+async function show(hash) {
+  await page.goto(kymod.url + "#" + hash);
+  await page.waitForFunction((wanted) => document.getElementById("stored").dataset.shown === wanted, "#" + hash, { timeout: 20_000 });
+}
+// Once it is on the screen by a click.
+const shown = (start) => page.waitForFunction((wanted) => (document.getElementById("stored").dataset.shown || "").startsWith(wanted), "#" + start);
+
+test("jobs and checkpoints are listed, and a new one comes by itself", { skip }, async () => {
+  await show("jobs");
+  assert.match(await page.textContent("#stored"), /web-1/);
+  assert.strictEqual(await page.locator("#checkpoints tbody tr").count(), 2);
+  await kymod.begin("dump", "process", "web-1", "--leave-running");
+  await page.waitForFunction(() => document.querySelectorAll("#checkpoints tbody tr").length === 3, null, { timeout: 20_000 });
+});
+
+test("two that are ticked are compared", { skip }, async () => {
+  await show("jobs");
+  const ticks = page.locator("#checkpoints input");
+  assert.ok(await page.isDisabled("#compare"));
+  await ticks.nth(1).check();
+  await ticks.nth(0).check();
+  await page.click("#compare");
+  await shown("comparison");
+  assert.match(await page.textContent("#differences"), /time/);
+});
+
+test("a checkpoint has its phases, statistics, timing tree and recording", { skip }, async () => {
+  await show("jobs");
+  await page.locator("#checkpoints a").first().click();
+  await shown("checkpoint");
+  const text = await page.textContent("#stored");
+  for (const wanted of [/Phases of the dump/, /freeze/, /pages_written/, /Recording of the dump/, /kymo-churn/]) assert.match(text, wanted);
+  const scopes = await page.locator(".scope").evaluateAll((all) => all.map((one) => [one.offsetLeft, one.offsetLeft + one.offsetWidth, one.offsetTop]));
+  assert.ok(scopes.length > 5 && scopes.every(([left, right]) => left >= 0 && right <= scopes[0][1] + 4), JSON.stringify(scopes));
+  const frame = page.frameLocator("iframe").first();
+  await frame.locator(".chart").first().waitFor({ timeout: 20_000 });
+  assert.match(await frame.locator("#title").textContent(), /dump of web-1/);
+});
+
+test("a job's history says that nothing changed, or where", { skip }, async () => {
+  await show("jobs");
+  await page.locator("#stored a").first().click();
+  await shown("history");
+  assert.strictEqual(await page.locator(".trend a").count(), 3);
+  assert.match(await page.textContent("#stored"), /No lasting change/);
+  await page.getByText("frozen", { exact: true }).first().click();
+  await shown("history=web-1&kind=dumps&metric=frozen");
+});
+
+test("what is unknown is one clear line", { skip }, async () => {
+  const before = faults.length;
+  await show("checkpoint=none");
+  assert.match(await page.textContent("#stored .fault"), /none/);
+  await show("history=none");
+  assert.match(await page.textContent("#stored .fault"), /none/);
+  await show("comparison=a,b");
+  assert.match(await page.textContent("#stored .fault"), /a/);
+  const told = faults.splice(before);
+  assert.ok(told.every((fault) => /status of 404/.test(fault)), told.join("\n"));
+});
+
+test("the API answers what is wrong with one object", { skip }, async () => {
+  const token = new URL(kymod.url).searchParams.get("token");
+  const ask = async (path) => {
+    const reply = await fetch(`http://${kymod.address}${path}`, { headers: { Authorization: `Bearer ${token}` } });
+    return [reply.status, (await reply.json()).error.message];
+  };
+  for (const [path, status, message] of [
+    ["/api/checkpoint", 400, /id is missing/], ["/api/checkpoint?id=../../etc", 404, /etc/], ["/api/checkpoint?id=%00", 404, /./],
+    ["/api/comparison?before=x", 404, /x/], ["/api/history?job=web-1&kind=both", 400, /dumps and restores/],
+    ["/api/history?job=web-1&metric=luck", 400, /duration, frozen/], ["/api/live?columns=none", 404, /'none' is not recorded/],
+    ["/api/live?per_second=-1", 400, /wanted a number/], ["/api/live?per_second=99999999999999999999", 400, /wanted a number/],
+    ["/api/live?back_ns=1e9", 400, /wanted a number/], ["/recording?checkpoint=none&name=dump", 404, /none/], ["/api/none", 404, /nothing at this path/],
+  ]) {
+    const [got, text] = await ask(path);
+    assert.strictEqual(got, status, `${path}: ${text}`);
+    assert.match(text, message);
+    assert.ok(!text.includes("\n"));
+  }
+});
+
+test("a snapshot is taken where kymod allows it, and opens", { skip }, async () => {
+  await page.goto(kymod.url + "#live");
+  await page.waitForFunction(() => document.documentElement.dataset.state === "live");
+  await page.click("#snapshot");
+  const [opened] = await Promise.all([page.context().waitForEvent("page"), page.locator("#taken a").click({ timeout: 20_000 })]);
+  await opened.locator(".chart").first().waitFor();
+  await opened.close();
+});
+
+test("user nobody gets neither the token nor anything without it", { skip }, async () => {
+  const script = `const fs = require("node:fs"); (async () => {
+    const [, origin, file, socket] = process.argv;
+    const status = async (path, headers) => (await fetch(origin + path, { headers })).status;
+    const why = (act) => { try { act(); return "done"; } catch (error) { return error.code; } };
+    const got = [process.getuid(), await status("/healthz"), await status("/metrics"), await status("/"), await status("/api/jobs"),
+      await status("/api/jobs", { Authorization: "Bearer 0" }), why(() => fs.readFileSync(file))];
+    require("node:net").connect(socket).on("connect", () => got.push("connected")).on("error", (error) => got.push(error.code))
+      .on("close", () => console.log(JSON.stringify(got)));
+  })()`;
+  const file = path.join(kymod.folder, "state", "http-token");
+  const nobody = spawnSync(process.execPath, ["-e", script, `http://${kymod.address}`, file, kymod.socket], { uid: 65534, gid: 65534, encoding: "utf8", cwd: "/" });
+  assert.strictEqual(nobody.stdout.trim(), JSON.stringify([65534, 200, 200, 401, 401, 401, "EACCES", "EACCES"]), nobody.stderr);
+});
+
+test("names from a job and a recording are text", { skip }, async () => {
+  const hostile = "<img src=x onerror=document.title='taken'>";
+  const copy = path.join(kymod.folder, "evil");
+  fs.copyFileSync(process.env.CHURN_PROGRAM, copy);
+  fs.chmodSync(copy, 0o755);
+  kymod.kymo("run", "process", "--name", "evil", "--", copy, "--mib", "1", hostile);
+  await show("jobs");
+  assert.ok((await page.textContent("#stored")).includes(hostile));
+  assert.strictEqual(await page.locator("#stored img").count(), 0);
+  assert.strictEqual(await page.title(), "Kymograph");
+});
+
+test("it fits a phone, in the dark", { skip }, async () => {
+  const small = await (await browser.newContext({ viewport: { width: 390, height: 800 }, colorScheme: "dark" })).newPage();
+  for (const hash of ["live", "jobs"]) {
+    await small.goto(kymod.url + "#" + hash);
+    await small.waitForFunction(() => document.documentElement.dataset.state === "live", null, { timeout: 20_000 });
+    await small.waitForTimeout(300);
+    const [inner, full] = await small.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+    assert.ok(full <= inner, `${hash}: ${full} > ${inner}`);
+    assert.strictEqual(await small.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(17, 17, 19)");
+  }
+  await small.context().close();
+});
+
+test("no page complained, and none asked another address", { skip }, () => {
+  assert.deepStrictEqual(faults, []);
+});

@@ -1,0 +1,110 @@
+// `kymo view` in a real Chromium: a recording of any length, every sample of it, from loopback.
+"use strict";
+const assert = require("node:assert");
+const { spawn, spawnSync } = require("node:child_process");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+const { after, before, test } = require("node:test");
+const { launch } = require("./browser.js");
+
+const ROWS = 1_000_000;
+const SPIKE_ROW = 654_321;
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-view-"));
+const file = path.join(folder, "long.tsv");
+const at = (row) => 1_000_000 * row + (row % 7) * 1000;
+const gauge = (row) => (row === SPIKE_ROW ? 5_000_000_000 : 1000 + (row % 50));
+const counter = (row) => 4096 * row + (row % 3) * 100;
+const faults = [];
+let browser;
+let view;
+let url;
+
+before(async () => {
+  const lines = ["Time (ns)\twritten\tresident"];
+  for (let row = 0; row < ROWS; ++row) lines.push(`${at(row)}\t${counter(row)}\t${gauge(row)}`);
+  fs.writeFileSync(file, lines.join("\n") + "\n");
+  view = spawn(process.env.KYMO_PROGRAM, ["view", file], { stdio: ["ignore", "pipe", "pipe"] });
+  url = await new Promise((resolve, reject) => {
+    view.stdout.on("data", (data) => resolve(String(data).trim()));
+    view.on("exit", (code) => reject(new Error(`kymo view ended: ${code}`)));
+  });
+  browser = await launch();
+});
+after(async () => {
+  await browser.close();
+  view.removeAllListeners("exit").kill("SIGINT");
+  fs.rmSync(folder, { recursive: true });
+});
+
+async function open() {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  page.on("request", (request) => /^(data|blob):/.test(request.url()) || new URL(request.url()).host === new URL(url).host || faults.push(request.url()));
+  await page.goto(url);
+  await page.waitForFunction(() => document.documentElement.dataset.state === "whole");
+  return page;
+}
+const lines = (page) => page.evaluate(() => kymoPage.charts.map((chart) => ({ single: chart.single, data: chart.plot.data.map((one) => Array.from(one)) })));
+
+test("the whole is shown with its spike, without its samples", async () => {
+  const page = await open();
+  const charts = await lines(page);
+  assert.ok(charts.some((chart) => chart.data[1].includes(gauge(SPIKE_ROW)) || (chart.data[2] || []).includes(gauge(SPIKE_ROW))));
+  assert.ok(charts.every((chart) => !chart.single));
+  assert.ok((await page.content()).length < 3_000_000);
+  await page.close();
+});
+
+test("zoomed in anywhere, every sample stands at its time with its value", async () => {
+  const page = await open();
+  for (const middle of [SPIKE_ROW, 100, 1023, 1024, ROWS - 100]) {
+    await page.evaluate(([from, to]) => kymoPage.show(from, to), [at(middle - 20), at(middle + 20)]);
+    await page.waitForFunction(() => kymoPage.charts.every((chart) => chart.single));
+    const charts = await lines(page);
+    for (let row = middle - 20; row <= middle + 20; ++row) {
+      const found = charts.some((chart) => chart.data.slice(1).some((line) => line[chart.data[0].indexOf(at(row))] === gauge(row)));
+      assert.ok(found, `row ${row}`);
+    }
+  }
+  await page.close();
+});
+
+test("without the token, of another host or origin, nothing is served", async () => {
+  const { origin, searchParams } = new URL(url);
+  assert.strictEqual((await fetch(origin + "/")).status, 401);
+  assert.strictEqual((await fetch(origin + "/samples?first=0&last=0")).status, 401);
+  const bearer = { Authorization: `Bearer ${searchParams.get("token")}` };
+  assert.strictEqual((await fetch(origin + "/samples?first=0&last=0", { headers: { ...bearer, Origin: "http://evil.example" } })).status, 403);
+  for (const range of ["first=1&last=0", "first=0", "", "first=-1&last=1", "first=0&last=99999999", "first=x&last=1"]) {
+    const reply = await fetch(`${origin}/samples?${range}`, { headers: bearer });
+    assert.strictEqual(reply.status, 400, range);
+    assert.match((await reply.json()).error.message, /wanted numbers of blocks/);
+  }
+});
+
+test("what is no recording is one line", () => {
+  const none = spawnSync(process.env.KYMO_PROGRAM, ["view", path.join(folder, "none.tsv")], { encoding: "utf8" });
+  assert.strictEqual(none.status, 1);
+  assert.match(none.stderr, /^kymo: .*none\.tsv.*\n$/);
+  const port = spawnSync(process.env.KYMO_PROGRAM, ["view", file, "--port", new URL(url).port], { encoding: "utf8" });
+  assert.strictEqual(port.status, 1);
+  assert.match(port.stderr, /the port is in use: stop what serves it, or name another with --port/);
+});
+
+test("Ctrl-C ends it, and the page says so", async () => {
+  const page = await open();
+  const ended = new Promise((resolve) => view.removeAllListeners("exit").on("exit", resolve));
+  view.kill("SIGINT");
+  assert.strictEqual(await ended, 0);
+  const before = faults.length;
+  await page.evaluate(([from, to]) => kymoPage.show(from, to), [at(500_000), at(500_040)]);
+  await page.waitForFunction(() => /kymo view has ended/.test(document.getElementById("range").textContent));
+  faults.splice(before);
+  await page.close();
+});
+
+test("no page complained, and none asked another address", () => {
+  assert.deepStrictEqual(faults, []);
+});
