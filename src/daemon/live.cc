@@ -48,14 +48,14 @@ nlohmann::json request_json(const RequestProgress& request,
 }
 
 // Those that run, and each that ended once more.
-class Requests {
+class RequestNews {
  public:
-  explicit Requests(const Parts& parts) : parts_(parts) {}
+  explicit RequestNews(const Parts& parts) : parts_(parts) {}
 
   nlohmann::json news() {
     const std::optional<RecordingInfo> info = parts_.recorder.info();
     nlohmann::json out = nlohmann::json::array();
-    for (const auto& request : parts_.progress.matching({}, true)) {
+    for (const auto& request : parts_.progress.matching({}, 0)) {
       const bool over = request->ended();
       if (over && !told_.insert(request->id()).second) continue;
       out.push_back(request_json(*request, info));
@@ -143,7 +143,7 @@ void serve_live(const Parts& parts, const LiveRequest& request, http::EventStrea
   const Recorder& recorder = parts.recorder;
   const std::uint64_t recording = start_of(recorder);
   report::Envelope envelope(request.columns, request.span_ns);
-  Requests requests(parts);
+  RequestNews requests(parts);
   std::uint64_t next_ns = request.from_ns;
   std::uint64_t said_ns = 0;
   const auto send = [&](bool even_empty) {

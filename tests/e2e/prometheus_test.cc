@@ -58,8 +58,16 @@ TEST(PrometheusTest, AnybodyMayReadItUnderLoopbacksNamesAndNothingElse) {
   EXPECT_EQ(metrics.find(kymod.folder().path()), std::string::npos);
   EXPECT_EQ(metrics.find(CHURN_PROGRAM), std::string::npos);
   EXPECT_EQ(as_nobody("/healthz", "localhost"), "ok\n200");
-  for (const char* path : {"/", "/jobs", "/metrics/../../etc/passwd", "/../state/kymo.db"}) {
-    EXPECT_EQ(as_nobody(path, own), "404") << path;
+  const auto status = [&](const std::string& path) {
+    const std::string answer = as_nobody(path, own);
+    EXPECT_EQ(answer.find(kymod.folder().path()), std::string::npos) << answer;
+    return answer.substr(answer.size() - 3);
+  };
+  for (const char* path : {"/jobs", "/metrics/../../etc/passwd", "/../state/kymo.db"}) {
+    EXPECT_EQ(status(path), "404") << path;
+  }
+  for (const char* path : {"/", "/api/jobs", "/api/live", "/recording", "/api/jobs?token=guess"}) {
+    EXPECT_EQ(status(path), "401") << path;
   }
   const std::string rebound = as_nobody("/metrics", "evil.example");
   EXPECT_EQ(rebound.substr(rebound.size() - 3), "403");
