@@ -8,10 +8,11 @@
 namespace kymo::http {
 
 bool same_secret(std::string_view a, std::string_view b) {
-  unsigned different = a.size() == b.size() ? 0U : 1U;
-  for (std::size_t i = 0; i < a.size() && !b.empty(); ++i) {
-    const auto one = static_cast<unsigned>(a[i]);
-    different |= one ^ static_cast<unsigned>(b[i % b.size()]);
+  if (a.size() != b.size()) return false;
+  unsigned different = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const int change = static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+    different |= static_cast<unsigned>(change);
   }
   return different == 0;
 }

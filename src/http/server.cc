@@ -98,10 +98,10 @@ Request request_of(const httplib::Request& from) {
   return request;
 }
 
-void fill(httplib::Response& to, Reply reply) {
+void fill(httplib::Response& to, const Reply& reply) {
   to.status = reply.status;
-  for (auto& [name, value] : reply.headers) to.set_header(name, value);
-  to.set_content(std::move(reply.body), reply.type);
+  for (const auto& [name, value] : reply.headers) to.set_header(name, value);
+  to.set_content(reply.body, reply.type);
 }
 
 // In the header that scripts send, or in the address that `kymo web` prints.
@@ -244,7 +244,7 @@ bool Server::State::refused(const httplib::Request& request, httplib::Response& 
   } else {
     Reply reply = error_reply({Code::permission_denied, refusal->text});
     reply.status = refusal->status;
-    fill(response, std::move(reply));
+    fill(response, reply);
   }
   return true;
 }
