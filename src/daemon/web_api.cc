@@ -65,7 +65,7 @@ nlohmann::json columns_json(const Recorder& recorder) {
   for (const Column& column : info->columns) {
     columns.push_back({{"name", column.name},
                        {"metric", column.metric->name},
-                       {"kind", column.metric->kind == Kind::gauge ? "gauge" : "counter"},
+                       {"kind", column.metric->kind == kymo::Kind::gauge ? "gauge" : "counter"},
                        {"unit", unit_name(column.metric->unit)},
                        {"help", column.metric->help}});
   }
