@@ -7,8 +7,6 @@
 namespace kymo::daemon {
 namespace {
 
-using runtime::Kind;
-
 Result<void> look_at_process(const std::string& verb, Target& target) {
   const std::string tried = verb + " process " + std::to_string(target.process.pid);
   if (target.process.pid <= 0) {
@@ -78,11 +76,11 @@ Result<Target> find_target(const Parts& parts, const std::string& verb, const v1
       found = find_job(parts, verb, asked.job(), target);
       break;
     case v1::Target::kRunc:
-      target.kind = Kind::runc;
+      target.kind = runtime::Kind::runc;
       found = find_container(parts, verb, asked.runc(), target);
       break;
     case v1::Target::kPodman:
-      target.kind = Kind::podman;
+      target.kind = runtime::Kind::podman;
       found = find_container(parts, verb, asked.podman(), target);
       break;
     case v1::Target::TARGET_NOT_SET:
@@ -116,31 +114,35 @@ Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request) {
   return job;
 }
 
-runtime::Runtime& runtime_of(const Parts& parts, Kind kind) {
-  return kind == Kind::runc ? parts.runc : kind == Kind::podman ? parts.podman : parts.runtime;
+runtime::Runtime& runtime_of(const Parts& parts, runtime::Kind kind) {
+  return kind == runtime::Kind::runc     ? parts.runc
+         : kind == runtime::Kind::podman ? parts.podman
+                                         : parts.runtime;
 }
 
-v1::Runtime to_api(Kind kind) {
+v1::Runtime to_api(runtime::Kind kind) {
   switch (kind) {
-    case Kind::process:
+    case runtime::Kind::process:
       return v1::PROCESS;
-    case Kind::runc:
+    case runtime::Kind::runc:
       return v1::RUNC;
-    case Kind::podman:
+    case runtime::Kind::podman:
       return v1::PODMAN;
   }
   return v1::RUNTIME_UNSPECIFIED;
 }
 
-Kind kind_of(v1::Runtime runtime) {
-  return runtime == v1::RUNC ? Kind::runc : runtime == v1::PODMAN ? Kind::podman : Kind::process;
+runtime::Kind kind_of(v1::Runtime runtime) {
+  return runtime == v1::RUNC     ? runtime::Kind::runc
+         : runtime == v1::PODMAN ? runtime::Kind::podman
+                                 : runtime::Kind::process;
 }
 
-Kind kind_named(std::string_view name) {
-  for (const Kind kind : {Kind::runc, Kind::podman}) {
+runtime::Kind kind_named(std::string_view name) {
+  for (const runtime::Kind kind : {runtime::Kind::runc, runtime::Kind::podman}) {
     if (name == runtime::name_of(kind)) return kind;
   }
-  return Kind::process;
+  return runtime::Kind::process;
 }
 
 runtime::CheckpointOptions to_options(const v1::CheckpointOptions& options) {
