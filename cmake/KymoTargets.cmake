@@ -9,9 +9,14 @@ function(kymo_add_module name)
   target_link_libraries(${name} PUBLIC ${arg_LINKS} PRIVATE kymo_warnings)
 endfunction()
 
-# kymo_add_test(NAME SOURCES ... LINKS ... LABELS ...): one GoogleTest program, its cases in ctest.
+# kymo_add_test(NAME SOURCES ... LINKS ... LABELS ... [LOCK NAME]): one GoogleTest program, its cases in ctest; those
+# of one lock run one at a time.
 function(kymo_add_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;LOCK" "SOURCES;LINKS;LABELS" ${ARGN})
+  set(lock)
+  if(arg_LOCK)
+    set(lock RESOURCE_LOCK ${arg_LOCK})
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -19,6 +24,6 @@ function(kymo_add_test name)
   # The headers of GoogleTest cost more than the tests that include them: they are read once.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main kymo_warnings)
-  gtest_discover_tests(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+  gtest_discover_tests(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ${lock}
     DISCOVERY_TIMEOUT 60)
 endfunction()

@@ -171,9 +171,11 @@ TEST(JobsTest, WhatRunsAlreadyIsAdoptedDumpedAndRestored) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  const Outcome started = run(
-      {"/bin/sh", "-c",
-       "setsid " CHURN_PROGRAM " --mib 4 </dev/null >" + kymod.path("out") + " 2>&1 & echo $!"});
+  const Outcome started =
+      run({"/bin/bash", "-c",
+           "for fd in {3..255}; do eval \"exec $fd>&-\"; done; "  // the test runner's own
+           "setsid " CHURN_PROGRAM " --mib 4 </dev/null >" +
+               kymod.path("out") + " 2>&1 & echo $!"});
   ASSERT_EQ(started.exit_code, 0) << started.err;
   const std::string pid = std::to_string(std::stoi(started.out));
   ASSERT_TRUE(eventually([&] { return !read_file(kymod.path("out")).empty(); }));
