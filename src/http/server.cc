@@ -176,6 +176,7 @@ struct Server::State {
   httplib::Server server;
   std::map<std::string, Route> routes;
   std::string address;
+  int listener = -1;  // the library's
   std::thread thread;
   std::atomic<std::size_t> streams{0};
   std::mutex mutex;
@@ -292,7 +293,8 @@ void Server::State::set_up() {
   server.set_keep_alive_max_count(1);
   // The library's own default sets SO_REUSEPORT, with which two daemons would share a port in
   // silence.
-  server.set_socket_options([](int fd) {
+  server.set_socket_options([this](int fd) {
+    listener = fd;
     const int yes = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBuffer,
@@ -367,6 +369,11 @@ Result<void> Server::start() {
     if (cause == 0)
       return Error{Code::invalid_argument, what + ": no such address on this machine"};
     return system_error(what, cause);
+  }
+  // The library lets five wait to be accepted; of a burst of clients the rest would try again after
+  // seconds. A second call changes how many do.
+  if (::listen(state_->listener, SOMAXCONN) != 0) {
+    return system_error("serve HTTP on " + address_of(where.host, port), errno);
   }
   state_->address = address_of(where.host, port);
   state_->thread = std::thread([&server] { server.listen_after_bind(); });
