@@ -2,7 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <optional>
 
@@ -221,14 +223,30 @@ Error told_of_deadline(const DumpContext& c, Error error) {
   return error;
 }
 
-// The first free <state-dir>/checkpoints/NAME-N, claimed so that no other request takes it
-// meanwhile.
+// The highest N of which there is a NAME-N in the folder; 0: none.
+int highest_number(const std::string& folder, const std::string& name) {
+  int highest = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string found = entry.path().filename();
+    if (found.rfind(name + "-", 0) != 0) continue;
+    const char* const end = found.data() + found.size();
+    int number = 0;
+    const auto parsed = std::from_chars(found.data() + name.size() + 1, end, number);
+    if (parsed.ec == std::errc() && parsed.ptr == end) highest = std::max(highest, number);
+  }
+  return highest;
+}
+
+// <state-dir>/checkpoints/NAME-N, claimed so that no other request takes it meanwhile. N is beyond
+// all that are there: the place of one that was deleted is not taken by a newer one.
 std::string choose_directory(DumpContext& c) {
   // A process names itself, as it likes.
   const std::string name =
       c.job ? c.job->name : as_file_name(c.process_name) + "-" + std::to_string(c.process.pid);
-  for (int n = 1;; ++n) {
-    std::string path = c.parts.config.state_dir + "/checkpoints/" + name + "-" + std::to_string(n);
+  const std::string folder = c.parts.config.state_dir + "/checkpoints";
+  for (int n = highest_number(folder, name) + 1;; ++n) {
+    std::string path = folder + "/" + name + "-" + std::to_string(n);
     std::error_code error;
     if (std::filesystem::exists(path, error)) continue;
     c.directory_claim = c.parts.claims.claim("directory:" + path);
