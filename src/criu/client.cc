@@ -208,6 +208,16 @@ Result<Answer> work(const ClientOptions& options, Work& job, const std::string& 
   return answer;
 }
 
+Result<DumpReply> dump_reply(const Result<Answer>& answer) {
+  if (!answer) {
+    return answer.error();
+  }
+  DumpReply reply;
+  reply.criu_time_ns = answer->life_ns;
+  reply.criu_major_faults = answer->major_faults;
+  return reply;
+}
+
 }  // namespace
 
 std::string Version::text() const {
@@ -262,8 +272,7 @@ Result<void> Client::check() const {
   return refused(tried, answer->response, log, "; run 'criu check --all' for more");
 }
 
-Result<DumpReply> Client::pre_dump(const PreDumpRequest& request, const Notified& notified) const {
-  const ClientOptions options = within(options_, request.time_limit);
+Result<DumpReply> Client::pre_dump(const PreDumpRequest& request) const {
   Work job{CallKind::pre_dump,
            "criu could not pre-dump process " + std::to_string(request.pid),
            request.work_dir + "/" + kPreDumpLog,
@@ -273,14 +282,8 @@ Result<DumpReply> Client::pre_dump(const PreDumpRequest& request, const Notified
   job.request.mutable_opts()->set_log_file(kPreDumpLog);
   track_memory(request.parent, *job.request.mutable_opts());
   set_shared(request.options, *job.request.mutable_opts());
-  const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, notified);
-  if (!answer) {
-    return answer.error();
-  }
-  DumpReply reply;
-  reply.criu_time_ns = answer->life_ns;
-  reply.criu_major_faults = answer->major_faults;
-  return reply;
+  return dump_reply(
+      work(within(options_, request.time_limit), job, request.images_dir, request.work_dir, {}));
 }
 
 Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notified) const {
@@ -300,14 +303,7 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
     track_memory(request.parent, *job.request.mutable_opts());
   }
   set_shared(request.options, *job.request.mutable_opts());
-  const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, notified);
-  if (!answer) {
-    return answer.error();
-  }
-  DumpReply reply;
-  reply.criu_time_ns = answer->life_ns;
-  reply.criu_major_faults = answer->major_faults;
-  return reply;
+  return dump_reply(work(options, job, request.images_dir, request.work_dir, notified));
 }
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,

@@ -133,8 +133,7 @@ class Client {
   // What else it can do; counted as a check.
   [[nodiscard]] Result<Features> features() const;
   // Only where features() has dirty_tracking.
-  [[nodiscard]] Result<DumpReply> pre_dump(const PreDumpRequest& request,
-                                           const Notified& notified) const;
+  [[nodiscard]] Result<DumpReply> pre_dump(const PreDumpRequest& request) const;
   [[nodiscard]] Result<DumpReply> dump(const DumpRequest& request, const Notified& notified) const;
   [[nodiscard]] Result<RestoreReply> restore(const RestoreRequest& request,
                                              const Notified& notified) const;

@@ -44,7 +44,7 @@ Result<PreDumpRound> one_round(const criu::Client& client, const DumpSpec& spec,
   const std::string stats_path = spec.work_dir + "/stats-dump";
   forget(stats_path);
   const std::uint64_t began_ns = monotonic_ns();
-  const Result<criu::DumpReply> reply = client.pre_dump(request, nullptr);
+  const Result<criu::DumpReply> reply = client.pre_dump(request);
   if (!reply) {
     scope.fail(reply.error().message);
     return reply.error();

@@ -2,6 +2,7 @@
 # kymo diff of recordings: what it prints, what it exits with, and one clear line for each thing that can be wrong.
 
 bats_require_minimum_version 1.5.0
+load refused
 
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
@@ -38,17 +39,6 @@ setup() {
   kymo="$build/tools/kymo/kymo"
   dir="$BATS_TEST_TMPDIR"
   cd "$BATS_FILE_TMPDIR"
-}
-
-# Runs kymo and requires: this exit code, nothing on stdout, one line on stderr that holds the pattern.
-refused() {
-  local code="$1" pattern="$2"
-  shift 2
-  run --separate-stderr "$kymo" "$@"
-  [ "$status" -eq "$code" ]
-  [ -z "$output" ]
-  [ "${#stderr_lines[@]}" -eq 1 ]
-  [[ "$stderr" == *"$pattern"* ]]
 }
 
 @test "the same process recorded twice has not changed" {

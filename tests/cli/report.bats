@@ -2,6 +2,7 @@
 # kymo report: what it prints, and one clear line for each thing that can be wrong.
 
 bats_require_minimum_version 1.5.0
+load refused
 
 setup() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
@@ -17,17 +18,6 @@ setup_file() {
 }
 
 recording() { echo "$BATS_FILE_TMPDIR/checkpoint/recordings/dump.tsv"; }
-
-# Runs kymo and requires: this exit code, nothing on stdout, one line on stderr that holds the pattern.
-refused() {
-  local code="$1" pattern="$2"
-  shift 2
-  run --separate-stderr "$kymo" "$@"
-  [ "$status" -eq "$code" ]
-  [ -z "$output" ]
-  [ "${#stderr_lines[@]}" -eq 1 ]
-  [[ "$stderr" == *"$pattern"* ]]
-}
 
 @test "report prints a summary with phases, counters, gauges and idle columns" {
   run --separate-stderr "$kymo" report "$(recording)"
