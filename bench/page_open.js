@@ -19,9 +19,9 @@ const { launch } = require(process.env.KYMO_BROWSER);
     await page.waitForFunction(() => document.documentElement.dataset.state === "whole", null, { timeout: 120_000 });
     const seen = await page.evaluate(() => ({ ...window.seen,
       paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
-      rows: window.kymoPage.columns[0].rows ? window.kymoPage.columns.length : 0 }));
+      charts: document.querySelectorAll("#charts canvas").length }));
     console.log(`first paint ${Math.round(seen.paint)}  envelopes ${Math.round(seen.outlines)}  ` +
-      `every sample ${Math.round(seen.whole)}  (${seen.rows} columns)`);
+      `every sample ${Math.round(seen.whole)}  (${seen.charts} charts)`);
     await browser.close();
   }
 })();
