@@ -70,10 +70,12 @@ TEST(ConcurrentTest, OfTheSameProcessOrDirectoryTheSecondIsRefused) {
   const Outcome same_process = kymod.kymo({"dump", "process", "first"});
   const Outcome same_directory = kymod.kymo({"dump", "process", "second", "--dir", dir});
   const Outcome restore = kymod.kymo({"restore", "process", dir});
+  const Outcome other_process = kymod.kymo({"dump", "process", "second", "--leave-running"});
   const bool dumped_meanwhile = fs::exists(dir + "/images");
   client.join();
   ASSERT_FALSE(dumped_meanwhile) << "the dump was over too soon: nothing was tested";
   EXPECT_EQ(dump.exit_code, 0) << dump.err;
+  EXPECT_EQ(other_process.exit_code, 0) << other_process.err;
   for (const auto& [outcome, says] : {std::pair(same_process, "is being dumped already"),
                                       std::pair(same_directory, "is in use by another request"),
                                       std::pair(restore, "another request uses it")}) {

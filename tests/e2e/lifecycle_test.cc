@@ -144,24 +144,5 @@ TEST(LifecycleTest, ADumpCutShortByAKillHarmsNothing) {
   EXPECT_TRUE(kymod.goes_on(job)) << "criu lets go of the process when its daemon is gone";
 }
 
-TEST(LifecycleTest, TwoProcessesAreDumpedAtOnceAndOneOnlyOnce) {
-  KYMO_NEEDS_CRIU();
-  Kymod kymod;
-  kymod.start();
-  const nlohmann::json first = kymod.churn(256, "first");
-  const nlohmann::json second = kymod.churn(8, "second");
-  Outcome dump;
-  std::thread client([&] { dump = kymod.kymo({"dump", "process", "first"}); });
-  const std::string dir = kymod.state() + "/checkpoints/first-1";
-  EXPECT_TRUE(eventually([&] { return fs::exists(dir + "/images.partial"); }));
-  const Outcome again = kymod.kymo({"dump", "process", "first"});
-  const Outcome other = kymod.kymo({"dump", "process", "second"});
-  client.join();
-  EXPECT_EQ(dump.exit_code, 0) << dump.err;
-  EXPECT_EQ(other.exit_code, 0) << other.err;
-  EXPECT_EQ(again.exit_code, 1);
-  EXPECT_NE(again.err.find("is being dumped already"), std::string::npos) << again.err;
-}
-
 }  // namespace
 }  // namespace kymo::test
