@@ -17,6 +17,7 @@ FLOORS = {
     "criu": 3, "store": 3, "record": 3,
     "runtime": 4, "analysis": 4, "profiles": 4,
     "daemon": 5, "report": 5, "client": 5, "export": 5,
+    "view": 6,
 }
 # Beside or above, and allowed all the same.
 EXCEPTIONS = {("daemon", "report"), ("export", "report")}

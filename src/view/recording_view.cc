@@ -1,4 +1,4 @@
-#include "report/recording_view.h"
+#include "view/recording_view.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "report/html_report.h"
 #include "report/packed_rows.h"
 
-namespace kymo::report {
+namespace kymo::view {
 namespace {
 
 // What one reply may hold; the page asks for less.
@@ -46,7 +46,7 @@ std::optional<std::uint64_t> block_of(const std::string& text) {
 struct RecordingView::State {
   FileDescriptor spool;
   analysis::Summary summary;
-  PackedRows packed;
+  report::PackedRows packed;
   std::unique_ptr<http::Server> server;  // last: its threads use the rest
 
   [[nodiscard]] http::Reply page() const;
@@ -56,7 +56,7 @@ struct RecordingView::State {
 http::Reply RecordingView::State::page() const {
   const Result<std::string> nonce = http::make_token();
   if (!nonce) return http::error_reply(nonce.error());
-  Result<std::string> html = report_page(summary, packed, *nonce, true);
+  Result<std::string> html = report::report_page(summary, packed, *nonce, true);
   if (!html) return http::error_reply(html.error());
   return http::page_reply(std::move(html).value(), *nonce);
 }
@@ -99,9 +99,9 @@ Result<std::unique_ptr<RecordingView>> RecordingView::open(const std::string& pa
   Result<FileDescriptor> spool = make_spool();
   if (!spool) return spool.error();
   state->spool = std::move(spool).value();
-  PackRequest request;
+  report::PackRequest request;
   request.spool = state->spool.get();
-  Result<PackedRows> packed = pack_rows(state->summary, request);
+  Result<report::PackedRows> packed = report::pack_rows(state->summary, request);
   if (!packed) return packed.error();
   state->packed = std::move(packed).value();
   Result<std::string> token = http::make_token();
@@ -123,4 +123,4 @@ std::string RecordingView::url() const {
   return state_->server->url("/");
 }
 
-}  // namespace kymo::report
+}  // namespace kymo::view

@@ -6,7 +6,7 @@
 
 #include "kymo/result.h"
 
-namespace kymo::report {
+namespace kymo::view {
 
 // A recording of any length, served whole to a browser on this machine: the page of html_report(),
 // which asks for the samples of what it shows.
@@ -32,4 +32,4 @@ class RecordingView {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace kymo::report
+}  // namespace kymo::view

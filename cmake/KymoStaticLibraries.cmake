@@ -1,0 +1,81 @@
+# With KYMO_STATIC_LIBRARIES the programs carry in themselves, where the system has archives of them, the libraries whose
+# symbols the dynamic loader takes long to bind at every start of kymo: gRPC, libarchive and SQLite with what they need,
+# and in a program that is started often (kymo_start_fast) OpenSSL and the C++ library, too.
+option(KYMO_STATIC_LIBRARIES "Link gRPC, libarchive, SQLite and more statically" OFF)
+
+# Points the packages' imported targets, as they are known in the calling directory, at the archives.
+function(kymo_prefer_archives)
+  if(NOT KYMO_STATIC_LIBRARIES)
+    return()
+  endif()
+  get_property(targets DIRECTORY PROPERTY IMPORTED_TARGETS)
+  list(FILTER targets INCLUDE REGEX "^(gRPC|absl|protobuf)::")
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
+    if(NOT type MATCHES "SHARED|UNKNOWN")
+      continue()
+    endif()
+    if(NOT configurations)
+      set(configurations)
+    endif()
+    foreach(suffix "" ${configurations})
+      set(property IMPORTED_LOCATION)
+      if(suffix)
+        set(property IMPORTED_LOCATION_${suffix})
+      endif()
+      get_target_property(location ${target} ${property})
+      string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${location}")
+      if(location AND EXISTS "${archive}")
+        set_target_properties(${target} PROPERTIES ${property} "${archive}")
+      endif()
+    endforeach()
+  endforeach()
+  # Who links shared libraries that use OpenSSL as well must not have two of it.
+  find_library(KYMO_SSL_ARCHIVE NAMES libssl.a)
+  find_library(KYMO_CRYPTO_ARCHIVE NAMES libcrypto.a)
+  if(TARGET gRPC::grpc AND KYMO_SSL_ARCHIVE AND KYMO_CRYPTO_ARCHIVE)
+    get_target_property(needs gRPC::grpc INTERFACE_LINK_LIBRARIES)
+    set(fast "$<BOOL:$<TARGET_PROPERTY:KYMO_START_FAST>>")
+    string(REPLACE "OpenSSL::SSL" "$<IF:${fast},${KYMO_SSL_ARCHIVE},OpenSSL::SSL>" needs "${needs}")
+    string(REPLACE "OpenSSL::Crypto" "$<IF:${fast},${KYMO_CRYPTO_ARCHIVE},OpenSSL::Crypto>" needs "${needs}")
+    set_target_properties(gRPC::grpc PROPERTIES INTERFACE_LINK_LIBRARIES "${needs}")
+  endif()
+  # gRPC knows this one by its name alone.
+  find_library(KYMO_RE2_ARCHIVE NAMES libre2.a)
+  if(TARGET re2::re2 AND KYMO_RE2_ARCHIVE)
+    set_target_properties(re2::re2 PROPERTIES INTERFACE_LINK_LIBRARIES "${KYMO_RE2_ARCHIVE}")
+  endif()
+endfunction()
+
+# kymo_find_sqlite(): SQLite::SQLite3, from its archive if that is wanted and there.
+function(kymo_find_sqlite)
+  if(KYMO_STATIC_LIBRARIES)
+    list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  endif()
+  find_package(SQLite3 3.34 REQUIRED GLOBAL)
+endfunction()
+
+# kymo_find_libarchive(): LibArchive::LibArchive, from its archive if that is wanted and there. What it calls of other
+# libraries is what reading tar with each compression needs.
+function(kymo_find_libarchive)
+  if(KYMO_STATIC_LIBRARIES)
+    list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  endif()
+  find_package(LibArchive REQUIRED GLOBAL)
+  if(NOT LibArchive_LIBRARY MATCHES "\\.a$")
+    return()
+  endif()
+  find_package(LibLZMA REQUIRED)
+  find_package(BZip2 REQUIRED)
+  target_link_libraries(LibArchive::LibArchive INTERFACE LibLZMA::LibLZMA BZip2::BZip2)
+endfunction()
+
+# kymo_start_fast(TARGET): a program that is started often carries OpenSSL and the C++ library, too. Not for one that
+# links shared libraries which use them: it would have two.
+function(kymo_start_fast target)
+  if(KYMO_STATIC_LIBRARIES)
+    set_target_properties(${target} PROPERTIES KYMO_START_FAST ON)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+endfunction()

@@ -1,0 +1,95 @@
+// kymo-view: what `kymo view` starts.
+
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "analysis/find_recordings.h"
+#include "browser.h"
+#include "kymo/version.h"
+#include "view/recording_view.h"
+
+namespace kymo {
+namespace {
+
+struct Arguments {
+  std::string run;
+  std::uint16_t port = 0;
+  bool open = false;
+};
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "kymo: %s\n", error.message.c_str());
+  return 1;
+}
+
+// The one recording that is meant.
+Result<std::string> find_one(const std::string& path) {
+  const Result<std::vector<std::string>> found = analysis::find_recordings(path);
+  if (!found) return found.error();
+  if (found->size() == 1) return found->front();
+  std::string names;
+  for (const std::string& one : *found) names += " " + one;
+  return Error{Code::invalid_argument, "view " + path + ": name one of" + names};
+}
+
+int serve(const Arguments& arguments) {
+  const Result<std::string> path = find_one(arguments.run);
+  if (!path) return fail(path.error());
+  // Before the server's threads, so that the end is waited for here alone.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const auto view = view::RecordingView::open(*path, arguments.port);
+  if (!view) return fail(view.error());
+  std::cout << (*view)->url() << std::endl;  // for who reads it from a pipe
+  std::cerr << "kymo: serving " << *path << " until Ctrl-C\n";
+  int exit_code = 0;
+  if (arguments.open) {
+    if (const Result<void> opened = cli::open_in_browser((*view)->url()); !opened) {
+      exit_code = fail(opened.error());
+    }
+  }
+  int signal = 0;
+  sigwait(&signals, &signal);
+  return exit_code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Serve a whole recording, of any length, to a browser on this machine", "kymo view");
+  Arguments arguments;
+  app.set_version_flag("--version", "kymo " KYMO_VERSION);
+  app.add_option("RUN", arguments.run, "A recording, or a folder or checkpoint with one")
+      ->required();
+  app.add_option("--port", arguments.port, "Of loopback; 0: any free one")->capture_default_str();
+  app.add_flag("--open", arguments.open, "Open it in a browser");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "kymo: %s (see kymo view --help)\n", error.what());
+    return 2;
+  }
+  return serve(arguments);
+}
+
+}  // namespace
+}  // namespace kymo
+
+int main(int argc, char** argv) {
+  try {
+    return kymo::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kymo: %s\n", error.what());
+    return 1;
+  }
+}
