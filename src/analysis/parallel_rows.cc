@@ -15,7 +15,7 @@ namespace kymo::analysis {
 namespace {
 
 constexpr std::uint64_t kChunkBytes = 256 * 1024;
-constexpr std::size_t kMoreBytes = 64 * 1024;      // read at once behind a chunk, for its last line
+constexpr std::size_t kMoreBytes = 4 * 1024;       // read behind a chunk, for its last line
 constexpr std::size_t kLongestLine = 1024 * 1024;  // as TsvReader's
 // A chunk's text is read behind the margin that RowScan wants.
 constexpr std::size_t kMargin = RowScan::kMargin;
@@ -40,7 +40,8 @@ class Chunk {
       : text_(text),
         // No row is shorter than two bytes a column; an odd number of words apart, so that the
         // columns' beginnings do not fall into one set of the cache.
-        block_(text.columns, (kChunkBytes / (2 * text.columns) + 2) | 1U) {}
+        block_(text.columns, (kChunkBytes / (2 * text.columns) + 2) | 1U),
+        parser_(text.columns, 1) {}
 
   // False: it holds something else than rows.
   bool load(std::uint64_t index) {
@@ -77,9 +78,9 @@ class Chunk {
  private:
   bool complete_last_line(std::uint64_t offset) {
     const std::size_t most = bytes_.size() + kLongestLine;
-    while (bytes_.back() != '\n') {
+    for (std::size_t at_once = kMoreBytes; bytes_.back() != '\n'; at_once *= 2) {
       const std::size_t filled = bytes_.size();
-      const std::size_t more = std::min<std::uint64_t>(kMoreBytes, text_.end - offset);
+      const std::size_t more = std::min<std::uint64_t>(at_once, text_.end - offset);
       if (more == 0 || filled > most) return false;
       bytes_.resize(filled + more);
       if (!read_at(text_.fd, bytes_.data() + filled, more, offset)) return false;
@@ -93,8 +94,8 @@ class Chunk {
   }
 
   bool parse(std::string_view lines) {
-    RowParser parser(text_.columns, 1);
-    if (parser.parse(lines, block_) != lines.size() || !parser.left_out().empty()) return false;
+    parser_.begin_again();
+    if (parser_.parse(lines, block_) != lines.size() || !parser_.left_out().empty()) return false;
     sums_.clear();
     for (std::size_t i = 0; i < text_.columns; ++i) sums_.push_back(sum_of(block_.column(i)));
     return true;
@@ -103,6 +104,7 @@ class Chunk {
   PlainText text_;
   std::vector<char> bytes_;
   RowBlock block_;
+  RowParser parser_;
   std::vector<ColumnSum> sums_;
   std::uint64_t end_ = 0;
 };

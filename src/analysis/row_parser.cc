@@ -7,7 +7,7 @@
 namespace kymo::analysis {
 namespace {
 
-constexpr std::size_t kBlockBytes = 512 * 1024;
+constexpr std::size_t kBlockBytes = 256 * 1024;
 constexpr std::uint64_t kMostLinesOneByOne = 4096;
 constexpr std::uint64_t kRowsWorthAScan = 64;
 constexpr int kSafeDigits = 19;  // 10^19 - 1 is below 2^64
@@ -78,9 +78,9 @@ std::size_t RowBlock::default_capacity(std::size_t columns) {
   return std::clamp<std::size_t>(kBlockBytes / sizeof(std::uint64_t) / columns, 16, 8192);
 }
 
-RowParser::RowParser(std::size_t columns, std::uint64_t first_line)
+RowParser::RowParser(std::size_t columns, std::uint64_t first_line, const RowKernel* kernel)
     : columns_(columns), line_(first_line) {
-  if (RowScan::supported()) scan_.emplace(columns);
+  if (kernel != nullptr) scan_.emplace(columns, *kernel);
 }
 
 std::size_t RowParser::parse(std::string_view lines, RowBlock& block) {
@@ -135,6 +135,14 @@ const char* RowParser::parse_line(const char* p, const char* end, RowBlock& bloc
   }
   ++line_;
   return p;
+}
+
+void RowParser::begin_again() {
+  lines_to_scan_ = 0;
+  lines_one_by_one_ = 1;
+  line_ = 1;
+  last_time_ = 0;
+  left_out_ = {};
 }
 
 void RowParser::skip_line(std::string reason) {

@@ -49,11 +49,15 @@ class RowBlock {
 class RowParser {
  public:
   // `columns` counts the time as one; `first_line` is the number of the first line to come.
-  RowParser(std::size_t columns, std::uint64_t first_line);
+  // `kernel`: null: digit by digit.
+  RowParser(std::size_t columns, std::uint64_t first_line,
+            const RowKernel* kernel = best_row_kernel());
 
   // Parses lines out of `lines`, which must end with a line end, until they are used up or `block`
   // is full. Returns the number of bytes used.
   std::size_t parse(std::string_view lines, RowBlock& block);
+  // Forgets what it has parsed: the next line is line 1 of another text.
+  void begin_again();
   // Leaves out a line that the caller could not hand over whole.
   void skip_line(std::string reason);
 
@@ -74,7 +78,7 @@ class RowParser {
   const char* parse_line(const char* p, const char* end, RowBlock& block);
 
   std::size_t columns_;
-  std::optional<RowScan> scan_;         // none: the machine cannot
+  std::optional<RowScan> scan_;         // none: digit by digit
   std::uint64_t lines_to_scan_ = 0;     // lines that are parsed one by one before the next scan
   std::uint64_t lines_one_by_one_ = 1;  // after a scan that found few rows
   std::uint64_t line_;
