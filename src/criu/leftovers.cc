@@ -1,6 +1,7 @@
 #include "criu/leftovers.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -39,7 +40,9 @@ std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>
   std::vector<pid_t> found = probe::processes_with_open(log_path);
   std::erase_if(found, [&](pid_t pid) {
     const Result<probe::Process> seen = probe::read_process(pid);
-    return is_in(tree, pid) != of_the_tree || !seen || seen->zombie();
+    // Who reads along while CRIU writes is no part of it.
+    const bool ours = pid == getpid();
+    return ours || is_in(tree, pid) != of_the_tree || !seen || seen->zombie();
   });
   return found;
 }

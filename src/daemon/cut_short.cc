@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "criu/images.h"
-#include "criu/leftovers.h"
 #include "criu/stats.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/stats_json.h"
+#include "daemon/target.h"
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
 
@@ -21,6 +21,7 @@ namespace kymo::daemon {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kReleasedWithin{2};
@@ -28,83 +29,137 @@ constexpr std::chrono::seconds kReleasedWithin{2};
 // What has become of a process that was being dumped.
 enum class Fate : std::uint8_t { runs, gone, unsure };
 
-Fate fate_of(const store::Checkpoint& checkpoint, const std::optional<store::Job>& job) {
-  if (!probe::process_lives(checkpoint.pid, job ? job->start_ticks : 0)) return Fate::gone;
+// A dump that was cut short, and what checkpoint.json said of it before it began.
+struct CutShortDump {
+  store::Checkpoint checkpoint;
+  std::optional<store::Job> job;
+  CheckpointDir dir;
+  json record;  // an object; empty where there is none to be read
+  runtime::Kind kind = runtime::Kind::process;
+  runtime::DumpSpec spec;
+  std::string text;  // "process 12"
+};
+
+// A value of the record, which may be damaged.
+template <class Value>
+Value value_of(const json& object, const char* key, Value otherwise) {
+  const auto found = object.find(key);
+  if (found == object.end()) return otherwise;
+  try {
+    return found->get<Value>();
+  } catch (const json::exception&) {
+    return otherwise;
+  }
+}
+
+CutShortDump look_at(store::Store& store, const store::Checkpoint& checkpoint) {
+  CutShortDump dump{
+      checkpoint, std::nullopt, CheckpointDir(checkpoint.directory),        json::object(),
+      {},         {},           "process " + std::to_string(checkpoint.pid)};
+  if (Result<store::Job> found = store.job(checkpoint.job_id); found) dump.job = *found;
+  // What lies there may be of another dump by now.
+  if (Result<json> record = read_record(dump.dir);
+      record &&
+      value_of(*record, "created_unix_ns", std::int64_t{0}) == checkpoint.created_unix_ns) {
+    dump.record = *std::move(record);
+  }
+  dump.spec.process = {
+      checkpoint.pid,
+      dump.job ? dump.job->start_ticks : value_of(dump.record, "start_ticks", std::uint64_t{0})};
+  dump.spec.images_dir = dump.dir.partial_images();
+  dump.spec.work_dir = dump.dir.work();
+  const json container = value_of(dump.record, "container", json::object());
+  if (container.is_object() && !container.empty()) {
+    dump.kind = kind_named(value_of(container, "runtime", std::string()));
+    dump.spec.container = value_of(container, "id", std::string());
+    dump.spec.frozen = value_of(container, "frozen", false);
+    if (dump.kind != runtime::Kind::process) {
+      dump.text = std::string(runtime::name_of(dump.kind)) + " container " +
+                  value_of(container, "name", dump.spec.container);
+    }
+  }
+  return dump;
+}
+
+Fate fate_of(const runtime::ProcessId& process) {
+  if (!probe::process_lives(process.pid, process.start_ticks)) return Fate::gone;
   // Without its start time it may be another of the same pid; and one that is still held by CRIU
   // may yet be ended by it. A tracer's hold ends an instant after the tracer.
   bool held = true;
   for (const auto until = Clock::now() + kReleasedWithin; held && Clock::now() < until;) {
-    held = !probe::stopped_threads(checkpoint.pid).empty();
+    held = !probe::stopped_threads(process.pid).empty();
     if (held) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  return job && !held ? Fate::runs : Fate::unsure;
+  return process.start_ticks != 0 && !held ? Fate::runs : Fate::unsure;
 }
 
-nlohmann::json record_of(const store::Checkpoint& checkpoint,
-                         const std::optional<store::Job>& job) {
-  nlohmann::json record{{"state", store::name_of(checkpoint.state)},
-                        {"pid", checkpoint.pid},
-                        {"created_unix_ns", checkpoint.created_unix_ns},
-                        {"image_bytes", checkpoint.image_bytes},
-                        {"recovered", true}};
-  if (job) {
-    record["command"] = job->command;
-    record["job"] = {{"id", job->id}, {"name", job->name}};
+// What was known before, and how it ended.
+json record_of(const CutShortDump& dump) {
+  json record = dump.record;
+  record["state"] = store::name_of(dump.checkpoint.state);
+  record["pid"] = dump.checkpoint.pid;
+  record["created_unix_ns"] = dump.checkpoint.created_unix_ns;
+  record["image_bytes"] = dump.checkpoint.image_bytes;
+  record["recovered"] = true;
+  if (dump.job) {
+    record["command"] = dump.job->command;
+    record["job"] = {{"id", dump.job->id}, {"name", dump.job->name}};
   }
   return record;
 }
 
 // CRIU had done its work, and nobody was there to say so.
-Result<void> conclude(store::Store& store, store::Checkpoint checkpoint,
-                      std::optional<store::Job> job, Fate fate) {
-  const CheckpointDir dir(checkpoint.directory);
-  const Result<std::uint64_t> bytes = probe::directory_bytes(dir.images());
+Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
+  store::Checkpoint& checkpoint = dump.checkpoint;
+  const Result<std::uint64_t> bytes = probe::directory_bytes(dump.dir.images());
   if (!bytes) return bytes.error();
   checkpoint.image_bytes = *bytes;
   checkpoint.state = store::CheckpointState::complete;
   checkpoint.error = "kymod ended before it was told; the images are whole";
-  nlohmann::json record = record_of(checkpoint, job);
-  const auto stats = criu::read_dump_stats(dir.work() + "/stats-dump");
+  json record = record_of(dump);
+  const auto stats = criu::read_dump_stats(dump.dir.work() + "/stats-dump");
   if (stats) {
     record["stats"] = to_json(*stats);
     checkpoint.stats_json = record["stats"].dump();
   }
-  if (Result<void> ok = write_record(dir, std::move(record)); !ok) return ok;
-  if (job) job->state = store::JobState::dumped;
-  spdlog::warn("dump of pid {}: kymod ended before it was told, but the images in {} are whole",
-               checkpoint.pid, dir.images());
-  return store.update_checkpoint(checkpoint, job && fate == Fate::gone ? &*job : nullptr);
+  if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) return ok;
+  if (dump.job) dump.job->state = store::JobState::dumped;
+  spdlog::warn("dump of {}: kymod ended before it was told, but the images in {} are whole",
+               dump.text, dump.dir.images());
+  return store.update_checkpoint(checkpoint, dump.job && fate == Fate::gone ? &*dump.job : nullptr);
 }
 
-Result<void> close(store::Store& store, store::Checkpoint checkpoint) {
-  const CheckpointDir dir(checkpoint.directory);
-  std::optional<store::Job> job;
-  if (Result<store::Job> found = store.job(checkpoint.job_id); found) job = *found;
-  const Result<void> ended =
-      criu::end_leftover_dump(dir.work() + "/dump.log", probe::process_tree(checkpoint.pid));
-  if (!ended) spdlog::error("dump of pid {}: {}", checkpoint.pid, ended.error().message);
-  const Fate fate = fate_of(checkpoint, job);
-  std::error_code error;
-  if (fs::exists(dir.images(), error)) return conclude(store, checkpoint, job, fate);
-  // CRIU writes it last, and ends no process before.
-  const bool all_written = !criu::stored_path(dir.partial_images() + "/inventory.img").empty();
-  if (all_written && fate == Fate::gone) {
-    if (Result<void> ok = publish_images(dir); !ok) return ok;
-    return conclude(store, checkpoint, job, fate);
+Result<void> close(store::Store& store, const store::Checkpoint& started,
+                   const SettleDump& settle) {
+  CutShortDump dump = look_at(store, started);
+  if (const Result<void> settled = settle(dump.kind, dump.spec); !settled) {
+    spdlog::error("dump of {}: {}", dump.text, settled.error().message);
   }
+  const Fate fate = fate_of(dump.spec.process);
+  std::error_code error;
+  if (fs::exists(dump.dir.images(), error)) return conclude(store, std::move(dump), fate);
+  // CRIU writes it last, and ends no process before.
+  const bool all_written = !criu::stored_path(dump.spec.images_dir + "/inventory.img").empty();
+  if (all_written && fate == Fate::gone) {
+    if (Result<void> ok = publish_images(dump.dir); !ok) return ok;
+    return conclude(store, std::move(dump), fate);
+  }
+  store::Checkpoint& checkpoint = dump.checkpoint;
   checkpoint.state = store::CheckpointState::failed;
   checkpoint.error = "cut short, kymod ended during the dump; ";
   if (all_written && fate == Fate::unsure) {
-    checkpoint.error += "what CRIU had written is in " + dir.partial_images() +
+    checkpoint.error += "what CRIU had written is in " + dump.spec.images_dir +
                         ": remove it when process " + std::to_string(checkpoint.pid) + " runs on";
   } else {
-    discard_images(dir);
+    discard_images(dump.dir);
     checkpoint.error += "the half images were removed";
+    if (fate == Fate::runs) checkpoint.error += ", and " + dump.text + " runs on";
+    if (fate == Fate::gone) checkpoint.error += ", and " + dump.text + " is gone";
   }
-  spdlog::warn("dump of pid {}: {}", checkpoint.pid, checkpoint.error);
-  nlohmann::json record = record_of(checkpoint, job);
+  spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
+  json record = record_of(dump);
   record["error"] = checkpoint.error;
-  if (Result<void> ok = write_record(dir, std::move(record)); !ok) {
+  if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) {
     spdlog::warn("{}", ok.error().message);  // the folder may be gone by now
   }
   return store.update_checkpoint(checkpoint);
@@ -125,12 +180,12 @@ std::optional<probe::Process> writer_of(const std::string& path) {
 
 }  // namespace
 
-Result<void> close_cut_short_dumps(store::Store& store) {
+Result<void> close_cut_short_dumps(store::Store& store, const SettleDump& settle) {
   Result<std::vector<store::Checkpoint>> checkpoints = store.checkpoints();
   if (!checkpoints) return checkpoints.error();
   for (const store::Checkpoint& checkpoint : *checkpoints) {
     if (checkpoint.state != store::CheckpointState::started) continue;
-    if (Result<void> ok = close(store, checkpoint); !ok) {
+    if (Result<void> ok = close(store, checkpoint, settle); !ok) {
       spdlog::error("dump of pid {}, cut short: {}", checkpoint.pid, ok.error().message);
     }
   }

@@ -1,20 +1,26 @@
 #pragma once
 
+#include <functional>
+
 #include "kymo/result.h"
+#include "runtime/runtime.h"
 #include "store/store.h"
 
 namespace kymo::daemon {
 
 // At the daemon's start: brings to an end what an earlier daemon, killed, left half done.
 //
-// A dump: where CRIU had written everything and the process is gone, the images are the process now
-// and are published. Where the process runs on they are worth nothing and are removed. Where
-// neither is sure they stay in images.partial. A line in the log says which.
+// A dump: what is left of it is ended, and what it left frozen goes on. Where CRIU had written
+// everything and the process is gone, the images are the process now and are published. Where the
+// process runs on they are worth nothing and are removed. Where neither is sure they stay in
+// images.partial. A line in the log says which.
 //
 // A job that was being started: found again by its output file, or forgotten.
 //
+// `settle` is Runtime::settle_dump() of the runtime of this kind.
 // Threads: one, before any request. Errors: the store's.
-Result<void> close_cut_short_dumps(store::Store& store);
+using SettleDump = std::function<Result<void>(runtime::Kind kind, const runtime::DumpSpec& spec)>;
+Result<void> close_cut_short_dumps(store::Store& store, const SettleDump& settle);
 Result<void> settle_unstarted_jobs(store::Store& store);
 
 }  // namespace kymo::daemon

@@ -107,7 +107,7 @@ struct Daemon::State {
   criu::ClientOptions criu_options() const;
   Result<void> check_criu();
   Result<void> open_store();
-  Result<void> make_container_runtimes();
+  Result<void> make_runtimes();
   Result<void> set_ring_aside() const;
   Result<void> start_http();
   Result<void> start_spans();
@@ -143,22 +143,29 @@ Result<void> Daemon::State::open_store() {
   if (!opened) return opened.error();
   store = std::move(opened).value();
   if (!store->moved_aside().empty()) spdlog::error("{}", store->moved_aside());
+  if (Result<void> ok = make_runtimes(); !ok) return ok;
   if (Result<void> ok = settle_unstarted_jobs(*store); !ok) return ok;
-  if (Result<void> ok = close_cut_short_dumps(*store); !ok) return ok;
+  const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
+    const auto& by = kind == runtime::Kind::runc     ? runc
+                     : kind == runtime::Kind::podman ? podman
+                                                     : runtime;
+    return by->settle_dump(spec);
+  };
+  if (Result<void> ok = close_cut_short_dumps(*store, settle); !ok) return ok;
   if (Result<void> ok = finish_deletions(*store, config.state_dir); !ok) return ok;
   jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir);
   settle_cut_short_restores(*store, *jobs, config.state_dir);
   jobs->refresh();
+  return {};
+}
+
+Result<void> Daemon::State::make_runtimes() {
   runtime::ProcessRuntimeOptions options;
   options.criu = criu_options();
   options.exited = [this](const runtime::ProcessId& process, int wait_status) {
     jobs->exited(process, wait_status);
   };
   runtime = runtime::make_process_runtime(std::move(options));
-  return make_container_runtimes();
-}
-
-Result<void> Daemon::State::make_container_runtimes() {
   const Result<std::string> folder = folder_with_criu(config.criu, config.state_dir);
   if (!folder) return folder.error();
   runc = runtime::make_runc_runtime(

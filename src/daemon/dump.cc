@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <optional>
 
 #include "base/clock.h"
@@ -137,12 +138,6 @@ Result<void> refuse_for_container(const DumpContext& c) {
     return Error{Code::unimplemented,
                  "dump " + c.target.text() + ": --pre-dump is for plain processes"};
   }
-  if (c.request.deadline_ns() != 0) {
-    return Error{Code::unimplemented,
-                 "dump " + c.target.text() +
-                     ": --deadline is for plain processes: CRIU is runc's, and cannot be ended "
-                     "safely from without"};
-  }
   return {};
 }
 
@@ -180,12 +175,13 @@ Result<void> estimate_size(DumpContext& c) {
 Result<void> forecast(DumpContext& c) {
   const std::uint64_t deadline_ns = c.request.deadline_ns();
   if (deadline_ns == 0) return {};
-  Result<std::vector<store::Checkpoint>> earlier =
-      c.parts.store.checkpoints(c.job ? c.job->id : "");
+  const auto kind = store::RunKind::dump;
+  Result<std::vector<store::Run>> earlier = c.parts.store.runs(history_owner(c.target), kind);
   if (!earlier) return earlier.error();
   Forecast said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
-  if (said.verdict == Forecast::Verdict::unknown && c.job) {  // then those of anybody
-    if (earlier = c.parts.store.checkpoints(); !earlier) return earlier.error();
+  // Then by those of anybody; of a container nothing is known by those of others.
+  if (said.verdict == Forecast::Verdict::unknown && c.target.container.empty()) {
+    if (earlier = c.parts.store.runs({}, kind); !earlier) return earlier.error();
     said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
   }
   c.forecast = said.text;
@@ -197,28 +193,22 @@ std::string seconds_text(std::uint64_t ns) {
   return report::duration(static_cast<double>(ns));
 }
 
-// What is left of the deadline, for CRIU; none where there is none.
-Result<std::chrono::milliseconds> time_left(const DumpContext& c) {
-  const std::uint64_t deadline_ns = c.request.deadline_ns();
-  if (deadline_ns == 0) return std::chrono::milliseconds(0);
-  const std::uint64_t spent_ns = monotonic_ns() - c.began_monotonic_ns;
-  if (spent_ns + 1'000'000 > deadline_ns) {
-    return Error{Code::deadline_exceeded, "dump process " + std::to_string(c.process.pid) +
-                                              ": its deadline of " + seconds_text(deadline_ns) +
-                                              " was over before CRIU began; the process runs on"};
-  }
-  return std::chrono::milliseconds((deadline_ns - spent_ns) / 1'000'000);
+// The instant at which its time is over, by monotonic_ns(); 0: none.
+std::uint64_t deadline_of(const DumpContext& c) {
+  const std::uint64_t allowed_ns = c.request.deadline_ns();
+  if (allowed_ns == 0) return 0;
+  constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+  return c.began_monotonic_ns + std::min(allowed_ns, kNever - c.began_monotonic_ns);
 }
 
 // The deadline's own words where it was what ended CRIU.
 Error told_of_deadline(const DumpContext& c, Error error) {
-  const std::uint64_t spent_ns = monotonic_ns() - c.began_monotonic_ns;
-  if (error.code != Code::deadline_exceeded || c.request.deadline_ns() == 0 ||
-      spent_ns + 1'000'000 < c.request.deadline_ns()) {
+  const std::uint64_t deadline_ns = deadline_of(c);
+  if (error.code != Code::deadline_exceeded || deadline_ns == 0 ||
+      monotonic_ns() + 1'000'000 < deadline_ns) {
     return error;
   }
-  error.message = "dump process " + std::to_string(c.process.pid) +
-                  ": it did not end within its deadline of " +
+  error.message = "dump " + c.target.text() + ": it did not end within its deadline of " +
                   seconds_text(c.request.deadline_ns()) + ": " + error.message;
   return error;
 }
@@ -277,7 +267,27 @@ json container_json(const DumpContext& c) {
   return {{"runtime", runtime::name_of(c.target.kind)},
           {"id", c.target.container},
           {"name", c.target.name},
-          {"bundle", c.target.bundle}};
+          {"bundle", c.target.bundle},
+          {"frozen", c.target.frozen}};
+}
+
+// What checkpoint.json says of a dump however it ends.
+json entry_of(const DumpContext& c, std::string_view state) {
+  json entry{{"state", state},
+             {"pid", c.process.pid},
+             {"start_ticks", c.process.start_ticks},
+             {"command", c.command},
+             {"leave_running", c.request.leave_running()},
+             {"created_unix_ns", c.began_unix_ns}};
+  if (!c.target.container.empty()) entry["container"] = container_json(c);
+  if (c.job) entry["job"] = {{"id", c.job->id}, {"name", c.job->name}};
+  return entry;
+}
+
+// Before anything is touched: a kymod that is started after this one was killed knows by it what
+// was to be dumped, and lets it go on.
+Result<void> write_entry(DumpContext& c) {
+  return write_record(*c.dir, entry_of(c, "started"));
 }
 
 Result<void> begin_recording(DumpContext& c) {
@@ -333,8 +343,6 @@ Result<void> call_runtime(DumpContext& c) {
     spdlog::info("pre-dump of {}: {} pages in {}", c.target.text(), round.pages_written,
                  seconds_text(round.duration_ns));
   };
-  const Result<std::chrono::milliseconds> limit = time_left(c);
-  if (!limit) return limit.error();
   const runtime::DumpSpec spec{c.process,
                                c.dir->partial_images(),
                                c.dir->work(),
@@ -342,8 +350,9 @@ Result<void> call_runtime(DumpContext& c) {
                                c.target.container,
                                to_options(c.request.options()),
                                c.stream,
-                               *limit,
-                               c.request.pre_dumps()};
+                               deadline_of(c),
+                               c.request.pre_dumps(),
+                               c.target.frozen};
   Result<runtime::DumpOutcome> outcome = runtime_of(c.parts, c.target.kind).dump(spec, observer);
   c.progress.finishing();
   if (!outcome) return told_of_deadline(c, outcome.error());
@@ -362,7 +371,7 @@ Result<void> publish(DumpContext& c) {
   return publish_images(*c.dir);
 }
 
-constexpr std::array<Step<DumpContext>, 11> kDumpSteps{{
+constexpr std::array<Step<DumpContext>, 12> kDumpSteps{{
     {"validate", validate},
     {"find process", find_process},
     {"claim process", claim_process},
@@ -371,22 +380,17 @@ constexpr std::array<Step<DumpContext>, 11> kDumpSteps{{
     {"prepare directory", prepare_directory, "files"},
     {"begin recording", begin_recording, "recording"},
     {"list checkpoint", list_checkpoint, "store"},
+    {"write entry", write_entry, "files"},
     {"dump", call_runtime, "runtime"},
     {"count statistics", count_statistics},
     {"publish images", publish, "files"},
 }};
 
 json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
-  json record{{"state", result ? "complete" : "failed"},
-              {"pid", c.process.pid},
-              {"command", c.command},
-              {"leave_running", c.request.leave_running()},
-              {"created_unix_ns", c.began_unix_ns},
-              {"duration_ns", duration_ns}};
+  json record = entry_of(c, result ? "complete" : "failed");
+  record["duration_ns"] = duration_ns;
   if (c.timing != nullptr)
     record["timing"] = report::timing_json(c.timing->records(), c.timing->dropped());
-  if (!c.target.container.empty()) record["container"] = container_json(c);
-  if (c.job) record["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   if (!result) record["error"] = result.error().message;
   if (c.dumped) {
     if (c.outcome.stats) record["stats"] = to_json(*c.outcome.stats);
@@ -421,7 +425,7 @@ std::string conditions_of(const DumpContext& c) {
 store::Run run_of(const DumpContext& c) {
   store::Run run;
   run.id = c.checkpoint.id;
-  run.job_id = c.checkpoint.job_id;
+  run.job_id = history_owner(c.target);
   run.checkpoint_id = c.checkpoint.id;
   run.created_unix_ns = c.began_unix_ns;
   run.error = c.checkpoint.error;

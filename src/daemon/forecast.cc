@@ -14,15 +14,15 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr double kConstantPart = 16 << 20;
 
 // The memory that a dump wrote: its images may be compressed.
-std::uint64_t memory_of(const store::Checkpoint& checkpoint) {
-  const nlohmann::json stats = nlohmann::json::parse(checkpoint.stats_json, nullptr, false);
+std::uint64_t memory_of(const store::Run& run) {
+  const nlohmann::json stats = nlohmann::json::parse(run.stats_json, nullptr, false);
   if (stats.is_object()) {
     const auto pages = stats.find("pages_written");
     if (pages != stats.end() && pages->is_number_unsigned()) {
       return pages->get<std::uint64_t>() * kPageBytes;
     }
   }
-  return checkpoint.image_bytes;
+  return run.image_bytes;
 }
 
 std::string seconds(std::uint64_t ns) {
@@ -31,11 +31,11 @@ std::string seconds(std::uint64_t ns) {
 
 }  // namespace
 
-Forecast forecast_dump(const std::vector<store::Checkpoint>& earlier, std::uint64_t memory_bytes,
+Forecast forecast_dump(const std::vector<store::Run>& earlier, std::uint64_t memory_bytes,
                        std::uint64_t deadline_ns) {
   std::vector<std::uint64_t> expected;
   for (auto it = earlier.rbegin(); it != earlier.rend() && expected.size() < kMostEarlier; ++it) {
-    if (it->state != store::CheckpointState::complete || it->duration_ns == 0) continue;
+    if (!it->error.empty() || it->duration_ns == 0) continue;
     const double scale = (static_cast<double>(memory_bytes) + kConstantPart) /
                          (static_cast<double>(memory_of(*it)) + kConstantPart);
     expected.push_back(static_cast<std::uint64_t>(static_cast<double>(it->duration_ns) * scale));

@@ -17,10 +17,10 @@ struct Forecast {
   std::string text;               // a line for a person
 };
 
-// `earlier`: dumps of the same job, else of anything; those that are whole count, the newest twenty
-// at most. Each stands for what this one would take at its pace, for as much memory as there is
-// now.
-Forecast forecast_dump(const std::vector<store::Checkpoint>& earlier, std::uint64_t memory_bytes,
+// `earlier`: dumps of the same job, program or container, else of anything; those that succeeded
+// count, the newest twenty at most. Each stands for what this one would take at its pace, for as
+// much memory as there is now.
+Forecast forecast_dump(const std::vector<store::Run>& earlier, std::uint64_t memory_bytes,
                        std::uint64_t deadline_ns);
 
 }  // namespace kymo::daemon

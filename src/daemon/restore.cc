@@ -91,6 +91,9 @@ Result<void> use_checkpoint(RestoreContext& c, const CheckpointDir& dir) {
   Result<json> record = read_record(dir);
   if (!record) return record.error();
   c.record = std::move(record).value();
+  if (text_of(c.record, "state") == "started") {
+    return Error{Code::failed_precondition, "restore " + c.directory + ": its dump has not ended"};
+  }
   if (text_of(c.record, "state") != "complete") {
     return Error{Code::failed_precondition,
                  "restore " + c.directory + ": its dump failed: " + text_of(c.record, "error")};

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "timing/flatten.h"
@@ -13,6 +14,7 @@ constexpr std::uint64_t kWorthKeepingNs = 100'000;
 // CRIU's own files in the page cache: it faults on nothing. Read anew from the disk it faults some
 // hundred times; a page or two that were dropped make no cold start.
 constexpr std::uint64_t kMostWarmFaults = 20;
+constexpr std::size_t kMostOfCommand = 1000;
 
 // The API's fields have the names of the JSON.
 template <class Stats>
@@ -52,6 +54,18 @@ std::optional<v1::DumpStats> dump_stats_of(const std::string& text) {
 
 std::optional<v1::RestoreStats> restore_stats_of(const std::string& text) {
   return stats_of<v1::RestoreStats>(text);
+}
+
+std::string history_owner(const Target& target) {
+  if (target.job) return target.job->id;
+  if (!target.container.empty()) {
+    return std::string(runtime::name_of(target.kind)) + ":" + target.name;
+  }
+  std::string command;
+  for (const std::string& word : target.command) command += (command.empty() ? "" : " ") + word;
+  if (command.empty()) command = target.name;
+  command.resize(std::min(command.size(), kMostOfCommand));
+  return std::string(kProgramOwner) + command;
 }
 
 v1::HistoryRun to_api(const store::Run& run) {

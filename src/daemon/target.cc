@@ -35,6 +35,7 @@ Result<void> find_container(const Parts& parts, const std::string& verb, const s
   target.command = std::move(found->command);
   target.container = std::move(found->id);
   target.bundle = std::move(found->bundle);
+  target.frozen = found->frozen;
   return {};
 }
 

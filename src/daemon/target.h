@@ -20,6 +20,7 @@ struct Target {
   std::vector<std::string> command;
   std::string container;  // its id; empty for a process
   std::string bundle;     // of a runc container
+  bool frozen = false;    // as a container
   std::optional<store::Job> job;
 
   // "process 12", "runc container web"

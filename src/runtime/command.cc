@@ -10,13 +10,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "probe/process.h"
 #include "runtime/launch.h"
+#include "runtime/session.h"
 
 namespace kymo::runtime {
 namespace {
@@ -69,22 +69,6 @@ bool wait_ended(pid_t pid, std::chrono::milliseconds timeout) {
   }
 }
 
-// What it has started as well: all that stayed in its session, whoever their parents are by now.
-void kill_session(pid_t leader) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) {
-      continue;
-    }
-    const pid_t pid = std::stoi(name);
-    const Result<probe::Process> process = probe::read_process(pid);
-    if (process && process->session == leader) {
-      ::kill(pid, SIGKILL);
-    }
-  }
-}
-
 int reap(pid_t pid) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -121,16 +105,20 @@ Result<CommandOutcome> run_command(const Command& command) {
   }
   const bool in_time = wait_ended(*pid, command.timeout);
   if (!in_time) {
-    kill_session(*pid);
+    if (command.time_over) {
+      command.time_over(*pid);
+    }
+    kill_sessions({*pid});
     ::kill(*pid, SIGKILL);
   }
   CommandOutcome outcome;
   const int status = reap(*pid);
   outcome.life_ns = monotonic_ns() - began_ns;
-  if (!in_time) {
+  const bool ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!in_time && !ended_well) {
     return Error{Code::deadline_exceeded, command.words.front() + " took longer than " +
                                               std::to_string(command.timeout.count()) +
-                                              " ms and was killed"};
+                                              " ms and was ended"};
   }
   outcome.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   outcome.ended = describe(status);

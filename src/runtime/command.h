@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,9 +18,12 @@ struct Command {
   std::vector<std::string> environment;
   // Then it is killed with all of its session; 0: no limit.
   std::chrono::milliseconds timeout{0};
+  // Called then, before the killing: ends in good order what it has started. A command that ends
+  // well all the same has done so.
+  std::function<void(pid_t session)> time_over{};
   // Where its output goes; empty: it is kept and returned. What stays behind as a container must
   // have /dev/null: a file from outside could not be dumped with it.
-  std::string output_path;
+  std::string output_path{};
 };
 
 struct CommandOutcome {

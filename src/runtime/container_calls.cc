@@ -1,12 +1,13 @@
 #include "runtime/container_calls.h"
 
-#include <optional>
 #include <utility>
+#include <vector>
 
 #include "criu/log.h"
 #include "criu/phases.h"
 #include "kymo/scope.h"
 #include "runtime/aftermath.h"
+#include "runtime/container_end.h"
 #include "runtime/freezer.h"
 #include "runtime/log_follower.h"
 #include "runtime/log_phases.h"
@@ -32,13 +33,17 @@ Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
   return error;
 }
 
+const std::string& growing_log(const ContainerCall& call) {
+  return call.growing_log.empty() ? call.log_path : call.growing_log;
+}
+
 // Runs the command as a scope of its own; what CRIU's log shows of it is told meanwhile.
 Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& observer,
                                     LogClock& clock) {
   Scope scope(ScopeName{std::string_view{call.runtime}}, {.category = "runtime"});
   forget(call.stats_path);
   forget(call.log_path);
-  const std::string& growing = call.growing_log.empty() ? call.log_path : call.growing_log;
+  const std::string& growing = growing_log(call);
   forget(growing);
   LogFollower log(growing, clock.listen(observer.notified));
   Result<CommandOutcome> outcome = run_command(call.command);
@@ -59,26 +64,42 @@ Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& o
   return outcome;
 }
 
-// A freezer that a runtime which was killed has left frozen.
-void thaw(const std::optional<Freezer>& freezer) {
-  if (freezer && freezer->frozen()) {
-    // What cannot be thawed shows in the check that follows.
-    static_cast<void>(freezer->set(false).ok());
+// How the command is found again, and how it is ended where it takes too long: at the dump's
+// deadline or after the runtime's own limit, whichever is first.
+Result<void> prepare(Command& command, const DumpSpec& spec, const DumpTarget& before,
+                     const std::string& log_path) {
+  const Result<std::chrono::milliseconds> left = time_left(spec);
+  if (!left) {
+    return left.error();
   }
+  if (left->count() != 0 && (command.timeout.count() == 0 || *left < command.timeout)) {
+    command.timeout = *left;
+  }
+  command.environment.push_back(dump_mark(spec));
+  std::vector<pid_t> tree;
+  for (const ProcessId& member : before.tree) {
+    tree.push_back(member.pid);
+  }
+  command.time_over = [log_path, tree = std::move(tree)](pid_t session) {
+    const Scope ending("end it in good order", {.category = "runtime"});
+    end_container_dump(log_path, tree, {session});
+  };
+  return {};
 }
 
 }  // namespace
 
-Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& call,
+Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
                                    const Observer& observer) {
   const Result<DumpTarget> before = check_dump(spec);
   if (!before) {
     return before.error();
   }
-  std::optional<Freezer> freezer;  // only where it is not to stay frozen
-  if (Result<Freezer> found = Freezer::of(spec.process.pid); found && !found->frozen()) {
-    freezer = *found;
+  if (Result<void> ready = prepare(call.command, spec, *before, growing_log(call)); !ready) {
+    return let_run_on(spec, *before, ready.error());
   }
+  const Result<Freezer> freezer = Freezer::of(spec.process.pid);
+  const bool was_frozen = freezer && freezer->frozen();
   auto watcher = watch_images(call.images_dir, observer);
   if (!watcher) {
     return watcher.error();
@@ -95,7 +116,9 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& ca
     outcome.warnings.push_back("every image was written and the container ended, but then " +
                                done.error().message);
   } else {
-    thaw(freezer);
+    if (!was_frozen) {
+      thaw_container(spec);  // what cannot be thawed shows in the check that follows
+    }
     add_dump_phases(call.log_path, {}, clock);
     return let_run_on(spec, *before, done.error());
   }

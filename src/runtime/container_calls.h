@@ -27,7 +27,7 @@ struct ContainerCall {
 
 // Runs the command that dumps a container, watching CRIU's log and the images as they grow, and
 // sees to what it leaves: statistics and phases; after a failure, that the container runs on.
-Result<DumpOutcome> dump_container(const DumpSpec& spec, const ContainerCall& call,
+Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
                                    const Observer& observer);
 
 // The same for a restore; `process` of the outcome is left to the caller.

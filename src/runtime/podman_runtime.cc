@@ -15,6 +15,7 @@
 #include "runtime/aftermath.h"
 #include "runtime/command.h"
 #include "runtime/container_calls.h"
+#include "runtime/container_end.h"
 #include "runtime/freezer.h"
 #include "runtime/podman_store.h"
 
@@ -26,6 +27,12 @@ using nlohmann::json;
 
 constexpr std::uint64_t kNanosecondsInAMicrosecondOfPodman = 1000;
 constexpr std::size_t kShownOfId = 12;  // as podman shows it
+
+// What podman and its runtime leave in podman's folder of a container that was dumped: CRIU's log
+// and statistics, and the container's /dev/shm.
+constexpr char kDumpLog[] = "/dump.log";
+constexpr char kDumpStats[] = "/stats-dump";
+constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
 
 // Podman's reason, without its own "Error: ".
 std::string podman_reason(const CommandOutcome& outcome) {
@@ -47,15 +54,7 @@ class CheckpointLink {
     }
     fs::create_directory_symlink(images_dir, path_, error_);
   }
-  ~CheckpointLink() {
-    std::error_code error;
-    if (fs::is_symlink(path_, error)) {
-      fs::remove(path_, error);
-    }
-    if (fs::exists(aside_, error)) {
-      fs::rename(aside_, path_, error);
-    }
-  }
+  ~CheckpointLink() { put_back(path_, aside_); }
   CheckpointLink(const CheckpointLink&) = delete;
   CheckpointLink& operator=(const CheckpointLink&) = delete;
 
@@ -63,7 +62,25 @@ class CheckpointLink {
     return error_ ? Result<void>(system_error("make " + path_, error_.value())) : Result<void>();
   }
 
+  // Of a daemon that was killed: podman's folder as it was, if the link leads to these images.
+  static void undo(const std::string& userdata, const std::string& images_dir) {
+    std::error_code error;
+    if (fs::read_symlink(userdata + "/checkpoint", error) == images_dir) {
+      put_back(userdata + "/checkpoint", userdata + "/checkpoint.kymo-aside");
+    }
+  }
+
  private:
+  static void put_back(const std::string& path, const std::string& aside) {
+    std::error_code error;
+    if (fs::is_symlink(path, error)) {
+      fs::remove(path, error);
+    }
+    if (fs::exists(aside, error)) {
+      fs::rename(aside, path, error);
+    }
+  }
+
   std::string path_;
   std::string aside_;
   std::error_code error_;
@@ -98,6 +115,7 @@ class PodmanRuntime : public Runtime {
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
+  Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
@@ -230,8 +248,8 @@ std::vector<std::string> podman_flags(const CheckpointOptions& options) {
 ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id,
                                   const std::string& userdata, const std::string& work_dir,
                                   std::vector<std::string> words, std::string* said) const {
-  const std::string log = verb == "checkpoint" ? "dump.log" : "restore.log";
-  const std::string stats = verb == "checkpoint" ? "stats-dump" : "stats-restore";
+  const std::string log = verb == "checkpoint" ? kDumpLog : "/restore.log";
+  const std::string stats = verb == "checkpoint" ? kDumpStats : "/stats-restore";
   words.insert(words.begin(), {"container", verb});
   words.push_back(id);
   ContainerCall call;
@@ -239,14 +257,14 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
   call.command = command(std::move(words));
   call.tried = "could not " + std::string(verb == "checkpoint" ? "dump" : verb) + " container " +
                id.substr(0, kShownOfId);
-  call.log_path = work_dir + "/" + log;
-  call.stats_path = work_dir + "/" + stats;
-  call.growing_log = userdata + "/" + log;
+  call.log_path = work_dir + log;
+  call.stats_path = work_dir + stats;
+  call.growing_log = userdata + log;
   call.reason = podman_reason;
-  forget(userdata + "/" + stats);
+  forget(userdata + stats);
   call.collect = [=](const CommandOutcome* outcome) {
-    move_file(userdata + "/" + log, work_dir + "/" + log);
-    move_file(userdata + "/" + stats, work_dir + "/" + stats);
+    move_file(userdata + log, work_dir + log);
+    move_file(userdata + stats, work_dir + stats);
     if (outcome != nullptr && outcome->exit_status == 0) {
       *said = outcome->output;
       std::ofstream(work_dir + "/podman-" + verb + ".json") << outcome->output;
@@ -254,9 +272,6 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
   };
   return call;
 }
-
-// A container's /dev/shm, which podman keeps beside the checkpoint.
-constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
 
 Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& observer) {
   const std::string asked = "dump container " + spec.container;
@@ -285,12 +300,27 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   if (Result<void> made = link.made(); !made) {
     return made.error();
   }
-  Result<DumpOutcome> outcome = dump_container(spec, checkpoint, observer);
+  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
   if (outcome) {
     move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory);
     outcome->runtime_time_ns = runtime_time_ns(said, "runtime_checkpoint_duration");
   }
   return outcome;
+}
+
+Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
+  const Result<PodmanStore> store = this->store();
+  if (!store) {
+    settle_container_dump(spec, spec.work_dir + kDumpLog);  // all but podman's own folder
+    return store.error();
+  }
+  const std::string userdata = store->folder_of(spec.container);
+  settle_container_dump(spec, userdata + kDumpLog);
+  for (const char* file : {kDumpLog, kDumpStats, kSharedMemory}) {
+    move_file(userdata + file, spec.work_dir + file);
+  }
+  CheckpointLink::undo(userdata, spec.images_dir);
+  return {};
 }
 
 Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Observer& observer) {

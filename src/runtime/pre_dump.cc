@@ -78,9 +78,8 @@ Result<PreDumps> pre_dump(const criu::Client& client, const DumpSpec& spec,
                           const Observer& observer) {
   if (Result<void> tracked = check_tracked(client, spec); !tracked) return tracked.error();
   PreDumps done;
-  const std::uint64_t began_ns = monotonic_ns();
   while (done.rounds.size() < spec.pre_dumps && worth_another(done.rounds)) {
-    const Result<std::chrono::milliseconds> limit = time_left(spec, began_ns);
+    const Result<std::chrono::milliseconds> limit = time_left(spec);
     if (!limit) return limit.error();
     const std::string folder = "pre-" + std::to_string(done.rounds.size() + 1);
     const std::string parent = done.last.empty() ? "" : "../" + done.last;

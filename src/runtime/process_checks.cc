@@ -169,16 +169,16 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
   return target;
 }
 
-Result<milliseconds> time_left(const DumpSpec& spec, std::uint64_t began_ns) {
-  if (spec.time_limit.count() == 0) {
-    return spec.time_limit;
+Result<milliseconds> time_left(const DumpSpec& spec) {
+  if (spec.deadline_ns == 0) {
+    return milliseconds(0);
   }
-  const std::chrono::nanoseconds spent(monotonic_ns() - began_ns);
-  if (spent + milliseconds(1) > spec.time_limit) {
-    return Error{Code::deadline_exceeded, "dump process " + std::to_string(spec.process.pid) +
-                                              ": its pre-dumps took all of its time"};
+  const std::uint64_t now_ns = monotonic_ns();
+  const std::chrono::nanoseconds left(spec.deadline_ns > now_ns ? spec.deadline_ns - now_ns : 0);
+  if (left < milliseconds(1)) {
+    return Error{Code::deadline_exceeded, "the time was over before CRIU began"};
   }
-  return std::chrono::duration_cast<milliseconds>(spec.time_limit - spent);
+  return std::chrono::duration_cast<milliseconds>(left);
 }
 
 Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {

@@ -23,9 +23,8 @@ struct DumpTarget {
 // What a dump needs, looked at before CRIU is asked, so that each refusal is one clear line.
 Result<DumpTarget> check_dump(const DumpSpec& spec);
 
-// What is left of spec.time_limit, for CRIU, of what began then (monotonic); 0 where there is none.
-// Errors: deadline_exceeded, and the process runs.
-Result<std::chrono::milliseconds> time_left(const DumpSpec& spec, std::uint64_t began_ns);
+// What is left until the deadline, for CRIU; 0 where there is none. Errors: deadline_exceeded.
+Result<std::chrono::milliseconds> time_left(const DumpSpec& spec);
 
 // What a restore needs: whole images, and every pid of theirs free. Returns the processes, the root
 // first.

@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/clock.h"
 #include "criu/images.h"
+#include "criu/leftovers.h"
 #include "criu/pstree.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
@@ -65,13 +65,17 @@ std::vector<std::string> arguments_of(const CheckpointOptions& options) {
 Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& spec,
                                   const Observer& observer, const criu::Notified& notified,
                                   const std::string& parent, std::uint64_t& image_bytes) {
+  const Result<std::chrono::milliseconds> left = time_left(spec);
+  if (!left) {
+    return left.error();
+  }
   criu::DumpRequest request;
   request.parent = parent;
   request.pid = spec.process.pid;
   request.images_dir = spec.images_dir;
   request.work_dir = spec.work_dir;
   request.leave_running = spec.leave_running;
-  request.time_limit = spec.time_limit;
+  request.time_limit = *left;
   request.options = shared_options(spec.options);
   if (spec.stream) {
     request.stream = spec.stream;
@@ -106,19 +110,12 @@ Result<criu::DumpReply> call_rounds(const criu::Client& client, const DumpSpec& 
   if (spec.pre_dumps == 0) {
     return call_dump(client, spec, observer, notified, "", outcome.image_bytes);
   }
-  const std::uint64_t began_ns = monotonic_ns();
   Result<PreDumps> before = pre_dump(client, spec, observer);
   if (!before) {
     return before.error();
   }
-  const Result<std::chrono::milliseconds> left = time_left(spec, began_ns);
-  if (!left) {
-    return left.error();
-  }
-  DumpSpec last = spec;
-  last.time_limit = *left;
   Result<criu::DumpReply> reply =
-      call_dump(client, last, observer, notified, before->last, outcome.image_bytes);
+      call_dump(client, spec, observer, notified, before->last, outcome.image_bytes);
   for (const PreDumpRound& round : before->rounds) {
     outcome.image_bytes += round.image_bytes;
   }
@@ -157,6 +154,7 @@ class ProcessRuntime : public Runtime {
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
+  Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
   Result<std::string> freeze(const FreezeSpec& spec) override {
     return freeze_process(spec.process);
@@ -241,6 +239,12 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   take_statistics(stats_path, outcome);
   add_dump_phases(log_path, outcome.stats, clock);
   return outcome;
+}
+
+Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
+  const std::vector<pid_t> tree = probe::process_tree(spec.process.pid);
+  Result<void> before = criu::end_leftover_dump(spec.work_dir + "/pre-dump.log", tree);
+  return before ? criu::end_leftover_dump(spec.work_dir + "/dump.log", tree) : before;
 }
 
 Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Observer& observer) {

@@ -14,12 +14,15 @@
 #include "runtime/aftermath.h"
 #include "runtime/command.h"
 #include "runtime/container_calls.h"
+#include "runtime/container_end.h"
 #include "runtime/freezer.h"
 
 namespace kymo::runtime {
 namespace {
 
 using nlohmann::json;
+
+constexpr char kCriuLog[] = "/dump.log";
 
 // What runc itself allows: nothing that could lead out of its folder.
 bool is_container_id(const std::string& id) {
@@ -66,6 +69,7 @@ class RuncRuntime : public Runtime {
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
+  Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
@@ -252,9 +256,14 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
   words.push_back(spec.container);
   ContainerCall checkpoint = call(tried, spec.work_dir, std::move(words));
   checkpoint.images_dir = spec.images_dir;
-  checkpoint.log_path = spec.work_dir + "/dump.log";
+  checkpoint.log_path = spec.work_dir + kCriuLog;
   checkpoint.stats_path = spec.work_dir + "/stats-dump";
-  return dump_container(spec, checkpoint, observer);
+  return dump_container(spec, std::move(checkpoint), observer);
+}
+
+Result<void> RuncRuntime::settle_dump(const DumpSpec& spec) {
+  settle_container_dump(spec, spec.work_dir + kCriuLog);
+  return {};
 }
 
 Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Observer& observer) {

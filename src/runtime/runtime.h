@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -93,10 +92,13 @@ struct DumpSpec {
   CheckpointOptions options{};
   // Set: the images go through us, and are kept so.
   std::optional<criu::Encoding> stream{};
-  // What takes longer is ended, and the process runs on; 0: only the runtime's own limit holds.
-  std::chrono::milliseconds time_limit{0};
+  // When it must have ended, by monotonic_ns(): what has not is ended then, and the process runs
+  // on. 0: only the runtime's own limit holds.
+  std::uint64_t deadline_ns = 0;
   // At most so many rounds of pre-dump before; of plain processes.
   std::uint32_t pre_dumps = 0;
+  // Somebody had frozen the container before, and it is to stay so.
+  bool frozen = false;
 };
 
 struct DumpOutcome {
@@ -146,6 +148,10 @@ class Runtime {
   // The container of that name or id, which runs or is frozen; plain processes have no names.
   virtual Result<Container> find(const std::string& container) = 0;
   virtual Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) = 0;
+  // Brings a dump of this spec to an end whose caller was killed: what runs of it is ended, unless
+  // it is past the point of return, what it left frozen goes on, and what it put elsewhere is
+  // brought to where it belongs. The images stay as they are.
+  virtual Result<void> settle_dump(const DumpSpec& spec) = 0;
   virtual Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) = 0;
   // Stop it where it is, and let it go on; each returns a line about how it was done. Errors:
   // failed_precondition: it is so already; then, and after any other error, it is as it was.

@@ -389,7 +389,7 @@ Result<std::vector<Run>> Store::runs(std::string_view job_id, RunKind kind) {
   const Result<void> done = state_->db->run(
       "list runs",
       std::string("SELECT ") + kRunColumns +
-          " FROM runs WHERE job_id = ? AND kind = ? ORDER BY created_unix_ns, rowid",
+          " FROM runs WHERE (?1 = '' OR job_id = ?1) AND kind = ?2 ORDER BY created_unix_ns, rowid",
       {std::string(job_id), name_in(kRunKinds, kind)},
       [&](const Row& row) { all.push_back(read_run(row)); });
   return done ? Result<std::vector<Run>>(std::move(all)) : done.error();

@@ -54,7 +54,7 @@ struct Checkpoint {
 struct Run {
   std::string id;  // unique
   RunKind kind = RunKind::dump;
-  std::string job_id;
+  std::string job_id;         // or what else has a history (docs/history.md)
   std::string checkpoint_id;  // empty: of images that are no checkpoint of ours
   std::int64_t created_unix_ns = 0;
   std::string error;  // empty: it succeeded
@@ -110,7 +110,7 @@ class Store {
 
   // The thousand newest of a job and kind are kept.
   Result<void> add_run(const Run& run);
-  // Oldest first.
+  // Oldest first; of one job, or of all with an empty id.
   Result<std::vector<Run>> runs(std::string_view job_id, RunKind kind);
 
  private:

@@ -17,6 +17,7 @@ namespace kymo::daemon {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 class CutShort : public ::testing::Test {
  protected:
@@ -62,7 +63,11 @@ class CutShort : public ::testing::Test {
     ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
   }
   store::Checkpoint close() {
-    EXPECT_TRUE(close_cut_short_dumps(*store_).ok());
+    const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
+      settled_ = {kind, spec};
+      return Result<void>();
+    };
+    EXPECT_TRUE(close_cut_short_dumps(*store_, settle).ok());
     return *store_->checkpoint("c1");
   }
 
@@ -71,6 +76,7 @@ class CutShort : public ::testing::Test {
   store::Job job_;
   CheckpointDir dir_{folder_.path() + "/c"};
   pid_t pid_ = 0;
+  std::pair<runtime::Kind, runtime::DumpSpec> settled_;  // what a runtime was asked to
 };
 
 TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
@@ -80,6 +86,41 @@ TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
   EXPECT_FALSE(fs::exists(dir_.partial_images()));
   EXPECT_EQ(read_record(dir_)->at("state"), "failed");
   EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+}
+
+TEST_F(CutShort, TheRuntimeIsToldWhatWasToBeDumpedByTheEntry) {
+  start_job(true);
+  job_.id.clear();  // a container that is no job
+  begin_dump({"pages-1.img"});
+  const std::uint64_t start_ticks = probe::read_process(pid_)->start_ticks;
+  ASSERT_TRUE(
+      write_record(dir_,
+                   {{"state", "started"},
+                    {"created_unix_ns", 0},
+                    {"start_ticks", start_ticks},
+                    {"container",
+                     {{"runtime", "podman"}, {"id", "4711"}, {"name", "shop"}, {"frozen", true}}}})
+          .ok());
+  const store::Checkpoint checkpoint = close();
+  EXPECT_EQ(settled_.first, runtime::Kind::podman);
+  EXPECT_EQ(settled_.second.container, "4711");
+  EXPECT_EQ(settled_.second.process.start_ticks, start_ticks);
+  EXPECT_EQ(settled_.second.images_dir, dir_.partial_images());
+  EXPECT_TRUE(settled_.second.frozen);
+  EXPECT_EQ(checkpoint.state, store::CheckpointState::failed);
+  EXPECT_NE(checkpoint.error.find("podman container shop runs on"), std::string::npos)
+      << checkpoint.error;
+  EXPECT_EQ(read_record(dir_)->at("container").at("id"), "4711") << "it stays in the record";
+}
+
+TEST_F(CutShort, ADamagedEntryHidesNothing) {
+  start_job(true);
+  begin_dump({"pages-1.img"});
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0},
+                                  {"start_ticks", "many"},
+                                  {"container", {{"runtime", 7}, {"id", json::array()}}}})
+                  .ok());
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
 }
 
 TEST_F(CutShort, ImagesAreWorthNothingWhereTheProcessRunsOn) {

@@ -8,12 +8,11 @@ namespace {
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-store::Checkpoint took(std::uint64_t seconds, std::uint64_t mib) {
-  store::Checkpoint checkpoint;
-  checkpoint.state = store::CheckpointState::complete;
-  checkpoint.duration_ns = seconds * kSecond;
-  checkpoint.image_bytes = mib * kMebibyte;
-  return checkpoint;
+store::Run took(std::uint64_t seconds, std::uint64_t mib) {
+  store::Run run;
+  run.duration_ns = seconds * kSecond;
+  run.image_bytes = mib * kMebibyte;
+  return run;
 }
 
 TEST(ForecastTest, WithoutHistoryNothingIsKnown) {
@@ -25,7 +24,7 @@ TEST(ForecastTest, WithoutHistoryNothingIsKnown) {
 }
 
 TEST(ForecastTest, TheMedianAndTheWorstDecide) {
-  const std::vector<store::Checkpoint> earlier{took(9, 512), took(1, 512), took(2, 512)};
+  const std::vector<store::Run> earlier{took(9, 512), took(1, 512), took(2, 512)};
   const auto verdict = [&](std::uint64_t seconds) {
     return forecast_dump(earlier, 512 * kMebibyte, seconds * kSecond).verdict;
   };
@@ -38,15 +37,15 @@ TEST(ForecastTest, TheMedianAndTheWorstDecide) {
 }
 
 TEST(ForecastTest, MoreMemoryTakesLongerAndFailedDumpsDoNotCount) {
-  std::vector<store::Checkpoint> earlier{took(2, 240), took(100, 1)};
-  earlier[1].state = store::CheckpointState::failed;
+  std::vector<store::Run> earlier{took(2, 240), took(100, 1)};
+  earlier[1].error = "the disk was full";
   const Forecast forecast = forecast_dump(earlier, 496 * kMebibyte, 30 * kSecond);
   EXPECT_EQ(forecast.expected_ns, 4 * kSecond);
   EXPECT_EQ(forecast.verdict, Forecast::Verdict::likely);
 }
 
 TEST(ForecastTest, CompressedImagesCountAsTheMemoryTheyHold) {
-  store::Checkpoint packed = took(2, 10);
+  store::Run packed = took(2, 10);
   packed.stats_json = R"({"pages_written": 126976})";  // 496 MiB
   EXPECT_EQ(forecast_dump({packed}, 496 * kMebibyte, kSecond).expected_ns, 2 * kSecond);
   packed.stats_json = "{broken";

@@ -60,15 +60,9 @@ TEST(ContainersTest, ADumpOfARuncContainerHasItsRecordingAndItsTree) {
   runc.start("kymo-web");
   Kymod kymod({"--runc-root", runc.path()});
   kymod.start();
-  for (const std::vector<std::string>& asked :
-       {std::vector<std::string>{"--stream"}, std::vector<std::string>{"--deadline", "30s"}}) {
-    std::vector<std::string> command{"dump", "runc", "kymo-web"};
-    command.insert(command.end(), asked.begin(), asked.end());
-    const Outcome refused = kymod.kymo(command);
-    EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_NE(refused.err.find(asked[0] + " is for plain processes"), std::string::npos)
-        << refused.err;
-  }
+  const Outcome refused = kymod.kymo({"dump", "runc", "kymo-web", "--stream"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("--stream is for plain processes"), std::string::npos) << refused.err;
   const nlohmann::json dump =
       kymod.kymo_json({"dump", "runc", "kymo-web", "--leave-running", "--dir", kymod.path("one")});
   EXPECT_EQ(runc.status("kymo-web"), "running");
@@ -161,6 +155,55 @@ TEST(ContainersTest, ARuncContainerIsAJobFrozenDumpedAndRestoredByItsName) {
   EXPECT_EQ(kymod.kymo({"restore", dump["directory"]}).exit_code, 0);
   EXPECT_EQ(kymod.job("web")["state"], "running");
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+// What a deadline does to a dump of this container, by its own flags of `kymo dump`.
+void expect_deadline_foretold_and_kept(const Kymod& kymod, const std::string& kind,
+                                       const std::string& name) {
+  const auto dump = [&](const std::string& deadline) {
+    return kymod.kymo({"dump", kind, name, "--leave-running", "--deadline", deadline});
+  };
+  const Outcome first = dump("30s");
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.err.find("the deadline of 30 s is not known: there is no earlier dump"),
+            std::string::npos)
+      << first.err;
+  const Outcome late = dump("90ms");  // the freezer alone takes a tenth of a second
+  EXPECT_EQ(late.exit_code, 1);
+  for (const char* said : {"it is not likely to fit into the deadline of 90 ms",
+                           "did not end within its deadline of 90 ms", "the container runs on"}) {
+    EXPECT_NE(late.err.find(said), std::string::npos) << late.err;
+  }
+  const nlohmann::json failed = kymod.kymo_json({"checkpoints"}).back();
+  EXPECT_EQ(failed["state"], "failed") << failed;
+  EXPECT_FALSE(fs::exists(failed["directory"].get<std::string>() + "/images"));
+  EXPECT_FALSE(fs::exists(failed["directory"].get<std::string>() + "/images.partial"));
+  const nlohmann::json in_time =
+      kymod.kymo_json({"dump", kind, name, "--leave-running", "--deadline", "1m"});
+  EXPECT_NE(in_time["forecast"].get<std::string>().find("it is likely to fit"), std::string::npos)
+      << in_time;
+}
+
+TEST(ContainersTest, ADeadlineOfARuncContainerIsForetoldAndKeptOrItRunsOn) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  expect_deadline_foretold_and_kept(kymod, "runc", "kymo-web");
+  EXPECT_EQ(runc.status("kymo-web"), "running");
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+TEST(ContainersTest, ADeadlineOfAPodmanContainerIsForetoldAndKeptOrItRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-e2e");
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  expect_deadline_foretold_and_kept(kymod, "podman", "kymo-e2e");
+  EXPECT_EQ(podman.status("kymo-e2e"), "running");
+  EXPECT_TRUE(counts_on(root));
 }
 
 TEST(ContainersTest, AProcessIsFrozenAndRefusedToBeDumpedMeanwhile) {

@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include "base/clock.h"
 #include "runtime/podman_runtime.h"
 #include "runtime/runc_runtime.h"
 #include "support/real_criu.h"
@@ -25,6 +27,12 @@ std::string folder_with(const test::TemporaryDirectory& parent, const std::strin
   std::ofstream(folder + "/criu") << "#!/bin/sh\n" << script << "\n";
   chmod((folder + "/criu").c_str(), 0755);
   return folder;
+}
+
+// runc leaves a file of its own in the folder.
+bool has_images(const std::string& folder) {
+  return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
+                     [](const auto& entry) { return entry.path().extension() == ".img"; });
 }
 
 class RuncTest : public testing::Test {
@@ -131,6 +139,32 @@ TEST_F(RuncTest, ADumpThatTakesTooLongIsEndedAndTheContainerRunsOn) {
   EXPECT_EQ(dumped.error().code, Code::deadline_exceeded) << dumped.error().message;
   EXPECT_EQ(runc_.status("web"), "running");
   EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
+}
+
+// Whatever a deadline cuts short, the container runs on; and what it does not is whole.
+TEST_F(RuncTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
+  KYMO_NEEDS_RUNC();
+  const std::string bundle = runc_.start("web");
+  const auto runtime = this->runtime();
+  int cut_short = 0;
+  int done = 0;
+  for (int ms = 1; done < 2 && ms < 3000; ms += ms < 60 ? 20 : 11) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    DumpSpec dump = spec(*runtime, "web", true);
+    dump.deadline_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
+    const Result<DumpOutcome> dumped = runtime->dump(dump, {});
+    dumped ? ++done : ++cut_short;
+    EXPECT_EQ(has_images(dump.images_dir), dumped.ok());
+    if (!dumped) {
+      EXPECT_EQ(dumped.error().code, Code::deadline_exceeded) << dumped.error().message;
+      EXPECT_NE(dumped.error().message.find("; the container runs on"), std::string::npos)
+          << dumped.error().message;
+    }
+    ASSERT_EQ(runc_.status("web"), "running");
+    ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
+  }
+  EXPECT_GT(cut_short, 10);
+  EXPECT_EQ(done, 2);
 }
 
 // runc, killed with a container frozen, leaves it so: here the part of criu is played by a script
@@ -294,6 +328,28 @@ TEST_F(PodmanTest, AFailedDumpLeavesItRunningAndPodmansFolderAsItWas) {
   const std::string link =
       "/var/lib/containers/storage/overlay-containers/" + found->id + "/userdata/checkpoint";
   EXPECT_FALSE(fs::is_symlink(link));
+}
+
+TEST_F(PodmanTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  const std::string root = podman_.start("kymo-rt");
+  const auto runtime = PodmanTest::runtime();
+  const Result<Container> found = runtime->find("kymo-rt");
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  int done = 0;
+  for (int ms = 1; done == 0 && ms < 3000; ms += 30) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    const std::string name = std::to_string(ms);
+    DumpSpec dump{found->process, folder_.folder(name + "-images"), folder_.folder(name + "-work"),
+                  true, found->id};
+    dump.deadline_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
+    const Result<DumpOutcome> dumped = runtime->dump(dump, {});
+    if (dumped) ++done;
+    EXPECT_EQ(has_images(dump.images_dir), dumped.ok());
+    ASSERT_EQ(podman_.status("kymo-rt"), "running");
+    ASSERT_TRUE(test::counts_on(root));
+  }
+  EXPECT_EQ(done, 1);
 }
 
 TEST_F(PodmanTest, IsRunFrozenAndGoesOn) {

@@ -1,0 +1,65 @@
+#include "runtime/container_end.h"
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "criu/leftovers.h"
+#include "probe/process.h"
+#include "runtime/freezer.h"
+#include "runtime/session.h"
+
+namespace kymo::runtime {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kEndsByItself{5000};  // a runtime whose CRIU has ended
+constexpr std::chrono::milliseconds kEndLookEvery{5};
+
+// podman makes an empty file of it before.
+bool criu_has_begun(const std::string& log_path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(log_path, error);
+  return !error && size != 0;
+}
+
+}  // namespace
+
+void end_container_dump(const std::string& log_path, const std::vector<pid_t>& tree,
+                        const std::vector<pid_t>& sessions) {
+  const auto until = steady_clock::now() + kEndsByItself;
+  do {
+    // What would not end is killed with its session.
+    static_cast<void>(criu::end_leftover_dump(log_path, tree).ok());
+    if (members_of(sessions).empty()) {
+      return;
+    }
+    std::this_thread::sleep_for(kEndLookEvery);
+  } while (criu_has_begun(log_path) && steady_clock::now() < until);
+  kill_sessions(sessions);
+}
+
+std::string dump_mark(const DumpSpec& spec) {
+  return "KYMO_DUMP=" + spec.images_dir;
+}
+
+void settle_container_dump(const DumpSpec& spec, const std::string& log_path) {
+  std::vector<pid_t> tree;
+  if (probe::process_lives(spec.process.pid, spec.process.start_ticks)) {
+    tree = probe::process_tree(spec.process.pid);
+  }
+  end_container_dump(log_path, tree, sessions_with(dump_mark(spec)));
+  thaw_container(spec);
+}
+
+void thaw_container(const DumpSpec& spec) {
+  if (spec.frozen || !probe::process_lives(spec.process.pid, spec.process.start_ticks)) {
+    return;
+  }
+  if (const Result<Freezer> freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
+    static_cast<void>(freezer->set(false).ok());
+  }
+}
+
+}  // namespace kymo::runtime

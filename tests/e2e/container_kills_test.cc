@@ -1,0 +1,172 @@
+// kymod killed at every step of a container's dump: the container is neither lost nor left frozen,
+// nothing half-made is listed, nothing is left running, and the next kymod knows what happened.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "base/file.h"
+#include "programs.h"
+#include "runtime/session.h"
+#include "support/containers.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// How a container that is to be dumped is looked at.
+struct Counted {
+  std::string kind;
+  std::string name;
+  std::string root;
+  std::function<std::string()> status;
+  std::function<void()> forget;  // what is left of one that was dumped, so that it can be restored
+};
+
+// A point of a dump, as it is seen from outside.
+struct Instant {
+  const char* name;
+  const char* log_mark;  // in CRIU's log; nullptr: a file
+};
+constexpr Instant kInstants[] = {
+    {"the entry is written", nullptr},
+    {"the runtime has started a CRIU that has not begun", nullptr},
+    {"CRIU begins", "Version: "},
+    {"CRIU freezes", "freezing cgroup"},
+    {"CRIU holds the processes", "Seized task"},
+    {"CRIU writes pages", "Dumping pages (type"},
+    {"all is written", "Running post-dump scripts"},
+    {"CRIU has ended", "Dumping finished successfully"},
+};
+
+class ContainerKillsTest : public ::testing::Test {
+ protected:
+  // A criu that says when it is started, and waits where it is told to.
+  std::string slow_criu() const {
+    const std::string path = folder_.path() + "/criu";
+    std::ofstream(path) << "#!/bin/sh\n: >" << started() << "\n[ ! -e " << slow()
+                        << " ] || sleep 0.4\nexec " << criu_path() << " \"$@\"\n";
+    chmod(path.c_str(), 0755);
+    return path;
+  }
+  [[nodiscard]] std::string started() const { return folder_.path() + "/started"; }
+  [[nodiscard]] std::string slow() const { return folder_.path() + "/slow"; }
+
+  void kill_at_every_instant(Kymod& kymod, const Counted& container);
+  void kill_at(Kymod& kymod, const Counted& container, const Instant& instant, bool leave_running);
+  void expect_nothing_lost_and_nothing_left(const Kymod& kymod, const Counted& container);
+
+  TemporaryDirectory folder_;
+  std::string dir_;  // of the last dump
+  std::string log_;  // CRIU's, of podman in its own folder
+  int dumps_ = 0;
+};
+
+void ContainerKillsTest::kill_at(Kymod& kymod, const Counted& container, const Instant& instant,
+                                 bool leave_running) {
+  dir_ = kymod.path("checkpoint-" + std::to_string(++dumps_));
+  const std::string log = log_.empty() ? dir_ + "/work/dump.log" : log_;
+  fs::remove(log);
+  fs::remove(started());
+  const bool before_criu = &instant == &kInstants[1];
+  if (before_criu) std::ofstream(slow()) << "x";
+  std::vector<std::string> command{"dump", container.kind, container.name, "--dir", dir_};
+  if (leave_running) command.emplace_back("--leave-running");
+  std::atomic<bool> answered = false;
+  std::thread client([&] {
+    static_cast<void>(kymod.kymo(command));
+    answered = true;
+  });
+  const std::string file = before_criu ? started() : dir_ + "/checkpoint.json";
+  const auto there = [&] {
+    if (instant.log_mark == nullptr) return fs::exists(file);
+    const Result<std::string> text = kymo::read_file(log);
+    return text && text->find(instant.log_mark) != std::string::npos;
+  };
+  while (!there() && !answered) std::this_thread::sleep_for(std::chrono::microseconds(300));
+  EXPECT_EQ(kymod.stop(SIGKILL), -1);
+  client.join();
+  fs::remove(slow());
+}
+
+void ContainerKillsTest::expect_nothing_lost_and_nothing_left(const Kymod& kymod,
+                                                              const Counted& container) {
+  EXPECT_TRUE(runtime::sessions_with("KYMO_DUMP=" + dir_ + "/images.partial").empty());
+  const json checkpoints = kymod.kymo_json({"checkpoints"});
+  ASSERT_FALSE(checkpoints.empty()) << kymod.log();
+  const json& listed = checkpoints.back();
+  ASSERT_EQ(listed["directory"], dir_) << kymod.log();
+  const json record = json::parse(read_file(dir_ + "/checkpoint.json"));
+  EXPECT_EQ(record["state"], listed["state"]);
+  EXPECT_EQ(record["container"]["runtime"], container.kind) << record.dump(1);
+  EXPECT_FALSE(fs::exists(dir_ + "/images.partial"));
+  EXPECT_EQ(fs::exists(dir_ + "/images/inventory.img"), listed["state"] == "complete") << listed;
+  const std::string text = container.kind + " container " + container.name;
+  EXPECT_NE(kymod.log().find("dump of " + text), std::string::npos) << kymod.log();
+  if (container.status() == "running") {
+    EXPECT_TRUE(counts_on(container.root));
+    if (listed["state"] == "failed") {
+      EXPECT_NE(listed["error"].get<std::string>().find(text + " runs on"), std::string::npos)
+          << listed;
+    }
+  } else {
+    EXPECT_EQ(listed["state"], "complete") << container.status() << kymod.log();
+    container.forget();
+    const Outcome restored = kymod.kymo({"restore", dir_});
+    ASSERT_EQ(restored.exit_code, 0) << restored.err;
+    EXPECT_TRUE(counts_on(container.root));
+  }
+}
+
+void ContainerKillsTest::kill_at_every_instant(Kymod& kymod, const Counted& container) {
+  for (const bool at_once : {true, false}) {
+    for (const Instant& instant : kInstants) {
+      SCOPED_TRACE(std::string("killed when ") + instant.name +
+                   (at_once ? ", started anew at once" : ", started anew a while after"));
+      kill_at(kymod, container, instant, !at_once);
+      if (!at_once) std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      kymod.start();
+      expect_nothing_lost_and_nothing_left(kymod, container);
+      if (HasFatalFailure() || HasFailure()) return;
+    }
+  }
+}
+
+TEST_F(ContainerKillsTest, OfRuncNothingIsLostAndNothingIsLeft) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  Kymod kymod({"--runc-root", runc.path(), "--criu", slow_criu()});
+  kymod.start();
+  kill_at_every_instant(
+      kymod, {"runc", "kymo-web", bundle + "/rootfs", [&] { return runc.status("kymo-web"); },
+              [&] { runc.runc("delete --force kymo-web"); }});
+}
+
+TEST_F(ContainerKillsTest, OfPodmanNothingIsLostAndNothingIsLeft) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-e2e");
+  const std::string id = podman.podman("container inspect --format '{{.Id}}' kymo-e2e");
+  const std::string userdata =
+      "/var/lib/containers/storage/overlay-containers/" + id.substr(0, id.find('\n')) + "/userdata";
+  log_ = userdata + "/dump.log";
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags(), "--criu", slow_criu()});
+  kymod.start();
+  kill_at_every_instant(
+      kymod, {"podman", "kymo-e2e", root, [&] { return podman.status("kymo-e2e"); }, [] {}});
+  EXPECT_FALSE(fs::is_symlink(userdata + "/checkpoint")) << "podman's own folder is as it was";
+}
+
+}  // namespace
+}  // namespace kymo::test
