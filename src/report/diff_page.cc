@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/packed_rows.h"
 #include "report/page.h"
@@ -63,9 +64,9 @@ Result<std::string> diff_page(const analysis::RecordingDiff& diff, std::optional
   page->add_data("diff", json);
   for (std::size_t i = 0; i < packed.size(); ++i) {
     for (std::size_t k = 0; k < packed[i].columns.size(); ++k) {
-      const std::string name = std::to_string(i);
-      page->add_packed("r" + name + "-outline" + std::to_string(k), packed[i].columns[k].outline);
-      page->add_packed("r" + name + "-samples" + std::to_string(k), packed[i].columns[k].samples);
+      const std::string run = "r" + std::to_string(i) + "-";
+      page->add_packed(run + "outline" + std::to_string(k), packed[i].columns[k].outline);
+      add_samples(packed[i].columns[k], run + "samples" + std::to_string(k), *page);
     }
   }
   page->add_chart_scripts();

@@ -29,6 +29,12 @@ PackRequest request_for(const analysis::Summary& summary, const HtmlOptions& opt
 
 }  // namespace
 
+void add_samples(const PackedColumn& column, const std::string& id, Page& page) {
+  for (std::size_t plane = 0; plane < column.planes.size(); ++plane) {
+    page.add_packed(id + "-" + std::to_string(plane), column.planes[plane]);
+  }
+}
+
 Result<std::string> report_page(const analysis::Summary& summary, const PackedRows& packed,
                                 const std::string& nonce, bool served) {
   Result<Page> page = Page::begin(web_assets::kBody, nonce);
@@ -46,7 +52,7 @@ Result<std::string> report_page(const analysis::Summary& summary, const PackedRo
   page->add_script(web_assets::kChartsScript);
   page->add_script(web_assets::kScript);
   for (std::size_t i = 0; i < packed.columns.size() && !served; ++i) {
-    page->add_packed("samples" + std::to_string(i), packed.columns[i].samples);
+    add_samples(packed.columns[i], "samples" + std::to_string(i), *page);
   }
   page->add_script("kymoSamplesAreThere();");
   return std::move(*page).finish();

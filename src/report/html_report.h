@@ -8,6 +8,7 @@
 #include "analysis/summary.h"
 #include "kymo/result.h"
 #include "report/packed_rows.h"
+#include "report/page.h"
 
 namespace kymo::report {
 
@@ -20,6 +21,9 @@ struct HtmlOptions {
   // Of the page's scripts and styles, where it is served; empty: it is a file.
   std::string nonce{};
 };
+
+// A column's samples, an element a plane: `id`-0 and so on.
+void add_samples(const PackedColumn& column, const std::string& id, Page& page);
 
 // The page of what was packed; `served`: its samples are asked for at /samples (RecordingView).
 Result<std::string> report_page(const analysis::Summary& summary, const PackedRows& packed,

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <deque>
 #include <span>
 
 #include "analysis/tsv_reader.h"
@@ -19,37 +20,82 @@ static_assert(std::endian::native == std::endian::little, "the page reads little
 constexpr std::size_t kBlock = PackedRows::kBlockRows;
 constexpr std::uint8_t kLeftOut = 255;  // a block's width where its samples are not there
 constexpr int kDeflateLevel = 3;  // about 100 MB/s; 6 takes three times as long for a tenth less
+constexpr std::size_t kPieceBytes = 256 * 1024;
+constexpr std::size_t kProbeBytes = 16 * 1024;
 
-class Deflate {
+// One deflate stream; what it holds so far is taken out of it by whoever feeds it.
+class DeflateStream {
  public:
-  Deflate() { ok_ = deflateInit(&stream_, kDeflateLevel) == Z_OK; }
-  ~Deflate() { deflateEnd(&stream_); }
-  Deflate(const Deflate&) = delete;
-  Deflate& operator=(const Deflate&) = delete;
+  explicit DeflateStream(int strategy) {
+    ok_ = deflateInit2(&stream_, kDeflateLevel, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL - 1,
+                       strategy) == Z_OK;
+  }
+  ~DeflateStream() { deflateEnd(&stream_); }
+  DeflateStream(const DeflateStream&) = delete;
+  DeflateStream& operator=(const DeflateStream&) = delete;
 
-  void add(std::span<const std::uint8_t> bytes) { run(bytes, Z_NO_FLUSH); }
-  // Empty where memory ran out.
-  std::string finish() {
-    run({}, Z_FINISH);
-    return ok_ ? std::move(out_) : std::string();
+  [[nodiscard]] bool ok() const { return ok_; }
+
+  void add(std::span<const std::uint8_t> bytes, int strategy, int flush, std::string& out) {
+    // Room for all, so that a change of strategy never has to wait for some.
+    const std::size_t before = out.size();
+    out.resize(before + deflateBound(&stream_, bytes.size()) + kPieceBytes);
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data() + before);
+    stream_.avail_out = static_cast<uInt>(out.size() - before);
+    stream_.avail_in = 0;
+    ok_ = ok_ && deflateParams(&stream_, kDeflateLevel, strategy) == Z_OK;
+    stream_.next_in = const_cast<Bytef*>(bytes.data());  // zlib's old way of saying const
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+    ok_ = ok_ && deflate(&stream_, flush) != Z_STREAM_ERROR && stream_.avail_in == 0;
+    out.resize(out.size() - stream_.avail_out);
+  }
+
+  // How long `bytes` become by themselves.
+  std::size_t length_of(std::span<const std::uint8_t> bytes, int strategy, std::string& scratch) {
+    scratch.clear();
+    ok_ = ok_ && deflateReset(&stream_) == Z_OK;
+    add(bytes, strategy, Z_FINISH, scratch);
+    return scratch.size();
   }
 
  private:
-  void run(std::span<const std::uint8_t> bytes, int flush) {
-    if (!ok_) return;
-    std::array<std::uint8_t, 16384> piece;
-    stream_.next_in = const_cast<Bytef*>(bytes.data());  // zlib's old way of saying const
-    stream_.avail_in = static_cast<uInt>(bytes.size());
-    do {
-      stream_.next_out = piece.data();
-      stream_.avail_out = static_cast<uInt>(piece.size());
-      ok_ = deflate(&stream_, flush) != Z_STREAM_ERROR;
-      out_.append(reinterpret_cast<const char*>(piece.data()), piece.size() - stream_.avail_out);
-    } while (ok_ && stream_.avail_out == 0);
-  }
-
   z_stream stream_{};
   bool ok_ = false;
+};
+
+// Deflates, piece by piece, in the way that suits a piece: where bytes are random but not evenly
+// so, matches of a few of them cost more than their letters, and looking for them costs time.
+class Deflate {
+ public:
+  void add(std::span<const std::uint8_t> bytes) {
+    while (!bytes.empty()) {
+      const std::size_t count = std::min(bytes.size(), kPieceBytes - piece_.size());
+      piece_.insert(piece_.end(), bytes.begin(),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(count));
+      bytes = bytes.subspan(count);
+      if (piece_.size() == kPieceBytes) run(Z_NO_FLUSH);
+    }
+  }
+  // Empty where memory ran out.
+  std::string finish() {
+    run(Z_FINISH);
+    return stream_.ok() && probe_.ok() ? std::move(out_) : std::string();
+  }
+
+ private:
+  void run(int flush) {
+    const std::span<const std::uint8_t> piece(piece_);
+    const auto begin = piece.first(std::min(piece.size(), kProbeBytes));
+    const std::size_t matched = probe_.length_of(begin, Z_DEFAULT_STRATEGY, scratch_);
+    const std::size_t unmatched = probe_.length_of(begin, Z_HUFFMAN_ONLY, scratch_);
+    stream_.add(piece, matched < unmatched ? Z_DEFAULT_STRATEGY : Z_HUFFMAN_ONLY, flush, out_);
+    piece_.clear();
+  }
+
+  DeflateStream stream_{Z_DEFAULT_STRATEGY};
+  DeflateStream probe_{Z_DEFAULT_STRATEGY};
+  std::vector<std::uint8_t> piece_;
+  std::string scratch_;
   std::string out_;
 };
 
@@ -94,8 +140,13 @@ class ColumnPacker {
     }
     for (const std::vector<float>* part : {&rate_low_, &rate_high_}) outline.add(bytes_of(*part));
     outline.add(widths_);
-    PackedColumn column{outline.finish(), samples_.finish()};
-    if (!column.outline.empty() && !column.samples.empty()) return column;
+    PackedColumn column{outline.finish(), {}};
+    bool whole = !column.outline.empty();
+    for (Deflate& plane : planes_) {
+      column.planes.push_back(plane.finish());
+      whole = whole && !column.planes.back().empty();
+    }
+    if (whole) return column;
     return Error{Code::resource_exhausted, "pack a recording's rows: there is not enough memory"};
   }
 
@@ -127,7 +178,8 @@ class ColumnPacker {
     rate_high_.push_back(static_cast<float>(high));
   }
 
-  // Differences byte by byte, the lowest bytes of all rows first: planes of equal bytes pack best.
+  // Differences byte by byte: the lowest bytes of all rows go into one stream, the next into
+  // another. Bytes of one kind pack best among themselves.
   void add_samples(std::span<const std::uint64_t> values, std::string* spool) {
     std::array<std::uint64_t, kBlock> differences{};
     std::uint64_t highest = 0;
@@ -145,7 +197,8 @@ class ColumnPacker {
       if (spool != nullptr) {
         spool->append(plane.begin(), plane.begin() + static_cast<std::ptrdiff_t>(values.size()));
       } else {
-        samples_.add({plane.data(), values.size()});
+        if (byte == planes_.size()) planes_.emplace_back();
+        planes_[byte].add({plane.data(), values.size()});
       }
     }
   }
@@ -157,7 +210,7 @@ class ColumnPacker {
   std::vector<float> rate_low_;
   std::vector<float> rate_high_;
   std::vector<std::uint8_t> widths_;
-  Deflate samples_;
+  std::deque<Deflate> planes_;
   std::uint64_t time_before_ = 0;
   std::uint64_t value_before_ = 0;
   bool begun_ = false;

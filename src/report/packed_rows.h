@@ -11,13 +11,14 @@
 namespace kymo::report {
 
 // A column in the form that a page unpacks by itself, block by block of kBlockRows rows
-// (docs/report-page.md has the bytes). Both parts are deflated (RFC 1950).
+// (docs/report-page.md has the bytes). Each part is deflated (RFC 1950).
 struct PackedColumn {
   // Of each block: its first, lowest, highest and last value, the lowest and highest rate between
   // two rows, and how wide its differences are.
   std::string outline;
-  // The differences from row to row.
-  std::string samples;
+  // The differences from row to row: their lowest bytes, the next ones, and so on, so many as the
+  // widest block has.
+  std::vector<std::string> planes;
 };
 
 struct PackedRows {

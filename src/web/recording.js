@@ -4,14 +4,31 @@
 const kymo = (() => {
   const byId = (id) => document.getElementById(id);
   const LEFT_OUT = 255;
+  const BASE64_PIECE = 4 << 20; // whole fours
   const MOST_ASKED = 256; // blocks of a recording that is served, at a time
   const COLORS = ["#0090ff", "#f76b15", "#30a46c", "#8e4ec6", "#e54666", "#00a2c7", "#ad7f58", "#86ac23"];
 
+  // The bytes that base64 stands for, piece by piece, so that the page answers meanwhile. A data: URL of the whole
+  // would be looked through several times.
+  function bytesOf(text) {
+    let at = 0;
+    return new ReadableStream({
+      async pull(controller) {
+        if (at >= text.length) return controller.close();
+        if (at > 0) await new Promise((go) => setTimeout(go));
+        const piece = atob(text.slice(at, (at += BASE64_PIECE)));
+        const bytes = new Uint8Array(piece.length);
+        for (let i = 0; i < bytes.length; ++i) bytes[i] = piece.charCodeAt(i);
+        controller.enqueue(bytes);
+      },
+    });
+  }
+
   async function unpack(id) {
     const element = byId(id);
-    const packed = await fetch("data:;base64," + element.textContent);
+    const text = element.textContent;
     element.remove();
-    return new Response(packed.body.pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
+    return new Response(bytesOf(text).pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
   }
 
   // The lines of a chart: one time axis, and of each piece of it the lowest and the highest value, so that no spike
@@ -93,8 +110,8 @@ const kymo = (() => {
       this.rateLow = take(Float32Array);
       this.rateHigh = take(Float32Array);
       this.width = take(Uint8Array);
-      this.offset = new Float64Array(n);
-      this.samples = null;
+      this.planes = null; // of all blocks: the lowest bytes of their differences, the next, and so on
+      this.offsets = []; // of each block in a plane
       this.fetched = new Map(); // of a recording that is served: bytes by block
       this.unpacked = new Map();
     }
@@ -103,18 +120,36 @@ const kymo = (() => {
       return block + 1 < this.blocks ? this.described.block_rows : this.described.rows - block * this.described.block_rows;
     }
 
-    setSamples(bytes) {
-      let at = 0;
-      for (let block = 0; block < this.blocks; ++block) {
-        this.offset[block] = at;
-        if (this.width[block] !== LEFT_OUT) at += this.width[block] * this.rows(block);
-      }
-      this.samples = new Uint8Array(bytes);
+    // How many planes there are in this page.
+    get widest() {
+      return this.width.reduce((widest, width) => (width === LEFT_OUT ? widest : Math.max(widest, width)), 0);
+    }
+
+    setSamples(planes) {
+      this.offsets = planes.map((_, k) => {
+        const offsets = new Float64Array(this.blocks);
+        for (let block = 0, at = 0; block < this.blocks; ++block) {
+          offsets[block] = at;
+          if (this.width[block] !== LEFT_OUT && this.width[block] > k) at += this.rows(block);
+        }
+        return offsets;
+      });
+      this.planes = planes.map((plane) => new Uint8Array(plane));
+    }
+
+    // The bytes of a block's differences, plane by plane.
+    planesOf(block) {
+      const n = this.rows(block);
+      const fetched = this.fetched.get(block);
+      return Array.from({ length: this.width[block] }, (_, k) => {
+        const [plane, at] = this.planes ? [this.planes[k], this.offsets[k][block]] : [fetched, k * n];
+        return plane.subarray(at, at + n);
+      });
     }
 
     // The values of a block; null where they are not in this page, or not yet.
     values(block) {
-      if (this.width[block] === LEFT_OUT || (this.samples === null && !this.fetched.has(block))) return null;
+      if (this.width[block] === LEFT_OUT || (this.planes === null && !this.fetched.has(block))) return null;
       let values = this.unpacked.get(block);
       if (values === undefined) {
         if (this.unpacked.size > 4096) this.unpacked.clear();
@@ -125,16 +160,15 @@ const kymo = (() => {
 
     decode(block) {
       const n = this.rows(block);
-      const width = this.width[block];
-      const bytes = this.samples || this.fetched.get(block);
-      const at = this.samples ? this.offset[block] : 0;
+      const planes = this.planesOf(block);
+      const width = planes.length;
       const values = new Float64Array(n);
       let value = (values[0] = this.first[block]);
       for (let i = 1; i < n; ++i) {
         let low = 0;
         let high = 0;
-        for (let byte = Math.min(width, 4) - 1; byte >= 0; --byte) low = low * 256 + bytes[at + byte * n + i];
-        for (let byte = width - 1; byte >= 4; --byte) high = high * 256 + bytes[at + byte * n + i];
+        for (let byte = Math.min(width, 4) - 1; byte >= 0; --byte) low = low * 256 + planes[byte][i];
+        for (let byte = width - 1; byte >= 4; --byte) high = high * 256 + planes[byte][i];
         // zigzag: the lowest bit is the sign
         const odd = low % 2;
         const half = high * 2147483648 + (low - odd) / 2;
@@ -162,7 +196,10 @@ const kymo = (() => {
     }
 
     async readSamples() {
-      await Promise.all(this.columns.map(async (column, i) => column.setSamples(await unpack(`${this.prefix}samples${i}`))));
+      await Promise.all(this.columns.map(async (column, i) => {
+        const planes = Array.from({ length: column.widest }, (_, k) => unpack(`${this.prefix}samples${i}-${k}`));
+        column.setSamples(await Promise.all(planes));
+      }));
     }
 
     // Of a recording that is served: samples are asked for when a range shows them.
@@ -220,7 +257,7 @@ const kymo = (() => {
       const { columns, time, gaps } = this;
       const firstBlock = Math.max(this.blockAt(from) - 1, 0);
       const lastBlock = Math.min(this.blockAt(to) + 1, time.blocks - 1);
-      const ready = indices.every((i) => columns[i].samples !== null) && time.samples !== null;
+      const ready = indices.every((i) => columns[i].planes !== null) && time.planes !== null;
       const few = lastBlock - firstBlock <= MOST_ASKED;
       const fine = this.served ? few : ready && (lastBlock - firstBlock) * this.described.block_rows <= 2_000_000;
       if (this.served && few && !this.trouble) this.ask(firstBlock, lastBlock);

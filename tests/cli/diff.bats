@@ -150,8 +150,8 @@ END
 @test "a page has both recordings in it, and one that cannot be written is told" {
   "$kymo" diff first.tsv second.tsv --html "$dir/diff.html" >"$dir/out" 2>"$dir/talk"
   [ "$(cat "$dir/talk")" = "page written to $dir/diff.html" ]
-  grep -q 'id="r0-samples1"' "$dir/diff.html"
-  grep -q 'id="r1-samples1"' "$dir/diff.html"
+  grep -q 'id="r0-samples1-0"' "$dir/diff.html"
+  grep -q 'id="r1-samples1-0"' "$dir/diff.html"
   run --separate-stderr "$kymo" diff first.tsv second.tsv --html "$dir/none/diff.html"
   [ "$status" -eq 1 ]
   [[ "$stderr" == *"none/diff.html"* ]]

@@ -30,11 +30,12 @@ std::string inflated(const std::string& bytes) {
 // The column again, as the page makes it, but in whole numbers.
 std::vector<std::uint64_t> unpacked(const PackedColumn& column, std::size_t rows) {
   const std::string outline = inflated(column.outline);
-  const std::string samples = inflated(column.samples);
+  std::vector<std::string> planes;
+  for (const std::string& plane : column.planes) planes.push_back(inflated(plane));
+  std::vector<std::size_t> at(planes.size());
   const std::size_t blocks = (rows + kBlock - 1) / kBlock;
   EXPECT_EQ(outline.size(), blocks * 41);
   std::vector<std::uint64_t> values;
-  std::size_t at = 0;
   for (std::size_t block = 0; block < blocks; ++block) {
     double first = 0;
     std::memcpy(&first, outline.data() + block * sizeof first, sizeof first);
@@ -44,15 +45,15 @@ std::vector<std::uint64_t> unpacked(const PackedColumn& column, std::size_t rows
     for (std::size_t i = 0; i < count; ++i) {
       std::uint64_t difference = 0;
       for (std::size_t byte = 0; byte < width; ++byte) {
-        difference |= std::uint64_t{static_cast<unsigned char>(samples[at + byte * count + i])}
+        difference |= std::uint64_t{static_cast<unsigned char>(planes.at(byte).at(at.at(byte) + i))}
                       << (8 * byte);
       }
       value += (difference >> 1U) ^ (0 - (difference & 1U));
       values.push_back(value);
     }
-    at += width * count;
+    for (std::size_t byte = 0; byte < width; ++byte) at[byte] += count;
   }
-  EXPECT_EQ(at, samples.size());
+  for (std::size_t i = 0; i < planes.size(); ++i) EXPECT_EQ(at[i], planes[i].size());
   return values;
 }
 
@@ -96,6 +97,31 @@ TEST_F(PackedRowsTest, EveryValueComesBack) {
   }
 }
 
+// Differences whose bytes are random, evenly or not, and some that repeat: each plane takes about
+// what its bytes say, in pieces that suit them.
+TEST_F(PackedRowsTest, PlanesOfRandomBytesTakeNoMoreThanTheySay) {
+  std::mt19937_64 random(2);
+  Columns columns(3);
+  for (std::size_t row = 0; row < 400 * kBlock; ++row) {
+    columns[0].push_back(row * 1'000'000);
+    columns[1].push_back((row == 0 ? 0 : columns[1].back()) + random() % 65536);
+    columns[2].push_back((row == 0 ? 0 : columns[2].back()) +
+                         (row % 500'000 < 250'000 ? random() % 16 : 7));
+  }
+  const auto packed = pack_rows(summary_of(columns), {{{0, UINT64_MAX}}});
+  ASSERT_TRUE(packed.ok());
+  EXPECT_EQ(unpacked(packed->columns[1], columns[1].size()), columns[1]);
+  EXPECT_EQ(unpacked(packed->columns[2], columns[2].size()), columns[2]);
+  const auto bytes_a_row = [&](const PackedColumn& column) {
+    std::size_t bytes = 0;
+    for (const std::string& plane : column.planes) bytes += plane.size();
+    return static_cast<double>(bytes) / static_cast<double>(columns[0].size());
+  };
+  EXPECT_LT(bytes_a_row(packed->columns[0]), 0.03);
+  EXPECT_LT(bytes_a_row(packed->columns[1]), 2.1);         // 16 bits
+  EXPECT_LT(bytes_a_row(packed->columns[2]), 0.5 * 0.66);  // 4 bits of two rows in three
+}
+
 TEST_F(PackedRowsTest, TheOutlineHoldsExtremesAndRatesAcrossBlocks) {
   Columns columns(2);
   for (std::size_t row = 0; row < 3 * kBlock; ++row) {
@@ -134,7 +160,10 @@ TEST_F(PackedRowsTest, BlocksThatNobodyAsksForHaveTheirOutlineAlone) {
   const std::string outline = inflated(packed->columns[1].outline);
   ASSERT_EQ(outline.size(), std::size_t{4 * 41});
   EXPECT_EQ(outline.substr(160), "\xff\x02\xff\xff");
-  EXPECT_EQ(inflated(packed->columns[1].samples).size(), 2 * kBlock);
+  ASSERT_EQ(packed->columns[1].planes.size(), 2U);
+  for (const std::string& plane : packed->columns[1].planes) {
+    EXPECT_EQ(inflated(plane).size(), kBlock);
+  }
 }
 
 TEST_F(PackedRowsTest, NoNameEndsTheDataOfThePage) {
