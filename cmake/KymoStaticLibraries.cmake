@@ -1,7 +1,7 @@
 # With KYMO_STATIC_LIBRARIES the programs carry in themselves, where the system has archives of them, the libraries whose
-# symbols the dynamic loader takes long to bind at every start of kymo: gRPC, libarchive and SQLite with what they need,
-# and in a program that is started often (kymo_start_fast) OpenSSL and the C++ library, too.
-option(KYMO_STATIC_LIBRARIES "Link gRPC, libarchive, SQLite and more statically" OFF)
+# symbols the dynamic loader takes long to bind at every start of kymo: gRPC and SQLite with what they need, and in a
+# program that is started often (kymo_start_fast) libarchive, OpenSSL and the C++ library, too.
+option(KYMO_STATIC_LIBRARIES "Link gRPC, SQLite and more statically" OFF)
 
 # Points the packages' imported targets, as they are known in the calling directory, at the archives.
 function(kymo_prefer_archives)
@@ -56,22 +56,25 @@ function(kymo_find_sqlite)
   find_package(SQLite3 3.34 REQUIRED GLOBAL)
 endfunction()
 
-# kymo_find_libarchive(): LibArchive::LibArchive, from its archive if that is wanted and there. What it calls of other
-# libraries is what reading tar with each compression needs.
+# kymo_find_libarchive(): the target kymo_libarchive. What its archive calls of other libraries is what reading tar with
+# each compression needs; a program that does more with it has to have it shared.
 function(kymo_find_libarchive)
-  if(KYMO_STATIC_LIBRARIES)
-    list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES .a)
-  endif()
   find_package(LibArchive REQUIRED GLOBAL)
-  if(NOT LibArchive_LIBRARY MATCHES "\\.a$")
-    return()
+  add_library(kymo_libarchive INTERFACE)
+  find_library(KYMO_LIBARCHIVE_ARCHIVE NAMES libarchive.a)
+  find_package(LibLZMA)
+  find_package(BZip2)
+  find_package(ZLIB)
+  if(KYMO_STATIC_LIBRARIES AND KYMO_LIBARCHIVE_ARCHIVE AND LibLZMA_FOUND AND BZip2_FOUND AND ZLIB_FOUND)
+    set(archive "${KYMO_LIBARCHIVE_ARCHIVE};${LIBLZMA_LIBRARIES};${BZIP2_LIBRARIES};${ZLIB_LIBRARIES}")
+    set(fast "$<BOOL:$<TARGET_PROPERTY:KYMO_START_FAST>>")
+    target_link_libraries(kymo_libarchive INTERFACE "$<IF:${fast},${archive},LibArchive::LibArchive>")
+  else()
+    target_link_libraries(kymo_libarchive INTERFACE LibArchive::LibArchive)
   endif()
-  find_package(LibLZMA REQUIRED)
-  find_package(BZip2 REQUIRED)
-  target_link_libraries(LibArchive::LibArchive INTERFACE LibLZMA::LibLZMA BZip2::BZip2)
 endfunction()
 
-# kymo_start_fast(TARGET): a program that is started often carries OpenSSL and the C++ library, too. Not for one that
+# kymo_start_fast(TARGET): a program that is started often carries libarchive, OpenSSL and the C++ library, too. Not for one that
 # links shared libraries which use them: it would have two.
 function(kymo_start_fast target)
   if(KYMO_STATIC_LIBRARIES)

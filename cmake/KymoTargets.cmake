@@ -9,10 +9,10 @@ function(kymo_add_module name)
   target_link_libraries(${name} PUBLIC ${arg_LINKS} PRIVATE kymo_warnings)
 endfunction()
 
-# kymo_add_test(NAME SOURCES ... LINKS ... LABELS ... [LOCK NAME]): one GoogleTest program, its cases in ctest; those
-# of one lock run one at a time.
+# kymo_add_test(NAME SOURCES ... LINKS ... LABELS ... [LOCK NAME [LOCKED FILTER]]): one GoogleTest program, its cases in
+# ctest; those of one lock run one at a time: all, or those that a filter of GoogleTest's names.
 function(kymo_add_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT;LOCK" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;LOCK;LOCKED" "SOURCES;LINKS;LABELS" ${ARGN})
   set(lock)
   if(arg_LOCK)
     set(lock RESOURCE_LOCK ${arg_LOCK})
@@ -24,6 +24,11 @@ function(kymo_add_test name)
   # The headers of GoogleTest cost more than the tests that include them: they are read once.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main kymo_warnings)
-  gtest_discover_tests(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ${lock}
-    DISCOVERY_TIMEOUT 60)
+  set(properties PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  set(filter)
+  if(arg_LOCKED)
+    gtest_discover_tests(${name} TEST_FILTER "-${arg_LOCKED}" TEST_LIST ${name}_free ${properties} DISCOVERY_TIMEOUT 60)
+    set(filter TEST_FILTER "${arg_LOCKED}")
+  endif()
+  gtest_discover_tests(${name} ${filter} ${properties} ${lock} DISCOVERY_TIMEOUT 60)
 endfunction()

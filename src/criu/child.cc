@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/file.h"
+#include "criu/borrowed.h"
 #include "criu/images.h"
-#include "criu/log.h"
 #include "probe/process.h"
 
 namespace kymo::criu {
@@ -98,8 +98,7 @@ std::string describe(int wait_status) {
 }  // namespace
 
 Result<std::unique_ptr<Child>> Child::start(const std::string& path,
-                                            std::chrono::milliseconds timeout,
-                                            const std::string& log_path) {
+                                            std::chrono::milliseconds timeout) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return system_error("cannot make a socket for criu", errno);
@@ -110,7 +109,7 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& path,
     return system_error("cannot make descriptors for criu", errno);
   }
   Result<std::unique_ptr<Child>> child =
-      launch(path, {"swrk", std::to_string(kSocketInChild)}, theirs.get(), timeout, log_path);
+      launch(path, {"swrk", std::to_string(kSocketInChild)}, theirs.get(), timeout);
   if (child) {
     (*child)->socket_ = ours.release();
   }
@@ -119,18 +118,15 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& path,
 
 Result<std::unique_ptr<Child>> Child::start_command(const std::string& path,
                                                     std::vector<std::string> arguments,
-                                                    std::chrono::milliseconds timeout,
-                                                    const std::string& log_path) {
-  return launch(path, std::move(arguments), -1, timeout, log_path);
+                                                    std::chrono::milliseconds timeout) {
+  return launch(path, std::move(arguments), -1, timeout);
 }
 
 Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
                                              std::vector<std::string> words, int socket,
-                                             std::chrono::milliseconds timeout,
-                                             const std::string& log_path) {
+                                             std::chrono::milliseconds timeout) {
   std::unique_ptr<Child> child(new Child);
   child->path_ = path;
-  child->log_path_ = log_path;
   child->timeout_ = timeout;
   child->stderr_ = memfd_create("criu-stderr", MFD_CLOEXEC);
   if (child->stderr_ >= 0) {
@@ -304,9 +300,6 @@ std::uint64_t Child::finish() {
 // Returns with criu stopped (or ended) where its processes can do without it; so late, too, where
 // it does not come to such an instant.
 void Child::wait_until_killable() const {
-  if (log_path_.empty()) {
-    return;
-  }
   const auto until = Clock::now() + kMostBorrowing;
   for (;;) {
     kill(pid_, SIGSTOP);
@@ -314,7 +307,7 @@ void Child::wait_until_killable() const {
     while (waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WEXITED | WNOWAIT) < 0 &&
            errno == EINTR) {
     }
-    if (stopped.si_code != CLD_STOPPED || !borrows_a_process(log_path_) || Clock::now() > until) {
+    if (stopped.si_code != CLD_STOPPED || !borrows_a_process(pid_) || Clock::now() > until) {
       return;
     }
     kill(pid_, SIGCONT);

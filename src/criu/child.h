@@ -26,16 +26,13 @@ class Child {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `path` with a slash is a file, else it is looked up on PATH. Timeout 0: none. `log_path` is
-  // where criu will write its log, at level 4 (empty: nowhere): it tells when criu may be killed.
+  // `path` with a slash is a file, else it is looked up on PATH. Timeout 0: none.
   static Result<std::unique_ptr<Child>> start(const std::string& path,
-                                              std::chrono::milliseconds timeout,
-                                              const std::string& log_path);
+                                              std::chrono::milliseconds timeout);
   // `criu ARGUMENTS`; not for send() and receive().
   static Result<std::unique_ptr<Child>> start_command(const std::string& path,
                                                       std::vector<std::string> arguments,
-                                                      std::chrono::milliseconds timeout,
-                                                      const std::string& log_path);
+                                                      std::chrono::milliseconds timeout);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -62,8 +59,7 @@ class Child {
   Child() = default;
   static Result<std::unique_ptr<Child>> launch(const std::string& path,
                                                std::vector<std::string> words, int socket,
-                                               std::chrono::milliseconds timeout,
-                                               const std::string& log_path);
+                                               std::chrono::milliseconds timeout);
   [[nodiscard]] int remaining_ms() const;
   Error ended_early();
   Error timed_out();
@@ -71,7 +67,6 @@ class Child {
   void reap(bool kill_first);
 
   std::string path_;
-  std::string log_path_;
   std::chrono::milliseconds timeout_{0};
   Clock::time_point started_;
   std::uint64_t life_ns_ = 0;

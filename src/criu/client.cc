@@ -54,14 +54,12 @@ struct Answer {
 // One call: request out, notifications answered, the last response and the end of the process
 // awaited. `accepted` tells whether the response is a success; it decides what the call is counted
 // as.
-// `log_path`: as of Child::start.
 Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire::Request& request,
-                        const std::string& log_path, const Notified& notified) {
+                        const Notified& notified) {
   const auto started = Child::Clock::now();
   Result<Answer> answer = [&]() -> Result<Answer> {
     CallPhases phases;
-    Result<std::unique_ptr<Child>> started_child =
-        Child::start(options.path, options.timeout, log_path);
+    Result<std::unique_ptr<Child>> started_child = Child::start(options.path, options.timeout);
     if (!started_child) {
       return started_child.error();
     }
@@ -193,12 +191,12 @@ Result<Answer> work(const ClientOptions& options, Work& job, const std::string& 
   opts.set_images_dir_fd(images.fd());
   opts.set_work_dir_fd(work_folder.fd());
   if (!opts.has_log_level()) {
-    opts.set_log_level(options.log_level);
+    opts.set_log_level(job.kind == CallKind::restore ? kRestoreLogLevel : kDumpLogLevel);
   }
   opts.set_notify_scripts(true);
   // A program that records into a ring file holds a lock on it, as databases do on theirs.
   opts.set_file_locks(true);
-  Result<Answer> answer = converse(options, job.kind, job.request, job.log_path, notified);
+  Result<Answer> answer = converse(options, job.kind, job.request, notified);
   if (!answer) {
     return with_context(job.tried, answer.error(), job.log_path);
   }
@@ -228,7 +226,7 @@ std::string Version::text() const {
 Result<Version> Client::version() const {
   wire::Request request;
   request.set_type(wire::VERSION);
-  const Result<Answer> answer = converse(options_, CallKind::version, request, {}, nullptr);
+  const Result<Answer> answer = converse(options_, CallKind::version, request, nullptr);
   if (!answer) {
     return answer.error();
   }
@@ -245,7 +243,7 @@ Result<Features> Client::features() const {
   request.set_type(wire::FEATURE_CHECK);
   request.mutable_features()->set_mem_track(true);
   request.mutable_features()->set_lazy_pages(true);
-  const Result<Answer> answer = converse(options_, CallKind::check, request, {}, nullptr);
+  const Result<Answer> answer = converse(options_, CallKind::check, request, nullptr);
   if (!answer) {
     return answer.error();
   }
@@ -266,7 +264,7 @@ Result<void> Client::check() const {
   request.set_type(wire::CHECK);
   request.mutable_opts()->set_images_dir_fd(folder->fd());
   request.mutable_opts()->set_log_file(kCheckLog);
-  const Result<Answer> answer = converse(options_, CallKind::check, request, {}, nullptr);
+  const Result<Answer> answer = converse(options_, CallKind::check, request, nullptr);
   if (!answer) return with_context(tried, answer.error(), log);
   if (answer->response.success()) return {};
   return refused(tried, answer->response, log, "; run 'criu check --all' for more");

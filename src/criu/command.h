@@ -15,7 +15,6 @@ namespace kymo::criu {
 struct Command {
   CallKind kind = CallKind::dump;
   std::vector<std::string> arguments;
-  std::string log_path;  // as of Child::start
   // Called at each point that criu passes, in its words; criu waits for it, and fails where it
   // gives an error. `until` is when criu's time is over.
   std::function<Result<void>(std::string_view name, std::chrono::steady_clock::time_point until)>

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/file.h"
-#include "criu/log.h"
+#include "criu/borrowed.h"
 #include "probe/open_files.h"
 #include "probe/process.h"
 
@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kPatience{10'000};
 constexpr std::chrono::milliseconds kLookEvery{2};
 
 // From these lines on CRIU finishes without its caller.
-constexpr std::string_view kDumpIsDone = "Running post-dump scripts";
+constexpr std::string_view kDumpIsDone = "Unfreezing tasks into";
 constexpr std::string_view kRestoreIsDone = "Running pre-resume scripts";
 
 bool log_has(const std::string& log_path, std::string_view mark) {
@@ -82,8 +82,9 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
     for (const pid_t criu : running) {
       stop(criu);
     }
-    const bool leave =
-        log_has(log_path, done) || (borrows_a_process(log_path) && waited < kMostBorrowing);
+    const bool borrows = std::any_of(running.begin(), running.end(),
+                                     [](pid_t criu) { return borrows_a_process(criu); });
+    const bool leave = log_has(log_path, done) || (borrows && waited < kMostBorrowing);
     for (const pid_t criu : running) {
       kill(criu, leave ? SIGCONT : SIGKILL);
     }

@@ -28,10 +28,6 @@ std::ifstream open_at_tail(const std::string& log_path) {
   return log;
 }
 
-bool has(std::string_view line, std::string_view mark) {
-  return line.find(mark) != std::string_view::npos;
-}
-
 }  // namespace
 
 bool is_noise(std::string_view line) {
@@ -61,21 +57,6 @@ std::string last_errors(const std::string& log_path) {
     joined += (joined.empty() ? "" : "; ") + line;
   }
   return joined;
-}
-
-bool borrows_a_process(const std::string& log_path) {
-  std::ifstream log = open_at_tail(log_path);
-  bool borrows = false;
-  for (std::string line; std::getline(log, line);) {
-    if (has(line, "Parasite syscall_ip at") || has(line, "Sent msg to daemon ") ||
-        (has(line, "Waiting for ") && has(line, " to trap"))) {
-      borrows = true;
-    } else if (has(line, "Fetched ack: ") || has(line, "Dumping core for thread") ||
-               has(line, "Dumping mm (pid")) {
-      borrows = false;
-    }
-  }
-  return borrows;
 }
 
 }  // namespace kymo::criu

@@ -26,13 +26,14 @@ constexpr std::string_view kOverRpc = "RPC";
 
 // In no order: whichever holds is in force. CRIU's own words (criu/cr-dump.c, seize.c, mem.c).
 constexpr std::array kDumpMarks{
-    Mark{"Dumping processes (pid", "freeze"},
-    Mark{"Pre-dumping processes (pid", "freeze"},
+    Mark{"Dumping processes (pid", kFreezePhase},
+    Mark{"Pre-dumping processes (pid", kFreezePhase},
     Mark{"Lock network", "collect"},
     Mark{"Dumping task (pid", "collect"},
     Mark{"Pre-dumping task (pid", "collect"},
     Mark{"Collecting mappings (pid", "collect"},
-    Mark{"Parasite syscall_ip at", "parasite"},
+    Mark{"Parasite syscall_ip at", "parasite"},            // at level 4
+    Mark{"Set up parasite blob using memfd", "parasite"},  // at level 3, a moment later
     Mark{"Dumping opened files (pid", "files"},
     Mark{"Dumping pages (type", kMemory},
     Mark{"page-pipe: Killing page pipe", "core", true},

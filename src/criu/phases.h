@@ -20,6 +20,7 @@ struct PhaseSpan {
 
 // The phase in which CRIU waits for whom it notifies, or for a script.
 inline constexpr std::string_view kHooksPhase = "hooks";
+inline constexpr std::string_view kFreezePhase = "freeze";
 
 // What one kind of work took of a dump or a restore, all stretches together.
 struct Phase {

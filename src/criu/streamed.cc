@@ -71,8 +71,8 @@ Result<Folders> reach_both(const std::string& tried, const std::string& images,
 }
 
 // What a dump and a restore have in common.
-std::vector<std::string> arguments_of(const ClientOptions& options, const char* verb,
-                                      const Folders& folders, const char* log) {
+std::vector<std::string> arguments_of(const char* verb, const Folders& folders, const char* log,
+                                      int log_level) {
   return {verb,
           "--stream",
           "--images-dir",
@@ -81,7 +81,7 @@ std::vector<std::string> arguments_of(const ClientOptions& options, const char* 
           folders.work.path(),
           "--log-file",
           log,
-          "-v" + std::to_string(options.log_level),
+          "-v" + std::to_string(log_level),
           "--file-locks"};
 }
 
@@ -97,8 +97,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
   if (!streamer) return streamer.error();
   Command command;
   command.kind = CallKind::dump;
-  command.log_path = request.work_dir + "/" + kStreamedDumpLog;
-  command.arguments = arguments_of(options, "dump", *folders, kStreamedDumpLog);
+  command.arguments = arguments_of("dump", *folders, kStreamedDumpLog, kDumpLogLevel);
   command.arguments.insert(command.arguments.end(), {"--tree", std::to_string(request.pid)});
   if (request.leave_running) command.arguments.emplace_back("--leave-running");
   command.arguments.insert(command.arguments.end(), request.arguments.begin(),
@@ -110,7 +109,9 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
   };
   const Result<CommandEnd> end = run_command(options, command);
   const Result<Streamed> stream = (*streamer)->finish();
-  if (!end) return streamed_error(tried, stream, end.error(), command.log_path);
+  if (!end) {
+    return streamed_error(tried, stream, end.error(), request.work_dir + "/" + kStreamedDumpLog);
+  }
   DumpReply reply;
   reply.criu_time_ns = end->life_ns;
   reply.criu_major_faults = end->major_faults;
@@ -134,8 +135,7 @@ Result<RestoreReply> streamed_restore(const ClientOptions& options, const Restor
   if (!streamer) return streamer.error();
   Command command;
   command.kind = CallKind::restore;
-  command.log_path = request.work_dir + "/" + kStreamedRestoreLog;
-  command.arguments = arguments_of(options, "restore", *folders, kStreamedRestoreLog);
+  command.arguments = arguments_of("restore", *folders, kStreamedRestoreLog, kRestoreLogLevel);
   command.arguments.insert(command.arguments.end(), {"--restore-detached", "--restore-sibling"});
   command.arguments.insert(command.arguments.end(), request.arguments.begin(),
                            request.arguments.end());
@@ -145,7 +145,9 @@ Result<RestoreReply> streamed_restore(const ClientOptions& options, const Restor
   };
   const Result<CommandEnd> end = run_command(options, command);
   const Result<Streamed> stream = (*streamer)->finish();
-  if (!end) return streamed_error(tried, stream, end.error(), command.log_path);
+  if (!end) {
+    return streamed_error(tried, stream, end.error(), request.work_dir + "/" + kStreamedRestoreLog);
+  }
   return RestoreReply{tree->front().pid, end->life_ns, end->major_faults};
 }
 

@@ -10,6 +10,8 @@ namespace kymo::runtime {
 namespace {
 
 constexpr std::uint64_t kNanosecondsInAMicrosecond = 1000;
+// The notification with which a dump freezes.
+constexpr std::string_view kBeforeFreeze = "pre-dump";
 constexpr ScopeOptions kSaidAgain{.category = "criu", .redundant = true};
 
 std::string log_text(const std::string& path) {
@@ -34,8 +36,10 @@ void add_phases(const criu::LogPhases& phases, const LogClock& clock) {
 
 criu::Notified LogClock::listen(criu::Notified next) {
   return [this, next = std::move(next)](std::string_view name) {
-    if (first_ns_ == 0) {
-      first_ns_ = monotonic_ns();
+    if (first_ns_ == 0 || (freeze_ns_ == 0 && name == kBeforeFreeze)) {
+      const std::uint64_t now_ns = monotonic_ns();
+      if (first_ns_ == 0) first_ns_ = now_ns;
+      if (name == kBeforeFreeze) freeze_ns_ = now_ns;
     }
     if (next) {
       next(name);
@@ -44,13 +48,16 @@ criu::Notified LogClock::listen(criu::Notified next) {
 }
 
 std::uint64_t LogClock::log_began_ns(const criu::LogPhases& phases) const {
-  for (const criu::Phase& phase : phases.phases) {
-    if (phase.name == criu::kHooksPhase) {
+  const auto began_ns = [&](std::string_view name, std::uint64_t at_ns) -> std::uint64_t {
+    for (const criu::Phase& phase : phases.phases) {
+      if (phase.name != name) continue;
       const std::uint64_t since_ns = phase.spans.front().begin_us * kNanosecondsInAMicrosecond;
-      return first_ns_ > since_ns ? first_ns_ - since_ns : 0;
+      return at_ns > since_ns ? at_ns - since_ns : 0;
     }
-  }
-  return 0;
+    return 0;
+  };
+  const std::uint64_t by_hook_ns = began_ns(criu::kHooksPhase, first_ns_);
+  return by_hook_ns != 0 ? by_hook_ns : began_ns(criu::kFreezePhase, freeze_ns_);
 }
 
 std::uint64_t add_dump_phases(const std::string& log_path,

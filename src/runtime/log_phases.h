@@ -10,7 +10,8 @@
 namespace kymo::runtime {
 
 // Ties a CRIU log's clock, which is its own, to CLOCK_MONOTONIC: by the first notification, which
-// the log has as the first hook.
+// the log has as the first hook; a log below level 4, which has no hooks, by the notification
+// pre-dump, 50 us behind the line with which freezing begins.
 class LogClock {
  public:
   // Passes notifications on and notes when the first came.
@@ -20,6 +21,7 @@ class LogClock {
 
  private:
   std::uint64_t first_ns_ = 0;
+  std::uint64_t freeze_ns_ = 0;
 };
 
 // Adds the phases that a dump's or restore's log shows to the scope that is open on this thread, as

@@ -35,26 +35,5 @@ TEST(LogTest, ReadsTheEndOfALongLog) {
   EXPECT_EQ(last_errors(folder.file("long", text)), "Error (late): kept");
 }
 
-TEST(LogTest, TellsWhetherCriuRunsItsCodeInAProcess) {
-  const test::TemporaryDirectory folder;
-  std::string log;
-  const auto after = [&](const std::string& line) {
-    log += "(00.000001) " + line + "\n";
-    return borrows_a_process(folder.file("dump.log", log));
-  };
-  EXPECT_FALSE(after("Collecting fds (pid: 7)"));
-  EXPECT_TRUE(after("Parasite syscall_ip at 0x55a6f1e68000"));
-  EXPECT_TRUE(after("Wait for parasite being daemonized..."));
-  EXPECT_FALSE(after("Fetched ack: 2 2 0"));
-  EXPECT_FALSE(after("Dumping pages (type: 59 pid: 7)"));
-  EXPECT_TRUE(after("Sent msg to daemon 66 0 0"));
-  EXPECT_TRUE(after("Wait for ack 66 on daemon socket"));
-  EXPECT_FALSE(after("Fetched ack: 66 66 0"));
-  EXPECT_TRUE(after("Waiting for 7 to trap"));
-  EXPECT_TRUE(after("7 was stopped"));
-  EXPECT_FALSE(after("Dumping mm (pid: 7)"));
-  EXPECT_FALSE(borrows_a_process(folder.path() + "/none"));
-}
-
 }  // namespace
 }  // namespace kymo::criu

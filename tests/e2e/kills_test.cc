@@ -37,10 +37,10 @@ struct Mark {
   const char* text;
 };
 constexpr Mark kDumpMarks[] = {{"dump: CRIU begins", "Version: "},
-                               {"dump: pre-dump", "Running pre-dump scripts"},
+                               {"dump: freeze", "Dumping processes (pid"},
                                {"dump: query-ext-files", "RPC NOTIFY query-ext-files"},
                                {"dump: writing pages", "Dumping pages (type"},
-                               {"dump: post-dump", "Running post-dump scripts"}};
+                               {"dump: unfreeze", "Unfreezing tasks into"}};
 constexpr Mark kRestoreMarks[] = {{"restore: CRIU begins", "Version: "},
                                   {"restore: pre-restore", "Running pre-restore scripts"},
                                   {"restore: post-restore", "Running post-restore scripts"},

@@ -75,9 +75,9 @@ TEST(PrometheusTest, AnybodyMayReadItUnderLoopbacksNamesAndNothingElse) {
 }
 
 // Every value of a member of this name, wherever in the document it stands.
-void collect(const nlohmann::json& json, const std::string& key, std::vector<std::string>& out) {
-  for (const auto& [name, value] : json.items()) {
-    if (json.is_object() && name == key && value.is_string()) out.push_back(value);
+void collect(const nlohmann::json& node, const std::string& key, std::vector<std::string>& out) {
+  for (const auto& [name, value] : node.items()) {
+    if (node.is_object() && name == key && value.is_string()) out.push_back(value);
     if (value.is_structured()) collect(value, key, out);
   }
 }
@@ -207,9 +207,9 @@ TEST(PrometheusTest, ARealPrometheusScrapesIt) {
   EXPECT_TRUE(eventually(
       [&] {
         answer = get("http://" + address + "/api/v1/query?query=kymo_processes_managed").out;
-        const auto json = nlohmann::json::parse(answer, nullptr, false);
-        if (!json.is_object() || json.value("status", "") != "success") return false;
-        const auto& result = json["data"]["result"];
+        const auto reply = nlohmann::json::parse(answer, nullptr, false);
+        if (!reply.is_object() || reply.value("status", "") != "success") return false;
+        const auto& result = reply["data"]["result"];
         return result.size() == 1 && result[0]["value"][1] == "1";
       },
       std::chrono::seconds(30)))

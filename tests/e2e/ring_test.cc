@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kIntervalNs = 500'000;
 
-std::uint64_t lines_of(const std::string& path) {
+std::uint64_t line_count_of(const std::string& path) {
   const std::string text = read_file(path);
   return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
@@ -44,7 +44,7 @@ class RingTest : public ::testing::Test {
     Kymod kymod(flags(n));
     kymod.start();
     ASSERT_TRUE(fs::exists(ring()));
-    ASSERT_TRUE(eventually([&] { return lines_of(log(n)) > 1500; }));
+    ASSERT_TRUE(eventually([&] { return line_count_of(log(n)) > 1500; }));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a tenth of a slot
     kymod.stop(SIGKILL);
   }
@@ -87,7 +87,7 @@ void expect_contiguous(const std::string& recording) {
 TEST_F(RingTest, AKilledDaemonsRowsAreRecoveredAfterTheNextStart) {
   KYMO_NEEDS_CRIU();
   record_and_kill(1);
-  const std::uint64_t written = lines_of(log(1));
+  const std::uint64_t written = line_count_of(log(1));
   {
     Kymod next(flags(2));
     next.start();
@@ -97,10 +97,10 @@ TEST_F(RingTest, AKilledDaemonsRowsAreRecoveredAfterTheNextStart) {
 
     const Outcome recovered = run({KYMO_PROGRAM, "recover", "--json", ring() + ".left-1"});
     ASSERT_EQ(recovered.exit_code, 0) << recovered.err;
-    const nlohmann::json json = nlohmann::json::parse(recovered.out);
-    EXPECT_EQ(json["output"], log(1));
-    EXPECT_GT(json["rows"].get<std::uint64_t>(), 0U);
-    EXPECT_GE(lines_of(log(1)), written);
+    const nlohmann::json reply = nlohmann::json::parse(recovered.out);
+    EXPECT_EQ(reply["output"], log(1));
+    EXPECT_GT(reply["rows"].get<std::uint64_t>(), 0U);
+    EXPECT_GE(line_count_of(log(1)), written);
     expect_contiguous(log(1));
     EXPECT_FALSE(fs::exists(ring() + ".left-1"));
 

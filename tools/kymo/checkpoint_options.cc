@@ -26,9 +26,10 @@ void add_checkpoint_options(CLI::App& verb, v1::CheckpointOptions& options) {
       ->allow_extra_args(false);
   verb.add_option_function<unsigned>(
           "--log-level", [&options](unsigned level) { options.set_log_level(level); },
-          "Of CRIU's log, 1 to 4; phases are found at 4")
-      ->check(CLI::Range(1U, 4U))
-      ->default_str("4");
+          "Of CRIU's log, 1 to 4; if nothing is said 3 at a dump and 4 at a restore, by which "
+          "phases "
+          "are found")
+      ->check(CLI::Range(1U, 4U));
 }
 
 }  // namespace kymo::cli

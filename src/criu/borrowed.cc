@@ -1,0 +1,104 @@
+#include "criu/borrowed.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "probe/process.h"
+
+namespace kymo::criu {
+namespace {
+
+// The parasite's mapping, as the kernel names it.
+constexpr std::string_view kParasite = "memfd:CRIUMFD";
+// What CRIU writes over the begin of a mapping: `syscall; int3`, and the instruction behind it.
+constexpr std::uint64_t kInjected = 16;
+
+struct Mapping {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  bool parasite = false;
+};
+
+std::optional<std::uint64_t> hex(std::string_view text) {
+  if (text.starts_with("0x")) text.remove_prefix(2);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The executable ones of "begin-end rwxp offset device inode path".
+std::vector<Mapping> code_of(pid_t pid, const std::string& root) {
+  std::vector<Mapping> found;
+  const Result<std::string> maps = read_file(root + "/" + std::to_string(pid) + "/maps");
+  if (!maps) return found;
+  for (std::string_view rest = *maps; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::size_t dash = line.find('-');
+    const std::size_t space = line.find(' ');
+    if (dash == std::string_view::npos || space == std::string_view::npos || space < dash) continue;
+    const auto begin = hex(line.substr(0, dash));
+    const auto end = hex(line.substr(dash + 1, space - dash - 1));
+    if (begin && end && line.substr(space + 1, 4).find('x') != std::string_view::npos) {
+      found.push_back({*begin, *end, line.find(kParasite) != std::string_view::npos});
+    }
+  }
+  return found;
+}
+
+// What /proc says a thread does: "running", or "number arguments... stack-pointer place", the
+// number -1 outside system calls.
+bool stands_in_foreign_code(std::string_view doing, const std::vector<Mapping>& code) {
+  const bool infected =
+      std::any_of(code.begin(), code.end(), [](const Mapping& one) { return one.parasite; });
+  while (!doing.empty() && doing.back() == '\n') doing.remove_suffix(1);
+  if (doing == "running") return infected;
+  const auto place = hex(doing.substr(doing.rfind(' ') + 1));
+  if (!place) return false;  // it is gone
+  const auto at = std::find_if(code.begin(), code.end(), [&](const Mapping& one) {
+    return *place >= one.begin && *place < one.end;
+  });
+  if (at == code.end()) return false;
+  if (!at->parasite) return *place - at->begin < kInjected;
+  const std::string_view call = doing.substr(0, doing.find(' '));
+  return call != std::to_string(SYS_recvfrom) && call != std::to_string(SYS_recvmsg);
+}
+
+bool borrowed(pid_t pid, const std::string& root) {
+  const std::vector<Mapping> code = code_of(pid, root);
+  const std::vector<pid_t> threads = probe::threads_of(pid, root);
+  return std::any_of(threads.begin(), threads.end(), [&](pid_t thread) {
+    const Result<std::string> doing = read_file(root + "/" + std::to_string(pid) + "/task/" +
+                                                std::to_string(thread) + "/syscall");
+    return doing && stands_in_foreign_code(*doing, code);
+  });
+}
+
+}  // namespace
+
+bool borrows_a_process(pid_t tracer, const std::string& root) {
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator(root, gone)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const Result<probe::Process> process = probe::read_process(std::stoi(name), root);
+    if (!process || process->tracer == 0) continue;
+    if ((process->tracer == tracer || getpgid(process->tracer) == tracer) &&
+        borrowed(process->pid, root)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace kymo::criu

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+
+namespace kymo::criu {
+
+// Whether a thread that `tracer` traces, or one of its process group, stands in code that is not
+// its own. CRIU executes code in the place of a process's: system calls that it writes over the
+// begin of an executable mapping, and its parasite, mapped from a memfd (compel/src/lib/infect.c).
+// A process whose CRIU is killed meanwhile goes on in that code, and ends by SIGTRAP, SIGSEGV, or
+// SIGPIPE where the parasite answers into a closed socket. Where the parasite waits for a command
+// it notices that CRIU is gone, and gives the process back. Each lasts a millisecond at most, but
+// for the transfer of pages.
+//
+// To be asked of a tracer that is stopped: what its processes do then ends by itself. `root` stands
+// in for /proc in tests. Cost: a look at every process of the machine.
+bool borrows_a_process(pid_t tracer, const std::string& root = "/proc");
+
+// How long whoever wants to kill CRIU waits for the end of it.
+inline constexpr std::chrono::milliseconds kMostBorrowing{2000};
+
+}  // namespace kymo::criu

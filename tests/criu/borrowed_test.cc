@@ -1,0 +1,130 @@
+// What borrows_a_process() sees of a real process that is traced, as CRIU traces it.
+
+#include "criu/borrowed.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::criu {
+namespace {
+
+// A child that runs `body`, traced by this process as CRIU does it, without a stop.
+class Traced {
+ public:
+  explicit Traced(const std::function<void()>& body) : pid_(fork()) {
+    if (pid_ == 0) {
+      body();
+      _exit(0);
+    }
+    ptrace(PTRACE_SEIZE, pid_, nullptr, nullptr);
+  }
+  ~Traced() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Traced(const Traced&) = delete;
+  Traced& operator=(const Traced&) = delete;
+
+  void stop() const {
+    ptrace(PTRACE_INTERRUPT, pid_, nullptr, nullptr);
+    waitpid(pid_, nullptr, 0);
+  }
+  void go_on_at(std::uint64_t place) const {
+    user_regs_struct registers{};
+    ptrace(PTRACE_GETREGS, pid_, nullptr, &registers);
+    registers.rip = place;
+    registers.orig_rax = ~0ULL;
+    ptrace(PTRACE_SETREGS, pid_, nullptr, &registers);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+// `code` in a mapping as the parasite's.
+void* map_parasite(const void* code, std::size_t size) {
+  const int fd = static_cast<int>(syscall(SYS_memfd_create, "CRIUMFD", 0));
+  if (fd < 0 || write(fd, code, size) != static_cast<ssize_t>(size)) return MAP_FAILED;
+  return mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+}
+
+bool borrows() {
+  return borrows_a_process(getpid());
+}
+
+TEST(BorrowedTest, AProcessInItsOwnCodeIsNot) {
+  EXPECT_FALSE(borrows());
+  const Traced child([] {
+    for (;;) pause();
+  });
+  EXPECT_FALSE(borrows());
+  child.stop();
+  EXPECT_FALSE(borrows());
+}
+
+TEST(BorrowedTest, OneThatRunsTheParasiteIs) {
+  constexpr unsigned char kForEver[] = {0xeb, 0xfe};  // jmp to itself
+  const Traced child([&] {
+    void* code = map_parasite(kForEver, sizeof kForEver);
+    if (code != MAP_FAILED) reinterpret_cast<void (*)()>(code)();
+  });
+  EXPECT_TRUE(test::eventually(borrows));
+  child.stop();
+  EXPECT_TRUE(borrows()) << "also while it is stopped in it";
+}
+
+TEST(BorrowedTest, OneWhoseParasiteWaitsForACommandIsNot) {
+  // recvfrom(edi, ...): mov eax, 45; mov r10, rcx; syscall; ret
+  constexpr unsigned char kReceive[] = {0xb8, 45, 0, 0, 0, 0x49, 0x89, 0xca, 0x0f, 0x05, 0xc3};
+  static_assert(SYS_recvfrom == 45);
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  const Traced child([&] {
+    void* code = map_parasite(kReceive, sizeof kReceive);
+    if (code == MAP_FAILED) return;
+    char byte = 0;
+    reinterpret_cast<long (*)(int, void*, std::size_t, int, void*, void*)>(code)(
+        pair[1], &byte, 1, 0, nullptr, nullptr);
+    for (;;) {  // back in its own code
+    }
+  });
+  EXPECT_TRUE(test::eventually([] { return !borrows(); })) << "it waits in its own recvfrom";
+  EXPECT_EQ(write(pair[0], "x", 1), 1);
+  EXPECT_TRUE(test::eventually(borrows)) << "one that runs may run anything";
+  close(pair[0]);
+  close(pair[1]);
+}
+
+TEST(BorrowedTest, OneStoppedWhereCriuWritesItsSystemCallsIs) {
+  constexpr unsigned char kCode[64] = {0xeb, 0xfe};
+  void* code =
+      mmap(nullptr, 4096, PROT_READ | PROT_EXEC | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(code, MAP_FAILED);
+  std::memcpy(code, kCode, sizeof kCode);
+  const Traced child([] {
+    for (;;) pause();
+  });
+  child.stop();
+  EXPECT_FALSE(borrows());
+  child.go_on_at(reinterpret_cast<std::uint64_t>(code) + 2);
+  EXPECT_TRUE(borrows());
+  child.go_on_at(reinterpret_cast<std::uint64_t>(code) + 32);
+  EXPECT_FALSE(borrows()) << "further on it is the program's own";
+  munmap(code, 4096);
+}
+
+}  // namespace
+}  // namespace kymo::criu
