@@ -87,8 +87,9 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
       values.kind = info.kind;
       values.unit = info.unit;
     } else if (values.kind != info.kind || values.unit != info.unit) {
-      notes.push_back(run.summary.recording.path + " has another kind or unit of " +
-                      in_quotes(info.name, 64) + ": it is left out there");
+      notes.push_back(
+          run.summary.recording.path + " has another kind or unit of " + in_quotes(info.name, 64) +
+          (info.described ? "" : ", which no metadata describes") + ": it is left out there");
       continue;
     }
     values.means.at(side).push_back((*blocks)[i].mean);
@@ -99,6 +100,12 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
   if (options.metrics.empty()) add_phases(run, side, all);
   for (const std::string& sentence : run.summary.left_out.sentences()) {
     notes.push_back(run.summary.recording.path + ", " + sentence);
+  }
+  // Without metadata the first note says why there is none. That gaps are not listed is nothing to
+  // a comparison.
+  const Recording& recording = run.summary.recording;
+  if (!recording.metadata && !recording.notes.empty()) {
+    notes.push_back(recording.path + ": " + recording.notes.front());
   }
   return {};
 }

@@ -105,6 +105,10 @@ Result<void> TsvReader::State::read_header() {
     return read;
   }
   const std::string_view text = pending();
+  if (text.empty() && file && !file->damage().empty()) {
+    return Error{Code::data_loss,
+                 "read " + path + ": " + file->damage() + ", before the header was whole"};
+  }
   if (text.empty()) {
     return Error{Code::invalid_argument, "read " + path + ": the file is empty, not even a header"};
   }

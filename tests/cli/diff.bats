@@ -81,6 +81,14 @@ setup() {
   [[ "$output" == *"from write: 550 ms of A"* ]]
 }
 
+@test "why two recordings cannot be compared is told: one has lost its metadata" {
+  cp old-0.tsv "$dir/bare.tsv"
+  run --separate-stderr "$kymo" diff new-0.tsv "$dir/bare.tsv"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *'bare.tsv has another kind or unit of "n_bytes", which no metadata describes: it is left out there'* ]]
+  [[ "$output" == *'bare.tsv: read metadata: cannot open '*'bare.meta.json: No such file'* ]]
+}
+
 @test "--json says the same" {
   "$kymo" diff old-0.tsv new-0.tsv --json --metric n_bytes >"$dir/diff.json"
   /usr/bin/python3 - "$dir/diff.json" <<'END'
