@@ -1,12 +1,82 @@
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <iterator>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "flags_file.h"
 #include "kymo/version.h"
 #include "timing.h"
 #include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+constexpr char kConfigVariable[] = "KYMO_CONFIG";
+
+struct Verb {
+  std::string_view name;
+  void (*add)(CLI::App& app, Context& context);
+};
+
+// In the order of the help.
+constexpr Verb kVerbs[] = {{"run", add_run},
+                           {"adopt", add_adopt},
+                           {"dump", add_dump},
+                           {"restore", add_restore},
+                           {"freeze", add_freeze},
+                           {"unfreeze", add_freeze},
+                           {"ps", add_ps},
+                           {"attach", add_attach},
+                           {"kill", add_kill},
+                           {"checkpoints", add_checkpoints},
+                           {"inspect", add_inspect},
+                           {"delete", add_delete},
+                           {"history", add_history},
+                           {"metrics", add_metrics},
+                           {"report", add_report},
+                           {"export", add_export},
+                           {"check", add_check},
+                           {"diff", add_diff},
+                           {"stats", add_stats},
+                           {"record", add_record},
+                           {"recover", add_recover},
+                           {"watch", add_watch},
+                           {"snapshot", add_snapshot},
+                           {"progress", add_progress},
+                           {"web", add_web},
+                           {"view", add_view}};
+
+// Whether a file of flags may be read, which may have some for any verb.
+bool reads_flags(std::span<char* const> words) {
+  return std::getenv(kConfigVariable) != nullptr ||
+         std::any_of(words.begin(), words.end(),
+                     [](std::string_view word) { return word.starts_with("--config"); });
+}
+
+// Those that the command line names, all where it names none: to describe the options of every verb
+// takes longer than all else before a verb's work begins.
+void add_verbs(CLI::App& app, Context& context, std::span<char* const> words) {
+  const auto named = [&](const Verb& verb) {
+    return std::find(words.begin(), words.end(), verb.name) != words.end();
+  };
+  const bool all = reads_flags(words) || std::none_of(std::begin(kVerbs), std::end(kVerbs), named);
+  void (*last)(CLI::App&, Context&) = nullptr;
+  for (const Verb& verb : kVerbs) {
+    if ((all || named(verb)) && verb.add != last) {
+      verb.add(app, context);
+      last = verb.add;  // one that adds several stands in the table for each
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kymo::cli
 
 namespace {
 
@@ -17,35 +87,11 @@ int run(int argc, char** argv) {
   app.add_option("--socket", context.socket, "Socket of kymod")
       ->envname("KYMO_SOCKET")
       ->capture_default_str();
-  kymo::cli::add_flags_file(app, "KYMO_CONFIG");
+  kymo::cli::add_flags_file(app, kymo::cli::kConfigVariable);
   kymo::cli::add_timing_options(app, context);
   app.require_subcommand(1);
   app.fallthrough();
-  kymo::cli::add_run(app, context);
-  kymo::cli::add_adopt(app, context);
-  kymo::cli::add_dump(app, context);
-  kymo::cli::add_restore(app, context);
-  kymo::cli::add_freeze(app, context);
-  kymo::cli::add_ps(app, context);
-  kymo::cli::add_attach(app, context);
-  kymo::cli::add_kill(app, context);
-  kymo::cli::add_checkpoints(app, context);
-  kymo::cli::add_inspect(app, context);
-  kymo::cli::add_delete(app, context);
-  kymo::cli::add_history(app, context);
-  kymo::cli::add_metrics(app, context);
-  kymo::cli::add_report(app, context);
-  kymo::cli::add_export(app, context);
-  kymo::cli::add_check(app, context);
-  kymo::cli::add_diff(app, context);
-  kymo::cli::add_stats(app, context);
-  kymo::cli::add_record(app, context);
-  kymo::cli::add_recover(app, context);
-  kymo::cli::add_watch(app, context);
-  kymo::cli::add_snapshot(app, context);
-  kymo::cli::add_progress(app, context);
-  kymo::cli::add_web(app, context);
-  kymo::cli::add_view(app, context);
+  kymo::cli::add_verbs(app, context, {argv, static_cast<std::size_t>(argc)});
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
