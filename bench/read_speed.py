@@ -2,10 +2,12 @@
 """Sums every column of one plain recording by kymograph's reader and by others, in turns, and compares the sums.
 
     bench/read_speed.py [--megabytes 450] [--rounds 5] [--bench FOLDER] [--duckdb FOLDER] [--file FILE]
+                        [--before BENCH_SUMS]
 
 The recording has 17 columns, the values of 6 to 12 digits, and all change in every row. Each program runs as a whole
 process, its file in the page cache. DuckDB is run through the npm package @duckdb/node-api, installed in the folder
-given with --duckdb, and is left out without one. `wc -l` adds nothing up: it only looks for the ends of lines.
+given with --duckdb, and is left out without one. --before names the bench_sums of another commit, to be set beside this
+one's. `wc -l` adds nothing up: it only looks for the ends of lines.
 """
 
 import argparse
@@ -71,6 +73,8 @@ def commands(options, path):
     sums = str(options.bench / "bench_sums")
     yield "kymo, 1 thread", [sums, path, "--threads", "1"], {}
     yield f"kymo, {os.cpu_count()} threads", [sums, path, "--threads", str(os.cpu_count())], {}
+    if options.before:
+        yield "kymo before", [str(options.before), path, "--threads", "1"], {}
     if options.duckdb:
         for threads in sorted({1, os.cpu_count()}):
             command = ["node", "-e", DUCKDB, path, str(threads)]
@@ -95,6 +99,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build" / "bench" / "bench")
     parser.add_argument("--duckdb", type=pathlib.Path)
+    parser.add_argument("--before", type=pathlib.Path, help="the bench_sums of another commit")
     parser.add_argument("--file", help="a recording that is there, instead of a new one")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="kymo-read-")
