@@ -134,10 +134,6 @@ Result<void> refuse_for_container(const DumpContext& c) {
                  "dump " + c.target.text() +
                      ": --stream is for plain processes: runc has no way to tell CRIU to stream"};
   }
-  if (c.request.pre_dumps() != 0) {
-    return Error{Code::unimplemented,
-                 "dump " + c.target.text() + ": --pre-dump is for plain processes"};
-  }
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/container_calls.h"
 
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -87,16 +88,69 @@ Result<void> prepare(Command& command, const DumpSpec& spec, const DumpTarget& b
   return {};
 }
 
+// A round keeps its log, which the next would write over.
+Result<std::uint64_t> call_round(const DumpSpec& spec, const ContainerCall& call,
+                                 const DumpTarget& before, const PreDumpPlace& place) {
+  ContainerCall round = call;
+  round.command = call.round(place);
+  if (Result<void> ready = prepare(round.command, spec, before, growing_log(call)); !ready) {
+    return ready.error();
+  }
+  LogClock clock;
+  if (const Result<CommandOutcome> done = call_command(round, {}, clock); !done) {
+    return done.error();
+  }
+  const std::uint64_t criu_time_ns = add_dump_phases(call.log_path, {}, clock);
+  const std::filesystem::path log(call.log_path);
+  std::error_code error;
+  std::filesystem::rename(
+      log,
+      log.parent_path() / (std::filesystem::path(place.images_dir).filename().string() + "-" +
+                           log.filename().string()),
+      error);
+  return criu_time_ns;
+}
+
+// The dump's own command, after the rounds of pre-dump where any are asked for.
+Result<CommandOutcome> call_dump(const DumpSpec& spec, ContainerCall& call,
+                                 const DumpTarget& before, const Observer& observer,
+                                 LogClock& clock, DumpOutcome& outcome) {
+  if (spec.pre_dumps != 0) {
+    Result<PreDumps> rounds = pre_dump(spec, observer, [&](const PreDumpPlace& place) {
+      return call_round(spec, call, before, place);
+    });
+    if (!rounds) {
+      return rounds.error();
+    }
+    outcome.pre_dumps = std::move(rounds->rounds);
+    if (Result<void> told = call.after_rounds(rounds->last, call.command); !told) {
+      return told.error();
+    }
+  }
+  if (Result<void> ready = prepare(call.command, spec, before, growing_log(call)); !ready) {
+    return ready.error();
+  }
+  return call_command(call, observer, clock);
+}
+
 }  // namespace
+
+Result<void> check_rounds(const DumpSpec& spec, const std::string& criu_folder,
+                          std::chrono::milliseconds timeout) {
+  if (spec.pre_dumps == 0) {
+    return {};
+  }
+  criu::ClientOptions options;
+  options.path = criu_folder.empty() ? "criu" : criu_folder + "/criu";
+  options.timeout = timeout;
+  return check_tracked(criu::Client(std::move(options)), "pre-dump container " + spec.container);
+}
 
 Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
                                    const Observer& observer) {
   const Result<DumpTarget> before = check_dump(spec);
   if (!before) {
     return before.error();
-  }
-  if (Result<void> ready = prepare(call.command, spec, *before, growing_log(call)); !ready) {
-    return let_run_on(spec, *before, ready.error());
   }
   const Result<Freezer> freezer = Freezer::of(spec.process.pid);
   const bool was_frozen = freezer && freezer->frozen();
@@ -106,8 +160,11 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
   }
   DumpOutcome outcome;
   LogClock clock;
-  const Result<CommandOutcome> done = call_command(call, observer, clock);
+  const Result<CommandOutcome> done = call_dump(spec, call, *before, observer, clock, outcome);
   outcome.image_bytes = (*watcher)->finish();
+  for (const PreDumpRound& round : outcome.pre_dumps) {
+    outcome.image_bytes += round.image_bytes;
+  }
   if (done) {
     outcome.command_time_ns = done->life_ns;
     outcome.runtime_time_ns = done->life_ns;

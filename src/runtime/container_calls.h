@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
 #include "kymo/result.h"
 #include "runtime/command.h"
+#include "runtime/pre_dump.h"
 #include "runtime/process_checks.h"
 #include "runtime/runtime.h"
 
@@ -19,14 +21,24 @@ struct ContainerCall {
   std::string log_path;  // CRIU's, and its statistics, in the work directory
   std::string stats_path;
   std::string growing_log;  // where CRIU writes its log, where that is elsewhere
+  // Of a dump with rounds of pre-dump: the command of one, and what the dump's own is told of the
+  // last of them.
+  std::function<Command(const PreDumpPlace& place)> round{};
+  std::function<Result<void>(const std::string& last, Command& dump)> after_rounds{};
   // Brings what the command has left elsewhere into the work directory; none: there is nothing.
   std::function<void(const CommandOutcome* outcome)> collect{};
   // The command's own reason, where it failed.
   std::function<std::string(const CommandOutcome& outcome)> reason;
 };
 
+// Whether the rounds of pre-dump that are asked for can be made with the criu in this folder
+// (empty: the one on PATH).
+Result<void> check_rounds(const DumpSpec& spec, const std::string& criu_folder,
+                          std::chrono::milliseconds timeout);
+
 // Runs the command that dumps a container, watching CRIU's log and the images as they grow, and
 // sees to what it leaves: statistics and phases; after a failure, that the container runs on.
+// Before it the rounds of pre-dump that are asked for.
 Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
                                    const Observer& observer);
 

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -30,6 +31,8 @@ constexpr std::size_t kShownOfId = 12;  // as podman shows it
 
 // What podman and its runtime leave in podman's folder of a container that was dumped: CRIU's log
 // and statistics, and the container's /dev/shm.
+constexpr char kCheckpoint[] = "/checkpoint";
+constexpr char kPreCheckpoint[] = "/pre-checkpoint";
 constexpr char kDumpLog[] = "/dump.log";
 constexpr char kDumpStats[] = "/stats-dump";
 constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
@@ -41,12 +44,12 @@ std::string podman_reason(const CommandOutcome& outcome) {
   return line.starts_with(kError) ? line.substr(kError.size()) : line;
 }
 
-// Makes the folder in which podman has a checkpoint a link to another for as long as it lives. What
+// Makes a folder in which podman has a checkpoint a link to another for as long as it lives. What
 // lies there already is set aside meanwhile: podman needs it to restore a checkpoint of its own.
 class CheckpointLink {
  public:
-  CheckpointLink(const std::string& userdata, const std::string& images_dir)
-      : path_(userdata + "/checkpoint"), aside_(userdata + "/checkpoint.kymo-aside") {
+  CheckpointLink(const std::string& path, const std::string& images_dir)
+      : path_(path), aside_(path + kAside) {
     if (fs::is_symlink(path_, error_)) {  // of a daemon that was killed
       fs::remove(path_, error_);
     } else if (fs::exists(path_, error_)) {
@@ -63,14 +66,15 @@ class CheckpointLink {
   }
 
   // Of a daemon that was killed: podman's folder as it was, if the link leads to these images.
-  static void undo(const std::string& userdata, const std::string& images_dir) {
+  static void undo(const std::string& path, const std::string& images_dir) {
     std::error_code error;
-    if (fs::read_symlink(userdata + "/checkpoint", error) == images_dir) {
-      put_back(userdata + "/checkpoint", userdata + "/checkpoint.kymo-aside");
+    if (fs::read_symlink(path, error) == images_dir) {
+      put_back(path, path + kAside);
     }
   }
 
  private:
+  static constexpr char kAside[] = ".kymo-aside";
   static void put_back(const std::string& path, const std::string& aside) {
     std::error_code error;
     if (fs::is_symlink(path, error)) {
@@ -84,6 +88,44 @@ class CheckpointLink {
   std::string path_;
   std::string aside_;
   std::error_code error_;
+};
+
+// Podman has one folder for a round of pre-dump, beside the one of its checkpoints, and has CRIU
+// look for it beside the images: links to the round's place, both in podman's folder and beside our
+// images.
+class PreCheckpointLinks {
+ public:
+  PreCheckpointLinks(const std::string& userdata, const std::string& images_dir)
+      : images_dir_(images_dir),
+        podmans_(userdata + kPreCheckpoint, round_of(images_dir)),
+        ours_(beside(images_dir), round_of(images_dir)) {}
+
+  [[nodiscard]] Result<void> made() const {
+    const Result<void> podmans = podmans_.made();
+    return podmans ? ours_.made() : podmans;
+  }
+  // The images no longer look for it there, but among themselves.
+  [[nodiscard]] Result<void> tell_images() const {
+    const std::string parent = images_dir_ + "/parent";
+    std::error_code error;
+    fs::remove(parent, error);
+    fs::create_directory_symlink(fs::path(round_of(images_dir_)).filename(), parent, error);
+    return error ? Result<void>(system_error("make " + parent, error.value())) : Result<void>();
+  }
+  static void undo(const std::string& userdata, const std::string& images_dir) {
+    CheckpointLink::undo(userdata + kPreCheckpoint, round_of(images_dir));
+    CheckpointLink::undo(beside(images_dir), round_of(images_dir));
+  }
+
+ private:
+  static std::string round_of(const std::string& images_dir) { return images_dir + "/pre-1"; }
+  static std::string beside(const std::string& images_dir) {
+    return fs::path(images_dir).parent_path().string() + kPreCheckpoint;
+  }
+
+  std::string images_dir_;
+  CheckpointLink podmans_;
+  CheckpointLink ours_;
 };
 
 void move_file(const std::string& from, const std::string& to) {
@@ -122,6 +164,9 @@ class PodmanRuntime : public Runtime {
 
  private:
   [[nodiscard]] Command command(std::vector<std::string> words) const;
+  // `podman container VERB WORDS ID`
+  [[nodiscard]] Command command_of(const std::string& verb, const std::string& id,
+                                   std::vector<std::string> words) const;
   Result<PodmanStore> store();
   Result<Container> inspect(const std::string& name) const;
   // A checkpoint or restore whose log and statistics podman leaves in its own folder.
@@ -245,16 +290,21 @@ std::vector<std::string> podman_flags(const CheckpointOptions& options) {
   return flags;
 }
 
+Command PodmanRuntime::command_of(const std::string& verb, const std::string& id,
+                                  std::vector<std::string> words) const {
+  words.insert(words.begin(), {"container", verb});
+  words.push_back(id);
+  return command(std::move(words));
+}
+
 ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id,
                                   const std::string& userdata, const std::string& work_dir,
                                   std::vector<std::string> words, std::string* said) const {
   const std::string log = verb == "checkpoint" ? kDumpLog : "/restore.log";
   const std::string stats = verb == "checkpoint" ? kDumpStats : "/stats-restore";
-  words.insert(words.begin(), {"container", verb});
-  words.push_back(id);
   ContainerCall call;
   call.runtime = "podman";
-  call.command = command(std::move(words));
+  call.command = command_of(verb, id, std::move(words));
   call.tried = "could not " + std::string(verb == "checkpoint" ? "dump" : verb) + " container " +
                id.substr(0, kShownOfId);
   call.log_path = work_dir + log;
@@ -282,25 +332,53 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   if (!store) {
     return Error{store.error().code, asked + ": " + store.error().message};
   }
+  if (Result<void> good = check_rounds(spec, options_.criu_folder, options_.timeout); !good) {
+    return good.error();
+  }
   if (const auto freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
     return Error{Code::failed_precondition,
                  asked + ": it is frozen, and podman dumps what runs alone: kymo unfreeze podman " +
                      spec.container};
   }
   const std::string userdata = store->folder_of(spec.container);
-  std::vector<std::string> words = podman_flags(spec.options);
+  std::vector<std::string> flags = podman_flags(spec.options);
   if (spec.leave_running) {
-    words.emplace_back("--leave-running");
+    flags.emplace_back("--leave-running");
   }
   std::string said;
   ContainerCall checkpoint =
-      call("checkpoint", spec.container, userdata, spec.work_dir, std::move(words), &said);
+      call("checkpoint", spec.container, userdata, spec.work_dir, flags, &said);
   checkpoint.images_dir = spec.images_dir;
-  const CheckpointLink link(userdata, spec.images_dir);
+  checkpoint.round = [&](const PreDumpPlace&) {
+    std::vector<std::string> words = podman_flags(spec.options);
+    words.emplace_back("--pre-checkpoint");
+    return command_of("checkpoint", spec.container, std::move(words));
+  };
+  checkpoint.after_rounds = [&](const std::string&, Command& dump) -> Result<void> {
+    flags.emplace_back("--with-previous");
+    dump = command_of("checkpoint", spec.container, flags);
+    return {};
+  };
+  const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();
   }
-  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
+  std::optional<PreCheckpointLinks> rounds;
+  if (spec.pre_dumps != 0) {
+    rounds.emplace(userdata, spec.images_dir);
+    if (Result<void> made = rounds->made(); !made) {
+      return made.error();
+    }
+  }
+  // Each of podman's rounds writes all: a second gains nothing.
+  DumpSpec at_most = spec;
+  at_most.pre_dumps = std::min(spec.pre_dumps, std::uint32_t{1});
+  Result<DumpOutcome> outcome = dump_container(at_most, std::move(checkpoint), observer);
+  if (outcome && rounds) {
+    if (Result<void> told = rounds->tell_images(); !told) {
+      outcome->warnings.push_back(told.error().message);
+    }
+  }
   if (outcome) {
     move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory);
     outcome->runtime_time_ns = runtime_time_ns(said, "runtime_checkpoint_duration");
@@ -319,7 +397,8 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   for (const char* file : {kDumpLog, kDumpStats, kSharedMemory}) {
     move_file(userdata + file, spec.work_dir + file);
   }
-  CheckpointLink::undo(userdata, spec.images_dir);
+  CheckpointLink::undo(userdata + kCheckpoint, spec.images_dir);
+  PreCheckpointLinks::undo(userdata, spec.images_dir);
   return {};
 }
 
@@ -348,7 +427,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   ContainerCall restore =
       call("restore", *id, userdata, spec.work_dir, podman_flags(spec.options), &said);
   restore.images_dir = spec.images_dir;
-  const CheckpointLink link(userdata, spec.images_dir);
+  const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();
   }

@@ -110,7 +110,12 @@ Result<criu::DumpReply> call_rounds(const criu::Client& client, const DumpSpec& 
   if (spec.pre_dumps == 0) {
     return call_dump(client, spec, observer, notified, "", outcome.image_bytes);
   }
-  Result<PreDumps> before = pre_dump(client, spec, observer);
+  if (Result<void> tracked =
+          check_tracked(client, "pre-dump process " + std::to_string(spec.process.pid));
+      !tracked) {
+    return tracked.error();
+  }
+  Result<PreDumps> before = pre_dump(spec, observer, write_round_by(client, spec));
   if (!before) {
     return before.error();
   }

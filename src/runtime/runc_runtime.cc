@@ -23,6 +23,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kCriuLog[] = "/dump.log";
+constexpr char kRuncLog[] = "/runc.log";
 
 // What runc itself allows: nothing that could lead out of its folder.
 bool is_container_id(const std::string& id) {
@@ -100,7 +101,7 @@ Command RuncRuntime::command(const std::string& log, std::vector<std::string> wo
 
 ContainerCall RuncRuntime::call(const std::string& tried, const std::string& work_dir,
                                 std::vector<std::string> words) const {
-  const std::string log = work_dir + "/runc.log";
+  const std::string log = work_dir + kRuncLog;
   ContainerCall call;
   call.runtime = "runc";
   call.command = command(log, std::move(words));
@@ -245,16 +246,33 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
       !good) {
     return good.error();
   }
-  std::vector<std::string> words{"checkpoint", "--image-path", spec.images_dir, "--work-path",
-                                 spec.work_dir};
-  if (spec.leave_running) {
-    words.emplace_back("--leave-running");
+  if (Result<void> good = check_rounds(spec, options_.criu_folder, options_.timeout); !good) {
+    return good.error();
   }
-  for (std::string& flag : runc_flags(spec.options)) {
-    words.push_back(std::move(flag));
-  }
-  words.push_back(spec.container);
-  ContainerCall checkpoint = call(tried, spec.work_dir, std::move(words));
+  // Its images go there, and it is told this besides.
+  const auto words_of = [&](const std::string& images_dir, std::vector<std::string> flags) {
+    std::vector<std::string> words{"checkpoint", "--image-path", images_dir, "--work-path",
+                                   spec.work_dir};
+    for (std::string& flag : runc_flags(spec.options)) words.push_back(std::move(flag));
+    for (std::string& flag : flags) words.push_back(std::move(flag));
+    words.push_back(spec.container);
+    return words;
+  };
+  const std::vector<std::string> flags =
+      spec.leave_running ? std::vector<std::string>{"--leave-running"} : std::vector<std::string>{};
+  const std::string log = spec.work_dir + kRuncLog;
+  ContainerCall checkpoint = call(tried, spec.work_dir, words_of(spec.images_dir, flags));
+  checkpoint.round = [=, this](const PreDumpPlace& place) {
+    std::vector<std::string> round{"--pre-dump"};
+    if (!place.parent.empty()) round.insert(round.end(), {"--parent-path", place.parent});
+    return command(log, words_of(place.images_dir, round));
+  };
+  checkpoint.after_rounds = [=, this](const std::string& last, Command& dump) -> Result<void> {
+    std::vector<std::string> told = flags;
+    told.insert(told.end(), {"--parent-path", last});
+    dump = command(log, words_of(spec.images_dir, told));
+    return {};
+  };
   checkpoint.images_dir = spec.images_dir;
   checkpoint.log_path = spec.work_dir + kCriuLog;
   checkpoint.stats_path = spec.work_dir + "/stats-dump";

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "programs.h"
+#include "support/containers.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -42,6 +43,66 @@ TEST(PreDumpTest, RoundsWriteLessAndLessOrAreRefused) {
   EXPECT_TRUE(std::filesystem::exists(images + "/pre-1/pages-1.img"));
   static_cast<void>(kymod.kymo_json({"restore", "process", dumped["directory"]}));
   EXPECT_TRUE(kymod.goes_on(kymod.job("web")));
+}
+
+// Counts on like counting_command(), with so much memory that a round is worth its time.
+std::vector<std::string> counting_with_memory() {
+  return {"/bin/sh", "-c",
+          "x=$(busybox head -c 4000000 /dev/zero | busybox tr '\\0' x); i=0; "
+          "while true; do i=$((i+1)); echo $i > /count; sleep 0.1; done"};
+}
+
+// What `kymo dump KIND NAME --pre-dump 3` does to a container that counts in this root; returns its
+// reply, or nothing where the kernel makes it be refused.
+json dump_in_rounds(const Kymod& kymod, const std::string& kind, const std::string& name,
+                    const std::string& root) {
+  if (!tracks_writes()) {
+    const Outcome refused = kymod.kymo({"dump", kind, name, "--pre-dump", "3"});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.err.find("does not track which pages are written"), std::string::npos)
+        << refused.err;
+    EXPECT_TRUE(counts_on(root));
+    return {};
+  }
+  json dumped = kymod.kymo_json({"dump", kind, name, "--pre-dump", "3"});
+  const json& rounds = dumped["pre_dumps"];
+  EXPECT_GE(rounds.size(), 1U) << dumped;
+  if (rounds.empty()) return dumped;
+  EXPECT_GE(rounds[0]["pages_written"], 900) << "the first writes everything";
+  EXPECT_LT(dumped["stats"]["pages_written"], rounds[0]["pages_written"]);
+  EXPECT_GT(dumped["stats"]["pages_skipped_parent"], 0);
+  const std::string images = dumped["images_directory"];
+  EXPECT_TRUE(std::filesystem::exists(images + "/pre-1/pages-1.img"));
+  EXPECT_TRUE(std::filesystem::exists(images + "/parent/pages-1.img"))
+      << "found after the renaming";
+  return dumped;
+}
+
+TEST(PreDumpTest, ARuncContainersRoundsWriteLessAndLessOrAreRefused) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = make_bundle(runc.folder(), "bundle", counting_with_memory());
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  static_cast<void>(kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-rounds"}));
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  const json dumped = dump_in_rounds(kymod, "runc", "kymo-rounds", bundle + "/rootfs");
+  if (dumped.is_null()) GTEST_SKIP() << "this kernel does not track which pages are written";
+  EXPECT_EQ(kymod.kymo({"restore", dumped["directory"]}).exit_code, 0);
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+TEST(PreDumpTest, APodmanContainersRoundWritesMostOrIsRefused) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-rounds", counting_with_memory());
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  const json dumped = dump_in_rounds(kymod, "podman", "kymo-rounds", root);
+  if (dumped.is_null()) GTEST_SKIP() << "this kernel does not track which pages are written";
+  EXPECT_EQ(dumped["pre_dumps"].size(), 1U) << "each of podman's writes all";
+  EXPECT_EQ(kymod.kymo({"restore", dumped["directory"]}).exit_code, 0);
+  EXPECT_TRUE(counts_on(root));
 }
 
 TEST(PreDumpTest, WhatMakesNoSenseIsRefused) {

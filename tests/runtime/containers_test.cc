@@ -167,6 +167,32 @@ TEST_F(RuncTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
   EXPECT_EQ(done, 2);
 }
 
+TEST_F(RuncTest, RoundsOfPreDumpAreMadeAndRestoredFromOrRefused) {
+  KYMO_NEEDS_RUNC();
+  const std::string bundle = runc_.start("web");
+  const auto runtime = this->runtime();
+  DumpSpec dump = spec(*runtime, "web");
+  dump.pre_dumps = 2;
+  const Result<DumpOutcome> dumped = runtime->dump(dump, {});
+  if (!dumped && dumped.error().code == Code::failed_precondition) {
+    EXPECT_NE(dumped.error().message.find("does not track which pages are written"),
+              std::string::npos)
+        << dumped.error().message;
+    EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
+    GTEST_SKIP() << "this kernel does not track which pages are written: refused, as it must be";
+  }
+  ASSERT_TRUE(dumped.ok()) << dumped.error().message;
+  ASSERT_FALSE(dumped->pre_dumps.empty());
+  EXPECT_GT(dumped->pre_dumps[0].pages_written, 0U);
+  ASSERT_TRUE(dumped->stats.has_value());
+  EXPECT_GT(dumped->stats->pages_skipped_parent, 0U);
+  EXPECT_TRUE(fs::exists(dump.images_dir + "/pre-1/pages-1.img"));
+  EXPECT_TRUE(fs::exists(dump.work_dir + "/pre-1-dump.log"));
+  const Result<RestoreOutcome> restored = runtime->restore(restore_of(dump, bundle), {});
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
+  EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
+}
+
 // runc, killed with a container frozen, leaves it so: here the part of criu is played by a script
 // that freezes it itself.
 TEST_F(RuncTest, WhatAFailedDumpLeavesFrozenIsThawed) {

@@ -39,6 +39,13 @@ std::string look(const std::string& program) {
   return "";
 }
 
+// As one word of a shell.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -112,13 +119,14 @@ RuncFolder::~RuncFolder() {
   }
 }
 
-std::vector<std::string> PodmanContainers::arguments(const std::string& name) {
+std::vector<std::string> PodmanContainers::arguments(const std::string& name,
+                                                     const std::vector<std::string>& command) {
   names_.push_back(name);
   make_rootfs(root_of(name));
   std::vector<std::string> words{
       "--network",       "none",     "--security-opt",   "seccomp=unconfined", "--ulimit",
       "nproc=1000:1000", "--ulimit", "nofile=1000:1000", "--rootfs",           root_of(name)};
-  for (std::string& word : counting_command()) words.push_back(std::move(word));
+  words.insert(words.end(), command.begin(), command.end());
   return words;
 }
 
@@ -128,9 +136,10 @@ std::string PodmanContainers::podman(const std::string& words) const {
       .first;
 }
 
-std::string PodmanContainers::start(const std::string& name) {
+std::string PodmanContainers::start(const std::string& name,
+                                    const std::vector<std::string>& command) {
   std::string words;
-  for (const std::string& word : arguments(name)) words += " '" + word + "'";
+  for (const std::string& word : arguments(name, command)) words += " " + quoted(word);
   const std::string said = podman("run -d --name " + name + words);
   EXPECT_TRUE(counts_on(root_of(name))) << said;
   return root_of(name);

@@ -57,9 +57,11 @@ class PodmanContainers {
   // For kymod's --podman-flags.
   static std::string flags() { return "--cgroup-manager=cgroupfs --runtime runc"; }
   // The arguments of `podman run` for a counting container with a root of its own.
-  std::vector<std::string> arguments(const std::string& name);
+  std::vector<std::string> arguments(const std::string& name,
+                                     const std::vector<std::string>& command = counting_command());
   // Starts one; returns its root. Fails the test where it cannot.
-  std::string start(const std::string& name);
+  std::string start(const std::string& name,
+                    const std::vector<std::string>& command = counting_command());
   [[nodiscard]] std::string root_of(const std::string& name) const {
     return folder_.path() + "/" + name;
   }
