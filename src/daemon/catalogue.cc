@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "daemon/run_record.h"
 #include "daemon/stats_json.h"
@@ -30,6 +31,39 @@ Result<std::map<std::string, std::string>> names_by_id(store::Store& store) {
   std::map<std::string, std::string> names;
   for (const store::Job& job : *jobs) names[job.id] = job.name;
   return names;
+}
+
+// The program's own name in the owner of its history; empty where that is none's.
+std::string program_of(const std::string& owner) {
+  if (!owner.starts_with(kProgramOwner)) return {};
+  const std::string command = owner.substr(kProgramOwner.size());
+  const std::string path = command.substr(0, command.find(' '));
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0: the whole
+}
+
+// What is no job and has a history: "runc:web", "podman:shop", a whole command line, or the name of
+// a program of which only one command line was dumped. Errors: not_found; invalid_argument:
+// several.
+Result<std::string> owner_named(store::Store& store, const std::string& name) {
+  const Result<std::vector<store::Run>> runs = store.runs({}, store::RunKind::dump);
+  if (!runs) return runs.error();
+  std::set<std::string> owners;
+  for (const store::Run& run : *runs) owners.insert(run.job_id);
+  std::vector<std::string> of_program;
+  for (const std::string& owner : owners) {
+    const bool whole = owner == name || owner == std::string(kProgramOwner) + name;
+    if (whole && owner.find(':') != std::string::npos) return owner;
+    if (!name.empty() && program_of(owner) == name) of_program.push_back(owner);
+  }
+  if (of_program.size() == 1) return of_program.front();
+  if (of_program.empty()) return Error{Code::not_found, "nothing named " + name + " was dumped"};
+  std::string all;
+  for (const std::string& owner : of_program) {
+    all += (all.empty() ? "'" : ", '") + owner.substr(kProgramOwner.size()) + "'";
+  }
+  return Error{Code::invalid_argument, "history of " + name +
+                                           ": it was dumped by several command " +
+                                           "lines, name one of them: " + all};
 }
 
 }  // namespace
@@ -108,14 +142,23 @@ Result<v1::InspectResponse> inspect(const Parts& parts, const v1::InspectRequest
 }
 
 Result<v1::HistoryResponse> history_of(const Parts& parts, const v1::HistoryRequest& request) {
-  const Result<store::Job> job = parts.jobs.find(request.job());
-  if (!job) return job.error();
+  std::string owner;
+  std::string name;
+  if (const Result<store::Job> job = parts.jobs.find(request.job()); job) {
+    owner = job->id;
+    name = job->name;
+  } else {
+    const Result<std::string> found = owner_named(parts.store, request.job());
+    if (!found && found.error().code == Code::not_found) return job.error();
+    if (!found) return found.error();
+    owner = name = *found;
+  }
   const auto kind = request.restores() ? store::RunKind::restore : store::RunKind::dump;
-  const Result<std::vector<store::Run>> runs = parts.store.runs(job->id, kind);
+  const Result<std::vector<store::Run>> runs = parts.store.runs(owner, kind);
   if (!runs) return runs.error();
   const std::size_t last = request.last() == 0 ? runs->size() : request.last();
   v1::HistoryResponse out;
-  out.set_job(job->name);
+  out.set_job(name);
   for (std::size_t i = runs->size() - std::min(last, runs->size()); i < runs->size(); ++i) {
     *out.add_runs() = to_api((*runs)[i]);
   }

@@ -396,6 +396,7 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
                           {"streamed_bytes", c.streamed_bytes}};
     }
     record["criu_time_ns"] = c.outcome.criu_time_ns;
+    if (c.outcome.criu_major_faults) record["criu_major_faults"] = *c.outcome.criu_major_faults;
     if (!c.outcome.pre_dumps.empty()) record["pre_dumps"] = to_json(c.outcome.pre_dumps);
     if (c.outcome.command_time_ns != 0) record["command_time_ns"] = c.outcome.command_time_ns;
   }

@@ -113,6 +113,35 @@ TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
   EXPECT_NE(text.out.find("too few runs to tell a regression"), std::string::npos) << text.out;
 }
 
+TEST(HistoryTest, AProcessThatIsNoJobIsFoundByItsProgramOrCommandLine) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  // Started by another kymod, so that to this one they are bare pids.
+  Kymod other;
+  other.start();
+  const auto dump = [&](const nlohmann::json& job) {
+    return kymod.kymo_json(
+        {"dump", "process", std::to_string(job["pid"].get<int>()), "--leave-running"});
+  };
+  const nlohmann::json small = other.churn(4, "small");
+  dump(small);
+  dump(small);
+  const nlohmann::json history = kymod.kymo_json({"history", "kymo-churn"});
+  ASSERT_EQ(history["runs"].size(), 2U);
+  EXPECT_EQ(history["job"].get<std::string>().rfind("program:", 0), 0U) << history["job"];
+
+  const nlohmann::json large = other.churn(8, "large");
+  dump(large);
+  const Outcome which = kymod.kymo({"history", "kymo-churn"});
+  EXPECT_EQ(which.exit_code, 1);
+  EXPECT_NE(which.err.find("several command lines"), std::string::npos) << which.err;
+  const nlohmann::json told = kymod.kymo_json(
+      {"history", history["job"].get<std::string>().substr(std::string("program:").size())});
+  EXPECT_EQ(told["runs"].size(), 2U) << "told apart by the command line";
+  EXPECT_EQ(kymod.kymo({"history", "nobody"}).exit_code, 1);
+}
+
 TEST(HistoryTest, ARegressionExitsWithOneAndBadUsageWithTwo) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;

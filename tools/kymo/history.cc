@@ -50,7 +50,8 @@ void add_history(CLI::App& app, Context& context) {
   history
       ->add_option_function<std::string>(
           "job", [arguments](const std::string& job) { arguments->request.set_job(job); },
-          "The job: its name or id")
+          "The job: its name or id; else a program by its name or command line, runc:ID or "
+          "podman:NAME")
       ->required();
   history->add_flag_function(
       "--restores", [arguments](std::int64_t) { arguments->request.set_restores(true); },
