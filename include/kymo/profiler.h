@@ -14,6 +14,8 @@
 
 namespace kymo {
 
+struct RecorderCounts;
+
 // How the collector waits for a deadline.
 enum class Pace : std::uint8_t {
   thrifty,  // sleeps; late by the kernel's wake-up latency, some tens of microseconds
@@ -90,6 +92,8 @@ class KYMO_API Profiler {
  private:
   friend KYMO_API Result<void> register_profiler_metrics(Registry& registry,
                                                          const Profiler& profiler);
+  friend class CurrentProfiler;
+  [[nodiscard]] const RecorderCounts& counts() const;
   struct State;
   std::unique_ptr<State> state_;
 };

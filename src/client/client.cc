@@ -144,6 +144,12 @@ Result<v1::SnapshotResponse> Client::snapshot(const v1::SnapshotRequest& request
       [&](auto* context, auto* response) { return stub_->Snapshot(context, request, response); });
 }
 
+Result<v1::Recorder> Client::control_recorder(const v1::ControlRecorderRequest& request) {
+  return call<v1::Recorder>([&](auto* context, auto* response) {
+    return stub_->ControlRecorder(context, request, response);
+  });
+}
+
 Result<v1::WebResponse> Client::web() {
   return call<v1::WebResponse>(
       [&](auto* context, auto* response) { return stub_->Web(context, {}, response); });

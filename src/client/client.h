@@ -37,6 +37,7 @@ class Client {
   Result<v1::MetricsResponse> metrics();
   Result<v1::WebResponse> web();
   Result<v1::SnapshotResponse> snapshot(const v1::SnapshotRequest& request);
+  Result<v1::Recorder> control_recorder(const v1::ControlRecorderRequest& request);
   // Gives each update to `each` until what is watched has ended, or `each` returns false, or
   // another thread cancels the call. Not an error: cancelled.
   Result<void> watch(const v1::WatchRequest& request,

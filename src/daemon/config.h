@@ -20,7 +20,7 @@ struct Config {
   std::string http = "127.0.0.1:9418";
   std::string http_name;        // another that the page is served under; empty: none
   std::string http_token_file;  // empty: http-token below the state directory
-  bool http_controls = false;   // the page may ask for snapshots
+  bool http_controls = false;   // the page may do something to the recorder
   std::string state_dir = "/var/lib/kymo";
   // Where requests may read and write besides the state directory; empty: anywhere.
   std::vector<std::string> allowed_directories;

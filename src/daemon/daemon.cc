@@ -299,14 +299,14 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
   if (Result<void> ok = state.start_api(); !ok) return ok.error();
 
   spdlog::info("kymod {} with CRIU {}", KYMO_VERSION, state.criu_version);
-  if (state.recorder->recording()) {
+  if (const auto run = state.recorder->running()) {
     spdlog::info("recording every {} us into a ring of {} bytes",
-                 state.config.profiling_interval.count(), state.recorder->ring_bytes());
+                 state.config.profiling_interval.count(), run->profiler().ring_bytes());
     spdlog::info("snapshots reach {:.1f} s back",
-                 std::chrono::duration<double>(state.recorder->kept()).count());
-  }
-  for (const std::string& warning : state.recorder->warnings()) {
-    spdlog::warn("recorder: {}", warning);
+                 std::chrono::duration<double>(run->kept()).count());
+    for (const std::string& warning : run->profiler().warnings()) {
+      spdlog::warn("recorder: {}", warning);
+    }
   }
   spdlog::info("ready: socket {}, http {}", state.config.socket, state.http->address());
   return daemon;

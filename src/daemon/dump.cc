@@ -30,17 +30,13 @@ using nlohmann::json;
 struct DumpContext {
   DumpContext(const Parts& all, const v1::DumpRequest& asked, const ScopeTree* tree,
               RequestProgress& how_far)
-      : parts(all),
-        request(asked),
-        timing(tree),
-        progress(how_far),
-        began_ns(all.recorder.now_ns()) {}
+      : parts(all), request(asked), timing(tree), progress(how_far), began_ns(monotonic_ns()) {}
 
   const Parts& parts;
   const v1::DumpRequest& request;
   const ScopeTree* timing;
   RequestProgress& progress;
-  std::uint64_t began_ns;  // on the recording's clock
+  std::uint64_t began_ns;  // of CLOCK_MONOTONIC
   std::int64_t began_unix_ns = unix_ns();
   std::uint64_t began_monotonic_ns = monotonic_ns();
 

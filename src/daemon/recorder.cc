@@ -1,177 +1,252 @@
 #include "daemon/recorder.h"
 
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
-
-#include "daemon/log_path.h"
-#include "daemon/snapshot_sink.h"
-#include "daemon/tee_sink.h"
 
 namespace kymo::daemon {
 namespace {
 
 constexpr std::uint64_t kRollNs = 1'000'000'000;  // before and after each request
-// The roll before a request, the second that a row may lie in the ring, and the time until a
-// request's directory is there to record into.
-constexpr auto kKeep = std::chrono::milliseconds(3500);
+constexpr std::uint64_t kLongestIntervalUs = 86'400'000'000;
 
-// Rows that a snapshot wants may still lie in the ring when older ones are pushed out.
-constexpr auto kOnItsWay = std::chrono::milliseconds(1500);
-
-FlightRecorderOptions flight_recorder_options(const Config& config) {
-  FlightRecorderOptions options;
-  options.keep = config.profiling_keep;
-  options.directory = config.state_dir + "/snapshots";
-  options.rules = config.profiling_rules;
-  options.before = std::min<std::chrono::nanoseconds>(options.before, config.profiling_keep);
-  options.fired = [](const std::string& rule, const Result<std::string>& path) {
-    if (path) {
-      spdlog::warn("rule '{}' fired: snapshot in {}", rule, *path);
-    } else {
-      spdlog::error("rule '{}' fired, and no snapshot was taken: {}", rule, path.error().message);
-    }
-  };
-  return options;
+Error refused(Code code, std::string message) {
+  return Error{code, "recorder: " + std::move(message)};
 }
 
-TsvOptions tsv_options(const Config& config) {
-  TsvOptions options;
-  options.rotate_bytes = config.profiling_log_rotate_bytes;
-  options.rotate_after = config.profiling_log_rotate_after;
-  options.keep_bytes = config.profiling_log_keep_bytes;
-  return options;
-}
-
-// The daemon-wide recording's.
-std::shared_ptr<Sink> make_log_sink(const Config& config) {
-  if (config.profiling_format && config.profiling_log == "-") {
-    return make_annotated_sink(STDERR_FILENO, *config.profiling_format);
-  }
-  const std::string path = free_log_path(config.profiling_log);
-  if (path != config.profiling_log) {
-    spdlog::warn("{} holds an earlier recording: this one goes to {}", config.profiling_log, path);
-  }
-  if (!config.profiling_format) return make_tsv_sink(path, tsv_options(config));
-  return make_annotated_sink(path, *config.profiling_format);
+std::string described(const RecorderRun& run) {
+  return std::to_string(run.info().columns.size()) + " columns every " +
+         std::to_string(run.info().interval.count() / 1000) + " us" +
+         (run.log_path().empty() ? ", in memory" : " into " + run.log_path());
 }
 
 }  // namespace
 
 void RequestRecording::mark(std::string_view name) {
-  if (history_ != nullptr) history_->mark(cut_, std::string(name), profiler_->now_ns());
+  if (run_ != nullptr) run_->history().mark(cut_, std::string(name), run_->now_ns());
 }
 
 void RequestRecording::end(nlohmann::json about) {
-  if (history_ == nullptr) return;
-  history_->end(cut_, profiler_->now_ns() + kRollNs, std::move(about));
+  if (run_ == nullptr) return;
+  const std::uint64_t until = run_->now_ns() + kRollNs;
+  run_->history().end(cut_, until, std::move(about));
+  std::uint64_t before = run_->wanted_until_ns.load();
+  while (before < until && !run_->wanted_until_ns.compare_exchange_weak(before, until)) {
+  }
+  claim_.reset();
 }
 
 Result<std::unique_ptr<Recorder>> Recorder::make(Registry& registry, const Config& config) {
-  std::unique_ptr<Recorder> recorder(new Recorder);
-  if (!config.profiling) return recorder;
-  const auto keep = std::max<std::chrono::nanoseconds>(kKeep, config.profiling_keep + kOnItsWay);
-  recorder->history_ = std::make_shared<History>(keep);
-  recorder->snapshots_ =
-      std::make_shared<Snapshots>(recorder->history_, flight_recorder_options(config));
-  ProfilerOptions options;
-  options.metrics = config.profiling_metrics;
-  options.interval = config.profiling_interval;
-  options.ring_file = config.profiling_ring;
-  options.pace = config.profiling_pace;
-  options.realtime_priority = config.profiling_priority;
-  options.cpu = config.profiling_cpu;
-  options.sink = std::make_shared<SnapshotSink>(recorder->history_, recorder->snapshots_);
-  if (!config.profiling_log.empty()) {
-    options.sink = std::make_shared<TeeSink>(options.sink, make_log_sink(config));
-  }
-  recorder->profiler_ = std::make_unique<Profiler>(registry, std::move(options));
-  recorder->watch_.emplace(*recorder->profiler_);
-  Result<void> registered = register_profiler_metrics(registry, *recorder->profiler_);
+  std::unique_ptr<Recorder> recorder(new Recorder(registry, config));
+  Result<void> registered = recorder->current_.register_metrics(registry);
   if (!registered) return registered.error();
   return recorder;
 }
 
+Recorder::~Recorder() {
+  static_cast<void>(stop());
+}
+
 Result<void> Recorder::start() {
-  return profiler_ == nullptr ? Result<void>() : profiler_->start();
+  const std::lock_guard control(control_mutex_);
+  const Config settings = this->settings();
+  return settings.profiling ? begin_run(settings) : Result<void>();
 }
 
 Result<void> Recorder::stop() {
-  return profiler_ == nullptr ? Result<void>() : profiler_->stop();
+  const std::lock_guard control(control_mutex_);
+  over_ = true;
+  const std::lock_guard lock(mutex_);
+  return run_ == nullptr ? Result<void>() : run_->stop();
 }
 
-std::uint64_t Recorder::now_ns() const {
-  return profiler_ == nullptr ? 0 : profiler_->now_ns();
+Result<Config> Recorder::changed(const RecorderChange& change) const {
+  Config next = settings();
+  next.profiling = true;
+  if (change.interval_us) {
+    if (*change.interval_us < 1 || *change.interval_us > kLongestIntervalUs) {
+      return refused(Code::invalid_argument, "a row every " + std::to_string(*change.interval_us) +
+                                                 " us: allowed is 1 to " +
+                                                 std::to_string(kLongestIntervalUs));
+    }
+    next.profiling_interval = std::chrono::microseconds(*change.interval_us);
+  }
+  if (!change.metrics.empty()) {
+    if (change.metrics == "none") {
+      return refused(Code::invalid_argument, "metrics none: to record nothing, stop it");
+    }
+    if (Result<void> ok = set_profiling_metrics(next, change.metrics); !ok) {
+      return refused(Code::invalid_argument,
+                     "metrics " + change.metrics + ": an empty name in the list");
+    }
+    if (const auto known = registry_.sampler(next.profiling_metrics); !known) {
+      return refused(known.error().code, known.error().message);
+    }
+  }
+  if (!change.log.empty()) next.profiling_log = change.log;
+  return next;
+}
+
+// Returns once no request is being recorded, and holds up those that come.
+Result<void> Recorder::wait_until_free(const RecorderRun& run) {
+  constexpr std::uint64_t kLook = 20'000'000;
+  for (;;) {
+    std::uint64_t left = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const int requests = run.requests.load(); requests > 0) {
+        return refused(Code::failed_precondition,
+                       std::to_string(requests) +
+                           (requests == 1 ? " request is" : " requests are") +
+                           " being recorded: try again at the end (kymo progress)");
+      }
+      const std::uint64_t until = run.wanted_until_ns.load();
+      left = until - std::min(until, run.now_ns());
+      if (left == 0) {
+        changing_ = true;
+        return {};
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left, kLook)));
+  }
+}
+
+void Recorder::let_requests_go_on() {
+  {
+    const std::lock_guard lock(mutex_);
+    changing_ = false;
+  }
+  run_changed_.notify_all();
+}
+
+Result<void> Recorder::begin_run(const Config& settings) {
+  auto run = std::make_shared<RecorderRun>(registry_, settings);
+  std::shared_ptr<RecorderRun> before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = run_;
+  }
+  // Before its first row, which has its counts in it.
+  current_.set(&run->profiler());
+  if (Result<void> started = run->start(); !started) {
+    current_.set(before == nullptr ? nullptr : &before->profiler());
+    return started;
+  }
+  const std::lock_guard lock(mutex_);
+  run_ = std::move(run);
+  settings_ = settings;
+  return {};
+}
+
+Result<void> Recorder::end_run() {
+  std::shared_ptr<RecorderRun> run;
+  {
+    const std::lock_guard lock(mutex_);
+    run = run_;
+  }
+  Result<void> stopped = run->stop();
+  const ProfilerStats stats = run->profiler().stats();
+  spdlog::info("recorder: stopped after {} rows, {} ticks missed: {}", stats.rows_written,
+               stats.missed(), described(*run));
+  return stopped;
+}
+
+Result<void> Recorder::control(RecorderAction action, const RecorderChange& change) {
+  const std::lock_guard control(control_mutex_);
+  if (over_) return refused(Code::unavailable, "kymod is stopping");
+  const std::shared_ptr<const RecorderRun> ran = running();
+  if (action == RecorderAction::start && ran != nullptr) {
+    return refused(Code::failed_precondition, "it runs already: stop it, or set what it records");
+  }
+  if (action == RecorderAction::stop && ran == nullptr) {
+    return refused(Code::failed_precondition, "it does not run");
+  }
+  if (action == RecorderAction::stop && !change.empty()) {
+    return refused(Code::invalid_argument, "a stop takes no rate, metrics or file");
+  }
+  if (action == RecorderAction::set && change.empty()) {
+    return refused(Code::invalid_argument, "nothing to set: give a rate, metrics or a file");
+  }
+  const Result<Config> next = changed(change);
+  if (!next) return next.error();
+  if (ran == nullptr && action == RecorderAction::set) {
+    const std::lock_guard lock(mutex_);
+    settings_ = *next;
+    return {};
+  }
+  if (ran != nullptr) {
+    if (Result<void> free = wait_until_free(*ran); !free) return free;
+  }
+  const std::shared_ptr<void> afterwards(nullptr, [this](void*) { let_requests_go_on(); });
+  Result<void> done = ran == nullptr ? Result<void>() : end_run();
+  if (action == RecorderAction::stop) return done;
+  const Config before = settings();
+  done = begin_run(*next);
+  if (!done && ran != nullptr) {
+    if (const Result<void> again = begin_run(before); !again) {
+      spdlog::error("recorder: it does not run: {}", again.error().message);
+    }
+  }
+  if (const auto run = running()) spdlog::info("recorder: started: {}", described(*run));
+  return done ? done : refused(done.error().code, done.error().message);
 }
 
 Result<RequestRecording> Recorder::begin(std::string path, std::uint64_t from_ns,
                                          nlohmann::json about) {
-  if (!recording()) return RequestRecording();
-  const std::uint64_t first = from_ns > kRollNs ? from_ns - kRollNs : 0;
-  Result<History::CutId> cut = history_->begin(path, first, std::move(about));
+  std::shared_ptr<RecorderRun> run;
+  std::shared_ptr<void> claim;
+  {
+    std::unique_lock lock(mutex_);
+    run_changed_.wait(lock, [this] { return !changing_; });
+    if (run_ == nullptr || !run_->running()) return RequestRecording();
+    run = run_;
+    ++run->requests;
+    claim = std::shared_ptr<void>(nullptr, [run](void*) { --run->requests; });
+  }
+  const std::uint64_t began = run->on_clock(from_ns);
+  Result<History::CutId> cut =
+      run->history().begin(path, began - std::min(began, kRollNs), std::move(about));
   if (!cut) return cut.error();
-  return RequestRecording(*profiler_, *history_, *cut, std::move(path));
+  return RequestRecording(std::move(run), *cut, std::move(path), std::move(claim));
 }
 
 Result<std::string> Recorder::snapshot(const SnapshotRequest& request, bool wait) {
-  if (!recording()) {
+  std::shared_ptr<RecorderRun> run;
+  {
+    const std::lock_guard lock(mutex_);
+    run = run_;
+  }
+  if (run == nullptr || !run->running()) {
     return Error{Code::failed_precondition,
-                 "snapshot: nothing is recorded: start kymod without --profiling-metrics=none"};
+                 "snapshot: nothing is recorded: kymo recorder start begins it"};
   }
-  return snapshots_->snapshot(request, wait);
+  return run->snapshots().snapshot(request, wait);
 }
 
-std::chrono::nanoseconds Recorder::kept() const {
-  return history_ == nullptr ? std::chrono::nanoseconds(0) : history_->kept() - kOnItsWay;
+std::shared_ptr<const RecorderRun> Recorder::running() const {
+  const std::lock_guard lock(mutex_);
+  return run_ != nullptr && run_->running() ? run_ : nullptr;
 }
 
-std::optional<RecordingInfo> Recorder::info() const {
-  return recording() ? history_->info() : std::nullopt;
+std::shared_ptr<const RecorderRun> Recorder::latest() const {
+  const std::lock_guard lock(mutex_);
+  return run_;
 }
 
-void Recorder::read(std::uint64_t from_ns, const std::function<void(const Rows&)>& each) const {
-  const std::optional<RecordingInfo> what = info();
-  if (!what) return;
-  const std::size_t stride = what->columns.size() + 1;
-  constexpr std::size_t kPiece = 4096;
-  for (;;) {
-    const std::vector<std::uint64_t> words = history_->copy_rows(from_ns, kPiece);
-    if (words.empty()) break;
-    each({words.data(), words.size() / stride, stride});
-    from_ns = words[words.size() - stride] + 1;
-  }
-  // And those that are on their way there.
-  const std::uint64_t now = now_ns();
-  if (now < from_ns) return;
-  const auto interval = static_cast<std::uint64_t>(what->interval.count());
-  const std::size_t most =
-      std::min<std::uint64_t>((now - from_ns) / interval + 2, what->slots * what->rows_per_slot);
-  const std::vector<std::uint64_t> words = profiler_->newest_rows(most);
-  std::size_t first = 0;
-  while (first < words.size() && words[first] < from_ns) first += stride;
-  if (first < words.size()) each({&words[first], (words.size() - first) / stride, stride});
-}
-
-std::vector<Gap> Recorder::gaps_after(std::uint64_t from_ns) const {
-  return history_ == nullptr ? std::vector<Gap>() : history_->gaps_after(from_ns);
+Config Recorder::settings() const {
+  const std::lock_guard lock(mutex_);
+  return settings_;
 }
 
 std::vector<Trouble> Recorder::troubles() {
-  return watch_ ? watch_->look() : std::vector<Trouble>();
-}
-
-ProfilerStats Recorder::stats() const {
-  return profiler_ == nullptr ? ProfilerStats() : profiler_->stats();
-}
-
-std::vector<std::string> Recorder::warnings() const {
-  return profiler_ == nullptr ? std::vector<std::string>() : profiler_->warnings();
-}
-
-std::size_t Recorder::ring_bytes() const {
-  return profiler_ == nullptr ? 0 : profiler_->ring_bytes();
+  std::shared_ptr<RecorderRun> run;
+  {
+    const std::lock_guard lock(mutex_);
+    run = run_;
+  }
+  return run == nullptr ? std::vector<Trouble>() : run->troubles();
 }
 
 }  // namespace kymo::daemon

@@ -12,6 +12,7 @@
 #include "daemon/dump.h"
 #include "daemon/freeze.h"
 #include "daemon/kill.h"
+#include "daemon/recorder_control.h"
 #include "daemon/restore.h"
 #include "daemon/status.h"
 #include "daemon/target.h"
@@ -193,15 +194,7 @@ grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
     out.set_criu_version(criu_version_);
     out.set_state_directory(parts_.config.state_dir);
     out.set_http_address(http_.address());
-    const ProfilerStats stats = parts_.recorder.stats();
-    v1::Recorder* recorder = out.mutable_recorder();
-    recorder->set_running(parts_.recorder.recording());
-    recorder->set_interval_ns(static_cast<std::uint64_t>(
-        std::chrono::nanoseconds(parts_.config.profiling_interval).count()));
-    recorder->set_ticks_due(stats.ticks_due);
-    recorder->set_rows_written(stats.rows_written);
-    recorder->set_ticks_missed(stats.missed());
-    recorder->set_log_path(parts_.config.profiling_log);
+    *out.mutable_recorder() = recorder_status(parts_.recorder);
     return out;
   });
 }
@@ -235,6 +228,12 @@ grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* 
     out.set_recording(*path);
     return out;
   });
+}
+
+grpc::Status Service::ControlRecorder(grpc::ServerContext*,
+                                      const v1::ControlRecorderRequest* request,
+                                      v1::Recorder* response) {
+  return serve("recorder", response, [&] { return control_recorder(parts_, *request, "kymo"); });
 }
 
 // Not one of the requests that a stop waits for.

@@ -46,6 +46,9 @@ class Service final : public v1::Kymo::Service {
 
   grpc::Status Snapshot(grpc::ServerContext* context, const v1::SnapshotRequest* request,
                         v1::SnapshotResponse* response) override;
+  grpc::Status ControlRecorder(grpc::ServerContext* context,
+                               const v1::ControlRecorderRequest* request,
+                               v1::Recorder* response) override;
   grpc::Status Checkpoints(grpc::ServerContext* context, const v1::CheckpointsRequest* request,
                            v1::CheckpointsResponse* response) override;
   grpc::Status History(grpc::ServerContext* context, const v1::HistoryRequest* request,

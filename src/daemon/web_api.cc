@@ -13,11 +13,14 @@
 
 #include "base/clock.h"
 #include "daemon/live.h"
+#include "daemon/past.h"
+#include "daemon/recorder_control.h"
 #include "daemon/web_json.h"
 #include "daemon/web_stored.h"
 #include "http/token_file.h"
 #include "kymo/version.h"
 #include "metrics/unit_names.h"
+#include "report/api_json.h"
 #include "report/live_page.h"
 
 namespace kymo::daemon {
@@ -35,17 +38,10 @@ std::string host_name() {
 }
 
 nlohmann::json recorder_json(const Recorder& recorder) {
-  nlohmann::json out{{"running", recorder.recording()}};
-  const std::optional<RecordingInfo> info = recorder.info();
-  if (!info) return out;
-  const ProfilerStats stats = recorder.stats();
-  out["now_ns"] = recorder.now_ns();
-  out["interval_ns"] = info->interval.count();
-  out["start_unix_ns"] = info->start_unix_ns;
-  out["kept_ns"] = recorder.kept().count();
-  out["ticks_due"] = stats.ticks_due;
-  out["rows_written"] = stats.rows_written;
-  out["ticks_missed"] = stats.missed();
+  nlohmann::json out = report::to_json(recorder_status(recorder));
+  const std::shared_ptr<const RecorderRun> run = recorder.latest();
+  out["now_ns"] = run == nullptr ? 0 : run->end_ns();
+  out["first_ns"] = run == nullptr ? 0 : oldest_ns(*run);
   return out;
 }
 
@@ -60,9 +56,9 @@ nlohmann::json status_json(const Parts& parts) {
 // What is recorded, in the order of a recording's header.
 nlohmann::json columns_json(const Recorder& recorder) {
   nlohmann::json columns = nlohmann::json::array();
-  const std::optional<RecordingInfo> info = recorder.info();
-  if (!info) return columns;
-  for (const Column& column : info->columns) {
+  const std::shared_ptr<const RecorderRun> run = recorder.latest();
+  if (run == nullptr) return columns;
+  for (const Column& column : run->info().columns) {
     columns.push_back({{"name", column.name},
                        {"metric", column.metric->name},
                        {"kind", column.metric->kind == kymo::Kind::gauge ? "gauge" : "counter"},
@@ -72,13 +68,17 @@ nlohmann::json columns_json(const Recorder& recorder) {
   return columns;
 }
 
-// What the page does to the recorder; refused where kymod was not told that it may.
+// What the page does to the recorder; refused where kymod was not told that it may. `instead`: the
+// command that may.
+Result<void> check_controls(const Parts& parts, const char* instead) {
+  if (parts.config.http_controls) return {};
+  return Error{
+      Code::permission_denied,
+      std::string("the page only reads here: start kymod with --http-controls, or use ") + instead};
+}
+
 Result<nlohmann::json> take_snapshot(const Parts& parts, const http::Request& request) {
-  if (!parts.config.http_controls) {
-    return Error{
-        Code::permission_denied,
-        "the page only reads here: start kymod with --http-controls, or use kymo snapshot"};
-  }
+  if (Result<void> may = check_controls(parts, "kymo snapshot"); !may) return may.error();
   constexpr std::uint64_t kDefaultBeforeNs = 10 * kNanosPerSecond;
   constexpr std::uint64_t kMostBeforeNs = 3600 * kNanosPerSecond;
   constexpr std::uint64_t kMostAfterNs = 10 * kNanosPerSecond;
@@ -95,6 +95,31 @@ Result<nlohmann::json> take_snapshot(const Parts& parts, const http::Request& re
   if (!path) return path.error();
   return nlohmann::json{{"recording", *path},
                         {"name", std::filesystem::path(*path).stem().string()}};
+}
+
+// The page names no file: where the recording goes is the flags' and the command line's.
+Result<nlohmann::json> control(const Parts& parts, const http::Request& request) {
+  if (Result<void> may = check_controls(parts, "kymo recorder"); !may) return may.error();
+  v1::ControlRecorderRequest wanted;
+  const std::string action = request.value("action");
+  if (action == "start") {
+    wanted.set_action(v1::ControlRecorderRequest::START);
+  } else if (action == "stop") {
+    wanted.set_action(v1::ControlRecorderRequest::STOP);
+  } else if (action == "set") {
+    wanted.set_action(v1::ControlRecorderRequest::SET);
+  } else {
+    return Error{Code::invalid_argument, "action=" + action + ": there are start, stop and set"};
+  }
+  if (const std::string every = request.value("interval_us"); !every.empty()) {
+    const auto number = parse_number(every, "interval_us", 0, UINT64_MAX);
+    if (!number) return number.error();
+    wanted.set_interval_us(*number);
+  }
+  wanted.set_metrics(request.value("metrics"));
+  const Result<v1::Recorder> done = control_recorder(parts, wanted, "the page");
+  if (!done) return done.error();
+  return recorder_json(parts.recorder);
 }
 
 // A page made with a nonce of its own.
@@ -117,6 +142,7 @@ void add_stored_paths(http::Server& server, const Parts& parts) {
   add("/api/checkpoint", stored_checkpoint);
   add("/api/comparison", stored_comparison);
   add("/api/history", stored_history);
+  add("/api/past", recorded_past);
 }
 
 }  // namespace
@@ -141,6 +167,8 @@ void add_page_paths(http::Server& server, const Parts& parts) {
   server.post("/api/snapshot", [parts](const http::Request& request) {
     return reply_of(take_snapshot(parts, request));
   });
+  server.post("/api/recorder",
+              [parts](const http::Request& request) { return reply_of(control(parts, request)); });
   server.get("/api/status", [parts](const http::Request&) { return reply_of(status_json(parts)); });
   server.get("/api/columns",
              [parts](const http::Request&) { return reply_of(columns_json(parts.recorder)); });

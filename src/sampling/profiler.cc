@@ -19,6 +19,7 @@
 #include "sampling/gap_queue.h"
 #include "sampling/metadata.h"
 #include "sampling/recorder_counts.h"
+#include "sampling/recorder_metrics.h"
 #include "sampling/ring.h"
 #include "sampling/ring_memory.h"
 #include "sampling/ring_reader.h"
@@ -287,33 +288,14 @@ std::size_t Profiler::ring_bytes() const {
   return state_->ring_bytes.load(std::memory_order_relaxed);
 }
 
+const RecorderCounts& Profiler::counts() const {
+  return state_->counts;
+}
+
 Result<void> register_profiler_metrics(Registry& registry, const Profiler& profiler) {
-  struct Own {
-    const char* name;
-    const char* help;
-    Unit unit;
-    std::uint64_t (*read)(const RecorderCounts&);  // a load or two: it runs within each sample
-  };
-  using C = const RecorderCounts&;
-  const Own own[] = {
-      {"profiler_rows", "Rows that the sink accepted", Unit::count,
-       [](C c) { return c.written.rows.get(); }},
-      {"profiler_missed_ticks", "Ticks that left no row, for any cause", Unit::count,
-       [](C c) {
-         return c.collected.missed_late.get() + c.collected.missed_ring_full.get() +
-                c.collected.missed_frozen.get() + c.written.missed_sink_error.get();
-       }},
-      {"profiler_backoffs", "Times the collector waited because the ring was full", Unit::count,
-       [](C c) { return c.collected.backoffs.get(); }},
-      {"profiler_timing_error_ns", "Sum over rows of sample begin less deadline", Unit::nanoseconds,
-       [](C c) { return c.collected.timing_error_ns.get(); }},
-      {"profiler_written_bytes", "Bytes of recording that the sink accepted", Unit::bytes,
-       [](C c) { return c.written.bytes.get(); }},
-  };
-  for (const Own& metric : own) {
+  for (const RecorderMetric& own : recorder_metrics()) {
     Result<void> registered = registry.callback(
-        {metric.name, metric.help, Kind::counter, metric.unit, {}},
-        [&counts = profiler.state_->counts, read = metric.read] { return read(counts); });
+        own.metric, [&counts = profiler.counts(), read = own.read] { return read(counts); });
     if (!registered) {
       return registered;
     }

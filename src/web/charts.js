@@ -4,6 +4,8 @@
 (() => {
   const { COLORS, TIMES, BYTES, scaled, written, element, css } = kymo;
   const HEIGHT = 190;
+  // Steps that an axis of bytes may tick in: those of KiB, MiB, GiB.
+  const BINARY_STEPS = Array.from({ length: 64 }, (_, i) => 2 ** i);
 
   // Of a page that is served: the token goes out of the address and into this tab, where a reload finds it.
   function takeToken() {
@@ -86,7 +88,7 @@
         scales: { x: { time: false, range: () => [view.from, view.to] } },
         axes: [
           { ...axis, space: board.source.labelWidth || 50, values: (_, ticks, __, ___, step) => board.source.instants(ticks, step) },
-          { ...axis, size: this.width() < 500 ? 84 : 112, values: (_, ticks) => ticks.map((v) => written(v, unit, rate)) },
+          { ...axis, ...(unit === "bytes" ? { incrs: BINARY_STEPS } : {}), size: this.width() < 500 ? 84 : 112, values: (_, ticks) => ticks.map((v) => written(v, unit, rate)) },
         ],
         series: [{}, ...this.indices.map((_, k) => ({
           stroke: COLORS[k % COLORS.length], width: 1.25, show: this.on[k], spanGaps: false, points: { show: false } }))],
@@ -105,9 +107,31 @@
       const over = this.plot.over;
       over.addEventListener("wheel", (event) => {
         event.preventDefault();
-        board.zoom(Math.exp(event.deltaY / 400), this.plot.posToVal(event.offsetX, "x"));
+        const sideways = event.shiftKey ? event.deltaX || event.deltaY : event.deltaX;
+        if (Math.abs(sideways) > Math.abs(event.deltaY) || event.shiftKey) board.move(sideways / over.clientWidth);
+        else board.zoom(Math.exp(event.deltaY / 400), this.plot.posToVal(event.offsetX, "x"));
       }, { passive: false });
       over.addEventListener("dblclick", () => board.whole());
+      this.dragAxis(over);
+    }
+
+    // The time axis is drawn along: to the right for what was before.
+    dragAxis(over) {
+      const axis = this.plot.root.querySelector(".u-axis");
+      axis.title = "Draw to move in time";
+      axis.classList.add("time");
+      axis.addEventListener("pointerdown", (event) => {
+        axis.setPointerCapture(event.pointerId);
+        let at = event.clientX;
+        const along = (moved) => {
+          this.board.move((at - moved.clientX) / over.clientWidth);
+          at = moved.clientX;
+        };
+        axis.addEventListener("pointermove", along);
+        const end = () => axis.removeEventListener("pointermove", along);
+        axis.addEventListener("pointerup", end, { once: true });
+        axis.addEventListener("pointercancel", end, { once: true });
+      });
     }
 
     width() {
@@ -243,6 +267,13 @@
       this.show(from, to);
     }
 
+    // By a share of what is shown.
+    move(share) {
+      const { from, to } = this.view;
+      const by = share * (to - from);
+      this.go(from + by, to + by);
+    }
+
     whole() {
       this.go(...this.source.bounds());
     }
@@ -253,12 +284,10 @@
     }
 
     steer(event) {
-      const { from, to } = this.view;
-      const step = (to - from) / 4;
       const actions = {
         "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
-        ArrowLeft: () => this.go(from - step, to - step),
-        ArrowRight: () => this.go(from + step, to + step),
+        ArrowLeft: () => this.move(-0.25), ArrowRight: () => this.move(0.25),
+        PageUp: () => this.move(-1), PageDown: () => this.move(1),
         0: () => this.whole(), Home: () => this.whole(),
         r: () => this.toggleRates(), t: () => this.toggleTheme(), ...this.source.keys,
       };

@@ -98,7 +98,8 @@ const KymoLive = (() => {
     }
   }
 
-  const state = { status: null, columns: [], shown: [], chosen: new Set(), store: new Store(0), gaps: [], now: 0, follow: true, trouble: "" };
+  const state = { status: null, columns: [], shown: [], chosen: new Set(), store: new Store(0), gaps: [], now: 0, follow: true, trouble: "",
+    first: 0, past: null };
   const requests = new Map(); // by id
   let board = null;
 
@@ -125,30 +126,71 @@ const KymoLive = (() => {
       return state.shown;
     },
     lines(indices, from, to, pixels) {
-      const lines = new Lines(indices.length, (to - from) / pixels, state.gaps);
+      const early = from < state.store.first() && state.first < state.store.first();
+      if (early) seek(from, Math.min(to, state.store.first(), state.now));
+      const past = early ? state.past : null;
+      const lines = new Lines(indices.length, (to - from) / pixels, past ? [...past.gaps, ...state.gaps] : state.gaps);
+      if (past) fill(lines, past.store, indices, from, Math.min(to, state.store.first()));
       fill(lines, state.store, indices, from, to);
       lines.close();
       lines.single = byId("detail").value === "0";
       return lines;
     },
     bounds: () => {
-      const first = Math.min(state.store.first(), state.now - 1e9);
+      const first = Math.min(state.store.first(), state.first, state.now - 1e9);
       return [Math.max(first, 0), Math.max(state.now, first + 1e9)];
     },
     phases: () => [...requests.values()].flatMap((one) => one.phases.map((phase) => (
       { name: phase.name, begin_ns: phase.begin_ns, end_ns: phase.end_ns ?? state.now }))),
-    gaps: () => state.gaps,
+    gaps: () => (state.past ? [...state.past.gaps, ...state.gaps] : state.gaps),
     instants: (ticks, step) => ticks.map((t) => clock(t, step)),
     name: () => "kymod",
     moved: () => follow(false),
     say(cursor) {
       const { from, to } = board.view;
       const what = state.shown.length === 0 ? "no metric is chosen" : byId("detail").value === "0" ? "every row" : "lowest to highest";
-      byId("range").textContent = `${clock(from, 1e6)} to ${clock(to, 1e6)}, ${duration(to - from)}: ${what}` +
+      byId("range").textContent = `${clock(from, 1e6)} to ${clock(to, 1e6)}, ${duration(to - from)}: ${what}` + before(from) +
         (cursor === undefined ? "" : ` · at ${clock(cursor, 1e5)}`);
     },
     keys: { p: () => follow(!state.follow) },
   };
+
+  // --- what was before --------------------------------------------------------------------------
+
+  const POINTS = 2000;
+  let seeking = null; // the range that is asked for
+
+  // What kymod has of a range that this page does not hold, the newest wish alone, thinned where it is long.
+  async function seek(from, to) {
+    const { past } = state;
+    const length = to - from;
+    const shown = past && past.from <= from && past.to >= to && (past.span === 0 || past.to - past.from <= 3 * length);
+    if (shown || seeking) return;
+    const wanted = { from: Math.floor(Math.max(from - length / 2, state.first, 0)), to: Math.ceil(Math.min(to + length / 2, state.store.first(), state.now + 1)) };
+    if (wanted.from >= wanted.to || state.shown.length === 0) return;
+    if (past && past.asked === `${wanted.from} ${wanted.to}`) return;
+    const own = (seeking = state.store);
+    const made = { ...wanted, asked: `${wanted.from} ${wanted.to}`, store: new Store(state.shown.length), gaps: [], span: 0, trouble: "" };
+    try {
+      const samples = await get("/api/past", { columns: state.shown.map((column) => column.name).join(","), from_ns: wanted.from, to_ns: wanted.to,
+        points: Math.min(POINTS, Math.floor(400_000 / state.shown.length)) });
+      made.store.append(samples);
+      Object.assign(made, { gaps: samples.gaps, span: samples.span_ns, trouble: samples.left_out.join("; ") });
+    } catch (error) {
+      made.trouble = error.message;
+    }
+    seeking = null;
+    if (own === state.store) state.past = made; // else: of another choice, or another recording
+    board.redraw();
+  }
+
+  // What is to be said of that part of the picture.
+  function before(from) {
+    const { past } = state;
+    if (from >= state.store.first() || state.first >= state.store.first()) return "";
+    if (!past) return " · looking for what was before";
+    return past.trouble ? ` · before: ${past.trouble}` : past.span ? ` · before: lowest to highest of each ${duration(past.span)}` : "";
+  }
 
   // A moment of the recording by the clock on the wall, with digits enough for `step`.
   function clock(ns, step) {
@@ -171,7 +213,7 @@ const KymoLive = (() => {
   }
 
   function advance() {
-    if (!board || !state.follow) return;
+    if (!board || !state.follow || (state.status && !state.status.recorder.running)) return;
     board.show(state.now - Number(byId("window").value) * 1e9, state.now);
   }
 
@@ -183,22 +225,39 @@ const KymoLive = (() => {
     advance();
   }
 
+  // Another recording has a clock of its own.
+  function forget() {
+    for (const [id, request] of requests) {
+      if (request.state === "running") continue;
+      request.box.remove();
+      requests.delete(id);
+    }
+  }
+
   let stop = null;
   // One stream at a time, for what is chosen now; begun anew when kymod goes and comes back.
   async function connect() {
     if (stop) stop.abort();
     const own = (stop = new AbortController());
     for (;;) {
+      let changed = false;
       try {
         await begin();
         state.store = new Store(state.shown.length);
+        state.past = null;
         board.make();
+        if (!state.status.recorder.running) board.show(...source.bounds());
         say("");
         const parameters = { columns: state.shown.map((column) => column.name).join(","), per_second: byId("detail").value, back_ns: "600000000000" };
         await listen("/api/live", parameters, own.signal, (event, data) => {
           if (event === "samples") take(data);
           else if (event === "requests") data.forEach(meet);
+          else if (event === "changed") changed = true;
         });
+        if (changed) {
+          forget();
+          continue;
+        }
         if (!own.signal.aborted) say("kymod ended the stream: trying again");
       } catch (error) {
         if (own.signal.aborted) return;
@@ -215,7 +274,7 @@ const KymoLive = (() => {
     const recorder = status ? status.recorder : {};
     byId("subtitle").className = trouble ? "fault" : "";
     byId("subtitle").textContent = trouble || !status ? trouble
-      : `kymod ${status.version} on ${status.host} · ` + (recorder.running ? `a row every ${duration(recorder.interval_ns)}` : "nothing is recorded");
+      : `kymod ${status.version} on ${status.host} · ` + (recorder.running ? `a row every ${duration(recorder.interval_ns)}` : "the recorder stands: nothing is recorded");
   }
 
   // --- what is shown ----------------------------------------------------------------------------
@@ -246,8 +305,8 @@ const KymoLive = (() => {
   async function begin() {
     [state.status, state.columns] = await Promise.all([get("/api/status"), get("/api/columns")]);
     state.now = state.status.recorder.now_ns || 0;
-    byId("snapshot").disabled = !state.status.controls;
-    byId("snapshot").title = state.status.controls ? "Write out the last ten seconds" : "The page only reads: start kymod with --http-controls";
+    state.first = state.status.recorder.first_ns || 0;
+    controls();
     if (state.chosen.size === 0) {
       const kept = JSON.parse(localStorage.getItem("kymo-metrics") || "null");
       state.chosen = new Set(kept || FIRST);
@@ -296,7 +355,53 @@ const KymoLive = (() => {
     request.box.replaceChildren(element("div", {}, facts.join(" · ")), bar, phases, ...(request.error ? [element("p", { class: "fault" }, request.error)] : []));
   }
 
-  // The recorder's last seconds as a recording; refused where kymod was not told that the page may.
+  // --- the recorder -----------------------------------------------------------------------------
+
+  // What can be done to it now. What cannot be is left readable, with its reason.
+  function controls() {
+    const { status } = state;
+    const { recorder } = status;
+    byId("recording").textContent = [recorder.running ? "recording" : "stopped", `a row every ${duration(recorder.interval_ns)}`,
+      recorder.log_path || "in memory alone", recorder.start_unix_ns ? `${recorder.ticks_missed.toLocaleString("en")} ticks missed` : ""].filter(Boolean).join(" · ");
+    const able = { start: !recorder.running, stop: recorder.running, set: true, snapshot: recorder.running };
+    for (const [id, can] of Object.entries(able)) byId(id).disabled = !status.controls || !can;
+    for (const id of ["rate", "wanted"]) byId(id).readOnly = !status.controls;
+    if (document.activeElement !== byId("rate")) byId("rate").value = recorder.interval_ns / 1000;
+    if (document.activeElement !== byId("wanted")) byId("wanted").value = recorder.metrics;
+    byId("known").replaceChildren(...["all", ...new Set(state.columns.map((column) => column.metric))].map((name) => element("option", { value: name })));
+    if (!status.controls) tell("The page only reads: start kymod with --http-controls, or use kymo recorder and kymo snapshot.");
+  }
+
+  function tell(text, bad) {
+    byId("controlled").className = bad ? "fault" : "";
+    byId("controlled").textContent = text;
+  }
+
+  async function control(action, parameters = {}) {
+    for (const id of ["start", "stop", "set"]) byId(id).disabled = true;
+    tell("…");
+    try {
+      const recorder = await (await call("/api/recorder", { action, ...parameters }, { method: "POST" })).json();
+      state.status.recorder = recorder;
+      tell(recorder.running ? `recording ${recorder.metrics} every ${duration(recorder.interval_ns)}` + (recorder.log_path ? ` into ${recorder.log_path}` : "")
+        : `stopped after ${recorder.rows_written.toLocaleString("en")} rows` + (recorder.log_path ? `, whole in ${recorder.log_path}` : ""));
+    } catch (error) {
+      tell(error.message, true);
+    }
+    controls();
+  }
+
+  // What is wished otherwise than it is.
+  function wishes() {
+    const { recorder } = state.status;
+    const metrics = byId("wanted").value.replace(/\s/g, "");
+    const wish = {};
+    if (Number(byId("rate").value) !== recorder.interval_ns / 1000) wish.interval_us = byId("rate").value;
+    if (metrics !== recorder.metrics) wish.metrics = metrics;
+    return wish;
+  }
+
+  // The recorder's last seconds as a recording.
   async function snapshot() {
     const taken = byId("taken");
     byId("snapshot").disabled = true;
@@ -309,7 +414,7 @@ const KymoLive = (() => {
       taken.className = "fault";
       taken.replaceChildren(error.message);
     }
-    byId("snapshot").disabled = !state.status.controls;
+    controls();
   }
 
   // --- the beginning ----------------------------------------------------------------------------
@@ -321,6 +426,11 @@ const KymoLive = (() => {
   byId("detail").addEventListener("change", connect);
   byId("filter").addEventListener("input", list);
   byId("snapshot").addEventListener("click", snapshot);
+  byId("start").addEventListener("click", () => control("start", wishes()));
+  byId("stop").addEventListener("click", () => control("stop"));
+  byId("set").addEventListener("click", () => control("set", wishes()));
+  byId("earlier").addEventListener("click", () => board && board.move(-0.5));
+  byId("later").addEventListener("click", () => board && board.move(0.5));
   connect();
   window.kymoPage = { state, requests, get board() { return board; } }; // for tests: what is on the screen
   return { get, call, token, state, requests };

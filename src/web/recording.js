@@ -326,6 +326,7 @@ const kymo = (() => {
       // Time per time is a share of it.
       if (!rate) return scaled(ns, TIMES);
       const share = (ns / 1e9) * 100;
+      if (Math.abs(share) < 1) return Number(share.toPrecision(2)) + " %";
       return share >= 1000 ? Math.round(share).toLocaleString("en") + " %" : share.toFixed(1) + " %";
     }
     return scaled(value, COUNTS) + (unit === "pages" ? " pages" : "") + per;

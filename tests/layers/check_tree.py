@@ -32,6 +32,7 @@ PUBLIC = {
     "prometheus.h": "prometheus",
 }
 MOST_LINES = 600
+MOST_LINES_OF_API = 700  # clients are promised one file that imports nothing
 SOURCES = (".h", ".cc", ".c", ".py", ".sh", ".bats", ".cmake", ".proto", ".js", ".css", ".html")
 
 # In pieces, so that this file does not hold what it looks for.
@@ -124,8 +125,9 @@ def check_sizes(root, files):
     for path in files:
         if path.suffix in SOURCES or path.parent.name == "scripts":
             lines = path.read_bytes().count(b"\n")
-            if lines > MOST_LINES:
-                yield f"{path.relative_to(root)}: {lines} lines; split it (at most {MOST_LINES})"
+            most = MOST_LINES_OF_API if path.suffix == ".proto" else MOST_LINES
+            if lines > most:
+                yield f"{path.relative_to(root)}: {lines} lines; split it (at most {most})"
 
 
 def check_words(root, files):

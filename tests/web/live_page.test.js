@@ -6,16 +6,25 @@ const { launch } = require("./browser.js");
 const { Kymod, whyNoCriu } = require("./kymod.js");
 
 const faults = [];
-const kymod = new Kymod();
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+// It keeps seconds in memory and the rest in a file, and its page may do something.
+const recordings = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-live-"));
+const kymod = new Kymod(["--profiling-keep", "1", "--profiling-metrics-log", path.join(recordings, "all.tsv"), "--http-controls"]);
+const reader = new Kymod(); // one whose page only reads
 let browser;
 
 before(async () => {
   browser = await launch();
   await kymod.start();
+  await reader.start();
 });
 after(async () => {
   await browser.close();
   await kymod.end();
+  await reader.end();
+  fs.rmSync(recordings, { recursive: true });
 });
 
 // A tab on the page; what it complains of, or asks another address than kymod's, is a fault.
@@ -24,7 +33,7 @@ async function open(url = kymod.url, options = {}) {
   const page = await context.newPage();
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
-  page.on("request", (request) => /^(data|blob):/.test(request.url()) || new URL(request.url()).host === kymod.address || faults.push(request.url()));
+  page.on("request", (request) => /^(data|blob):/.test(request.url()) || [kymod.address, reader.address].includes(new URL(request.url()).host) || faults.push(request.url()));
   await page.goto(url);
   await page.waitForFunction(() => document.documentElement.dataset.state === "live", null, { timeout: 20_000 });
   return page;
@@ -116,15 +125,115 @@ test("metrics are chosen, and the choice is kept", async () => {
 });
 
 test("the page only reads unless kymod was told otherwise", async () => {
+  const page = await open(reader.url);
+  await page.click("#recorder summary");
+  for (const id of ["start", "stop", "set", "snapshot"]) assert.ok(await page.isDisabled("#" + id), id);
+  assert.match(await page.textContent("#controlled"), /only reads.*kymo recorder/);
+  const token = new URL(reader.url).searchParams.get("token");
+  for (const what of ["/api/snapshot", "/api/recorder?action=stop"]) {
+    const post = (headers) => fetch(`http://${reader.address}${what}`, { method: "POST", headers: { Authorization: `Bearer ${token}`, ...headers } });
+    assert.strictEqual((await post({})).status, 403);
+    assert.strictEqual((await post({ Origin: "http://evil.example" })).status, 403);
+    const refused = await post({ Origin: `http://${reader.address}` });
+    assert.strictEqual(refused.status, 403);
+    assert.match((await refused.json()).error.message, /^the page only reads here: start kymod with --http-controls/);
+  }
+  await page.context().close();
+});
+
+test("what left memory is shown out of the file, by key, button, wheel and the drawn axis", async () => {
+  await new Promise((resolve) => setTimeout(resolve, Math.max(0, 8000 - JSON.parse(kymod.kymo("recorder", "--json")).duration_ns / 1e6)));
   const page = await open();
-  assert.ok(await page.isDisabled("#snapshot"));
-  const token = new URL(kymod.url).searchParams.get("token");
-  const post = (headers) => fetch(`http://${kymod.address}/api/snapshot`, { method: "POST", headers: { Authorization: `Bearer ${token}`, ...headers } });
-  assert.strictEqual((await post({})).status, 403);
-  assert.strictEqual((await post({ Origin: "http://evil.example" })).status, 403);
-  const refused = await post({ Origin: `http://${kymod.address}` });
-  assert.strictEqual(refused.status, 403);
-  assert.match((await refused.json()).error.message, /^the page only reads here: start kymod with --http-controls/);
+  await page.waitForFunction(() => kymoPage.state.store.count > 50);
+  const first = await page.evaluate(() => kymoPage.state.store.first());
+  assert.ok(first > 1e9, "memory has let the first second go");
+  await page.selectOption("#window", "5");
+  await page.click("#earlier");
+  await page.locator(".chart").first().focus();
+  await page.keyboard.press("PageUp");
+  await page.keyboard.press("PageUp");
+  await page.waitForFunction(() => kymoPage.state.past && kymoPage.state.past.store.count > 100, null, { timeout: 10_000 });
+  await settled(page);
+  const [from, to] = await range(page);
+  assert.ok(from < 1e8 && to < first + 5e9, `${from} ${to}`);
+  const drawn = await page.evaluate(() => {
+    const chart = kymoPage.board.charts.find((one) => one.columns.some((column) => column.name === "profiler_rows"));
+    const line = chart.columns.findIndex((column) => column.name === "profiler_rows");
+    return Array.from(chart.plot.data[0]).filter((t, i) => t < 1e9 && chart.plot.data[line + 1][i] > 0).length;
+  });
+  assert.ok(drawn > 100, `${drawn} points of the first second`);
+  assert.match(await page.textContent("#range"), /before: lowest to highest of each|every row|lowest to highest/);
+  await page.click("#later");
+  await settled(page);
+  const later = await range(page);
+  assert.ok(later[0] > from);
+  const axis = await page.locator(".u-axis.time").first().boundingBox();
+  await page.mouse.move(axis.x + 100, axis.y + 10);
+  await page.mouse.down();
+  await page.mouse.move(axis.x + 400, axis.y + 10, { steps: 4 });
+  await page.mouse.up();
+  await settled(page);
+  const drawnTo = await range(page);
+  assert.ok(drawnTo[0] < later[0], "drawn to the right shows what was before");
+  const plot = await page.locator(".u-over").first().boundingBox();
+  await page.mouse.move(plot.x + 100, plot.y + 20);
+  await page.mouse.wheel(300, 0);
+  await settled(page);
+  assert.ok((await range(page))[0] > drawnTo[0]);
+  await page.context().close();
+});
+
+test("the recorder is stopped, started and set, and a refusal is one line", async () => {
+  const page = await open();
+  await page.click("#recorder summary");
+  await page.click("#stop");
+  await page.waitForFunction(() => /^stopped after .* rows, whole in /.test(document.getElementById("controlled").textContent));
+  await page.waitForFunction(() => /nothing is recorded/.test(document.getElementById("subtitle").textContent));
+  assert.strictEqual(JSON.parse(kymod.kymo("recorder", "--json")).running, false);
+  assert.ok(await page.isDisabled("#stop"));
+  await page.waitForFunction(() => kymoPage.state.past && kymoPage.state.past.store.count > 100, null, { timeout: 10_000 });
+  await page.fill("#rate", "2000");
+  await page.focus("#start");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /every 2 ms/.test(document.getElementById("subtitle").textContent));
+  await page.waitForFunction(() => kymoPage.state.store.count > 50);
+  const now = JSON.parse(kymod.kymo("recorder", "--json"));
+  assert.deepStrictEqual([now.running, now.interval_ns, path.basename(now.log_path)], [true, 2_000_000, "all-2.tsv"]);
+  const before = faults.length;
+  await page.fill("#wanted", "no_such_metric");
+  await page.click("#set");
+  await page.locator("#controlled.fault").waitFor();
+  assert.match(await page.textContent("#controlled"), /no_such_metric/);
+  assert.ok(faults.splice(before).every((fault) => /status of 404/.test(fault)));
+  await page.fill("#wanted", "all");
+  await page.fill("#rate", "1000");
+  await page.click("#set");
+  await page.waitForFunction(() => /every 1 ms/.test(document.getElementById("subtitle").textContent));
+  await page.context().close();
+});
+
+test("every control is reached by the keyboard, and seen where it is", async () => {
+  const page = await open();
+  await page.click("#recorder summary");
+  await page.click("#choose summary");
+  await page.fill("#filter", "phase");
+  await page.locator("body").evaluate(() => document.activeElement.blur());
+  const wanted = await page.evaluate(() => [...document.querySelectorAll("a, button, input, select, summary, .chart")].filter((one) => !one.disabled && one.offsetParent !== null).length);
+  const seen = await page.evaluate(() => { window.reached = new Set(); return 0; });
+  let outlined = seen;
+  for (let i = 0; i < wanted + 5; ++i) {
+    await page.keyboard.press("Tab");
+    outlined += await page.evaluate(() => {
+      const one = document.activeElement;
+      if (one === document.body || window.reached.has(one)) return 0;
+      window.reached.add(one);
+      const style = getComputedStyle(one);
+      return style.outlineStyle !== "none" && style.outlineWidth !== "0px" ? 1 : 0;
+    });
+  }
+  const reached = await page.evaluate(() => window.reached.size);
+  assert.strictEqual(reached, wanted);
+  assert.strictEqual(outlined, wanted, "each shows that it has the focus");
   await page.context().close();
 });
 

@@ -49,6 +49,7 @@ void add_inspect(CLI::App& app, Context& context);
 void add_kill(CLI::App& app, Context& context);
 void add_checkpoints(CLI::App& app, Context& context);
 void add_history(CLI::App& app, Context& context);
+void add_recorder(CLI::App& app, Context& context);
 void add_snapshot(CLI::App& app, Context& context);
 void add_progress(CLI::App& app, Context& context);
 void add_web(CLI::App& app, Context& context);

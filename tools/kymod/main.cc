@@ -108,7 +108,8 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       "The page's token, of mode 0600 or 0640; made where it is not there (http-token in "
       "the state directory)");
   app.add_flag("--http-controls", config.http_controls,
-               "Let the page take snapshots; without this it only reads");
+               "Let the page take snapshots, and start, stop and set the recorder; without this it "
+               "only reads");
   app.add_option("--state-dir", config.state_dir, "Where jobs and checkpoints are kept")
       ->envname("KYMO_STATE_DIR")
       ->capture_default_str();

@@ -1,0 +1,119 @@
+#include "analysis/row_range.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <string>
+#include <string_view>
+
+namespace kymo::analysis {
+namespace {
+
+// Longer than any line of the 4096 columns that a recorder can have is 86 KiB.
+constexpr std::uint64_t kPiece = 64U << 10U;
+constexpr std::uint64_t kLongestRow = 128U << 10U;
+
+Result<std::string> read_piece(const PlainText& text, std::uint64_t at, std::uint64_t most) {
+  std::string piece(std::min(most, text.end - at), '\0');
+  std::size_t filled = 0;
+  while (filled < piece.size()) {
+    const ssize_t got = pread(text.fd, piece.data() + filled, piece.size() - filled,
+                              static_cast<off_t>(at + filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("read the recording", errno);
+    if (got == 0) break;  // it was cut shorter meanwhile
+    filled += static_cast<std::size_t>(got);
+  }
+  piece.resize(filled);
+  return piece;
+}
+
+// The number that a row begins with.
+std::optional<std::uint64_t> time_of(std::string_view line) {
+  std::uint64_t time = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), time);
+  const bool whole = end == line.data() + line.size() || *end == '\t';
+  return error == std::errc() && whole ? std::optional(time) : std::nullopt;
+}
+
+struct Row {
+  std::uint64_t begin = 0;
+  std::uint64_t time = 0;
+};
+
+// The first row that begins at or behind `at`, which is a line's begin where `is_begin` says so.
+Result<std::optional<Row>> row_from(const PlainText& text, std::uint64_t at, bool is_begin) {
+  const Result<std::string> piece = read_piece(text, at, 2 * kLongestRow);
+  if (!piece) return piece.error();
+  const std::string_view view = *piece;
+  std::size_t begin = is_begin ? 0 : view.find('\n') + 1;  // npos + 1 is 0
+  if (!is_begin && begin == 0) return std::optional<Row>();
+  for (;;) {
+    const std::size_t end = view.find('\n', begin);
+    if (end == view.npos) return std::optional<Row>();
+    if (const auto time = time_of(view.substr(begin, end - begin))) {
+      return std::optional(Row{at + begin, *time});
+    }
+    begin = end + 1;
+  }
+}
+
+// Where the rows end that are before `time`: the offset of the first row at or behind it, and that
+// of the row before.
+struct Border {
+  std::uint64_t before = 0;
+  std::uint64_t at = 0;
+};
+
+Result<Border> border_of(const PlainText& text, std::uint64_t time) {
+  // Rows before `low` are earlier than `time`; the first that begins at or behind `high` is not.
+  std::uint64_t low = text.begin;
+  std::uint64_t high = text.end;
+  while (high - low > kPiece) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    const auto row = row_from(text, middle, false);
+    if (!row) return row.error();
+    if (*row && (*row)->time < time && (*row)->begin < high) {
+      low = (*row)->begin;
+    } else {
+      high = middle;
+    }
+  }
+  Border border{low, low};
+  const Result<std::string> piece = read_piece(text, low, high - low + 2 * kLongestRow);
+  if (!piece) return piece.error();
+  const std::string_view view = *piece;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = view.find('\n', begin);
+    border.at = low + begin;
+    if (end == view.npos) return border;
+    const auto here = time_of(view.substr(begin, end - begin));
+    if (here && *here >= time) return border;
+    border.before = low + begin;
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+Result<PlainText> rows_between(const PlainText& text, std::uint64_t from_ns, std::uint64_t to_ns) {
+  const Result<Border> begin = border_of(text, from_ns);
+  if (!begin) return begin.error();
+  const Result<Border> end =
+      to_ns == UINT64_MAX ? border_of(text, to_ns) : border_of(text, to_ns + 1);
+  if (!end) return end.error();
+  PlainText part = text;
+  part.begin = begin->before;
+  part.end = std::max(end->at, part.begin);
+  return part;
+}
+
+Result<std::optional<std::uint64_t>> first_time(const PlainText& text) {
+  const auto row = row_from(text, text.begin, true);
+  if (!row) return row.error();
+  return *row ? std::optional((*row)->time) : std::nullopt;
+}
+
+}  // namespace kymo::analysis

@@ -1,0 +1,307 @@
+#include "daemon/past.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "analysis/gap_file.h"
+#include "analysis/parallel_rows.h"
+#include "analysis/row_range.h"
+#include "analysis/tsv_reader.h"
+#include "base/recording_name.h"
+#include "daemon/live.h"
+#include "daemon/web_json.h"
+#include "report/envelope.h"
+#include "report/human.h"
+#include "sampling/recording_parts.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Read for one picture: some tenths of a second.
+constexpr std::uint64_t kMostBytes = 256U << 20U;
+// zstd packs our rows to a fraction; of a compressed part all is read up to the range's end.
+constexpr std::uint64_t kPackedTo = 8;
+constexpr std::uint64_t kDefaultPoints = 2000;
+constexpr std::uint64_t kMostPoints = 10'000;
+constexpr std::uint64_t kMostFigures = 500'000;  // points by columns, of one reply
+constexpr std::size_t kMostGaps = 2000;
+
+// A file of the recording, open.
+struct Part {
+  std::string path;
+  std::uint64_t number = 0;
+  std::uint64_t first_ns = 0;
+};
+
+// NAME.tsv and NAME.N.tsv: the number; none of another file.
+std::optional<std::uint64_t> part_number(const std::string& path, const std::string& file) {
+  if (file == path) return 0;
+  const std::string stem = recording_stem(path) + ".";
+  if (file.rfind(stem, 0) != 0) return std::nullopt;
+  std::uint64_t number = 0;
+  const auto [end, error] =
+      std::from_chars(file.data() + stem.size(), file.data() + file.size(), number);
+  if (error != std::errc() || part_path(path, number) != file) return std::nullopt;
+  static_cast<void>(end);
+  return number;
+}
+
+// The time of a file's first row; none where there is none, or the file is no recording.
+std::optional<std::uint64_t> first_time_in(const std::string& path) {
+  auto reader = analysis::TsvReader::open(path);
+  if (!reader) return std::nullopt;
+  if (const auto text = reader->plain_text()) {
+    const auto first = analysis::first_time(*text);
+    return first ? *first : std::nullopt;
+  }
+  analysis::RowBlock block(reader->columns().size() + 1, 1);
+  const Result<bool> more = reader->next(block);
+  if (!more || !*more) return std::nullopt;
+  return block.times()[0];
+}
+
+// The parts that are there, oldest first.
+std::vector<Part> parts_on_disk(const RecorderRun& run) {
+  std::vector<Part> parts;
+  if (run.log_path().empty()) return parts;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(fs::path(run.log_path()).parent_path(), error)) {
+    if (const auto number = part_number(run.log_path(), entry.path())) {
+      parts.push_back({entry.path(), *number, 0});
+    }
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const Part& a, const Part& b) { return a.number < b.number; });
+  return parts;
+}
+
+struct PastRequest {
+  std::shared_ptr<const RecorderRun> run;
+  std::vector<report::Envelope::Column> columns;
+  std::uint64_t from_ns = 0;
+  std::uint64_t to_ns = 0;
+  std::uint64_t span_ns = 0;
+};
+
+Result<std::uint64_t> instant(const http::Request& request, const std::string& name) {
+  if (request.value(name).empty()) return Error{Code::invalid_argument, name + " is missing"};
+  return parse_number(request.value(name), name, 0, INT64_MAX);
+}
+
+Result<PastRequest> parse_past(const http::Request& request, const Recorder& recorder) {
+  PastRequest out;
+  const auto from = instant(request, "from_ns");
+  if (!from) return from.error();
+  const auto to = instant(request, "to_ns");
+  if (!to) return to.error();
+  if (*from >= *to) {
+    return Error{Code::invalid_argument, "from_ns=" + std::to_string(*from) +
+                                             " is not before to_ns=" + std::to_string(*to)};
+  }
+  const auto points = parse_number(request.value("points"), "points", kDefaultPoints, kMostPoints);
+  if (!points) return points.error();
+  out.run = recorder.latest();
+  if (out.run == nullptr) {
+    return Error{Code::failed_precondition, "nothing was recorded: kymo recorder start begins it"};
+  }
+  auto columns = parse_columns(request.value("columns"), out.run->info());
+  if (!columns) return columns.error();
+  if (columns->empty()) return Error{Code::invalid_argument, "columns is missing"};
+  if (*points == 0 || *points * columns->size() > kMostFigures) {
+    return Error{Code::invalid_argument,
+                 "points=" + std::to_string(*points) + ": of " + std::to_string(columns->size()) +
+                     " columns wanted a number from 1 to " +
+                     std::to_string(std::min(kMostPoints, kMostFigures / columns->size()))};
+  }
+  out.columns = std::move(columns).value();
+  out.from_ns = *from;
+  out.to_ns = *to;
+  const std::uint64_t span = (*to - *from) / *points;
+  out.span_ns = span <= static_cast<std::uint64_t>(out.run->info().interval.count()) ? 0 : span;
+  return out;
+}
+
+// Reads a range out of the parts and out of memory into one envelope.
+class Past {
+ public:
+  explicit Past(const PastRequest& request)
+      : request_(request), envelope_(request.columns, request.span_ns) {}
+
+  // The rows before `until_ns`, which memory has. Errors: out_of_range.
+  Result<void> read_files(std::uint64_t until_ns);
+  void read_memory();
+  nlohmann::json take();
+
+ private:
+  Result<void> read_part(const Part& part, std::uint64_t until_ns);
+  Result<void> take_budget(std::uint64_t bytes);
+  void take_rows(const analysis::RowBlock& rows, std::uint64_t until_ns);
+  void read_gaps(const Part& part);
+  void add_gap(const Gap& gap) {
+    if (gap.end_ns >= request_.from_ns && gap.start_ns <= request_.to_ns) gaps_.push_back(gap);
+  }
+
+  const PastRequest& request_;
+  report::Envelope envelope_;
+  std::optional<std::uint64_t> last_ns_;  // of the rows so far
+  std::uint64_t bytes_ = 0;
+  std::vector<Gap> gaps_;
+  std::vector<std::string> left_out_;
+};
+
+Result<void> Past::take_budget(std::uint64_t bytes) {
+  bytes_ += bytes;
+  if (bytes_ <= kMostBytes) return {};
+  return Error{Code::out_of_range,
+               "from_ns and to_ns: more than " + report::bytes(kMostBytes) +
+                   " of rows lie there, which is read for no picture: ask for less, or see " +
+                   request_.run->log_path() + " with kymo view"};
+}
+
+void Past::take_rows(const analysis::RowBlock& rows, std::uint64_t until_ns) {
+  const auto times = rows.times();
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    if (times[i] >= until_ns || (last_ns_ && times[i] <= *last_ns_)) continue;
+    last_ns_ = times[i];
+    envelope_.add(times[i],
+                  [&](std::size_t k) { return rows.column(request_.columns[k].word)[i]; });
+  }
+}
+
+Result<void> Past::read_part(const Part& part, std::uint64_t until_ns) {
+  auto reader = analysis::TsvReader::open(part.path);
+  if (!reader) return {};  // it was removed meanwhile, being the oldest
+  if (reader->columns().size() != request_.run->info().columns.size()) return {};
+  if (const auto text = reader->plain_text()) {
+    const auto range = analysis::rows_between(*text, request_.from_ns, request_.to_ns);
+    if (!range) return range.error();
+    if (Result<void> ok = take_budget(range->end - range->begin); !ok) return ok;
+    const analysis::RowsTaken taken = analysis::take_in_parallel(
+        *range, 1, [&](const analysis::RowPiece& piece) { take_rows(piece.rows, until_ns); });
+    if (taken.end < range->end) {
+      left_out_.push_back(part.path + ": damaged behind byte " + std::to_string(taken.end) +
+                          ": kymo report says where");
+    }
+    return {};
+  }
+  std::error_code error;
+  if (Result<void> ok = take_budget(fs::file_size(part.path, error) * kPackedTo); !ok) return ok;
+  analysis::RowBlock block = reader->make_block();
+  for (;;) {
+    block.clear();
+    const Result<bool> more = reader->next(block);
+    if (!more) return more.error();
+    if (!*more || block.times().front() > request_.to_ns) return {};
+    if (block.times().back() >= request_.from_ns) {
+      take_rows(block, std::min(until_ns, request_.to_ns + 1));
+    }
+  }
+}
+
+void Past::read_gaps(const Part& part) {
+  std::error_code error;
+  const std::string path = recording_stem(part.path) + ".gaps.tsv";
+  if (fs::file_size(path, error) > kMostBytes / 16) {
+    left_out_.push_back(path + ": more gaps than are shown");
+    return;
+  }
+  static_cast<void>(analysis::read_gaps(path, [this](const Gap& gap) { add_gap(gap); }));
+}
+
+Result<void> Past::read_files(std::uint64_t until_ns) {
+  std::vector<Part> parts = parts_on_disk(*request_.run);
+  // Backwards, so that of many parts only those of the range and one more are opened.
+  std::vector<Part> wanted;
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    const auto first = first_time_in(part->path);
+    if (!first || *first > request_.to_ns) continue;
+    part->first_ns = *first;
+    wanted.push_back(*part);
+    if (*first < request_.from_ns) break;
+  }
+  for (auto part = wanted.rbegin(); part != wanted.rend(); ++part) {
+    if (Result<void> ok = read_part(*part, until_ns); !ok) return ok;
+    read_gaps(*part);
+  }
+  return {};
+}
+
+void Past::read_memory() {
+  const RecorderRun& run = *request_.run;
+  // One row more, from which rates count.
+  const auto interval = static_cast<std::uint64_t>(run.info().interval.count());
+  const std::uint64_t from =
+      last_ns_ ? *last_ns_ + 1 : request_.from_ns - std::min(request_.from_ns, 2 * interval);
+  run.read(from, [&](const Rows& rows) {
+    for (std::size_t i = 0; i < rows.count; ++i) {
+      if (rows.row(i)[0] > request_.to_ns) return;
+      envelope_.add({rows.row(i).data(), 1, rows.stride});
+    }
+  });
+  const std::uint64_t known = gaps_.empty() ? 0 : gaps_.back().end_ns;
+  for (const Gap& gap : run.history().gaps_after(known)) add_gap(gap);
+}
+
+nlohmann::json Past::take() {
+  nlohmann::json out = envelope_.take(true);
+  if (gaps_.size() > kMostGaps) {
+    const auto longer = [](const Gap& a, const Gap& b) {
+      return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
+    };
+    std::nth_element(gaps_.begin(), gaps_.begin() + kMostGaps, gaps_.end(), longer);
+    left_out_.push_back(std::to_string(gaps_.size() - kMostGaps) + " shorter gaps");
+    gaps_.resize(kMostGaps);
+    std::sort(gaps_.begin(), gaps_.end(),
+              [](const Gap& a, const Gap& b) { return a.start_ns < b.start_ns; });
+  }
+  nlohmann::json gaps = nlohmann::json::array();
+  for (const Gap& gap : gaps_) {
+    gaps.push_back({{"start_ns", gap.start_ns}, {"end_ns", gap.end_ns}, {"ticks", gap.ticks}});
+  }
+  out["gaps"] = std::move(gaps);
+  out["span_ns"] = request_.span_ns;
+  out["left_out"] = left_out_;
+  return out;
+}
+
+// The time of the oldest row in memory; UINT64_MAX: there is none.
+std::uint64_t oldest_in_memory(const RecorderRun& run) {
+  const std::vector<std::uint64_t> row = run.history().copy_rows(0, 1);
+  return row.empty() ? UINT64_MAX : row[0];
+}
+
+}  // namespace
+
+std::uint64_t oldest_ns(const RecorderRun& run) {
+  std::uint64_t oldest = oldest_in_memory(run);
+  for (const Part& part : parts_on_disk(run)) {
+    const auto first = first_time_in(part.path);
+    if (!first) continue;
+    oldest = std::min(oldest, *first);
+    break;
+  }
+  return std::min(oldest, run.end_ns());
+}
+
+Result<nlohmann::json> recorded_past(const Parts& parts, const http::Request& request) {
+  const Result<PastRequest> wanted = parse_past(request, parts.recorder);
+  if (!wanted) return wanted.error();
+  Past past(*wanted);
+  const std::uint64_t in_memory = oldest_in_memory(*wanted->run);
+  if (wanted->from_ns < in_memory) {
+    static std::mutex one_at_a_time;  // of the disk and a core, which the recorder wants as well
+    const std::lock_guard lock(one_at_a_time);
+    if (Result<void> read = past.read_files(in_memory); !read) return read.error();
+  }
+  past.read_memory();
+  return past.take();
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,300 @@
+// The page's port at a running kymod: what was recorded earlier, the recorder's controls, and
+// clients that stand still.
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+std::string token_of(const Kymod& kymod) {
+  const std::string url = kymod.kymo_json({"web"})["url"];
+  return url.substr(url.find("token=") + 6);
+}
+
+struct Answer {
+  int status = 0;
+  nlohmann::json body;
+  [[nodiscard]] std::string message() const { return body["error"]["message"]; }
+};
+
+Answer ask(const Kymod& kymod, const std::string& path, const std::string& method = "GET") {
+  std::vector<std::string> command{"curl", "-sS", "--max-time", "20", "-w", "\n%{http_code}"};
+  if (method == "POST") command.insert(command.end(), {"--data", ""});
+  command.insert(command.end(),
+                 {"-H", "Authorization: Bearer " + token_of(kymod), "-H",
+                  "Origin: http://" + kymod.http(), "http://" + kymod.http() + path});
+  const Outcome curl = run(command);
+  EXPECT_EQ(curl.exit_code, 0) << curl.err;
+  const std::size_t line = curl.out.rfind('\n');
+  return {std::stoi(curl.out.substr(line + 1)),
+          nlohmann::json::parse(curl.out.substr(0, line), nullptr, false)};
+}
+
+// A kymod that keeps a second in memory and the rest in parts of two seconds.
+Kymod recording_in_parts(const TemporaryDirectory& folder, const std::string& name) {
+  return Kymod({"--profiling-keep", "1", "--profiling-metrics-log", folder.path() + "/" + name,
+                "--profiling-log-rotate-after", "2", "--profiling-metrics", "profiler_rows,phase",
+                "--http-controls"});
+}
+
+std::uint64_t now_ns(const Kymod& kymod) {
+  return ask(kymod, "/api/status").body["recorder"]["now_ns"];
+}
+
+// --- what was recorded earlier -------------------------------------------------------------------
+
+TEST(WebPastTest, WhatLeftMemoryComesOutOfTheFileAndItsParts) {
+  KYMO_NEEDS_CRIU();
+  for (const std::string name : {"all.tsv", "all.tsv.zst"}) {
+    const TemporaryDirectory folder;
+    Kymod kymod = recording_in_parts(folder, name);
+    kymod.start();
+    // Until memory has let the first seconds go (it keeps 3.5 s and a slot), and the file has all
+    // of the range, which lies in the ring for a second.
+    ASSERT_TRUE(eventually([&] { return now_ns(kymod) > 8'500'000'000; }));
+    const nlohmann::json status = ask(kymod, "/api/status").body["recorder"];
+    EXPECT_LT(status["first_ns"], 100'000'000U);
+    const std::string columns = "columns=profiler_rows,phase";
+    const Answer all =
+        ask(kymod, "/api/past?" + columns + "&from_ns=0&to_ns=6500000000&points=10000");
+    ASSERT_EQ(all.status, 200) << all.body;
+    EXPECT_EQ(all.body["span_ns"], 0) << "every row";
+    const std::vector<std::uint64_t> times = all.body["time"];
+    const std::vector<std::uint64_t> rows = all.body["columns"][0]["last"];
+    std::uint64_t missed = 0;
+    for (const nlohmann::json& gap : all.body["gaps"]) missed += gap["ticks"].get<std::uint64_t>();
+    // The first tick is due once the threads are there.
+    const double due = 6501 - static_cast<double>(times.at(0) / 1'000'000);
+    EXPECT_NEAR(static_cast<double>(times.size() + missed), due, 2)
+        << name << ": none is lost where a part ends; " << missed << " ticks missed";
+    EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
+    EXPECT_EQ(std::adjacent_find(times.begin(), times.end()), times.end()) << "none comes twice";
+    EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
+
+    const Answer thin =
+        ask(kymod, "/api/past?" + columns + "&from_ns=0&to_ns=6500000000&points=65");
+    EXPECT_EQ(thin.body["span_ns"], 100'000'000);
+    EXPECT_NEAR(static_cast<double>(thin.body["time"].size()), 66, 2);
+    double highest = 0;
+    double highest_thin = 0;
+    for (const auto& rate : all.body["columns"][0]["high"]) {
+      if (rate.is_number()) highest = std::max(highest, rate.get<double>());
+    }
+    for (const auto& rate : thin.body["columns"][0]["high"]) {
+      if (rate.is_number()) highest_thin = std::max(highest_thin, rate.get<double>());
+    }
+    EXPECT_EQ(highest, highest_thin) << "the envelope keeps every spike";
+  }
+}
+
+TEST(WebPastTest, WhatIsWrongIsOneClearLine) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  Kymod kymod = recording_in_parts(folder, "all.tsv");
+  kymod.start();
+  const auto refused = [&](const std::string& query, int status, const std::string& word) {
+    const Answer answer = ask(kymod, "/api/past?" + query);
+    EXPECT_EQ(answer.status, status) << query << ": " << answer.body;
+    EXPECT_NE(answer.message().find(word), std::string::npos) << answer.message();
+    EXPECT_EQ(answer.message().find('\n'), std::string::npos);
+  };
+  refused("columns=phase", 400, "from_ns is missing");
+  refused("columns=phase&from_ns=1", 400, "to_ns is missing");
+  refused("columns=phase&from_ns=9&to_ns=3", 400, "from_ns=9 is not before to_ns=3");
+  refused("columns=phase&from_ns=3&to_ns=3", 400, "from_ns=3 is not before to_ns=3");
+  refused("columns=phase&from_ns=-1&to_ns=3", 400, "wanted a number");
+  refused("columns=phase&from_ns=0&to_ns=99999999999999999999", 400, "wanted a number");
+  refused("columns=phase&from_ns=0&to_ns=9&points=0", 400, "wanted a number from 1");
+  refused("columns=phase&from_ns=0&to_ns=9&points=1000000", 400, "wanted a number");
+  refused("columns=none&from_ns=0&to_ns=9", 404, "'none' is not recorded");
+  refused("from_ns=0&to_ns=9", 400, "columns is missing");
+  const Answer huge = ask(kymod, "/api/past?columns=phase&from_ns=0&to_ns=9223372036854775807");
+  EXPECT_EQ(huge.status, 200) << "a range may be longer than what there is";
+  EXPECT_LE(huge.body["time"].size(), 2001U);
+  const Answer empty =
+      ask(kymod, "/api/past?columns=phase&from_ns=9000000000000000000&to_ns=9000000000000000001");
+  EXPECT_EQ(empty.status, 200);
+  EXPECT_EQ(empty.body["columns"].size(), 1U);
+}
+
+// --- the recorder's controls ---------------------------------------------------------------------
+
+TEST(WebRecorderTest, TheCommandAndThePageStartStopAndSet) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  Kymod kymod = recording_in_parts(folder, "all.tsv");
+  kymod.start();
+  const std::string first = folder.path() + "/all.tsv";
+  EXPECT_EQ(kymod.kymo_json({"recorder"})["log_path"], first);
+  EXPECT_EQ(kymod.kymo_json({"recorder", "stop"})["running"], false);
+  EXPECT_EQ(ended_metadata(first)["stats"]["rows_written"],
+            read_recording(first).at("Time (ns)").size());
+  EXPECT_EQ(kymod.kymo({"recorder", "stop"}).err, "kymo: recorder: it does not run\n");
+
+  const Answer started =
+      ask(kymod, "/api/recorder?action=start&interval_us=500&metrics=phase", "POST");
+  ASSERT_EQ(started.status, 200) << started.body;
+  const std::string second = folder.path() + "/all-2.tsv";
+  EXPECT_EQ(started.body["log_path"], second);
+  EXPECT_EQ(started.body["interval_ns"], 500'000);
+  EXPECT_EQ(kymod.kymo_json({"recorder", "status"})["metrics"], "phase");
+  const std::string third = folder.path() + "/other.tsv";
+  const nlohmann::json set =
+      kymod.kymo_json({"recorder", "set", "--rate-us", "2000", "--metrics", "all", "--log", third});
+  EXPECT_EQ(set["log_path"], third);
+  EXPECT_EQ(set["metrics"], "all");
+  const nlohmann::json ended = ended_metadata(second);
+  EXPECT_EQ(ended["interval_ns"], 500'000);
+  EXPECT_EQ(ended["columns"].size(), 1U);
+
+  for (const auto& [query, word] : std::vector<std::pair<std::string, std::string>>{
+           {"action=start", "it runs already"},
+           {"action=jump", "there are start, stop and set"},
+           {"", "there are start, stop and set"},
+           {"action=set", "nothing to set"},
+           {"action=set&interval_us=0", "allowed is 1 to"},
+           {"action=set&interval_us=1e3", "wanted a number"},
+           {"action=set&metrics=none", "stop it"},
+           {"action=set&metrics=phas", "phase"}}) {
+    const Answer refused = ask(kymod, "/api/recorder?" + query, "POST");
+    EXPECT_GE(refused.status, 400) << query;
+    EXPECT_NE(refused.message().find(word), std::string::npos) << refused.message();
+    EXPECT_EQ(refused.message().find('\n'), std::string::npos);
+  }
+  EXPECT_EQ(ask(kymod, "/api/recorder?action=stop").status, 404) << "a GET changes nothing";
+  EXPECT_EQ(kymod.kymo({"recorder", "set", "--rate-us", "0"}).exit_code, 2);
+  EXPECT_NE(kymod.kymo({"recorder", "set", "--log", third + "/x"}).exit_code, 0);
+  EXPECT_TRUE(kymod.kymo_json({"recorder"})["running"]) << "what could not be set runs as before";
+
+  // A dump's recording is of the run that goes on.
+  static_cast<void>(kymod.churn(8, "work"));
+  const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
+  EXPECT_EQ(kymod.kymo_json({"recorder", "stop"})["running"], false);
+  EXPECT_EQ(ended_metadata(dump["recording"])["interval_ns"], 2'000'000);
+  EXPECT_NE(kymod.kymo({"snapshot"}).err.find("kymo recorder start"), std::string::npos);
+  const nlohmann::json without = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
+  EXPECT_EQ(without["recording"], "");
+  EXPECT_NE(kymod.log().find("recorder: stopped by kymo"), std::string::npos) << kymod.log();
+  EXPECT_NE(kymod.log().find("recorder: started by the page"), std::string::npos);
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+}
+
+TEST(WebRecorderTest, ThePageOnlyReadsUnlessItMay) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const Answer refused = ask(kymod, "/api/recorder?action=stop", "POST");
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_EQ(refused.message(),
+            "the page only reads here: start kymod with --http-controls, or use kymo recorder");
+  EXPECT_TRUE(kymod.kymo_json({"recorder"})["running"]);
+}
+
+// --- clients that stand still --------------------------------------------------------------------
+
+FileDescriptor connect_to(const std::string& address, bool small) {
+  FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int bytes = 4096;
+  if (small) setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
+  const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&to));
+  EXPECT_EQ(connect(fd.get(), generic, sizeof(to)), 0) << "connect to " << address;
+  return fd;
+}
+
+void send_request(const FileDescriptor& fd, const std::string& address, const std::string& path,
+                  const std::string& more = "") {
+  const std::string text = "GET " + path + " HTTP/1.1\r\nHost: " + address + "\r\n" + more + "\r\n";
+  ASSERT_EQ(write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+// Milliseconds that the request took, from connecting to the last byte.
+double time_of(const std::string& address, const std::string& path) {
+  const std::uint64_t began = monotonic_ns();
+  const FileDescriptor fd = connect_to(address, false);
+  send_request(fd, address, path, "Connection: close\r\n");
+  std::string reply;
+  std::array<char, 16384> piece{};
+  for (ssize_t got = 1; got > 0;) {
+    got = read(fd.get(), piece.data(), piece.size());
+    if (got > 0) reply.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  EXPECT_EQ(reply.substr(0, 15), "HTTP/1.1 200 OK") << path;
+  return static_cast<double>(monotonic_ns() - began) / 1e6;
+}
+
+struct Times {
+  double median = 0;
+  double worst = 0;
+};
+
+Times measure(const std::string& address) {
+  std::vector<double> all;
+  for (int i = 0; i < 60; ++i) {
+    all.push_back(time_of(address, "/metrics"));
+    all.push_back(time_of(address, "/healthz"));
+  }
+  std::sort(all.begin(), all.end());
+  return {all[all.size() / 2], all.back()};
+}
+
+// Every row of every metric from ten seconds back: what fills each buffer on the way at once.
+std::vector<FileDescriptor> stand_still(const Kymod& kymod, const std::string& token, int count) {
+  std::string columns;
+  for (const nlohmann::json& column : ask(kymod, "/api/columns").body) {
+    columns += (columns.empty() ? "" : ",") + column["name"].get<std::string>();
+  }
+  std::vector<FileDescriptor> clients;
+  for (int i = 0; i < count; ++i) {
+    clients.push_back(connect_to(kymod.http(), true));
+    send_request(clients.back(), kymod.http(),
+                 "/api/live?per_second=0&back_ns=10000000000&columns=" + columns,
+                 "Authorization: Bearer " + token + "\r\n");
+  }
+  return clients;
+}
+
+TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthUnder100Ms) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const std::string token = token_of(kymod);
+  const Times alone = measure(kymod.http());
+  std::vector<FileDescriptor> clients = stand_still(kymod, token, 50);
+  // All are answered, by a stream or by 429.
+  for (const FileDescriptor& client : clients) {
+    pollfd waits{client.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&waits, 1, 10'000), 1);
+  }
+  const Times beside = measure(kymod.http());
+  std::cout << "/metrics and /healthz, 120 requests, ms: median " << alone.median << ", worst "
+            << alone.worst << "; beside 50 stalled streams: median " << beside.median << ", worst "
+            << beside.worst << '\n';
+  EXPECT_LT(beside.median, 100);
+  // A machine that is busy with others is slow without them as well.
+  EXPECT_LT(beside.worst, std::max(100.0, 4 * alone.worst));
+  clients.clear();
+  EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
+}
+
+}  // namespace
+}  // namespace kymo::test
