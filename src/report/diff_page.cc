@@ -44,7 +44,7 @@ Json described(const analysis::DiffRun& run, bool after, const PackedRows& packe
 
 Result<std::string> diff_page(const analysis::RecordingDiff& diff, std::optional<double> allowed,
                               std::uint64_t most_values) {
-  Result<Page> page = Page::begin(web_assets::kDiffBody);
+  Result<Page> page = Page::begin_recording(web_assets::kDiffBody);
   if (!page) return page.error();
   const Runs runs = all_runs(diff);
   const bool whole = values_of(runs) <= most_values;

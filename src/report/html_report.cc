@@ -37,7 +37,7 @@ void add_samples(const PackedColumn& column, const std::string& id, Page& page) 
 
 Result<std::string> report_page(const analysis::Summary& summary, const PackedRows& packed,
                                 const std::string& nonce, bool served) {
-  Result<Page> page = Page::begin(web_assets::kBody, nonce);
+  Result<Page> page = Page::begin_recording(web_assets::kBody, nonce);
   if (!page) return page.error();
   Json json = json_report({summary})["recordings"][0];
   json["block_rows"] = PackedRows::kBlockRows;
@@ -49,7 +49,6 @@ Result<std::string> report_page(const analysis::Summary& summary, const PackedRo
     page->add_packed("outline" + std::to_string(i), packed.columns[i].outline);
   }
   page->add_chart_scripts();
-  page->add_script(web_assets::kChartsScript);
   page->add_script(web_assets::kScript);
   for (std::size_t i = 0; i < packed.columns.size() && !served; ++i) {
     add_samples(packed.columns[i], "samples" + std::to_string(i), *page);

@@ -1,6 +1,7 @@
 #include "report/page.h"
 
 #include <cstdint>
+#include <utility>
 
 #include "report/web_assets.h"
 
@@ -45,6 +46,10 @@ Result<Page> Page::begin(std::string_view body, std::string nonce, std::string_v
   return page;
 }
 
+Result<Page> Page::begin_recording(std::string_view body, std::string nonce) {
+  return begin(std::string(web_assets::kRecordingHead) + std::string(body), std::move(nonce));
+}
+
 void Page::add_data(std::string_view id, const nlohmann::ordered_json& json) {
   text_ += "<script type=\"application/json\" id=\"";
   text_ += id;
@@ -71,6 +76,7 @@ void Page::add_packed(std::string_view id, std::string_view bytes) {
 void Page::add_chart_scripts() {
   add_script(web_assets::kChartScript);
   add_script(web_assets::kRecordingScript);
+  add_script(web_assets::kChartsScript);
 }
 
 void Page::add_script(std::string_view code) {

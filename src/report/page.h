@@ -18,10 +18,13 @@ class Page {
   static Result<Page> begin(std::string_view body, std::string nonce = {},
                             std::string_view style = {});
 
+  // A page of recordings, with the head that they share; `body` is what comes below it.
+  static Result<Page> begin_recording(std::string_view body, std::string nonce = {});
+
   // What scripts read: JSON, and bytes in base64.
   void add_data(std::string_view id, const nlohmann::ordered_json& json);
   void add_packed(std::string_view id, std::string_view bytes);
-  // What draws, and what the pages of recordings share.
+  // What draws, what the pages of recordings share, and charts over one range of time.
   void add_chart_scripts();
   void add_script(std::string_view code);
   [[nodiscard]] std::string finish() &&;

@@ -34,18 +34,25 @@
     return [...all.values()];
   }
 
+  // `group`: {title, indices}; where several lines are one entry of the legend, `entries`: [{name, color, lines}],
+  // lines counted within the chart; `alpha` of its lines; `note`: what stands beside the title.
   class Chart {
     constructor(board, group) {
       this.board = board;
+      this.group = group;
       this.indices = group.indices;
       this.columns = group.indices.map((i) => board.source.columns[i]);
-      this.on = group.indices.map(() => true);
+      this.entries = group.entries || this.columns.map((column, k) => ({ name: column.name, color: COLORS[k % COLORS.length], lines: [k] }));
+      this.colors = [];
+      this.entries.forEach((entry) => entry.lines.forEach((k) => (this.colors[k] = entry.color)));
+      this.on = this.entries.map(() => true);
       this.box = element("div", { class: "chart", tabindex: "0", "aria-label": group.title });
       this.plotBox = element("div");
       this.legend = element("ul", { class: "legend" });
       const save = element("button", { type: "button", title: "Save this chart as a picture" }, "PNG");
       save.addEventListener("click", () => this.save(group.title));
-      this.box.append(element("div", { class: "head" }, element("h2", {}, group.title), save), this.legend, this.plotBox);
+      const note = group.note ? [element("span", { class: "change" }, group.note)] : [];
+      this.box.append(element("div", { class: "head" }, element("h2", {}, group.title), ...note, save), this.legend, this.plotBox);
       this.box.addEventListener("keydown", (event) => board.steer(event));
       board.box.append(this.box);
       this.makeLegend();
@@ -53,25 +60,27 @@
     }
 
     makeLegend() {
-      this.values = this.columns.map((column, k) => {
+      this.values = this.entries.map((entry, n) => {
         const value = element("span", { class: "value" });
         const button = element("button", { type: "button", "aria-pressed": "true", title: "Hide or show; with Shift: this one alone" },
-          element("span", { class: "swatch", style: `background:${COLORS[k % COLORS.length]}` }), column.name, value);
-        button.addEventListener("click", (event) => this.toggle(k, event.shiftKey));
+          element("span", { class: "swatch", style: `background:${entry.color}` }), entry.name, value);
+        button.addEventListener("click", (event) => this.toggle(n, event.shiftKey));
         this.legend.append(element("li", {}, button));
         return value;
       });
     }
 
-    toggle(k, alone) {
+    shows(k) {
+      return this.entries.every((entry, n) => this.on[n] || !entry.lines.includes(k));
+    }
+
+    toggle(n, alone) {
       if (alone) {
-        const only = this.on.every((on, i) => on === (i === k));
-        this.on = this.on.map((_, i) => only || i === k);
-      } else this.on[k] = !this.on[k];
-      this.on.forEach((on, i) => {
-        this.plot.setSeries(i + 1, { show: on });
-        this.legend.children[i].firstChild.setAttribute("aria-pressed", String(on));
-      });
+        const only = this.on.every((on, i) => on === (i === n));
+        this.on = this.on.map((_, i) => only || i === n);
+      } else this.on[n] = !this.on[n];
+      this.columns.forEach((_, k) => this.plot.setSeries(k + 1, { show: this.shows(k) }));
+      this.on.forEach((on, i) => this.legend.children[i].firstChild.setAttribute("aria-pressed", String(on)));
     }
 
     make() {
@@ -91,9 +100,9 @@
           { ...axis, ...(unit === "bytes" ? { incrs: BINARY_STEPS } : {}), size: this.width() < 500 ? 84 : 112, values: (_, ticks) => ticks.map((v) => written(v, unit, rate)) },
         ],
         series: [{}, ...this.indices.map((_, k) => ({
-          stroke: COLORS[k % COLORS.length], width: 1.25, show: this.on[k], spanGaps: false, points: { show: false } }))],
+          stroke: this.colors[k], alpha: this.group.alpha || 1, width: 1.25, show: this.shows(k), spanGaps: false, points: { show: false } }))],
         hooks: {
-          drawClear: [(plot) => drawBands(plot, board)],
+          drawClear: [(plot) => (board.source.drawBehind ? board.source.drawBehind(plot) : drawBands(plot, board))],
           setCursor: [(plot) => this.read(plot.cursor.idx)],
           setSelect: [(plot) => {
             if (plot.select.width < 3) return;
@@ -145,11 +154,14 @@
       this.single = lines.single;
     }
 
-    // The values under the cursor.
+    // The values under the cursor; where lines have times of their own, what stood last before it.
     read(at) {
       const none = at === null || at === undefined;
-      this.columns.forEach((column, k) => {
-        this.values[k].textContent = none ? "" : written(this.plot.data[k + 1][at], column.unit, this.board.asRate(this.indices[k]));
+      this.entries.forEach((entry, n) => {
+        const [k] = entry.lines;
+        let i = at;
+        while (!none && this.group.entries && k !== undefined && i > 0 && this.plot.data[k + 1][i] == null) --i;
+        this.values[n].textContent = none ? "" : k === undefined ? "–" : written(this.plot.data[k + 1][i], this.columns[k].unit, this.board.asRate(this.indices[k]));
       });
       if (!none) this.board.say(this.plot.data[0][at]);
     }
@@ -166,11 +178,11 @@
       ink.fillText(`${title} · ${this.board.source.name()}`, 12, 24);
       let x = 12;
       ink.font = "16px system-ui, sans-serif";
-      this.columns.forEach((column, k) => {
-        if (!this.on[k]) return;
-        ink.fillStyle = COLORS[k % COLORS.length];
-        ink.fillText(column.name, x, 50);
-        x += ink.measureText(column.name).width + 24;
+      this.entries.forEach((entry, n) => {
+        if (!this.on[n]) return;
+        ink.fillStyle = entry.color;
+        ink.fillText(entry.name, x, 50);
+        x += ink.measureText(entry.name).width + 24;
       });
       canvas.toBlob((blob) => {
         const link = element("a", { href: URL.createObjectURL(blob), download: `${title.replace(/[^\w-]+/g, "-")}.png` });
@@ -224,11 +236,13 @@
   //   instants(ticks, step), say(cursor), name()   what stands at the axis, above the charts, in a picture
   //   moved()            optional: somebody chose a range
   //   keys               optional: what other keys do
+  //   groups(), home(), drawBehind(plot)   optional: other charts than what belongs together; the range to begin with,
+  //                      which is not all; what is drawn behind the lines instead of phases and gaps
   class Board {
     constructor(box, source) {
       this.box = box;
       this.source = source;
-      const [from, to] = source.bounds();
+      const [from, to] = this.home();
       this.view = { from, to, rates: true };
       this.charts = [];
       this.pending = false;
@@ -238,7 +252,7 @@
     make() {
       this.box.replaceChildren();
       this.charts.forEach((chart) => chart.plot.destroy());
-      this.charts = groups(this.source.columns).map((group) => new Chart(this, group));
+      this.charts = (this.source.groups ? this.source.groups() : groups(this.source.columns)).map((group) => new Chart(this, group));
       this.redraw();
     }
 
@@ -274,8 +288,12 @@
       this.go(from + by, to + by);
     }
 
+    home() {
+      return this.source.home ? this.source.home() : this.source.bounds();
+    }
+
     whole() {
-      this.go(...this.source.bounds());
+      this.go(...this.home());
     }
 
     zoom(factor, center = (this.view.from + this.view.to) / 2) {
@@ -288,7 +306,7 @@
         "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
         ArrowLeft: () => this.move(-0.25), ArrowRight: () => this.move(0.25),
         PageUp: () => this.move(-1), PageDown: () => this.move(1),
-        0: () => this.whole(), Home: () => this.whole(),
+        0: () => this.whole(), Home: () => this.go(...this.source.bounds()),
         r: () => this.toggleRates(), t: () => this.toggleTheme(), ...this.source.keys,
       };
       if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;

@@ -2,12 +2,11 @@
 // The page of `kymo diff --html`: recordings laid over each other where they are aligned. Everything that comes out
 // of a recording is set as text, never as markup.
 (() => {
-  const { byId, TIMES, scaled, written, instants, instant, element, css } = kymo;
+  const { Board, byId, TIMES, scaled, written, instants, instant, element, css } = kymo;
   const MOST_CHARTS = 40;
   const SIDES = { A: "#0090ff", B: "#f76b15" };
   const diff = JSON.parse(byId("diff").textContent);
   const runs = diff.recordings.map((described, i) => new kymo.Recording(described, `r${i}-`));
-  const charts = [];
 
   // Times on the page count from where a recording is aligned.
   const compared = {
@@ -18,9 +17,22 @@
     from: Math.min(...diff.recordings.map((run) => run.first_ns - run.origin_ns)),
     to: Math.max(...diff.recordings.map((run) => run.last_ns - run.origin_ns)),
   };
-  const view = { ...compared, rates: true };
 
   // --- charts -----------------------------------------------------------------------------------
+
+  const columns = []; // of all charts: a line each, with its recording and where it stands in that
+  const drawn = []; // the charts, as Board has them
+
+  // A chart of each metric that some recording has a line of, as many as are drawn.
+  function choose() {
+    const all = diff.metrics.filter((metric) => metric.what !== "phase duration").map((metric) => [metric, linesFor(metric.name)]).filter(([, lines]) => lines.length > 0);
+    for (const [metric, lines] of all.slice(0, MOST_CHARTS)) {
+      const entries = Object.entries(SIDES).map(([side, color]) => ({ name: side, color, lines: lines.flatMap(({ run }, k) => (run.described.side === side ? [k] : [])) }));
+      drawn.push({ title: metric.name, note: change(metric), metric, indices: lines.map((_, k) => columns.length + k), entries, alpha: lines.length > 2 ? 0.55 : 0.9 });
+      columns.push(...lines.map(({ run, index, column }) => ({ ...column, run, index })));
+    }
+    return all.length - drawn.length;
+  }
 
   // The runs that have a column of this name, and where it stands in each.
   function linesFor(name) {
@@ -30,87 +42,27 @@
     });
   }
 
-  const isRate = (column) => view.rates && column.kind === "counter";
-
-  class Chart {
-    constructor(metric, lines) {
-      this.lines = lines;
-      this.metric = metric;
-      this.values = {};
-      const legend = element("ul", { class: "legend" }, ...Object.keys(SIDES).map((side) => {
-        this.values[side] = element("span", { class: "value" });
-        return element("li", {}, element("span", { class: "swatch", style: `background:${SIDES[side]}` }), side, this.values[side]);
-      }));
-      this.plotBox = element("div");
-      this.box = element("div", { class: "chart", tabindex: "0", "aria-label": metric.name },
-        element("div", { class: "head" }, element("h2", {}, metric.name), element("span", { class: "change" }, change(metric))), legend, this.plotBox);
-      this.box.addEventListener("keydown", (event) => steer(event));
-      byId("charts").append(this.box);
-      this.make();
-    }
-
-    width() {
-      return Math.max(byId("charts").clientWidth, 280);
-    }
-
-    make() {
-      if (this.plot) this.plot.destroy();
-      const { column } = this.lines[0];
-      const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 } };
-      const several = this.lines.length > 2;
-      this.plot = new uPlot({
-        width: this.width(), height: 190,
-        cursor: { sync: { key: "kymo" }, drag: { x: true, y: false, setScale: false }, points: { show: false } },
-        legend: { show: false },
-        scales: { x: { time: false, range: () => [view.from, view.to] } },
-        axes: [
-          { ...axis, values: (_, ticks, __, ___, step) => instants(ticks, step) },
-          { ...axis, size: 112, values: (_, ticks) => ticks.map((value) => written(value, column.unit, isRate(column))) },
-        ],
-        series: [{}, ...this.lines.map(({ run }) => ({
-          stroke: SIDES[run.described.side], alpha: several ? 0.55 : 0.9, width: 1.25, spanGaps: false, points: { show: false } }))],
-        hooks: {
-          drawClear: [drawMarks],
-          setCursor: [(plot) => this.read(plot.cursor.idx)],
-          setSelect: [(plot) => {
-            if (plot.select.width < 3) return;
-            const from = plot.posToVal(plot.select.left, "x");
-            const to = plot.posToVal(plot.select.left + plot.select.width, "x");
-            plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-            show(from, to);
-          }],
-        },
-      }, [[], ...this.lines.map(() => [])], this.plotBox);
-      this.plot.over.addEventListener("wheel", (event) => {
-        event.preventDefault();
-        zoom(Math.exp(event.deltaY / 400), this.plot.posToVal(event.offsetX, "x"));
-      }, { passive: false });
-      this.plot.over.addEventListener("dblclick", () => show(compared.from, compared.to));
-    }
-
+  const board = new Board(byId("charts"), {
+    columns,
+    groups: () => drawn,
+    home: () => [compared.from, compared.to],
+    bounds: () => [whole.from, whole.to],
     // Each recording has times of its own: where another one has none, its line goes on.
-    draw() {
-      const pixels = Math.max(this.width() - 100, 100);
-      const tables = this.lines.map(({ run, index }) => {
+    lines(indices, from, to, pixels) {
+      const tables = indices.map((i) => {
+        const { run, index } = columns[i];
         const origin = run.described.origin_ns;
-        const lines = run.linesOf([index], view.from + origin, view.to + origin, pixels, (i) => isRate(run.shown[i - 1]));
+        const lines = run.linesOf([index], from + origin, to + origin, pixels, () => board.asRate(i));
         return [lines.times.map((time) => time - origin), lines.values[0]];
       });
-      this.plot.setData(uPlot.join(tables, tables.map(() => [0, 2])));
-    }
-
-    // What stood last at or before the cursor, of each side's first recording.
-    read(at) {
-      for (const side of Object.keys(SIDES)) {
-        const k = this.lines.findIndex(({ run }) => run.described.side === side);
-        let i = at ?? -1;
-        while (k >= 0 && i > 0 && this.plot.data[k + 1][i] == null) --i;
-        const value = k < 0 || i < 0 ? null : this.plot.data[k + 1][i];
-        this.values[side].textContent = at == null ? "" : written(value, this.lines[0].column.unit, isRate(this.lines[0].column));
-      }
-      if (at != null) say(this.plot.data[0][at]);
-    }
-  }
+      const [times, ...values] = uPlot.join(tables, tables.map(() => [0, 2]));
+      return { times, values };
+    },
+    drawBehind: drawMarks,
+    name: () => document.title,
+    instants,
+    say,
+  });
 
   // The marks of each side's first recording as lines with their names, and what was compared as a band.
   function drawMarks(plot) {
@@ -144,67 +96,11 @@
     ctx.restore();
   }
 
-  // --- moving about -----------------------------------------------------------------------------
-
-  let pending = false;
-  function redraw() {
-    if (pending) return;
-    pending = true;
-    requestAnimationFrame(() => {
-      pending = false;
-      charts.forEach((chart) => chart.draw());
-      say();
-    });
-  }
-
-  function show(from, to) {
-    const length = Math.min(Math.max(to - from, 10), whole.to - whole.from);
-    view.from = Math.min(Math.max(from, whole.from), whole.to - length);
-    view.to = view.from + length;
-    redraw();
-  }
-
-  function zoom(factor, center) {
-    show(center - (center - view.from) * factor, center + (view.to - center) * factor);
-  }
-
-  function steer(event) {
-    const length = view.to - view.from;
-    const middle = view.from + length / 2;
-    const actions = {
-      "+": () => zoom(0.5, middle), "=": () => zoom(0.5, middle), "-": () => zoom(2, middle),
-      ArrowLeft: () => show(view.from - length / 4, view.to - length / 4),
-      ArrowRight: () => show(view.from + length / 4, view.to + length / 4),
-      0: () => show(compared.from, compared.to), Home: () => show(whole.from, whole.to), r: toggleRates, t: toggleTheme,
-    };
-    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;
-    event.preventDefault();
-    actions[event.key]();
-  }
-
   function say(cursor) {
     const at = diff.aligned_at ? ` from ${diff.aligned_at}` : "";
-    byId("range").textContent = `${instant(view.from)} to ${instant(view.to)}${at}, ${scaled(view.to - view.from, TIMES)}` +
+    byId("range").textContent = `${instant(board.view.from)} to ${instant(board.view.to)}${at}, ${scaled(board.view.to - board.view.from, TIMES)}` +
       (diff.recordings.some((run) => run.samples_left_out) ? ": single samples only of what was compared" : "") +
       (cursor === undefined ? "" : ` · at ${instant(cursor)}`);
-  }
-
-  function remake() {
-    charts.forEach((chart) => chart.make());
-    redraw();
-  }
-
-  function toggleRates() {
-    view.rates = !view.rates;
-    byId("raw").setAttribute("aria-pressed", String(!view.rates));
-    remake();
-  }
-
-  function toggleTheme() {
-    const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    remake();
   }
 
   // --- what stands beside the charts ------------------------------------------------------------
@@ -221,16 +117,13 @@
   const label = (metric) => (metric.what === "phase duration" ? "phase: " : "") + metric.name;
 
   function link(metric) {
-    const chart = charts.find((made) => made.metric === metric);
+    const chart = board.charts.find((made) => made.group.metric === metric);
     if (chart === undefined) return label(metric);
     return element("button", { type: "button", title: "Show its chart", onclick: () => chart.box.scrollIntoView({ behavior: "smooth" }) }, label(metric));
   }
 
   function table(title, head, rows) {
-    if (rows.length === 0) return;
-    byId("tables").append(element("h2", {}, title), element("div", { class: "scroll" }, element("table", {},
-      element("thead", {}, element("tr", {}, ...head.map((text) => element("th", {}, text)))),
-      element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))))))));
+    if (rows.length > 0) byId("tables").append(element("h2", {}, title), kymo.table(head, rows));
   }
 
   function tables() {
@@ -239,7 +132,7 @@
       link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "from nothing" : percent(m.share),
       m.a ? `${percent(m.shift_low / m.a)} to ${percent(m.shift_high / m.a)}` : "–",
       m.adjusted_p < 0.0001 ? "< 0.0001" : m.adjusted_p.toFixed(4), `${m.values_a}, ${m.values_b}`]));
-    table("Not to be told from noise", ["metric", "A", "B", "difference", "why"], of("cannot be told", "on one side only").map((m) => [
+    table("Not to be told from noise", ["metric", "A", "B", "difference", "why:"], of("cannot be told", "on one side only").map((m) => [
       link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "–" : percent(m.share), element("span", { class: "why" }, m.reason || change(m))]));
     for (const verdict of ["no change", "the same"]) {
       const names = of(verdict).map(label).sort().join(", ");
@@ -270,23 +163,17 @@
     describe();
     await Promise.all(runs.map((run) => run.readOutlines()));
     await Promise.all(runs.map((run) => run.readSamples()));
-    const drawn = diff.metrics.map((metric) => [metric, metric.what === "phase duration" ? [] : linesFor(metric.name)]).filter(([, lines]) => lines.length > 0);
-    for (const [metric, lines] of drawn.slice(0, MOST_CHARTS)) charts.push(new Chart(metric, lines));
-    if (drawn.length > MOST_CHARTS) byId("charts").append(element("p", {}, `${drawn.length - MOST_CHARTS} more metrics are not drawn`));
+    const more = choose();
+    board.make();
+    if (more > 0) byId("charts").append(element("p", {}, `${more} more metrics are not drawn`));
     tables();
-    redraw();
     requestAnimationFrame(() => (document.documentElement.dataset.state = "whole"));
   }
 
-  byId("raw").addEventListener("click", toggleRates);
-  byId("theme").addEventListener("click", toggleTheme);
-  byId("reset").addEventListener("click", () => show(compared.from, compared.to));
-  addEventListener("keydown", (event) => { if (event.target === document.body) steer(event); });
-  addEventListener("resize", () => {
-    charts.forEach((chart) => chart.plot.setSize({ width: chart.width(), height: 190 }));
-    redraw();
-  });
+  byId("reset").textContent = "compared";
+  byId("reset").title = "What was compared (0)";
+  board.wire();
   begin();
   // For tests: what is on the screen.
-  window.kymoPage = { view, show, charts, diff };
+  window.kymoPage = { view: board.view, show: (from, to) => board.show(from, to), get charts() { return board.charts; }, diff };
 })();

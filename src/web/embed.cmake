@@ -1,5 +1,5 @@
 # Writes HEADER with a string constant for each pair of SOURCES: its name and the file that it holds.
-set(names kChartStyle kChartScript kStyle kBody kScript kRecordingScript kDiffBody kDiffScript
+set(names kChartStyle kChartScript kStyle kRecordingHead kBody kScript kRecordingScript kDiffBody kDiffScript
   kChartsScript kLiveStyle kLiveBody kLiveScript kStoredScript)
 set(text "#pragma once\n\n#include <string_view>\n\nnamespace kymo::report::web_assets {\n\n")
 foreach(name IN LISTS names)

@@ -107,17 +107,7 @@ const KymoLive = (() => {
     const rates = indices.map((i) => board.view.rates || state.shown[i].kind !== "counter");
     const low = indices.map((i, k) => store.parts[3 * i + (rates[k] ? 1 : 0)]);
     const high = indices.map((i, k) => store.parts[3 * i + (rates[k] ? 2 : 0)]);
-    const lows = new Float64Array(indices.length);
-    const highs = new Float64Array(indices.length);
-    const end = Math.min(store.at(to) + 1, store.count);
-    for (let at = Math.max(store.at(from) - 1, 0); at < end; ++at) {
-      for (let k = 0; k < indices.length; ++k) {
-        lows[k] = low[k][at];
-        highs[k] = high[k][at];
-      }
-      lines.breakAtGap(store.times[at]);
-      lines.put(store.times[at], lows, highs);
-    }
+    lines.putAll(store.times, low, high, Math.max(store.at(from) - 1, 0), Math.min(store.at(to) + 1, store.count));
   }
 
   const source = {

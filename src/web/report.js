@@ -31,10 +31,7 @@
   // --- what stands beside the charts ------------------------------------------------------------
 
   function table(title, head, rows) {
-    if (rows.length === 0) return;
-    byId("tables").append(element("h2", {}, title), element("div", { class: "scroll" }, element("table", {},
-      element("thead", {}, element("tr", {}, ...head.map((text) => element("th", {}, text)))),
-      element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))))))));
+    if (rows.length > 0) byId("tables").append(element("h2", {}, title), kymo.table(head, rows));
   }
 
   function describe() {
@@ -61,13 +58,13 @@
       return [go, instant(phase.begin_ns), duration(phase.end_ns - phase.begin_ns)];
     }));
     const tree = (recording.about || {}).timing;
-    if (tree) table("Where the request's time went", ["part", "lasts", "share", ""], treeRows(tree, tree.duration_ns || 1, 0));
+    if (tree) table("Where the request's time went", ["part", "lasts", "share", ":"], treeRows(tree, tree.duration_ns || 1, 0));
     table("Counters", ["counter", "first", "last", "mean rate", "highest rate", "at"],
       shown.filter((column) => column.kind === "counter").map((c) => [c.name, written(c.first, c.unit), written(c.last, c.unit),
         written(c.rate_per_second, c.unit, true), written(c.highest_rate_per_second, c.unit, true), instant(c.highest_rate_at_ns)]));
     table("Gauges", ["gauge", "first", "last", "lowest", "highest", "mean"],
       shown.filter((column) => column.kind !== "counter").map((c) => [c.name, ...[c.first, c.last, c.min, c.max, c.mean].map((v) => written(v, c.unit))]));
-    table("Gaps", ["begins", "lasts", "ticks", "cause"],
+    table("Gaps", ["begins", "lasts", "ticks", "cause:"],
       gaps.map((gap) => [instant(gap.start_ns), duration(gap.end_ns - gap.start_ns), gap.ticks.toLocaleString("en"), gap.cause]));
     const idle = recording.columns.filter((column) => column.idle);
     if (idle.length > 0) {

@@ -2,7 +2,7 @@
 // What kymod keeps: jobs and checkpoints, one checkpoint, two compared, a job's history. Whatever comes from kymod is
 // set as text, never as markup.
 (() => {
-  const { byId, element, written, duration, bytes, COLORS } = kymo;
+  const { byId, element, table, written, duration, bytes, COLORS } = kymo;
   const { get, token } = KymoLive;
   const box = byId("stored");
   const ticked = new Set(); // ids of checkpoints, in the order in which they were ticked
@@ -12,11 +12,6 @@
   const micros = (us) => duration(us * 1000);
   const part = (name, value) => `${name}=${encodeURIComponent(value)}`;
 
-  function table(head, rows, attributes = {}) {
-    return element("div", { class: "scroll" }, element("table", attributes,
-      element("thead", {}, element("tr", {}, ...head.map((text) => element("th", {}, text)))),
-      element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell)))))));
-  }
   const section = (title, ...children) => element("section", {}, element("h2", {}, title), ...children);
 
   // --- jobs and checkpoints ---------------------------------------------------------------------
@@ -28,7 +23,7 @@
 
   function jobsTable(jobs) {
     if (jobs.length === 0) return element("p", {}, "There is no job: kymo run starts one.");
-    return table(["job", "state", "pid", "begun", "command", ""], jobs.map((job) => [
+    return table(["job", "state:", "pid", "begun:", "command:", ":"], jobs.map((job) => [
       link(job.name, part("history", job.name)), job.state, job.state === "running" ? String(job.pid) : "–", when(job.created_unix_ns),
       job.command.join(" "), [ending(job), job.last_failure && `its newest dump failed: ${job.last_failure}`].filter(Boolean).join("; ")]));
   }
@@ -49,7 +44,7 @@
         one.frozen_time_us === undefined ? "–" : micros(one.frozen_time_us), one.error];
     });
     compare.disabled = ticked.size !== 2;
-    return element("div", {}, compare, table(["", "checkpoint", "of", "begun", "state", "images", "took", "frozen", ""], rows, { id: "checkpoints" }));
+    return element("div", {}, compare, table(["", "checkpoint:", "of:", "begun:", "state:", "images", "took", "frozen", ":"], rows, { id: "checkpoints" }));
   }
 
   async function overview() {
@@ -87,7 +82,7 @@
   function phasesTable(phases) {
     const share = (us) => `${((100 * us) / (phases.total_us || 1)).toFixed(1)} %`;
     const bar = (us) => element("span", { class: "track" }, element("span", { class: "bar", style: `width:${(12 * us) / (phases.total_us || 1)}rem` }));
-    return table(["phase", "took", "share", "", "evidence"], phases.phases.map((one) => [
+    return table(["phase", "took", "share", ":", "evidence:"], phases.phases.map((one) => [
       one.name, micros(one.duration_us), share(one.duration_us), bar(one.duration_us), one.evidence]));
   }
 
@@ -126,7 +121,7 @@
       if (stats[kind]) parts.push(section(`Statistics of the ${kind}`, figures(stats[kind])));
     }
     if ((stats.processes || []).length > 0) {
-      parts.push(section("Pages", table(["process", "command", "pages", "largest mapping", "pages"], stats.processes.map((process) => {
+      parts.push(section("Pages", table(["process", "command:", "pages", "largest mapping:", "pages"], stats.processes.map((process) => {
         const [largest] = process.mappings.slice().sort((a, b) => b.pages - a.pages);
         return [String(process.pid), process.command, process.pages.toLocaleString("en"), largest ? largest.name : "", largest ? largest.pages.toLocaleString("en") : ""];
       }))));
@@ -187,7 +182,7 @@
         (phase ? `; what moved most: ${phase.name}, ${duration(phase.before)} to ${duration(phase.after)}` : "")));
     }
     if (all.changes.length === 0) parts.push(element("p", {}, "No lasting change is found."));
-    parts.push(table(["checkpoint", "begun", "took", "frozen", "images", "", ""], all.runs.slice().reverse().map((run) => [
+    parts.push(table(["checkpoint", "begun:", "took", "frozen", "images", ":", ":"], all.runs.slice().reverse().map((run) => [
       run.checkpoint ? link(run.checkpoint, part("checkpoint", run.checkpoint)) : "–", when(run.created_unix_ns), duration(run.duration_ns),
       run.frozen_ns === null ? "–" : duration(run.frozen_ns), bytes(run.image_bytes), run.warmth, run.error])));
     return parts;

@@ -176,27 +176,27 @@ TEST_F(RecorderTest, AllAtOnce) {
   });
   threads.emplace_back([&] {
     for (int n = 0; !over; ++n) {
-      auto recording = recorder->begin(folder.path() + "/r" + std::to_string(n) + ".tsv",
-                                       monotonic_ns(), nlohmann::json::object());
-      if (!recording) continue;
-      recording->mark("here");
-      if (n % 4 != 0) recording = RequestRecording();  // given up: no second is waited for
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      {
+        auto recording = recorder->begin(folder.path() + "/r" + std::to_string(n) + ".tsv",
+                                         monotonic_ns(), nlohmann::json::object());
+        ASSERT_TRUE(recording);
+        recording->mark("here");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // room for the controls
     }
   });
   std::atomic<int> done{0};
   for (int thread = 0; thread < 2; ++thread) {
     threads.emplace_back([&, thread] {
-      for (int n = 0; n < 30; ++n) {
+      const std::uint64_t until = monotonic_ns() + 20 * kNanosPerSecond;
+      for (std::uint64_t n = 0; done < 20 && monotonic_ns() < until; ++n) {
         RecorderChange change;
-        change.interval_us = 500 + n;
-        const RecorderAction action = n % 3 == thread ? RecorderAction::set
-                                      : n % 2 == 0    ? RecorderAction::stop
-                                                      : RecorderAction::start;
-        done +=
-            recorder->control(action, action == RecorderAction::stop ? RecorderChange() : change)
-                ? 1
-                : 0;
+        change.interval_us = 500 + n % 100;
+        const RecorderAction action = thread == 0  ? RecorderAction::set
+                                      : n % 2 == 0 ? RecorderAction::stop
+                                                   : RecorderAction::start;
+        if (action == RecorderAction::stop) change = {};
+        if (recorder->control(action, change)) ++done;
       }
     });
   }
@@ -204,7 +204,7 @@ TEST_F(RecorderTest, AllAtOnce) {
   threads[4].join();
   over = true;
   for (int i = 0; i < 3; ++i) threads[static_cast<std::size_t>(i)].join();
-  EXPECT_GT(done, 0);
+  EXPECT_GE(done, 20);
   ASSERT_TRUE(recorder->stop());
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     const std::string name = entry.path().filename();

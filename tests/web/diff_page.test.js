@@ -60,7 +60,7 @@ after(async () => {
 const settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 // The lines of the chart of a metric, and the times they share.
 const lines = (page, name) => page.evaluate((wanted) => {
-  const chart = kymoPage.charts.find((made) => made.metric.name === wanted);
+  const chart = kymoPage.charts.find((made) => made.group.metric.name === wanted);
   return [...chart.plot.data].map((line) => [...line].map((value) => (value === undefined ? null : value)));
 }, name);
 

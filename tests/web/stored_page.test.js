@@ -116,6 +116,7 @@ test("the API answers what is wrong with one object", { skip }, async () => {
 test("a snapshot is taken where kymod allows it, and opens", { skip }, async () => {
   await page.goto(kymod.url + "#live");
   await page.waitForFunction(() => document.documentElement.dataset.state === "live");
+  await page.click("#recorder summary");
   await page.click("#snapshot");
   const [opened] = await Promise.all([page.context().waitForEvent("page"), page.locator("#taken a").click({ timeout: 20_000 })]);
   await opened.locator(".chart").first().waitFor();
