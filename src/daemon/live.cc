@@ -151,6 +151,9 @@ void serve_live(const Parts& parts, const LiveRequest& request, http::EventStrea
     said_ns = monotonic_ns();
     nlohmann::json samples = envelope.take(false);
     samples["now_ns"] = run == nullptr ? 0 : run->end_ns();
+    // By these a page sees that what it was told of the recorder is past.
+    samples["start_unix_ns"] = run == nullptr ? 0 : run->info().start_unix_ns;
+    samples["running"] = run != nullptr && run->running();
     samples["gaps"] = run == nullptr ? nlohmann::json::array() : gaps_json(*run, request.from_ns);
     return events.send("samples", event_text(samples));
   };

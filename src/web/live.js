@@ -21,20 +21,24 @@ const KymoLive = (() => {
   }
   const get = async (path, parameters) => (await call(path, parameters)).json();
 
-  // Server-sent events; EventSource could not send the token.
+  // Server-sent events, until `each` returns false; EventSource could not send the token.
   async function listen(path, parameters, signal, each) {
     const reply = await call(path, parameters, { signal });
     const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      text += value;
-      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-        const [event, data] = text.slice(0, end).split("\n");
-        text = text.slice(end + 2);
-        each(event.slice("event: ".length), JSON.parse(data.slice("data: ".length)));
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        text += value;
+        for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+          const [event, data] = text.slice(0, end).split("\n");
+          text = text.slice(end + 2);
+          if (each(event.slice("event: ".length), JSON.parse(data.slice("data: ".length))) === false) return;
+        }
       }
+    } finally {
+      reader.cancel().catch(() => {}); // it is over, or nobody listens any more
     }
   }
 
@@ -240,9 +244,13 @@ const KymoLive = (() => {
         say("");
         const parameters = { columns: state.shown.map((column) => column.name).join(","), per_second: byId("detail").value, back_ns: "600000000000" };
         await listen("/api/live", parameters, own.signal, (event, data) => {
+          // The status was asked for before; while a recording ends and the next begins it is past at once.
+          const { recorder } = state.status;
+          changed = event === "changed" || (event === "samples" && (data.running !== recorder.running || data.start_unix_ns !== recorder.start_unix_ns));
+          if (changed) return false;
           if (event === "samples") take(data);
-          else if (event === "requests") data.forEach(meet);
-          else if (event === "changed") changed = true;
+          else data.forEach(meet);
+          return true;
         });
         if (changed) {
           forget();
