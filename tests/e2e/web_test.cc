@@ -12,7 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -57,6 +60,20 @@ std::uint64_t now_ns(const Kymod& kymod) {
   return ask(kymod, "/api/status").body["recorder"]["now_ns"];
 }
 
+constexpr std::uint64_t kEndNs = 6'500'000'000;
+
+// The ticks that gaps say were missed before kEndNs, which the last may reach beyond.
+double ticks_in_gaps(const nlohmann::json& gaps) {
+  double ticks = 0;
+  for (const nlohmann::json& gap : gaps) {
+    const auto start = static_cast<double>(gap["start_ns"].get<std::uint64_t>());
+    const auto end = static_cast<double>(gap["end_ns"].get<std::uint64_t>());
+    const double inside = end <= kEndNs ? 1 : (kEndNs - start) / (end - start);
+    ticks += gap["ticks"].get<double>() * inside;
+  }
+  return ticks;
+}
+
 // --- what was recorded earlier -------------------------------------------------------------------
 
 TEST(WebPastTest, WhatLeftMemoryComesOutOfTheFileAndItsParts) {
@@ -69,28 +86,30 @@ TEST(WebPastTest, WhatLeftMemoryComesOutOfTheFileAndItsParts) {
     // of the range, which lies in the ring for a second.
     ASSERT_TRUE(eventually([&] { return now_ns(kymod) > 8'500'000'000; }));
     const nlohmann::json status = ask(kymod, "/api/status").body["recorder"];
-    EXPECT_LT(status["first_ns"], 100'000'000U);
-    const std::string columns = "columns=profiler_rows,phase";
-    const Answer all =
-        ask(kymod, "/api/past?" + columns + "&from_ns=0&to_ns=6500000000&points=10000");
+    const std::string past =
+        "/api/past?columns=profiler_rows,phase&from_ns=0&to_ns=" + std::to_string(kEndNs);
+    const Answer all = ask(kymod, past + "&points=10000");
     ASSERT_EQ(all.status, 200) << all.body;
     EXPECT_EQ(all.body["span_ns"], 0) << "every row";
     const std::vector<std::uint64_t> times = all.body["time"];
     const std::vector<std::uint64_t> rows = all.body["columns"][0]["last"];
-    std::uint64_t missed = 0;
-    for (const nlohmann::json& gap : all.body["gaps"]) missed += gap["ticks"].get<std::uint64_t>();
+    EXPECT_EQ(status["first_ns"], times.at(0));
+    const double missed = ticks_in_gaps(all.body["gaps"]);
     // The first tick is due once the threads are there.
     const double due = 6501 - static_cast<double>(times.at(0) / 1'000'000);
-    EXPECT_NEAR(static_cast<double>(times.size() + missed), due, 2)
+    EXPECT_NEAR(static_cast<double>(times.size()) + missed, due, 3)
         << name << ": none is lost where a part ends; " << missed << " ticks missed";
     EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
     EXPECT_EQ(std::adjacent_find(times.begin(), times.end()), times.end()) << "none comes twice";
     EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
 
-    const Answer thin =
-        ask(kymod, "/api/past?" + columns + "&from_ns=0&to_ns=6500000000&points=65");
-    EXPECT_EQ(thin.body["span_ns"], 100'000'000);
-    EXPECT_NEAR(static_cast<double>(thin.body["time"].size()), 66, 2);
+    const Answer thin = ask(kymod, past + "&points=65");
+    const std::uint64_t span_ns = thin.body["span_ns"];
+    EXPECT_EQ(span_ns, 100'000'000U);
+    std::set<std::uint64_t> spans;  // that have a row
+    for (const std::uint64_t time : times) spans.insert(time / span_ns);
+    EXPECT_NEAR(static_cast<double>(thin.body["time"].size()), static_cast<double>(spans.size()),
+                2);
     double highest = 0;
     double highest_thin = 0;
     for (const auto& rate : all.body["columns"][0]["high"]) {
@@ -289,8 +308,13 @@ TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthUnder100Ms) 
             << alone.worst << "; beside 50 stalled streams: median " << beside.median << ", worst "
             << beside.worst << '\n';
   EXPECT_LT(beside.median, 100);
+#if defined(__SANITIZE_ADDRESS__)  // rows become text several times as slowly
+  constexpr double kAllowedMs = 500;
+#else
+  constexpr double kAllowedMs = 100;
+#endif
   // A machine that is busy with others is slow without them as well.
-  EXPECT_LT(beside.worst, std::max(100.0, 4 * alone.worst));
+  EXPECT_LT(beside.worst, std::max(kAllowedMs, 4 * alone.worst));
   clients.clear();
   EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
 }
