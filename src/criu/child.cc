@@ -95,6 +95,15 @@ std::string describe(int wait_status) {
   return "exited with status " + std::to_string(WEXITSTATUS(wait_status));
 }
 
+// What cannot be told is not waited for.
+bool borrows(pid_t criu) noexcept {
+  try {
+    return borrows_a_process(criu);
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Child>> Child::start(const std::string& path,
@@ -307,7 +316,7 @@ void Child::wait_until_killable() const {
     while (waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WEXITED | WNOWAIT) < 0 &&
            errno == EINTR) {
     }
-    if (stopped.si_code != CLD_STOPPED || !borrows_a_process(pid_) || Clock::now() > until) {
+    if (stopped.si_code != CLD_STOPPED || !borrows(pid_) || Clock::now() > until) {
       return;
     }
     kill(pid_, SIGCONT);

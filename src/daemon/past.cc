@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -219,16 +220,16 @@ Result<void> Past::read_files(std::uint64_t until_ns) {
   std::vector<Part> parts = parts_on_disk(*request_.run);
   // Backwards, so that of many parts only those of the range and one more are opened.
   std::vector<Part> wanted;
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    const auto first = first_time_in(part->path);
+  for (Part& part : std::views::reverse(parts)) {
+    const auto first = first_time_in(part.path);
     if (!first || *first > request_.to_ns) continue;
-    part->first_ns = *first;
-    wanted.push_back(*part);
+    part.first_ns = *first;
+    wanted.push_back(part);
     if (*first < request_.from_ns) break;
   }
-  for (auto part = wanted.rbegin(); part != wanted.rend(); ++part) {
-    if (Result<void> ok = read_part(*part, until_ns); !ok) return ok;
-    read_gaps(*part);
+  for (const Part& part : std::views::reverse(wanted)) {
+    if (Result<void> ok = read_part(part, until_ns); !ok) return ok;
+    read_gaps(part);
   }
   return {};
 }

@@ -53,7 +53,7 @@ v1::Recorder recorder_status(const Recorder& recorder) {
 
 Result<v1::Recorder> control_recorder(const Parts& parts, const v1::ControlRecorderRequest& request,
                                       const char* by) {
-  if (request.action() == v1::ControlRecorderRequest::STATUS) {
+  if (request.action() == v1::ControlRecorderRequest::DESCRIBE) {
     return recorder_status(parts.recorder);
   }
   const Result<RecorderAction> action = action_of(request);
