@@ -61,6 +61,7 @@ class Bench:
             [self.bin / "tools/kymod/kymod", "--profiling-metrics=all", "--socket", self.socket,
              "--state-dir", folder / "state", "--http", "127.0.0.1:0", "--criu", self.criu],
             stdout=subprocess.DEVNULL, stderr=(folder / "kymod.log").open("w"))
+        self.bare_flags = [f"-v{arguments.bare_log_level}"] if arguments.bare_log_level is not None else []
         self.mib = arguments.mib
         self.pid = None
 
@@ -103,7 +104,7 @@ class Bench:
         target.mkdir()
         begin = time.monotonic()
         subprocess.run([self.criu, "dump", "--tree", str(self.pid), "--images-dir", target, "--leave-running",
-                        "--log-file", "dump.log"], check=True, capture_output=True)
+                        "--log-file", "dump.log", *self.bare_flags], check=True, capture_output=True)
         wall_ms = (time.monotonic() - begin) * 1000
         return {"wall_ms": wall_ms, **bare_stats(target)}
 
@@ -144,6 +145,7 @@ def main():
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--criu", default="criu")
     parser.add_argument("--folder", default="/dev/shm", help="where the images go")
+    parser.add_argument("--bare-log-level", type=int, help="of the bare dumps; CRIU's own, if nothing is said")
     arguments = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
     bench = Bench(arguments, folder)
