@@ -70,7 +70,7 @@ void add_recorder(CLI::App& app, Context& context) {
     if (takes_changes) add_changes(*one, request);
     one->callback([&context, request] { control(context, *request); });
   };
-  add("status", "How it does, as without a word", RecorderRequest::STATUS, false);
+  add("status", "How it does, as without a word", RecorderRequest::DESCRIBE, false);
   add("start", "Begin a recording", RecorderRequest::START, true);
   add("stop", "End it; its files are whole then", RecorderRequest::STOP, false);
   add("set", "Record otherwise; what runs ends, and another begins", RecorderRequest::SET, true);
