@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <utility>
 
@@ -220,14 +219,16 @@ Result<void> Past::read_files(std::uint64_t until_ns) {
   std::vector<Part> parts = parts_on_disk(*request_.run);
   // Backwards, so that of many parts only those of the range and one more are opened.
   std::vector<Part> wanted;
-  for (Part& part : std::views::reverse(parts)) {
+  std::reverse(parts.begin(), parts.end());
+  for (Part& part : parts) {
     const auto first = first_time_in(part.path);
     if (!first || *first > request_.to_ns) continue;
     part.first_ns = *first;
     wanted.push_back(part);
     if (*first < request_.from_ns) break;
   }
-  for (const Part& part : std::views::reverse(wanted)) {
+  std::reverse(wanted.begin(), wanted.end());
+  for (const Part& part : wanted) {
     if (Result<void> ok = read_part(part, until_ns); !ok) return ok;
     read_gaps(part);
   }
