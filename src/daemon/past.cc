@@ -32,6 +32,7 @@ constexpr std::uint64_t kDefaultPoints = 2000;
 constexpr std::uint64_t kMostPoints = 10'000;
 constexpr std::uint64_t kMostFigures = 500'000;  // points by columns, of one reply
 constexpr std::size_t kMostGaps = 2000;
+constexpr int kMostRounds = 4;
 
 // A file of the recording, open.
 struct Part {
@@ -140,12 +141,20 @@ class Past {
   nlohmann::json take();
 
  private:
+  // Where the next row is looked for.
+  [[nodiscard]] std::uint64_t next_ns() const {
+    return last_ns_ ? *last_ns_ + 1 : request_.from_ns;
+  }
   Result<void> read_part(const Part& part, std::uint64_t until_ns);
   Result<void> take_budget(std::uint64_t bytes);
   void take_rows(const analysis::RowBlock& rows, std::uint64_t until_ns);
   void read_gaps(const Part& part);
+  // In order; one that was added already is passed over.
   void add_gap(const Gap& gap) {
-    if (gap.end_ns >= request_.from_ns && gap.start_ns <= request_.to_ns) gaps_.push_back(gap);
+    const bool added = !gaps_.empty() && gap.start_ns <= gaps_.back().start_ns;
+    if (!added && gap.end_ns >= request_.from_ns && gap.start_ns <= request_.to_ns) {
+      gaps_.push_back(gap);
+    }
   }
 
   const PastRequest& request_;
@@ -180,7 +189,7 @@ Result<void> Past::read_part(const Part& part, std::uint64_t until_ns) {
   if (!reader) return {};  // it was removed meanwhile, being the oldest
   if (reader->columns().size() != request_.run->info().columns.size()) return {};
   if (const auto text = reader->plain_text()) {
-    const auto range = analysis::rows_between(*text, request_.from_ns, request_.to_ns);
+    const auto range = analysis::rows_between(*text, next_ns(), request_.to_ns);
     if (!range) return range.error();
     if (Result<void> ok = take_budget(range->end - range->begin); !ok) return ok;
     const analysis::RowsTaken taken = analysis::take_in_parallel(
@@ -199,7 +208,7 @@ Result<void> Past::read_part(const Part& part, std::uint64_t until_ns) {
     const Result<bool> more = reader->next(block);
     if (!more) return more.error();
     if (!*more || block.times().front() > request_.to_ns) return {};
-    if (block.times().back() >= request_.from_ns) {
+    if (block.times().back() >= next_ns()) {
       take_rows(block, std::min(until_ns, request_.to_ns + 1));
     }
   }
@@ -225,7 +234,7 @@ Result<void> Past::read_files(std::uint64_t until_ns) {
     if (!first || *first > request_.to_ns) continue;
     part.first_ns = *first;
     wanted.push_back(part);
-    if (*first < request_.from_ns) break;
+    if (*first < next_ns()) break;
   }
   std::reverse(wanted.begin(), wanted.end());
   for (const Part& part : wanted) {
@@ -296,11 +305,15 @@ Result<nlohmann::json> recorded_past(const Parts& parts, const http::Request& re
   const Result<PastRequest> wanted = parse_past(request, parts.recorder);
   if (!wanted) return wanted.error();
   Past past(*wanted);
-  const std::uint64_t in_memory = oldest_in_memory(*wanted->run);
-  if (wanted->from_ns < in_memory) {
+  // Memory goes on letting rows go while the files are read: then these have some more.
+  std::uint64_t read_until_ns = wanted->from_ns;
+  for (int round = 0; round < kMostRounds && read_until_ns <= wanted->to_ns; ++round) {
+    const std::uint64_t in_memory = oldest_in_memory(*wanted->run);
+    if (in_memory <= read_until_ns) break;
     static std::mutex one_at_a_time;  // of the disk and a core, which the recorder wants as well
     const std::lock_guard lock(one_at_a_time);
     if (Result<void> read = past.read_files(in_memory); !read) return read.error();
+    read_until_ns = in_memory;
   }
   past.read_memory();
   return past.take();
