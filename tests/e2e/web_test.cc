@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <iostream>
 #include <set>
 #include <string>
@@ -308,13 +309,10 @@ TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthUnder100Ms) 
             << alone.worst << "; beside 50 stalled streams: median " << beside.median << ", worst "
             << beside.worst << '\n';
   EXPECT_LT(beside.median, 100);
-#if defined(__SANITIZE_ADDRESS__)  // rows become text several times as slowly
-  constexpr double kAllowedMs = 500;
-#else
-  constexpr double kAllowedMs = 100;
-#endif
+  // Beside other tests, as without KYMO_TEST_LONG, and under a sanitizer all is slower.
+  const double allowed_ms = std::getenv("KYMO_TEST_LONG") != nullptr ? 100 : 500;
   // A machine that is busy with others is slow without them as well.
-  EXPECT_LT(beside.worst, std::max(kAllowedMs, 4 * alone.worst));
+  EXPECT_LT(beside.worst, std::max(allowed_ms, 4 * alone.worst));
   clients.clear();
   EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
 }
