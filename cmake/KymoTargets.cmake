@@ -24,6 +24,10 @@ function(kymo_add_test name)
   # The headers of GoogleTest cost more than the tests that include them: they are read once.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main kymo_warnings)
+  # What a test itself does takes longer to optimise than to run, but for those that drive what they test to its limit.
+  if(NOT "stress" IN_LIST arg_LABELS AND NOT KYMO_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   set(properties PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
   set(filter)
   if(arg_LOCKED)

@@ -11,9 +11,6 @@ target_compile_options(kymo_warnings INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage> $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
 set(KYMO_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined', 'thread', or empty")
-# Build type Sanitize: assertions on; at -O1 with lines alone it compiles in half the time of -O2 -g, and the
-# reports are easier to read.
-set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1" CACHE STRING "Flags of build type Sanitize")
 if(KYMO_SANITIZE)
   target_compile_options(kymo_warnings INTERFACE -fsanitize=${KYMO_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)

@@ -46,8 +46,7 @@ struct Features {
 };
 
 // Of CRIU's log, if nothing is said: with every mark that tells phases apart. At level 4 a dump
-// writes 17 lines for each MiB of memory while the process is frozen, and takes 4 % longer
-// (docs/performance.md).
+// writes 17 lines for each MiB of memory while the process is frozen (docs/performance.md).
 inline constexpr int kDumpLogLevel = 3;
 inline constexpr int kRestoreLogLevel = 4;
 

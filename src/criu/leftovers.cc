@@ -82,9 +82,10 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
     for (const pid_t criu : running) {
       stop(criu);
     }
-    const bool borrows = std::any_of(running.begin(), running.end(),
-                                     [](pid_t criu) { return borrows_a_process(criu); });
-    const bool leave = log_has(log_path, done) || (borrows && waited < kMostBorrowing);
+    const auto borrows = [](pid_t criu) { return borrows_a_process(criu); };
+    const bool leave =
+        log_has(log_path, done) ||
+        (waited < kMostBorrowing && std::any_of(running.begin(), running.end(), borrows));
     for (const pid_t criu : running) {
       kill(criu, leave ? SIGCONT : SIGKILL);
     }

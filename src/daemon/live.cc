@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -17,8 +18,9 @@ namespace {
 constexpr std::chrono::milliseconds kRound{50};
 constexpr std::uint64_t kQuietNs = 1'000'000'000;  // an event at least so often
 constexpr std::uint64_t kDefaultPerSecond = 100;
-// What is sent at once when much has gathered: a reader that is slow gets it in such pieces.
-constexpr std::size_t kMostSpans = 20000;
+// What is sent at once when much has gathered: a reader that is slow gets it in such pieces, of
+// some milliseconds of work and 3 MB while they are made.
+constexpr std::size_t kMostFigures = 1U << 15U;  // spans by columns
 constexpr std::size_t kMostColumns = 256;
 
 std::string event_text(const nlohmann::json& value) {
@@ -88,6 +90,72 @@ std::vector<std::string> split_columns(const std::string& list) {
   return names;
 }
 
+// Sends what a stream has of the recorder.
+class Samples {
+ public:
+  Samples(const LiveRequest& request, http::EventStream& events)
+      : request_(request),
+        events_(events),
+        envelope_(request.columns, request.span_ns),
+        next_ns_(request.from_ns) {}
+
+  // What has come since. Returns false once the client is gone.
+  bool send_new() {
+    // A reader that stood still for longer than rows are kept goes on with those there are.
+    if (!request_.columns.empty()) {
+      request_.run->read(next_ns_, [&](const Rows& rows) { add(rows); });
+    }
+    return open_ = open_ && send(monotonic_ns() - said_ns_ > kQuietNs);
+  }
+
+ private:
+  void add(const Rows& rows) {
+    const std::size_t most = std::max<std::size_t>(1, kMostFigures / request_.columns.size());
+    for (std::size_t first = 0; open_ && first < rows.count;) {
+      // A row is a span more at most.
+      const std::size_t count = std::min(most - envelope_.spans(), rows.count - first);
+      {
+        const std::lock_guard turn(one_at_a_time());
+        envelope_.add({rows.data + first * rows.stride, count, rows.stride});
+      }
+      first += count;
+      next_ns_ = rows.row(first - 1)[0] + 1;
+      if (envelope_.spans() == most) open_ = send(false);
+    }
+  }
+
+  bool send(bool even_empty) {
+    if (envelope_.spans() == 0 && !even_empty) return true;
+    said_ns_ = monotonic_ns();
+    return events_.send("samples", text());
+  }
+
+  std::string text() {
+    const std::lock_guard turn(one_at_a_time());
+    const RecorderRun* const run = request_.run.get();
+    nlohmann::json samples = envelope_.take(false);
+    samples["now_ns"] = run == nullptr ? 0 : run->end_ns();
+    // By these a page sees that what it was told of the recorder is past.
+    samples["start_unix_ns"] = run == nullptr ? 0 : run->info().start_unix_ns;
+    samples["running"] = run != nullptr && run->running();
+    samples["gaps"] = run == nullptr ? nlohmann::json::array() : gaps_json(*run, request_.from_ns);
+    return event_text(samples);
+  }
+
+  // Many that begin far back at once would leave no core to those that ask for a little.
+  static std::mutex& one_at_a_time() {
+    static std::mutex mutex;
+    return mutex;
+  }
+
+  const LiveRequest& request_;
+  http::EventStream& events_;
+  report::Envelope envelope_;
+  std::uint64_t next_ns_;
+  std::uint64_t said_ns_ = 0;
+  bool open_ = true;
+};
+
 }  // namespace
 
 nlohmann::json gaps_json(const RecorderRun& run, std::uint64_t from_ns) {
@@ -140,44 +208,20 @@ Result<LiveRequest> parse_live(const http::Request& request, const Recorder& rec
 }
 
 void serve_live(const Parts& parts, const LiveRequest& request, http::EventStream& events) {
-  const RecorderRun* const run = request.run.get();
   const std::shared_ptr<const RecorderRun> recorded = parts.recorder.running();
-  report::Envelope envelope(request.columns, request.span_ns);
-  RequestNews requests(parts, run);
-  std::uint64_t next_ns = request.from_ns;
-  std::uint64_t said_ns = 0;
-  const auto send = [&](bool even_empty) {
-    if (envelope.spans() == 0 && !even_empty) return true;
-    said_ns = monotonic_ns();
-    nlohmann::json samples = envelope.take(false);
-    samples["now_ns"] = run == nullptr ? 0 : run->end_ns();
-    // By these a page sees that what it was told of the recorder is past.
-    samples["start_unix_ns"] = run == nullptr ? 0 : run->info().start_unix_ns;
-    samples["running"] = run != nullptr && run->running();
-    samples["gaps"] = run == nullptr ? nlohmann::json::array() : gaps_json(*run, request.from_ns);
-    return events.send("samples", event_text(samples));
-  };
-  bool open = true;
+  Samples samples(request, events);
+  RequestNews requests(parts, request.run.get());
   do {
-    // A reader that stood still for longer than rows are kept goes on with those there are.
-    if (!request.columns.empty()) {
-      run->read(next_ns, [&](const Rows& rows) {
-        if (!open) return;
-        envelope.add(rows);
-        next_ns = rows.row(rows.count - 1)[0] + 1;
-        if (envelope.spans() >= kMostSpans) open = send(false);
-      });
-    }
-    open = open && send(monotonic_ns() - said_ns > kQuietNs);
-    if (const nlohmann::json news = requests.news(); open && !news.empty()) {
-      open = events.send("requests", event_text(news));
+    if (!samples.send_new()) return;
+    if (const nlohmann::json news = requests.news(); !news.empty()) {
+      if (!events.send("requests", event_text(news))) return;
     }
     const std::shared_ptr<const RecorderRun> now = parts.recorder.running();
-    if (open && (now != recorded || (now != nullptr && now != request.run))) {
+    if (now != recorded || (now != nullptr && now != request.run)) {
       static_cast<void>(events.send("changed", "{}"));
       return;
     }
-  } while (open && events.wait(kRound));
+  } while (events.wait(kRound));
 }
 
 }  // namespace kymo::daemon

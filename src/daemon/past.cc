@@ -307,10 +307,10 @@ Result<nlohmann::json> recorded_past(const Parts& parts, const http::Request& re
   Past past(*wanted);
   // Memory goes on letting rows go while the files are read: then these have some more.
   std::uint64_t read_until_ns = wanted->from_ns;
+  static std::mutex one_at_a_time;  // of the disk and a core, which the recorder wants as well
   for (int round = 0; round < kMostRounds && read_until_ns <= wanted->to_ns; ++round) {
     const std::uint64_t in_memory = oldest_in_memory(*wanted->run);
     if (in_memory <= read_until_ns) break;
-    static std::mutex one_at_a_time;  // of the disk and a core, which the recorder wants as well
     const std::lock_guard lock(one_at_a_time);
     if (Result<void> read = past.read_files(in_memory); !read) return read.error();
     read_until_ns = in_memory;
