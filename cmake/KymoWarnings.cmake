@@ -12,8 +12,9 @@ target_compile_options(kymo_warnings INTERFACE
 
 set(KYMO_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined', 'thread', or empty")
 if(KYMO_SANITIZE)
+  # Without what UndefinedBehaviourSanitizer adds a test's own code compiles in half the time; what it tests has it.
   target_compile_options(kymo_warnings INTERFACE -fsanitize=${KYMO_SANITIZE} -fno-omit-frame-pointer
-    -fno-sanitize-recover=all)
+    -fno-sanitize-recover=all $<$<BOOL:$<TARGET_PROPERTY:KYMO_TEST>>:-fno-sanitize=undefined>)
   target_link_options(kymo_warnings INTERFACE -fsanitize=${KYMO_SANITIZE})
 endif()
 

@@ -14,6 +14,7 @@ namespace {
 // Longer than any line of the 4096 columns that a recorder can have is 86 KiB.
 constexpr std::uint64_t kPiece = 64U << 10U;
 constexpr std::uint64_t kLongestRow = 128U << 10U;
+constexpr std::uint64_t kProbe = 16U << 10U;  // has a row nearly always
 
 Result<std::string> read_piece(const PlainText& text, std::uint64_t at, std::uint64_t most) {
   std::string piece(std::min(most, text.end - at), '\0');
@@ -40,24 +41,34 @@ std::optional<std::uint64_t> time_of(std::string_view line) {
 
 struct Row {
   std::uint64_t begin = 0;
+  std::uint64_t end = 0;  // behind its line end
   std::uint64_t time = 0;
 };
 
-// The first row that begins at or behind `at`, which is a line's begin where `is_begin` says so.
-Result<std::optional<Row>> row_from(const PlainText& text, std::uint64_t at, bool is_begin) {
-  const Result<std::string> piece = read_piece(text, at, 2 * kLongestRow);
-  if (!piece) return piece.error();
-  const std::string_view view = *piece;
+// The first row of `view`, which lies at `at`.
+std::optional<Row> first_row_of(std::string_view view, std::uint64_t at, bool is_begin) {
   std::size_t begin = is_begin ? 0 : view.find('\n') + 1;  // npos + 1 is 0
-  if (!is_begin && begin == 0) return std::optional<Row>();
+  if (!is_begin && begin == 0) return std::nullopt;
   for (;;) {
     const std::size_t end = view.find('\n', begin);
-    if (end == view.npos) return std::optional<Row>();
+    if (end == view.npos) return std::nullopt;
     if (const auto time = time_of(view.substr(begin, end - begin))) {
-      return std::optional(Row{at + begin, *time});
+      return Row{at + begin, at + end + 1, *time};
     }
     begin = end + 1;
   }
+}
+
+// The first row that begins at or behind `at`, which is a line's begin where `is_begin` says so.
+Result<std::optional<Row>> row_from(const PlainText& text, std::uint64_t at, bool is_begin) {
+  std::optional<Row> row;
+  for (const std::uint64_t most : {kProbe, 2 * kLongestRow}) {
+    const Result<std::string> piece = read_piece(text, at, most);
+    if (!piece) return piece.error();
+    row = first_row_of(*piece, at, is_begin);
+    if (row || piece->size() < most) break;
+  }
+  return row;
 }
 
 // Where the rows end that are before `time`: the offset of the first row at or behind it, and that
@@ -108,6 +119,26 @@ Result<PlainText> rows_between(const PlainText& text, std::uint64_t from_ns, std
   part.begin = begin->before;
   part.end = std::max(end->at, part.begin);
   return part;
+}
+
+Result<void> sample_rows(const PlainText& text, std::size_t count,
+                         const std::function<void(const RowBlock&)>& take) {
+  RowParser parser(text.columns, 1);
+  RowBlock block(text.columns, 1);
+  const std::uint64_t step = std::max<std::uint64_t>((text.end - text.begin) / count, 1);
+  std::uint64_t behind = text.begin;  // the row that was taken last
+  for (std::uint64_t at = text.begin; at < text.end; at += step) {
+    const auto row = row_from(text, std::max(at, behind), at <= behind);
+    if (!row) return row.error();
+    if (!*row) continue;
+    behind = (*row)->end;
+    const Result<std::string> line = read_piece(text, (*row)->begin, behind - (*row)->begin);
+    if (!line) return line.error();
+    block.clear();
+    parser.parse(*line, block);
+    if (block.rows() == 1) take(block);
+  }
+  return {};
 }
 
 Result<std::optional<std::uint64_t>> first_time(const PlainText& text) {

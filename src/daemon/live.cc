@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "daemon/web_json.h"
+#include "daemon/query.h"
+#include "report/api_json.h"
 
 namespace kymo::daemon {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::uint64_t kQuietNs = 1'000'000'000;  // an event at least so often
 constexpr std::uint64_t kDefaultPerSecond = 100;
 // What is sent at once when much has gathered: a reader that is slow gets it in such pieces, of
 // some milliseconds of work and 3 MB while they are made.
-constexpr std::size_t kMostFigures = 1U << 15U;  // spans by columns
+constexpr std::size_t kMostFiguresAPiece = 1U << 15U;  // spans by columns
 constexpr std::size_t kMostColumns = 256;
 
 std::string event_text(const nlohmann::json& value) {
@@ -41,7 +42,7 @@ nlohmann::json request_json(const RequestProgress& request, const RecorderRun* r
     if (i + 1 < begins.size()) phase["end_ns"] = on_clock(run, begins[i + 1].at_ns);
     phases.push_back(std::move(phase));
   }
-  nlohmann::json out = to_json(request.view());
+  nlohmann::json out = report::to_json(request.view());
   out["phases"] = std::move(phases);
   return out;
 }
@@ -110,7 +111,7 @@ class Samples {
 
  private:
   void add(const Rows& rows) {
-    const std::size_t most = std::max<std::size_t>(1, kMostFigures / request_.columns.size());
+    const std::size_t most = std::max<std::size_t>(1, kMostFiguresAPiece / request_.columns.size());
     for (std::size_t first = 0; open_ && first < rows.count;) {
       // A row is a span more at most.
       const std::size_t count = std::min(most - envelope_.spans(), rows.count - first);

@@ -14,7 +14,7 @@
 #include "analysis/tsv_reader.h"
 #include "base/recording_name.h"
 #include "daemon/live.h"
-#include "daemon/web_json.h"
+#include "daemon/query.h"
 #include "report/envelope.h"
 #include "report/human.h"
 #include "sampling/recording_parts.h"
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Read for one picture: some tenths of a second.
+// Read for one picture: some tenths of a second. Of more, rows here and there.
 constexpr std::uint64_t kMostBytes = 256U << 20U;
 // zstd packs our rows to a fraction; of a compressed part all is read up to the range's end.
 constexpr std::uint64_t kPackedTo = 8;
@@ -129,13 +129,22 @@ Result<PastRequest> parse_past(const http::Request& request, const Recorder& rec
   return out;
 }
 
+// How many points there are from one instant to another.
+std::uint64_t points_between(const PastRequest& request, std::uint64_t from_ns,
+                             std::uint64_t to_ns) {
+  const std::uint64_t first = std::max(from_ns, request.from_ns);
+  const std::uint64_t last = std::min(to_ns, request.to_ns);
+  if (last <= first || request.span_ns == 0) return kMostPoints;
+  return std::min((last - first) / request.span_ns + 1, kMostPoints);
+}
+
 // Reads a range out of the parts and out of memory into one envelope.
 class Past {
  public:
   explicit Past(const PastRequest& request)
       : request_(request), envelope_(request.columns, request.span_ns) {}
 
-  // The rows before `until_ns`, which memory has. Errors: out_of_range.
+  // The rows before `until_ns`, which memory has. Errors: of reading.
   Result<void> read_files(std::uint64_t until_ns);
   void read_memory();
   nlohmann::json take();
@@ -145,8 +154,11 @@ class Past {
   [[nodiscard]] std::uint64_t next_ns() const {
     return last_ns_ ? *last_ns_ + 1 : request_.from_ns;
   }
+  // What of a part is to be read, in bytes of rows.
+  [[nodiscard]] std::uint64_t bytes_of(const Part& part) const;
   Result<void> read_part(const Part& part, std::uint64_t until_ns);
-  Result<void> take_budget(std::uint64_t bytes);
+  // `points` rows from all over the part, where there are too many to read them all.
+  Result<void> outline_part(const Part& part, std::uint64_t until_ns, std::uint64_t points);
   void take_rows(const analysis::RowBlock& rows, std::uint64_t until_ns);
   void read_gaps(const Part& part);
   // In order; one that was added already is passed over.
@@ -160,19 +172,9 @@ class Past {
   const PastRequest& request_;
   report::Envelope envelope_;
   std::optional<std::uint64_t> last_ns_;  // of the rows so far
-  std::uint64_t bytes_ = 0;
   std::vector<Gap> gaps_;
   std::vector<std::string> left_out_;
 };
-
-Result<void> Past::take_budget(std::uint64_t bytes) {
-  bytes_ += bytes;
-  if (bytes_ <= kMostBytes) return {};
-  return Error{Code::out_of_range,
-               "from_ns and to_ns: more than " + report::bytes(kMostBytes) +
-                   " of rows lie there, which is read for no picture: ask for less, or see " +
-                   request_.run->log_path() + " with kymo view"};
-}
 
 void Past::take_rows(const analysis::RowBlock& rows, std::uint64_t until_ns) {
   const auto times = rows.times();
@@ -184,6 +186,16 @@ void Past::take_rows(const analysis::RowBlock& rows, std::uint64_t until_ns) {
   }
 }
 
+std::uint64_t Past::bytes_of(const Part& part) const {
+  auto reader = analysis::TsvReader::open(part.path);
+  if (!reader) return 0;
+  std::error_code error;
+  const auto text = reader->plain_text();
+  if (!text) return fs::file_size(part.path, error) * kPackedTo;
+  const auto range = analysis::rows_between(*text, next_ns(), request_.to_ns);
+  return range ? range->end - range->begin : 0;
+}
+
 Result<void> Past::read_part(const Part& part, std::uint64_t until_ns) {
   auto reader = analysis::TsvReader::open(part.path);
   if (!reader) return {};  // it was removed meanwhile, being the oldest
@@ -191,7 +203,6 @@ Result<void> Past::read_part(const Part& part, std::uint64_t until_ns) {
   if (const auto text = reader->plain_text()) {
     const auto range = analysis::rows_between(*text, next_ns(), request_.to_ns);
     if (!range) return range.error();
-    if (Result<void> ok = take_budget(range->end - range->begin); !ok) return ok;
     const analysis::RowsTaken taken = analysis::take_in_parallel(
         *range, 1, [&](const analysis::RowPiece& piece) { take_rows(piece.rows, until_ns); });
     if (taken.end < range->end) {
@@ -200,8 +211,6 @@ Result<void> Past::read_part(const Part& part, std::uint64_t until_ns) {
     }
     return {};
   }
-  std::error_code error;
-  if (Result<void> ok = take_budget(fs::file_size(part.path, error) * kPackedTo); !ok) return ok;
   analysis::RowBlock block = reader->make_block();
   for (;;) {
     block.clear();
@@ -212,6 +221,20 @@ Result<void> Past::read_part(const Part& part, std::uint64_t until_ns) {
       take_rows(block, std::min(until_ns, request_.to_ns + 1));
     }
   }
+}
+
+Result<void> Past::outline_part(const Part& part, std::uint64_t until_ns, std::uint64_t points) {
+  auto reader = analysis::TsvReader::open(part.path);
+  if (!reader || reader->columns().size() != request_.run->info().columns.size()) return {};
+  const auto text = reader->plain_text();
+  if (!text) {
+    left_out_.push_back(part.path + ": packed, and too long for a picture of all that lies there");
+    return {};
+  }
+  const auto range = analysis::rows_between(*text, next_ns(), request_.to_ns);
+  if (!range) return range.error();
+  return analysis::sample_rows(*range, points,
+                               [&](const analysis::RowBlock& row) { take_rows(row, until_ns); });
 }
 
 void Past::read_gaps(const Part& part) {
@@ -237,9 +260,22 @@ Result<void> Past::read_files(std::uint64_t until_ns) {
     if (*first < next_ns()) break;
   }
   std::reverse(wanted.begin(), wanted.end());
-  for (const Part& part : wanted) {
-    if (Result<void> ok = read_part(part, until_ns); !ok) return ok;
-    read_gaps(part);
+  std::uint64_t bytes = 0;
+  for (const Part& part : wanted) bytes += bytes_of(part);
+  const bool outlines = bytes > kMostBytes;
+  if (outlines) {
+    left_out_.push_back(report::bytes(static_cast<double>(bytes)) +
+                        " of rows lie there, of which one a point was read: rates are means, and a "
+                        "spike shows where you zoom in, or in kymo view");
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::uint64_t end_ns = i + 1 < wanted.size() ? wanted[i + 1].first_ns : until_ns;
+    Result<void> read = outlines
+                            ? outline_part(wanted[i], until_ns,
+                                           points_between(request_, wanted[i].first_ns, end_ns))
+                            : read_part(wanted[i], until_ns);
+    if (!read) return read;
+    read_gaps(wanted[i]);
   }
   return {};
 }

@@ -19,9 +19,9 @@ namespace kymo::daemon {
 std::uint64_t oldest_ns(const RecorderRun& run);
 
 // `columns`; `from_ns` and `to_ns` on the recording's clock; `points`: at most so many (2000).
-// What the event `samples` gives, thinned so that no spike is lost (docs/web.md).
-// Errors: invalid_argument; not_found for a column that is not recorded; out_of_range where more
-// rows lie there than are read for one picture.
+// What the event `samples` gives, thinned so that no spike is lost; of more than 256 MiB of rows an
+// outline, which `left_out` says (docs/web.md).
+// Errors: invalid_argument; not_found for a column that is not recorded; of reading.
 Result<nlohmann::json> recorded_past(const Parts& parts, const http::Request& request);
 
 }  // namespace kymo::daemon

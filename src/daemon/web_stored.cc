@@ -7,7 +7,8 @@
 #include "analysis/summary.h"
 #include "daemon/catalogue.h"
 #include "daemon/checkpoint_dir.h"
-#include "daemon/web_json.h"
+#include "daemon/query.h"
+#include "report/api_json.h"
 #include "report/checkpoint_diff.h"
 #include "report/checkpoint_stats.h"
 #include "report/history.h"
@@ -107,7 +108,7 @@ Result<nlohmann::json> stored_jobs(const Parts& parts) {
   const Result<std::vector<v1::Job>> jobs = parts.jobs.list();
   if (!jobs) return jobs.error();
   nlohmann::json out = nlohmann::json::array();
-  for (const v1::Job& job : *jobs) out.push_back(to_json(job));
+  for (const v1::Job& job : *jobs) out.push_back(report::to_json(job));
   return out;
 }
 
@@ -117,7 +118,7 @@ Result<nlohmann::json> stored_checkpoints(const Parts& parts, const http::Reques
   const Result<v1::CheckpointsResponse> all = list_checkpoints(parts, wanted_job);
   if (!all) return all.error();
   nlohmann::json out = nlohmann::json::array();
-  for (const v1::Checkpoint& one : all->checkpoints()) out.push_back(to_json(one));
+  for (const v1::Checkpoint& one : all->checkpoints()) out.push_back(report::to_json(one));
   return out;
 }
 
@@ -125,7 +126,7 @@ Result<nlohmann::json> stored_checkpoint(const Parts& parts, const http::Request
   const Result<store::Checkpoint> checkpoint = checkpoint_of(parts, request, "id");
   if (!checkpoint) return checkpoint.error();
   const Result<store::Job> job = parts.store.job(checkpoint->job_id);
-  nlohmann::json out{{"checkpoint", to_json(to_api(*checkpoint, job ? job->name : ""))}};
+  nlohmann::json out{{"checkpoint", report::to_json(to_api(*checkpoint, job ? job->name : ""))}};
   const Result<report::CheckpointStats> stats =
       report::read_checkpoint_stats(checkpoint->directory);
   out["stats"] = stats ? report::json_of(*stats) : nlohmann::json();

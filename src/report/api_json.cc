@@ -1,6 +1,92 @@
 #include "report/api_json.h"
 
+#include <algorithm>
+#include <cctype>
+#include <utility>
+#include <vector>
+
 namespace kymo::report {
+namespace {
+
+template <class Value>
+nlohmann::json or_null(bool known, const Value& value) {
+  return known ? nlohmann::json(value) : nlohmann::json();
+}
+
+}  // namespace
+
+nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
+  return {{"id", checkpoint.id()},
+          {"job", checkpoint.job()},
+          {"pid", checkpoint.pid()},
+          {"state", lower(v1::Checkpoint::State_Name(checkpoint.state()))},
+          {"created_unix_ns", checkpoint.created_unix_ns()},
+          {"directory", checkpoint.directory()},
+          {"image_bytes", checkpoint.image_bytes()},
+          {"duration_ns", checkpoint.duration_ns()},
+          {"stats", checkpoint.has_stats() ? to_json(checkpoint.stats()) : nlohmann::json()},
+          {"error", checkpoint.error()}};
+}
+
+nlohmann::json to_json(const v1::DumpStats& stats) {
+  nlohmann::json out{{"freezing_time_us", stats.freezing_time_us()},
+                     {"frozen_time_us", stats.frozen_time_us()},
+                     {"memdump_time_us", stats.memdump_time_us()},
+                     {"memwrite_time_us", stats.memwrite_time_us()},
+                     {"pages_scanned", stats.pages_scanned()},
+                     {"pages_skipped_parent", stats.pages_skipped_parent()},
+                     {"pages_written", stats.pages_written()}};
+  if (stats.has_irmap_resolve_us()) out["irmap_resolve_us"] = stats.irmap_resolve_us();
+  if (stats.has_pages_lazy()) out["pages_lazy"] = stats.pages_lazy();
+  if (stats.has_page_pipes()) out["page_pipes"] = stats.page_pipes();
+  if (stats.has_page_pipe_bufs()) out["page_pipe_bufs"] = stats.page_pipe_bufs();
+  if (stats.has_shpages_scanned()) out["shpages_scanned"] = stats.shpages_scanned();
+  if (stats.has_shpages_skipped_parent()) {
+    out["shpages_skipped_parent"] = stats.shpages_skipped_parent();
+  }
+  if (stats.has_shpages_written()) out["shpages_written"] = stats.shpages_written();
+  return out;
+}
+
+nlohmann::json to_json(const v1::Job& job) {
+  return {{"id", job.id()},
+          {"name", job.name()},
+          {"state", lower(v1::Job::State_Name(job.state()))},
+          {"pid", job.pid()},
+          {"command", std::vector<std::string>(job.command().begin(), job.command().end())},
+          {"created_unix_ns", job.created_unix_ns()},
+          {"stdout_path", job.stdout_path()},
+          {"stderr_path", job.stderr_path()},
+          {"last_checkpoint", job.last_checkpoint()},
+          {"exit_code", or_null(job.has_exit_code(), job.exit_code())},
+          {"exit_signal", or_null(job.has_exit_signal(), job.exit_signal())},
+          {"last_failure", job.last_failure()}};
+}
+
+nlohmann::json to_json(const v1::Progress& progress) {
+  return {{"request_id", progress.request_id()},
+          {"kind", lower(v1::Progress::Kind_Name(progress.kind()))},
+          {"state", lower(v1::Progress::State_Name(progress.state()))},
+          {"pid", progress.pid()},
+          {"job", progress.job()},
+          {"directory", progress.directory()},
+          {"phase", progress.phase()},
+          {"notification", progress.notification()},
+          {"bytes_done", progress.bytes_done()},
+          {"bytes_source", lower(v1::Progress::Source_Name(progress.bytes_source()))},
+          {"bytes_total", or_null(progress.has_bytes_total(), progress.bytes_total())},
+          {"bytes_remaining", or_null(progress.has_bytes_remaining(), progress.bytes_remaining())},
+          {"pages_done", progress.pages_done()},
+          {"bytes_per_second", progress.bytes_per_second()},
+          {"remaining_ns", or_null(progress.has_remaining_ns(), progress.remaining_ns())},
+          {"estimated_end_unix_ns",
+           or_null(progress.has_estimated_end_unix_ns(), progress.estimated_end_unix_ns())},
+          {"started_unix_ns", progress.started_unix_ns()},
+          {"elapsed_ns", progress.elapsed_ns()},
+          {"stored_bytes", progress.stored_bytes()},
+          {"forecast", progress.forecast()},
+          {"error", progress.error()}};
+}
 
 nlohmann::json to_json(const v1::Recorder& recorder) {
   return {{"running", recorder.running()},
@@ -13,6 +99,21 @@ nlohmann::json to_json(const v1::Recorder& recorder) {
           {"ticks_due", recorder.ticks_due()},
           {"rows_written", recorder.rows_written()},
           {"ticks_missed", recorder.ticks_missed()}};
+}
+
+nlohmann::json to_json(const v1::RestoreStats& stats) {
+  nlohmann::json out{{"pages_compared", stats.pages_compared()},
+                     {"pages_skipped_cow", stats.pages_skipped_cow()},
+                     {"forking_time_us", stats.forking_time_us()},
+                     {"restore_time_us", stats.restore_time_us()}};
+  if (stats.has_pages_restored()) out["pages_restored"] = stats.pages_restored();
+  return out;
+}
+
+std::string lower(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
 }
 
 }  // namespace kymo::report

@@ -3,12 +3,32 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 
 namespace kymo::report {
 namespace {
+
+// Bytes of UTF-8 at the front that are one control character, or 0.
+std::size_t harmful_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned first = byte(0);
+  if (first < ' ' || first == 0x7f) return 1;
+  // U+0080 to U+009F: terminals take them for escapes, too.
+  if (first == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;
+  if (first == 0xd8 && byte(1) == 0x9c) return 2;  // U+061C
+  if (first != 0xe2) return 0;
+  const unsigned last = byte(2);
+  // U+200B to U+200F, U+2028 to U+202E, U+2060 to U+206F.
+  const bool of_80 =
+      byte(1) == 0x80 && ((last >= 0x8b && last <= 0x8f) || (last >= 0xa8 && last <= 0xae));
+  const bool of_81 = byte(1) == 0x81 && last >= 0xa0 && last <= 0xaf;
+  return of_80 || of_81 ? 3 : 0;
+}
 
 constexpr double kKibi = 1024;
 
@@ -103,17 +123,12 @@ std::string wall_clock(std::int64_t unix_ns) {
 }
 
 std::string printable(std::string_view text) {
-  constexpr char kC1 = '\xc2';  // U+0080 to U+009F in UTF-8: terminals take them for escapes, too
-  std::string safe(text);
-  for (std::size_t i = 0; i < safe.size(); ++i) {
-    const auto c = static_cast<unsigned char>(safe[i]);
-    const bool c1 = i > 0 && safe[i - 1] == kC1 && c >= 0x80 && c < 0xa0;
-    if (c1) {
-      safe[i - 1] = '?';
-    }
-    if (c1 || c < ' ' || c == '\x7f') {
-      safe[i] = '?';
-    }
+  std::string safe;
+  safe.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t harmful = harmful_length(text);
+    safe += harmful == 0 ? text.front() : '?';
+    text.remove_prefix(std::max<std::size_t>(harmful, 1));
   }
   return safe;
 }

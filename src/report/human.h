@@ -23,7 +23,8 @@ std::string rate(double per_second, Unit unit);
 std::string percent(double share);
 // A moment on the wall clock, in UTC: "2026-11-21 08:33:05.123 UTC".
 std::string wall_clock(std::int64_t unix_ns);
-// Text from a file, safe to show on a terminal.
+// Text of others, safe to show on a terminal and on one line: what a terminal would obey, and what
+// would turn the order of what is read about (Unicode TR 36), becomes '?'.
 std::string printable(std::string_view text);
 // At most `length` bytes of it, with ".." for the rest; no character is cut in two.
 std::string shortened(const std::string& text, std::size_t length);

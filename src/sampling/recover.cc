@@ -123,20 +123,28 @@ Result<Contents> contents_of(const std::string& tsv) {
   }
 }
 
-// Ticks that the gaps file lists. The recorder may have been killed before it wrote its last ones.
-std::map<std::string, std::uint64_t> listed_misses(const std::string& tsv) {
+// What the gaps file lists. The recorder may have been killed before it wrote its last ones.
+struct ListedGaps {
+  std::map<std::string, std::uint64_t> missed;  // ticks, by the counts' names
+  std::uint64_t ticks = 0;
+  std::uint64_t first_ns = UINT64_MAX;  // where the first begins
+};
+
+ListedGaps listed_gaps(const std::string& tsv) {
   std::ifstream file(recording_stem(tsv) + ".gaps.tsv");
   std::string line;
   std::getline(file, line);
-  std::map<std::string, std::uint64_t> misses;
+  ListedGaps gaps;
   for (std::uint64_t start = 0, end = 0, ticks = 0; file >> start >> end >> ticks >> line;) {
     for (const MissCause cause : kCauses) {
       if (line == name_of(cause)) {
-        misses["missed_" + line] += ticks;
+        gaps.missed["missed_" + line] += ticks;
+        gaps.ticks += ticks;
+        gaps.first_ns = std::min(gaps.first_ns, start);
       }
     }
   }
-  return misses;
+  return gaps;
 }
 
 // What describes the recording; null where nothing does.
@@ -145,9 +153,9 @@ nlohmann::json metadata_of(const std::string& tsv) {
   return text ? parse_object(*text) : nlohmann::json();
 }
 
-// Marks the recording recovered, with counts taken from the files. Ticks between the first and the
-// last row that are neither a row nor listed were missed when nobody could write it down: they
-// count as late.
+// Marks the recording recovered, with counts taken from the files. Ticks between the first row or
+// gap and the last row that are neither a row nor listed were missed when nobody could write it
+// down: they count as late.
 Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   nlohmann::json metadata = metadata_of(tsv);
   if (!metadata.is_object()) {
@@ -159,20 +167,20 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   }
   const Contents& contents = *counted;
   const std::uint64_t interval = std::max<std::uint64_t>(1, number_of(metadata, "interval_ns"));
-  std::uint64_t missed = 0;
+  const ListedGaps gaps = listed_gaps(tsv);
   nlohmann::json& stats = metadata["stats"];
   if (!stats.is_object()) {
     stats = nlohmann::json::object();
   }
-  for (const auto& [cause, ticks] : listed_misses(tsv)) {
+  for (const auto& [cause, ticks] : gaps.missed) {
     stats[cause] = ticks;
-    missed += ticks;
   }
-  const std::uint64_t span = contents.rows == 0 || contents.last_ns < contents.first_ns
+  const std::uint64_t first_ns = std::min(contents.first_ns, gaps.first_ns);
+  const std::uint64_t span = contents.rows == 0 || contents.last_ns < first_ns
                                  ? 0
-                                 : contents.last_ns / interval - contents.first_ns / interval + 1;
-  const std::uint64_t due = std::max(span, contents.rows + missed);
-  stats["missed_late"] = number_of(stats, "missed_late") + (due - contents.rows - missed);
+                                 : contents.last_ns / interval - first_ns / interval + 1;
+  const std::uint64_t due = std::max(span, contents.rows + gaps.ticks);
+  stats["missed_late"] = number_of(stats, "missed_late") + (due - contents.rows - gaps.ticks);
   stats["ticks_due"] = due;
   stats["rows_written"] = contents.rows;
   stats["rows_captured"] = contents.rows + number_of(stats, "missed_sink_error");

@@ -341,7 +341,7 @@ const KymoLive = (() => {
     const facts = [
       `${request.kind} of ${what}`, request.state === "running" ? request.phase : request.state,
       request.bytes_done ? bytes(request.bytes_done) + share : "", request.bytes_per_second ? bytes(request.bytes_per_second) + "/s" : "",
-      duration(request.elapsed_ns), request.state === "running" && request.remaining_ns !== undefined ? `${duration(request.remaining_ns)} left` : "",
+      duration(request.elapsed_ns), request.state === "running" && request.remaining_ns !== null ? `${duration(request.remaining_ns)} left` : "",
     ].filter(Boolean);
     const bar = element("progress", { max: "1", "aria-label": "How far it is" });
     if (request.state !== "running") bar.value = 1;

@@ -17,8 +17,8 @@
   // --- jobs and checkpoints ---------------------------------------------------------------------
 
   function ending(job) {
-    if (job.exit_code !== undefined) return `exit code ${job.exit_code}`;
-    return job.exit_signal === undefined ? "" : `ended by signal ${job.exit_signal}`;
+    if (job.exit_code !== null) return `exit code ${job.exit_code}`;
+    return job.exit_signal === null ? "" : `ended by signal ${job.exit_signal}`;
   }
 
   function jobsTable(jobs) {
@@ -41,7 +41,7 @@
       });
       return [tick, link(one.id, part("checkpoint", one.id)), one.job || `process ${one.pid}`, when(one.created_unix_ns), one.state,
         one.image_bytes ? bytes(one.image_bytes) : "–", one.duration_ns ? duration(one.duration_ns) : "–",
-        one.frozen_time_us === undefined ? "–" : micros(one.frozen_time_us), one.error];
+        one.stats === null ? "–" : micros(one.stats.frozen_time_us), one.error];
     });
     compare.disabled = ticked.size !== 2;
     return element("div", {}, compare, table(["", "checkpoint:", "of:", "begun:", "state:", "images", "took", "frozen", ":"], rows, { id: "checkpoints" }));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <vector>
 
@@ -36,6 +37,16 @@ struct RowRangeTest : testing::Test {
     take_in_parallel(part, 1, [&](const RowPiece& piece) {
       times.insert(times.end(), piece.rows.times().begin(), piece.rows.times().end());
     });
+    return times;
+  }
+
+  std::vector<std::uint64_t> sampled(std::size_t count) {
+    std::vector<std::uint64_t> times;
+    EXPECT_TRUE(sample_rows(text, count, [&](const RowBlock& row) {
+      ASSERT_EQ(row.rows(), 1U);
+      EXPECT_EQ(row.column(1)[0], 2 * row.times()[0]);
+      times.push_back(row.times()[0]);
+    }));
     return times;
   }
 
@@ -88,8 +99,27 @@ TEST_F(RowRangeTest, LongLinesAndLinesThatAreNoRows) {
   EXPECT_EQ(first_time(text).value(), 10U);
 }
 
+TEST_F(RowRangeTest, SamplesFromAllOverTheText) {
+  std::vector<std::uint64_t> times;
+  for (std::uint64_t i = 0; i < 200'000; ++i) times.push_back(1'000'000 + i * 1000);
+  record(times);
+  const std::vector<std::uint64_t> some = sampled(500);
+  ASSERT_GE(some.size(), 499U);
+  ASSERT_LE(some.size(), 501U);
+  EXPECT_EQ(some.front(), times.front());
+  std::uint64_t widest = 0;
+  for (std::size_t i = 1; i < some.size(); ++i) widest = std::max(widest, some[i] - some[i - 1]);
+  EXPECT_LT(widest, 2 * 400'000U) << "evenly";
+  record({10, 20, 30});
+  EXPECT_EQ(sampled(1), (std::vector<std::uint64_t>{10}));
+  EXPECT_EQ(sampled(1000), (std::vector<std::uint64_t>{10, 20, 30})) << "each once";
+  record({10, 20}, "damaged\nx\ty\n30\t60\n4");
+  EXPECT_EQ(sampled(1000), (std::vector<std::uint64_t>{10, 20, 30})) << "what is no row is passed";
+}
+
 TEST_F(RowRangeTest, NoRows) {
   record({});
+  EXPECT_TRUE(sampled(10).empty());
   EXPECT_TRUE(times_between(0, UINT64_MAX).empty());
   EXPECT_EQ(first_time(text).value(), std::nullopt);
 }

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <set>
 #include <sstream>
@@ -122,6 +124,40 @@ TEST(WebPastTest, WhatLeftMemoryComesOutOfTheFileAndItsParts) {
     }
     EXPECT_EQ(highest, highest_thin) << "the envelope keeps every spike";
   }
+}
+
+// KYMO_TEST_LONG=1: so much that it takes a quarter of a minute to record.
+TEST(WebPastTest, OfMoreThanIsReadThereIsAnOutline) {
+  KYMO_NEEDS_CRIU();
+  if (std::getenv("KYMO_TEST_LONG") == nullptr) GTEST_SKIP() << "only with KYMO_TEST_LONG=1";
+  const TemporaryDirectory folder;
+  Kymod kymod({"--profiling-keep", "1", "--profiling-metrics-log", folder.path() + "/all.tsv",
+               "--profiling-metrics-rate-us", "10"});
+  kymod.start();
+  ASSERT_TRUE(eventually(
+      [&] { return std::filesystem::file_size(folder.path() + "/all.tsv") > (400U << 20U); },
+      std::chrono::seconds(90)));
+  const std::uint64_t to = now_ns(kymod);
+  const Answer all =
+      ask(kymod, "/api/past?columns=profiler_rows,phase&from_ns=0&to_ns=" + std::to_string(to) +
+                     "&points=1000");
+  ASSERT_EQ(all.status, 200) << all.body;
+  ASSERT_GE(all.body["left_out"].size(), 1U) << all.body;
+  EXPECT_NE(all.body["left_out"][0].get<std::string>().find("one a point was read"),
+            std::string::npos);
+  const std::vector<std::uint64_t> times = all.body["time"];
+  EXPECT_GT(times.size(), 700U);
+  EXPECT_LE(times.size(), 1001U);
+  EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
+  EXPECT_LT(times.front(), to / 100);
+  EXPECT_GT(times.back(), to - to / 100);
+  // What it counts is its rows: so many a second where none was missed.
+  std::vector<double> rates;
+  for (const auto& rate : all.body["columns"][0]["high"]) {
+    if (rate.is_number()) rates.push_back(rate.get<double>());
+  }
+  std::sort(rates.begin(), rates.end());
+  EXPECT_NEAR(rates.at(rates.size() / 2), 100'000, 20'000);
 }
 
 TEST(WebPastTest, WhatIsWrongIsOneClearLine) {

@@ -39,7 +39,15 @@ TEST(Human, TellsTheTimeInUtc) {
 
 TEST(Human, NothingThatATerminalObeysIsLeft) {
   EXPECT_EQ(printable("a\x1b[31m\n\x7f"), "a?[31m??");
-  EXPECT_EQ(printable("\xc2\x9b[31m"), "??[31m");  // U+009B, an escape of one character
+  EXPECT_EQ(printable("\xc2\x9b[31m"), "?[31m");  // U+009B, an escape of one character
+  EXPECT_EQ(printable("a\u202e"
+                      "b\u2066"
+                      "c\u200f"
+                      "d\u061c"
+                      "e\u2028"),
+            "a?b?c?d?e?");
+  EXPECT_EQ(printable("a\u2013\u2019\u20ac\u0600"), "a\u2013\u2019\u20ac\u0600");
+  EXPECT_EQ(printable("\xe2\x80"), "\xe2\x80");  // cut short
   EXPECT_EQ(printable("\xc3\x9b \xc2\xb5s"), "\xc3\x9b \xc2\xb5s");
 }
 

@@ -3,6 +3,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/api_json.h"
 #include "target.h"
 #include "verbs.h"
 
@@ -14,7 +15,7 @@ void adopt(Context& context, const v1::AdoptRequest& request) {
   if (!client) return fail(context, client.error());
   const Result<v1::RunResponse> response = client->adopt(request);
   if (!response) return fail(context, response.error());
-  if (context.json) return print_json(to_json(response->job()));
+  if (context.json) return print_json(report::to_json(response->job()));
   std::cout << "pid " << response->job().pid() << " is job " << response->job().name() << '\n';
 }
 

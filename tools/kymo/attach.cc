@@ -20,7 +20,7 @@ void attach_to(Context& context, const std::string& job, const client::AttachOpt
   client::AttachOutput output;
   output.out = [](std::string_view text) { (std::cout << text).flush(); };
   output.err = [](std::string_view text) { std::cerr << text; };
-  output.say = [](const std::string& line) { std::cerr << "kymo: " << line << '\n'; };
+  output.say = say;
   output.stop = [] { return attach_interrupted != 0 || !std::cout.good(); };
   const Result<v1::Job> ended = client::attach(context.socket, job, options, output);
   if (!ended) return fail(context, ended.error());

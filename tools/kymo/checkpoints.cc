@@ -3,6 +3,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/api_json.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -15,7 +16,7 @@ void list_checkpoints(Context& context, const v1::CheckpointsRequest& request) {
   if (!response) return fail(context, response.error());
   nlohmann::json json = nlohmann::json::array();
   for (const v1::Checkpoint& checkpoint : response->checkpoints()) {
-    json.push_back(to_json(checkpoint));
+    json.push_back(report::to_json(checkpoint));
   }
   if (context.json) return print_json(json);
   print_table(rows_of(response->checkpoints(), ""));

@@ -46,8 +46,7 @@ void delete_all(Context& context, DeleteArguments arguments) {
       fail(context, response.error());
       continue;
     }
-    for (const std::string& warning : response->warnings())
-      std::cerr << "kymo: " << warning << '\n';
+    for (const std::string& warning : response->warnings()) say(warning);
     for (const std::string& id : response->checkpoints()) json["checkpoints"].push_back(id);
     if (!response->job().empty()) json["jobs"].push_back(response->job());
     freed += response->freed_bytes();

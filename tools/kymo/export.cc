@@ -39,18 +39,17 @@ std::string output_for(const std::string& output, const std::string& recording) 
 void say_what_is_missing(const analysis::Summary& summary, const exporting::Exported& exported) {
   const std::string& path = summary.recording.path;
   for (const std::string& sentence : summary.left_out.sentences()) {
-    std::fprintf(stderr, "kymo: %s: left out %s\n", path.c_str(), sentence.c_str());
+    say(path + ": left out " + sentence);
   }
   for (const auto* notes : {&summary.recording.notes, &exported.notes}) {
     for (const std::string& note : *notes) {
-      std::fprintf(stderr, "kymo: %s: %s\n", path.c_str(), note.c_str());
+      say(path + ": " + note);
     }
   }
   if (exported.rows_passed_over != 0) {
-    std::fprintf(stderr,
-                 "kymo: %s: %s rows passed over, of which Prometheus would not take more than one "
-                 "a millisecond; --every-row writes them\n",
-                 path.c_str(), grouped(exported.rows_passed_over).c_str());
+    say(path + ": " + grouped(exported.rows_passed_over) +
+        " rows passed over, of which Prometheus would not take more than one a millisecond; "
+        "--every-row writes them");
   }
 }
 
@@ -89,7 +88,7 @@ nlohmann::json export_one(const std::string& recording, const std::string& outpu
 }
 
 void refuse_export(Context& context, const std::string& why) {
-  std::fprintf(stderr, "kymo: %s\n", why.c_str());
+  say(why);
   context.exit_code = kWrongUsage;
 }
 

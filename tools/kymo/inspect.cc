@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "client/client.h"
 #include "print.h"
+#include "report/api_json.h"
 #include "report/checkpoint_stats.h"
 #include "report/human.h"
 #include "verbs.h"
@@ -31,7 +32,7 @@ void print_job(const v1::InspectResponse& seen) {
   const bool runs = job.state() == v1::Job::RUNNING;
   Rows rows;
   add_row(rows, "id", job.id());
-  add_row(rows, "state", lower(v1::Job::State_Name(job.state())));
+  add_row(rows, "state", report::lower(v1::Job::State_Name(job.state())));
   add_row(rows, "pid", runs ? std::to_string(job.pid()) : "");
   add_row(rows, "ended", ending_of(job));
   add_row(rows, "command", words(job.command()));
@@ -108,7 +109,7 @@ void show_directory(Context& context, const std::string& directory, nlohmann::js
   if (stats) {
     std::cout << report::text_of(*stats, kMappings);
   } else {
-    std::cerr << "kymo: " << stats.error().message << '\n';
+    say(stats.error().message);
   }
 }
 
@@ -116,7 +117,7 @@ void print_checkpoint(const v1::Checkpoint& checkpoint) {
   Rows rows;
   add_row(rows, "job", checkpoint.job());
   add_row(rows, "pid", std::to_string(checkpoint.pid()));
-  add_row(rows, "state", lower(v1::Checkpoint::State_Name(checkpoint.state())));
+  add_row(rows, "state", report::lower(v1::Checkpoint::State_Name(checkpoint.state())));
   add_row(rows, "note", checkpoint.error());
   add_row(rows, "created", local_time(checkpoint.created_unix_ns()));
   add_row(rows, "directory", checkpoint.directory());
@@ -132,12 +133,12 @@ void show(Context& context, const v1::InspectResponse& seen) {
   if (seen.has_checkpoint()) {
     if (!context.json) print_checkpoint(seen.checkpoint());
     return show_directory(context, seen.checkpoint().directory(),
-                          {{"checkpoint", to_json(seen.checkpoint())}});
+                          {{"checkpoint", report::to_json(seen.checkpoint())}});
   }
   if (!context.json) return print_job(seen);
   nlohmann::json checkpoints = nlohmann::json::array();
-  for (const v1::Checkpoint& one : seen.checkpoints()) checkpoints.push_back(to_json(one));
-  print_json({{"job", to_json(seen.job())}, {"checkpoints", std::move(checkpoints)}});
+  for (const v1::Checkpoint& one : seen.checkpoints()) checkpoints.push_back(report::to_json(one));
+  print_json({{"job", report::to_json(seen.job())}, {"checkpoints", std::move(checkpoints)}});
 }
 
 // A directory needs no kymod: one that no kymod knows can be looked at all the same.

@@ -11,6 +11,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/api_json.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -59,7 +60,7 @@ void kill_job(Context& context, const KillArguments& arguments) {
   Result<v1::Job> job = sent->job();
   if (arguments.wait) job = wait_for_end(*client, sent->job());
   if (!job) return fail(context, job.error());
-  if (context.json) return print_json(to_json(*job));
+  if (context.json) return print_json(report::to_json(*job));
   std::cout << "sent " << signal_name(arguments.request.signal()) << " to job " << job->name()
             << " (pid " << sent->job().pid() << ")";
   if (arguments.wait) {

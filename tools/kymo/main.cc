@@ -11,6 +11,7 @@
 
 #include "flags_file.h"
 #include "kymo/version.h"
+#include "print.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -98,10 +99,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ConfigError& error) {
-    std::fprintf(stderr, "kymo: the file of flags: %s (see kymo --help)\n", error.what());
+    kymo::cli::say(std::string("the file of flags: ") + error.what() + " (see kymo --help)");
     return 2;
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "kymo: %s (see kymo --help)\n", error.what());
+    kymo::cli::say(std::string(error.what()) + " (see kymo --help)");
     return 2;
   }
   return context.exit_code;
@@ -116,7 +117,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "kymo: %s\n", error.what());
+    kymo::cli::say(error.what());
     return 1;
   }
 }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
 
+#include "report/api_json.h"
 #include "report/human.h"
 
 namespace kymo::cli {
@@ -31,39 +31,6 @@ std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
   }));
-}
-
-nlohmann::json strings_json(const google::protobuf::RepeatedPtrField<std::string>& strings) {
-  return std::vector<std::string>(strings.begin(), strings.end());
-}
-
-nlohmann::json stats_json(const v1::DumpStats& stats) {
-  nlohmann::json out{{"freezing_time_us", stats.freezing_time_us()},
-                     {"frozen_time_us", stats.frozen_time_us()},
-                     {"memdump_time_us", stats.memdump_time_us()},
-                     {"memwrite_time_us", stats.memwrite_time_us()},
-                     {"pages_scanned", stats.pages_scanned()},
-                     {"pages_skipped_parent", stats.pages_skipped_parent()},
-                     {"pages_written", stats.pages_written()}};
-  if (stats.has_irmap_resolve_us()) out["irmap_resolve_us"] = stats.irmap_resolve_us();
-  if (stats.has_pages_lazy()) out["pages_lazy"] = stats.pages_lazy();
-  if (stats.has_page_pipes()) out["page_pipes"] = stats.page_pipes();
-  if (stats.has_page_pipe_bufs()) out["page_pipe_bufs"] = stats.page_pipe_bufs();
-  if (stats.has_shpages_scanned()) out["shpages_scanned"] = stats.shpages_scanned();
-  if (stats.has_shpages_skipped_parent()) {
-    out["shpages_skipped_parent"] = stats.shpages_skipped_parent();
-  }
-  if (stats.has_shpages_written()) out["shpages_written"] = stats.shpages_written();
-  return out;
-}
-
-nlohmann::json stats_json(const v1::RestoreStats& stats) {
-  nlohmann::json out{{"pages_compared", stats.pages_compared()},
-                     {"pages_skipped_cow", stats.pages_skipped_cow()},
-                     {"forking_time_us", stats.forking_time_us()},
-                     {"restore_time_us", stats.restore_time_us()}};
-  if (stats.has_pages_restored()) out["pages_restored"] = stats.pages_restored();
-  return out;
 }
 
 // The statistics by the names of their JSON, so that a person and a program read the same words.
@@ -94,12 +61,13 @@ nlohmann::json common_json(const Response& response) {
           {"container", response.container()},
           {"directory", response.directory()},
           {"recording", response.recording()},
-          {"stats", response.has_stats() ? stats_json(response.stats()) : nlohmann::json()},
+          {"stats", response.has_stats() ? report::to_json(response.stats()) : nlohmann::json()},
           {"duration_ns", response.duration_ns()},
           {"criu_time_ns", response.criu_time_ns()},
           {"command_time_ns", response.command_time_ns()},
           {"runtime_time_ns", response.runtime_time_ns()},
-          {"warnings", strings_json(response.warnings())}};
+          {"warnings",
+           std::vector<std::string>(response.warnings().begin(), response.warnings().end())}};
 }
 
 std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
@@ -108,7 +76,7 @@ std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
   return {checkpoint.id(),
           or_dash(!checkpoint.job().empty(), checkpoint.job()),
           local_time(checkpoint.created_unix_ns()),
-          lower(v1::Checkpoint::State_Name(checkpoint.state())),
+          report::lower(v1::Checkpoint::State_Name(checkpoint.state())),
           or_dash(checkpoint.image_bytes() != 0,
                   report::bytes(static_cast<double>(checkpoint.image_bytes()))),
           or_dash(checkpoint.duration_ns() != 0, duration_text(checkpoint.duration_ns())),
@@ -131,8 +99,12 @@ std::string subject(const v1::RestoreResponse& response) {
   return subject_of(response);
 }
 
+void say(const std::string& text) {
+  std::cerr << "kymo: " << report::printable(text) << '\n';
+}
+
 void fail(Context& context, const Error& error) {
-  std::cerr << "kymo: " << error.message << '\n';
+  say(error.message);
   context.exit_code = 1;
 }
 
@@ -201,12 +173,6 @@ std::string ending_of(const v1::Job& job) {
   return job.has_exit_signal() ? "ended by " + signal_name(job.exit_signal()) : "";
 }
 
-std::string lower(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
-}
-
 std::vector<std::vector<std::string>> rows_of(
     const google::protobuf::RepeatedPtrField<v1::Checkpoint>& checkpoints,
     const std::string& indent) {
@@ -220,36 +186,6 @@ std::string absolute_path(const std::string& path) {
   std::string absolute = std::filesystem::absolute(path).lexically_normal().string();
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   return absolute;
-}
-
-nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
-  return {{"id", checkpoint.id()},
-          {"job", checkpoint.job()},
-          {"pid", checkpoint.pid()},
-          {"state", lower(v1::Checkpoint::State_Name(checkpoint.state()))},
-          {"created_unix_ns", checkpoint.created_unix_ns()},
-          {"directory", checkpoint.directory()},
-          {"image_bytes", checkpoint.image_bytes()},
-          {"duration_ns", checkpoint.duration_ns()},
-          {"stats", checkpoint.has_stats() ? stats_json(checkpoint.stats()) : nlohmann::json()},
-          {"error", checkpoint.error()}};
-}
-
-nlohmann::json to_json(const v1::Job& job) {
-  const std::string state = lower(v1::Job::State_Name(job.state()));
-  return {
-      {"id", job.id()},
-      {"name", job.name()},
-      {"state", state},
-      {"pid", job.pid()},
-      {"command", strings_json(job.command())},
-      {"created_unix_ns", job.created_unix_ns()},
-      {"stdout_path", job.stdout_path()},
-      {"stderr_path", job.stderr_path()},
-      {"last_checkpoint", job.last_checkpoint()},
-      {"exit_code", job.has_exit_code() ? nlohmann::json(job.exit_code()) : nlohmann::json()},
-      {"exit_signal", job.has_exit_signal() ? nlohmann::json(job.exit_signal()) : nlohmann::json()},
-      {"last_failure", job.last_failure()}};
 }
 
 nlohmann::json to_json(const v1::DumpResponse& response) {
@@ -274,7 +210,7 @@ nlohmann::json to_json(const v1::RestoreResponse& response) {
 }
 
 Rows rows_of(const v1::DumpStats& stats) {
-  return rows_of_json(stats_json(stats),
+  return rows_of_json(report::to_json(stats),
                       {"freezing_time_us", "frozen_time_us", "memdump_time_us", "memwrite_time_us",
                        "irmap_resolve_us", "pages_scanned", "pages_skipped_parent", "pages_written",
                        "pages_lazy", "page_pipes", "page_pipe_bufs", "shpages_scanned",
@@ -282,8 +218,9 @@ Rows rows_of(const v1::DumpStats& stats) {
 }
 
 Rows rows_of(const v1::RestoreStats& stats) {
-  return rows_of_json(stats_json(stats), {"forking_time_us", "restore_time_us", "pages_restored",
-                                          "pages_compared", "pages_skipped_cow"});
+  return rows_of_json(report::to_json(stats),
+                      {"forking_time_us", "restore_time_us", "pages_restored", "pages_compared",
+                       "pages_skipped_cow"});
 }
 
 }  // namespace kymo::cli

@@ -11,7 +11,9 @@
 
 namespace kymo::cli {
 
-// Says the error as one line on stderr; the exit code becomes 1.
+// One line on stderr, "kymo: TEXT", whatever names and paths are in it.
+void say(const std::string& text);
+// Says the error; the exit code becomes 1.
 void fail(Context& context, const Error& error);
 
 // Data for a person, or for a program with --json.
@@ -33,8 +35,6 @@ std::string subject(const v1::RestoreResponse& response);
 // "process", "runc", "podman".
 std::string name_of(v1::Runtime runtime);
 
-nlohmann::json to_json(const v1::Job& job);
-nlohmann::json to_json(const v1::Checkpoint& checkpoint);
 nlohmann::json to_json(const v1::DumpResponse& response);
 nlohmann::json to_json(const v1::RestoreResponse& response);
 
@@ -42,9 +42,6 @@ nlohmann::json to_json(const v1::RestoreResponse& response);
 std::string ending_of(const v1::Job& job);
 // "SIGTERM"; "signal 40" where it has no name.
 std::string signal_name(int signal);
-
-// An enum's value as the JSON and the tables have it: "running" for RUNNING.
-std::string lower(std::string name);
 
 // A table of checkpoints, its heading first.
 std::vector<std::vector<std::string>> rows_of(

@@ -3,7 +3,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +12,8 @@
 
 #include "base/clock.h"
 #include "print.h"
+#include "report/api_json.h"
+#include "report/human.h"
 #include "report/progress_line.h"
 
 namespace kymo::cli {
@@ -33,7 +34,7 @@ std::string what_of(const v1::Progress& progress) {
   if (!progress.job().empty()) return what + progress.job();
   if (progress.pid() != 0) return what + std::to_string(progress.pid());
   const std::string& directory = progress.directory();
-  return what + directory.substr(directory.rfind('/') + 1);
+  return what + report::printable(directory.substr(directory.rfind('/') + 1));
 }
 
 std::string line_of(const v1::Progress& progress, std::size_t width) {
@@ -48,44 +49,10 @@ std::string line_of(const v1::Progress& progress, std::size_t width) {
   return report::progress_line(line, width);
 }
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-nlohmann::json progress_json(const v1::Progress& progress) {
-  const auto or_null = [](bool known, auto value) {
-    return known ? nlohmann::json(value) : nlohmann::json();
-  };
-  return {{"request_id", progress.request_id()},
-          {"kind", lower_case(v1::Progress::Kind_Name(progress.kind()))},
-          {"state", lower_case(v1::Progress::State_Name(progress.state()))},
-          {"pid", progress.pid()},
-          {"job", progress.job()},
-          {"directory", progress.directory()},
-          {"phase", progress.phase()},
-          {"notification", progress.notification()},
-          {"bytes_done", progress.bytes_done()},
-          {"bytes_source", lower_case(v1::Progress::Source_Name(progress.bytes_source()))},
-          {"bytes_total", or_null(progress.has_bytes_total(), progress.bytes_total())},
-          {"bytes_remaining", or_null(progress.has_bytes_remaining(), progress.bytes_remaining())},
-          {"pages_done", progress.pages_done()},
-          {"bytes_per_second", progress.bytes_per_second()},
-          {"remaining_ns", or_null(progress.has_remaining_ns(), progress.remaining_ns())},
-          {"estimated_end_unix_ns",
-           or_null(progress.has_estimated_end_unix_ns(), progress.estimated_end_unix_ns())},
-          {"started_unix_ns", progress.started_unix_ns()},
-          {"elapsed_ns", progress.elapsed_ns()},
-          {"stored_bytes", progress.stored_bytes()},
-          {"forecast", progress.forecast()},
-          {"error", progress.error()}};
-}
-
 // The outcome of a request that ended, for a person.
 std::string outcome_of(const v1::Progress& progress) {
   std::string text = what_of(progress) + ": ";
-  if (progress.state() == v1::Progress::FAILED) return text + progress.error();
+  if (progress.state() == v1::Progress::FAILED) return text + report::printable(progress.error());
   return text + "done, " + bytes_text(progress.bytes_done()) + " in " +
          duration_text(progress.elapsed_ns());
 }
@@ -100,7 +67,7 @@ class Display {
     const bool over = progress.state() != v1::Progress::RUNNING;
     failed_ = failed_ || progress.state() == v1::Progress::FAILED;
     if (json_) {
-      std::printf("%s\n", progress_json(progress)
+      std::printf("%s\n", report::to_json(progress)
                               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
                               .c_str());
     } else if (over) {
@@ -177,7 +144,7 @@ void ProgressBar::follow() {
       request,
       [&](const v1::Progress& update) {
         if (!update.forecast().empty() && !std::exchange(foretold, true)) {
-          std::fprintf(stderr, "kymo: %s\n", update.forecast().c_str());
+          say(update.forecast());
         }
         if (!draws_ || update.elapsed_ns() < kNoBarBeforeNs ||
             update.state() != v1::Progress::RUNNING) {

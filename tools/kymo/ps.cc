@@ -2,6 +2,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/api_json.h"
 #include "report/human.h"
 #include "verbs.h"
 
@@ -32,7 +33,7 @@ void list_jobs(Context& context) {
   std::vector<std::vector<std::string>> rows{
       {"NAME", "STATE", "PID", "CREATED", "COMMAND", "NOTE"}};
   for (const v1::Job& job : response->jobs()) {
-    json.push_back(to_json(job));
+    json.push_back(report::to_json(job));
     const bool running = job.state() == v1::Job::RUNNING;
     rows.push_back({job.name(), json.back()["state"].get<std::string>(),
                     running ? std::to_string(job.pid()) : "-", local_time(job.created_unix_ns()),

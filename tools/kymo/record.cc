@@ -52,7 +52,7 @@ class ScratchFolder {
 };
 
 void refuse(Context& context, const std::string& why) {
-  std::fprintf(stderr, "kymo: %s (see kymo record --help)\n", why.c_str());
+  say(why + " (see kymo record --help)");
   context.exit_code = kWrongUsage;
 }
 
@@ -110,7 +110,7 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
   }
   print_report(options.output, kept, context);
   for (const std::string& note : outcome->notes) {
-    std::fprintf(stderr, "kymo: %s\n", note.c_str());
+    say(note);
   }
   if (outcome->exit_code != 0) context.exit_code = outcome->exit_code;
 }

@@ -12,6 +12,7 @@
 #include "analysis/summary.h"
 #include "base/file.h"
 #include "kymo/result.h"
+#include "print.h"
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/plot.h"
@@ -32,7 +33,7 @@ struct ReportArguments {
 };
 
 void complain(Context& context, const Error& error, int exit_code = 1) {
-  std::fprintf(stderr, "kymo: %s\n", error.message.c_str());
+  say(error.message);
   context.exit_code = exit_code;
 }
 

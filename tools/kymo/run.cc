@@ -6,6 +6,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/api_json.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -27,7 +28,7 @@ void start(Context& context, v1::RunRequest request) {
   if (!response) {
     fail(context, response.error());
   } else if (context.json) {
-    print_json(to_json(response->job()));
+    print_json(report::to_json(response->job()));
   } else {
     const v1::Job& job = response->job();
     std::cout << "started job " << job.name() << ", pid " << job.pid() << '\n';

@@ -32,7 +32,7 @@ void show_outcome(Context& context, const Result<Response>& response,
     fail(context, response.error());
     return show_timing(context, timing, ShowTiming::if_detailed);
   }
-  for (const std::string& warning : response->warnings()) std::cerr << "kymo: " << warning << '\n';
+  for (const std::string& warning : response->warnings()) say(warning);
   if (print_stats) {
     std::cout << podman_stats(*response, target).dump(4) << '\n';
     return show_timing(context, timing, ShowTiming::to_file);

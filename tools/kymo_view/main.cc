@@ -13,6 +13,7 @@
 #include "analysis/find_recordings.h"
 #include "browser.h"
 #include "kymo/version.h"
+#include "report/human.h"
 #include "view/recording_view.h"
 
 namespace kymo {
@@ -24,8 +25,12 @@ struct Arguments {
   bool open = false;
 };
 
+void say(const std::string& text) {
+  std::fprintf(stderr, "kymo: %s\n", report::printable(text).c_str());
+}
+
 int fail(const Error& error) {
-  std::fprintf(stderr, "kymo: %s\n", error.message.c_str());
+  say(error.message);
   return 1;
 }
 
@@ -51,7 +56,7 @@ int serve(const Arguments& arguments) {
   const auto view = view::RecordingView::open(*path, arguments.port);
   if (!view) return fail(view.error());
   std::cout << (*view)->url() << std::endl;  // for who reads it from a pipe
-  std::cerr << "kymo: serving " << *path << " until Ctrl-C\n";
+  say("serving " + *path + " until Ctrl-C");
   int exit_code = 0;
   if (arguments.open) {
     if (const Result<void> opened = cli::open_in_browser((*view)->url()); !opened) {
@@ -76,7 +81,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "kymo: %s (see kymo view --help)\n", error.what());
+    say(std::string(error.what()) + " (see kymo view --help)");
     return 2;
   }
   return serve(arguments);
