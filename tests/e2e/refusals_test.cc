@@ -126,9 +126,13 @@ TEST(RefusalsTest, Requests) {
   refused({"run", "process", "--", kymod.path("missing")}, "No such file");
   refused({"run", "process", "--name", "work", "--", "true"}, "there is one already");
   refused({"run", "process", "--name", "a/b", "--", "true"}, "a name is");
+  // What a terminal would obey is shown, not done.
+  refused({"run", "process", "--name", "a\x1b[31m\u202e", "--", "true"}, "'a?[31m?'");
+  refused({"dump", "process", "work\n\x1b]0;title\x07"}, "work??]0;title?");
   EXPECT_TRUE(kymod.goes_on(job));
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
   refused({"restore", "process", dump["directory"].get<std::string>()}, "in use");
+  EXPECT_EQ(kymod.log().find('\x1b'), std::string::npos) << kymod.log();
 }
 
 TEST(RefusalsTest, RecordsThatAreDamagedOrNewer) {

@@ -148,7 +148,7 @@ TEST_F(RecorderTest, DumpedAndKilledAndRestoredItGoesOnWithOneGapOfTheRightLengt
   std::copy_if(gaps.begin(), gaps.end(), std::back_inserter(long_ones),
                [](const GapLine& gap) { return gap.ticks > 900; });
   ASSERT_EQ(long_ones.size(), 1U) << content(folder_.path() + "/run.gaps.tsv");
-  EXPECT_LE(long_ones[0].ticks, away_ms + 50);
+  EXPECT_LE(long_ones[0].ticks, away_ms + 250) << "on a busy machine it goes on a little later";
   EXPECT_GE(long_ones[0].ticks, 1000U);
   EXPECT_EQ(long_ones[0].end - long_ones[0].start, long_ones[0].ticks * 1'000'000);
 }
