@@ -132,7 +132,7 @@ END
   printf 'Time (ns)\t\033[31mred\302\2332J\n1\t1\n2\t2\n' >"$dir/t.tsv"
   run --separate-stderr "$kymo" report "$dir/t.tsv"
   [ "$status" -eq 0 ]
-  [[ "$output" == *'?[31mred??2J'* ]]
+  [[ "$output" == *'?[31mred?2J'* ]]
   [[ "$output" != *$'\033'* ]]
 }
 @test "a file that is no recording" {

@@ -50,7 +50,9 @@ std::uint64_t in_leaves(const json& scope) {
 
 void expect_accounted(const json& timing) {
   const auto all = static_cast<double>(duration(timing));
-  EXPECT_GE(static_cast<double>(in_leaves(timing)), 0.95 * all) << timing.dump(1);
+  // Between two parts a busy machine may take the CPU away.
+  constexpr double kAwayNs = 5e6;
+  EXPECT_GE(static_cast<double>(in_leaves(timing)) + kAwayNs, 0.95 * all) << timing.dump(1);
 }
 
 TEST(TimingTest, ADumpAndItsRestoreAreAccountedFor) {
