@@ -265,8 +265,8 @@ Result<void> Past::read_files(std::uint64_t until_ns) {
   const bool outlines = bytes > kMostBytes;
   if (outlines) {
     left_out_.push_back(report::bytes(static_cast<double>(bytes)) +
-                        " of rows lie there, of which one a point was read: rates are means, and a "
-                        "spike shows where you zoom in, or in kymo view");
+                        " of rows, one of them read for each point: rates are means; zoom in to "
+                        "see every spike");
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const std::uint64_t end_ns = i + 1 < wanted.size() ? wanted[i + 1].first_ns : until_ns;

@@ -192,6 +192,18 @@
     }
   }
 
+  // What share of each pixel's time is a gap's, however many there are: a thousand short ones do not look like a long one.
+  function gapShares(gaps, view, width) {
+    const shares = new Float32Array(width);
+    const pixels = width / (view.to - view.from);
+    for (const gap of gaps) {
+      const from = Math.max((gap.start_ns - view.from) * pixels, 0);
+      const to = Math.min((gap.end_ns - view.from) * pixels, width);
+      for (let x = Math.floor(from); x < to; ++x) shares[x] += Math.min(to, x + 1) - Math.max(from, x);
+    }
+    return shares;
+  }
+
   // Phases as bands with their names, gaps in red.
   function drawBands(plot, board) {
     const { ctx, bbox } = plot;
@@ -217,12 +229,12 @@
         ctx.fillText(phase.name, left + 3, bbox.top + 2);
       }
     });
-    ctx.globalAlpha = 0.25;
     ctx.fillStyle = css("--gap");
-    for (const gap of source.gaps()) {
-      if (gap.end_ns < view.from || gap.start_ns > view.to) continue;
-      ctx.fillRect(place(gap.start_ns), bbox.top, Math.max(place(gap.end_ns) - place(gap.start_ns), 1), bbox.height);
-    }
+    gapShares(source.gaps(), view, Math.ceil(bbox.width)).forEach((share, x) => {
+      if (share === 0) return;
+      ctx.globalAlpha = 0.1 + 0.15 * Math.min(share, 1); // the shortest is seen
+      ctx.fillRect(Math.floor(bbox.left) + x, bbox.top, 1, bbox.height);
+    });
     ctx.restore();
   }
 

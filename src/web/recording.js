@@ -114,7 +114,8 @@ const kymo = (() => {
         broken = broken || this.gaps[this.gap].end_ns > this.lastTime;
         ++this.gap;
       }
-      if (broken && this.lastTime > -Infinity) {
+      // Within a pixel's time there is nothing to break.
+      if (broken && this.lastTime > -Infinity && t - this.lastTime >= this.bucket) {
         this.close();
         this.end = -Infinity;
         this.times.push(this.lastTime + (t - this.lastTime) / 2);
