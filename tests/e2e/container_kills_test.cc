@@ -54,7 +54,7 @@ class ContainerKillsTest : public ::testing::Test {
  protected:
   // A criu that says when it is started, and waits where it is told to.
   std::string slow_criu() const {
-    const std::string path = folder_.path() + "/criu";
+    std::string path = folder_.path() + "/criu";
     std::ofstream(path) << "#!/bin/sh\n: >" << started() << "\n[ ! -e " << slow()
                         << " ] || sleep 0.4\nexec " << criu_path() << " \"$@\"\n";
     chmod(path.c_str(), 0755);
