@@ -189,9 +189,12 @@ void Past::take_rows(const analysis::RowBlock& rows, std::uint64_t until_ns) {
 std::uint64_t Past::bytes_of(const Part& part) const {
   auto reader = analysis::TsvReader::open(part.path);
   if (!reader) return 0;
-  std::error_code error;
   const auto text = reader->plain_text();
-  if (!text) return fs::file_size(part.path, error) * kPackedTo;
+  if (!text) {
+    std::error_code error;
+    const std::uint64_t packed = fs::file_size(part.path, error);
+    return error ? 0 : packed * kPackedTo;
+  }
   const auto range = analysis::rows_between(*text, next_ns(), request_.to_ns);
   return range ? range->end - range->begin : 0;
 }
