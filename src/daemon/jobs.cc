@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -56,6 +57,13 @@ std::string new_id() {
   std::string id = "j";  // so that no id is digits alone, which would be a pid
   for (int i = 0; i < 12; ++i) id += kDigits[random() % kDigits.size()];
   return id;
+}
+
+// A child of ours that has ended counts as running until exited() says how it did.
+bool is_running(const store::Job& job) {
+  const Result<probe::Process> seen = probe::read_process(job.pid);
+  const bool ours = seen.ok() && seen->parent == getpid() && seen->start_ticks == job.start_ticks;
+  return ours || probe::process_lives(job.pid, job.start_ticks);
 }
 
 v1::Job::State state_of(store::JobState state) {
@@ -321,7 +329,7 @@ void Jobs::refresh() {
   std::uint64_t running = 0;
   for (const store::Job& job : *jobs) {
     if (job.state != store::JobState::running) continue;
-    if (held_.count(job.id) != 0 || probe::process_lives(job.pid, job.start_ticks)) {
+    if (held_.count(job.id) != 0 || is_running(job)) {
       ++running;
     } else {
       mark_exited(job, std::nullopt);

@@ -16,6 +16,15 @@
 #include "probe/process.h"
 
 namespace kymo::runtime {
+namespace {
+
+// As waitpid(2) has it.
+int wait_status_of(const siginfo_t& info) {
+  if (info.si_code == CLD_EXITED) return W_EXITCODE(info.si_status, 0);
+  return info.si_code == CLD_DUMPED ? info.si_status | WCOREFLAG : info.si_status;
+}
+
+}  // namespace
 
 struct Reaper::State {
   struct Child {
@@ -63,17 +72,21 @@ struct Reaper::State {
     return children.at(pid).id;
   }
 
+  // As long as `ended` runs the process is a zombie of ours: who looks sees that more is to be
+  // told.
   void reap(pid_t pid) {
-    int status = 0;
-    pid_t done = 0;
+    siginfo_t info{};
+    int error = 0;
     do {
-      done = waitpid(pid, &status, WNOHANG);
-    } while (done < 0 && errno == EINTR);
-    if (done == 0) {
+      error = waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);
+    } while (error < 0 && errno == EINTR);
+    if (error == 0 && info.si_pid == 0) {
       return;
     }
     if (ended) {
-      ended(id_of(pid), done == pid ? status : 0);
+      ended(id_of(pid), error == 0 ? wait_status_of(info) : 0);
+    }
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
     {
       const std::lock_guard lock(mutex);
