@@ -50,8 +50,8 @@ struct LogPhases {
 };
 
 // By the marks of CRIU 3.17 to 4.1: of a dump those of log level 3 and above, of a restore those of
-// level 4. `stats`, where there are some, tell apart what
-// of the memory's phase was draining and what writing. Cost: one pass over the log.
+// level 4. `stats`, where there are some, tell apart what of the memory's phase was draining and
+// what writing. Cost: one pass over the log.
 LogPhases dump_phases(std::string_view log, const std::optional<DumpStats>& stats);
 LogPhases restore_phases(std::string_view log, const std::optional<RestoreStats>& stats);
 

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kRound{50};
 constexpr std::uint64_t kQuietNs = 1'000'000'000;  // an event at least so often
 constexpr std::uint64_t kDefaultPerSecond = 100;
 // What is sent at once when much has gathered: a reader that is slow gets it in such pieces, of
-// some milliseconds of work and 3 MB while they are made.
+// some milliseconds of work and some megabytes while they are made.
 constexpr std::size_t kMostFiguresAPiece = 1U << 15U;  // spans by columns
 constexpr std::size_t kMostColumns = 256;
 

@@ -13,7 +13,8 @@ namespace kymo::runtime {
 
 // Reaps given children when they end, so that no zombie keeps their pid.
 //
-// Threads:   every member from any thread; `ended` is called on the reaper's own.
+// Threads:   every member from any thread; `ended` is called on the reaper's own, while the process
+//            is a zombie still.
 // Ownership: the destructor ends its thread and leaves the children alone.
 // Errors:    watch(): no descriptor is left, or the process is gone.
 class Reaper {
