@@ -7,4 +7,4 @@ chromium=${KYMO_CHROMIUM:-/usr/bin/chromium}
 [ -x "$chromium" ] || { echo "there is no Chromium at $chromium" >&2; exit 77; }
 "$source/../support/npm_install" "$source" "$folder"
 cd "$folder"
-exec node --test "$test"
+exec node --test --test-reporter=tap "$test" # in TAP a skipped test carries its reason
