@@ -56,6 +56,9 @@ def main():
     arguments = parser.parse_args()
     try:
         runs = [kymo_recording.load(kymo_recording.find(path)[0]) for path in (arguments.a, arguments.b)]
+        for run in runs:
+            for note in run.notes:
+                print(f"note: {run.path}: {note}", file=sys.stderr)
         compared = [run.phase(arguments.phase) for run in runs] if arguments.phase else runs
         rows = compare(*compared, arguments.window)
         phases = kymo_recording.table(runs).filter(like="phase: ")

@@ -33,8 +33,12 @@ def main():
     try:
         runs = kymo_recording.load_all(arguments.recordings, rows=False)
         runs = [run for run in runs if arguments.request in (None, run.about.get("request"))]
+        for run in runs:
+            if not run.finished:  # how long it took is not known yet
+                print(f"find_slowest: {run.path} is left out: it is unfinished", file=sys.stderr)
+        runs = [run for run in runs if run.finished]
         if not runs:
-            raise kymo_recording.RecordingError(f"find the slowest: no recording is of a {arguments.request}")
+            raise kymo_recording.RecordingError(f"find the slowest: no finished recording is of a {arguments.request}")
         table = kymo_recording.table(runs)
         table["took_ns"] = list(spans(runs, arguments.begin, arguments.end))
     except kymo_recording.RecordingError as error:

@@ -23,6 +23,7 @@ import pandas
 
 FORMAT_VERSION = 1
 TIME_COLUMN = "Time (ns)"
+COMPANIONS = (".gaps.tsv", ".meta.json")  # what stands beside a recording
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 LARGEST = 2**64 - 1
 MOST_GAPS_DRAWN = 500  # the longest; shorter ones would not be seen
@@ -52,6 +53,11 @@ class Recording:
         """What the recording is of: request, job, target, outcome."""
         about = (self.metadata or {}).get("about")
         return about if isinstance(about, dict) else {}
+
+    @property
+    def finished(self):
+        """False while it is being written, and for ever if its recorder was killed: its end may be missing."""
+        return (self.metadata or {}).get("state") != "running"
 
     @property
     def duration_ns(self):
@@ -168,9 +174,12 @@ def load(path, rows=True):
     Raises RecordingError for what is none, and for metadata of a newer version.
     """
     path = pathlib.Path(path)
+    _refuse_companion(path)
     notes = []
     stem = _stem(path)
     metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
+    if metadata is not None and metadata.get("state") == "running":
+        notes.append("unfinished: it does not say that it has ended; its last rows and totals may be missing")
     rows = _load_rows(path, notes) if rows else _no_rows(path, metadata)
     gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
     if metadata is not None:
@@ -181,22 +190,46 @@ def load(path, rows=True):
     return Recording(path, rows, metadata, gaps, notes)
 
 
+def _recording_beside(path):
+    """The path, without its ending, of the recording that a companion file belongs to; None for another file."""
+    for ending in COMPANIONS:
+        if path.name.endswith(ending):
+            return path.with_name(path.name.removesuffix(ending))
+    return None
+
+
+def _refuse_companion(path):
+    stem = _recording_beside(path)
+    if stem is not None:
+        names = [stem.with_name(stem.name + ending) for ending in (".tsv", ".tsv.zst")]
+        recording = names[1] if names[1].exists() and not names[0].exists() else names[0]
+        raise RecordingError(f"read {path}: it stands beside a recording; give {recording}")
+
+
 def find(path):
     """The recordings that a path means: the file; of a checkpoint and of another folder all in it, by name."""
     path = pathlib.Path(path)
     if not path.is_dir():
+        _refuse_companion(path)
         return [path]
     for folder in (path / "recordings", path):
         found = [file for file in sorted(folder.glob("*.tsv*"))
-                 if file.name.endswith((".tsv", ".tsv.zst")) and not file.name.endswith(".gaps.tsv")]
+                 if file.name.endswith((".tsv", ".tsv.zst")) and not file.name.endswith(COMPANIONS)]
         if found:
             return found
     raise RecordingError(f"look for recordings in {path}: there is none")
 
 
+def find_all(paths):
+    """The recordings that these paths mean, without the companion files that a shell's *.tsv brings along."""
+    paths = [pathlib.Path(path) for path in paths]
+    stems = {path.with_name(_stem(path)) for path in paths if not path.name.endswith(COMPANIONS)}
+    return [file for path in paths if _recording_beside(path) not in stems for file in find(path)]
+
+
 def load_all(paths, rows=True):
     """Loads every recording that these paths mean."""
-    return [load(file, rows) for path in paths for file in find(path)]
+    return [load(file, rows) for file in find_all(paths)]
 
 
 def table(runs):

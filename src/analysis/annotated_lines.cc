@@ -207,7 +207,6 @@ void AnnotatedLines::finish() {
   notes_.clear();  // also where it is called again
   if (!metadata_.stats) {
     metadata_.state = "running";
-    notes_.emplace_back("it ends without statistics: it is still being written, or was cut short");
   }
   if (expected_sum_ && *expected_sum_ != sum_.value()) {
     notes_.emplace_back("the checksum over all lines does not match: the log has lost some");

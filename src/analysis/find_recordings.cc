@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
+#include <string_view>
 #include <system_error>
 
 #include "analysis/recording.h"
@@ -14,13 +16,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kGapsEnding = ".gaps.tsv";
+constexpr std::string_view kMetadataEnding = ".meta.json";
+
+// NAME of a companion file; empty of any other.
+std::string companion_stem(const std::string& path) {
+  for (const std::string_view ending : {kGapsEnding, kMetadataEnding}) {
+    if (path.ends_with(ending)) return path.substr(0, path.size() - ending.size());
+  }
+  return {};
+}
+
+Error refuse_companion(const std::string& path) {
+  std::error_code ignored;
+  std::string recording = companion_stem(path) + std::string(kPlainEnding);
+  const std::string compressed = companion_stem(path) + std::string(kCompressedEnding);
+  if (!fs::exists(recording, ignored) && fs::exists(compressed, ignored)) recording = compressed;
+  return Error{Code::invalid_argument,
+               "read " + path + ": it is the " +
+                   (path.ends_with(kGapsEnding) ? "list of gaps" : "metadata") + " of " +
+                   recording + ", not a recording; give " + recording};
+}
+
 Result<std::vector<std::string>> list_folder(const fs::path& folder) {
   std::vector<std::string> found;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     std::error_code ignored;
-    if (is_recording_name(name) && !name.ends_with(".gaps.tsv") && it->is_regular_file(ignored)) {
+    if (is_recording_name(name) && !is_companion(name) && it->is_regular_file(ignored)) {
       found.push_back(it->path().string());
     }
   }
@@ -31,6 +55,14 @@ Result<std::vector<std::string>> list_folder(const fs::path& folder) {
     return ::strverscmp(recording_stem(a).c_str(), recording_stem(b).c_str()) < 0;
   });
   return found;
+}
+
+std::string names_in(const std::vector<std::string>& recordings) {
+  std::string names;
+  for (const std::string& path : recordings) {
+    names += (names.empty() ? "" : ", ") + fs::path(recording_stem(path)).filename().string();
+  }
+  return names;
 }
 
 }  // namespace
@@ -45,6 +77,7 @@ Result<std::vector<std::string>> find_recordings(const std::string& path) {
     return system_error("look for a recording at " + path, error.value());
   }
   if (!fs::is_directory(status)) {
+    if (is_companion(path)) return refuse_companion(path);
     return std::vector<std::string>{path};
   }
   for (const fs::path& folder : {fs::path(path) / "recordings", fs::path(path)}) {
@@ -59,6 +92,32 @@ Result<std::vector<std::string>> find_recordings(const std::string& path) {
   return Error{Code::not_found, "look for recordings in " + path +
                                     ": no .tsv file there or in its folder recordings; give a "
                                     "recording or the directory of a checkpoint"};
+}
+
+bool is_companion(const std::string& path) {
+  return !companion_stem(path).empty();
+}
+
+std::vector<std::string> without_companions(const std::vector<std::string>& paths) {
+  std::set<std::string> stems;
+  for (const std::string& path : paths) {
+    if (is_recording_name(path) && !is_companion(path)) stems.insert(recording_stem(path));
+  }
+  std::vector<std::string> kept;
+  for (const std::string& path : paths) {
+    if (!is_companion(path) || !stems.contains(companion_stem(path))) kept.push_back(path);
+  }
+  return kept;
+}
+
+Result<std::vector<std::string>> find_all_recordings(const std::vector<std::string>& paths) {
+  std::vector<std::string> all;
+  for (const std::string& path : without_companions(paths)) {
+    auto found = find_recordings(path);
+    if (!found) return found.error();
+    all.insert(all.end(), found->begin(), found->end());
+  }
+  return all;
 }
 
 Result<std::vector<std::string>> recordings_to_compare(const std::string& path,
@@ -84,7 +143,7 @@ Result<std::vector<std::string>> recordings_to_compare(const std::string& path,
   }
   if (name.empty()) return std::vector<std::string>{found->front()};
   return Error{Code::not_found, "look for the recording " + name + " in " + path +
-                                    ": there is none, see the names in its folder recordings"};
+                                    ": there is none; it has " + names_in(*found)};
 }
 
 }  // namespace kymo::analysis

@@ -112,6 +112,9 @@ std::vector<Verdict> judge(const Summary& summary) {
     return {{Verdict::Level::bad,
              "it holds no rows: the recorder was stopped or killed before its first was written"}};
   }
+  if (const Finish finish = summary.recording.finish; finish != Finish::ended) {
+    verdicts.push_back({Verdict::Level::warning, sentence_of(finish, *summary.recording.metadata)});
+  }
   if (const auto capture = capture_of(summary)) {
     judge_capture(*capture, verdicts);
   } else {
@@ -132,7 +135,7 @@ std::vector<Verdict> judge(const Summary& summary) {
              "whether the disk was full or the recorder killed"});
   }
   if (verdicts.empty()) {
-    verdicts.push_back({Verdict::Level::good, "nothing stands against it"});
+    verdicts.push_back({Verdict::Level::good, "no problem was found"});
   }
   return verdicts;
 }

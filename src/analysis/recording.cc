@@ -66,12 +66,7 @@ Result<void> join_metadata(const std::string& path, Recording& recording) {
   auto metadata = read_metadata(path);
   if (metadata) {
     recording.metadata = std::move(metadata).value();
-    if (recording.metadata->state == "running") {
-      recording.notes.emplace_back(
-          "the metadata says the recorder is still running, or was cut short: its totals are those "
-          "of "
-          "its last update");
-    }
+    recording.finish = finish_of(*recording.metadata);
     return {};
   }
   if (metadata.error().code == Code::failed_precondition) {

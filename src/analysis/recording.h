@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/finish.h"
 #include "analysis/gap_file.h"
 #include "analysis/metadata.h"
 #include "analysis/tsv_reader.h"
@@ -17,6 +18,7 @@ struct Recording {
   std::vector<ColumnInfo> columns;   // in the order of the header
   std::optional<Metadata> metadata;  // none: missing or unreadable, and a note says so
   std::optional<Gaps> gaps;          // none: neither the file nor the metadata lists them
+  Finish finish = Finish::ended;     // also where there is no metadata to say otherwise
   std::vector<std::string> notes;    // what is missing or does not fit, a sentence each
 };
 

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "analysis/diff_windows.h"
 #include "analysis/robust.h"
+#include "base/near_names.h"
 
 namespace kymo::analysis {
 namespace {
@@ -21,7 +23,6 @@ constexpr std::uint64_t kRowsABlock = 4;
 constexpr std::size_t kFewestBlocks = 10;
 constexpr std::size_t kFewestMoves =
     5;  // what happened once or twice has no noise to be held against
-constexpr std::size_t kFewestRuns = 4;
 constexpr double kPairMargin = 0.05;
 // So many lengths of dependence lie in one block beyond the first: leaves 0.05 between neighbours.
 constexpr double kLengthsABlock = 4;
@@ -35,15 +36,18 @@ struct Values {
   std::array<std::vector<double>, 2> blocks;   // of the only run
   std::array<std::vector<double>, 2> growths;  // of a counter, a value a run
   std::uint64_t most_rises = 0;                // rows in which it grew, of all runs the most
+  bool not_known_yet = false;                  // an unfinished run may have ended before it grew
 };
 using AllValues = std::map<std::pair<bool, std::string>, Values>;
+
+bool is_named(const DiffOptions& options, const std::string& name) {
+  return std::find(options.metrics.begin(), options.metrics.end(), name) != options.metrics.end();
+}
 
 bool is_wanted(const ColumnInfo& column, const DiffOptions& options) {
   constexpr const char* kRecordersOwn = "profiler_";
   if (options.metrics.empty()) return column.name.rfind(kRecordersOwn, 0) != 0;
-  return std::any_of(options.metrics.begin(), options.metrics.end(), [&](const std::string& name) {
-    return name == column.name || name == column.metric;
-  });
+  return is_named(options, column.name) || is_named(options, column.metric);
 }
 
 std::uint64_t block_length(const std::vector<DiffRun*>& runs) {
@@ -59,7 +63,7 @@ std::uint64_t block_length(const std::vector<DiffRun*>& runs) {
   return std::max<std::uint64_t>(window / blocks, 1);
 }
 
-void add_phases(const DiffRun& run, std::size_t side, AllValues& all) {
+void add_phases(const DiffRun& run, std::size_t side, const DiffOptions& options, AllValues& all) {
   if (!run.summary.recording.metadata) return;
   const std::vector<Mark>& marks = run.summary.recording.metadata->marks;
   std::map<std::string, double> lasts;  // a phase that comes twice is one
@@ -67,6 +71,7 @@ void add_phases(const DiffRun& run, std::size_t side, AllValues& all) {
     lasts[marks[i].name] += static_cast<double>(marks[i + 1].at_ns - marks[i].at_ns);
   }
   for (const auto& [name, ns] : lasts) {
+    if (!options.metrics.empty() && !is_named(options, "phase: " + name)) continue;
     Values& values = all[{true, name}];
     values.phase = true;
     values.unit = Unit::nanoseconds;
@@ -95,9 +100,13 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
     values.means.at(side).push_back((*blocks)[i].mean);
     values.growths.at(side).push_back((*blocks)[i].growth);
     values.most_rises = std::max(values.most_rises, (*blocks)[i].rises);
+    // Such a counter grows at the end of a request, if it does.
+    if (run.summary.recording.finish != Finish::ended && (*blocks)[i].rises < kFewestMoves) {
+      values.not_known_yet = info.kind == Kind::counter;
+    }
     values.blocks.at(side) = std::move((*blocks)[i].values);
   }
-  if (options.metrics.empty()) add_phases(run, side, all);
+  add_phases(run, side, options, all);
   for (const std::string& sentence : run.summary.left_out.sentences()) {
     notes.push_back(run.summary.recording.path + ", " + sentence);
   }
@@ -201,10 +210,15 @@ void test_runs(const Values& values, double margin, MetricDiff& diff) {
   }
 }
 
-// With few runs no p can be low enough for so many tests at once.
-void refuse_hopeless(RecordingDiff& diff) {
+// With fewer runs no p can be low enough for so many tests at once.
+std::size_t runs_needed(std::size_t tests) {
   std::size_t needed = kFewestRuns;
-  while (lowest_p(needed, needed) * static_cast<double>(diff.tested) >= kDiffAllowedP) ++needed;
+  while (lowest_p(needed, needed) * static_cast<double>(tests) >= kDiffAllowedP) ++needed;
+  return needed;
+}
+
+void refuse_hopeless(RecordingDiff& diff) {
+  const std::size_t needed = runs_needed(diff.tested);
   for (MetricDiff& metric : diff.metrics) {
     if (metric.verdict == DiffVerdict::none &&
         lowest_p(metric.samples_before, metric.samples_after) * static_cast<double>(diff.tested) >=
@@ -251,6 +265,9 @@ void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
     if (!values.means[1].empty()) metric.after = median(values.means[1]);
     if (!metric.before || !metric.after) {
       metric.verdict = DiffVerdict::one_sided;
+    } else if (values.not_known_yet) {
+      metric.not_known_yet = true;
+      metric.reason = "a recording is unfinished: what it counts may come later";
     } else if (diff.by_runs) {
       test_runs(values, diff.margin, metric);
     } else {
@@ -259,6 +276,10 @@ void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
     diff.metrics.push_back(std::move(metric));
   }
   correct(diff);
+  diff.runs_needed = runs_needed(static_cast<std::size_t>(
+      std::count_if(diff.metrics.begin(), diff.metrics.end(), [](const MetricDiff& metric) {
+        return metric.verdict != DiffVerdict::the_same && metric.verdict != DiffVerdict::one_sided;
+      })));
   const auto size = [](const MetricDiff& metric) {
     return std::abs(metric.share().value_or(std::numeric_limits<double>::infinity()));
   };
@@ -284,6 +305,27 @@ Result<std::vector<DiffRun>> read_runs(const std::vector<std::string>& paths) {
   return runs;
 }
 
+// Each metric that was asked for must be there: a name misspelt among others would pass unseen.
+Result<void> find_all_named(const std::vector<DiffRun*>& runs, const DiffOptions& options) {
+  std::set<std::string> names;
+  for (const DiffRun* run : runs) {
+    for (const ColumnSummary& column : run->summary.columns) {
+      names.insert({column.info.name, column.info.metric});
+    }
+    if (!run->summary.recording.metadata) continue;
+    for (const Mark& mark : run->summary.recording.metadata->marks) {
+      names.insert("phase: " + mark.name);
+    }
+  }
+  for (const std::string& name : options.metrics) {
+    if (names.contains(name)) continue;
+    return Error{Code::invalid_argument, "compare the metric " + in_quotes(name, 64) +
+                                             ": no recording has it" +
+                                             did_you_mean(name, {names.begin(), names.end()})};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<double> MetricDiff::share() const {
@@ -307,6 +349,15 @@ Result<RecordingDiff> diff_recordings(const std::vector<std::string>& before,
   std::vector<DiffRun*> runs;
   for (DiffRun& run : diff.before) runs.push_back(&run);
   for (DiffRun& run : diff.after) runs.push_back(&run);
+  if (const auto found = find_all_named(runs, options); !found) return found.error();
+  for (const DiffRun* run : runs) {
+    const Recording& recording = run->summary.recording;
+    if (recording.finish != Finish::ended) {
+      diff.unfinished = true;
+      diff.notes.push_back(recording.path + ": " +
+                           sentence_of(recording.finish, *recording.metadata));
+    }
+  }
   const Result<Aligned> aligned = align_runs(runs, options);
   if (!aligned) return aligned.error();
   diff.aligned_at = aligned->at;

@@ -23,7 +23,7 @@ struct DiffOptions {
   // A change up to this share is none; none given: 5 % between two recordings, which cannot tell
   // how far runs differ from each other, and 0 between sets, which can.
   std::optional<double> margin = std::nullopt;
-  // Only columns of these metrics, or of these names; empty: all.
+  // Only columns of these metrics or of these names, and phases as "phase: NAME"; empty: all.
   std::vector<std::string> metrics = {};
 };
 
@@ -61,6 +61,7 @@ struct MetricDiff {
   double adjusted_p = 1;
   Verdict verdict = Verdict::not_told;
   std::string reason;
+  bool not_known_yet = false;  // not told because a recording is unfinished
 
   // The shift, or where nothing was tested the difference, as a share of what was; none of nothing.
   [[nodiscard]] std::optional<double> share() const;
@@ -69,16 +70,20 @@ struct MetricDiff {
 struct RecordingDiff {
   std::vector<DiffRun> before;
   std::vector<DiffRun> after;
-  std::string aligned_at;  // a mark; empty: the first rows
-  std::string until;       // a mark; empty: the last rows, or what --to says
-  bool by_runs = false;    // several runs on a side: each is one value
+  std::string aligned_at;   // a mark; empty: the first rows
+  std::string until;        // a mark; empty: the last rows, or what --to says
+  bool unfinished = false;  // a recording is, which the first notes say
+  bool by_runs = false;     // several runs on a side: each is one value
   double margin = 0;
-  std::size_t tested = 0;           // metrics that Holm's correction counts
+  std::size_t tested = 0;       // metrics that Holm's correction counts
+  std::size_t runs_needed = 0;  // of each side, that can tell of all metrics that both sides have
   std::vector<MetricDiff> metrics;  // what changed beyond noise first, the largest change first
   std::vector<std::string> notes;
 };
 
 inline constexpr double kDiffAllowedP = 0.05;
+// Fewer runs of a side tell nothing, however few metrics are asked about.
+inline constexpr std::size_t kFewestRuns = 4;
 
 // Compares recordings. Errors: those of summarize() and read_blocks(); invalid_argument where there
 // is no such mark or metric, or nothing lies between `from` and `to`, naming the recording.

@@ -156,6 +156,7 @@ class SummaryBuilder {
     summary_.left_out = reader.left_out();
     if (const Metadata* embedded = reader.embedded_metadata(); embedded != nullptr) {
       summary_.recording.metadata = *embedded;  // with the statistics, which stand at its end
+      summary_.recording.finish = finish_of(*embedded);
       for (std::string& note : reader.embedded_notes()) {
         summary_.recording.notes.push_back(std::move(note));
       }

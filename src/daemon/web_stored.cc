@@ -148,7 +148,8 @@ Result<nlohmann::json> stored_comparison(const Parts& parts, const http::Request
   if (!stats_before) return stats_before.error();
   const auto stats_after = report::read_checkpoint_stats(after->directory);
   if (!stats_after) return stats_after.error();
-  return report::json_of(report::compare(*stats_before, *stats_after), before->id, after->id);
+  return report::json_of(report::compare(*stats_before, *stats_after), before->id, after->id,
+                         report::one_sided_notes(*stats_before, *stats_after));
 }
 
 Result<nlohmann::json> stored_history(const Parts& parts, const http::Request& request) {

@@ -23,6 +23,8 @@ const char* to_string(Format format);
 struct ExportOptions {
   // OpenMetrics: every row. Else one row a millisecond, which is what Prometheus can keep.
   bool every_row = false;
+  // OpenMetrics: what the families' names begin with; may be empty.
+  std::string metric_prefix = "kymo_";
   // ClickHouse: what its tables' names begin with; empty: after the recording.
   std::string table_prefix;
 };

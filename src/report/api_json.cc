@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "report/short_reason.h"
+
 namespace kymo::report {
 namespace {
 
@@ -25,7 +27,8 @@ nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
           {"image_bytes", checkpoint.image_bytes()},
           {"duration_ns", checkpoint.duration_ns()},
           {"stats", checkpoint.has_stats() ? to_json(checkpoint.stats()) : nlohmann::json()},
-          {"error", checkpoint.error()}};
+          {"error", checkpoint.error()},
+          {"reason", short_reason(checkpoint.error())}};
 }
 
 nlohmann::json to_json(const v1::DumpStats& stats) {
@@ -60,7 +63,8 @@ nlohmann::json to_json(const v1::Job& job) {
           {"last_checkpoint", job.last_checkpoint()},
           {"exit_code", or_null(job.has_exit_code(), job.exit_code())},
           {"exit_signal", or_null(job.has_exit_signal(), job.exit_signal())},
-          {"last_failure", job.last_failure()}};
+          {"last_failure", job.last_failure()},
+          {"reason", short_reason(job.last_failure())}};
 }
 
 nlohmann::json to_json(const v1::Progress& progress) {

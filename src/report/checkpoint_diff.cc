@@ -94,6 +94,14 @@ Things things_of(const CheckpointStats& stats) {
   return things;
 }
 
+bool was_dumped(const CheckpointStats& stats) {
+  return stats.dump.has_value() || stats.dump_phases.has_value();
+}
+
+bool was_restored(const CheckpointStats& stats) {
+  return stats.restore.has_value() || stats.restore_phases.has_value();
+}
+
 // Times, then sizes, then throughput, then counts; behind them what only one of the two has.
 int rank(const Difference& difference) {
   constexpr int kOnlyOne = 4;
@@ -111,6 +119,8 @@ std::string shown(const std::optional<double>& amount, const Difference& differe
 }
 
 std::string signed_change(const Difference& difference) {
+  if (!difference.after) return "only in A";
+  if (!difference.before) return "only in B";
   const double change = difference.change();
   return (change < 0 ? "-" : "+") + shown(std::abs(change), difference);
 }
@@ -118,10 +128,24 @@ std::string signed_change(const Difference& difference) {
 }  // namespace
 
 std::optional<double> Difference::share() const {
-  if (!before || *before == 0) {
+  if (!before || !after || *before == 0) {
     return {};
   }
   return change() / *before;
+}
+
+std::vector<std::string> one_sided_notes(const CheckpointStats& before,
+                                         const CheckpointStats& after) {
+  std::vector<std::string> notes;
+  if (was_dumped(before) != was_dumped(after)) {
+    notes.push_back(std::string("only ") + (was_dumped(before) ? "A" : "B") +
+                    " has statistics of its dump: dumps are not compared");
+  }
+  if (was_restored(before) != was_restored(after)) {
+    notes.push_back(std::string("only ") + (was_restored(before) ? "A" : "B") +
+                    " was restored: restores are not compared");
+  }
+  return notes;
 }
 
 std::vector<Difference> compare(const CheckpointStats& before, const CheckpointStats& after) {
@@ -139,7 +163,10 @@ std::vector<Difference> compare(const CheckpointStats& before, const CheckpointS
   put(things_of(before), &Difference::before);
   put(things_of(after), &Difference::after);
   std::vector<Difference> differences;
+  const bool dumps = was_dumped(before) == was_dumped(after);
+  const bool restores = was_restored(before) == was_restored(after);
   for (auto& [key, difference] : all) {
+    if ((key.first == "dump" && !dumps) || (key.first == "restore" && !restores)) continue;
     if (difference.change() != 0) {
       differences.push_back(std::move(difference));
     }
@@ -152,8 +179,10 @@ std::vector<Difference> compare(const CheckpointStats& before, const CheckpointS
 }
 
 std::string text_of(const std::vector<Difference>& differences, const std::string& before,
-                    const std::string& after, std::size_t rows) {
+                    const std::string& after, const std::vector<std::string>& notes,
+                    std::size_t rows) {
   std::string text = fmt::format("A  {}\nB  {}\n", printable(before), printable(after));
+  for (const std::string& note : notes) text += note + '\n';
   if (differences.empty()) {
     return text + "nothing differs\n";
   }
@@ -179,7 +208,7 @@ std::string text_of(const std::vector<Difference>& differences, const std::strin
 }
 
 nlohmann::json json_of(const std::vector<Difference>& differences, const std::string& before,
-                       const std::string& after) {
+                       const std::string& after, const std::vector<std::string>& notes) {
   nlohmann::json list = nlohmann::json::array();
   for (const Difference& difference : differences) {
     nlohmann::json json{{"group", difference.group},
@@ -193,7 +222,7 @@ nlohmann::json json_of(const std::vector<Difference>& differences, const std::st
     json["share"] = share ? nlohmann::json(*share) : nlohmann::json();
     list.push_back(std::move(json));
   }
-  return {{"a", before}, {"b", after}, {"differences", std::move(list)}};
+  return {{"a", before}, {"b", after}, {"notes", notes}, {"differences", std::move(list)}};
 }
 
 }  // namespace kymo::report

@@ -7,6 +7,7 @@
 
 #include "report/history.h"
 #include "report/human.h"
+#include "report/short_reason.h"
 #include "report/table.h"
 
 namespace kymo::report {
@@ -140,7 +141,7 @@ std::string runs_table(const History& history, std::size_t rows) {
   for (std::size_t i = first; i < count; ++i) {
     const HistoryRun& run = history.runs[i];
     const std::optional<double> throughput = value_of(run, HistoryMetric::throughput);
-    std::string note = run.error.empty() ? run.warmth : "failed: " + run.error;
+    std::string note = run.error.empty() ? run.warmth : "failed: " + short_reason(run.error);
     if (run.error.empty() && !run.conditions.empty()) {
       note += (note.empty() ? "" : "; ") + run.conditions;
     }
@@ -167,6 +168,7 @@ nlohmann::json json_of(const HistoryRun& run) {
   return {{"checkpoint", run.checkpoint},
           {"created_unix_ns", run.created_unix_ns},
           {"error", run.error},
+          {"reason", short_reason(run.error)},
           {"duration_ns", run.duration_ns},
           {"image_bytes", run.image_bytes},
           {"frozen_ns", run.frozen_ns ? nlohmann::json(*run.frozen_ns) : nlohmann::json()},
@@ -261,6 +263,7 @@ nlohmann::json json_of(const History& history) {
   nlohmann::json json{{"metric", name_of(history.options.metric)},
                       {"runs", std::move(runs)},
                       {"compared", history.compared},
+                      {"runs_needed", analysis::kFewestForChange},
                       {"levels", std::move(levels)},
                       {"changes", std::move(changes)}};
   if (history.verdict) {

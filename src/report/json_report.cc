@@ -131,6 +131,7 @@ Json recording_json(const Summary& summary) {
   }
   if (summary.recording.metadata) {
     add_metadata(*summary.recording.metadata, json);
+    json["finish"] = analysis::to_string(summary.recording.finish);
   }
   add_lists(summary, json);
   return json;

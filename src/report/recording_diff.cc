@@ -167,13 +167,87 @@ std::string unchanged_list(const RecordingDiff& diff, DiffVerdict verdict, const
   return "\n" + wrapped_list(label, names, kDiffLabel, kDiffLine);
 }
 
+std::string note_lines(const RecordingDiff& diff) {
+  std::string text;
+  for (const std::string& note : diff.notes) text += labelled_line("note", printable(note));
+  return text;
+}
+
+bool is_untold(const MetricDiff& metric, double allowed) {
+  if (metric.verdict == DiffVerdict::one_sided || metric.not_known_yet) return true;
+  if (metric.verdict != DiffVerdict::not_told) return false;
+  const auto share = metric.share();
+  return !share || std::abs(*share) > allowed;
+}
+
+std::string names_of(const std::vector<const MetricDiff*>& metrics) {
+  constexpr std::size_t kMostNames = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMostNames, metrics.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + metric_name(*metrics[i]);
+  }
+  if (metrics.size() > kMostNames) text += fmt::format(" and {} more", metrics.size() - kMostNames);
+  return text;
+}
+
+// What it takes to tell: for each reason, what to do about it.
+std::string untold_lines(const RecordingDiff& diff, const ChangeCheck& check) {
+  bool unfinished = false;
+  bool one_sided = false;
+  bool too_few = false;
+  for (const MetricDiff* metric : check.untold) {
+    unfinished = unfinished || metric->not_known_yet;
+    one_sided = one_sided || metric->verdict == DiffVerdict::one_sided;
+    too_few = too_few || (metric->verdict == DiffVerdict::not_told && !metric->not_known_yet);
+  }
+  std::string text;
+  if (too_few) {
+    text += fmt::format(
+        "  It takes {} recordings of each side (here {} and {}){}\n", diff.runs_needed,
+        diff.before.size(), diff.after.size(),
+        diff.runs_needed > analysis::kFewestRuns
+            ? fmt::format(", or {} for a single metric: --metric NAME", analysis::kFewestRuns)
+            : "");
+  }
+  if (one_sided) text += "  Only one side has some of them: --metric NAME asks about others\n";
+  if (unfinished) text += "  A recording is unfinished: compare again when it has ended\n";
+  return text;
+}
+
 std::string allowed_line(const RecordingDiff& diff, double allowed) {
-  const auto failed = beyond(diff, allowed);
+  const ChangeCheck check = check_change(diff, allowed);
   const std::string share = fmt::format("{:g} %", allowed * 100);
-  if (failed.empty()) return "\nno change beyond noise and beyond " + share + "\n";
-  return fmt::format("\nCHANGE: {} beyond noise and beyond {}: {}\n",
-                     failed.size() == 1 ? "a metric" : fmt::format("{} metrics", failed.size()),
-                     share, metric_name(*failed.front()));
+  switch (check.outcome()) {
+    case ChangeCheck::Outcome::no_change:
+      break;
+    case ChangeCheck::Outcome::changed:
+      return fmt::format(
+          "\nCHANGE: {} beyond noise and beyond {}: {}\n",
+          check.changed.size() == 1 ? "a metric" : fmt::format("{} metrics", check.changed.size()),
+          share, names_of(check.changed));
+    case ChangeCheck::Outcome::cannot_tell:
+      return fmt::format("\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n",
+                         check.untold.size() == 1 ? "a metric"
+                                                  : fmt::format("{} metrics", check.untold.size()),
+                         share, names_of(check.untold)) +
+             untold_lines(diff, check);
+  }
+  return "\nno change beyond noise and beyond " + share + "\n";
+}
+
+nlohmann::json check_json(const RecordingDiff& diff, double allowed) {
+  const ChangeCheck check = check_change(diff, allowed);
+  const auto names = [](const std::vector<const MetricDiff*>& metrics) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const MetricDiff* metric : metrics) list.push_back(metric->name);
+    return list;
+  };
+  return {{"allowed", allowed},
+          {"outcome", to_string(check.outcome())},
+          {"failed", !check.changed.empty()},
+          {"metrics", names(check.changed)},
+          {"cannot_tell", names(check.untold)},
+          {"runs_needed", diff.runs_needed}};
 }
 
 nlohmann::json run_json(const DiffRun& run) {
@@ -214,24 +288,38 @@ nlohmann::json metric_json(const MetricDiff& metric) {
 
 }  // namespace
 
-std::vector<const MetricDiff*> beyond(const RecordingDiff& diff, double share) {
-  std::vector<const MetricDiff*> metrics;
-  for (const MetricDiff* metric : with_verdict(diff, DiffVerdict::changed)) {
-    const auto changed = metric->share();
-    if (!changed || std::abs(*changed) > share) metrics.push_back(metric);
+ChangeCheck check_change(const RecordingDiff& diff, double allowed) {
+  ChangeCheck check{allowed, {}, {}};
+  for (const MetricDiff& metric : diff.metrics) {
+    if (is_untold(metric, allowed)) check.untold.push_back(&metric);
+    if (metric.verdict != DiffVerdict::changed) continue;
+    const auto changed = metric.share();
+    if (!changed || std::abs(*changed) > allowed) check.changed.push_back(&metric);
   }
-  return metrics;
+  return check;
+}
+
+const char* to_string(ChangeCheck::Outcome outcome) {
+  switch (outcome) {
+    case ChangeCheck::Outcome::no_change:
+      return "no change";
+    case ChangeCheck::Outcome::changed:
+      return "changed";
+    case ChangeCheck::Outcome::cannot_tell:
+      break;
+  }
+  return "cannot tell";
 }
 
 std::string text_of(const RecordingDiff& diff, std::size_t rows, std::optional<double> allowed) {
-  std::string text = side_line("A", diff.before) + side_line("B", diff.after) +
-                     compared_line(diff) + test_line(diff);
+  std::string text;
+  if (diff.unfinished) text = note_lines(diff) + "\n";
+  text += side_line("A", diff.before) + side_line("B", diff.after) + compared_line(diff) +
+          test_line(diff);
   text += changed_table(diff, rows) + not_told_table(diff, rows) +
           unchanged_list(diff, DiffVerdict::none, "no change") +
           unchanged_list(diff, DiffVerdict::the_same, "the same");
-  for (std::size_t i = 0; i < diff.notes.size(); ++i) {
-    text += (i == 0 ? "\n" : "") + labelled_line("note", printable(diff.notes[i]));
-  }
+  if (!diff.unfinished && !diff.notes.empty()) text += "\n" + note_lines(diff);
   return allowed ? text + allowed_line(diff, *allowed) : text;
 }
 
@@ -252,12 +340,7 @@ nlohmann::json json_of(const RecordingDiff& diff, std::optional<double> allowed)
   }
   json["metrics"] = nlohmann::json::array();
   for (const MetricDiff& metric : diff.metrics) json["metrics"].push_back(metric_json(metric));
-  if (allowed) {
-    nlohmann::json names = nlohmann::json::array();
-    for (const MetricDiff* metric : beyond(diff, *allowed)) names.push_back(metric->name);
-    json["fail_on_change"] = {
-        {"allowed", *allowed}, {"failed", !names.empty()}, {"metrics", names}};
-  }
+  if (allowed) json["fail_on_change"] = check_json(diff, *allowed);
   return json;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "report/human.h"
+
 namespace kymo::report {
 namespace {
 
@@ -20,6 +22,9 @@ std::string Table::str(std::size_t indent) const {
     lines[0].push_back(heading.text);
   }
   lines.insert(lines.end(), rows_.begin(), rows_.end());
+  for (auto& line : lines) {
+    for (std::string& cell : line) cell = printable(cell);
+  }
   std::vector<std::size_t> widths(headings_.size());
   for (const auto& line : lines) {
     for (std::size_t i = 0; i < widths.size(); ++i) {

@@ -153,6 +153,9 @@
     const told = changed > 0 || diff.metrics.some((metric) => metric.verdict === "no change");
     byId("quality").append(element("li", { class: changed || !told ? "warning" : "good" },
       !told ? "nothing can be told from noise" : changed === 0 ? "nothing changed beyond noise" : `${changed} ${changed === 1 ? "metric" : "metrics"} changed beyond noise`));
+    if (diff.fail_on_change && diff.fail_on_change.outcome === "cannot tell") {
+      byId("quality").append(element("li", { class: "warning" }, `cannot tell whether ${diff.fail_on_change.cannot_tell.join(", ")} changed: it takes ${diff.fail_on_change.runs_needed} recordings of each side`));
+    }
     for (const note of diff.notes) byId("quality").append(element("li", { class: "warning" }, note));
     for (const run of diff.recordings) {
       byId("sides").append(element("li", {}, element("span", { class: "swatch", style: `background:${SIDES[run.side]}` }), `${run.side}: ${run.path}`));

@@ -25,7 +25,7 @@
     if (jobs.length === 0) return element("p", {}, "There is no job: kymo run starts one.");
     return table(["job", "state:", "pid", "begun:", "command:", ":"], jobs.map((job) => [
       link(job.name, part("history", job.name)), job.state, job.state === "running" ? String(job.pid) : "–", when(job.created_unix_ns),
-      job.command.join(" "), [ending(job), job.last_failure && `its newest dump failed: ${job.last_failure}`].filter(Boolean).join("; ")]));
+      job.command.join(" "), [ending(job), job.reason && `its newest dump failed: ${job.reason}`].filter(Boolean).join("; ")]));
   }
 
   function checkpointsTable(checkpoints) {
@@ -41,7 +41,7 @@
       });
       return [tick, link(one.id, part("checkpoint", one.id)), one.job || `process ${one.pid}`, when(one.created_unix_ns), one.state,
         one.image_bytes ? bytes(one.image_bytes) : "–", one.duration_ns ? duration(one.duration_ns) : "–",
-        one.stats === null ? "–" : micros(one.stats.frozen_time_us), one.error];
+        one.stats === null ? "–" : micros(one.stats.frozen_time_us), one.reason];
     });
     compare.disabled = ticked.size !== 2;
     return element("div", {}, compare, table(["", "checkpoint:", "of:", "begun:", "state:", "images", "took", "frozen", ":"], rows, { id: "checkpoints" }));
@@ -137,13 +137,14 @@
 
   async function comparison(ids) {
     const [before, after] = ids.split(",");
-    const { differences } = await get("/api/comparison", { before, after });
+    const { differences, notes } = await get("/api/comparison", { before, after });
     const value = (difference, at) => (difference[at] === null ? "–" : written(difference[at], difference.unit, difference.per_second));
     const rows = differences.map((one) => {
+      if (one.a === null || one.b === null) return [`${one.group}: ${one.name}`, value(one, "a"), value(one, "b"), one.a === null ? "only after" : "only before"];
       const change = element("span", {}, (one.change > 0 ? "+" : "") + (one.share === null ? written(one.change, one.unit, one.per_second) : `${(one.share * 100).toFixed(1)} %`));
       return [`${one.group}: ${one.name}`, value(one, "a"), value(one, "b"), change];
     });
-    return [section("Comparison, what changed most first", element("p", {}, "before ", link(before, part("checkpoint", before)), " · after ", link(after || "", part("checkpoint", after || ""))),
+    return [section("Comparison, what changed most first", element("p", {}, "before ", link(before, part("checkpoint", before)), " · after ", link(after || "", part("checkpoint", after || ""))), ...notes.map((note) => element("p", {}, note)),
       rows.length === 0 ? element("p", {}, "There is no difference.") : table(["what", "before", "after", "change"], rows, { id: "differences" }))];
   }
 
@@ -181,10 +182,14 @@
         ` on (${when(change.created_unix_ns)}): ${change.ratio.toFixed(2)} times, p = ${change.p.toPrecision(2)} by ${change.test}'s test` +
         (phase ? `; what moved most: ${phase.name}, ${duration(phase.before)} to ${duration(phase.after)}` : "")));
     }
-    if (all.changes.length === 0) parts.push(element("p", {}, "No lasting change is found."));
+    if (all.compared.length < all.runs_needed) {
+      parts.push(element("p", { id: "no-change" }, `Too few runs to tell a change: ${all.compared.length} of the ${all.runs_needed} that it takes.`));
+    } else if (all.changes.length === 0) {
+      parts.push(element("p", { id: "no-change" }, "No lasting change is found."));
+    }
     parts.push(table(["checkpoint", "begun:", "took", "frozen", "images", ":", ":"], all.runs.slice().reverse().map((run) => [
       run.checkpoint ? link(run.checkpoint, part("checkpoint", run.checkpoint)) : "–", when(run.created_unix_ns), duration(run.duration_ns),
-      run.frozen_ns === null ? "–" : duration(run.frozen_ns), bytes(run.image_bytes), run.warmth, run.error])));
+      run.frozen_ns === null ? "–" : duration(run.frozen_ns), bytes(run.image_bytes), run.warmth, run.reason])));
     return parts;
   }
 

@@ -43,5 +43,30 @@ TEST(FindRecordings, SaysWhereItLooked) {
   EXPECT_EQ(missing.error().code, Code::not_found);
 }
 
+TEST(FindRecordings, AShellsGlobThatMatchesTheListsOfGapsBringsTheRecordingsAlone) {
+  const tests::TempFolder folder;
+  std::vector<std::string> all;
+  for (const char* name : {"r1.gaps.tsv", "r1.meta.json", "r1.tsv", "r2.gaps.tsv", "r2.tsv"}) {
+    all.push_back(folder.file(name, ""));
+  }
+  EXPECT_EQ(*find_all_recordings(all),
+            (std::vector<std::string>{folder / "r1.tsv", folder / "r2.tsv"}));
+}
+
+TEST(FindRecordings, ACompanionFileAloneIsRefusedByTheRecordingsName) {
+  const tests::TempFolder folder;
+  const std::string gaps = folder.file("r1.gaps.tsv", "");
+  static_cast<void>(folder.file("r1.tsv.zst", ""));
+  const std::string other = folder.file("r2.tsv", "");
+  // Beside another's recording it must not be dropped: r1 would go uncompared.
+  const auto refused = find_all_recordings({gaps, other});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "read " + gaps + ": it is the list of gaps of " +
+                                         (folder / "r1.tsv.zst") + ", not a recording; give " +
+                                         (folder / "r1.tsv.zst"));
+  EXPECT_FALSE(recordings_to_compare(gaps, "").ok());
+  EXPECT_FALSE(find_recordings(folder.file("r2.meta.json", "{}")).ok());
+}
+
 }  // namespace
 }  // namespace kymo::analysis

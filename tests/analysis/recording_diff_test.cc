@@ -265,6 +265,16 @@ TEST_F(RecordingDiffTest, TooFewRunsTellNothing) {
             DiffVerdict::changed);
 }
 
+TEST_F(RecordingDiffTest, OneMisspeltMetricAmongOthersIsRefused) {
+  Random random(7);
+  const std::string a = record("a", {{"calls", true, poisson(50)}}, 50, random);
+  const auto made = diff_recordings({a}, {a}, {.metrics = {"calls", "callls"}});
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.error().message.find("\"callls\": no recording has it; did you mean calls?"),
+            std::string::npos)
+      << made.error().message;
+}
+
 // Grows once, by so much more or less.
 Process once(std::uint64_t growth) {
   return [growth, row = 0](Random& random) mutable {
@@ -294,6 +304,22 @@ TEST_F(RecordingDiffTest, WhatHappensOnceIsComparedByItsSizeNotByARate) {
 
 std::string mark(const char* name, int ms) {
   return std::string(R"({"name":")") + name + R"(","at_ns":)" + std::to_string(ms) + "000000}";
+}
+
+TEST_F(RecordingDiffTest, APhaseCanBeAskedForAlone) {
+  Random random(8);
+  std::vector<std::string> runs;
+  for (int i = 0; i < 8; ++i) {
+    const int ends = (i < 4 ? 10 : 30) + i % 4;
+    runs.push_back(record("r" + std::to_string(i), {{"calls", true, poisson(50)}}, 50, random,
+                          mark("write", 5) + "," + mark("done", ends)));
+  }
+  const RecordingDiff made =
+      diff({runs[0], runs[1], runs[2], runs[3]}, {runs[4], runs[5], runs[6], runs[7]},
+           {.metrics = {"phase: write"}});
+  ASSERT_EQ(made.metrics.size(), 1U);
+  EXPECT_TRUE(made.metrics[0].phase);
+  EXPECT_EQ(made.metrics[0].verdict, DiffVerdict::changed);
 }
 
 TEST_F(RecordingDiffTest, ItIsAlignedAtThePhasesThatAllHave) {
@@ -344,7 +370,7 @@ TEST_F(RecordingDiffTest, WhatCannotBeComparedIsSaidByName) {
   EXPECT_NE(refused(empty, {}).find("c.tsv: it holds 0 rows"), std::string::npos);
   EXPECT_NE(refused(bare, {.from_s = 5}).find("no rows where"), std::string::npos);
   EXPECT_NE(refused(bare, {.from_s = 0.03, .to_s = 0.01}).find("no rows where"), std::string::npos);
-  EXPECT_NE(refused(bare, {.metrics = {"nothing"}}).find("neither has"), std::string::npos);
+  EXPECT_NE(refused(bare, {.metrics = {"nothing"}}).find("no recording has it"), std::string::npos);
   EXPECT_EQ(diff({whole}, {bare}).aligned_at, "");
 }
 

@@ -44,13 +44,64 @@ refused() {
 }
 
 @test "no verb, an unknown one, and verbs without their argument" {
-  refused 2 "subcommand" "$kymo"
-  refused 2 "kymo:" "$kymo" frobnicate
-  refused 2 "subcommand" "$kymo" dump
-  refused 2 "target" "$kymo" dump process
+  refused 2 "no command is given (see kymo --help)" "$kymo"
+  refused 2 "there is no command frobnicate (see kymo --help)" "$kymo" frobnicate
+  refused 2 "there is no command dumb; did you mean dump?" "$kymo" dumb process 1
+  refused 2 "kymo: dump: say which: process, runc or podman; type kymo dump process ..." "$kymo" dump
+  refused 2 "kymo: dump web: web is none of process, runc or podman; type kymo dump process web" "$kymo" dump web
+  refused 2 "type kymo dump process web-1" "$kymo" dump web-1 --leave-running
+  refused 2 "type kymo adopt process 12" "$kymo" adopt 12
+  refused 2 "type kymo freeze process web" "$kymo" freeze web
+  refused 2 "kymo: dump process: target is missing: type kymo dump process TARGET (see kymo dump process --help)" "$kymo" dump process
   refused 2 "directory" "$kymo" restore process
   refused 2 "command" "$kymo" run process
-  refused 2 "--bogus" "$kymo" ps --bogus
+  refused 2 "kymo: ps: there is no option --bogus (see kymo ps --help)" "$kymo" ps --bogus
+  refused 2 "there is no option --verison; did you mean --version?" "$kymo" --verison
+  refused 2 "there is no command ls; did you mean ps?" "$kymo" ls
+  refused 2 "type kymo --help" "$kymo" help
+  refused 2 "there is no option --jsn; did you mean --json?" "$kymo" ps --jsn
+  refused 2 "there is no option --leave-runing; did you mean --leave-running?" "$kymo" dump process 1 --leave-runing
+  refused 2 "kymo: ps: one argument too many: web" "$kymo" ps web
+}
+
+@test "values that are wrong: what is wrong with them, and what to type" {
+  refused 2 "--deadline: 30 has no unit: give 30s, or another of ms, s, m, h" "$kymo" dump process 1 --deadline 30
+  refused 2 "fortnights is no unit of time: give 30s, 500ms, 5m or 1h" "$kymo" dump process 1 --deadline 3fortnights
+  refused 2 "no time above 0" "$kymo" dump process 1 --deadline=-3s
+  refused 2 "no time above 0" "$kymo" dump process 1 --deadline soon
+  refused 2 "too long" "$kymo" dump process 1 --deadline 1e300h
+  refused 2 "99999" "$kymo" view x.tsv --port=99999
+  refused 2 "range 0 to 65535" "$kymo" view x.tsv --port=99999
+  refused 2 "--output needs a value" "$kymo" record -o
+  refused 2 "--tail: no number that fits: x" "$kymo" attach web --tail x
+  refused 2 "the first no digit" "$kymo" export x.tsv -o x.om --metric-prefix "1 x"
+}
+
+@test "the usual short options" {
+  cd "$BATS_TEST_TMPDIR"
+  run --separate-stderr "$kymo" record -q -o run.tsv -- true
+  [ "$status" -eq 0 ]
+  [ -z "$output$stderr" ]
+  run --separate-stderr "$kymo" export -q -f csv -o out.txt run.tsv
+  [ "$status" -eq 0 ]
+  [ -z "$output$stderr" ]
+  grep -q '^Time (ns),' out.txt
+  # Of verbs that need kymod: understood, so that only kymod is missing.
+  refused 1 "start kymod" "$kymo" --socket none dump process 1 -q -v -d there
+  refused 1 "start kymod" "$kymo" --socket none restore -q -v there
+  refused 1 "start kymod" "$kymo" --socket none run process -q -n web -- true
+}
+
+@test "kymo dump says that the process ends" {
+  run --separate-stderr "$kymo" --help
+  [[ "$output" == *"it ends, unless --leave-running"* ]]
+  run --separate-stderr "$kymo" dump process --help
+  [[ "$output" == *"--leave-running"*"Let the process run on (default: it has ended"* ]]
+}
+
+@test "an empty directory is no checkpoint" {
+  mkdir "$BATS_TEST_TMPDIR/empty"
+  refused 1 "$BATS_TEST_TMPDIR/empty" "$kymo" --socket none inspect "$BATS_TEST_TMPDIR/empty"
 }
 
 @test "a daemon that is not there" {
@@ -93,7 +144,7 @@ refused() {
   echo "soket = x" >"$file"
   refused 2 "soket" "$kymo" ps --config "$file"
   refused 2 "soket" env KYMOD_CONFIG="$file" "$kymod"
-  refused 2 "$file.none" "$kymo" ps --config "$file.none"
+  refused 2 "read the config file $file.none: No such file or directory" "$kymo" ps --config "$file.none"
   refused 2 "$file.none" env KYMO_CONFIG="$file.none" "$kymo" ps
   refused 2 "$file.none" env KYMOD_CONFIG="$file.none" "$kymod"
 }

@@ -42,9 +42,20 @@ TEST(CheckpointDiffTest, WhatChangedMostComesFirstAndTimesBeforeSizes) {
   EXPECT_EQ(differences[6].share(), 1.0);
 }
 
+TEST(CheckpointDiffTest, ASideThatWasNeverRestoredIsNoHundredPercentLess) {
+  CheckpointStats restored = one(1000, 256);
+  restored.restore.emplace();
+  restored.restore->restore_time_us = 5000;
+  const CheckpointStats never = one(1000, 256);
+  EXPECT_TRUE(compare(restored, never).empty());
+  EXPECT_EQ(one_sided_notes(restored, never),
+            (std::vector<std::string>{"only A was restored: restores are not compared"}));
+  EXPECT_TRUE(one_sided_notes(never, never).empty());
+}
+
 TEST(CheckpointDiffTest, TheSameDiffersInNothing) {
   EXPECT_TRUE(compare(one(1000, 256), one(1000, 256)).empty());
-  EXPECT_EQ(text_of({}, "/a", "/b", 5), "A  /a\nB  /b\nnothing differs\n");
+  EXPECT_EQ(text_of({}, "/a", "/b", {}, 5), "A  /a\nB  /b\nnothing differs\n");
 }
 
 TEST(CheckpointDiffTest, WhatOnlyOneHasIsShownAsMissing) {
@@ -54,10 +65,10 @@ TEST(CheckpointDiffTest, WhatOnlyOneHasIsShownAsMissing) {
   ASSERT_EQ(differences.size(), 3U);
   EXPECT_FALSE(differences.front().before.has_value());
   EXPECT_FALSE(differences.front().share().has_value());
-  const std::string text = text_of(differences, "/a", "/b", 1);
+  const std::string text = text_of(differences, "/a", "/b", {}, 1);
   EXPECT_NE(text.find("phases in all"), std::string::npos) << text;
   EXPECT_NE(text.find("and 2 more"), std::string::npos) << text;
-  EXPECT_TRUE(json_of(differences, "/a", "/b")["differences"][0]["a"].is_null());
+  EXPECT_TRUE(json_of(differences, "/a", "/b", {})["differences"][0]["a"].is_null());
 }
 
 }  // namespace

@@ -115,6 +115,31 @@ TEST_F(RecordingDiffReport, TwoSetsAsText) {
   tests::expect_golden(named_diff(diff(before, after), {}), "diff_sets.txt");
 }
 
+TEST_F(RecordingDiffReport, TooFewRunsToTellIsNoPassAndSaysHowManyRunsItTakes) {
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  for (const char* name : {"1", "2", "3", "4"}) {
+    before.push_back(record({std::string("a") + name}));
+    after.push_back(record({std::string("b") + name, 4096 * 40}));
+  }
+  const analysis::RecordingDiff all = diff(before, after);
+  const ChangeCheck check = check_change(all, 0.1);
+  EXPECT_EQ(check.outcome(), ChangeCheck::Outcome::cannot_tell);
+  const std::string text = text_of(all, 20, 0.1);
+  EXPECT_NE(text.find("CANNOT TELL whether a metric changed beyond noise and beyond 10 %: "
+                      "written_bytes\n  It takes 5 recordings of each side (here 4 and 4), or 4 "
+                      "for a single metric: --metric NAME"),
+            std::string::npos)
+      << text;
+  const nlohmann::json json = json_of(all, 0.1)["fail_on_change"];
+  EXPECT_EQ(json["outcome"], "cannot tell");
+  EXPECT_EQ(json["cannot_tell"], nlohmann::json::array({"written_bytes"}));
+  EXPECT_EQ(json["runs_needed"], 5);
+  // Asked about that metric alone, four runs are enough.
+  const ChangeCheck one = check_change(diff(before, after, {.metrics = {"written_bytes"}}), 0.1);
+  EXPECT_EQ(one.outcome(), ChangeCheck::Outcome::changed);
+}
+
 TEST_F(RecordingDiffReport, JsonHasWhatTheTextHasExactly) {
   const std::string before = record({.name = "old"});
   const std::string after = record({.name = "new", .bytes_a_row = 5120});

@@ -98,7 +98,8 @@ TEST_F(Report, JsonHasStableKeysAndExactValues) {
   EXPECT_EQ(
       keys,
       "path rows first_ns last_ns duration_ns rate_window_ns capture quality state about host "
-      "kernel pid clock interval_ns start_unix_ns start_monotonic_ns recorder phases columns "
+      "kernel pid clock interval_ns start_unix_ns start_monotonic_ns recorder finish phases "
+      "columns "
       "gaps left_out left_out_lines notes ");
   EXPECT_EQ(run["columns"][0]["last"], 12'582'912);
   EXPECT_EQ(run["columns"][2]["fields"]["result"], "ok");

@@ -54,6 +54,28 @@ class RealRecordings(unittest.TestCase):
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn(text, done.stderr)
 
+    def test_a_glob_that_matches_the_lists_of_gaps_brings_the_recordings_alone(self):
+        everything = sorted((self.folder / "checkpoint" / "recordings").glob("*"))
+        self.assertEqual(sorted(path.name for path in everything), ["dump.gaps.tsv", "dump.meta.json", "dump.tsv"])
+        self.assertEqual(kymo_recording.find_all(everything), [self.dump])
+        self.assertEqual(script("find_slowest.py", *everything).returncode, 0)
+
+    def test_a_companion_file_alone_names_its_recording(self):
+        gaps = self.dump.with_name("dump.gaps.tsv")
+        self.assert_fails_in_one_line(script("plot_recording.py", gaps, self.folder / "out.png"), f"give {self.dump}")
+        compressed = self.second.with_name("second.gaps.tsv")
+        self.assert_fails_in_one_line(script("find_slowest.py", compressed), f"give {self.second}")
+
+    def test_an_unfinished_recording_is_not_ranked(self):
+        cut = self.folder / "cut.tsv"
+        cut.write_bytes(self.dump.read_bytes())
+        metadata = json.loads(self.dump.with_suffix(".meta.json").read_text())
+        cut.with_suffix(".meta.json").write_text(json.dumps({**metadata, "state": "running"}))
+        done = script("find_slowest.py", cut, self.dump)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("cut.tsv is left out: it is unfinished", done.stderr)
+        self.assertNotIn("cut.tsv", done.stdout)
+
     def test_folders_and_checkpoints_are_found(self):
         self.assertEqual([run.name for run in self.runs], ["dump", "first", "second"])
         with self.assertRaisesRegex(kymo_recording.RecordingError, "there is none"):

@@ -48,7 +48,7 @@ void add_attach(CLI::App& app, Context& context) {
   attach->fallthrough();
   attach->add_option("job", *job, "The job: its name or id")->required();
   attach->add_option_function<std::uint64_t>(
-      "--tail", [options](std::uint64_t lines) { options->tail = lines; },
+      "-n,--tail", [options](std::uint64_t lines) { options->tail = lines; },
       "Begin with the last so many lines; otherwise with the first");
   attach->callback([&context, job, options] { attach_to(context, *job, *options); });
 }

@@ -9,6 +9,7 @@
 #include "analysis/find_recordings.h"
 #include "base/file.h"
 #include "print.h"
+#include "recordings.h"
 #include "report/checkpoint_diff.h"
 #include "report/diff_page.h"
 #include "report/html_report.h"
@@ -44,9 +45,24 @@ void write_diff_page(Context& context, const DiffArguments& arguments,
   std::cerr << "page written to " << arguments.page << '\n';
 }
 
+int exit_code_of(const report::ChangeCheck& check) {
+  switch (check.outcome()) {
+    case report::ChangeCheck::Outcome::no_change:
+      return 0;
+    case report::ChangeCheck::Outcome::changed:
+      return 1;
+    case report::ChangeCheck::Outcome::cannot_tell:
+      break;
+  }
+  return kCannotTell;
+}
+
 // Adds what the recordings say to what the checkpoints did, where there were some.
 void compare_recordings(Context& context, const DiffArguments& arguments, const Paths& before,
                         const Paths& after, nlohmann::json json, std::string text) {
+  Paths all = before;
+  all.insert(all.end(), after.begin(), after.end());
+  wait_for_recordings(all);
   const auto diff = analysis::diff_recordings(before, after, arguments.options);
   if (!diff) {
     std::cout << text;
@@ -65,14 +81,14 @@ void compare_recordings(Context& context, const DiffArguments& arguments, const 
     std::cout << text << report::text_of(*diff, arguments.rows, arguments.allowed_change);
   }
   if (!arguments.page.empty()) write_diff_page(context, arguments, *diff);
-  if (arguments.allowed_change && !report::beyond(*diff, *arguments.allowed_change).empty()) {
-    context.exit_code = 1;
+  if (arguments.allowed_change) {
+    context.exit_code = exit_code_of(report::check_change(*diff, *arguments.allowed_change));
   }
 }
 
 Result<Paths> gather(const Paths& named, const std::string& recording) {
   Paths all;
-  for (const std::string& path : named) {
+  for (const std::string& path : analysis::without_companions(named)) {
     const auto found = analysis::recordings_to_compare(path, recording);
     if (!found) return found.error();
     all.insert(all.end(), found->begin(), found->end());
@@ -106,11 +122,16 @@ void compare_two(Context& context, const DiffArguments& arguments) {
     if (recordings_after) return fail(context, recordings_before.error());
     return fail(context, !before ? before.error() : after.error());
   }
+  // A name that was asked for and is not there must not pass unseen.
+  if (!arguments.recording.empty() && !(recordings_before && recordings_after)) {
+    return fail(context, !recordings_before ? recordings_before.error() : recordings_after.error());
+  }
   const std::vector<report::Difference> differences = report::compare(*before, *after);
-  nlohmann::json json = report::json_of(differences, arguments.before, arguments.after);
+  const std::vector<std::string> notes = report::one_sided_notes(*before, *after);
+  nlohmann::json json = report::json_of(differences, arguments.before, arguments.after, notes);
   std::string text = context.json ? ""
                                   : report::text_of(differences, arguments.before, arguments.after,
-                                                    arguments.rows);
+                                                    notes, arguments.rows);
   if (recordings_before && recordings_after) {
     return compare_recordings(context, arguments, *recordings_before, *recordings_after,
                               std::move(json), std::move(text));
@@ -130,43 +151,51 @@ void print_diff(Context& context, const DiffArguments& arguments) {
     throw CLI::ValidationError(
         "diff", "wanted A and B, or --base and --new, each as often as there are recordings");
   }
+  const analysis::DiffOptions& options = arguments.options;
+  if (options.from_s && options.to_s && *options.from_s >= *options.to_s) {
+    throw CLI::ValidationError("--to",
+                               "the range ends before it begins: --to must be larger than --from");
+  }
   sets ? compare_sets(context, arguments) : compare_two(context, arguments);
 }
 
 void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>& arguments) {
-  diff.add_option("--base", arguments->base,
-                  "A recording of the runs that were, as often as there are some")
+  diff.add_option("--base", arguments->base, "Recordings of the runs before the change")
       ->option_text("PATH ...");
-  diff.add_option("--new", arguments->recent, "A recording of the runs that are held against them")
+  diff.add_option("--new", arguments->recent, "Recordings of the runs after it")
       ->option_text("PATH ...");
   diff.add_option("--recording", arguments->recording,
-                  "Which recording of a checkpoint: dump (the default), restore, ..");
+                  "Which recording of a checkpoint: dump (default), restore, restore-2 ...");
   diff.add_option("--align", arguments->options.align,
-                  "The phase that is compared, from its beginning; without, from the first mark "
-                  "that all recordings have until the last");
-  diff.add_option("--from", arguments->options.from_s, "Seconds after that: where it begins");
-  diff.add_option("--to", arguments->options.to_s, "Seconds after that: where it ends");
+                  "Compare this phase, from its beginning (default: from the first mark that all "
+                  "recordings have until the last)");
+  diff.add_option("--from", arguments->options.from_s,
+                  "Begin of the range that is compared, in seconds after that mark");
+  diff.add_option("--to", arguments->options.to_s, "End of the range, in seconds after that mark");
   diff.add_option("--metric", arguments->options.metrics,
-                  "Compare this metric or column alone; may be repeated")
+                  "Compare only this metric, column or \"phase: NAME\" (may be repeated); fewer "
+                  "metrics need "
+                  "fewer runs")
       ->allow_extra_args(false);
   diff.add_option_function<std::string>(
           "--margin",
           [arguments](const std::string& text) {
             arguments->options.margin = parse_share("--margin", text);
           },
-          "What is no change yet: 5% between two recordings, 0 between sets")
+          "Ignore changes smaller than this (default 5% between two recordings, 0 between sets)")
       ->option_text("PERCENT");
   diff.add_option_function<std::string>(
           "--fail-on-change",
           [arguments](const std::string& text) {
             arguments->allowed_change = parse_share("--fail-on-change", text);
           },
-          "Exit 1 when a metric changed by more than this, and by more than noise")
+          "Exit 1 when a metric changed by more than this and by more than noise, 3 when the "
+          "recordings are too few to tell")
       ->option_text("PERCENT");
   diff.add_option("--html", arguments->page,
                   "Write a page with the recordings' charts over each other; it needs no network");
   diff.add_option("--most-values", arguments->most_values,
-                  "Values that a page holds singly before it counts as too large")
+                  "Keep every sample of at most so many values in a page")
       ->capture_default_str();
 }
 
@@ -174,7 +203,7 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
 
 void add_diff(CLI::App& app, Context& context) {
   CLI::App* diff = app.add_subcommand(
-      "diff", "What differs between two recordings or sets of them, or between two checkpoints");
+      "diff", "Compare two recordings, two sets of recordings or two checkpoints");
   auto arguments = std::make_shared<DiffArguments>();
   diff->fallthrough();
   diff->add_option("a", arguments->before,

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -45,10 +47,11 @@ void print(const v1::DumpResponse& response, bool left_running) {
   std::cout << "dumped " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
   std::cout << " in " << duration_text(response.duration_ns())
-            << (left_running ? "; it runs on\n" : "\n");
+            << (left_running ? "; it runs on\n" : "; it has ended\n");
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()},
                                              {"  images", images_text(response)}};
   if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
+  if (!left_running) rows.push_back({"  to bring it back", "kymo restore " + response.directory()});
   print_table(rows);
   print_pre_dumps(response);
   if (response.has_stats()) {
@@ -77,26 +80,49 @@ struct StreamArguments {
   std::uint32_t pre_dumps = 0;
 };
 
+// Nanoseconds of "30s". CLI11's own reader of units does not say which there are.
+double deadline_of(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  const std::string unit(parsed.ptr, end);
+  const std::map<std::string, double> units{{"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}};
+  const std::string examples = "30s, 500ms, 5m or 1h";
+  if (parsed.ec != std::errc() || !std::isfinite(number) || number <= 0) {
+    throw CLI::ValidationError("--deadline", text + " is no time above 0: give " + examples);
+  }
+  const auto found = units.find(unit);
+  if (found == units.end()) {
+    throw CLI::ValidationError(
+        "--deadline", unit.empty()
+                          ? text + " has no unit: give " + text + "s, or another of ms, s, m, h"
+                          : unit + " is no unit of time: give " + examples);
+  }
+  constexpr double kLongest = 9e18;  // what the request has room for
+  if (number * found->second > kLongest) {
+    throw CLI::ValidationError("--deadline", text + " is too long: leave --deadline out for none");
+  }
+  return number * found->second;
+}
+
 std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
   auto arguments = std::make_shared<StreamArguments>();
   CLI::Option* stream = verb.add_flag("--stream", arguments->stream,
-                                      "The images go through kymod, which can compress them");
-  verb.add_option("--compression", arguments->compression, "With --stream: how they are kept")
+                                      "Send the images through kymod, which can compress them");
+  verb.add_option("--compression", arguments->compression,
+                  "With --stream: how images are compressed")
       ->check(CLI::IsMember({"none", "zstd", "lz4"}))
       ->needs(stream)
       ->capture_default_str();
   verb.add_option("--compression-level", arguments->level,
-                  "1, the fastest that is usual, to 19 (zstd) or 12 (lz4); 0: 1")
+                  "Compression level, 1 (fastest) to 19 (zstd) or 12 (lz4); 0 means 1")
       ->check(CLI::Range(0, 19))
       ->needs(stream)
       ->capture_default_str();
-  verb.add_option("--deadline", arguments->deadline_ns,
-                  "End the dump when it takes longer, such as 30s; the process then runs on")
-      ->transform(CLI::AsNumberWithUnit(
-          std::map<std::string, double>{{"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}},
-          static_cast<CLI::AsNumberWithUnit::Options>(CLI::AsNumberWithUnit::CASE_SENSITIVE |
-                                                      CLI::AsNumberWithUnit::UNIT_REQUIRED)))
-      ->check(CLI::PositiveNumber)
+  verb.add_option_function<std::string>(
+          "--deadline",
+          [arguments](const std::string& text) { arguments->deadline_ns = deadline_of(text); },
+          "Cancel the dump when it takes longer, such as 30s; the process then runs on")
       ->option_text("TIME (ms, s, m, h)");
   verb.add_option(
           "--pre-dump", arguments->pre_dumps,
@@ -138,9 +164,10 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   verb->fallthrough();
   auto flags = std::make_shared<DumpFlags>();
   verb->add_option("target", flags->target, kind.shown)->required()->option_text(kind.shown);
-  verb->add_option("--dir", flags->directory,
-                   "Where the checkpoint goes: a new or an empty directory");
-  verb->add_flag("--leave-running", flags->leave_running, "It runs on after the dump");
+  verb->add_option("-d,--dir", flags->directory,
+                   "Directory for the checkpoint, new or empty (default: one of kymod's own)");
+  verb->add_flag("--leave-running", flags->leave_running,
+                 "Let the process run on (default: it has ended when the dump is done)");
   add_checkpoint_options(*verb, flags->options);
   verb->add_flag("--print-stats", flags->print_stats,
                  "Print the statistics alone, as podman's --print-stats does");
@@ -166,7 +193,8 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
 }  // namespace
 
 void add_dump(CLI::App& app, Context& context) {
-  CLI::App* dump_verb = app.add_subcommand("dump", "Checkpoint something");
+  CLI::App* dump_verb = app.add_subcommand(
+      "dump", "Write a process or container to a checkpoint; it ends, unless --leave-running");
   dump_verb->require_subcommand(1);
   dump_verb->fallthrough();
   for (const TargetKind& kind : kTargetKinds) add_kind(*dump_verb, context, kind);

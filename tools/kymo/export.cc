@@ -11,33 +11,26 @@
 #include "analysis/recording.h"
 #include "analysis/summary.h"
 #include "print.h"
+#include "recordings.h"
 #include "verbs.h"
 
 namespace kymo::cli {
 namespace {
 
 struct ExportArguments {
-  std::string path;
+  std::vector<std::string> paths;
   std::string format;
   std::string output;
   exporting::ExportOptions options;
 };
 
-// Several recordings get a file each: out.csv becomes out-dump.csv, out-restore.csv.
-std::string output_for(const std::string& output, const std::string& recording) {
-  const std::string stem = analysis::recording_stem(recording);
-  const std::string name = stem.substr(stem.rfind('/') + 1);
-  const std::size_t slash = output.rfind('/');
-  const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
-  const std::size_t dot = output.rfind('.');
-  const std::size_t ending =
-      dot == std::string::npos || dot <= begin ? output.size() : dot;  // none, or a hidden file's
-  return output.substr(0, ending) + "-" + name + output.substr(ending);
-}
-
 // What is damaged or missing, by line: an export must not look more whole than its recording.
 void say_what_is_missing(const analysis::Summary& summary, const exporting::Exported& exported) {
   const std::string& path = summary.recording.path;
+  const analysis::Finish finish = summary.recording.finish;
+  if (finish != analysis::Finish::ended) {
+    say(path + ": " + sentence_of(finish, *summary.recording.metadata));
+  }
   for (const std::string& sentence : summary.left_out.sentences()) {
     say(path + ": left out " + sentence);
   }
@@ -55,11 +48,15 @@ void say_what_is_missing(const analysis::Summary& summary, const exporting::Expo
 
 nlohmann::json export_json(const analysis::Summary& summary, const exporting::Exported& exported,
                            const std::string& output, exporting::Format format) {
-  nlohmann::json json{
-      {"recording", summary.recording.path},           {"output", output},
-      {"format", exporting::to_string(format)},        {"rows", exported.rows},
-      {"rows_passed_over", exported.rows_passed_over}, {"columns", summary.columns.size()},
-      {"left_out_lines", summary.left_out.lines()},    {"notes", summary.recording.notes}};
+  nlohmann::json json{{"recording", summary.recording.path},
+                      {"finish", analysis::to_string(summary.recording.finish)},
+                      {"output", output},
+                      {"format", exporting::to_string(format)},
+                      {"rows", exported.rows},
+                      {"rows_passed_over", exported.rows_passed_over},
+                      {"columns", summary.columns.size()},
+                      {"left_out_lines", summary.left_out.lines()},
+                      {"notes", summary.recording.notes}};
   for (const std::string& note : exported.notes) json["notes"].push_back(note);
   return json;
 }
@@ -79,12 +76,20 @@ nlohmann::json export_one(const std::string& recording, const std::string& outpu
     return nullptr;
   }
   say_what_is_missing(*summary, *exported);
-  if (output != "-") {
+  if (output != "-" && !context.quiet) {
     std::fprintf(stderr, "%s written to %s: %s rows of %s columns\n", exporting::to_string(format),
                  output.c_str(), grouped(exported->rows).c_str(),
                  grouped(summary->columns.size()).c_str());
   }
   return export_json(*summary, *exported, output, format);
+}
+
+std::string is_metric_prefix(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  const bool begins = text.empty() || text.front() < '0' || text.front() > '9';
+  return plain && begins ? "" : "letters, digits and _, the first no digit: " + text;
 }
 
 void refuse_export(Context& context, const std::string& why) {
@@ -101,17 +106,19 @@ void export_all(const ExportArguments& arguments, Context& context) {
     return refuse_export(
         context, "standard output takes one text: give --output FILE with --json, and for SQLite");
   }
-  const auto recordings = analysis::find_recordings(arguments.path);
+  const auto recordings = analysis::find_all_recordings(arguments.paths);
   if (!recordings) return fail(context, recordings.error());
   if (to_stdout && recordings->size() > 1) {
-    return refuse_export(context, arguments.path + " holds " + std::to_string(recordings->size()) +
-                                      " recordings: standard output takes one, name it");
+    return refuse_export(context, "there are " + std::to_string(recordings->size()) +
+                                      " recordings, " + recordings->front() +
+                                      " the first: standard output takes one, name it");
   }
+  const auto outputs = outputs_for(arguments.output, *recordings);
+  if (!outputs) return refuse_export(context, outputs.error().message);
+  wait_for_recordings(*recordings);
   nlohmann::json all = nlohmann::json::array();
-  for (const std::string& recording : *recordings) {
-    const std::string output =
-        recordings->size() == 1 ? arguments.output : output_for(arguments.output, recording);
-    nlohmann::json one = export_one(recording, output, *format, arguments, context);
+  for (std::size_t i = 0; i < recordings->size(); ++i) {
+    nlohmann::json one = export_one((*recordings)[i], (*outputs)[i], *format, arguments, context);
     if (!one.is_null()) all.push_back(std::move(one));
   }
   if (context.json) print_json({{"format_version", 1}, {"exports", std::move(all)}});
@@ -124,19 +131,25 @@ void add_export(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("export", "Write a recording in the format of another tool");
   verb->fallthrough();
   verb->add_option(
-          "RECORDING", arguments->path,
-          "A recording (.tsv, .tsv.zst), or a directory that holds some: that of a checkpoint")
+          "RECORDING", arguments->paths,
+          "Recordings (.tsv, .tsv.zst), or directories that hold some, such as a checkpoint's")
       ->required();
-  verb->add_option("--output", arguments->output, "File to write; - is standard output")
+  verb->add_option("-o,--output", arguments->output, "File to write; - is standard output")
       ->required();
-  verb->add_option("--format", arguments->format,
+  verb->add_option("-f,--format", arguments->format,
                    "perfetto, openmetrics, csv, sqlite or clickhouse; "
                    "else what the file's ending says");
-  verb->add_flag("--every-row", arguments->options.every_row,
-                 "openmetrics: also rows within one millisecond, which Prometheus would refuse");
+  verb->add_flag(
+      "--every-row", arguments->options.every_row,
+      "openmetrics: write also rows within one millisecond, which Prometheus would refuse");
+  verb->add_option("--metric-prefix", arguments->options.metric_prefix,
+                   "openmetrics: what the metrics' names begin with, may be empty")
+      ->capture_default_str()
+      ->check(is_metric_prefix);
   verb->add_option("--table-prefix", arguments->options.table_prefix,
                    "clickhouse: what the tables' names begin with; else the recording's name");
-  verb->add_flag("--json", context.json, "Say as JSON what was written");
+  add_quiet_option(*verb, context);
+  verb->add_flag("--json", context.json, "Print as JSON what was written");
   verb->callback([arguments, &context] { export_all(*arguments, context); });
 }
 

@@ -37,7 +37,12 @@ void show_history(Context& context, const HistoryArguments& arguments) {
   } else {
     std::cout << report::text_of(history, response->job() + ": " + kind, arguments.rows);
   }
-  if (history.verdict && history.verdict->regression) context.exit_code = 1;
+  if (!arguments.options.allowed_regression) return;
+  if (!history.verdict || history.verdict->baseline == 0) {
+    context.exit_code = kCannotTell;
+  } else if (history.verdict->regression) {
+    context.exit_code = 1;
+  }
 }
 
 }  // namespace
@@ -81,7 +86,8 @@ void add_history(CLI::App& app, Context& context) {
           [arguments](const std::string& text) {
             arguments->options.allowed_regression = parse_share("--fail-on-regression", text);
           },
-          "Exit 1 when the newest run is worse by more than this, and by more than noise")
+          "Exit 1 when the newest run is worse by more than this and by more than noise, 3 when "
+          "there are too few runs to tell")
       ->option_text("PERCENT");
   history
       ->add_option("--newest", arguments->options.newest,

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using Rows = std::vector<std::vector<std::string>>;
 
 void add_row(Rows& rows, const std::string& name, const std::string& value) {
-  if (!value.empty()) rows.push_back({"  " + name, report::printable(value)});
+  if (!value.empty()) rows.push_back({"  " + name, value});
 }
 
 std::string words(const google::protobuf::RepeatedPtrField<std::string>& command) {
@@ -69,8 +69,8 @@ void collect_parts(const nlohmann::json& part, const std::string& indent, Rows& 
     const nlohmann::json name = one.value("name", nlohmann::json());
     if (!duration.is_number_unsigned() || !name.is_string()) continue;
     if (duration.get<std::uint64_t>() >= kWorthShowing) {
-      rows.push_back({"  " + duration_text(duration.get<std::uint64_t>()),
-                      indent + report::printable(name.get<std::string>())});
+      rows.push_back(
+          {"  " + duration_text(duration.get<std::uint64_t>()), indent + name.get<std::string>()});
     }
     collect_parts(one, indent + "  ", rows);
   }
@@ -98,6 +98,9 @@ void print_record(const std::string& directory, const nlohmann::json& record) {
 void show_directory(Context& context, const std::string& directory, nlohmann::json json) {
   const nlohmann::json record = record_in(directory);
   const auto stats = report::read_checkpoint_stats(directory);
+  if (!stats && !record.is_object() && recordings_in(directory).empty()) {
+    return fail(context, stats.error());
+  }
   if (context.json) {
     json["record"] = record;
     json["recordings"] = recordings_in(directory);

@@ -82,7 +82,7 @@ void add_kill(CLI::App& app, Context& context) {
           "The job: its name or id")
       ->required();
   kill->add_option_function<std::string>(
-          "--signal",
+          "-s,--signal",
           [arguments](const std::string& text) {
             const int signal = signal_of(text);
             if (signal == 0) {

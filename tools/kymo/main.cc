@@ -13,6 +13,7 @@
 #include "kymo/version.h"
 #include "print.h"
 #include "timing.h"
+#include "usage.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -54,6 +55,12 @@ constexpr Verb kVerbs[] = {{"run", add_run},
                            {"web", add_web},
                            {"view", add_view}};
 
+std::vector<std::string> names_of_verbs() {
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
+  return names;
+}
+
 // Whether a file of flags may be read, which may have some for any verb.
 bool reads_flags(std::span<char* const> words) {
   return std::getenv(kConfigVariable) != nullptr ||
@@ -85,7 +92,7 @@ namespace {
 int run(int argc, char** argv) {
   CLI::App app("Kymograph: a flight recorder for checkpoint/restore.", "kymo");
   kymo::cli::Context context;
-  app.set_version_flag("--version", "kymo " KYMO_VERSION);
+  app.set_version_flag("-V,--version", "kymo " KYMO_VERSION);
   app.add_option("--socket", context.socket, "Socket of kymod")
       ->envname("KYMO_SOCKET")
       ->capture_default_str();
@@ -98,12 +105,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
-  } catch (const CLI::ConfigError& error) {
-    kymo::cli::say(std::string("the file of flags: ") + error.what() + " (see kymo --help)");
-    return 2;
   } catch (const CLI::ParseError& error) {
-    kymo::cli::say(std::string(error.what()) + " (see kymo --help)");
-    return 2;
+    kymo::cli::say(kymo::cli::explain_usage(error, app, kymo::cli::names_of_verbs()));
+    return kymo::cli::kWrongUsage;
   }
   return context.exit_code;
 }

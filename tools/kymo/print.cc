@@ -10,6 +10,7 @@
 
 #include "report/api_json.h"
 #include "report/human.h"
+#include "report/short_reason.h"
 
 namespace kymo::cli {
 namespace {
@@ -81,8 +82,8 @@ std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
                   report::bytes(static_cast<double>(checkpoint.image_bytes()))),
           or_dash(checkpoint.duration_ns() != 0, duration_text(checkpoint.duration_ns())),
           or_dash(checkpoint.has_stats(), duration_text(frozen_us * 1000)),
-          report::printable(checkpoint.directory()),
-          report::printable(checkpoint.error())};
+          checkpoint.directory(),
+          report::short_reason(checkpoint.error())};
 }
 
 }  // namespace
@@ -112,9 +113,11 @@ void print_json(const nlohmann::json& json) {
   std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
 
-void print_table(const Rows& rows) {
+void print_table(const Rows& raw) {
+  Rows rows = raw;
   std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = report::printable(cell);
     widths.resize(std::max(widths.size(), row.size()), 0);
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
   }

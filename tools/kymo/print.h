@@ -18,6 +18,7 @@ void fail(Context& context, const Error& error);
 
 // Data for a person, or for a program with --json.
 void print_json(const nlohmann::json& json);
+// A table; what a terminal would obey in a cell is made printable here, for all of them.
 void print_table(const std::vector<std::vector<std::string>>& rows);
 
 // "1,234,567"

@@ -104,6 +104,7 @@ void progress(Context& context, const v1::WatchRequest& request) {
 }  // namespace
 
 void add_progress_option(CLI::App& verb, Context& context) {
+  add_quiet_option(verb, context);
   verb.add_option("--progress", context.progress,
                   "Draw how far it has come: auto (where stderr is a terminal), always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
@@ -112,7 +113,7 @@ void add_progress_option(CLI::App& verb, Context& context) {
 
 bool shows_progress(const Context& context) {
   return context.progress == "always" ||
-         (context.progress == "auto" && ::isatty(STDERR_FILENO) == 1);
+         (context.progress == "auto" && !context.quiet && ::isatty(STDERR_FILENO) == 1);
 }
 
 std::string new_request_id() {

@@ -3,7 +3,7 @@
 #include "client/client.h"
 #include "print.h"
 #include "report/api_json.h"
-#include "report/human.h"
+#include "report/short_reason.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -19,9 +19,10 @@ std::string command_of(const v1::Job& job) {
 std::string note_of(const v1::Job& job) {
   std::string note = ending_of(job);
   if (!job.last_failure().empty()) {
-    note += (note.empty() ? "" : "; ") + ("its newest dump failed: " + job.last_failure());
+    note += (note.empty() ? "" : "; ") +
+            ("its newest dump failed: " + report::short_reason(job.last_failure()));
   }
-  return report::printable(note);
+  return note;
 }
 
 void list_jobs(Context& context) {
@@ -37,7 +38,7 @@ void list_jobs(Context& context) {
     const bool running = job.state() == v1::Job::RUNNING;
     rows.push_back({job.name(), json.back()["state"].get<std::string>(),
                     running ? std::to_string(job.pid()) : "-", local_time(job.created_unix_ns()),
-                    report::printable(command_of(job)), note_of(job)});
+                    command_of(job), note_of(job)});
   }
   if (context.json) return print_json(json);
   print_table(rows);

@@ -108,7 +108,7 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
     }
     return;
   }
-  print_report(options.output, kept, context);
+  if (!context.quiet) print_report(options.output, kept, context);
   for (const std::string& note : outcome->notes) {
     say(note);
   }
@@ -120,7 +120,7 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
 void add_record(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<RecordArguments>();
   CLI::App* verb = app.add_subcommand(
-      "record", "Record a command, or a running process, from without; prints the report");
+      "record", "Record a command or a running process from outside, and print the report");
   verb->fallthrough();
   verb->add_option("-p,--pid", arguments->pid, "A running process, until it ends or Ctrl-C")
       ->check(CLI::Range(1, 1 << 22));
@@ -129,9 +129,10 @@ void add_record(CLI::App& app, Context& context) {
   verb->add_option("--rate-us", arguments->rate_us, "Microseconds between samples")
       ->check(CLI::Range(1LL, 86'400'000'000LL))
       ->capture_default_str();
-  verb->add_option("--duration", arguments->duration_s, "Seconds to record a process for")
+  verb->add_option("-d,--duration", arguments->duration_s, "Seconds to record a process for")
       ->check(CLI::Range(0.001, kLongestSeconds));
-  verb->add_option("--output", arguments->output, "The recording (.tsv) to keep");
+  verb->add_option("-o,--output", arguments->output, "Keep the recording in this .tsv file");
+  add_quiet_option(*verb, context);
   verb->add_flag("--json", context.json, "Print the report as JSON");
   verb->add_option("command", arguments->command, "After --: the command and its arguments");
   verb->callback([arguments, &context] { record_and_report(*arguments, context); });

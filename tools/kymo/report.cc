@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/file.h"
 #include "kymo/result.h"
 #include "print.h"
+#include "recordings.h"
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/plot.h"
@@ -23,7 +25,7 @@ namespace kymo::cli {
 namespace {
 
 struct ReportArguments {
-  std::string path;
+  std::vector<std::string> paths;
   std::string picture;
   std::string page;
   double from_s = -1;  // of the samples that the page keeps; negative: not asked
@@ -35,17 +37,6 @@ struct ReportArguments {
 void complain(Context& context, const Error& error, int exit_code = 1) {
   say(error.message);
   context.exit_code = exit_code;
-}
-
-// Several recordings get a file each: out.png becomes out-dump.png, out-restore.png.
-std::string path_for(const std::string& asked, const std::string& recording, bool several) {
-  if (!several) {
-    return asked;
-  }
-  const std::string stem = analysis::recording_stem(recording);
-  const std::string name = stem.substr(stem.rfind('/') + 1);
-  const std::size_t ending = std::min(asked.rfind('.'), asked.size());
-  return asked.substr(0, ending) + "-" + name + asked.substr(ending);
 }
 
 // What can be read is reported, also where another recording beside it cannot.
@@ -82,15 +73,26 @@ void print(const std::vector<analysis::Summary>& summaries, const ReportArgument
   }
 }
 
-void draw(const analysis::Summary& summary, const ReportArguments& arguments, bool several,
-          Context& context) {
-  const std::string path = path_for(arguments.picture, summary.recording.path, several);
+// The file of each recording, as `asked` names it, by the recording; empty where it was not asked.
+using Outputs = std::map<std::string, std::string>;
+
+Result<Outputs> outputs_by_recording(const std::string& asked,
+                                     const std::vector<std::string>& recordings) {
+  Outputs outputs;
+  if (asked.empty()) return outputs;
+  const auto files = outputs_for(asked, recordings);
+  if (!files) return files.error();
+  for (std::size_t i = 0; i < recordings.size(); ++i) outputs[recordings[i]] = (*files)[i];
+  return outputs;
+}
+
+void draw(const analysis::Summary& summary, const std::string& path, Context& context) {
   if (auto drawn = report::plot(summary, path); !drawn) return complain(context, drawn.error());
   std::fprintf(stderr, "picture written to %s\n", path.c_str());
 }
 
-void write_page(const analysis::Summary& summary, const ReportArguments& arguments, bool several,
-                Context& context) {
+void write_page(const analysis::Summary& summary, const std::string& path,
+                const ReportArguments& arguments, Context& context) {
   report::HtmlOptions options;
   options.most_values = arguments.most_values;
   if (arguments.from_s >= 0 || arguments.to_s >= 0) {
@@ -98,31 +100,45 @@ void write_page(const analysis::Summary& summary, const ReportArguments& argumen
         static_cast<std::uint64_t>(std::max(arguments.from_s, 0.0) * 1e9),
         arguments.to_s < 0 ? UINT64_MAX : static_cast<std::uint64_t>(arguments.to_s * 1e9)};
   }
-  const std::string path = path_for(arguments.page, summary.recording.path, several);
   const Result<std::string> page = report::html_report(summary, options);
   if (!page) return complain(context, page.error());
   if (auto written = replace_file(path, *page); !written) return complain(context, written.error());
   std::fprintf(stderr, "page written to %s\n", path.c_str());
 }
 
+void check_range(const ReportArguments& arguments) {
+  if (arguments.from_s < 0 && arguments.to_s < 0) return;
+  if (arguments.page.empty()) {
+    throw CLI::ValidationError(
+        "--from, --to", "they choose which samples a page keeps: give them with --html PAGE.html");
+  }
+  if (arguments.to_s >= 0 && arguments.to_s <= arguments.from_s) {
+    throw CLI::ValidationError("--to",
+                               "the range ends before it begins: --to must be larger than --from");
+  }
+}
+
 void report_on(const ReportArguments& arguments, Context& context) {
+  check_range(arguments);
   if (!arguments.picture.empty()) {
     if (auto format = report::picture_format(arguments.picture); !format) {
-      return complain(context, format.error(), 2);
+      return complain(context, format.error(), kWrongUsage);
     }
   }
-  const auto paths = analysis::find_recordings(arguments.path);
-  if (!paths) {
-    return complain(context, paths.error());
-  }
+  const auto paths = analysis::find_all_recordings(arguments.paths);
+  if (!paths) return complain(context, paths.error());
+  const Result<Outputs> pictures = outputs_by_recording(arguments.picture, *paths);
+  if (!pictures) return complain(context, pictures.error(), kWrongUsage);
+  const Result<Outputs> pages = outputs_by_recording(arguments.page, *paths);
+  if (!pages) return complain(context, pages.error(), kWrongUsage);
+  wait_for_recordings(*paths);
   const auto summaries = summarize_all(*paths, context);
-  if (summaries.empty()) {
-    return;
-  }
+  if (summaries.empty()) return;
   print(summaries, arguments, context);
   for (const analysis::Summary& summary : summaries) {
-    if (!arguments.picture.empty()) draw(summary, arguments, paths->size() > 1, context);
-    if (!arguments.page.empty()) write_page(summary, arguments, paths->size() > 1, context);
+    const std::string& path = summary.recording.path;
+    if (!pictures->empty()) draw(summary, pictures->at(path), context);
+    if (!pages->empty()) write_page(summary, pages->at(path), arguments, context);
   }
 }
 
@@ -130,11 +146,12 @@ void report_on(const ReportArguments& arguments, Context& context) {
 
 void add_report(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<ReportArguments>();
-  CLI::App* verb = app.add_subcommand("report", "Say what a recording holds");
+  CLI::App* verb =
+      app.add_subcommand("report", "Summarize a recording: totals, rates, phases, gaps");
   verb->fallthrough();
   verb->add_option(
-          "RECORDING", arguments->path,
-          "A recording (.tsv, .tsv.zst), or a directory that holds some: that of a checkpoint")
+          "RECORDING", arguments->paths,
+          "Recordings (.tsv, .tsv.zst), or directories that hold some, such as a checkpoint's")
       ->required();
   verb->add_flag("--json", context.json, "Print JSON, with exact values");
   verb->add_flag("--exact", arguments->exact, "Print values as recorded, not scaled");
@@ -142,12 +159,13 @@ void add_report(CLI::App& app, Context& context) {
   verb->add_option("--html", arguments->page,
                    "Write a page with charts that zoom into this file; it needs no network");
   verb->add_option("--from", arguments->from_s,
-                   "Second from which a page that would be too large keeps single samples")
+                   "With --html: begin of the range, in seconds, of which a page that would be too "
+                   "large keeps every sample")
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--to", arguments->to_s, "Second until which it does")
+  verb->add_option("--to", arguments->to_s, "With --html: end of that range, in seconds")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--most-values", arguments->most_values,
-                   "Values that a page holds singly before it counts as too large")
+                   "Keep every sample of at most so many values in a page")
       ->capture_default_str();
   verb->callback([arguments, &context] { report_on(*arguments, context); });
 }

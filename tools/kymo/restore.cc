@@ -48,7 +48,7 @@ struct RestoreFlags {
 void add_flags(CLI::App& verb, Context& context, RestoreFlags& flags) {
   verb.add_option("directory", flags.directory, "A checkpoint's directory, or one of CRIU images")
       ->option_text("DIR");
-  verb.add_option("--bundle", flags.bundle, "Of a runc container: another bundle than before");
+  verb.add_option("-b,--bundle", flags.bundle, "Of a runc container: another bundle than before");
   verb.add_option("--id", flags.id, "Of a runc container: another id than before");
   add_checkpoint_options(verb, *flags.request.mutable_options());
   verb.add_flag("--print-stats", flags.print_stats,

@@ -27,6 +27,8 @@ void start(Context& context, v1::RunRequest request) {
   const Result<v1::RunResponse> response = client->run(request, &timing);
   if (!response) {
     fail(context, response.error());
+  } else if (context.quiet) {
+    return;
   } else if (context.json) {
     print_json(report::to_json(response->job()));
   } else {
@@ -51,7 +53,8 @@ void add_process(CLI::App& run, Context& context) {
       run.add_subcommand("process", "Start a command as a job that outlives the daemon");
   process->fallthrough();
   auto flags = std::make_shared<RunFlags>();
-  process->add_option("--name", flags->name, "The job's name; without it made from the command's");
+  process->add_option("-n,--name", flags->name,
+                      "The job's name; without it made from the command's");
   process->add_flag("--json", context.json, "Print JSON");
   process->add_option("command", flags->command, "After --: the command and its arguments")
       ->required();
@@ -67,9 +70,9 @@ void add_runc(CLI::App& run, Context& context) {
   CLI::App* runc = run.add_subcommand("runc", "Start a runc container as a job");
   runc->fallthrough();
   auto flags = std::make_shared<RunFlags>();
-  runc->add_option("--bundle", flags->bundle, "The container's bundle")->required();
+  runc->add_option("-b,--bundle", flags->bundle, "The container's bundle")->required();
   runc->add_option("--id", flags->id, "The container's id")->required();
-  runc->add_option("--name", flags->name, "The job's name; without it the id");
+  runc->add_option("-n,--name", flags->name, "The job's name; without it the id");
   runc->add_flag("--json", context.json, "Print JSON");
   runc->callback([&context, flags] {
     v1::RunRequest request;
@@ -85,7 +88,8 @@ void add_podman(CLI::App& run, Context& context) {
   CLI::App* podman = run.add_subcommand("podman", "Start a podman container as a job");
   podman->fallthrough();
   auto flags = std::make_shared<RunFlags>();
-  podman->add_option("--name", flags->name, "The name of the container and of its job")->required();
+  podman->add_option("-n,--name", flags->name, "The name of the container and of its job")
+      ->required();
   podman->add_flag("--json", context.json, "Print JSON");
   podman->add_option("arguments", flags->command, "After --: what follows podman run -d")
       ->required();
@@ -104,6 +108,7 @@ void add_run(CLI::App& app, Context& context) {
   CLI::App* run = app.add_subcommand("run", "Start something that can be checkpointed");
   run->require_subcommand(1);
   run->fallthrough();
+  add_quiet_option(*run, context);
   add_process(*run, context);
   add_runc(*run, context);
   add_podman(*run, context);

@@ -35,7 +35,7 @@ void add_snapshot(CLI::App& app, Context& context) {
   snapshot->add_option("--after", *after, "Seconds on from now; the command waits for them")
       ->check(CLI::Range(0.0, 600.0))
       ->capture_default_str();
-  snapshot->add_option("--dir", *directory,
+  snapshot->add_option("-d,--dir", *directory,
                        "An existing directory for it; else one of kymod's own");
   snapshot->add_flag("--json", context.json, "Print JSON");
   snapshot->callback([&context, before, after, directory] {

@@ -50,8 +50,8 @@ void add_timing_options(CLI::App& app, Context& context) {
                "Show where dump, restore and run spent their time")
       ->envname("KYMO_PROFILING")
       ->default_str("true");
-  app.add_flag("--profiling-detailed", timing.detailed,
-               "By category as well, and of what failed, too")
+  app.add_flag("-v,--verbose,--profiling-detailed", timing.detailed,
+               "Show times by category as well, also of a request that failed")
       ->envname("KYMO_PROFILING_DETAILED");
   static const std::map<std::string, report::Precision> kPrecisions = {
       {"auto", report::Precision::automatic},

@@ -33,6 +33,7 @@ void show_outcome(Context& context, const Result<Response>& response,
     return show_timing(context, timing, ShowTiming::if_detailed);
   }
   for (const std::string& warning : response->warnings()) say(warning);
+  if (context.quiet) return show_timing(context, timing, ShowTiming::to_file);
   if (print_stats) {
     std::cout << podman_stats(*response, target).dump(4) << '\n';
     return show_timing(context, timing, ShowTiming::to_file);

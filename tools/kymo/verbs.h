@@ -10,6 +10,9 @@ namespace kymo::cli {
 // The exit code of a command that was used wrongly; CLI11 gives it for what it finds itself.
 constexpr int kWrongUsage = 2;
 
+// The exit code of a comparison that cannot tell.
+constexpr int kCannotTell = 3;
+
 // What is shown of where a request spent its time.
 struct TimingOptions {
   bool enabled = true;
@@ -19,14 +22,21 @@ struct TimingOptions {
 };
 
 // What the verbs share. A verb is declared by its add_ function: it describes its options to CLI11
-// and does its work in the callback, leaving the exit code here: 0 good, 1 failed, 2 wrong usage.
+// and does its work in the callback, leaving the exit code here: 0 good, 1 failed, 2 wrong usage,
+// 3 cannot tell.
 struct Context {
   std::string socket = "/run/kymo/kymod.sock";
   bool json = false;
   TimingOptions timing;
   std::string progress = "auto";  // --progress
+  bool quiet = false;             // -q: print errors and warnings only
   int exit_code = 0;
 };
+
+// -q, --quiet.
+inline void add_quiet_option(CLI::App& verb, Context& context) {
+  verb.add_flag("-q,--quiet", context.quiet, "Print nothing but errors and warnings");
+}
 
 void add_run(CLI::App& app, Context& context);
 void add_adopt(CLI::App& app, Context& context);

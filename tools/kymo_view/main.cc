@@ -74,7 +74,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "kymo " KYMO_VERSION);
   app.add_option("RUN", arguments.run, "A recording, or a folder or checkpoint with one")
       ->required();
-  app.add_option("--port", arguments.port, "Of loopback; 0: any free one")->capture_default_str();
+  app.add_option("--port", arguments.port, "Port on loopback; 0 for any free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
   app.add_flag("--open", arguments.open, "Open it in a browser");
   try {
     app.parse(argc, argv);

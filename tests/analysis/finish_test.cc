@@ -1,0 +1,125 @@
+#include "analysis/finish.h"
+
+#include <gtest/gtest.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <thread>
+
+#include "analysis/quality.h"
+#include "analysis/recording_diff.h"
+#include "temp_folder.h"
+
+namespace kymo::analysis {
+namespace {
+
+std::int64_t unix_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+std::string own_host() {
+  utsname names{};
+  ::uname(&names);
+  return names.nodename;
+}
+
+// What a running recorder writes beside its rows.
+Metadata running(std::uint64_t pid, const std::string& host, std::int64_t start_unix_ns) {
+  Metadata metadata;
+  metadata.state = "running";
+  metadata.pid = pid;
+  metadata.host = host;
+  metadata.start_unix_ns = start_unix_ns;
+  return metadata;
+}
+
+constexpr std::uint64_t kNoProcess = (1U << 22U) + 1;  // above the kernel's highest pid
+
+TEST(Finish, ARecorderThatRunsIsToldFromOneThatIsGone) {
+  const auto self = static_cast<std::uint64_t>(::getpid());
+  EXPECT_EQ(finish_of(running(self, own_host(), unix_now())), Finish::writing);
+  EXPECT_EQ(finish_of(running(kNoProcess, own_host(), unix_now())), Finish::cut_short);
+  EXPECT_EQ(finish_of(running(self, "another-" + own_host(), unix_now())), Finish::unfinished);
+  Metadata ended = running(self, own_host(), unix_now());
+  ended.state = "ended";
+  EXPECT_EQ(finish_of(ended), Finish::ended);
+}
+
+TEST(Finish, APidThatIsGivenToALaterProcessIsNotTheRecorder) {
+  const auto self = static_cast<std::uint64_t>(::getpid());
+  const std::int64_t an_hour_ago = unix_now() - 3'600'000'000'000;
+  EXPECT_EQ(finish_of(running(self, own_host(), an_hour_ago)), Finish::cut_short);
+}
+
+class UnfinishedRecording : public ::testing::Test {
+ protected:
+  // 100 rows; frozen_us grows at the end alone, where it has come so far.
+  std::string record(const std::string& name, const std::string& state, std::uint64_t pid,
+                     bool frozen = true) {
+    std::string text = "Time (ns)\tbytes\tfrozen_us\n";
+    for (std::uint64_t row = 0; row < 100; ++row) {
+      text += std::to_string(row * 1'000'000) + "\t" + std::to_string(row * 1000 + row % 7) + "\t" +
+              (frozen && row > 95 ? "500" : "0") + "\n";
+    }
+    describe(name, state, pid);
+    return folder_.file(name + ".tsv", text);
+  }
+
+  void describe(const std::string& name, const std::string& state, std::uint64_t pid) {
+    static_cast<void>(folder_.file(
+        name + ".meta.json",
+        R"({"format_version":1,"interval_ns":1000000,"about":{"request":"dump"},"state":")" +
+            state + R"(","host":")" + own_host() + R"(","pid":)" + std::to_string(pid) +
+            R"(,"start_unix_ns":)" + std::to_string(unix_now()) +
+            R"(,"columns":[{"name":"bytes","metric":"bytes","kind":"counter","unit":"bytes"},
+            {"name":"frozen_us","metric":"frozen_us","kind":"counter","unit":"microseconds"}]})"));
+  }
+
+  tests::TempFolder folder_;
+};
+
+TEST_F(UnfinishedRecording, ARunningOneIsNotJudgedGood) {
+  const auto summary = summarize(record("run", "running", static_cast<std::uint64_t>(::getpid())));
+  ASSERT_TRUE(summary.ok());
+  const std::vector<Verdict> verdicts = judge(*summary);
+  EXPECT_EQ(verdicts.front().level, Verdict::Level::warning);
+  EXPECT_NE(verdicts.front().text.find("still writes it"), std::string::npos);
+  for (const Verdict& verdict : verdicts) EXPECT_NE(verdict.level, Verdict::Level::good);
+}
+
+TEST_F(UnfinishedRecording, WhatComesAtTheEndOfADumpIsNotComparedBeforeItHasCome) {
+  const std::string whole = record("whole", "ended", kNoProcess);
+  const std::string cut = record("cut", "running", kNoProcess, false);
+  const auto diff = diff_recordings({whole}, {cut}, {});
+  ASSERT_TRUE(diff.ok()) << diff.error().message;
+  EXPECT_TRUE(diff->unfinished);
+  ASSERT_FALSE(diff->notes.empty());
+  EXPECT_NE(diff->notes.front().find("cut short"), std::string::npos) << diff->notes.front();
+  for (const MetricDiff& metric : diff->metrics) {
+    if (metric.name != "frozen_us") continue;
+    EXPECT_EQ(metric.verdict, MetricDiff::Verdict::not_told);
+    EXPECT_TRUE(metric.not_known_yet);
+  }
+}
+
+TEST_F(UnfinishedRecording, OnlyOneThatIsBeingWrittenIsWaitedForUntilItHasEnded) {
+  const auto self = static_cast<std::uint64_t>(::getpid());
+  const std::string cut = record("cut", "running", kNoProcess);
+  const std::string live = record("live", "running", self);
+  EXPECT_EQ(about_to_end({cut, live}), (std::vector<std::string>{live}));
+  // That of a writer that is gone is not waited for.
+  EXPECT_TRUE(wait_until_ended({cut}, std::chrono::minutes(1)).empty());
+  EXPECT_EQ(wait_until_ended({live}, std::chrono::milliseconds(1)),
+            (std::vector<std::string>{live}));
+  std::thread writer([&] { describe("live", "ended", self); });
+  EXPECT_TRUE(wait_until_ended({live}, std::chrono::minutes(1)).empty());
+  writer.join();
+}
+
+}  // namespace
+}  // namespace kymo::analysis

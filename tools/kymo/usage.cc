@@ -1,0 +1,193 @@
+#include "usage.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "base/near_names.h"
+
+namespace kymo::cli {
+namespace {
+
+// The command that was typed, as far as it was understood.
+struct Typed {
+  const CLI::App* app = nullptr;
+  std::string path;                // "dump runc"; empty where no verb was understood
+  std::vector<std::string> words;  // that nothing understood
+
+  [[nodiscard]] std::string command() const { return path.empty() ? "kymo" : "kymo " + path; }
+  [[nodiscard]] std::string help() const { return " (see " + command() + " --help)"; }
+  [[nodiscard]] std::string prefix() const { return path.empty() ? "" : path + ": "; }
+};
+
+Typed typed_command(const CLI::App& app) {
+  Typed typed{&app, "", app.remaining()};
+  while (!typed.app->get_subcommands().empty()) {
+    typed.app = typed.app->get_subcommands().back();
+    typed.path += (typed.path.empty() ? "" : " ") + typed.app->get_name();
+    const std::vector<std::string> own = typed.app->remaining();
+    typed.words.insert(typed.words.end(), own.begin(), own.end());
+  }
+  return typed;
+}
+
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word.front() == '-' && word != "--";
+}
+
+std::vector<std::string> kinds_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(one->get_name());
+  }
+  return names;
+}
+
+// "a, b or c"
+std::string choice_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  }
+  return text;
+}
+
+// The options that this command understands, its parents' among them.
+std::vector<std::string> options_of(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+      for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    }
+  }
+  return names;
+}
+
+// Words of other tools for what kymo calls otherwise.
+std::string by_another_name(const std::string& word) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNames = {
+      {{"checkpoint", "dump"},
+       {"list", "ps"},
+       {"ls", "ps"},
+       {"logs", "attach"},
+       {"rm", "delete"},
+       {"remove", "delete"},
+       {"start", "run"},
+       {"stop", "kill"},
+       {"status", "ps"}}};
+  const auto* found = std::find_if(kNames.begin(), kNames.end(),
+                                   [&](const auto& name) { return name.first == word; });
+  return found == kNames.end() ? "" : "; did you mean " + std::string(found->second) + "?";
+}
+
+std::string unknown_option(const Typed& typed, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  return typed.prefix() + "there is no option " + name + did_you_mean(name, options_of(typed.app)) +
+         typed.help();
+}
+
+// `kymo foo`
+std::string unknown_command(const Typed& typed, const std::vector<std::string>& commands) {
+  if (typed.words.empty()) return "no command is given" + typed.help();
+  const std::string& word = typed.words.front();
+  if (is_option(word)) return unknown_option(typed, word);
+  if (word == "help") {
+    return "there is no command help: type kymo --help, or kymo COMMAND --help";
+  }
+  const std::string other = by_another_name(word);
+  return "there is no command " + word + (other.empty() ? did_you_mean(word, commands) : other) +
+         typed.help();
+}
+
+// `kymo dump`, `kymo dump web`: what says which of several kinds is missing.
+std::string which_kind(const Typed& typed) {
+  const std::vector<std::string> kinds = kinds_of(*typed.app);
+  const auto word = std::find_if_not(typed.words.begin(), typed.words.end(), is_option);
+  if (word == typed.words.end()) {
+    return typed.prefix() + "say which: " + choice_of(kinds) + "; type " + typed.command() + " " +
+           kinds.front() + " ..." + typed.help();
+  }
+  return typed.path + " " + *word + ": " + *word + " is none of " + choice_of(kinds) + "; type " +
+         typed.command() + " " + kinds.front() + " " + *word + typed.help();
+}
+
+std::string unexpected(const Typed& typed) {
+  const auto option = std::find_if(typed.words.begin(), typed.words.end(), is_option);
+  if (option != typed.words.end()) return unknown_option(typed, *option);
+  return typed.prefix() + "one argument too many: " + typed.words.front() +
+         (typed.words.size() > 1 ? " and " + std::to_string(typed.words.size() - 1) + " more"
+                                 : "") +
+         typed.help();
+}
+
+// What CLI11 says, in words that say what to type.
+std::string reworded(const Typed& typed, std::string text) {
+  constexpr std::string_view kRequired = " is required";
+  constexpr std::string_view kNoNumber = "Could not convert: ";
+  const std::size_t missing = text.find(": 1 required ");
+  if (text.ends_with(kRequired)) {
+    const std::string name = text.substr(0, text.size() - kRequired.size());
+    std::string shown = name;
+    for (char& c : shown) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    text = name + " is missing: type " + typed.command() + " " +
+           (is_option(name) ? name + " VALUE" : shown);
+  } else if (missing != std::string::npos) {
+    text = text.substr(0, missing) + " needs a value behind it";
+  } else if (text.starts_with(kNoNumber)) {
+    text.erase(0, kNoNumber.size());
+    const std::size_t equals = text.find(" = ");
+    if (equals != std::string::npos) text.replace(equals, 3, ": no number that fits: ");
+  } else if (text.starts_with(typed.app->get_name() + ": ")) {
+    text.erase(0, typed.app->get_name().size() + 2);
+  }
+  return typed.prefix() + text + typed.help();
+}
+
+std::string config_file(const CLI::ParseError& error, const CLI::App& app) {
+  const CLI::Option* option = app.get_config_ptr();
+  const std::string file = option == nullptr ? "" : option->as<std::string>();
+  if (!file.empty() && ::access(file.c_str(), R_OK) != 0) {
+    return "read the config file " + file + ": " + std::strerror(errno) +
+           "; see that the path is right (--config, KYMO_CONFIG)";
+  }
+  constexpr std::string_view kUnknown = "INI was not able to parse ";
+  const std::string text = error.what();
+  if (text.starts_with(kUnknown)) {
+    const std::string name = text.substr(kUnknown.size());
+    return "read the config file " + file + ": there is no option " + name +
+           did_you_mean("--" + name, options_of(&app));
+  }
+  return "read the config file " + file + ": " + text;
+}
+
+bool is_error(const CLI::ParseError& error, CLI::ExitCodes code) {
+  return error.get_exit_code() == static_cast<int>(code);
+}
+
+}  // namespace
+
+std::string explain_usage(const CLI::ParseError& error, const CLI::App& app,
+                          const std::vector<std::string>& commands) {
+  if (is_error(error, CLI::ExitCodes::ConfigError) || is_error(error, CLI::ExitCodes::FileError)) {
+    return config_file(error, app);
+  }
+  const Typed typed = typed_command(app);
+  const bool extra = is_error(error, CLI::ExitCodes::ExtrasError);
+  const bool missing = is_error(error, CLI::ExitCodes::RequiredError);
+  if ((extra || missing) && typed.app->get_require_subcommand_min() > 0 &&
+      typed.app->get_subcommands().empty()) {
+    return typed.app == &app ? unknown_command(typed, commands) : which_kind(typed);
+  }
+  // An option that does not exist explains more than what is missing because of it.
+  const bool has_option = std::any_of(typed.words.begin(), typed.words.end(), is_option);
+  if (!typed.words.empty() && (extra || (missing && has_option))) return unexpected(typed);
+  return reworded(typed, error.what());
+}
+
+}  // namespace kymo::cli
