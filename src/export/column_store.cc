@@ -11,7 +11,7 @@
 namespace kymo::exporting {
 namespace {
 
-constexpr std::size_t kPiece = 32 * 1024;  // values
+constexpr std::size_t kPieces = 64 * 1024;  // values, of all columns that are read together
 
 // Not every file system has files without a name.
 FileDescriptor nameless_file(const std::string& folder) {
@@ -82,18 +82,20 @@ Result<void> ColumnStore::read_piece(std::size_t column, std::uint64_t row,
 }
 
 Result<void> ColumnStore::read(
-    std::size_t column,
-    const std::function<void(std::span<const std::uint64_t>, std::span<const std::uint64_t>)>& take)
-    const {
-  std::vector<std::uint64_t> times(kPiece);
-  std::vector<std::uint64_t> values(kPiece);
-  for (std::uint64_t row = 0; row < rows_; row += kPiece) {
-    const std::size_t count = std::min<std::uint64_t>(kPiece, rows_ - row);
-    const std::span some_times(times.data(), count);
-    const std::span some_values(values.data(), count);
-    if (auto read = read_piece(0, row, some_times); !read) return read;
-    if (auto read = read_piece(column, row, some_values); !read) return read;
-    take(some_times, some_values);
+    std::span<const std::size_t> columns,
+    const std::function<void(Values, std::span<const Values>)>& take) const {
+  const std::size_t rows = std::max<std::size_t>(kPieces / (columns.size() + 1), 1);
+  std::vector<std::vector<std::uint64_t>> buffers(columns.size() + 1,
+                                                  std::vector<std::uint64_t>(rows));
+  for (std::uint64_t row = 0; row < rows_; row += rows) {
+    const std::size_t count = std::min<std::uint64_t>(rows, rows_ - row);
+    std::vector<Values> values;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const std::span some(buffers[i].data(), count);
+      if (auto read = read_piece(i == 0 ? 0 : columns[i - 1], row, some); !read) return read;
+      values.push_back(some);
+    }
+    take(values.front(), std::span(values).subspan(1));
   }
   return {};
 }

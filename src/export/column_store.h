@@ -16,7 +16,7 @@ namespace kymo::exporting {
 // Rows on disk, column by column, for formats that want them so. The file has no name: nothing is
 // left behind by a process that is killed.
 //
-// Threads: one at a time. Cost: 8 bytes of disk a value; a buffer of 512 KiB to read.
+// Threads: one at a time. Cost: 8 bytes of disk a value; buffers of 512 KiB to read.
 class ColumnStore {
  public:
   // `columns` counts the time as one; there is room for `rows`. Errors: of the system.
@@ -29,10 +29,10 @@ class ColumnStore {
   Result<void> add(std::span<const std::uint64_t> row);
   [[nodiscard]] std::uint64_t rows() const { return rows_; }
 
-  // The times of all rows, and one column's values beside them, piece by piece.
-  Result<void> read(std::size_t column,
-                    const std::function<void(std::span<const std::uint64_t>,
-                                             std::span<const std::uint64_t>)>& take) const;
+  // The times of all rows, and these columns' values beside them, piece by piece.
+  using Values = std::span<const std::uint64_t>;
+  Result<void> read(std::span<const std::size_t> columns,
+                    const std::function<void(Values, std::span<const Values>)>& take) const;
 
  private:
   ColumnStore(FileDescriptor fd, std::size_t columns, std::uint64_t room)

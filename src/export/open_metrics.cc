@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "export/column_store.h"
 #include "export/formats.h"
+#include "export/histograms.h"
 #include "export/parts.h"
 #include "export/text.h"
 
@@ -99,11 +101,17 @@ struct Family {
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
   std::string help;
-  std::vector<std::pair<std::size_t, std::string>> series;  // column and labels
-  std::set<std::string> labels;
+  std::vector<std::pair<std::size_t, std::string>> series = {};  // column and labels
+  std::set<std::string> labels = {};
+  std::optional<HistogramColumns> histogram = {};
 
   [[nodiscard]] std::string sample_name() const {
-    return kind == Kind::counter ? name + "_total" : name;
+    return kind == Kind::counter && !histogram ? name + "_total" : name;
+  }
+  // All names that its samples have.
+  [[nodiscard]] std::vector<std::string> names() const {
+    if (histogram) return {name, name + "_bucket", name + "_sum", name + "_count"};
+    return {name, sample_name()};
   }
   [[nodiscard]] std::string base_unit() const {
     if (places_of(unit) != 0) return "seconds";
@@ -112,37 +120,68 @@ struct Family {
   }
 };
 
-std::string family_name(const analysis::ColumnInfo& info) {
-  std::string stem = name_from(info.metric);
-  if (places_of(info.unit) != 0) {
+std::string family_name(const std::string& prefix, const std::string& metric, Unit unit) {
+  std::string stem = name_from(metric);
+  if (places_of(unit) != 0) {
     if (stem.ends_with("_ns") || stem.ends_with("_us")) stem.resize(stem.size() - 3);
     stem += "_seconds";
   }
-  return "kymo_" + stem;
+  std::string name = prefix + stem;
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0)
+    name.insert(0, "_");
+  return name;
 }
 
-// Columns by their metric. Two that would be one series are told apart by the metric's name.
-std::vector<Family> families_of(const analysis::Summary& summary) {
+// Names that no other family has: taken ones get a number.
+class FamilyNames {
+ public:
+  void settle(Family& family) {
+    const std::string own = family.name;
+    const std::string ending = places_of(family.unit) != 0 ? "_seconds" : "";
+    const std::string stem = own.substr(0, own.size() - ending.size());
+    for (std::uint64_t n = 2; is_taken(family); ++n) {
+      family.name = stem + "_" + std::to_string(n) + ending;
+    }
+    for (std::string& name : family.names()) taken_.insert(std::move(name));
+  }
+
+ private:
+  [[nodiscard]] bool is_taken(const Family& family) const {
+    const std::vector<std::string> names = family.names();
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return taken_.contains(name); });
+  }
+
+  std::set<std::string> taken_;
+};
+
+// Histograms as they are, other columns by their metric. Two that would be one series are told
+// apart by the metric's name.
+std::vector<Family> families_of(const analysis::Summary& summary, const std::string& prefix) {
   std::vector<Family> families;
   std::map<std::tuple<std::string, Kind, Unit>, std::size_t> newest;
-  std::set<std::string> taken;
-  for (std::size_t i = 0; i < summary.columns.size(); ++i) {
-    const analysis::ColumnInfo& info = summary.columns[i].info;
+  FamilyNames names;
+  std::vector<analysis::ColumnInfo> infos;
+  for (const analysis::ColumnSummary& column : summary.columns) infos.push_back(column.info);
+  std::set<std::size_t> of_histograms;
+  for (HistogramColumns& found : find_histograms(infos)) {
+    for (std::size_t i = found.buckets.front(); i <= found.count; ++i) of_histograms.insert(i);
+    Family family{family_name(prefix, found.metric, found.unit), Kind::counter, found.unit,
+                  found.help};
+    family.histogram = std::move(found);
+    names.settle(family);
+    families.push_back(std::move(family));
+  }
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (of_histograms.contains(i)) continue;
+    const analysis::ColumnInfo& info = infos[i];
     std::string labels = labels_of(info);
     const auto [found, is_new] =
         newest.try_emplace({info.metric, info.kind, info.unit}, families.size());
     if (is_new || families[found->second].labels.contains(labels)) {
       found->second = families.size();
-      Family family{family_name(info), info.kind, info.unit, info.help, {}, {}};
-      const std::string own = family.name;
-      const std::string ending = places_of(info.unit) != 0 ? "_seconds" : "";
-      const std::string stem = own.substr(0, own.size() - ending.size());
-      for (std::uint64_t n = 2; taken.contains(family.name) || taken.contains(family.sample_name());
-           ++n) {
-        family.name = stem + "_" + std::to_string(n) + ending;
-      }
-      taken.insert(family.name);
-      taken.insert(family.sample_name());
+      Family family{family_name(prefix, info.metric, info.unit), info.kind, info.unit, info.help};
+      names.settle(family);
       families.push_back(std::move(family));
     }
     Family& family = families[found->second];
@@ -189,7 +228,11 @@ class RowChoice {
 };
 
 void write_head(const Family& family, std::string& out) {
-  out += "# TYPE " + family.name + (family.kind == Kind::counter ? " counter\n" : " gauge\n");
+  out += "# TYPE " + family.name + " " +
+         (family.histogram               ? "histogram"
+          : family.kind == Kind::counter ? "counter"
+                                         : "gauge") +
+         "\n";
   if (const std::string unit = family.base_unit(); !unit.empty()) {
     out += "# UNIT " + family.name + " " + unit + "\n";
   }
@@ -198,33 +241,90 @@ void write_head(const Family& family, std::string& out) {
   }
 }
 
-Result<void> write_family(const Family& family, const ColumnStore& store, std::uint64_t start_ns,
+// " SECONDS.FRACTION\n"
+void append_moment(const Moment& moment, bool every_row, std::string& text) {
+  text += ' ';
+  append_number(moment.seconds, text);
+  // Prometheus takes a time for a double and cuts its milliseconds off: digits that a double
+  // has no room for could carry it into the next.
+  const std::size_t digits = every_row ? 9 : 6;
+  std::string fraction;
+  append_fixed(every_row ? moment.ns : moment.ns / 1000, digits, fraction);
+  text.append(fraction, 1);  // without the 0 before the point
+  text += '\n';
+}
+
+Result<void> write_series(const Family& family, const ColumnStore& store, std::uint64_t start_ns,
                           bool every_row, ExportFile& file) {
-  write_head(family, file.text());
   const std::size_t places = places_of(family.unit);
   for (const auto& [column, labels] : family.series) {
     const std::string head = family.sample_name() + labels + " ";
-    Result<void> written = store.read(column, [&](auto times, auto values) {
+    Result<void> written = store.read({&column, 1}, [&](auto times, auto values) {
       for (std::size_t i = 0; i < times.size() && !file.failed(); ++i) {
-        const Moment moment(start_ns, times[i]);
         std::string& text = file.text();
         text += head;
-        append_decimal(values[i], places, text);
-        text += ' ';
-        append_number(moment.seconds, text);
-        // Prometheus takes a time for a double and cuts its milliseconds off: digits that a double
-        // has no room for could carry it into the next.
-        const std::size_t digits = every_row ? 9 : 6;
-        std::string fraction;
-        append_fixed(every_row ? moment.ns : moment.ns / 1000, digits, fraction);
-        text.append(fraction, 1);  // without the 0 before the point
-        text += '\n';
+        append_decimal(values[0][i], places, text);
+        append_moment(Moment(start_ns, times[i]), every_row, text);
         file.settle();
       }
     });
     if (!written) return written;
   }
   return {};
+}
+
+// A bucket's bound in the base unit, as OpenMetrics wants floats: "6.4e-05", "64.0".
+std::string bound_text(std::uint64_t bound, std::size_t places) {
+  double scale = 1;
+  for (std::size_t i = 0; i < places; ++i) scale *= 10;
+  std::array<char, 40> digits{};
+  std::snprintf(digits.data(), digits.size(), "%.16g", static_cast<double>(bound) / scale);
+  std::string text(digits.data());
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+// All samples of one moment together, as the format wants them. The number of values is the sum of
+// the buckets, as on /metrics: so it fits them where a sample fell amid an addition.
+Result<void> write_histogram(const Family& family, const ColumnStore& store, std::uint64_t start_ns,
+                             bool every_row, ExportFile& file) {
+  const HistogramColumns& histogram = *family.histogram;
+  const std::size_t places = places_of(family.unit);
+  std::vector<std::size_t> columns;
+  std::vector<std::string> heads;
+  for (std::size_t i = 0; i < histogram.buckets.size(); ++i) {
+    columns.push_back(histogram.buckets[i] + 1);
+    const std::string bound =
+        i < histogram.bounds.size() ? bound_text(histogram.bounds[i], places) : "+Inf";
+    heads.push_back(family.name + "_bucket{le=\"" + bound + "\"} ");
+  }
+  columns.push_back(histogram.sum + 1);
+  return store.read(columns, [&](auto times, auto values) {
+    for (std::size_t row = 0; row < times.size() && !file.failed(); ++row) {
+      const Moment moment(start_ns, times[row]);
+      std::string& text = file.text();
+      std::uint64_t count = 0;
+      for (std::size_t i = 0; i < heads.size(); ++i) {
+        count += values[i][row];
+        text += heads[i];
+        append_number(count, text);
+        append_moment(moment, every_row, text);
+      }
+      text += family.name + "_count ";
+      append_number(count, text);
+      append_moment(moment, every_row, text);
+      text += family.name + "_sum ";
+      append_decimal(values[heads.size()][row], places, text);
+      append_moment(moment, every_row, text);
+      file.settle();
+    }
+  });
+}
+
+Result<void> write_family(const Family& family, const ColumnStore& store, std::uint64_t start_ns,
+                          bool every_row, ExportFile& file) {
+  write_head(family, file.text());
+  return family.histogram ? write_histogram(family, store, start_ns, every_row, file)
+                          : write_series(family, store, start_ns, every_row, file);
 }
 
 }  // namespace
@@ -252,7 +352,7 @@ Result<void> write_open_metrics(const analysis::Summary& summary, const ExportOp
   if (!chosen) return chosen;
   exported.rows = (*store)->rows();
   exported.rows_passed_over = summary.rows - exported.rows;
-  for (const Family& family : families_of(summary)) {
+  for (const Family& family : families_of(summary, options.metric_prefix)) {
     Result<void> written = write_family(family, **store, start_ns, options.every_row, file);
     if (!written) return written;
   }

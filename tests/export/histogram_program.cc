@@ -1,0 +1,70 @@
+// Records a histogram and other metrics with the real recorder, and writes what /metrics serves of
+// them at the end: the export must have the same. Usage: histogram_program NAME.tsv METRICS.txt
+
+#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "kymo/profiler.h"
+#include "kymo/prometheus.h"
+#include "kymo/registry.h"
+#include "kymo/sink.h"
+
+namespace {
+
+// Values over four decades; the same each time.
+void record_waits(const kymo::Histogram& waits, const kymo::Histogram& sizes,
+                  const kymo::Counter& requests) {
+  std::uint64_t state = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    const std::uint64_t drawn = state >> 33U;
+    waits.record((drawn % 1000) << (drawn / 1000 % 6));
+    sizes.record(drawn % 300);
+    requests.add(1);
+    if (i % 200 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+kymo::Result<void> record(const std::string& path, const std::string& metrics) {
+  kymo::Registry registry;
+  const auto waits = registry.histogram(
+      {"wait_us", "How long requests waited.", kymo::Kind::counter, kymo::Unit::microseconds, {}},
+      {.first = 64, .last = 16384, .per_doubling = 1});
+  if (!waits) return waits.error();
+  const auto sizes = registry.histogram(
+      {"batch_size", "Entries of a batch.", kymo::Kind::counter, kymo::Unit::count, {}},
+      {.first = 1, .last = 256, .per_doubling = 1});
+  if (!sizes) return sizes.error();
+  const auto requests =
+      registry.counter({"requests", "Requests.", kymo::Kind::counter, kymo::Unit::count, {}});
+  if (!requests) return requests.error();
+  kymo::ProfilerOptions options;
+  options.sink = kymo::make_tsv_sink(path);
+  kymo::Profiler profiler(registry, options);
+  if (auto started = profiler.start(); !started) return started;
+  record_waits(*waits, *sizes, *requests);
+  if (auto stopped = profiler.stop(); !stopped) return stopped;
+  const auto families = kymo::make_prometheus_collectable(registry)->Collect();
+  std::ofstream(metrics) << prometheus::TextSerializer().Serialize(families);
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: histogram_program NAME.tsv METRICS.txt\n");
+    return 2;
+  }
+  if (auto recorded = record(argv[1], argv[2]); !recorded) {
+    std::fprintf(stderr, "histogram_program: %s\n", recorded.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}
