@@ -9,6 +9,15 @@ function(kymo_add_module name)
   target_link_libraries(${name} PUBLIC ${arg_LINKS} PRIVATE kymo_warnings)
 endfunction()
 
+# kymo_install_program(TARGET): installs it where it is built, and says so where it is not: a build of some targets
+# can be installed.
+function(kymo_install_program target)
+  install(CODE "if(NOT EXISTS \"$<TARGET_FILE:${target}>\")
+  message(STATUS \"Not built, so not installed: $<TARGET_FILE_NAME:${target}> (cmake --build ${PROJECT_BINARY_DIR} --target ${target})\")
+endif()")
+  install(TARGETS ${target} OPTIONAL)
+endfunction()
+
 # kymo_add_test(NAME SOURCES ... LINKS ... LABELS ... [LOCK NAME [LOCKED FILTER]]): one GoogleTest program, its cases in
 # ctest; those of one lock run one at a time: all, or those that a filter of GoogleTest's names.
 function(kymo_add_test name)

@@ -1,11 +1,29 @@
 #!/usr/bin/env bash
 # Installs the build to a temporary prefix, and uses it as another project would.
-#   install_test.sh BUILD_DIR CONSUMER_DIR CXX cmake|pkg-config|dlopen|bridge
+#   install_test.sh BUILD_DIR CONSUMER_DIR CXX cmake|pkg-config|dlopen|bridge|unbuilt
 set -euo pipefail
 build=$1 consumer=$2 cxx=$3 way=$4
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 prefix="$scratch/prefix"
+
+# The demo builds some of the targets: what was not built stopped the installation half-way.
+if [ "$way" = unbuilt ]; then
+  source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
+  cmake -S "$source" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DKYMO_BUILD_TESTS=OFF >"$scratch/cmake.log" ||
+    { cat "$scratch/cmake.log"; exit 1; }
+  cmake --install "$scratch/build" --prefix "$prefix" >"$scratch/install.log" 2>&1 ||
+    { cat "$scratch/install.log"; exit 1; }
+  for name in libkymo kymod kymo-view; do
+    grep -q "Not built, so not installed: $name.*--target" "$scratch/install.log" ||
+      { cat "$scratch/install.log"; echo "it does not say that $name is not installed"; exit 1; }
+  done
+  # Headers and packages without their library would be found and not do.
+  found=$(find "$prefix" -type f -not -path '*/share/*' 2>/dev/null || true)
+  [ -z "$found" ] || { echo "installed without being built: $found"; exit 1; }
+  exit 0
+fi
+
 cmake --install "$build" --component library --prefix "$prefix" >"$scratch/install.log" || { cat "$scratch/install.log"; exit 1; }
 pc=$(find "$prefix" -name kymo.pc)
 libdir=$(dirname "$(dirname "$pc")")
@@ -36,8 +54,10 @@ case "$way" in
     ;;
   pkg-config)
     export PKG_CONFIG_PATH="$libdir/pkgconfig"
+    said=$(realpath "$(pkg-config --variable=prefix kymo)")
+    [ "$said" = "$(realpath "$prefix")" ] || { echo "kymo.pc says that the prefix is $said, it is $prefix"; exit 1; }
     # shellcheck disable=SC2046  # flags are words
-    "$cxx" -O2 -o "$scratch/consumer" "$consumer/consumer.cc" $(pkg-config --define-prefix --cflags --libs kymo)
+    "$cxx" -O2 -o "$scratch/consumer" "$consumer/consumer.cc" $(pkg-config --cflags --libs kymo)
     links_only "$scratch/consumer" libkymo libzstd
     LD_LIBRARY_PATH="$libdir" "$scratch/consumer" "$scratch/run.tsv"
     ;;
@@ -49,6 +69,16 @@ case "$way" in
   bridge)
     configure_consumer -DWITH_BRIDGE=ON
     "$scratch/build/bridge"
+    # Where prometheus-cpp is not found: libkymo is there all the same, and who asks for the bridge is told what to do.
+    no_prometheus=(-DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_DISABLE_FIND_PACKAGE_prometheus-cpp=ON)
+    cmake -S "$consumer" -B "$scratch/without" -G Ninja "${no_prometheus[@]}" >"$scratch/cmake.log" 2>&1 ||
+      { cat "$scratch/cmake.log"; exit 1; }
+    if cmake -S "$consumer" -B "$scratch/asked" -G Ninja "${no_prometheus[@]}" -DASK_FOR_BRIDGE=ON >"$scratch/cmake.log" 2>&1; then
+      echo "it was configured without prometheus-cpp"
+      exit 1
+    fi
+    tr -s ' \n' ' ' <"$scratch/cmake.log" | grep -q "no kymo::prometheus: prometheus-cpp was not found: install it" ||
+      { cat "$scratch/cmake.log"; exit 1; }
     ;;
   *) echo "unknown way '$way'" >&2; exit 2 ;;
 esac

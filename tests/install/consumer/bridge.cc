@@ -21,5 +21,5 @@ int main() {
   const auto collectable = kymo::make_prometheus_collectable(registry);
   const std::string text = prometheus::TextSerializer().Serialize(collectable->Collect());
   std::fputs(text.c_str(), stdout);
-  return text.find("kymo_busy_seconds_total 2.5") != std::string::npos ? 0 : 1;
+  return text.find("\nbusy_seconds_total 2.5") != std::string::npos ? 0 : 1;
 }
