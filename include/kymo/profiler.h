@@ -16,12 +16,6 @@ namespace kymo {
 
 struct RecorderCounts;
 
-// How the collector waits for a deadline.
-enum class Pace : std::uint8_t {
-  thrifty,  // sleeps; late by the kernel's wake-up latency, some tens of microseconds
-  precise,  // wakes early by the latency it has learned and spins the rest
-};
-
 struct ProfilerOptions {
   std::vector<std::string> metrics{};            // names of metrics; none: all
   std::shared_ptr<Sink> sink{};                  // where the rows go; required
@@ -31,14 +25,29 @@ struct ProfilerOptions {
   std::chrono::nanoseconds flush{
       1'000'000'000};  // a slot is handed over when this old, full or not
   Pace pace = Pace::thrifty;
-  // SCHED_FIFO priority of the collector, 1 to 99; 0 leaves it to the fair scheduler. On busy cores
-  // it is what keeps a fast collector on time. A refusal is a warning, not an error.
+  // The longest that the precise pace spins before a deadline, as a share of the interval: 0 to 1.
+  // It spins what it has learned that this machine's wake-ups take and no more; ProfilerStats says
+  // what was spun. At 1 kHz the default is 150 us.
+  double max_spin_share = 0.15;
+  // SCHED_FIFO priority of the collector's thread, 1 to 99; 0 leaves it to the fair scheduler. On
+  // busy cores this is what keeps a collector on time: 1 is enough for one that sleeps, and should
+  // not be given to one that spins (an interval below 50 us, or a large max_spin_share) unless a
+  // CPU is set aside for it. Never inherited by children (SCHED_RESET_ON_FORK). It needs
+  // CAP_SYS_NICE or a limit by `ulimit -r`; a refusal is a warning, not an error.
   int realtime_priority = 0;
+  // A collector that uses more than this share of a CPU over a second gives its real-time priority
+  // up for good, and warnings() says so. 1: it never does.
+  double realtime_max_share = 1;
+  // Nice value of the collector's thread where it has no real-time priority, -20 to 19; 0: the
+  // process's. A refusal is a warning.
+  int nice = 0;
   // The CPU that the collector is pinned to; -1 for any. A refusal is a warning.
   int cpu = -1;
   // The ring's memory as a file, so that its rows outlive a SIGKILL (`kymo recover`); it must not
   // exist yet, is allocated whole by start() and removed by a clean stop. Empty: private memory.
   std::string ring_file{};
+  // What the metrics' names begin with on /metrics, such as "myapp_"; stands in the recording.
+  std::string prometheus_prefix{};
 };
 
 // Samples a registry's metrics at a fixed rate into a sink.
@@ -81,7 +90,8 @@ class KYMO_API Profiler {
   // Nanoseconds since the start on the recording's clock; 0 before the start.
   [[nodiscard]] std::uint64_t now_ns() const;
   // What start() could not do as asked and went on without, a line each: a priority or a CPU that
-  // the system refused, an interval that is shorter than a sample takes on this machine.
+  // the system refused, an interval that is shorter than a sample takes on this machine; and a
+  // real-time priority that the collector has given up since.
   [[nodiscard]] std::vector<std::string> warnings() const;
   // Why the sink refused rows, when it began to the last time; empty: it never has, or nothing
   // runs. TroubleWatch (kymo/trouble.h) makes messages of it.

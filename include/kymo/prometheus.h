@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kymo/export.h"
 #include "kymo/metric.h"
@@ -14,16 +15,17 @@ class Collectable;
 
 namespace kymo {
 
-// The Prometheus name of a metric: `kymo_` before it, its unit in base units (`_us` and `_ns`
-// become `_seconds`), `_total` after a counter. `frozen_time_us` is
-// `kymo_frozen_time_seconds_total`.
-KYMO_API std::string prometheus_name(const Metric& metric);
+// The Prometheus name of a metric: `prefix` before it, its unit in base units (`_us` and `_ns`
+// become `_seconds`), `_total` after a counter that does not end so already. With the prefix
+// `myapp_`, `wait_time_us` is `myapp_wait_time_seconds_total`.
+KYMO_API std::string prometheus_name(const Metric& metric, std::string_view prefix = {});
 
 // Shows a registry's metrics to prometheus-cpp: give it to an Exposer, or to whatever serializes.
-// Fields become labels; microseconds and nanoseconds are scaled to seconds.
+// Fields become labels; microseconds and nanoseconds are scaled to seconds. Names begin with
+// `prefix`, which may be empty, or letters, digits and '_' and no digit first.
 //
 // Threads: Collect() from any. Ownership: refers to `registry`, which must outlive it.
 KYMO_API std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(
-    const Registry& registry);
+    const Registry& registry, std::string prefix = {});
 
 }  // namespace kymo

@@ -41,6 +41,12 @@ struct Rows {
   }
 };
 
+// How the collector waits for a deadline.
+enum class Pace : std::uint8_t {
+  thrifty,  // sleeps; late by the kernel's wake-up latency, some tens of microseconds
+  precise,  // wakes early by the latency it has learned and spins the rest
+};
+
 // What a recording is of; fixed from start to end.
 struct RecordingInfo {
   std::vector<Column> columns;
@@ -49,6 +55,9 @@ struct RecordingInfo {
   std::uint64_t start_monotonic_ns = 0;  // CLOCK_MONOTONIC at the same moment
   std::size_t slots = 0;
   std::size_t rows_per_slot = 0;
+  Pace pace = Pace::thrifty;
+  double max_spin_share = 0;      // of the interval, in precise pace
+  std::string prometheus_prefix;  // what the metrics' names begin with on /metrics
 };
 
 // What a recorder has done so far. At the end: rows_written + missed() = ticks_due, always.
@@ -68,6 +77,11 @@ struct ProfilerStats {
   std::uint64_t timing_error_p50_ns = 0;  // percentiles, right within 6 %
   std::uint64_t timing_error_p99_ns = 0;
   std::uint64_t timing_error_p999_ns = 0;
+  // Of the precise pace: time spun before deadlines, which is its price in CPU time; and the time
+  // after which 127 of 128 wake-ups had come, counted from when they were asked for. A margin that
+  // long, were it allowed (max_spin_share), would keep the deadlines.
+  std::uint64_t spin_ns = 0;
+  std::uint64_t wakeup_latency_ns = 0;
   std::uint64_t sample_window_ns = 0;      // summed over samples: from the first to the last read
   std::uint64_t sample_window_max_ns = 0;  // longest time from a sample's first to its last read
   std::uint64_t bytes_written = 0;

@@ -61,6 +61,12 @@ ProfilerStats stats_of(const Json& json) {
   stats.backoff_ns = number_of(json, "backoff_ns");
   stats.timing_error_ns = number_of(json, "timing_error_ns");
   stats.timing_error_max_ns = number_of(json, "timing_error_max_ns");
+  stats.rows_on_time = number_of(json, "rows_on_time");
+  stats.timing_error_p50_ns = number_of(json, "timing_error_p50_ns");
+  stats.timing_error_p99_ns = number_of(json, "timing_error_p99_ns");
+  stats.timing_error_p999_ns = number_of(json, "timing_error_p999_ns");
+  stats.spin_ns = number_of(json, "spin_ns");
+  stats.wakeup_latency_ns = number_of(json, "wakeup_latency_ns");
   stats.sample_window_max_ns = number_of(json, "sample_window_max_ns");
   stats.bytes_written = number_of(json, "bytes_written");
   stats.duration_ns = number_of(json, "duration_ns");
@@ -112,6 +118,10 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
   metadata.kernel = text_of(json, "kernel");
   metadata.interval_ns = number_of(json, "interval_ns");
   metadata.pid = number_of(json, "pid");
+  metadata.pace = text_of(json, "pace");
+  const Json& spin = member(json, "max_spin_share");
+  metadata.max_spin_share = spin.is_number() ? spin.get<double>() : 0;
+  metadata.prometheus_prefix = text_of(json, "prometheus_prefix");
   const Json& start = member(json, "start_unix_ns");
   metadata.start_unix_ns = start.is_number_integer() ? start.get<std::int64_t>() : 0;
   metadata.start_monotonic_ns = number_of(json, "start_monotonic_ns");

@@ -328,6 +328,8 @@ std::vector<std::string> describe(const Config& config) {
       std::string("profiling-pace = ") +
           (config.profiling_pace == Pace::precise ? "precise" : "thrifty"),
       "profiling-priority = " + std::to_string(config.profiling_priority),
+      std::string("no-realtime = ") + (config.profiling_realtime ? "false" : "true"),
+      "profiling-max-spin-share = " + std::to_string(config.profiling_max_spin_share),
       "profiling-cpu = " +
           (config.profiling_cpu < 0 ? "any" : std::to_string(config.profiling_cpu)),
       "profiling-log-rotate-bytes = " + std::to_string(config.profiling_log_rotate_bytes),

@@ -38,8 +38,10 @@ struct Config {
   std::string profiling_ring;                       // empty: the ring is in private memory
   std::chrono::microseconds profiling_interval{1000};
   Pace profiling_pace = Pace::thrifty;
-  int profiling_priority = 0;  // SCHED_FIFO priority of the collector; 0: none
-  int profiling_cpu = -1;      // that the collector is pinned to; -1: any
+  double profiling_max_spin_share = 0.15;  // of the interval, in precise pace
+  int profiling_priority = 0;              // SCHED_FIFO priority of the collector; 0: see below
+  bool profiling_realtime = true;          // the lowest one where it only sleeps
+  int profiling_cpu = -1;                  // that the collector is pinned to; -1: any
   // The daemon-wide recording in parts (kymo::TsvOptions); 0: not.
   std::uint64_t profiling_log_rotate_bytes = 0;
   std::chrono::seconds profiling_log_rotate_after{0};

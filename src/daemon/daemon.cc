@@ -207,7 +207,7 @@ Result<void> Daemon::State::start_http() {
   options.name = config.http_name;
   options.token = std::move(token).value();
   http = std::make_unique<http::Server>(std::move(options));
-  add_open_paths(*http, make_prometheus_collectable(metrics->registry()));
+  add_open_paths(*http, make_prometheus_collectable(metrics->registry(), kPrometheusPrefix));
   add_page_paths(*http, parts());
   return http->start();
 }
@@ -240,6 +240,9 @@ Result<void> Daemon::State::start_api() {
 }
 
 void Daemon::State::say_troubles() const {
+  for (const std::string& warning : recorder->new_warnings()) {
+    spdlog::warn("recorder: {}", warning);
+  }
   for (const Trouble& trouble : recorder->troubles()) {
     spdlog::log(trouble.over ? spdlog::level::info : spdlog::level::err, "{}", trouble.text);
   }
@@ -304,9 +307,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
                  state.config.profiling_interval.count(), run->profiler().ring_bytes());
     spdlog::info("snapshots reach {:.1f} s back",
                  std::chrono::duration<double>(run->kept()).count());
-    for (const std::string& warning : run->profiler().warnings()) {
-      spdlog::warn("recorder: {}", warning);
-    }
+    state.say_troubles();
   }
   spdlog::info("ready: socket {}, http {}", state.config.socket, state.http->address());
   return daemon;

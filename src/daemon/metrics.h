@@ -14,6 +14,9 @@
 
 namespace kymo::daemon {
 
+// What the names of kymod's metrics begin with on /metrics.
+inline constexpr const char* kPrometheusPrefix = "kymo_";
+
 // CRIU's notifications, in about the order in which a dump, then a restore passes them.
 inline constexpr std::array<std::string_view, 15> kNotifications{
     "pre-stream",  "pre-dump",          "network-lock",          "network-unlock",  "post-dump",

@@ -240,6 +240,15 @@ Config Recorder::settings() const {
   return settings_;
 }
 
+std::vector<std::string> Recorder::new_warnings() {
+  std::shared_ptr<RecorderRun> run;
+  {
+    const std::lock_guard lock(mutex_);
+    run = run_;
+  }
+  return run == nullptr ? std::vector<std::string>() : run->new_warnings();
+}
+
 std::vector<Trouble> Recorder::troubles() {
   std::shared_ptr<RecorderRun> run;
   {

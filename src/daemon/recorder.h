@@ -99,6 +99,8 @@ class Recorder {
   [[nodiscard]] Config settings() const;
   // Whether rows have begun to be lost since the last look, or no longer are; one thread.
   [[nodiscard]] std::vector<Trouble> troubles();
+  // What the recording goes on without, such as a priority that the system refused; each once.
+  [[nodiscard]] std::vector<std::string> new_warnings();
 
  private:
   explicit Recorder(const Registry& registry, const Config& config)

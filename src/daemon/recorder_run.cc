@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "daemon/log_path.h"
+#include "daemon/metrics.h"
 #include "daemon/snapshot_sink.h"
 #include "daemon/tee_sink.h"
+#include "sampling/run_ahead.h"
 
 namespace kymo::daemon {
 namespace {
@@ -69,7 +71,10 @@ ProfilerOptions profiler_options(const Config& config, const std::string& log_pa
   options.interval = config.profiling_interval;
   options.ring_file = config.profiling_ring;
   options.pace = config.profiling_pace;
-  options.realtime_priority = config.profiling_priority;
+  options.max_spin_share = config.profiling_max_spin_share;
+  run_ahead(&options, config.profiling_realtime);
+  if (config.profiling_priority > 0) options.realtime_priority = config.profiling_priority;
+  options.prometheus_prefix = kPrometheusPrefix;
   options.cpu = config.profiling_cpu;
   options.sink = std::move(memory);
   if (std::shared_ptr<Sink> log = make_log_sink(config, log_path)) {
@@ -93,6 +98,14 @@ Result<void> RecorderRun::start() {
   if (Result<void> started = profiler_.start(); !started) return started;
   if (std::optional<RecordingInfo> info = history_->info()) info_ = *std::move(info);
   return {};
+}
+
+std::vector<std::string> RecorderRun::new_warnings() {
+  std::vector<std::string> warnings = profiler_.warnings();
+  const auto told = static_cast<std::ptrdiff_t>(std::min(warnings_told_, warnings.size()));
+  warnings_told_ = warnings.size();
+  warnings.erase(warnings.begin(), warnings.begin() + told);
+  return warnings;
 }
 
 std::uint64_t RecorderRun::on_clock(std::uint64_t monotonic_ns) const {

@@ -22,8 +22,8 @@ namespace kymo::daemon {
 // memory, and the daemon-wide file where one is asked for. What is recorded, and how often, stays
 // the same all that time.
 //
-// Threads:   every member from any thread; troubles() from one, start() before all others.
-// Ownership: refers to the registry, which must outlive it.
+// Threads:   every member from any thread; troubles() and new_warnings() from one, start() before
+// all others. Ownership: refers to the registry, which must outlive it.
 class RecorderRun {
  public:
   // Starts nothing.
@@ -53,6 +53,8 @@ class RecorderRun {
   void read(std::uint64_t from_ns, const std::function<void(const Rows&)>& each) const;
   // Whether rows have begun to be lost since the last look, or no longer are.
   [[nodiscard]] std::vector<Trouble> troubles() { return watch_.look(); }
+  // The profiler's warnings that this has not returned before.
+  [[nodiscard]] std::vector<std::string> new_warnings();
 
   [[nodiscard]] const Profiler& profiler() const { return profiler_; }
   [[nodiscard]] History& history() const { return *history_; }
@@ -68,6 +70,7 @@ class RecorderRun {
   const std::string log_path_;
   Profiler profiler_;
   TroubleWatch watch_;
+  std::size_t warnings_told_ = 0;
   RecordingInfo info_;
 };
 

@@ -29,7 +29,7 @@ namespace {
 v1::Metric metric_of(const kymo::Metric& metric) {
   v1::Metric out;
   out.set_name(metric.name);
-  out.set_prometheus_name(prometheus_name(metric));
+  out.set_prometheus_name(prometheus_name(metric, kPrometheusPrefix));
   out.set_kind(metric.kind == kymo::Kind::gauge ? v1::Metric::GAUGE : v1::Metric::COUNTER);
   out.set_unit(unit_name(metric.unit));
   out.set_help(metric.help);

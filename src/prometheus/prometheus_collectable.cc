@@ -61,7 +61,8 @@ double scale_of(Unit unit) {
 
 class RegistryCollectable final : public ::prometheus::Collectable {
  public:
-  explicit RegistryCollectable(const Registry& registry) : registry_(registry) {}
+  RegistryCollectable(const Registry& registry, std::string prefix)
+      : registry_(registry), prefix_(std::move(prefix)) {}
 
   [[nodiscard]] std::vector<::prometheus::MetricFamily> Collect() const override {
     std::vector<::prometheus::MetricFamily> families;
@@ -74,7 +75,7 @@ class RegistryCollectable final : public ::prometheus::Collectable {
     (*sampler)->read(values.data());
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const Metric& metric = *columns[i].metric;
-      std::string name = prometheus_name(metric);
+      std::string name = prometheus_name(metric, prefix_);
       if (!metric.bounds.empty()) {
         families.push_back({std::move(name),
                             metric.help,
@@ -97,16 +98,18 @@ class RegistryCollectable final : public ::prometheus::Collectable {
 
  private:
   const Registry& registry_;
+  const std::string prefix_;
 };
 
 }  // namespace
 
-std::string prometheus_name(const Metric& metric) {
-  return exposition_name(metric);
+std::string prometheus_name(const Metric& metric, std::string_view prefix) {
+  return exposition_name(metric, prefix);
 }
 
-std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(const Registry& registry) {
-  return std::make_shared<RegistryCollectable>(registry);
+std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(const Registry& registry,
+                                                                       std::string prefix) {
+  return std::make_shared<RegistryCollectable>(registry, std::move(prefix));
 }
 
 }  // namespace kymo

@@ -24,6 +24,7 @@
 #include "probe/process.h"
 #include "record/command.h"
 #include "record/tree_metrics.h"
+#include "sampling/run_ahead.h"
 
 namespace kymo::record {
 namespace {
@@ -88,7 +89,23 @@ ProfilerOptions profiler_options(const Options& options) {
   ProfilerOptions profiler;
   profiler.sink = make_tsv_sink(options.output);
   profiler.interval = options.interval;
+  run_ahead(&profiler, options.realtime);
   return profiler;
+}
+
+// The tree is read as often as it is sampled, but for rates that reading /proc cannot keep up with.
+std::chrono::nanoseconds poll_interval(const Options& options) {
+  return std::max(options.interval, std::chrono::microseconds(100));
+}
+
+void add_end(const Profiler& profiler, const Result<void>& stopped, Outcome* outcome) {
+  outcome->stats = profiler.stats();
+  for (const std::string& warning : profiler.warnings()) {
+    outcome->notes.push_back(warning);
+  }
+  if (!stopped) {
+    outcome->notes.push_back(stopped.error().message);
+  }
 }
 
 // Takes away the recording of a command that could not be run.
@@ -213,10 +230,11 @@ Result<Outcome> record_command(const std::vector<std::string>& words, const Opti
   const TerminalSignalsIgnored ignored;
   Registry registry;
   Result<std::unique_ptr<TreeMetrics>> metrics =
-      TreeMetrics::add(registry, command->pid(), ::getpid());
+      TreeMetrics::add(registry, command->pid(), ::getpid(), poll_interval(options));
   if (!metrics) {
     return metrics.error();
   }
+  (*metrics)->start();
   Profiler profiler(registry, profiler_options(options));
   if (Result<void> started = profiler.start(); !started) {
     return started.error();
@@ -227,15 +245,13 @@ Result<Outcome> record_command(const std::vector<std::string>& words, const Opti
     return begun.error();
   }
   wait_for_end(command->pid(), signals);
+  (*metrics)->finish();
   const Result<void> stopped = profiler.stop();
   Outcome outcome;
   int status = 0;
   ::waitpid(command->pid(), &status, 0);
   outcome.exit_code = exit_code_of(status);
-  outcome.stats = profiler.stats();
-  if (!stopped) {
-    outcome.notes.push_back(stopped.error().message);
-  }
+  add_end(profiler, stopped, &outcome);
   return outcome;
 }
 
@@ -247,7 +263,8 @@ Result<Outcome> record_process(const ProcessOptions& options) {
   }
   const Signals signals({SIGINT, SIGTERM, SIGHUP});
   Registry registry;
-  Result<std::unique_ptr<TreeMetrics>> metrics = TreeMetrics::add(registry, options.pid, 0);
+  Result<std::unique_ptr<TreeMetrics>> metrics =
+      TreeMetrics::add(registry, options.pid, 0, poll_interval(options.recording));
   if (!metrics) {
     return metrics.error();
   }
@@ -257,19 +274,18 @@ Result<Outcome> record_process(const ProcessOptions& options) {
   if (!counters) {
     return counters.error();
   }
+  (*metrics)->start();
   Profiler profiler(registry, profiler_options(options.recording));
   if (Result<void> started = profiler.start(); !started) {
     return started.error();
   }
   wait_for_process(process.get(), signals, options.duration);
+  (*metrics)->finish();
   const Result<void> stopped = profiler.stop();
   if (*counters != nullptr) {
     note_newcomers(registry, **counters, &outcome.notes);
   }
-  outcome.stats = profiler.stats();
-  if (!stopped) {
-    outcome.notes.push_back(stopped.error().message);
-  }
+  add_end(profiler, stopped, &outcome);
   return outcome;
 }
 

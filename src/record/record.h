@@ -15,6 +15,7 @@ namespace kymo::record {
 struct Options {
   std::string output;  // the recording, ending in .tsv; must not exist yet
   std::chrono::microseconds interval{1000};
+  bool realtime = true;  // a real-time priority for the collector, where it only sleeps
 };
 
 // What was recorded, and how it ended.

@@ -1,10 +1,12 @@
 #include "record/tree_metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/clock.h"
 #include "probe/cgroup.h"
+#include "probe/poller.h"
 #include "probe/process_tree.h"
 
 namespace kymo::record {
@@ -51,64 +53,86 @@ constexpr std::array kFigures = {
     Figure{"tree_stopped", "Processes stopped by a signal or a tracer, as while they are dumped",
            Kind::gauge, Unit::count, &TreeTotals::stopped}};
 
+// The words of a reading: the figures in their order, then the cgroup's.
+constexpr std::size_t kCgroupMemory = kFigures.size();
+constexpr std::size_t kCgroupCpu = kCgroupMemory + 1;
+constexpr std::size_t kWords = kCgroupCpu + 1;
+
 }  // namespace
 
 struct TreeMetrics::State {
+  State(probe::ProcessTree own_tree, probe::Cgroup own_cgroup, std::chrono::nanoseconds interval)
+      : tree(std::move(own_tree)),
+        cgroup(std::move(own_cgroup)),
+        poller(kWords, interval, [this](std::uint64_t* words) { read(words); }) {}
+
   probe::ProcessTree tree;
   probe::Cgroup cgroup;
+  // What read() keeps from one reading to the next: the group may go before the recording.
   TreeTotals totals;
-  std::uint64_t cgroup_memory_bytes = 0;  // as last read: the group may go before the recording
+  std::uint64_t cgroup_memory_bytes = 0;
   std::uint64_t cgroup_cpu_ns = 0;
+  probe::Poller poller;            // its thread goes first
+  probe::Poller::Reading reading;  // of the row that is being sampled
 
+  void read(std::uint64_t* words);
+  Result<void> add(Registry& registry, const char* name, const char* help, Kind kind, Unit unit,
+                   std::size_t word);
   Result<void> add_figures(Registry& registry);
   Result<void> add_cgroup(Registry& registry);
 };
 
-// A row's figures are of one reading of the tree: callbacks run in the order of registration, and
-// that of the first reads.
-Result<void> TreeMetrics::State::add_figures(Registry& registry) {
-  bool first = true;
-  for (const Figure& figure : kFigures) {
-    Result<void> added =
-        registry.callback({figure.name, figure.help, figure.kind, figure.unit, {}},
-                          [this, first, value = figure.value] {
-                            if (first) {
-                              static_cast<void>(tree.read(monotonic_ns(), &totals));
-                            }
-                            return totals.*value;
-                          });
-    if (!added) {
-      return added;
-    }
-    first = false;
+void TreeMetrics::State::read(std::uint64_t* words) {
+  static_cast<void>(tree.read(monotonic_ns(), &totals));
+  for (std::size_t i = 0; i < kFigures.size(); ++i) {
+    words[i] = totals.*kFigures.at(i).value;
   }
-  return {};
+  words[kCgroupMemory] = cgroup_memory_bytes = cgroup.memory_bytes().value_or(cgroup_memory_bytes);
+  words[kCgroupCpu] = cgroup_cpu_ns = cgroup.cpu_ns().value_or(cgroup_cpu_ns);
+}
+
+Result<void> TreeMetrics::State::add(Registry& registry, const char* name, const char* help,
+                                     Kind kind, Unit unit, std::size_t word) {
+  return registry.callback({name, help, kind, unit, {}},
+                           [this, word] { return reading.words[word]; });
+}
+
+// A row's figures are of one reading: callbacks run in the order of registration, and that of the
+// first takes it.
+Result<void> TreeMetrics::State::add_figures(Registry& registry) {
+  Result<void> added = registry.callback(
+      {kFigures[0].name, kFigures[0].help, kFigures[0].kind, kFigures[0].unit, {}}, [this] {
+        reading = poller.take();
+        return reading.words[0];
+      });
+  for (std::size_t i = 1; added && i < kFigures.size(); ++i) {
+    const Figure& figure = kFigures.at(i);
+    added = add(registry, figure.name, figure.help, figure.kind, figure.unit, i);
+  }
+  if (!added) {
+    return added;
+  }
+  return registry.callback({"tree_age_ns",
+                            "Time since the figures of the tree and its cgroup were read",
+                            Kind::gauge,
+                            Unit::nanoseconds,
+                            {}},
+                           [this] {
+                             const std::uint64_t now_ns = monotonic_ns();
+                             return now_ns - std::min(now_ns, reading.at_ns);
+                           });
 }
 
 Result<void> TreeMetrics::State::add_cgroup(Registry& registry) {
   Result<void> added;
   if (cgroup.memory_bytes()) {
-    added = registry.callback({"cgroup_memory_bytes",
-                               "Memory of the cgroup that the tree's root began in",
-                               Kind::gauge,
-                               Unit::bytes,
-                               {}},
-                              [this] {
-                                cgroup_memory_bytes =
-                                    cgroup.memory_bytes().value_or(cgroup_memory_bytes);
-                                return cgroup_memory_bytes;
-                              });
+    added =
+        add(registry, "cgroup_memory_bytes", "Memory of the cgroup that the tree's root began in",
+            Kind::gauge, Unit::bytes, kCgroupMemory);
   }
   if (added && cgroup.cpu_ns()) {
-    added = registry.callback({"cgroup_cpu_ns",
-                               "CPU time of the cgroup that the tree's root began in",
-                               Kind::counter,
-                               Unit::nanoseconds,
-                               {}},
-                              [this] {
-                                cgroup_cpu_ns = cgroup.cpu_ns().value_or(cgroup_cpu_ns);
-                                return cgroup_cpu_ns;
-                              });
+    added = add(registry, "cgroup_cpu_ns", "CPU time of the cgroup that the tree's root began in",
+                Kind::counter, Unit::nanoseconds, kCgroupCpu);
   }
   return added;
 }
@@ -116,14 +140,22 @@ Result<void> TreeMetrics::State::add_cgroup(Registry& registry) {
 TreeMetrics::TreeMetrics(std::unique_ptr<State> state) : state_(std::move(state)) {}
 TreeMetrics::~TreeMetrics() = default;
 
-Result<std::unique_ptr<TreeMetrics>> TreeMetrics::add(Registry& registry, pid_t root,
-                                                      pid_t adopter) {
+void TreeMetrics::start() {
+  state_->poller.start();
+}
+
+void TreeMetrics::finish() {
+  state_->poller.stop();
+}
+
+Result<std::unique_ptr<TreeMetrics>> TreeMetrics::add(Registry& registry, pid_t root, pid_t adopter,
+                                                      std::chrono::nanoseconds interval) {
   Result<probe::ProcessTree> tree = probe::ProcessTree::open(root, adopter);
   if (!tree) {
     return tree.error();
   }
-  std::unique_ptr<TreeMetrics> metrics(new TreeMetrics(
-      std::make_unique<State>(State{*std::move(tree), probe::Cgroup(root), {}, 0, 0})));
+  std::unique_ptr<TreeMetrics> metrics(
+      new TreeMetrics(std::make_unique<State>(*std::move(tree), probe::Cgroup(root), interval)));
   if (Result<void> added = metrics->state_->add_figures(registry); !added) {
     return added.error();
   }

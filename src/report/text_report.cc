@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -78,12 +79,45 @@ std::string timing(const Metadata& metadata) {
     return {};
   }
   const ProfilerStats& stats = *metadata.stats;
+  const auto shown = [](std::uint64_t ns) { return duration(static_cast<double>(ns)); };
   const double mean =
       static_cast<double>(stats.timing_error_ns) / static_cast<double>(stats.rows_captured);
-  return line("timing",
-              fmt::format("{} late on average, {} at most; longest sample {}", duration(mean),
-                          duration(static_cast<double>(stats.timing_error_max_ns)),
-                          duration(static_cast<double>(stats.sample_window_max_ns))));
+  std::string text = duration(mean) + " late on average, ";
+  if (stats.timing_error_p999_ns != 0) {
+    text += fmt::format("half at most {}, 99 % {}, 99.9 % {}, ", shown(stats.timing_error_p50_ns),
+                        shown(stats.timing_error_p99_ns), shown(stats.timing_error_p999_ns));
+  }
+  text += fmt::format("{} at most; longest sample {}", shown(stats.timing_error_max_ns),
+                      shown(stats.sample_window_max_ns));
+  if (stats.timing_error_p999_ns != 0 && stats.ticks_due != 0) {
+    text += fmt::format(
+        "\n{:{}}{} of the ticks sampled within half an interval", "", kLabelWidth,
+        percent(static_cast<double>(stats.rows_on_time) / static_cast<double>(stats.ticks_due)));
+  }
+  return line("timing", text);
+}
+
+// What the precise pace costs, and what it would have to be allowed where that was not enough.
+std::string pace(const Metadata& metadata) {
+  if (metadata.pace != "precise" || !metadata.stats || metadata.stats->wakeup_latency_ns == 0 ||
+      metadata.interval_ns == 0 || metadata.stats->duration_ns == 0) {
+    return {};
+  }
+  const ProfilerStats& stats = *metadata.stats;
+  std::string text = fmt::format(
+      "precise: spun {} of the time, allowed {}",
+      percent(static_cast<double>(stats.spin_ns) / static_cast<double>(stats.duration_ns)),
+      percent(metadata.max_spin_share));
+  const double needed =
+      static_cast<double>(stats.wakeup_latency_ns) / static_cast<double>(metadata.interval_ns);
+  if (needed > metadata.max_spin_share) {
+    text += fmt::format("; wake-ups here take up to {}: {}",
+                        duration(static_cast<double>(stats.wakeup_latency_ns)),
+                        needed <= 1 ? fmt::format("a max spin share of {:.2f} would keep the time",
+                                                  std::ceil(100 * needed) / 100)
+                                    : "longer than the interval, ask for a longer one");
+  }
+  return line("pace", text);
 }
 
 std::string phase_table(const Summary& summary) {
@@ -271,6 +305,7 @@ std::string text_report(const Summary& summary, const TextOptions& options) {
   text += length(summary);
   text += captured(summary);
   text += metadata ? timing(*metadata) : "";
+  text += metadata ? pace(*metadata) : "";
   for (const analysis::Verdict& verdict : analysis::judge(summary)) {
     text += line("quality", std::string(analysis::to_string(verdict.level)) + ": " + verdict.text);
   }

@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kLossyPrefix = "GVISOR_METRICS\t";
 
 // As protobuf's JSON mapping has it: what has its default value is left out.
-Json describe_metric(const Metric& metric) {
-  Json json = {{"name", metric.name}, {"prometheusName", exposition_name(metric)}};
+Json describe_metric(const Metric& metric, std::string_view prefix) {
+  Json json = {{"name", metric.name}, {"prometheusName", exposition_name(metric, prefix)}};
   if (!metric.help.empty()) {
     json["description"] = metric.help;
   }
@@ -50,7 +50,8 @@ std::string annotated_header(const RecordingInfo& info, AnnotatedFormat format) 
     if (described.empty() || described.back() != name) {  // a metric's columns stand together
       described.push_back(name);
       text += "META\t" + column.metric->name + '\t' +
-              describe_metric(*column.metric).dump(-1, ' ', false, Json::error_handler_t::replace) +
+              describe_metric(*column.metric, info.prometheus_prefix)
+                  .dump(-1, ' ', false, Json::error_handler_t::replace) +
               '\n';
     }
   }

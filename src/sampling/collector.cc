@@ -17,8 +17,10 @@ Collector::Collector(const Options& options, const Sampler& sampler, Ring& ring,
       stop_(stop),
       writer_(writer),
       start_ns_(start_ns),
-      pacer_(options.interval_ns, options.pace, stop),
-      standstill_(options.interval_ns) {}
+      pacer_(options.interval_ns, options.pace, options.max_spin_share, counts.pace, stop),
+      realtime_bound_(options.realtime_max_share),
+      standstill_(options.interval_ns),
+      row_(ring.stride()) {}
 
 void Collector::run() {
   Pacer::sharpen_this_thread();
@@ -99,13 +101,12 @@ bool Collector::have_slot() {
 }
 
 void Collector::sample_into_slot(std::uint64_t now_ns) {
-  std::uint64_t* row = slot_.rows + rows_in_slot_ * ring_.stride();
   const std::uint64_t begin_ns = now_ns;
-  sampler_.read(row + 1);
+  sampler_.read(row_.data() + 1);
   // Where the clock went back meanwhile the window is none, rather than 2^64.
   const std::uint64_t window_ns = std::max(monotonic_ns(), begin_ns) - begin_ns;
-  row[0] = begin_ns + window_ns / 2 - options_.start_ns;
-  ring_.commit_row(slot_, rows_in_slot_);
+  row_[0] = begin_ns + window_ns / 2 - options_.start_ns;
+  ring_.put_row(slot_, rows_in_slot_, row_.data());
   if (rows_in_slot_++ == 0) {
     slot_begun_ns_ = begin_ns;
   }
@@ -123,9 +124,18 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
 
   // Look ahead one interval, so that at a slow rate a row does not lie here until the next tick.
   standstill_.note(begin_ns);
+  bound_realtime(begin_ns);
   const bool old = begin_ns + options_.interval_ns - slot_begun_ns_ >= options_.flush_ns;
   if (rows_in_slot_ == ring_.rows_per_slot() || old) {
     hand_over();
+  }
+}
+
+void Collector::bound_realtime(std::uint64_t now_ns) {
+  if (const double share = realtime_bound_.exceeded(now_ns); share > 0) [[unlikely]] {
+    if (leave_realtime(options_.nice)) {
+      counts_.realtime_given_up.set(static_cast<std::uint64_t>(1000 * share));
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "base/event.h"
 #include "kymo/profiler.h"
@@ -12,6 +13,7 @@
 #include "sampling/recorder_counts.h"
 #include "sampling/ring.h"
 #include "sampling/standstill.h"
+#include "sampling/thread_setup.h"
 
 namespace kymo {
 
@@ -32,6 +34,9 @@ class Collector {
     std::uint64_t interval_ns = 0;
     std::uint64_t flush_ns = 0;  // hand a slot over when this old
     Pace pace = Pace::thrifty;
+    double max_spin_share = 0;
+    double realtime_max_share = 1;
+    int nice = 0;  // where it has no real-time priority
     HandOverPace hand_over;
   };
   static constexpr std::uint64_t kMaxBackoffNs = 100'000'000;
@@ -59,6 +64,7 @@ class Collector {
   void catch_up(std::uint64_t now_ns, bool clocks_changed);
   void sample_into_slot(std::uint64_t now_ns);
   void back_off(std::uint64_t now_ns);
+  void bound_realtime(std::uint64_t now_ns);
   void take_last_sample();
   [[nodiscard]] bool have_slot();
   void hand_over();
@@ -72,11 +78,13 @@ class Collector {
   Event& writer_;
   std::atomic<std::uint64_t>& start_ns_;  // options_.start_ns for other threads
   Pacer pacer_;
+  RealtimeBound realtime_bound_;
   Standstill standstill_;
 
   std::uint64_t tick_ = 0;     // the next one to capture or miss
   std::uint64_t last_ns_ = 0;  // the clock when the last sample began
   std::uint64_t backoff_ns_ = 0;
+  std::vector<std::uint64_t> row_;  // the sample, before it goes into the ring
   Ring::Slot slot_;
   bool holds_slot_ = false;
   std::size_t rows_in_slot_ = 0;

@@ -49,24 +49,31 @@ nlohmann::json describe_columns(const std::vector<Column>& columns) {
 }
 
 nlohmann::json describe_stats(const ProfilerStats& s) {
-  return {{"ticks_due", s.ticks_due},
-          {"rows_captured", s.rows_captured},
-          {"rows_on_time", s.rows_on_time},
-          {"rows_written", s.rows_written},
-          {"missed_late", s.missed_late},
-          {"missed_ring_full", s.missed_ring_full},
-          {"missed_sink_error", s.missed_sink_error},
-          {"missed_frozen", s.missed_frozen},
-          {"backoffs", s.backoffs},
-          {"backoff_ns", s.backoff_ns},
-          {"timing_error_ns", s.timing_error_ns},
-          {"timing_error_max_ns", s.timing_error_max_ns},
-          {"timing_error_p50_ns", s.timing_error_p50_ns},
-          {"timing_error_p99_ns", s.timing_error_p99_ns},
-          {"timing_error_p999_ns", s.timing_error_p999_ns},
-          {"sample_window_max_ns", s.sample_window_max_ns},
-          {"bytes_written", s.bytes_written},
-          {"duration_ns", s.duration_ns}};
+  nlohmann::json described = {{"ticks_due", s.ticks_due},
+                              {"rows_captured", s.rows_captured},
+                              {"rows_written", s.rows_written},
+                              {"missed_late", s.missed_late},
+                              {"missed_ring_full", s.missed_ring_full},
+                              {"missed_sink_error", s.missed_sink_error},
+                              {"missed_frozen", s.missed_frozen},
+                              {"backoffs", s.backoffs},
+                              {"backoff_ns", s.backoff_ns},
+                              {"timing_error_ns", s.timing_error_ns},
+                              {"timing_error_max_ns", s.timing_error_max_ns},
+                              {"sample_window_max_ns", s.sample_window_max_ns},
+                              {"bytes_written", s.bytes_written},
+                              {"duration_ns", s.duration_ns}};
+  if (s.timing_error_p999_ns != 0) {  // a recording cut out of a longer one has none of its own
+    described["rows_on_time"] = s.rows_on_time;
+    described["timing_error_p50_ns"] = s.timing_error_p50_ns;
+    described["timing_error_p99_ns"] = s.timing_error_p99_ns;
+    described["timing_error_p999_ns"] = s.timing_error_p999_ns;
+  }
+  if (s.wakeup_latency_ns != 0) {
+    described["spin_ns"] = s.spin_ns;
+    described["wakeup_latency_ns"] = s.wakeup_latency_ns;
+  }
+  return described;
 }
 
 nlohmann::json describe_gap(const Gap& gap) {
@@ -94,8 +101,15 @@ nlohmann::json describe_recording(const RecordingInfo& info) {
       {"interval_ns", info.interval.count()},
       {"start_unix_ns", info.start_unix_ns},
       {"start_monotonic_ns", info.start_monotonic_ns},
+      {"pace", info.pace == Pace::precise ? "precise" : "thrifty"},
       {"ring", {{"slots", info.slots}, {"rows_per_slot", info.rows_per_slot}}},
       {"columns", describe_columns(info.columns)}};
+  if (info.pace == Pace::precise) {
+    described["max_spin_share"] = info.max_spin_share;
+  }
+  if (!info.prometheus_prefix.empty()) {
+    described["prometheus_prefix"] = info.prometheus_prefix;
+  }
   described.update(describe_machine());
   return described;
 }

@@ -17,10 +17,8 @@ namespace {
 // deadlines by a margin.
 constexpr std::uint64_t kShortestSleptNs = 50'000;
 constexpr std::uint64_t kShortestThriftyNs = 200'000;
-// The margin's bound, so that precision has a known price: at 1 kHz 6 % of a core at the very most.
-constexpr std::uint64_t kMaxMarginNs = 60'000;
-// A margin that is late once in this many wake-ups is right.
-constexpr std::uint64_t kLateShare = 128;
+// The margin's bound in thrifty pace.
+constexpr std::uint64_t kMaxThriftyMarginNs = 60'000;
 constexpr std::uint64_t kStepNs = 50;  // down, for each wake-up in time
 // The last stretch is spun without pausing: a pause takes up to 50 ns, an error of its own.
 constexpr std::uint64_t kNoPauseNs = 1'000;
@@ -63,16 +61,31 @@ std::uint64_t spin_until(std::uint64_t deadline_ns, std::uint64_t now_ns) noexce
   return now_ns;
 }
 
+// A pacer that spins less than the thrifty one would be late for want of it.
+std::uint64_t longest_margin(std::uint64_t interval_ns, Pace pace, double max_spin_share) {
+  const std::uint64_t thrifty_ns =
+      interval_ns >= kShortestThriftyNs ? 0 : std::min(kMaxThriftyMarginNs, interval_ns / 2);
+  if (pace == Pace::thrifty) {
+    return thrifty_ns;
+  }
+  return std::max(thrifty_ns, static_cast<std::uint64_t>(static_cast<double>(interval_ns) *
+                                                         std::clamp(max_spin_share, 0.0, 1.0)));
+}
+
 }  // namespace
 
-Pacer::Pacer(std::uint64_t interval_ns, Pace pace, Event& stop)
+Pacer::Pacer(std::uint64_t interval_ns, Pace pace, double max_spin_share, PaceCounts& counts,
+             Event& stop)
     : interval_ns_(interval_ns),
       sleeps_(interval_ns >= kShortestSleptNs),
-      max_margin_ns_(pace == Pace::thrifty && interval_ns >= kShortestThriftyNs
-                         ? 0
-                         : std::min(kMaxMarginNs, interval_ns / 2)),
+      max_margin_ns_(longest_margin(interval_ns, pace, max_spin_share)),
       margin_ns_(max_margin_ns_),
+      counts_(counts),
       stop_(stop) {}
+
+bool Pacer::only_sleeps(std::uint64_t interval_ns, Pace pace) {
+  return longest_margin(interval_ns, pace, 1) == 0;
+}
 
 void Pacer::sharpen_this_thread() noexcept {
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
@@ -100,7 +113,10 @@ Pacer::Woken Pacer::wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) n
     if (*now_ns < begun_ns) {
       return Woken::deadline;  // the clock went back: the caller's to sort out
     }
-    learn(*now_ns - std::min(*now_ns, deadline_ns));
+    if (max_margin_ns_ != 0) {
+      learn(deadline_ns - margin_ns_, *now_ns);
+      counts_.spin_ns.add(deadline_ns - std::min(*now_ns, deadline_ns));
+    }
   } else if (stop_.poll()) {
     return Woken::stopped;
   }
@@ -120,8 +136,9 @@ Pacer::Woken Pacer::sleep_until(std::uint64_t wake_ns, std::uint64_t* now_ns) no
   return Woken::deadline;
 }
 
-void Pacer::learn(std::uint64_t late_ns) noexcept {
-  if (late_ns > 0) {
+void Pacer::learn(std::uint64_t wake_ns, std::uint64_t now_ns) noexcept {
+  counts_.wakeups.record(now_ns - wake_ns);
+  if (now_ns > wake_ns + margin_ns_) {
     margin_ns_ = std::min(max_margin_ns_, margin_ns_ + kStepNs * kLateShare);
   } else {
     margin_ns_ -= std::min(margin_ns_, kStepNs);

@@ -4,8 +4,16 @@
 
 #include "base/event.h"
 #include "kymo/profiler.h"
+#include "sampling/owned_count.h"
+#include "sampling/timing_histogram.h"
 
 namespace kymo {
+
+// What precision costs and what it would take. The pacer's thread writes; any reads.
+struct PaceCounts {
+  OwnedCount spin_ns;       // spun between a wake-up and its deadline
+  TimingHistogram wakeups;  // how long each wake-up came after the time asked for
+};
 
 // Waits for deadlines: the collector's sense of time.
 //
@@ -13,14 +21,23 @@ namespace kymo {
 // that comes after the deadline moves it up by one large step, each other one down by a small step,
 // which settles it where one wake-up in kLateShare is late, so that no more is spun than precision
 // asks for. Thrifty pace has no margin: it is late by the kernel's wake-up latency. An interval too
-// short to sleep in is spun whole, whatever the pace.
+// short to sleep in is spun whole, whatever the pace. The margin is never longer than the share of
+// the interval that may be spun, so that precision has a known price; where the wake-ups take
+// longer, PaceCounts says by how much.
 //
 // Deadlines are the caller's and absolute; nothing here is added up, so nothing drifts.
 // Threads: one. Cost: a system call a wait where it sleeps, else a reading of the clock.
 class Pacer {
  public:
+  // A margin that is late once in this many wake-ups is right.
+  static constexpr std::uint64_t kLateShare = 128;
+
   // `stop` ends a sleep early; the pacer is its one waiter.
-  Pacer(std::uint64_t interval_ns, Pace pace, Event& stop);
+  Pacer(std::uint64_t interval_ns, Pace pace, double max_spin_share, PaceCounts& counts,
+        Event& stop);
+
+  // Whether such a pacer only ever sleeps: it may then have a real-time priority.
+  static bool only_sleeps(std::uint64_t interval_ns, Pace pace);
 
   enum class Woken : std::uint8_t { deadline, stopped };
   // Returns when the clock has reached `deadline_ns` (CLOCK_MONOTONIC) or `stop` was signalled;
@@ -35,12 +52,13 @@ class Pacer {
 
  private:
   [[nodiscard]] Woken sleep_until(std::uint64_t wake_ns, std::uint64_t* now_ns) noexcept;
-  void learn(std::uint64_t late_ns) noexcept;
+  void learn(std::uint64_t wake_ns, std::uint64_t now_ns) noexcept;
 
   std::uint64_t interval_ns_;
   bool sleeps_;
   std::uint64_t max_margin_ns_;
   std::uint64_t margin_ns_;
+  PaceCounts& counts_;
   Event& stop_;
 };
 

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -58,6 +60,17 @@ Result<void> check(const ProfilerOptions& options) {
     return refused("realtime_priority", std::to_string(options.realtime_priority),
                    "allowed is 0 (none) to 99");
   }
+  if (!(options.max_spin_share >= 0 && options.max_spin_share <= 1)) {
+    return refused("max_spin_share", std::to_string(options.max_spin_share),
+                   "allowed is 0 to 1, a share of the interval");
+  }
+  if (!(options.realtime_max_share > 0 && options.realtime_max_share <= 1)) {
+    return refused("realtime_max_share", std::to_string(options.realtime_max_share),
+                   "allowed is above 0 and at most 1 (no bound), a share of a CPU");
+  }
+  if (options.nice < -20 || options.nice > 19) {
+    return refused("nice", std::to_string(options.nice), "allowed is -20 to 19");
+  }
   if (options.cpu < -1 || options.cpu >= CPU_SETSIZE) {
     return refused("cpu", std::to_string(options.cpu),
                    "allowed is -1 (any) or the number of a CPU");
@@ -89,7 +102,7 @@ struct Profiler::State {
   // What exists between start and stop, in the order in which it must be built.
   struct Run {
     Run(Collector::Options collector_options, std::unique_ptr<Sampler> own_sampler,
-        std::unique_ptr<Ring> own_ring, RecorderCounts& counts, Sink& sink,
+        std::unique_ptr<Ring> own_ring, RecorderCounts& counts, Sink& sink, SinkError& sink_error,
         std::atomic<std::uint64_t>& start_ns, std::function<ProfilerStats()> stats)
         : sampler(std::move(own_sampler)),
           ring(std::move(own_ring)),
@@ -97,7 +110,7 @@ struct Profiler::State {
           collector(collector_options, *sampler, *ring, gaps, counts.collected, stop, wake_writer,
                     start_ns),
           writer(collector_options.interval_ns, collector_options.hand_over.nap_ns, *ring, gaps,
-                 counts.written, sink, wake_writer, std::move(stats)) {}
+                 counts.written, sink, sink_error, wake_writer, std::move(stats)) {}
 
     std::unique_ptr<Sampler> sampler;
     std::unique_ptr<Ring> ring;
@@ -116,10 +129,13 @@ struct Profiler::State {
   const Registry& registry;
   ProfilerOptions options;
   RecorderCounts counts;
-  std::mutex mutex;                   // guards run, across start and stop
-  std::optional<Run> run;             // engaged while running
-  bool ever_started = false;          // guarded by mutex
-  std::vector<std::string> warnings;  // guarded by mutex
+  std::mutex mutex;           // guards run; held by start() and stop(), which wait for the sink
+  std::optional<Run> run;     // engaged while running
+  bool ever_started = false;  // guarded by mutex
+  mutable std::mutex shown_mutex;           // guards the next two; nobody waits while holding it
+  std::shared_ptr<const RingMemory> shown;  // the ring while rows go through it, else null
+  std::vector<std::string> warnings;
+  SinkError sink_error;
   std::atomic<bool> running{false};
   std::atomic<pid_t> owner{0};                // the process whose threads these are
   std::atomic<std::uint64_t> start_ns{0};     // 0: not started
@@ -147,6 +163,15 @@ struct Profiler::State {
   Result<void> start();
   Result<void> stop();
   Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info) const;
+  void start_threads();
+  void warn(std::vector<std::string> more) {
+    const std::lock_guard lock(shown_mutex);
+    warnings.insert(warnings.end(), more.begin(), more.end());
+  }
+  void show(std::shared_ptr<const RingMemory> ring) {
+    const std::lock_guard lock(shown_mutex);
+    shown = std::move(ring);
+  }
 };
 
 Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingInfo& info) const {
@@ -173,17 +198,19 @@ Result<void> Profiler::State::start() {
   }
   if (const std::uint64_t sample_ns = measure_sample_ns(**sampler);
       sample_ns > to_nanos(options.interval)) {
-    warnings.push_back("an interval of " + std::to_string(options.interval.count()) +
-                       " ns cannot be held: a sample of " +
-                       std::to_string((*sampler)->columns().size()) + " columns takes " +
-                       std::to_string(sample_ns) +
-                       " ns here; ticks that are missed will be counted and listed");
+    warn({"an interval of " + std::to_string(options.interval.count()) +
+          " ns cannot be held: a sample of " + std::to_string((*sampler)->columns().size()) +
+          " columns takes " + std::to_string(sample_ns) +
+          " ns here; ticks that are missed will be counted and listed"});
   }
   RecordingInfo info;
   info.columns = (*sampler)->columns();
   info.interval = options.interval;
   info.slots = options.slots;
   info.rows_per_slot = options.rows;
+  info.pace = options.pace;
+  info.max_spin_share = options.max_spin_share;
+  info.prometheus_prefix = options.prometheus_prefix;
   info.start_unix_ns = unix_ns();
   info.start_monotonic_ns = monotonic_ns();
   Result<std::unique_ptr<RingMemory>> memory = make_ring(info);
@@ -197,29 +224,41 @@ Result<void> Profiler::State::start() {
   ever_started = true;
   owner.store(::getpid(), std::memory_order_relaxed);
   ring_bytes.store((*memory)->bytes(), std::memory_order_relaxed);
-  auto ring = std::make_unique<Ring>(*std::move(memory));
+  const std::shared_ptr<RingMemory> ring_memory = *std::move(memory);
+  auto ring = std::make_unique<Ring>(ring_memory);
   ring->accept_output(position_of(options.sink->output_place()));
   start_ns.store(info.start_monotonic_ns, std::memory_order_release);
   run.emplace(
       Collector::Options{info.start_monotonic_ns, to_nanos(options.interval),
-                         to_nanos(options.flush), options.pace,
+                         to_nanos(options.flush), options.pace, options.max_spin_share,
+                         options.realtime_max_share, options.nice,
                          hand_over_pace(options.slots, options.rows, to_nanos(options.interval))},
-      *std::move(sampler), std::move(ring), counts, *options.sink, start_ns,
+      *std::move(sampler), std::move(ring), counts, *options.sink, sink_error, start_ns,
       [this] { return stats(); });
+  show(ring_memory);
+  start_threads();
+  running.store(true, std::memory_order_release);
+  return {};
+}
+
+void Profiler::State::start_threads() {
   run->writer_thread = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "kymo-writer");
     run->writer.run();
   });
-  run->collector_thread = std::thread([this] {
+  std::promise<void> is_set_up;
+  std::future<void> set_up = is_set_up.get_future();
+  run->collector_thread = std::thread([this, is_set_up = std::move(is_set_up)]() mutable {
     ::pthread_setname_np(::pthread_self(), "kymo-collector");
+    std::vector<std::string> refused;
+    set_up_this_thread({options.realtime_priority, options.nice, options.cpu}, &refused);
+    warn(std::move(refused));
+    is_set_up.set_value();
     run->collector.run();
     run->writer.collector_done();
   });
   keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
-  set_up_thread(run->collector_thread.native_handle(), options.realtime_priority, options.cpu,
-                &warnings);
-  running.store(true, std::memory_order_release);
-  return {};
+  set_up.wait();  // so that whoever started it finds what was refused
 }
 
 Result<void> Profiler::State::stop() {
@@ -235,6 +274,7 @@ Result<void> Profiler::State::stop() {
   duration_ns.store(elapsed_ns(), std::memory_order_release);
   run->writer_thread.join();
   running.store(false, std::memory_order_release);
+  show(nullptr);
   run->ring->memory().remove_file();  // everything in it has been offered to the sink
   run.reset();
   return options.sink->close(stats());
@@ -270,18 +310,34 @@ std::uint64_t Profiler::now_ns() const {
 }
 
 std::vector<std::string> Profiler::warnings() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->warnings;
+  const std::lock_guard lock(state_->shown_mutex);
+  std::vector<std::string> warnings = state_->warnings;
+  const std::uint64_t thousandths = state_->counts.collected.realtime_given_up.get();
+  if (thousandths != 0) {
+    const auto percent = [](double share) { return std::to_string(std::lround(100 * share)); };
+    warnings.push_back("the collector gave its real-time priority up: it used " +
+                       percent(static_cast<double>(thousandths) / 1000) +
+                       " % of a CPU over a second, and " +
+                       percent(state_->options.realtime_max_share) +
+                       " % are allowed (ask for fewer metrics or a longer interval)");
+  }
+  return warnings;
 }
 
 std::string Profiler::last_sink_error() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->run ? state_->run->writer.last_error() : std::string();
+  return running() ? state_->sink_error.get() : std::string();
 }
 
 std::vector<std::uint64_t> Profiler::newest_rows(std::size_t most) const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->run ? peek_rows(state_->run->ring->memory(), most) : std::vector<std::uint64_t>();
+  if (state_->is_forked_copy()) {  // the mutex may have been held when the process forked
+    return {};
+  }
+  std::shared_ptr<const RingMemory> ring;
+  {
+    const std::lock_guard lock(state_->shown_mutex);
+    ring = state_->shown;
+  }
+  return ring == nullptr ? std::vector<std::uint64_t>() : peek_rows(*ring, most);
 }
 
 std::size_t Profiler::ring_bytes() const {

@@ -4,6 +4,7 @@
 
 #include "kymo/sink.h"
 #include "sampling/owned_count.h"
+#include "sampling/pacer.h"
 #include "sampling/timing_histogram.h"
 
 namespace kymo {
@@ -23,6 +24,8 @@ struct RecorderCounts {
     OwnedCount sample_window_ns;
     OwnedCount sample_window_max_ns;
     TimingHistogram timing_errors;
+    PaceCounts pace;
+    OwnedCount realtime_given_up;  // thousandths of a CPU that it had used; 0: it has not
   };
   struct alignas(64) Written {
     OwnedCount rows;
@@ -53,6 +56,9 @@ struct RecorderCounts {
     s.timing_error_p50_ns = collected.timing_errors.percentile(0.5);
     s.timing_error_p99_ns = collected.timing_errors.percentile(0.99);
     s.timing_error_p999_ns = collected.timing_errors.percentile(0.999);
+    s.spin_ns = collected.pace.spin_ns.get();
+    s.wakeup_latency_ns =
+        collected.pace.wakeups.percentile(1 - 1.0 / static_cast<double>(Pacer::kLateShare));
     s.ticks_due = s.rows_captured + s.missed_late + s.missed_ring_full + s.missed_frozen;
     return s;
   }

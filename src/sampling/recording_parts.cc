@@ -180,6 +180,8 @@ ProfilerStats RecordingParts::stats_of_part() const {
   stats.timing_error_p50_ns = latest_.timing_error_p50_ns;
   stats.timing_error_p99_ns = latest_.timing_error_p99_ns;
   stats.timing_error_p999_ns = latest_.timing_error_p999_ns;
+  stats.spin_ns = latest_.spin_ns - at_begin_.spin_ns;
+  stats.wakeup_latency_ns = latest_.wakeup_latency_ns;
   stats.sample_window_max_ns = latest_.sample_window_max_ns;
   stats.backoffs = latest_.backoffs - at_begin_.backoffs;
   stats.backoff_ns = latest_.backoff_ns - at_begin_.backoff_ns;

@@ -1,10 +1,11 @@
 #include "sampling/ring.h"
 
+#include <atomic>
 #include <utility>
 
 namespace kymo {
 
-Ring::Ring(std::unique_ptr<RingMemory> memory)
+Ring::Ring(std::shared_ptr<RingMemory> memory)
     : memory_(std::move(memory)),
       headers_(memory_->slot_headers()),
       rows_(memory_->rows_of(0)),
@@ -41,7 +42,13 @@ bool Ring::try_take_free(Slot* slot) noexcept {
   return true;
 }
 
-void Ring::commit_row(const Slot& slot, std::size_t i) noexcept {
+void Ring::put_row(const Slot& slot, std::size_t i, const std::uint64_t* words) noexcept {
+  std::uint64_t* row = slot.rows + i * stride_;
+  for (std::size_t word = 0; word < stride_; ++word) {
+    // Relaxed: a plain store on x86-64. The release below orders it before the row's count, and the
+    // exchange in try_take_free() behind the slot's new number.
+    std::atomic_ref(row[word]).store(words[word], std::memory_order_relaxed);
+  }
   headers_[slot.index].rows.store(i + 1, std::memory_order_release);  // invariant 4
 }
 

@@ -24,9 +24,10 @@ namespace kymo {
 //  3. Both queues have one producer and one consumer; the queue's release on push and acquire on
 //  pop order
 //     the rows and the header written before.
-//  4. In a slot's header, `rows` is stored with release after each row: whoever loads it with
-//  acquire, also
-//     from another process that maps the memory, sees that many whole rows.
+//  4. The words of a row are stored as relaxed atomics, because a live view (peek_rows) may load
+//     them at the same time. In a slot's header, `rows` is stored with release after each row:
+//     whoever loads it with acquire, also from another process that maps the memory, sees that many
+//     whole rows.
 //  5. `sequence` numbers hand-overs 1, 2, 3, ... in the order of their rows; 0 is a slot never
 //  used. A slot
 //     in the collector's hand has its number from the moment that it is taken.
@@ -39,10 +40,10 @@ class Ring {
  public:
   struct Slot {
     std::uint32_t index = 0;
-    std::uint64_t* rows = nullptr;
+    std::uint64_t* rows = nullptr;  // put_row() writes here and nobody else
   };
 
-  explicit Ring(std::unique_ptr<RingMemory> memory);
+  explicit Ring(std::shared_ptr<RingMemory> memory);
   ~Ring() = default;
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
@@ -53,8 +54,8 @@ class Ring {
 
   // The collector's part.
   [[nodiscard]] bool try_take_free(Slot* slot) noexcept;
-  // Row `i` of the slot, of stride() words, is whole.
-  void commit_row(const Slot& slot, std::size_t i) noexcept;
+  // Stores row `i` of the slot: stride() words, the row's time first. Rows are stored in order.
+  void put_row(const Slot& slot, std::size_t i, const std::uint64_t* words) noexcept;
   void hand_over(const Slot& slot) noexcept;
   // The same for a slot that holds `rows`, whatever its header says by now.
   void hand_over(const Slot& slot, std::size_t rows) noexcept;
@@ -78,7 +79,7 @@ class Ring {
 
   [[nodiscard]] Slot slot_at(std::uint32_t index) const;
 
-  std::unique_ptr<RingMemory> memory_;
+  std::shared_ptr<RingMemory> memory_;
   SlotHeader* headers_;
   std::uint64_t* rows_;  // of slot 0
   std::size_t rows_per_slot_;

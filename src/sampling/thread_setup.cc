@@ -1,14 +1,37 @@
 #include "sampling/thread_setup.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <system_error>
+
+#include "base/clock.h"
+#include "sampling/pacer.h"
 
 namespace kymo {
 namespace {
 
 std::string reason(int error) {
   return std::generic_category().message(error);
+}
+
+// Errors: an errno.
+int set_policy(int policy, int priority) {
+  sched_param parameters{};
+  parameters.sched_priority = priority;
+  return ::sched_setscheduler(0, policy | SCHED_RESET_ON_FORK, &parameters) == 0 ? 0 : errno;
+}
+
+// Errors: an errno.
+int set_nice(int nice) {
+  if (const int error = set_policy(SCHED_OTHER, 0); error != 0) {
+    return error;
+  }
+  // On Linux a nice value is a thread's own.
+  return ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), nice) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -24,26 +47,55 @@ void keep_off_cpu(pthread_t thread, int cpu) {
   }
 }
 
-void set_up_thread(pthread_t thread, int realtime_priority, int cpu,
-                   std::vector<std::string>* warnings) {
-  if (realtime_priority > 0) {
-    sched_param parameters{};
-    parameters.sched_priority = realtime_priority;
-    if (const int error = ::pthread_setschedparam(thread, SCHED_FIFO, &parameters); error != 0) {
+void set_up_this_thread(const ThreadPlace& place, std::vector<std::string>* warnings) {
+  int refused = 0;
+  if (place.realtime_priority > 0) {
+    refused = set_policy(SCHED_FIFO, place.realtime_priority);
+    if (refused != 0) {
       warnings->push_back("the collector runs without real-time priority " +
-                          std::to_string(realtime_priority) + ": " + reason(error) +
+                          std::to_string(place.realtime_priority) + ": " + reason(refused) +
                           " (it takes CAP_SYS_NICE or a limit by 'ulimit -r')");
     }
   }
-  if (cpu >= 0) {
+  if (place.nice != 0 && (place.realtime_priority == 0 || refused != 0)) {
+    // Whoever may not have the one may seldom have the other: one line is enough.
+    if (const int error = set_nice(place.nice); error != 0 && refused == 0) {
+      warnings->push_back("the collector runs without nice " + std::to_string(place.nice) + ": " +
+                          reason(error) + " (it takes CAP_SYS_NICE or a limit by 'ulimit -e')");
+    }
+  }
+  if (place.cpu >= 0) {
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
-    CPU_SET(static_cast<std::size_t>(cpu), &cpus);
-    if (const int error = ::pthread_setaffinity_np(thread, sizeof cpus, &cpus); error != 0) {
-      warnings->push_back("the collector is not pinned to CPU " + std::to_string(cpu) + ": " +
+    CPU_SET(static_cast<std::size_t>(place.cpu), &cpus);
+    if (const int error = ::pthread_setaffinity_np(::pthread_self(), sizeof cpus, &cpus);
+        error != 0) {
+      warnings->push_back("the collector is not pinned to CPU " + std::to_string(place.cpu) + ": " +
                           reason(error));
     }
   }
+}
+
+bool leave_realtime(int nice) {
+  if ((::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) != SCHED_FIFO) {
+    return false;
+  }
+  static_cast<void>(set_nice(nice));
+  Pacer::sharpen_this_thread();
+  return true;
+}
+
+double RealtimeBound::look(std::uint64_t now_ns) {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  const std::uint64_t cpu_ns = to_nanos(used);
+  const bool measured = begun_ns_ != 0 && now_ns > begun_ns_ && cpu_ns >= cpu_at_begin_ns_;
+  const double share = measured ? static_cast<double>(cpu_ns - cpu_at_begin_ns_) /
+                                      static_cast<double>(now_ns - begun_ns_)
+                                : 0;
+  begun_ns_ = now_ns;
+  cpu_at_begin_ns_ = cpu_ns;
+  return share > max_share_ ? share : 0;
 }
 
 }  // namespace kymo

@@ -13,7 +13,7 @@ OutputPosition position_of(const OutputPlace& place) {
 }
 
 Writer::Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQueue& gaps,
-               RecorderCounts::Written& counts, Sink& sink, Event& wake,
+               RecorderCounts::Written& counts, Sink& sink, SinkError& sink_error, Event& wake,
                std::function<ProfilerStats()> stats)
     : interval_ns_(interval_ns),
       nap_ns_(nap_ns),
@@ -21,6 +21,7 @@ Writer::Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQ
       gaps_(gaps),
       counts_(counts),
       sink_(sink),
+      sink_error_(sink_error),
       wake_(wake),
       stats_(std::move(stats)) {}
 
@@ -95,16 +96,10 @@ void Writer::refuse(std::uint64_t first, std::uint64_t last, std::size_t rows,
   counts_.missed_sink_error.add(rows);
   if (!refused_) {
     refused_ = Gap{first * interval_ns_, 0, 0, MissCause::sink_error};
-    const std::lock_guard lock(error_mutex_);
-    last_error_ = why;
+    sink_error_.set(why);
   }
   refused_->end_ns = (last + 1) * interval_ns_;
   refused_->ticks += rows;
-}
-
-std::string Writer::last_error() const {
-  const std::lock_guard lock(error_mutex_);
-  return last_error_;
 }
 
 void Writer::close_refused_gap() {

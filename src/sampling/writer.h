@@ -17,6 +17,24 @@ namespace kymo {
 
 OutputPosition position_of(const OutputPlace& place);
 
+// What the sink said when it began to refuse rows the last time. Threads: any; nobody waits while
+// holding its mutex.
+class SinkError {
+ public:
+  void set(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    text_ = why;
+  }
+  [[nodiscard]] std::string get() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;  // guarded by mutex_
+};
+
 // Drains the ring and the gap queue into the sink: the writer thread's body.
 //
 // Rows that the sink refuses are counted as missed, listed as a gap, and given up: the next slot is
@@ -30,14 +48,12 @@ class Writer {
 
   // Looks for full slots whenever it is woken, and `nap_ns` after the last look at the latest.
   Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQueue& gaps,
-         RecorderCounts::Written& counts, Sink& sink, Event& wake,
+         RecorderCounts::Written& counts, Sink& sink, SinkError& sink_error, Event& wake,
          std::function<ProfilerStats()> stats);
 
   // Returns once the collector is done and everything it handed over has been offered to the sink.
   void run();
   void collector_done() noexcept;
-  // What the sink said when it began to refuse rows the last time; any thread.
-  [[nodiscard]] std::string last_error() const;
 
  private:
   void drain();
@@ -53,11 +69,10 @@ class Writer {
   GapQueue& gaps_;
   RecorderCounts::Written& counts_;
   Sink& sink_;
+  SinkError& sink_error_;
   Event& wake_;
   std::function<ProfilerStats()> stats_;
   std::atomic<bool> collector_done_{false};
-  mutable std::mutex error_mutex_;
-  std::string last_error_;       // guarded by error_mutex_
   std::uint64_t last_tick_ = 0;  // of the newest row taken
   std::optional<Gap> refused_;   // rows that the sink refused, adjacent ones merged
 };

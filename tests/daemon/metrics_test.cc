@@ -90,8 +90,9 @@ std::string documented_row(const Metric& metric) {
   for (const Field& field : metric.fields) fields += (fields.empty() ? "" : ",") + field.name;
   const std::array<const char*, 5> units{"count", "pages", "bytes", "nanoseconds", "microseconds"};
   return "| `" + metric.name + (fields.empty() ? "" : "[" + fields + "]") + "` | `" +
-         prometheus_name(metric) + "` | " + (metric.kind == Kind::gauge ? "gauge" : "counter") +
-         " | " + units.at(static_cast<std::size_t>(metric.unit)) + " | " + metric.help + " |";
+         prometheus_name(metric, kPrometheusPrefix) + "` | " +
+         (metric.kind == Kind::gauge ? "gauge" : "counter") + " | " +
+         units.at(static_cast<std::size_t>(metric.unit)) + " | " + metric.help + " |";
 }
 
 TEST(MetricsTest, TheTableInTheDocumentsIsTheRegistrys) {

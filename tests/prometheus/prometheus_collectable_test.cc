@@ -11,11 +11,21 @@ namespace {
 
 TEST(PrometheusName, UsesBaseUnitsAndTotal) {
   EXPECT_EQ(prometheus_name({"frozen_time_us", "", Kind::counter, Unit::microseconds, {}}),
-            "kymo_frozen_time_seconds_total");
-  EXPECT_EQ(prometheus_name({"lag_ns", "", Kind::gauge, Unit::nanoseconds, {}}),
-            "kymo_lag_seconds");
+            "frozen_time_seconds_total");
+  EXPECT_EQ(prometheus_name({"lag_ns", "", Kind::gauge, Unit::nanoseconds, {}}), "lag_seconds");
   EXPECT_EQ(prometheus_name({"image_bytes", "", Kind::counter, Unit::bytes, {}}),
-            "kymo_image_bytes_total");
+            "image_bytes_total");
+}
+
+// It was kymo_requests_total_total.
+TEST(PrometheusName, SomebodysCounterNamedTotalGotAPrefixAndASecondTotal) {
+  const Metric requests{"requests_total", "", Kind::counter, Unit::count, {}};
+  EXPECT_EQ(prometheus_name(requests), "requests_total");
+  EXPECT_EQ(prometheus_name(requests, "myapp_"), "myapp_requests_total");
+  EXPECT_EQ(prometheus_name({"busy_total_us", "", Kind::counter, Unit::microseconds, {}}),
+            "busy_seconds_total");
+  EXPECT_EQ(prometheus_name({"total", "", Kind::counter, Unit::count, {}}), "total_total");
+  EXPECT_EQ(prometheus_name({"memory_total", "", Kind::gauge, Unit::bytes, {}}), "memory_total");
 }
 
 TEST(PrometheusCollectable, SerializesCountersGaugesAndLabels) {
@@ -32,8 +42,8 @@ TEST(PrometheusCollectable, SerializesCountersGaugesAndLabels) {
       .add(1'500'000);
   ASSERT_TRUE(
       registry.callback({"phase", "Phase", Kind::gauge, Unit::count, {}}, [] { return 4ULL; }));
-  const std::string text =
-      ::prometheus::TextSerializer().Serialize(make_prometheus_collectable(registry)->Collect());
+  const std::string text = ::prometheus::TextSerializer().Serialize(
+      make_prometheus_collectable(registry, "kymo_")->Collect());
   EXPECT_NE(text.find("kymo_calls_total{result=\"error\"} 2\n"), std::string::npos) << text;
   EXPECT_NE(text.find("kymo_calls_total{result=\"ok\"} 0\n"), std::string::npos) << text;
   EXPECT_NE(text.find("# TYPE kymo_frozen_time_seconds_total counter\n"), std::string::npos);
@@ -51,7 +61,7 @@ TEST(PrometheusCollectable, AHistogramIsOneMetricInBaseUnits) {
     wait.record(value);
   }
   ASSERT_TRUE(registry.callback({"phase", "", Kind::gauge, Unit::count, {}}, [] { return 4ULL; }));
-  const auto families = make_prometheus_collectable(registry)->Collect();
+  const auto families = make_prometheus_collectable(registry, "kymo_")->Collect();
   ASSERT_EQ(families.size(), 2U);
   EXPECT_EQ(families[1].name, "kymo_phase");
   const std::string text = ::prometheus::TextSerializer().Serialize(families);

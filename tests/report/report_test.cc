@@ -60,6 +60,28 @@ TEST_F(Report, TextIsAsExpectedToTheLetter) {
   tests::expect_golden(named_report(summary()), "report.txt");
 }
 
+// They were written to the metadata and never shown.
+TEST_F(Report, TimingPercentilesAndThePriceOfPrecisionWereNotShown) {
+  const std::string path =
+      folder_.file("precise.tsv", "Time (ns)\tn_bytes\n0\t0\n1000000\t0\n2000000\t0\n");
+  static_cast<void>(folder_.file("precise.meta.json", R"({"format_version":1,"state":"ended",
+      "interval_ns":1000000,"pace":"precise","max_spin_share":0.15,
+      "columns":[{"name":"n_bytes","metric":"n_bytes","kind":"counter","unit":"bytes"}],
+      "stats":{"ticks_due":4,"rows_captured":3,"rows_on_time":2,"rows_written":3,"missed_late":1,
+      "timing_error_ns":60000,"timing_error_p50_ns":16,"timing_error_p99_ns":60000,
+      "timing_error_p999_ns":60000,"timing_error_max_ns":60100,"spin_ns":480000,
+      "wakeup_latency_ns":280300,"duration_ns":4000000}})"));
+  const std::string text = named_report(*analysis::summarize(path));
+  EXPECT_NE(text.find("half at most 16 ns, 99 % 60 µs, 99.9 % 60 µs"), std::string::npos) << text;
+  EXPECT_NE(text.find("50.00 % of the ticks sampled within half an interval"), std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find("precise: spun 12.00 % of the time, allowed 15.00 %; wake-ups here take up to "
+                "280 µs: a max spin share of 0.29 would keep the time"),
+      std::string::npos)
+      << text;
+}
+
 // A recording of which everything that can be said against one is so.
 TEST_F(Report, EveryFindingSaysWhatToDoAboutIt) {
   std::string rows = "Time (ns)\tn_bytes\n";

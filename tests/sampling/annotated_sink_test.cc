@@ -20,6 +20,7 @@ class AnnotatedSinkTest : public TemporaryFolderTest {
     info.interval = std::chrono::milliseconds(1);
     info.start_unix_ns = 1700000000000000000;
     info.start_monotonic_ns = 5000;
+    info.prometheus_prefix = "kymo_";
     return info;
   }
   static ProfilerStats stats() {

@@ -1,6 +1,7 @@
 // Leaves what a recorder that was killed leaves: a ring with three rows, and the recording that
 // they belong to, which has none yet. For the tests of the command line.
 
+#include <array>
 #include <cstdio>
 
 #include "metrics/metric_rules.h"
@@ -32,9 +33,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   for (std::size_t i = 0; i < 3; ++i) {
-    slot.rows[i * 2] = i * 1'000'000;
-    slot.rows[i * 2 + 1] = i;
-    ring.commit_row(slot, i);
+    const std::array<std::uint64_t, 2> row{i * 1'000'000, i};
+    ring.put_row(slot, i, row.data());
   }
   return 0;
 }

@@ -5,8 +5,11 @@
 #include <sstream>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "kymo/profiler.h"
+#include "sampling/pacer.h"
+#include "sampling/thread_setup.h"
 #include "temporary_folder.h"
 #include "test_sinks.h"
 
@@ -80,8 +83,9 @@ TEST(ProfilerStress, EveryTickIsARowOrInAGapWhateverTheWriterSuffers) {
 
 class RecordingStress : public TemporaryFolderTest {};
 
-// A loop that only sleeps, from tick to tick of a millisecond: what it oversleeps the machine has
-// taken, a hypervisor's stall above all, from whoever would have run.
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+// A loop that only sleeps, from tick to tick of a millisecond, with the recorder's own slice: what
+// it oversleeps the machine has taken from whoever would have run.
 class SleepingLoop {
  public:
   SleepingLoop() : thread_([this] { run(); }) {}
@@ -94,6 +98,9 @@ class SleepingLoop {
 
  private:
   void run() {
+    std::vector<std::string> refused;
+    set_up_this_thread({kPriority, 0, -1}, &refused);
+    Pacer::sharpen_this_thread();
     constexpr std::chrono::milliseconds kInterval(1);
     auto deadline = std::chrono::steady_clock::now() + kInterval;
     while (!stop_.load(std::memory_order_relaxed)) {
@@ -109,40 +116,82 @@ class SleepingLoop {
   std::thread thread_;
 };
 
-// The promise of the first minute: 1 kHz, at least 99.5 % captured, none uncounted.
-// KYMO_TEST_LONG=1 takes the whole minute, else ten seconds.
-TEST_F(RecordingStress, OneKilohertzCapturesNearlyEveryTick) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "a rate is a promise of the optimised build";
-#endif
-  Registry registry;
-  ASSERT_TRUE(registry.counter({"steps", "help", Kind::counter, Unit::count, {}}));
+struct Beside {
+  ProfilerStats recorder;
+  std::uint64_t overslept = 0;  // by a sleeping loop at the same time
+
+  // The promise: a recorder misses hardly more than a loop that does nothing. The two run on
+  // different CPUs, so that a stall may meet one of them alone: hence the fifth, and 0.25 %.
+  [[nodiscard]] bool is_kept() const {
+    return static_cast<double>(recorder.missed()) <=
+           1.2 * static_cast<double>(overslept) + 0.0025 * static_cast<double>(recorder.ticks_due);
+  }
+  [[nodiscard]] std::string text() const {
+    return std::to_string(recorder.missed()) + " of " + std::to_string(recorder.ticks_due) +
+           " missed, a sleeping loop overslept " + std::to_string(overslept);
+  }
+};
+
+Beside record_beside_a_loop(const Registry& registry, const std::string& path,
+                            std::chrono::seconds time) {
   ProfilerOptions options;
-  options.sink = make_tsv_sink(in_folder("run.tsv"));
+  options.sink = make_tsv_sink(path);
+  options.realtime_priority = kPriority;
   Profiler profiler(registry, options);
-  SleepingLoop beside;
-  ASSERT_TRUE(profiler.start());
-  const char* whole = ::getenv("KYMO_TEST_LONG");
-  std::this_thread::sleep_for(std::chrono::seconds(whole != nullptr ? 60 : 10));
-  ASSERT_TRUE(profiler.stop());
-  const std::uint64_t overslept = beside.overslept();
-  const ProfilerStats stats = profiler.stats();
-  EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
-  EXPECT_EQ(lines(in_folder("run.tsv")).size() - 1, stats.rows_written);
-  std::uint64_t gap_ticks = 0;
-  const std::vector<std::string> gaps = lines(in_folder("run.gaps.tsv"));
+  SleepingLoop loop;
+  EXPECT_TRUE(profiler.start());
+  std::this_thread::sleep_for(time);
+  EXPECT_TRUE(profiler.stop());
+  const std::uint64_t overslept = loop.overslept();
+  return {profiler.stats(), overslept};
+}
+
+std::uint64_t listed_ticks(const std::vector<std::string>& gaps) {
+  std::uint64_t all = 0;
   for (std::size_t i = 1; i < gaps.size(); ++i) {
     std::istringstream line(gaps[i]);
     std::uint64_t start = 0;
     std::uint64_t end = 0;
     std::uint64_t ticks = 0;
     line >> start >> end >> ticks;
-    gap_ticks += ticks;
+    all += ticks;
   }
-  EXPECT_EQ(gap_ticks, stats.missed());
-  EXPECT_GE(static_cast<double>(stats.rows_written + overslept),
-            0.995 * static_cast<double>(stats.ticks_due))
-      << stats.missed() << " missed, a sleeping loop overslept " << overslept;
+  return all;
+}
+
+// At 1 kHz nearly every tick, none uncounted. KYMO_TEST_LONG=1 takes a whole minute, else ten
+// seconds.
+TEST_F(RecordingStress, OneKilohertzCapturesWhatASleepingLoopDoes) {
+  Registry registry;
+  ASSERT_TRUE(registry.counter({"steps", "help", Kind::counter, Unit::count, {}}));
+  const std::chrono::seconds time(::getenv("KYMO_TEST_LONG") != nullptr ? 60 : 10);
+  const Beside beside = record_beside_a_loop(registry, in_folder("run.tsv"), time);
+  const ProfilerStats& stats = beside.recorder;
+  EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
+  EXPECT_EQ(lines(in_folder("run.tsv")).size() - 1, stats.rows_written);
+  EXPECT_EQ(listed_ticks(lines(in_folder("run.gaps.tsv"))), stats.missed());
+  EXPECT_TRUE(beside.is_kept()) << beside.text();
+}
+
+// The same measure of a recorder that is held up: 3 ms in every hundredth sample.
+TEST_F(RecordingStress, TheKilohertzPromiseCanFail) {
+  Registry registry;
+  ASSERT_TRUE(registry.callback({"slow", "help", Kind::gauge, Unit::count, {}}, [n = 0]() mutable {
+    if (++n % 100 == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    }
+    return 0ULL;
+  }));
+  // Where the machine itself takes many ticks from both, the slow gauge does not stand out.
+  Beside beside;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    beside = record_beside_a_loop(registry, in_folder(std::to_string(attempt) + ".tsv"),
+                                  std::chrono::seconds(3));
+    if (!beside.is_kept()) {
+      return;
+    }
+  }
+  FAIL() << "the measure did not see it: " << beside.text();
 }
 
 std::uint64_t resident_bytes() {
@@ -153,12 +202,25 @@ std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// KYMO_TEST_SOAK=1 takes an hour, else ten seconds: apart from the other long counts, because it
-// minds no company.
+// The share of its ticks that a loop takes which does nothing but look at the clock.
+double spinning_share(std::chrono::nanoseconds interval, std::chrono::milliseconds time) {
+  const std::uint64_t ticks = to_nanos(time) / to_nanos(interval);
+  const std::uint64_t start_ns = monotonic_ns();
+  std::uint64_t taken = 0;
+  for (std::uint64_t tick = 0; tick < ticks;) {
+    const std::uint64_t now_ns = monotonic_ns();
+    const std::uint64_t newest = (now_ns - start_ns) / to_nanos(interval);
+    if (newest >= tick) {
+      ++taken;
+      tick = newest + 1;
+    }
+  }
+  return static_cast<double>(taken) / static_cast<double>(ticks);
+}
+
+// KYMO_TEST_SOAK=1 takes an hour, else ten seconds. It minds no company: once a minute a bare loop
+// runs for half a second beside the recorder, and says what the machine allows.
 TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the sanitizers keep memory of their own";
-#endif
   Registry registry;
   const Counter counter =
       registry.counter({"steps", "help", Kind::counter, Unit::count, {}}).value();
@@ -169,9 +231,17 @@ TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
   options.sink = make_tsv_sink(in_folder("run.tsv"), parts);
   Profiler profiler(registry, options);
   ASSERT_TRUE(profiler.start());
+  double share = 0;
+  int loops = 0;
   const auto run = [&](std::chrono::seconds time) {
     const auto end = std::chrono::steady_clock::now() + time;
+    auto next_loop = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() < end) {
+      if (std::chrono::steady_clock::now() >= next_loop) {
+        share += spinning_share(options.interval, std::chrono::milliseconds(500));
+        ++loops;
+        next_loop += std::chrono::seconds(60);
+      }
       counter.add();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -181,9 +251,14 @@ TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
   run(std::chrono::seconds(::getenv("KYMO_TEST_SOAK") != nullptr ? 3600 : 8));
   const std::uint64_t late = resident_bytes();
   ASSERT_TRUE(profiler.stop());
-  EXPECT_GT(profiler.stats().rows_written, 500'000U);
+  const ProfilerStats stats = profiler.stats();
+  EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
+  EXPECT_GE(static_cast<double>(stats.rows_written),
+            0.9 * share / loops * static_cast<double>(stats.ticks_due))
+      << "of " << stats.ticks_due << "; a bare loop took " << share / loops << " of its ticks";
   EXPECT_LE(late, early + (1U << 20U)) << "grew from " << early;
 }
+#endif  // a rate, and memory that the sanitizers do not add to, are the optimised build's
 
 }  // namespace
 }  // namespace kymo

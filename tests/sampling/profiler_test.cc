@@ -1,9 +1,18 @@
 #include "kymo/profiler.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <future>
+#include <sstream>
 #include <thread>
+#include <utility>
 
+#include "base/clock.h"
+#include "base/file.h"
 #include "temporary_folder.h"
 #include "test_sinks.h"
 
@@ -53,6 +62,15 @@ TEST_F(ProfilerTest, RefusesEachOptionOutOfRangeByName) {
   bad.realtime_priority = 100;
   EXPECT_NE(refusal(bad).find("option realtime_priority = 100"), std::string::npos);
   bad = options();
+  bad.max_spin_share = 1.5;
+  EXPECT_NE(refusal(bad).find("option max_spin_share = 1.5"), std::string::npos);
+  bad = options();
+  bad.realtime_max_share = 0;
+  EXPECT_NE(refusal(bad).find("option realtime_max_share = 0"), std::string::npos);
+  bad = options();
+  bad.nice = -21;
+  EXPECT_NE(refusal(bad).find("option nice = -21"), std::string::npos);
+  bad = options();
   bad.cpu = -2;
   EXPECT_NE(refusal(bad).find("option cpu = -2"), std::string::npos);
   bad = options();
@@ -93,6 +111,73 @@ TEST_F(ProfilerTest, StopIsOnceAndTakesALastSample) {
   EXPECT_EQ(sink_->closed, 1);
   ASSERT_FALSE(sink_->kept.empty());
   EXPECT_EQ(sink_->kept.back()[1], 77U);
+}
+
+// A sink that stands still where it is told to, until it is let go.
+class StandingSink : public KeepingSink {
+ public:
+  Result<void> close(const ProfilerStats& stats) override {
+    closing.set_value();
+    may_go_on.get_future().wait();
+    return KeepingSink::close(stats);
+  }
+  std::promise<void> closing;
+  std::promise<void> may_go_on;
+};
+
+// It waited for the mutex that stop() held while the sink was closed.
+TEST_F(ProfilerTest, NewestRowsDidNotReturnWhileTheSinkWasClosed) {
+  auto sink = std::make_shared<StandingSink>();
+  ProfilerOptions standing = options();
+  standing.sink = sink;
+  Profiler profiler(registry_, standing);
+  ASSERT_TRUE(profiler.start());
+  std::thread stopper([&] { EXPECT_TRUE(profiler.stop()); });
+  sink->closing.get_future().wait();
+  std::promise<void> looked;
+  std::thread looker([&] {
+    EXPECT_TRUE(profiler.newest_rows(10).empty());
+    EXPECT_TRUE(profiler.warnings().empty());
+    EXPECT_TRUE(profiler.last_sink_error().empty());
+    looked.set_value();
+  });
+  EXPECT_EQ(looked.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  sink->may_go_on.set_value();
+  looker.join();
+  stopper.join();
+}
+
+// The same while stop() waits for a sink that takes long over its last rows.
+TEST_F(ProfilerTest, NewestRowsDidNotReturnWhileTheLastRowsWereWritten) {
+  std::promise<void> writing;
+  std::promise<void> may_go_on;
+  sink_->on_write = [&, first = true]() mutable -> Result<void> {
+    if (std::exchange(first, false)) {
+      writing.set_value();
+      may_go_on.get_future().wait();
+    }
+    return {};
+  };
+  ProfilerOptions quick = options();
+  quick.flush = milliseconds(1);
+  Profiler profiler(registry_, quick);
+  ASSERT_TRUE(profiler.start());
+  writing.get_future().wait();
+  std::thread stopper([&] { EXPECT_TRUE(profiler.stop()); });
+  std::promise<void> looked;
+  std::thread looker([&] {
+    // The stop is under way once the time no longer goes on.
+    std::uint64_t before_ns = 0;
+    do {
+      before_ns = profiler.stats().duration_ns;
+    } while (profiler.stats().duration_ns != before_ns);
+    EXPECT_FALSE(profiler.newest_rows(10).empty());
+    looked.set_value();
+  });
+  EXPECT_EQ(looked.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  may_go_on.set_value();
+  looker.join();
+  stopper.join();
 }
 
 TEST_F(ProfilerTest, StopDoesNotWaitForADistantDeadline) {
@@ -137,6 +222,106 @@ TEST_F(ProfilerTest, SaysWhatItWentOnWithout) {
   while (profiler.stats().missed_late == 0) {  // as the first warning has foretold
     std::this_thread::yield();
   }
+  ASSERT_TRUE(profiler.stop());
+}
+
+// The value in a thread's line of /proc/PID/task/TID/stat, counted as proc(5) counts.
+long stat_field(const std::string& line, int number) {
+  std::istringstream fields(line.substr(line.rfind(')') + 2));
+  std::string field;
+  for (int i = 3; i <= number; ++i) {
+    fields >> field;
+  }
+  return std::stol(field);
+}
+
+std::string stat_of_collector() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const Result<std::string> stat = read_file(task.path().string() + "/stat");
+    if (stat && stat->find("(kymo-collector)") != std::string::npos) {
+      return *stat;
+    }
+  }
+  return {};
+}
+
+constexpr int kPolicyField = 41;
+constexpr int kPriorityField = 40;
+constexpr int kNiceField = 19;
+
+bool realtime_is_allowed() {
+  bool allowed = false;
+  std::thread([&] {
+    sched_param lowest{};
+    lowest.sched_priority = 1;
+    allowed = ::sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
+  }).join();
+  return allowed;
+}
+
+// A child that a metric's callback starts, on the collector's own thread.
+TEST_F(ProfilerTest, NothingInheritsTheCollectorsPriority) {
+  if (!realtime_is_allowed()) {
+    GTEST_SKIP() << "no real-time priority here";
+  }
+  std::promise<int> forked;
+  ASSERT_TRUE(registry_.callback(
+      {"forks", "help", Kind::gauge, Unit::count, {}},
+      [&, done = false]() mutable -> std::uint64_t {
+        if (::sched_getscheduler(0) == (SCHED_FIFO | SCHED_RESET_ON_FORK) && !done) {
+          done = true;
+          const pid_t child = ::fork();
+          if (child == 0) {
+            ::_exit(::sched_getscheduler(0) == SCHED_OTHER && ::getpriority(PRIO_PROCESS, 0) >= 0
+                        ? 0
+                        : 1);
+          }
+          int status = 0;
+          ::waitpid(child, &status, 0);
+          forked.set_value(status);
+        }
+        return 0;
+      }));
+  ProfilerOptions first = options();
+  first.realtime_priority = 1;
+  Profiler profiler(registry_, first);
+  ASSERT_TRUE(profiler.start());
+  const std::string stat = stat_of_collector();
+  EXPECT_EQ(stat_field(stat, kPolicyField), SCHED_FIFO);
+  EXPECT_EQ(stat_field(stat, kPriorityField), 1);
+  EXPECT_EQ(forked.get_future().get(), 0) << "the child has the policy, too";
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_TRUE(profiler.warnings().empty());
+}
+
+TEST_F(ProfilerTest, ACollectorThatUsesTooMuchGivesItsPriorityUpAndSaysSo) {
+  if (!realtime_is_allowed()) {
+    GTEST_SKIP() << "no real-time priority here";
+  }
+  ASSERT_TRUE(registry_.callback({"burns", "help", Kind::gauge, Unit::count, {}}, [] {
+    const std::uint64_t end_ns = monotonic_ns() + 400'000;
+    while (monotonic_ns() < end_ns) {
+    }
+    return 0ULL;
+  }));
+  ProfilerOptions first = options();
+  first.realtime_priority = 1;
+  first.realtime_max_share = 0.05;
+  first.nice = -5;
+  Profiler profiler(registry_, first);
+  ASSERT_TRUE(profiler.start());
+  EXPECT_EQ(stat_field(stat_of_collector(), kPolicyField), SCHED_FIFO);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (profiler.warnings().empty() && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  ASSERT_EQ(profiler.warnings().size(), 1U);
+  EXPECT_NE(profiler.warnings()[0].find("gave its real-time priority up: it used "),
+            std::string::npos);
+  EXPECT_NE(profiler.warnings()[0].find(" and 5 % are allowed"), std::string::npos);
+  const std::string stat = stat_of_collector();
+  EXPECT_EQ(stat_field(stat, kPolicyField), SCHED_OTHER);
+  EXPECT_EQ(stat_field(stat, kNiceField), -5);
   ASSERT_TRUE(profiler.stop());
 }
 

@@ -1,5 +1,6 @@
 #include "sampling/recover.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "make_ring.h"
@@ -39,9 +40,9 @@ class RecoverTest : public TemporaryFolderTest {
     Ring::Slot slot;
     EXPECT_TRUE(ring.try_take_free(&slot));
     for (std::size_t i = 0; i < count; ++i) {
-      slot.rows[i * 2] = number_ * 10 + 1;
-      slot.rows[i * 2 + 1] = number_++;
-      ring.commit_row(slot, i);
+      const std::array<std::uint64_t, 2> row{number_ * 10 + 1, number_};
+      ring.put_row(slot, i, row.data());
+      ++number_;
     }
     return slot;
   }

@@ -1,5 +1,6 @@
 #include "sampling/ring_reader.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -13,10 +14,8 @@ namespace {
 constexpr std::size_t kStride = 3;
 
 // A row that tells whether it is whole: its number, and two words that follow from it.
-void fill_row(std::uint64_t* row, std::uint64_t number) {
-  row[0] = number;
-  row[1] = number * 0x9E3779B97F4A7C15U;
-  row[2] = ~number;
+std::array<std::uint64_t, kStride> row_of(std::uint64_t number) {
+  return {number, number * 0x9E3779B97F4A7C15U, ~number};
 }
 
 class RingReaderTest : public TemporaryFolderTest {
@@ -32,8 +31,7 @@ class RingReaderTest : public TemporaryFolderTest {
     Ring::Slot slot;
     ASSERT_TRUE(ring.try_take_free(&slot));
     for (std::size_t i = 0; i < count; ++i) {
-      fill_row(slot.rows + i * kStride, number_++);
-      ring.commit_row(slot, i);
+      ring.put_row(slot, i, row_of(number_++).data());
     }
     ring.hand_over(slot);
     Rows rows;
@@ -46,6 +44,36 @@ class RingReaderTest : public TemporaryFolderTest {
       found.push_back(words[i]);
     }
     return found;
+  }
+  // A thread that passes slots on without a pause, while this one looks at the rows in `memory`.
+  void race(Ring& ring, const RingMemory& memory) {
+    std::atomic<bool> stop{false};
+    std::thread writer([&] {
+      while (!stop.load(std::memory_order_relaxed)) {
+        pass_slot(ring, 2);
+      }
+    });
+    std::uint64_t last = 0;
+    constexpr std::size_t kSeen = 300;  // few are found whole where slots are used again at once
+    std::size_t seen = 0;
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (seen < kSeen && std::chrono::steady_clock::now() < give_up) {
+      const std::vector<std::uint64_t> words = peek_rows(memory, 4);
+      for (std::size_t at = 0; at < words.size(); at += kStride) {
+        const auto whole = row_of(words[at]);
+        ASSERT_EQ(words[at + 1], whole[1]) << "row " << words[at];
+        ASSERT_EQ(words[at + 2], whole[2]) << "row " << words[at];
+        ASSERT_TRUE(at == 0 || words[at] > words[at - kStride]);
+      }
+      if (!words.empty() && words[words.size() - kStride] != last) {
+        ASSERT_GT(words[words.size() - kStride], last);
+        last = words[words.size() - kStride];
+        ++seen;
+      }
+    }
+    stop = true;
+    writer.join();
+    EXPECT_EQ(seen, kSeen) << "different newest rows";
   }
   std::uint64_t number_ = 0;
 };
@@ -69,41 +97,20 @@ TEST_F(RingReaderTest, SeesRowsInTheCollectorsHand) {
   Ring::Slot slot;
   ASSERT_TRUE(ring->try_take_free(&slot));
   EXPECT_TRUE(peek_rows(*look(), 5).empty());
-  fill_row(slot.rows, 0);
-  ring->commit_row(slot, 0);
+  ring->put_row(slot, 0, row_of(0).data());
   EXPECT_EQ(numbers(peek_rows(*look(), 5)), (std::vector<std::uint64_t>{0}));
 }
 
 TEST_F(RingReaderTest, ARacingWriterNeverShowsATornRow) {
   const auto ring = make(2, 2);  // slots are used again all the time
-  const auto memory = look();
-  std::atomic<bool> stop{false};
-  std::thread writer([&] {
-    while (!stop.load(std::memory_order_relaxed)) {
-      pass_slot(*ring, 2);
-    }
-  });
-  std::uint64_t last = 0;
-  std::size_t seen = 0;
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (seen < 5'000 && std::chrono::steady_clock::now() < give_up) {
-    const std::vector<std::uint64_t> words = peek_rows(*memory, 4);
-    for (std::size_t at = 0; at < words.size(); at += kStride) {
-      std::uint64_t whole[kStride];
-      fill_row(whole, words[at]);
-      ASSERT_EQ(words[at + 1], whole[1]) << "row " << words[at];
-      ASSERT_EQ(words[at + 2], whole[2]) << "row " << words[at];
-      ASSERT_TRUE(at == 0 || words[at] > words[at - kStride]);
-    }
-    if (!words.empty() && words[words.size() - kStride] != last) {
-      ASSERT_GT(words[words.size() - kStride], last);
-      last = words[words.size() - kStride];
-      ++seen;
-    }
-  }
-  stop = true;
-  writer.join();
-  EXPECT_EQ(seen, 5'000U) << "different newest rows";
+  race(*ring, *look());
+}
+
+// ThreadSanitizer takes two mappings of a file for two memories and sees no race between them: what
+// newest_rows() reads is the recorder's own mapping. Plain stores of rows were reported here.
+TEST_F(RingReaderTest, ARacingWriterIsNoDataRaceInItsOwnMapping) {
+  const auto ring = make(2, 2);
+  race(*ring, ring->memory());
 }
 
 }  // namespace

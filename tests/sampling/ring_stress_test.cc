@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <thread>
 
 #include "make_ring.h"
@@ -21,11 +22,8 @@ TEST(RingStress, EveryRowArrivesOnceWholeAndInOrder) {
         std::this_thread::yield();
       }
       for (std::size_t i = 0; i < n % kRows + 1; ++i, ++next) {
-        std::uint64_t* row = slot.rows + i * ring->stride();
-        row[0] = next;
-        row[1] = ~next;
-        row[2] = next * 0x9E3779B97F4A7C15U;
-        ring->commit_row(slot, i);
+        const std::array<std::uint64_t, 3> row{next, ~next, next * 0x9E3779B97F4A7C15U};
+        ring->put_row(slot, i, row.data());
       }
       ring->hand_over(slot);
     }

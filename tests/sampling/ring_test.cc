@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "make_ring.h"
 
 namespace kymo {
@@ -14,9 +16,8 @@ TEST(Ring, HandsSlotsOverInOrderWithTheirRows) {
     ASSERT_TRUE(ring->try_take_free(&slot));
     const std::size_t count = round % 4 + 1;
     for (std::size_t i = 0; i < count; ++i) {
-      slot.rows[i * ring->stride()] = round;
-      slot.rows[i * ring->stride() + 1] = i;
-      ring->commit_row(slot, i);
+      const std::array<std::uint64_t, 2> row{round, i};
+      ring->put_row(slot, i, row.data());
     }
     ring->hand_over(slot);
     Rows rows;

@@ -30,6 +30,7 @@ struct RecordArguments {
   std::string counters;
   std::string output;
   long long rate_us = 1000;
+  bool no_realtime = false;
   double duration_s = 0;
 };
 
@@ -95,7 +96,8 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
     return fail(context, system_error("cannot make a temporary folder", errno));
   }
   const record::Options options{kept ? arguments.output : scratch.path() + "/run.tsv",
-                                std::chrono::microseconds(arguments.rate_us)};
+                                std::chrono::microseconds(arguments.rate_us),
+                                !arguments.no_realtime};
   end_where_truncated(
       "the counter file was truncated while it was read; what was recorded until "
       "then is in " +
@@ -129,6 +131,8 @@ void add_record(CLI::App& app, Context& context) {
   verb->add_option("--rate-us", arguments->rate_us, "Microseconds between samples")
       ->check(CLI::Range(1LL, 86'400'000'000LL))
       ->capture_default_str();
+  verb->add_flag("--no-realtime", arguments->no_realtime,
+                 "Give the collector no real-time priority: samples may be late on a busy machine");
   verb->add_option("-d,--duration", arguments->duration_s, "Seconds to record a process for")
       ->check(CLI::Range(0.001, kLongestSeconds));
   verb->add_option("-o,--output", arguments->output, "Keep the recording in this .tsv file");

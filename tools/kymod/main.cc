@@ -165,10 +165,18 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
          "How the collector waits: thrifty sleeps, precise spins the last microseconds")
       ->check(CLI::IsMember({"thrifty", "precise"}))
       ->default_str("thrifty");
+  app.add_option("--profiling-max-spin-share", config.profiling_max_spin_share,
+                 "The most that the precise pace spins before each sample, as a share of the rate")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   app.add_option("--profiling-priority", config.profiling_priority,
-                 "Real-time priority of the collector, 1 to 99; 0: none")
+                 "Real-time priority of the collector, 1 to 99; 0: 1 where the collector only "
+                 "sleeps, else none")
       ->check(CLI::Range(0, 99))
       ->capture_default_str();
+  app.add_flag("!--no-realtime", config.profiling_realtime,
+               "Give the collector no real-time priority of itself: samples may be late on a busy "
+               "machine");
   app.add_option("--profiling-cpu", config.profiling_cpu, "CPU to pin the collector to; -1: any")
       ->check(CLI::Range(-1, 1023))
       ->capture_default_str();
