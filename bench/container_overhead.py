@@ -1,22 +1,24 @@
 #!/usr/bin/python3
-"""What the daemon adds to a dump of a container: its request less the life of the runc or podman that it started.
+"""What the daemon adds to a dump of a container, by runc and by podman.
 
     bench/container_overhead.py --dumps 20 --criu "$(scripts/setup --criu)"
 
-A small container of busybox is dumped and left running, again and again, by runc and by podman. Printed are the medians
-of the request, of the command, and of what is left, which is kymod's; for podman, beside it, what podman adds of its own
-over runc, as its --print-stats tells it. Checked: each dump has written pages and the container runs on.
+A small container of busybox is dumped and left running, again and again, by kymod and by the bare command, in an order
+drawn by lot. Printed are both wall times, in nanoseconds; kymod's own time, which is its request less the life of the runc or
+podman that it started; and what podman adds over its runc, by its --print-stats. Checked: each dump has written pages and the
+container runs on.
 """
-import argparse
 import json
 import os
 import pathlib
+import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import common
 
 COMMAND = ["/bin/sh", "-c", "while true; do sleep 0.1; done"]
 PODMAN = ["--cgroup-manager=cgroupfs", "--runtime", "runc"]
@@ -58,31 +60,54 @@ def remove_all(folder):
                    stderr=subprocess.DEVNULL, **NULL)
 
 
-def dump(kymo, kind, target):
+def dump_by_kymo(kymo, kind, target):
+    began = time.monotonic_ns()
     out = subprocess.run([*kymo, "dump", kind, "kymo-bench", "--leave-running", "--dir", target, "--json"],
                          check=True, capture_output=True, text=True).stdout
+    measured = {"kymo": time.monotonic_ns() - began}
     reply = json.loads(out)
     if reply["stats"]["pages_written"] < 10:
         sys.exit(f"container_overhead: only {reply['stats']['pages_written']} pages were written")
-    measured = {"request": reply["duration_ns"] / 1e6, "command": reply["command_time_ns"] / 1e6}
-    measured["kymod's"] = measured["request"] - measured["command"]
+    measured["own"] = reply["duration_ns"] - reply["command_time_ns"]
     if kind == "podman":
         said = json.loads((target / "work/podman-checkpoint.json").read_text())
         of_runc = said["container_statistics"][0]["runtime_checkpoint_duration"]
-        measured["podman's over runc"] = (said["podman_checkpoint_duration"] - of_runc) / 1e3
-    shutil.rmtree(target)
+        measured["over_runc"] = (said["podman_checkpoint_duration"] - of_runc) * 1000
+    return measured
+
+
+def dump_bare(folder, kind, target):
+    """The command that kymod starts, by itself."""
+    commands = {"runc": ["runc", "--root", folder / "runc", "checkpoint", "--leave-running", "--image-path", target / "images",
+                         "--work-path", target, "kymo-bench"],
+                "podman": ["podman", *PODMAN, "container", "checkpoint", "--keep", "--print-stats", "--leave-running", "kymo-bench"]}
+    target.mkdir()
+    began = time.monotonic_ns()
+    subprocess.run(commands[kind], check=True, stderr=subprocess.PIPE, **NULL)
+    return {"bare": time.monotonic_ns() - began}
+
+
+def round_of(kymo, folder, kind, number):
+    ways = [lambda target: dump_by_kymo(kymo, kind, target), lambda target: dump_bare(folder, kind, target)]
+    random.shuffle(ways)
+    measured = {}
+    for way in ways:
+        target = folder / f"{kind}-{number}"
+        measured |= way(target)
+        shutil.rmtree(target)
     return measured
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser_of(__doc__)
     parser.add_argument("--dumps", type=int, default=20)
-    parser.add_argument("--build", default="build/release")
-    parser.add_argument("--criu", default="criu")
+    parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
+    parser.add_argument("--criu", default=common.CRIU)
     parser.add_argument("--folder", default="/dev/shm", help="where the images go")
     arguments = parser.parse_args()
+    os.environ["PATH"] = f"{pathlib.Path(arguments.criu).resolve().parent}:{os.environ['PATH']}"  # the bare commands look there
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
-    tools = pathlib.Path(arguments.build).resolve() / "tools"
+    tools = arguments.build.resolve() / "tools"
     kymo = [tools / "kymo/kymo", "--socket", folder / "kymod.sock"]
     daemon = subprocess.Popen(
         [tools / "kymod/kymod", "--socket", folder / "kymod.sock", "--state-dir", folder / "state", "--http",
@@ -96,19 +121,18 @@ def main():
             time.sleep(0.05)
         start_runc(folder)
         start_podman(folder)
-        print(f"{os.cpu_count()} cores, kernel {os.uname().release}, {arguments.dumps} dumps each, medians in ms")
+        samples = {}
         for kind in ("runc", "podman"):
-            dump(kymo, kind, folder / "warm-up")
-            runs = [dump(kymo, kind, folder / f"{kind}-{n}") for n in range(arguments.dumps)]
-            for name in runs[0]:
-                values = [run[name] for run in runs]
-                print(f"{kind:8}{name:20}{statistics.median(values):9.1f}   "
-                      f"{min(values):.1f} to {max(values):.1f}")
+            round_of(kymo, folder, kind, "warm-up")
+            for number in range(arguments.dumps):
+                for name, value in round_of(kymo, folder, kind, number).items():
+                    samples.setdefault(f"{kind}.{name}", []).append(value)
     finally:
         remove_all(folder)
         daemon.terminate()
         daemon.wait()
         shutil.rmtree(folder, ignore_errors=True)
+    common.finish(arguments, f"{arguments.dumps} dumps each, ns", samples)
 
 
 if __name__ == "__main__":

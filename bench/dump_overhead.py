@@ -3,20 +3,19 @@
 
     bench/dump_overhead.py --pairs 30 --mib 512 --criu "$(scripts/setup --criu)"
 
-In each pair the order is drawn by lot. Printed are the medians of both, and the median of the paired
-differences of wall time and of CRIU's frozen time with its 95 % interval (bootstrap); and what kymod takes of its
-own, which `--mib 1` shows best. The images are checked: as many pages written as the process has.
+In each pair the order is drawn by lot. Printed are wall time and CRIU's frozen time of both, in nanoseconds, and what
+kymod takes of its own, which `--mib 1` shows best. The images are checked: as many pages written as the process has.
 """
-import argparse
 import json
 import pathlib
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import common
 
 
 def varints(data):
@@ -54,14 +53,15 @@ def bare_stats(folder):
 class Bench:
     def __init__(self, arguments, folder):
         self.folder = folder
-        self.bin = pathlib.Path(arguments.build)
+        self.bin = arguments.build.resolve()
         self.criu = arguments.criu
         self.socket = folder / "kymod.sock"
         self.daemon = subprocess.Popen(
             [self.bin / "tools/kymod/kymod", "--profiling-metrics=all", "--socket", self.socket,
              "--state-dir", folder / "state", "--http", "127.0.0.1:0", "--criu", self.criu],
             stdout=subprocess.DEVNULL, stderr=(folder / "kymod.log").open("w"))
-        self.bare_flags = [f"-v{arguments.bare_log_level}"] if arguments.bare_log_level is not None else []
+        level = getattr(arguments, "bare_log_level", None)
+        self.bare_flags = [] if level is None else [f"-v{level}"]
         self.mib = arguments.mib
         self.pid = None
 
@@ -125,26 +125,23 @@ class Bench:
         self.daemon.wait()
 
 
-def interval_of_median(values, draws=2000):
-    medians = sorted(statistics.median(random.choices(values, k=len(values))) for _ in range(draws))
-    return medians[int(draws * 0.025)], medians[int(draws * 0.975)]
+def add_options(parser, pairs, mib):
+    parser.add_argument("--pairs", type=int, default=pairs)
+    parser.add_argument("--mib", type=int, default=mib)
+    parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
+    parser.add_argument("--criu", default=common.CRIU)
+    parser.add_argument("--folder", default="/dev/shm", help="where the images go")
 
 
-def print_difference(figure, name, values, beside_name, beside):
-    """The medians of both sides of the pairs, and that of their differences in percent of the second."""
-    share = [100 * (value - other) / other for value, other in zip(values, beside)]
-    low, high = interval_of_median(share)
-    print(f"{figure:12} {name} {statistics.median(values):8.1f}  {beside_name} {statistics.median(beside):8.1f}  "
-          f"paired difference {statistics.median(share):+.1f} % (95 %: {low:+.1f} to {high:+.1f})")
+def samples_of(pairs):
+    """{"way.figure": nanoseconds of each pair} of what has a figure in milliseconds."""
+    return {f"{way}.{name.removesuffix('_ms')}": [pair[way][name] * 1e6 for pair in pairs]
+            for way in sorted(pairs[0]) for name in pairs[0][way] if name.endswith("_ms")}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--mib", type=int, default=512)
-    parser.add_argument("--build", default="build/release")
-    parser.add_argument("--criu", default="criu")
-    parser.add_argument("--folder", default="/dev/shm", help="where the images go")
+    parser = common.parser_of(__doc__)
+    add_options(parser, 30, 512)
     parser.add_argument("--bare-log-level", type=int, help="of the bare dumps; CRIU's own, if nothing is said")
     arguments = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
@@ -162,14 +159,8 @@ def main():
         for name, dump in pair.items():
             if dump["pages"] < least:
                 sys.exit(f"dump_overhead: a {name} dump has {dump['pages']} pages, the process {least}")
-    print(f"{len(pairs)} pairs of dumps of a {arguments.mib} MiB process into {arguments.folder}")
-    for figure in ("wall_ms", "frozen_ms"):
-        print_difference(figure, "kymo", [pair["kymo"][figure] for pair in pairs],
-                         "bare criu", [pair["bare"][figure] for pair in pairs])
-    own = [pair["kymo"]["own_ms"] for pair in pairs]
-    low, high = interval_of_median(own)
-    print(f"kymod's own time, from request in to reply out less the life of CRIU: median "
-          f"{statistics.median(own):.2f} ms (95 %: {low:.2f} to {high:.2f})")
+    common.finish(arguments, f"{len(pairs)} pairs of dumps of a {arguments.mib} MiB process into {arguments.folder}, ns",
+                  samples_of(pairs))
 
 
 if __name__ == "__main__":

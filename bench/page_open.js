@@ -1,27 +1,52 @@
-// How soon a page of `kymo report --html` shows what, in milliseconds from the start of its navigation: run by
-// bench/page_open.
+// How soon a page of `kymo report --html` shows what, from the start of its navigation, beside a page of as many bytes of text, by
+// turns: run by bench/page_open.
 "use strict";
+const fs = require("node:fs");
 const { launch } = require(process.env.KYMO_BROWSER);
 
+const [file, inert, rounds, tsvSize, gzipSize] = process.argv.slice(2).map((word) => (/^\d+$/.test(word) ? Number(word) : word));
+const NS = 1e6; // of a millisecond
+const PAINT = () => performance.getEntriesByName("first-contentful-paint")[0].startTime;
+
+// Opens it in a browser of its own, which has nothing in its caches; `look` tells what was seen there, in milliseconds.
+async function opened(path, look) {
+  const browser = await launch();
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  await page.addInitScript(() => {
+    window.seen = {};
+    new MutationObserver(() => {
+      const state = document.documentElement && document.documentElement.dataset.state;
+      if (state && !window.seen[state]) window.seen[state] = performance.now();
+    }).observe(document, { attributes: true, subtree: true, attributeFilter: ["data-state"] });
+  });
+  await page.goto("file://" + path, { timeout: 120_000 });
+  const seen = await look(page);
+  await browser.close();
+  return seen;
+}
+
+async function charts(page) {
+  await page.waitForFunction(() => document.documentElement.dataset.state === "whole", null, { timeout: 120_000 });
+  const seen = await page.evaluate(() => ({ ...window.seen, charts: document.querySelectorAll("#charts canvas").length }));
+  if (seen.charts < 4) throw new Error(`the page has ${seen.charts} charts, the recording 4 counters`);
+  return { paint: await page.evaluate(PAINT), envelopes: seen.outlines, whole: seen.whole };
+}
+
+async function text(page) {
+  const whole = await page.evaluate(() => performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd);
+  return { paint: await page.evaluate(PAINT), whole };
+}
+
 (async () => {
-  const [file, rounds] = [process.argv[2], Number(process.argv[3])];
+  const samples = {};
+  const keep = (name, value) => (samples[name] = samples[name] || []).push(value);
   for (let round = 0; round < rounds; round++) {
-    const browser = await launch();
-    const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
-    await page.addInitScript(() => {
-      window.seen = {};
-      new MutationObserver(() => {
-        const state = document.documentElement && document.documentElement.dataset.state;
-        if (state && !window.seen[state]) window.seen[state] = performance.now();
-      }).observe(document, { attributes: true, subtree: true, attributeFilter: ["data-state"] });
-    });
-    await page.goto("file://" + file, { timeout: 120_000 });
-    await page.waitForFunction(() => document.documentElement.dataset.state === "whole", null, { timeout: 120_000 });
-    const seen = await page.evaluate(() => ({ ...window.seen,
-      paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
-      charts: document.querySelectorAll("#charts canvas").length }));
-    console.log(`first paint ${Math.round(seen.paint)}  envelopes ${Math.round(seen.outlines)}  ` +
-      `every sample ${Math.round(seen.whole)}  (${seen.charts} charts)`);
-    await browser.close();
+    for (const [name, path, look] of [["page", file, charts], ["inert", inert, text]]) {
+      for (const [key, value] of Object.entries(await opened(path, look))) keep(`${name}.${key}`, value * NS);
+    }
+    keep("page.size", fs.statSync(file).size);
+    keep("tsv.size", tsvSize);
+    keep("gzip.size", gzipSize);
   }
+  console.log(JSON.stringify({ samples }));
 })();

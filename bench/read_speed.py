@@ -1,28 +1,26 @@
 #!/usr/bin/python3
 """Sums every column of one plain recording by kymograph's reader and by others, in turns, and compares the sums.
 
-    bench/read_speed.py [--megabytes 450] [--rounds 5] [--bench FOLDER] [--duckdb FOLDER] [--file FILE]
-                        [--before BENCH_SUMS]
+    bench/read_speed.py [--megabytes 450] [--rounds 5] [--duckdb FOLDER] [--file FILE] [--before BENCH_SUMS]
 
 The recording has 17 columns, the values of 6 to 12 digits, and all change in every row. Each program runs as a whole
-process, its file in the page cache. DuckDB is run through the npm package @duckdb/node-api, installed in the folder
-given with --duckdb, and is left out without one. --before names the bench_sums of another commit, to be set beside this
+process, its file in the page cache. DuckDB is run by bench/duckdb/sums.js in the folder given with --duckdb, which
+tests/support/npm_install makes from bench/duckdb; it is left out without one. --before names the bench_sums of another commit, to be set beside this
 one's. `wc -l` adds nothing up: it only looks for the ends of lines.
 """
 
-import argparse
 import os
 import pathlib
 import random
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import common
+
 COLUMNS = 16
 
 PANDAS = """
@@ -34,16 +32,6 @@ for part in pandas.read_csv(sys.argv[1], sep="\\t", chunksize=500_000, dtype="ui
 print("\\n".join(str(int(value)) for value in total))
 """
 AWK = '{ for (i = 1; i <= NF; i++) sum[i] += $i } END { for (i = 1; i <= NF; i++) printf "%.0f\\n", sum[i] }'
-DUCKDB = """
-const { DuckDBInstance } = require('@duckdb/node-api');
-(async () => {
-  const connection = await (await DuckDBInstance.create()).connect();
-  await connection.run(`set threads = ${process.argv[2]}`);
-  const result = await connection.runAndReadAll(
-    `select sum(columns(*)) from read_csv('${process.argv[1]}', delim = '\\t', header = true)`);
-  for (const value of result.getRows()[0]) console.log(String(value));
-})();
-"""
 
 
 def make_recording(path, megabytes):
@@ -70,23 +58,23 @@ def timed(command, **options):
 
 
 def commands(options, path):
-    sums = str(options.bench / "bench_sums")
-    yield "kymo, 1 thread", [sums, path, "--threads", "1"], {}
-    yield f"kymo, {os.cpu_count()} threads", [sums, path, "--threads", str(os.cpu_count())], {}
+    sums = str(common.PROGRAMS / "bench_sums")
+    threads = str(os.cpu_count())
+    yield "kymo", [sums, path, "--threads", "1"], {}
+    yield "kymo-all", [sums, path, "--threads", threads], {}
     if options.before:
-        yield "kymo before", [str(options.before), path, "--threads", "1"], {}
+        yield "before", [str(options.before), path, "--threads", "1"], {}
     if options.duckdb:
-        for threads in sorted({1, os.cpu_count()}):
-            command = ["node", "-e", DUCKDB, path, str(threads)]
-            yield f"DuckDB, {threads} thread{'s' * (threads > 1)}", command, {"cwd": options.duckdb}
+        yield "duckdb", ["node", "sums.js", path, "1"], {"cwd": options.duckdb}
+        yield "duckdb-all", ["node", "sums.js", path, threads], {"cwd": options.duckdb}
     yield "pandas", ["/usr/bin/python3", "-c", PANDAS, path], {}
     yield "awk", ["awk", "-F\t", "NR > 1 " + AWK, path], {"env": {**os.environ, "LC_ALL": "C"}}
-    yield "wc -l", ["wc", "-l", path], {}
+    yield "wc", ["wc", "-l", path], {}
 
 
 def check(name, text, reference):
     """Others count in doubles: their sums may differ from ours in the last digits."""
-    if name == "wc -l":
+    if name == "wc":
         return
     got = [float(line) for line in text.split()]
     if len(got) != len(reference) or any(abs(a - b) > 1e-9 * b for a, b in zip(got, reference)):
@@ -94,10 +82,9 @@ def check(name, text, reference):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = common.parser_of(__doc__)
     parser.add_argument("--megabytes", type=int, default=450)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build" / "bench" / "bench")
     parser.add_argument("--duckdb", type=pathlib.Path)
     parser.add_argument("--before", type=pathlib.Path, help="the bench_sums of another commit")
     parser.add_argument("--file", help="a recording that is there, instead of a new one")
@@ -108,19 +95,16 @@ def main():
         if not options.file:
             make_recording(path, options.megabytes)
         size = os.path.getsize(path)
-        runs = {}
+        samples = {}
         for _ in range(options.rounds):
             reference = None
             for name, command, extra in commands(options, path):
                 text, wall, cpu = timed(command, **extra)
                 reference = reference or [float(line) for line in text.split()]
                 check(name, text, reference)
-                runs.setdefault(name, []).append((wall, cpu))
-        print(f"{size / 1e6:.0f} MB, {options.rounds} rounds, {os.cpu_count()} cores, medians; sums compared")
-        print(f"{'':<18} {'wall, s':>9} {'CPU, s':>9} {'GB/s':>9} {'GB/s a core':>12}")
-        for name, times in runs.items():
-            wall, cpu = (statistics.median(values) for values in zip(*times))
-            print(f"{name:<18} {wall:9.3f} {cpu:9.3f} {size / wall / 1e9:9.2f} {size / cpu / 1e9:12.2f}")
+                samples.setdefault(f"{name}.wall", []).append(size / wall)
+                samples.setdefault(f"{name}.per_core", []).append(size / cpu)
+        common.finish(options, f"bytes a second of {size / 1e6:.0f} MB, {options.rounds} rounds; sums compared", samples)
     finally:
         shutil.rmtree(folder)
 

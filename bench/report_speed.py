@@ -1,24 +1,24 @@
 #!/usr/bin/python3
 """`kymo report` beside DuckDB and pandas that are asked for the same of one recording, in turns; the answers compared.
 
-    bench/report_speed.py [--megabytes 450] [--rounds 3] [--kymo FILE] [--duckdb FOLDER]
+    bench/report_speed.py [--megabytes 450] [--rounds 3] [--duckdb FOLDER]
 
 Of each of 16 counters: lowest, highest and mean value, and the 50th, 90th and 99th percentile of its rate over windows of
 10 ms. `--html` writes a page besides, with every sample in it. Whole processes, the file in the page cache. DuckDB is run
-through the npm package @duckdb/node-api, installed in the folder given with --duckdb, and is left out without one.
+by bench/duckdb/report.js in the folder given with --duckdb, which tests/support/npm_install makes from bench/duckdb; it is left
+out without one.
 """
 
-import argparse
 import json
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+import common
 import read_speed
 
 WINDOW_NS = 10_000_000
@@ -34,24 +34,6 @@ print(json.dumps({{name: [int(rows[name].min()), int(rows[name].max()), rows[nam
                         *rates[name].quantile({SHARES}).tolist()] for name in rates}}))
 """
 NAMES = [f"c{index}" for index in range(read_speed.COLUMNS)]
-DUCKDB = """
-const { DuckDBInstance } = require('@duckdb/node-api');
-(async () => {
-  const connection = await (await DuckDBInstance.create()).connect();
-  const names = process.argv[2].split(',');
-  const each = (make) => names.map(make).join(', ');
-  const result = await connection.runAndReadAll(`
-    with rows as (select "Time (ns)" as t, * exclude ("Time (ns)")
-                  from read_csv('${process.argv[1]}', delim = '\\t', header = true)),
-      lasts as (select t // WINDOW as w, count(*) as n, max(t) as t,
-                ${each((c) => `min(${c}) as ${c}_low, max(${c}) as ${c}, sum(${c}) as ${c}_sum`)} from rows group by w),
-      rates as (select *, ${each((c) => `(${c} - lag(${c}) over (order by w)) * 1e9 / (t - lag(t) over (order by w)) as ${c}_rate`)}
-                from lasts)
-    select ${each((c) => `min(${c}_low), max(${c}), sum(${c}_sum) / sum(n), quantile_cont(${c}_rate, SHARES)`)} from rates`);
-  const values = result.getRows()[0].map((value) => (value.items ? value.items.map(Number) : Number(value)));
-  console.log(JSON.stringify(Object.fromEntries(names.map((name, i) => [name, values.slice(4 * i, 4 * i + 4).flat()]))));
-})();
-""".replace("WINDOW", str(WINDOW_NS)).replace("SHARES", str(SHARES))
 
 
 def timed(command, cwd=None):
@@ -83,19 +65,18 @@ def check(name, got, reference):
 
 
 def commands(options, path, page):
-    kymo = str(options.kymo)
-    yield "kymo report", [kymo, "report", "--json", path], None, figures_of
-    yield "kymo report --html", [kymo, "report", "--json", "--html", page, path], None, figures_of
+    kymo = str(common.BUILD / "tools/kymo/kymo")
+    yield "kymo", [kymo, "report", "--json", path], None, figures_of
+    yield "kymo-html", [kymo, "report", "--json", "--html", page, path], None, figures_of
     if options.duckdb:
-        yield "DuckDB", ["node", "-e", DUCKDB, path, ",".join(NAMES)], options.duckdb, json.loads
+        yield "duckdb", ["node", "report.js", path, ",".join(NAMES), str(WINDOW_NS), str(SHARES)], options.duckdb, json.loads
     yield "pandas", ["/usr/bin/python3", "-c", PANDAS, path], None, json.loads
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = common.parser_of(__doc__)
     parser.add_argument("--megabytes", type=int, default=450)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--kymo", type=pathlib.Path, default=read_speed.ROOT / "build/release/tools/kymo/kymo")
     parser.add_argument("--duckdb", type=pathlib.Path)
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="kymo-report-")
@@ -103,21 +84,18 @@ def main():
         path, page = os.path.join(folder, "run.tsv"), os.path.join(folder, "run.html")
         read_speed.make_recording(path, options.megabytes)
         size = os.path.getsize(path)
-        runs = {}
+        samples = {}
         for _ in range(options.rounds):
             reference = None
             for name, command, cwd, figures in commands(options, path, page):
-                text, *cost = timed(command, cwd)
+                text, wall, _, memory = timed(command, cwd)
                 got = figures(text)
                 reference = reference or got
                 check(name, got, reference)
-                runs.setdefault(name, []).append(cost)
-        print(f"{size / 1e6:.0f} MB, page {os.path.getsize(page) / 1e6:.0f} MB, {options.rounds} rounds, "
-              f"{os.cpu_count()} cores, medians; answers compared")
-        print(f"{'':<19} {'wall, s':>8} {'CPU, s':>8} {'memory, MB':>11}")
-        for name, costs in runs.items():
-            wall, cpu, memory = (statistics.median(values) for values in zip(*costs))
-            print(f"{name:<19} {wall:8.2f} {cpu:8.2f} {memory / 1e6:11.0f}")
+                samples.setdefault(f"{name}.wall", []).append(wall * 1e9)
+                samples.setdefault(f"{name}.memory", []).append(memory)
+        common.finish(options, f"wall time (ns) and memory (bytes), {size / 1e6:.0f} MB, a page of "
+                      f"{os.path.getsize(page) / 1e6:.0f} MB, {options.rounds} rounds; answers compared", samples)
     finally:
         shutil.rmtree(folder)
 

@@ -1,7 +1,10 @@
 // What one sample costs: reading 4, 16 and 64 counters into a row, alone and beside a thread that
-// keeps adding to all of them. The rows are checked: no value may fall, and the last must be what
-// was added.
+// keeps adding to all of them. Beside it loads of as many std::atomic, which is the least that
+// reading shared values can cost, and prometheus-cpp's Collect of as many counters. The rows are
+// checked: no value may fall, and the last must be what was added.
 #include <benchmark/benchmark.h>
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
 
 #include <atomic>
 #include <cstdint>
@@ -75,6 +78,47 @@ void sample_beside_a_writer(benchmark::State& state) {
   }
 }
 
+void atomic_loads(benchmark::State& state) {
+  std::vector<std::atomic<std::uint64_t>> counters(static_cast<std::size_t>(state.range(0)));
+  for (auto& counter : counters) {
+    counter.store(7);
+  }
+  std::vector<std::uint64_t> row(counters.size());
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = counters[i].load(std::memory_order_relaxed);
+    }
+    benchmark::DoNotOptimize(row.data());
+    benchmark::ClobberMemory();
+  }
+  if (row.front() != 7 || row.back() != 7) {
+    state.SkipWithError("a value is wrong");
+  }
+}
+
+void prometheus_collect(benchmark::State& state) {
+  prometheus::Registry registry;
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    prometheus::BuildCounter()
+        .Name("c" + std::to_string(i))
+        .Register(registry)
+        .Add({})
+        .Increment(7);
+  }
+  std::size_t families = 0;
+  double last = 0;
+  for (auto _ : state) {
+    const std::vector<prometheus::MetricFamily> collected = registry.Collect();
+    families = collected.size();
+    last = collected.back().metric.back().counter.value;
+  }
+  if (families != static_cast<std::size_t>(state.range(0)) || last != 7) {
+    state.SkipWithError("a value is wrong");
+  }
+}
+
+BENCHMARK(atomic_loads)->Arg(4)->Arg(16)->Arg(64);
+BENCHMARK(prometheus_collect)->Arg(4)->Arg(16)->Arg(64);
 BENCHMARK(sample)->Arg(4)->Arg(16)->Arg(64);
 BENCHMARK(sample_beside_a_writer)->Arg(4)->Arg(16)->Arg(64);
 

@@ -4,22 +4,19 @@
     bench/stream_slow_disk.py --pairs 5 --mib 64 --write-rate 100M --criu "$(scripts/setup --criu)"
 
 The process is a Python that keeps the lines of a log in memory: kymo-churn's memory is random, and nothing packs that.
-Each round dumps it plainly and streamed with each compression, in an order drawn by lot. Printed are the
-medians of the requests' durations, the bytes on disk, and the median of the paired factors with its 95 % interval. One
-dump of each way is restored from, and must count on.
+Each round dumps it plainly and streamed with each compression, in an order drawn by lot. Printed are the requests'
+durations in nanoseconds and the bytes on disk. One dump of each way is restored from, and the process must be there again.
 """
-import argparse
 import json
 import pathlib
 import random
 import shutil
-import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 
-from dump_overhead import Bench, interval_of_median
+import common
+from dump_overhead import Bench, add_options
 
 WAYS = {"plain": [], "none": ["--stream"], "zstd": ["--stream", "--compression", "zstd"],
         "lz4": ["--stream", "--compression", "lz4"]}
@@ -48,7 +45,7 @@ class StreamBench(Bench):
 
     def dump(self, way, target, *more):
         reply = json.loads(self.run_kymo("dump", "process", "churn", "--dir", target, "--json", *WAYS[way], *more))
-        return {"ms": reply["duration_ns"] / 1e6, "bytes": reply["image_bytes"]}
+        return {"duration": reply["duration_ns"], "bytes": reply["image_bytes"]}
 
     def round(self, number, where):
         measured = {}
@@ -65,19 +62,16 @@ class StreamBench(Bench):
             self.dump(way, where / way)
             self.run_kymo("restore", "process", where / way)
             self.pid = json.loads(self.run_kymo("ps", "--json"))[0]["pid"]
+            if not pathlib.Path(f"/proc/{self.pid}").exists():
+                sys.exit(f"stream_slow_disk: the process is not restored ({way})")
             shutil.rmtree(where / way, ignore_errors=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--mib", type=int, default=256)
+    parser = common.parser_of(__doc__)
+    add_options(parser, 5, 256)
     parser.add_argument("--write-rate", default="100M", help="of bindfs")
-    parser.add_argument("--build", default="build/release")
-    parser.add_argument("--criu", default="criu")
-    parser.add_argument("--folder", default="/dev/shm")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no mount is left
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
     slow = folder / "slow"
     slow.mkdir()
@@ -92,13 +86,9 @@ def main():
         bench.stop()
         subprocess.run(["umount", slow], check=False)
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"{len(rounds)} rounds of dumps of a {arguments.mib} MiB process onto a disk of {arguments.write_rate} a second")
-    for way in WAYS:
-        factors = [one["plain"]["ms"] / one[way]["ms"] for one in rounds]
-        low, high = interval_of_median(factors)
-        print(f"{way:6} {statistics.median(one[way]['ms'] for one in rounds):9.1f} ms  "
-              f"{statistics.median(one[way]['bytes'] for one in rounds) / 2**20:7.1f} MiB on disk  "
-              f"{statistics.median(factors):5.2f} times as fast as plain (95 %: {low:.2f} to {high:.2f})")
+    common.finish(arguments, f"{len(rounds)} rounds of dumps of a {arguments.mib} MiB process onto a disk of {arguments.write_rate} "
+                  "a second, ns and bytes", {f"{way}.{figure}": [one[way][figure] for one in rounds]
+                                             for way in WAYS for figure in ("duration", "bytes")})
 
 
 if __name__ == "__main__":

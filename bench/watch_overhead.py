@@ -3,22 +3,21 @@
 
     bench/watch_overhead.py --pairs 30 --mib 512 --watchers 1 --criu "$(scripts/setup --criu)"
 
-In each pair the order is drawn by lot. Printed is the median of the paired differences of the request's duration and of
-CRIU's frozen time with its 95 % interval (bootstrap). Each watcher is a `kymo progress --json` whose updates are
+In each pair the order is drawn by lot. Printed are the request's duration and CRIU's frozen time of both, in
+nanoseconds. Each watcher is a `kymo progress --json` whose updates are
 counted: one that saw nothing would be none.
 """
-import argparse
 import json
 import pathlib
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-from dump_overhead import Bench, print_difference
+import common
+from dump_overhead import Bench, add_options, samples_of
 
 
 class WatchBench(Bench):
@@ -48,14 +47,10 @@ class WatchBench(Bench):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--mib", type=int, default=512)
+    parser = common.parser_of(__doc__)
+    add_options(parser, 30, 512)
     parser.add_argument("--watchers", type=int, default=1)
     parser.add_argument("--rate", type=int, default=10, help="updates a second")
-    parser.add_argument("--build", default="build/release")
-    parser.add_argument("--criu", default="criu")
-    parser.add_argument("--folder", default="/dev/shm", help="where the images go")
     arguments = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
     bench = WatchBench(arguments, folder)
@@ -66,12 +61,8 @@ def main():
     finally:
         bench.stop()
         shutil.rmtree(folder, ignore_errors=True)
-    updates = statistics.median(pair["watched"]["updates"] for pair in pairs)
-    print(f"{len(pairs)} pairs of dumps of a {arguments.mib} MiB process into {arguments.folder}, {arguments.watchers} "
-          f"watchers at {arguments.rate}/s: {updates:.0f} updates a dump")
-    for figure in ("duration_ms", "frozen_ms"):
-        print_difference(figure, "watched", [pair["watched"][figure] for pair in pairs],
-                         "alone", [pair["alone"][figure] for pair in pairs])
+    common.finish(arguments, f"{len(pairs)} pairs of dumps of a {arguments.mib} MiB process into {arguments.folder}, "
+                  f"{arguments.watchers} watchers at {arguments.rate}/s, ns", samples_of(pairs))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 // How fast rows become TSV: the formatter against a simple std::to_chars loop, and the whole writer
-// into a file on tmpfs and on disk, plain and compressed by zstd, on two data sets of 16 columns of
+// into a file on tmpfs and on disk, plain and compressed by zstd, against write(2) of text that is
+// ready, on two data sets of 16 columns of
 // 6 to 12 digits: all changing every row, and a quarter changing. The text is compared with the
 // simple loop's before anything is timed.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "base/text_file.h"
 #include "metrics/metric_rules.h"
 #include "sampling/recording_files.h"
@@ -158,6 +161,41 @@ void write_files(benchmark::State& state, std::string folder, const char* ending
   state.SetBytesProcessed(static_cast<std::int64_t>(text_bytes) * state.iterations());
 }
 
+// The same bytes by write(2) alone, in pieces of as many rows.
+void write_ready_text(benchmark::State& state, std::string path) {
+  constexpr std::size_t kLargest = 512U << 20U;
+  const auto words = make_rows(static_cast<std::size_t>(state.range(0)));
+  std::vector<char> text(kRows * kStride * kymo::kMaxNumberChars);
+  const std::size_t size = simple_loop(words, text);
+  const kymo::FileDescriptor file(::mkstemp(path.data()));
+  ::unlink(path.data());
+  std::size_t written = 0;
+  for (auto _ : state) {
+    if (::write(file.get(), text.data(), size) != static_cast<ssize_t>(size)) {
+      state.SkipWithError("a write failed");
+      break;
+    }
+    written += size;
+    if (written > kLargest) {
+      state.PauseTiming();
+      if (::ftruncate(file.get(), 0) != 0 || ::lseek(file.get(), 0, SEEK_SET) != 0) {
+        state.SkipWithError("the file cannot be begun anew");
+        break;
+      }
+      written = 0;
+      state.ResumeTiming();
+    }
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(size) * state.iterations());
+}
+
+void text_to_tmpfs(benchmark::State& state) {
+  write_ready_text(state, "/dev/shm/kymo-bench-XXXXXX");
+}
+void text_to_disk(benchmark::State& state) {
+  write_ready_text(state, "kymo-bench-XXXXXX");
+}
+
 void writer_to_tmpfs(benchmark::State& state) {
   write_files(state, "/dev/shm/kymo-bench-XXXXXX", ".tsv");
 }
@@ -174,6 +212,8 @@ void zstd_writer_to_disk(benchmark::State& state) {
 
 BENCHMARK(to_chars_loop)->ArgName("changing")->Arg(16)->Arg(4);
 BENCHMARK(formatter)->ArgName("changing")->Arg(16)->Arg(4);
+BENCHMARK(text_to_tmpfs)->ArgName("changing")->Arg(16)->Arg(4);
+BENCHMARK(text_to_disk)->ArgName("changing")->Arg(16)->Arg(4)->UseRealTime();
 BENCHMARK(writer_to_tmpfs)->ArgName("changing")->Arg(16)->Arg(4);
 BENCHMARK(zstd_writer_to_tmpfs)->ArgName("changing")->Arg(16)->Arg(4);
 BENCHMARK(writer_to_disk)->ArgName("changing")->Arg(16)->Arg(4)->UseRealTime();

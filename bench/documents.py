@@ -1,0 +1,184 @@
+"""Writes the figures and outputs in docs/performance.md and the README from what was measured and kept in bench/results.
+
+A part of a document between `<!-- generated: NAME -->` and `<!-- end -->` is made by the generator of that name and must not be
+changed by hand: tests/docs/performance_page_test.py makes it again and compares.
+"""
+
+import json
+import re
+
+import figures
+from parts import PARTS
+
+RESULTS = "bench/results/published.json"
+DEMO = "bench/results/demo.txt"
+TESTS = "docs/test-summary.txt"
+DOCUMENTS = ("README.md", "docs/performance.md")
+MARKED = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->\n)", re.S)
+
+
+# --- docs/performance.md -------------------------------------------------------------------------
+
+def machine_text(results):
+    machine = results["machine"]
+    return (f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB of memory, Linux {machine['kernel']},\n"
+            f"{machine['compiler']}.")
+
+
+def provenance(result):
+    load = result["load"]
+    where = "" if load["quiet"] else "**Not on a quiet machine:** "
+    return (f"{where}{result['date']}, commit `{result['commit']}`, {result['seconds']:.0f} s. Other work took "
+            f"{load['others_cores']:.2f} cores, the hypervisor {100 * load['steal']:.1f} % of the machine.")
+
+
+def row(entry, all_figures):
+    beside = goal = ""
+    if "beside" in entry:
+        beside = f"{figures.tell_ratios(entry['beside'])} of: {all_figures[entry['beside']['name']]['text'].replace('**', '')}"
+        if entry["beside"]["share"]:
+            beside = f"{figures.tell_ratios(entry['beside'])} against: {all_figures[entry['beside']['name']]['text'].replace('**', '')}"
+    if "goal" in entry:
+        goal = f"{figures.tell_goal(entry)}: {figures.tell_met(entry['goal'])}"
+    return f"| {entry['text']} | {figures.tell_all(entry, entry['unit'])} | {beside} | {goal} |"
+
+
+def part_text(part, result):
+    lines = [f"## {part.title}: `scripts/bench {part.name}`", "", part.text, ""]
+    if result is None:
+        return "\n".join([*lines, "Not measured yet.", ""])
+    table = [row(entry, result["figures"]) for entry in result["figures"].values()]
+    return "\n".join([*lines, provenance(result), "", "| | median (95 % interval) | beside | goal |", "| --- | --- | --- | --- |",
+                      *table, ""])
+
+
+def parts_text(results):
+    return "\n".join(part_text(part, results["parts"].get(name)) for name, part in PARTS.items())
+
+
+def goals_text(results):
+    """Every goal, those that are not met first."""
+    goals = [(entry["goal"]["met"], part, entry) for part, result in results["parts"].items()
+             for entry in result["figures"].values() if "goal" in entry]
+    rows = [f"| {figures.tell_met(entry['goal'])} | {entry['text'].replace('**', '')} | {figures.tell_goal(entry)} | "
+            f"{figures.tell_reached(entry)} | `{part}` |" for _, part, entry in sorted(goals, key=lambda goal: goal[0])]
+    missed = sum(not met for met, _, _ in goals)
+    return "\n".join([f"{len(goals)} goals, {missed} of them not met.", "", "| | | goal | reached | part |",
+                      "| --- | --- | --- | --- | --- |", *rows])
+
+
+# --- README --------------------------------------------------------------------------------------
+
+# What it is, what it costs here, what stands beside it. {part:figure} is the median, with |all the interval too, with |ratio
+# what it is of its rival.
+COSTS = [
+    ("a counter's addition", "{counter:kymo_counter/threads:1}; by two threads {counter:kymo_counter/threads:2}",
+     "`std::atomic` {counter:std_atomic/threads:1}, shared by two threads {counter:std_atomic/threads:2}; prometheus-cpp "
+     "{counter:prometheus_counter/threads:1} and {counter:prometheus_counter/threads:2}"),
+    ("a histogram's record", "{histogram:kymo_histogram/threads:1}", "prometheus-cpp {histogram:prometheus_histogram/threads:1}"),
+    ("a sample of 16 counters", "{sample:sample/16}",
+     "loads of 16 `std::atomic` {sample:atomic_loads/16}; prometheus-cpp's `Collect` {sample:prometheus_collect/16}"),
+    ("1 kHz, thrifty (the default)", "{recorder:thrifty.cores}", "a loop that only sleeps {recorder:thrifty.sleeping.cores}"),
+    ("1 MHz, 16 counters, to disk", "{recorder:megahertz.on_time} of the ticks on time, {recorder:megahertz.cores}",
+     "a bare loop that reads the clock {recorder:megahertz.bare.on_time}"),
+    ("rows to text, on one core", "{text:formatter/changing:16}", "a loop over `std::to_chars` {text:to_chars_loop/changing:16}"),
+    ("reading a recording, every value summed, on one core", "{reading:kymo.per_core}",
+     "DuckDB {reading:duckdb.per_core}, pandas {reading:pandas.per_core}, awk {reading:awk.per_core}"),
+    ("a report of a recording of 250 MB", "{report:kymo.wall}, {report:kymo.memory}",
+     "DuckDB {report:duckdb.wall}, {report:duckdb.memory}; pandas {report:pandas.wall}, {report:pandas.memory}"),
+    ("a dump of 512 MiB, recorded", "{dump:kymo.wall|ratio} of its time; frozen time {dump:kymo.frozen|ratio}; kymod's own time "
+     "{dump:kymo.own}", "a bare `criu dump` {dump:bare.wall}"),
+    ("a dump of a container, kymod's own time", "{container:runc.own} with runc, {container:podman.own} with podman",
+     "podman's own time over runc {container:podman.over_runc}"),
+    ("watching a dump", "{watch:watched.duration|ratio} of its time", "the same dump alone {watch:alone.duration}"),
+    ("a page of 10 million rows of 4 counters", "{page:page.size}, charts after {page:page.envelopes}, every single sample after "
+     "{page:page.whole}", "a page of as many bytes of text: loaded after {page:inert.whole}; the recording by `gzip` {page:gzip.size}"),
+    ("a dump of compressible memory onto a disk of 20 MB/s, `--compression zstd`", "{stream:zstd.duration}",
+     "as CRIU writes it itself {stream:plain.duration}"),
+]
+PLACE = re.compile(r"\{(\w+):([^}|]+)(?:\|(\w+))?\}")
+
+
+def filled(template, results):
+    def tell(match):
+        part, name, how = match.groups()
+        entry = results["parts"][part]["figures"][name]
+        if how == "ratio":
+            return figures.tell_ratios(entry["beside"])
+        return figures.tell_all(entry, entry["unit"]) if how == "all" else figures.tell(entry["median"], entry["unit"])
+    return PLACE.sub(tell, template)
+
+
+def costs_text(results):
+    rows, missing = [], []
+    for what, here, beside in COSTS:
+        parts = {part for part, _, _ in PLACE.findall(here + beside)}
+        if parts <= set(results["parts"]):
+            rows.append(f"| {what} | {filled(here, results)} | {filled(beside, results)} |")
+        else:
+            missing.append(what)
+    if missing:
+        return "\n".join([*(["| | here | beside |", "| --- | --- | --- |", *rows, ""] if rows else []),
+                          "Not measured yet: " + "; ".join(missing) + "."])
+    noisy = [name for name, result in results["parts"].items() if not result["load"]["quiet"]]
+    note = ["", "Beside other work, and so not on a quiet machine, were measured: " + ", ".join(noisy) + "."] if noisy else []
+    return "\n".join(["| | here | beside |", "| --- | --- | --- |", *rows, *note])
+
+
+# The lines of the demo's output that the README shows, in order; what lies between is "...".
+DEMO_LINES = re.compile("|".join([
+    r"^dumped pid", r"^  images ", r"^CRIU's statistics$", r"^  (freezing|frozen|memdump|memwrite)_time_us ", r"^  pages_(scanned|written) ",
+    r"^it had counted to", r"^restored pid", r"^it counts on", r"^(recording|state|started|length|captured|timing|quality) .*dump\.tsv$",
+    r"^(state|started|length|captured|timing|quality) ", r"^PHASE, ", r"^(pre-dump|query-ext-files|post-dump|request ended) ",
+    r"^COUNTER ", r"^(pages_written|frozen_time_us|memwrite_time_us|image_written_bytes) "]))
+
+
+def demo_text(path):
+    """Of the dump's report alone, where the restore's has the same lines; indented as Markdown's code."""
+    if not path.exists():
+        return "(No run is recorded yet: `scripts/bench --demo` writes one here.)"
+    log = path.read_text()
+    shown, skipped, seen = [], False, set()
+    for line in log.splitlines()[1:]:
+        key = line.split("  ")[0].split(" ")[0]
+        if not DEMO_LINES.match(line) or (key in seen and key != ""):
+            skipped = True
+            continue
+        if skipped and shown:
+            shown.append("...")
+        seen.add(key)
+        skipped = False
+        shown.append(line.rstrip())
+    return "\n".join([log.splitlines()[0] + ":", "", *("    " + line if line else "" for line in shown)])
+
+
+def tests_text(summary):
+    """The last run that scripts/green_runs recorded, until its total."""
+    runs = re.findall(r"^run \d+ of .*?^\d+ passed, 0 failed, .*?$", summary, re.M | re.S)
+    if not runs:
+        return "(No whole run without a failure is recorded yet: `scripts/green_runs` records them.)"
+    return "\n".join(("    " + line).rstrip() for line in runs[-1].splitlines())
+
+
+# --- both ----------------------------------------------------------------------------------------
+
+def generators(root):
+    """{name: text}, without the marks."""
+    results = json.loads((root / RESULTS).read_text())
+    return {"machine": machine_text(results), "parts": parts_text(results), "goals": goals_text(results),
+            "costs": costs_text(results), "demo": demo_text(root / DEMO),
+            "tests": tests_text((root / TESTS).read_text())}
+
+
+def generated(text, made):
+    """The document with its marked parts made anew."""
+    return MARKED.sub(lambda match: f"{match[1]}\n{made[match[2]].strip()}\n\n{match[3]}", text)
+
+
+def write_all(root):
+    made = generators(root)
+    for name in DOCUMENTS:
+        path = root / name
+        path.write_text(generated(path.read_text(), made))
+        print(f"bench: wrote {name}")
+    return 0

@@ -1,0 +1,80 @@
+#!/usr/bin/python3
+"""How long a process stands still while it is dumped, seen from without by `kymo record -p`, beside CRIU's frozen time.
+
+    bench/outside_downtime.py --dumps 8 --criu "$(scripts/setup --criu)"
+
+The process counts about once a millisecond in a counter file. The recorder samples it at 1 kHz and knows of no dump: what it
+sees is the longest time from one row to another between which nothing was counted. Checked: each dump has written pages, the
+process counts on, and rows were taken while it stood still.
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import common
+from dump_overhead import Bench, add_options
+
+
+class OutsideBench(Bench):
+    def start_workload(self):
+        self.await_(lambda: subprocess.run([*self.kymo(), "ps"], capture_output=True).returncode == 0)
+        program = self.bin / "tests/support/publisher"
+        self.run_kymo("run", "process", "--name", "counted", "--", program, self.folder / "counters", "8")
+        job = json.loads(self.run_kymo("ps", "--json"))[0]
+        self.pid = job["pid"]
+        self.await_(lambda: "ready" in pathlib.Path(job["stdout_path"]).read_text())
+
+    def dump(self, number):
+        recording, target = self.folder / f"run-{number}.tsv", self.folder / f"dump-{number}"
+        recorder = subprocess.Popen([*self.kymo()[:1], "record", "-p", str(self.pid), "--duration", "2", "--output", recording],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.await_(lambda: recording.exists() and recording.stat().st_size > 1000)
+        stats = json.loads(self.run_kymo("dump", "process", "counted", "--dir", target, "--leave-running", "--json"))["stats"]
+        if recorder.wait(60) != 0:
+            sys.exit(f"outside_downtime: kymo record ended with {recorder.returncode}")
+        shutil.rmtree(target)
+        if stats["pages_written"] < 10:
+            sys.exit(f"outside_downtime: only {stats['pages_written']} pages were written")
+        told = json.loads(recording.with_suffix(".meta.json").read_text())["stats"]
+        seen = standstill(recording)
+        return {"seen": seen, "criu.frozen": stats["frozen_time_us"] * 1000, "captured": told["rows_written"] / told["ticks_due"]}
+
+
+def standstill(recording):
+    """Of the counter `ticks`, the longest time in nanoseconds from the first to the last row of one value."""
+    lines = (line.split("\t") for line in recording.read_text().splitlines())
+    header = next(lines)
+    at, longest, rows_in_it, first, rows, value = header.index("ticks"), 0, 0, 0, 0, None
+    for line in lines:
+        now, ticks = int(line[0]), int(line[at])
+        if ticks != value:
+            first, rows, value = now, 0, ticks
+        rows += 1
+        if now - first > longest:
+            longest, rows_in_it, stood_at = now - first, rows, ticks
+    if rows_in_it < 3 or value == stood_at:
+        sys.exit(f"outside_downtime: {rows_in_it} rows were taken while it stood still, and it counts {'' if value != stood_at else 'not '}on")
+    return longest
+
+
+def main():
+    parser = common.parser_of(__doc__)
+    parser.add_argument("--dumps", type=int, default=8)
+    add_options(parser, 0, 0)
+    arguments = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
+    bench = OutsideBench(arguments, folder)
+    try:
+        bench.start_workload()
+        dumps = [bench.dump(number) for number in range(arguments.dumps)]
+    finally:
+        bench.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    common.finish(arguments, f"{len(dumps)} dumps, ns", {name: [dump[name] for dump in dumps] for name in dumps[0]})
+
+
+if __name__ == "__main__":
+    main()

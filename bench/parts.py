@@ -1,0 +1,353 @@
+"""What `scripts/bench` measures: parts, each with its commands, its figures, their rivals of the same run, and their goals."""
+
+import dataclasses
+import typing
+
+import steps
+from figures import Figure, Goal
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    name: str
+    title: str
+    text: str  # for the document: what is done, in plain sentences
+    run: typing.Callable  # (steps.Context) -> samples; raises steps.BenchError when a check fails
+    figures: list
+    builds: tuple = ("bench",)
+
+
+def at_most(limit, of="value"):
+    return Goal(of, at_most=limit)
+
+
+def at_least(limit, of="value"):
+    return Goal(of, at_least=limit)
+
+
+def cost(name, text, beside="", goal=None):
+    return Figure(name, text, "ns", beside, goal)
+
+
+# --- the library, in a program of its own ---------------------------------------------------------
+
+def counter_samples(context):
+    samples = steps.google(context, "counter_add")
+    for threads in ("1", "2"):
+        empty = samples[f"empty_loop/threads:{threads}"]
+        samples[f"net/threads:{threads}"] = steps.minus(samples[f"kymo_counter/threads:{threads}"], empty)
+        both = samples[f"kymo_two_counters/threads:{threads}"]
+        samples[f"turns/threads:{threads}"] = [net / 2 for net in steps.minus(both, empty)]
+    return samples
+
+
+def counter_figures():
+    for threads, say in (("1", "one thread"), ("2", "two threads, the same counter")):
+        end = f"/threads:{threads}"
+        yield cost("empty_loop" + end, f"empty loop, {say}")
+        yield cost("std_atomic" + end, f"`std::atomic`, relaxed, {say}")
+        yield cost("prometheus_counter" + end, f"prometheus-cpp `Counter`, {say}")
+        yield cost("kymo_counter" + end, f"**`Counter::add`**, {say}", "std_atomic" + end)
+        yield cost("net" + end, f"`Counter::add` beyond the empty loop, {say}", "", at_most(1.0))
+        yield cost("turns" + end, f"two counters in turn, each, beyond the empty loop, {say}")
+
+
+COUNTER = Part(
+    "counter", "A counter's addition",
+    "Inlined into a program that links the shared libkymo; the sums are checked. An addition is a load, an addition and a store\n"
+    "to memory of the thread's own. In a loop that adds to one counter and does nothing else, each addition waits for the one\n"
+    "before: that is how long the CPU takes from a store to a load of the same address. Where two counters take turns, they overlap.",
+    counter_samples, list(counter_figures()))
+
+HISTOGRAM = Part(
+    "histogram", "A histogram's record", "Both with the same buckets; the counts are checked.",
+    lambda context: steps.google(context, "histogram"),
+    [figure for threads, say in (("1", "one thread"), ("2", "two threads, the same histogram")) for figure in (
+        cost(f"empty_loop/threads:{threads}", f"empty loop, {say}"),
+        cost(f"prometheus_histogram/threads:{threads}", f"prometheus-cpp `Histogram`, {say}"),
+        cost(f"kymo_histogram/threads:{threads}", f"**`Histogram::record`**, {say}", f"prometheus_histogram/threads:{threads}"))])
+
+SAMPLE = Part(
+    "sample", "A sample",
+    "Reads so many counters into a row. Beside it: loads of as many `std::atomic`, and prometheus-cpp's `Collect` of as many\n"
+    "counters. The rows are checked.",
+    lambda context: steps.google(context, "sample"),
+    [figure for count in (4, 16, 64) for figure in (
+        cost(f"atomic_loads/{count}", f"loads of {count} `std::atomic`"),
+        cost(f"prometheus_collect/{count}", f"prometheus-cpp `Collect` of {count} counters"),
+        cost(f"sample/{count}", f"**a sample of {count} counters**", f"prometheus_collect/{count}"),
+        cost(f"sample_beside_a_writer/{count}", f"the same, beside a thread that adds to them", "",
+             at_most(100) if count == 16 else None))])
+
+SCOPE = Part(
+    "scope", "A scope",
+    "Without a tree that listens, and recorded into a tree of 60 scopes. Each open and each close reads the clock once. What was\n"
+    "recorded is counted.",
+    lambda context: steps.google(context, "scope"),
+    [cost("empty_loop", "empty loop"), cost("clock_read", "one read of the clock"),
+     cost("nobody_listens", "a scope, nobody listens", "empty_loop"),
+     cost("open_alone/60", "**to open a scope**", "clock_read", at_most(50)),
+     cost("open_and_close/60", "to open and close a scope", "clock_read")])
+
+
+def text_figures():
+    for changing, say in (("16", "all change"), ("4", "a quarter changes")):
+        end = f"/changing:{changing}"
+
+        def speed(name, text, beside="", goal=None, end=end, say=say):
+            return Figure(name + end, f"{text}, {say}", "bytes/s", beside and beside + end, goal)
+
+        yield speed("to_chars_loop", "loop over `std::to_chars`")
+        yield speed("formatter", "**formatter**", "to_chars_loop", at_least(2.5e9))
+        yield speed("text_to_tmpfs", "write(2) of ready text to tmpfs")
+        yield speed("writer_to_tmpfs", "formatter and write(2) to tmpfs", "text_to_tmpfs")
+        yield speed("text_to_disk", "write(2) of ready text to disk")
+        yield speed("writer_to_disk", "formatter and write(2) to disk", "text_to_disk")
+        yield speed("zstd_writer_to_disk", "`.tsv.zst` to disk, as text", "writer_to_disk")
+
+
+TEXT = Part(
+    "text", "Rows to text",
+    "16 columns of 6 to 12 digits; all of them change from row to row, or a quarter of them. The text is compared with the loop's,\n"
+    "and the files are read back. zstd (level 1) saves disk where columns repeat; where all change in every row, use it for its\n"
+    "ratio, at low rates.",
+    lambda context: steps.google(context, "writer"), list(text_figures()))
+
+# --- the recorder ---------------------------------------------------------------------------------
+
+LOOPS = {
+    "thrifty": ("1 kHz, thrifty (the default)", ["--rate", "1000"], 5, 5),
+    "precise": ("1 kHz, precise", ["--rate", "1000", "--precise"], 5, 5),
+    "precise-10k": ("10 kHz, precise", ["--rate", "10000", "--precise"], 5, 3),
+    "megahertz": ("1 MHz, 16 counters, to disk", ["--rate", "1000000"], 5, 3),
+    "megahertz-adder": ("1 MHz beside a thread that adds, real-time priority",
+                        ["--rate", "1000000", "--adder", "--priority", "50", "--cpu", "0"], 5, 3),
+    "megahertz-64": ("1 MHz, 64 counters, to tmpfs", ["--rate", "1000000", "--counters", "64", "--changing", "16"], 3, 3),
+    "zstd-64": ("400 kHz, 64 counters, 16 of them growing in every row, to disk through zstd",
+                ["--rate", "400000", "--counters", "64", "--changing", "16"], 8, 3),
+    "4-counters": ("4 MHz, 4 counters, to tmpfs", ["--rate", "4000000", "--counters", "4"], 3, 3),
+}
+IN_MEMORY = {"megahertz-64", "4-counters"}
+
+
+def recorder_samples(context):
+    samples = {}
+    for name, (_, flags, seconds, runs) in LOOPS.items():
+        folder = context.memory if name in IN_MEMORY else context.disk
+        output = folder / ("run.tsv.zst" if name.startswith("zstd") else "run.tsv")
+        samples.update(steps.recorder(context, name, [*flags, "--output", output], seconds, runs))
+    return samples
+
+
+def recorder_figures():
+    def sleeping(name, core_goal, p99_goal=None):
+        text = LOOPS[name][0]
+        yield Figure(f"{name}.sleeping.p99", f"{text}: p99 error of a sleeping loop", "ns")
+        yield Figure(f"{name}.sleeping.cores", f"{text}: a sleeping loop", "cores")
+        yield Figure(f"{name}.p50", f"{text}: median error", "ns", "", at_most(50) if "precise" in name else None)
+        yield Figure(f"{name}.p99", f"{text}: p99 error", "ns", f"{name}.sleeping.p99", p99_goal)
+        yield Figure(f"{name}.cores", f"**{text}**: CPU", "cores", f"{name}.sleeping.cores", at_most(core_goal))
+
+    yield from sleeping("thrifty", 0.02, at_most(100_000))
+    yield Figure("precise.bare.p99", "1 kHz: p99 error of a loop that spins a whole core", "ns")
+    yield Figure("precise.p99-spin", "1 kHz, precise: p99 error beside that loop", "ns", "precise.bare.p99", at_most(2, "ratio"))
+    yield from sleeping("precise", 0.05)
+    yield from sleeping("precise-10k", 0.30)
+    limits = {"megahertz": 0.99, "megahertz-adder": 0.9, "megahertz-64": 0.9, "zstd-64": None, "4-counters": None}
+    for name, limit in limits.items():
+        text = LOOPS[name][0]
+        yield Figure(f"{name}.bare.on_time", f"{text}: ticks on time, a bare loop", "share")
+        yield Figure(f"{name}.on_time", f"**{text}**: ticks on time", "share", f"{name}.bare.on_time",
+                     at_least(limit, "ratio") if limit else None)
+        yield Figure(f"{name}.lost", f"{text}: ticks lost for a full ring", "share", "",
+                     at_most(0) if name == "zstd-64" else None)
+        yield Figure(f"{name}.cores", f"{text}: CPU", "cores", "", at_most(1.25) if name == "megahertz" else None)
+
+
+RECORDER = Part(
+    "recorder", "The recorder as a whole",
+    "*On time* is the share of ticks taken within half an interval of their deadline. The bare loop only reads the clock and notes\n"
+    "its deadlines, before and after each run; the sleeping loop does the same with `clock_nanosleep`: nothing that sleeps can be\n"
+    "cheaper. The files are read back and checked. Linux stops a real-time thread that spins for a part of each second\n"
+    "(`/proc/sys/kernel/sched_rt_runtime_us`), the bare loop as well.",
+    recorder_samples, list(recorder_figures()))
+
+
+def busy_samples(context):
+    samples = {}
+    for load in ("loops", "compilers"):
+        for policy, flags in (("normal", []), ("real-time", ["--priority", "1"])):
+            with steps.beside_load(context, load):
+                samples.update(steps.recorder(context, f"{load}.{policy}", ["--rate", "1000", *flags,
+                                              "--output", context.disk / "run.tsv"], 4, 3))
+    return samples
+
+
+def busy_figures():
+    for load, beside in (("loops", "beside four busy loops"), ("compilers", "beside four compilers")):
+        for policy in ("normal", "real-time"):
+            name, text = f"{load}.{policy}", f"1 kHz, {policy} policy, {beside}"
+            yield Figure(f"{name}.sleeping.on_time", f"{text}: ticks on time, a sleeping loop", "share")
+            yield Figure(f"{name}.sleeping.p99", f"{text}: p99 error of a sleeping loop", "ns")
+            yield Figure(f"{name}.sleeping.cores", f"{text}: CPU of a sleeping loop", "cores")
+            yield Figure(f"{name}.on_time", f"**{text}**: ticks on time", "share", f"{name}.sleeping.on_time")
+            yield Figure(f"{name}.p99", f"{text}: p99 error", "ns", f"{name}.sleeping.p99", at_most(1.2, "ratio"))
+            yield Figure(f"{name}.cores", f"{text}: CPU", "cores", f"{name}.sleeping.cores", at_most(1.5, "ratio"))
+
+
+BUSY = Part(
+    "busy", "The recorder on a busy machine",
+    "The thrifty recorder and a sleeping loop of the same policy, beside other work that keeps every core busy.",
+    busy_samples, list(busy_figures()))
+
+# --- recordings -----------------------------------------------------------------------------------
+
+
+def per_core(name, text, beside="", goal=None):
+    return Figure(f"{name}.per_core", text, "bytes/s", beside and f"{beside}.per_core", goal)
+
+
+READING = Part(
+    "reading", "Reading a recording",
+    "The sums of all columns of a plain recording of 17 columns, every value changing in every row, by whole processes in turns,\n"
+    "the file in the page cache; the sums are compared. Bytes for each second of CPU time. `wc -l` only looks for line ends.",
+    lambda context: steps.script(context, "read_speed.py", ["--megabytes", "250", "--rounds", "5"], ["--megabytes", "5",
+                                 "--rounds", "2"], duckdb=True),
+    [per_core("wc", "`wc -l`"), per_core("awk", "awk"), per_core("pandas", "pandas"), per_core("duckdb", "DuckDB, 1 thread"),
+     per_core("kymo", "**kymo, 1 thread**", "duckdb", at_least(2e9)),
+     Figure("duckdb-all.wall", "DuckDB, all threads, of wall time", "bytes/s"),
+     Figure("kymo-all.wall", "kymo, all threads, of wall time", "bytes/s", "duckdb-all.wall")])
+
+REPORT = Part(
+    "report", "A report",
+    "Of each of 16 counters of such a recording: lowest, highest, mean, and three percentiles of its rate over windows of 10 ms. The\n"
+    "others are asked for the same, and the answers are compared. `--html` reads the file twice: which columns move and how many\n"
+    "values there are is known at its end only.",
+    lambda context: steps.script(context, "report_speed.py", ["--megabytes", "250", "--rounds", "3"], ["--megabytes", "5",
+                                 "--rounds", "2"], duckdb=True),
+    [figure for name, text in (("duckdb", "DuckDB"), ("pandas", "pandas"), ("kymo", "**`kymo report`**"),
+                               ("kymo-html", "`kymo report --html`")) for figure in (
+        Figure(f"{name}.wall", f"{text}, wall time", "ns", "duckdb.wall" if "kymo" in name else ""),
+        Figure(f"{name}.memory", f"{text}, memory", "bytes", "duckdb.memory" if "kymo" in name else ""))],
+    builds=("bench", "release"))
+
+PAGE = Part(
+    "page", "The page of a long recording",
+    "10 million rows of 4 counters whose differences are random, opened from a file in Chromium. Beside it: a page of as many bytes\n"
+    "of text, which Chromium only has to read; and the recording itself, and the recording packed by gzip.",
+    lambda context: steps.script(context, "page_open", ["10000000", "3"], ["100000", "2"]),
+    [Figure("tsv.size", "the recording", "bytes"), Figure("gzip.size", "the recording, by `gzip -6`", "bytes"),
+     Figure("page.size", "**the page**", "bytes", "gzip.size", at_most(100e6)),
+     Figure("inert.paint", "a page of as many bytes of text: first paint", "ns"),
+     Figure("inert.whole", "a page of as many bytes of text: loaded", "ns"),
+     Figure("page.paint", "the page: first paint", "ns", "inert.paint"),
+     Figure("page.envelopes", "the page: charts with their envelopes", "ns", "inert.whole", at_most(2e9)),
+     Figure("page.whole", "the page: every single sample", "ns", "inert.whole")],
+    builds=("release",))
+
+# --- dumps ----------------------------------------------------------------------------------------
+
+
+def dump_samples(context):
+    whole = steps.script(context, "dump_overhead.py", ["--pairs", "30", "--mib", "512"], ["--pairs", "2", "--mib", "16"])
+    small = steps.script(context, "dump_overhead.py", ["--pairs", "30", "--mib", "1"], ["--pairs", "2", "--mib", "1"])
+    return {**whole, **{f"small.{name}": values for name, values in small.items()}}
+
+
+def milliseconds(name, text, beside="", goal=None, share=False):
+    return Figure(name, text, "ns", beside, goal, share)
+
+
+DUMP = Part(
+    "dump", "A dump by kymod at 1 kHz",
+    "Pairs of dumps of one process of 512 MiB onto tmpfs, by `kymo dump` and by a bare `criu dump`, in an order drawn by lot; and of\n"
+    "one of 1 MiB. kymod's own time is from request in to reply out, less the life of the CRIU process. The pages are counted.",
+    dump_samples,
+    [milliseconds("bare.wall", "bare `criu dump`, wall time"),
+     milliseconds("kymo.wall", "**`kymo dump`**, wall time", "bare.wall", at_most(1.02, "ratio"), True),
+     milliseconds("bare.frozen", "bare `criu dump`, frozen time"),
+     milliseconds("kymo.frozen", "`kymo dump`, frozen time", "bare.frozen", at_most(1.02, "ratio"), True),
+     milliseconds("kymo.own", "kymod's own time"),
+     milliseconds("small.kymo.own", "kymod's own time, 1 MiB", "", at_most(5e6))],
+    builds=("release",))
+
+CONTAINER = Part(
+    "container", "A dump of a container",
+    "A small container, left running, by kymod and by the bare command in an order drawn by lot. kymod's own time is its request less\n"
+    "the life of runc or podman. What podman adds to its runc is by its `--print-stats`.",
+    lambda context: steps.script(context, "container_overhead.py", ["--dumps", "20"], ["--dumps", "2"]),
+    [figure for kind in ("runc", "podman") for figure in (
+        milliseconds(f"{kind}.bare", f"bare {kind}, wall time"),
+        milliseconds(f"{kind}.kymo", f"**`kymo dump {kind}`**, wall time", f"{kind}.bare", None, True),
+        milliseconds(f"{kind}.own", f"kymod's own time, {kind}", "", at_most(10e6)))] +
+    [milliseconds("podman.over_runc", "podman's own time over its runc")],
+    builds=("release",))
+
+WATCH = Part(
+    "watch", "What watching adds to a dump",
+    "Pairs of dumps of one process of 256 MiB by kymod, one of each pair watched by `kymo progress` at ten updates a second, in an\n"
+    "order drawn by lot. The updates are counted.",
+    lambda context: steps.script(context, "watch_overhead.py", ["--pairs", "20", "--mib", "256"], ["--pairs", "2", "--mib", "16"]),
+    [milliseconds("alone.duration", "alone, request in to reply out"),
+     milliseconds("watched.duration", "**watched**, request in to reply out", "alone.duration", at_most(1.02, "ratio"), True),
+     milliseconds("alone.frozen", "alone, frozen time"),
+     milliseconds("watched.frozen", "watched, frozen time", "alone.frozen", at_most(1.02, "ratio"), True)],
+    builds=("release",))
+
+STREAM = Part(
+    "stream", "Streaming onto a slow disk",
+    "A process with 64 MiB of lines of a log in memory, onto a disk that bindfs lets take 20 MB/s: by CRIU itself, and streamed through\n"
+    "kymod with each compression, in an order drawn by lot. One checkpoint of each is restored. Memory that does not pack gains\n"
+    "nothing.",
+    lambda context: steps.script(context, "stream_slow_disk.py", ["--pairs", "5", "--mib", "64", "--write-rate", "20M"],
+                                 ["--pairs", "2", "--mib", "16", "--write-rate", "50M"]),
+    [figure for way, text in (("plain", "as CRIU writes it"), ("none", "`--stream`"),
+                              ("zstd", "**`--stream --compression zstd`**"), ("lz4", "`--stream --compression lz4`"))
+     for figure in (
+        milliseconds(f"{way}.duration", text, "" if way == "plain" else "plain.duration",
+                     at_most(1, "ratio") if way in ("zstd", "lz4") else None),
+        Figure(f"{way}.bytes", f"{text}, on disk", "bytes", "" if way == "plain" else "plain.bytes"))],
+    builds=("release",))
+
+OUTSIDE = Part(
+    "outside", "Downtime, seen from without",
+    "`kymo record -p` samples the counters of a process while it is dumped and left running, and knows of no dump. How long the\n"
+    "process stood still by that recording, beside CRIU's frozen time.",
+    lambda context: steps.script(context, "outside_downtime.py", ["--dumps", "8"], ["--dumps", "2"]),
+    [milliseconds("criu.frozen", "CRIU's frozen time"),
+     milliseconds("seen", "**seen from without**", "criu.frozen", at_most(1.1, "ratio"), True),
+     Figure("captured", "ticks captured by the recording", "share", "", at_least(0.99))],
+    builds=("release",))
+
+# --- programs and the page ------------------------------------------------------------------------
+
+START = Part(
+    "start", "The command's start", "`--version` of each, in turns.",
+    lambda context: steps.script(context, "command_start.py", ["--rounds", "40"], ["--rounds", "5"]),
+    [milliseconds("true", "`/bin/true`"), milliseconds("criu", "`criu --version`"),
+     milliseconds("kymo", "**`kymo --version`**", "criu")],
+    builds=("release",))
+
+LIVE = Part(
+    "live", "The page of kymod",
+    "The first paint, beside an empty page from the same browser over loopback. A chart of 100,000 points and 2 lines drawn anew, beside\n"
+    "a bare canvas that draws lines through as many points.",
+    lambda context: steps.script(context, "live_page", ["10"], ["2"]),
+    [milliseconds("empty.paint", "an empty page: first paint"),
+     milliseconds("live.paint", "**the page**: first paint", "empty.paint", at_most(500e6)),
+     milliseconds("canvas.redraw", "a bare canvas: 2 lines through 100,000 points"),
+     milliseconds("live.redraw", "**a chart of 100,000 points**, redrawn", "canvas.redraw", at_most(16.7e6))],
+    builds=("release",))
+
+STALLED = Part(
+    "stalled", "Requests beside stalled streams",
+    "`/metrics` and `/healthz` of a kymod with 50 event streams whose clients read nothing, and of a kymod without, in turns.",
+    lambda context: steps.script(context, "stalled_streams.py", ["--rounds", "3"], ["--rounds", "1", "--requests", "5"]),
+    [milliseconds("without.median", "without: median"), milliseconds("without.worst", "without: worst"),
+     milliseconds("stalled.median", "**beside 50 stalled streams**: median", "without.median"),
+     milliseconds("stalled.worst", "beside 50 stalled streams: worst", "without.worst", at_most(100e6))],
+    builds=("release",))
+
+PARTS = {part.name: part for part in (
+    COUNTER, HISTOGRAM, SAMPLE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, OUTSIDE,
+    START, LIVE, STALLED)}

@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+"""How fast /metrics and /healthz answer beside 50 event streams whose clients read nothing, and without them, in turns.
+
+    bench/stalled_streams.py --rounds 3
+
+Two kymods: one has the stalled clients, each of which asked for every row of every metric from ten seconds back; the other
+has none. Each round asks both 120 times, by turns. Checked: every answer is 200 and whole, and every client was answered.
+"""
+import json
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import common
+
+CLIENTS = 50
+
+
+class Daemon:
+    def __init__(self, folder, options):
+        folder.mkdir()
+        self.kymo = [options.build / "tools/kymo/kymo", "--socket", folder / "kymod.sock"]
+        self.log = folder / "kymod.log"
+        self.process = subprocess.Popen(
+            [options.build / "tools/kymod/kymod", "--profiling-metrics=all", "--socket", folder / "kymod.sock", "--state-dir",
+             folder / "state", "--http", "127.0.0.1:0", "--criu", options.criu], stdout=subprocess.DEVNULL, stderr=self.log.open("w"))
+        until = time.monotonic() + 30
+        while "ready: socket" not in self.log.read_text():
+            if self.process.poll() is not None or time.monotonic() > until:
+                sys.exit("stalled_streams: kymod does not start: " + self.log.read_text())
+            time.sleep(0.05)
+        url = subprocess.run([*self.kymo, "web"], capture_output=True, text=True, check=True).stdout.strip()
+        self.address, self.token = url.split("/")[2], url.split("token=")[1]
+        self.clients = []
+
+    def get(self, path):
+        request = urllib.request.Request(f"http://{self.address}{path}", headers={"Authorization": f"Bearer {self.token}"})
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return reply.read()
+
+    def stall(self):
+        """Clients that stand still: they ask for everything, and take nothing."""
+        columns = ",".join(column["name"] for column in json.loads(self.get("/api/columns")))
+        host, port = self.address.split(":")
+        for _ in range(CLIENTS):
+            client = socket.socket()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect((host, int(port)))
+            client.sendall(f"GET /api/live?per_second=0&back_ns=10000000000&columns={columns} HTTP/1.1\r\nHost: {self.address}\r\n"
+                           f"Authorization: Bearer {self.token}\r\n\r\n".encode())
+            self.clients.append(client)
+        for client in self.clients:
+            client.settimeout(20)
+            if not client.recv(1, socket.MSG_PEEK):  # a stream, or 429
+                sys.exit("stalled_streams: a client was not answered")
+
+    def time_of(self, path):
+        began = time.monotonic_ns()
+        body = self.get(path)  # raises unless 200
+        took = time.monotonic_ns() - began
+        if len(body) < 2:
+            sys.exit(f"stalled_streams: {path} is empty")
+        return took
+
+    def stop(self):
+        for client in self.clients:
+            client.close()
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def main():
+    parser = common.parser_of(__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--requests", type=int, default=60, help="of each path in a round")
+    parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
+    parser.add_argument("--criu", default=common.CRIU)
+    options = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-"))
+    daemons, samples = {}, {}
+    try:
+        for name in ("stalled", "without"):
+            daemons[name] = Daemon(folder / name, options)
+        time.sleep(3)  # rows gather, which the stalled streams then ask for
+        daemons["stalled"].stall()
+        for _ in range(options.rounds):
+            times = {name: [] for name in daemons}
+            for _ in range(options.requests):
+                for path in ("/metrics", "/healthz"):
+                    for name, daemon in daemons.items():
+                        times[name].append(daemon.time_of(path))
+            for name, values in times.items():
+                samples.setdefault(f"{name}.median", []).append(statistics.median(values))
+                samples.setdefault(f"{name}.worst", []).append(max(values))
+    finally:
+        for daemon in daemons.values():
+            daemon.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    common.finish(options, f"{options.rounds} rounds, ns", samples)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Holds docs/performance.md and the README against what was measured: every figure is generated, and none stands elsewhere."""
+
+import json
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import documents  # noqa: E402  (it lies in bench/)
+from parts import PARTS  # noqa: E402
+
+# A number with a unit of speed or cost. What a document says by hand must have none outside of code.
+FIGURE = re.compile(r"\d[\d,.]*\s?(?:ns|µs|us|ms|s|[kMG]i?B/s|%|times|cores?)(?![\w/])")
+CODE = re.compile(r"^```.*?^```$|^ {4}.*$|`[^`\n]*`", re.M | re.S)
+
+
+def by_hand(text):
+    """What of a document is not generated, and is no code."""
+    return CODE.sub("", documents.MARKED.sub("", text))
+
+
+class PerformancePageTest(unittest.TestCase):
+    def setUp(self):
+        self.made = documents.generators(ROOT)
+        self.results = json.loads((ROOT / documents.RESULTS).read_text())
+
+    def test_the_generated_parts_are_what_the_results_make(self):
+        for name in documents.DOCUMENTS:
+            with self.subTest(name):
+                text = (ROOT / name).read_text()
+                self.assertEqual(text, documents.generated(text, self.made), "run scripts/bench --documents")
+
+    def test_every_generator_has_its_place_in_one_document(self):
+        texts = "".join((ROOT / name).read_text() for name in documents.DOCUMENTS)
+        self.assertEqual(sorted(name for _, name, _ in documents.MARKED.findall(texts)), sorted(self.made))
+        self.assertEqual(texts.count("<!-- end -->"), len(self.made))
+
+    def test_no_figure_stands_outside_of_a_generated_part(self):
+        for name in documents.DOCUMENTS:
+            with self.subTest(name):
+                self.assertEqual(FIGURE.findall(by_hand((ROOT / name).read_text())), [])
+
+    def test_the_rule_finds_a_figure_by_hand_and_spares_code_and_generated_parts(self):
+        mark = "<!-- generated: goals -->\n| 5 ms |\n<!-- end -->\n"
+        for text in ("takes 5.2 ms.", "31 % more", "1.2 GB/s", "6.4 s or less", "4 times", "1.17 cores"):
+            self.assertEqual(len(FIGURE.findall(by_hand(text + "\n" + mark))), 1, text)
+        for text in ("`--deadline 30s`", "    kymo dump web   # 10 %", "512 MiB", "10 million rows", "Debian 12 or 13"):
+            self.assertEqual(FIGURE.findall(by_hand(text + "\n" + mark)), [], text)
+
+    def test_a_figure_changed_by_hand_is_noticed(self):
+        text = "a\n<!-- generated: x -->\n\n5.2 ms\n\n<!-- end -->\nb\n"
+        self.assertEqual(documents.generated(text, {"x": "5.2 ms"}), text)
+        self.assertNotEqual(documents.generated(text, {"x": "3.9 ms"}), text)
+
+    def test_the_results_say_where_when_and_how_they_were_measured(self):
+        self.assertEqual(set(self.results["machine"]), {"cpu", "cores", "memory_gib", "kernel", "compiler"})
+        for name, part in self.results["parts"].items():
+            with self.subTest(name):
+                self.assertIn(name, PARTS)
+                self.assertEqual(set(part), {"date", "commit", "command", "seconds", "load", "figures"})
+                self.assertEqual(set(part["figures"]), {figure.name for figure in PARTS[name].figures})
+                for entry in part["figures"].values():
+                    self.assertLessEqual(entry["low"], entry["median"])
+                    self.assertLessEqual(entry["median"], entry["high"])
+
+    def test_the_readmes_table_names_figures_that_are_measured(self):
+        for what, here, beside in documents.COSTS:
+            places = documents.PLACE.findall(here + beside)
+            self.assertGreater(len(places), 1, what)
+            for part, name, how in places:
+                figure = next((figure for figure in PARTS[part].figures if figure.name == name), None)
+                self.assertIsNotNone(figure, f"{what}: {part}:{name}")
+                self.assertTrue(how != "ratio" or figure.beside, f"{what}: {name} has no rival")
+
+    def test_the_demo_is_shortened_to_its_known_lines_and_says_where(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "demo.txt"
+            log.write_text("`scripts/demo` at commit `abc`\n== set-up\ndumped pid 7 (job churn) in 1 ms\n  images     1 MiB\n"
+                           "chatter\nit had counted to 5\nquality     good\n\nquality     bad, of the restore\n")
+            self.assertEqual(documents.demo_text(log), "`scripts/demo` at commit `abc`:\n\n    dumped pid 7 (job churn) in 1 ms\n"
+                             "      images     1 MiB\n    ...\n    it had counted to 5\n    quality     good")
+
+    def test_every_goal_is_in_the_list_of_goals(self):
+        goals = [figure for part in self.results["parts"] for figure in PARTS[part].figures if figure.goal]
+        self.assertEqual(self.made["goals"].count("\n| met") + self.made["goals"].count("\n| not met"), len(goals))
+
+
+class NamedInDocumentsTest(unittest.TestCase):
+    """What the documents tell a reader to run is there."""
+
+    def setUp(self):
+        self.texts = {path: path.read_text() for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"))}
+
+    def test_presets_exist(self):
+        presets = json.loads((ROOT / "CMakePresets.json").read_text())
+        kinds = {"ctest": "testPresets", "cmake": "configurePresets", "cmake --build": "buildPresets"}
+        for path, text in self.texts.items():
+            for command, name in re.findall(r"(ctest|cmake --build|cmake) --preset[ =](\w+)", text):
+                self.assertIn(name, {preset["name"] for preset in presets[kinds[command]]}, f"{path.name}: {command} --preset {name}")
+
+    def test_scripts_and_parts_of_the_benchmark_exist(self):
+        for path, text in self.texts.items():
+            for name in re.findall(r"(?<![\w/.-])(?:scripts|bench)/[\w.]+", text):
+                self.assertTrue((ROOT / name.rstrip(".")).exists(), f"{path.name}: {name}")
+            for part in re.findall(r"scripts/bench[ \n](\w+)`", text):
+                self.assertIn(part, PARTS, path.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
