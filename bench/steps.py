@@ -100,6 +100,24 @@ def recorder(context, name, flags, seconds, runs):
     return samples
 
 
+def by_turns(context, name, flags, rounds, runs):
+    """Runs of bench_busy_machine: the recorder and a bare loop of the same policy, in slices that take turns."""
+    rounds, runs = (2, 2) if context.quick else (rounds, runs)
+    samples = {}
+    for _ in range(runs):
+        out = output_of(context, [context.programs / "bench_busy_machine", "--json", "--rounds", str(rounds), "--seconds", "0.5", *flags],
+                        f"bench_busy_machine ({name})")
+        run = json.loads(out.splitlines()[-1])
+        sleeping, kymo = run["sleeping loop"], run["kymo"]
+        # One tick more for each, so that there is a ratio where none was missed.
+        values = {"missed-ratio": (kymo["missed"] + 1) / (sleeping["missed"] + 1) * sleeping["due"] / kymo["due"]}
+        for who, loop in (("", kymo), ("sleeping.", sleeping)):
+            values |= {f"{who}missed": loop["missed"] / loop["due"], f"{who}p99": loop["p99_ns"], f"{who}cores": loop["cores"]}
+        for key, value in values.items():
+            samples.setdefault(f"{name}.{key}", []).append(value)
+    return samples
+
+
 def script(context, name, arguments, quick_arguments, duckdb=False):
     """The samples that a program of this folder prints with --json, as its last line."""
     more = ["--duckdb", context.duckdb] if duckdb else []

@@ -166,7 +166,8 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
       ->check(CLI::IsMember({"thrifty", "precise"}))
       ->default_str("thrifty");
   app.add_option("--profiling-max-spin-share", config.profiling_max_spin_share,
-                 "The most that the precise pace spins before each sample, as a share of the rate")
+                 "The longest that the precise pace spins before a sample, as a share of the time "
+                 "between two")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--profiling-priority", config.profiling_priority,
