@@ -1,0 +1,225 @@
+# The CRIUs of scripts/setup, which sources this. Debian 12's own does not start on new kernels, so two are taken
+# from later suites, each with its libraries into a prefix of its own below .deps, and nothing of them is installed:
+#
+#   .deps/bin/criu       from forky, CRIU 4.2: what kymod uses (--criu)
+#   .deps/fallback/criu  from trixie, CRIU 4.1: reads old images, and shows what kymod does with an old one
+#
+# What was there when this was written stands in criu.pins: suite, package, version, architecture, sha256.
+# To renew it: cat .deps/criu-*/packages.txt >scripts/criu.pins
+
+# Linux 6.16 took away a socket option without which CRIU before 4.2 dumps no process with an internet socket.
+needs_newer_sockets() {
+  local major minor
+  IFS=.- read -r major minor _ < <(uname -r)
+  [ "$major" -gt 6 ] || { [ "$major" -eq 6 ] && [ "$minor" -ge 16 ]; }
+}
+
+criu_version() { as_root "$1" --version 2>/dev/null | sed -n 's/^Version: //p'; }
+
+# criu_works PATH: whether it passes its own check against the running kernel.
+criu_works() { as_root "$1" check 2>&1 | grep -q 'Looks good'; }
+
+# criu_serves PATH: whether it works and can dump sockets on the running kernel.
+criu_serves() {
+  criu_works "$1" || return 1
+  ! needs_newer_sockets || [ "$(printf '4.2\n%s\n' "$(criu_version "$1")" | sort -V | head -1)" = 4.2 ]
+}
+
+find_criu() {
+  local candidate
+  for candidate in "$(command -v criu || true)" /usr/sbin/criu /usr/local/sbin/criu "$deps/bin/criu"; do
+    if [ -n "$candidate" ] && [ -x "$candidate" ] && criu_serves "$candidate"; then
+      printf '%s\n' "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+find_fallback() {
+  [ -x "$deps/fallback/criu" ] && criu_works "$deps/fallback/criu" && printf '%s\n' "$deps/fallback/criu"
+}
+
+# The mirror and the signing key that this machine itself uses for Debian, as two lines.
+debian_source() {
+  local format uri key
+  # shellcheck disable=SC2016  # apt fills these in, not the shell
+  format='$(ORIGIN)|$(LABEL)|$(REPO_URI)|$(SIGNED_BY)'
+  IFS='|' read -r _ _ uri key < <(apt-get indextargets --format "$format" 'Created-By: Packages' |
+    grep '^Debian|Debian|' | sort -u | head -1) || true
+  [ -n "${uri:-}" ] || return 1
+  # A key given by fingerprint or inline is replaced by the keyring that Debian's package installs.
+  [ -r "${key:-}" ] || key=/usr/share/keyrings/debian-archive-keyring.gpg
+  printf '%s\n%s\n' "$uri" "$key"
+}
+
+# Lists and cache of our own, so that the system's apt never hears of the other suite. Its proxies and
+# credentials stay in force; its preferences do not.
+write_apt_config() {
+  local dir=$1 suite=$2 uri=$3 key=$4
+  mkdir -p "$dir/none" "$dir/lists/partial" "$dir/cache/archives/partial"
+  printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n' "$uri" "$suite" "$key" \
+    >"$dir/criu.sources"
+  cat >"$dir/apt.conf" <<CONF
+Dir::Etc::sourcelist "$dir/criu.sources";
+Dir::Etc::sourceparts "$dir/none";
+Dir::Etc::preferences "$dir/none/file";
+Dir::Etc::preferencesparts "$dir/none";
+Dir::State::lists "$dir/lists";
+Dir::State::status "/dev/null";
+Dir::Cache "$dir/cache";
+APT::Default-Release "";
+APT::Sandbox::User "";
+CONF
+}
+
+# A two-line wrapper: the prefix's own loader and libraries, and nothing of the system's.
+write_wrapper() {
+  local prefix=$1 name=$2 file=$3 loader arch
+  loader=$(cd "$prefix" && find . -name 'ld-linux*.so.*' | sort | head -1)
+  arch=$(cd "$prefix/usr/lib" && find . -maxdepth 1 -name '*-linux-gnu*' | head -1)
+  if [ -z "$loader" ] || [ -z "$arch" ]; then die "Debian's libc6 has no loader where it was expected"; fi
+  # shellcheck disable=SC2016  # expanded when the wrapper runs
+  printf '#!/bin/sh\np="${0%%/*}/../%s"; exec "$p/%s" --library-path "$p/usr/lib/%s" "$p/usr/sbin/criu" "$@"\n' \
+    "$name" "${loader#./}" "${arch#./}" >"$file"
+  chmod +x "$file"
+}
+
+# apt_lists DIR SUITE: reads the suite's lists, whose signatures apt checks.
+apt_lists() {
+  local dir=$1 suite=$2
+  local -a source
+  if ! mapfile -t source < <(debian_source) || [ ${#source[@]} -ne 2 ]; then
+    say "no lists of Debian's packages on this machine: fetching them"
+    as_root apt-get -qq -o DPkg::Lock::Timeout=300 update >&2
+    mapfile -t source < <(debian_source)
+    [ ${#source[@]} -eq 2 ] || die "found no Debian mirror in this machine's apt sources to take CRIU from"
+  fi
+  write_apt_config "$dir" "$suite" "${source[@]}"
+  say "taking CRIU from suite $suite into .deps (signatures checked against ${source[1]})"
+  APT_CONFIG="$dir/apt.conf" apt-get -qq update >&2 && return
+  say "bringing debian-archive-keyring up to date: it may lack the key of $suite"
+  as_root apt-get -qq -y -o DPkg::Lock::Timeout=300 install debian-archive-keyring >&2
+  APT_CONFIG="$dir/apt.conf" apt-get -qq update >&2 ||
+    die "cannot read suite $suite from this machine's mirror, see above"
+}
+
+# compare_with_pins PACKAGES SUITE: a pinned version must have the pinned checksum; other versions are taken by
+# the archive's signature alone, and one line says so.
+compare_with_pins() {
+  local packages=$1 suite=$2 package version arch sum pinned pinned_sum moved=
+  while read -r _ package version arch sum; do
+    read -r pinned pinned_sum < <(awk -v s="$suite" -v p="$package" -v a="$arch" \
+      '$1 == s && $2 == p && $4 == a {print $3, $5}' "$root/scripts/criu.pins") || true
+    if [ "$version" != "${pinned:-}" ]; then
+      moved+="${moved:+, }$package ${pinned:-(none)} -> $version"
+    elif [ "$sum" != "$pinned_sum" ]; then
+      die "$package $version of suite $suite is not the file that scripts/criu.pins names: nothing was installed"
+    fi
+  done <"$packages"
+  [ -z "$moved" ] || say "warning: suite $suite has moved since scripts/criu.pins was written; taken as Debian signed it: $moved"
+}
+
+# fetch_criu SCRATCH SUITE BIN: takes the suite's CRIU with all it depends on, as .deps/BIN/criu. Everything is
+# made under a temporary name and renamed when whole. False where that CRIU does not work here.
+fetch_criu() {
+  local scratch=$1 suite=$2 bin=$3 deb
+  local -a wanted
+  apt_lists "$scratch" "$suite"
+  # Nothing counts as installed there, so this is all that CRIU needs, down to libc.
+  mapfile -t wanted < <(APT_CONFIG="$scratch/apt.conf" apt-get -s install --no-install-recommends criu |
+    awk '$1 == "Inst" {print $2}')
+  mkdir "$scratch/debs" "$scratch/prefix" "$scratch/bin"
+  if [ ${#wanted[@]} -eq 0 ] ||
+    ! (cd "$scratch/debs" && APT_CONFIG="$scratch/apt.conf" apt-get -qq download "${wanted[@]}" >&2); then
+    die "cannot download CRIU's packages from suite $suite, see above"
+  fi
+  for deb in "$scratch"/debs/*.deb; do
+    # shellcheck disable=SC2016  # dpkg-deb fills these in
+    printf '%s %s %s\n' "$suite" "$(dpkg-deb -W --showformat '${Package} ${Version} ${Architecture}' "$deb")" \
+      "$(sha256sum "$deb" | cut -d' ' -f1)" >>"$scratch/prefix/packages.txt"
+    dpkg -x "$deb" "$scratch/prefix"
+  done
+  compare_with_pins "$scratch/prefix/packages.txt" "$suite"
+  ln -s prefix "$scratch/criu-$suite"
+  write_wrapper "$scratch/prefix" "criu-$suite" "$scratch/bin/criu"
+  criu_works "$scratch/bin/criu" || return 1
+  mkdir -p "$deps/$bin"
+  rm -rf "$deps/criu-$suite"
+  mv "$scratch/prefix" "$deps/criu-$suite"
+  mv "$scratch/bin/criu" "$deps/$bin/criu"
+}
+
+# criu_restores PATH PROGRAM: whether it really dumps and restores a process, here one of Perl's, which every
+# Debian has.
+criu_restores() {
+  local criu=$1 program=$2 images pid restored=1
+  images=$(mktemp -d)
+  : >"$images/said"
+  setsid perl -MIO::Socket::INET -e "$program"' $| = 1; print "ready\n"; sleep 1 while 1' \
+    </dev/null >"$images/said" 2>/dev/null 9>&- &
+  pid=$!
+  until grep -q ready "$images/said" || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+  if as_root "$criu" dump --tree "$pid" --images-dir "$images" --log-file log >/dev/null 2>&1; then
+    wait "$pid" || true # a process that was dumped keeps its number until its parent has seen its end
+    as_root "$criu" restore --restore-detached --images-dir "$images" --log-file log >/dev/null 2>&1 && restored=0
+  fi
+  [ "$restored" -eq 0 ] || as_root grep -a Error "$images/log" >&2 || true
+  as_root kill -KILL "$pid" 2>/dev/null || true
+  wait "$pid" 2>/dev/null || true
+  as_root rm -rf "$images"
+  return "$restored"
+}
+
+# install_one SUITE BIN: fetches under the lock what is not there yet.
+install_one() {
+  local suite=$1 bin=$2 scratch
+  scratch=$(mktemp -d "$deps/.fetch.XXXXXX")
+  if fetch_criu "$scratch" "$suite" "$bin"; then
+    rm -rf "$scratch"
+    return
+  fi
+  say "the CRIU of suite $suite does not pass its check on this machine:"
+  as_root "$scratch/bin/criu" check >&2 || true
+  rm -rf "$scratch"
+  return 1
+}
+
+lock_deps() {
+  mkdir -p "$deps"
+  exec 9>"$deps/.lock"
+  flock 9
+  rm -rf "$deps"/.fetch.* # of a set-up that was killed
+  trap 'rm -rf "$deps"/.fetch.*' EXIT
+}
+
+listening='IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die;'
+
+# tell_of NAME PATH PROGRAM: tries it, and says what came of it.
+tell_of() {
+  if criu_restores "$2" "$3"; then
+    say "$1: $2 ($(criu_version "$2")), check: Looks good, a process was dumped and restored"
+  else
+    say "$1: $2 ($(criu_version "$2")) passes its check, but did not dump and restore a process, see above"
+  fi
+}
+
+install_criu() {
+  local criu
+  lock_deps
+  if ! criu=$(find_criu) && ! { install_one forky bin && criu=$(find_criu); }; then
+    say "kymod needs CRIU to dump and restore; the tests that need it will fail"
+    return
+  fi
+  tell_of criu "$criu" "$listening"
+}
+
+install_fallback() {
+  local criu program=$listening
+  lock_deps
+  if ! criu=$(find_fallback) && ! { install_one trixie fallback && criu=$(find_fallback); }; then
+    return
+  fi
+  criu_serves "$criu" || program=
+  tell_of "criu, fallback" "$criu" "$program"
+}
