@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -150,6 +151,12 @@ void set_shared(const SharedOptions& from, wire::Options& opts) {
   if (from.log_level != 0) {
     opts.set_log_level(from.log_level);
   }
+  if (from.ext_unix_sk) {
+    opts.set_ext_unix_sk(true);
+  }
+  if (!from.root.empty()) {
+    opts.set_root(from.root);
+  }
 }
 
 // The options with no longer a timeout than that; 0: as they are.
@@ -221,6 +228,20 @@ Result<DumpReply> dump_reply(const Result<Answer>& answer) {
 std::string Version::text() const {
   return std::to_string(major) + "." + std::to_string(minor) +
          (sublevel != 0 ? "." + std::to_string(sublevel) : "");
+}
+
+std::optional<Version> Version::parse(const std::string& text) {
+  Version version;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (int* number : {&version.major, &version.minor, &version.sublevel}) {
+    const auto [after, error] = std::from_chars(at, end, *number);
+    if (error != std::errc()) return std::nullopt;
+    if (after == end && number != &version.major) return version;
+    if (after == end || *after != '.') return std::nullopt;
+    at = after + 1;
+  }
+  return std::nullopt;
 }
 
 Result<Version> Client::version() const {

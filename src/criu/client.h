@@ -37,6 +37,8 @@ struct Version {
 
   // "4.1.1"
   [[nodiscard]] std::string text() const;
+  // From such a text, also without its last number; none where it is no version.
+  static std::optional<Version> parse(const std::string& text);
 };
 
 // What a kernel may lack and plain dumps do without.
@@ -67,6 +69,8 @@ struct SharedOptions {
   bool shell_job = false;
   std::vector<std::string> external;  // mnt[PATH]:NAME at a dump, mnt[NAME]:PATH at a restore
   int log_level = 0;                  // of CRIU's log; 0: the default
+  bool ext_unix_sk = false;           // with what is connected to datagram sockets of others
+  std::string root;                   // of a restore, of its mount namespace; empty: as it is
 };
 
 // A round before a dump: memory alone is written, while the process runs but for a moment.

@@ -33,22 +33,23 @@ bool is_executable(const std::string& path) {
   return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
 }
 
-Result<std::string> find_program(const std::string& name) {
-  if (name.empty()) return invalid("--criu is empty: name the criu program or its path");
+// The criu that an option names; `variable` names it as well.
+Result<std::string> find_criu(const std::string& option, const std::string& variable,
+                              const std::string& name) {
+  if (name.empty()) return invalid(option + " is empty: name the criu program or its path");
   if (name.find('/') != std::string::npos) {
     std::string path = fs::absolute(name).lexically_normal();
     if (!is_executable(path)) {
       return Error{
           Code::not_found,
-          "--criu " + name + ": no such program, or not executable: install CRIU, or name it"};
+          option + " " + name + ": no such program, or not executable: install CRIU, or name it"};
     }
     return path;
   }
   if (std::string found = runtime::on_path(name); !found.empty()) return found;
-  return Error{Code::not_found,
-               "--criu " + name +
-                   ": not found on PATH: install CRIU, or name its path with --criu "
-                   "or KYMO_CRIU"};
+  return Error{Code::not_found, option + " " + name +
+                                    ": not found on PATH: install CRIU, or name its path with " +
+                                    option + " or " + variable};
 }
 
 Result<void> check_socket(const Config& config) {
@@ -268,9 +269,14 @@ Result<void> resolve_and_check(Config& config) {
   if (Result<void> ok = check_otlp(config); !ok) return ok;
   if (Result<void> ok = check_profiling(config); !ok) return ok;
   if (Result<void> ok = check_ring(config); !ok) return ok;
-  Result<std::string> criu = find_program(config.criu);
+  Result<std::string> criu = find_criu("--criu", "KYMO_CRIU", config.criu);
   if (!criu) return criu.error();
   config.criu = *criu;
+  if (!config.criu_fallback.empty()) {
+    criu = find_criu("--criu-fallback", "KYMO_CRIU_FALLBACK", config.criu_fallback);
+    if (!criu) return criu.error();
+    config.criu_fallback = *criu;
+  }
   return check_criu_timeout(config);
 }
 
@@ -312,6 +318,7 @@ std::vector<std::string> describe(const Config& config) {
       "state-dir = " + config.state_dir,
       "allow-directory = " + (allowed.empty() ? "(any)" : allowed),
       "criu = " + config.criu,
+      "criu-fallback = " + (config.criu_fallback.empty() ? "(none)" : config.criu_fallback),
       "runc-root = " + config.runc_root,
       "podman-flags = " + (podman_flags.empty() ? "(none)" : podman_flags),
       "criu-timeout = " + std::to_string(config.criu_timeout.count()),

@@ -25,6 +25,7 @@ struct Config {
   // Where requests may read and write besides the state directory; empty: anywhere.
   std::vector<std::string> allowed_directories;
   std::string criu = "criu";                // a path, or a name that is looked up on PATH
+  std::string criu_fallback;                // the same, for what that one cannot do; empty: none
   std::chrono::seconds criu_timeout{3600};  // a CRIU that takes longer hangs: it is killed
   std::string runc_root = "/run/runc";      // where runc keeps its containers' state
   std::vector<std::string> podman_flags;    // put before podman's verb

@@ -16,6 +16,7 @@
 #include "criu/client.h"
 #include "daemon/cut_short.h"
 #include "daemon/deletion.h"
+#include "daemon/find_criu.h"
 #include "daemon/otlp.h"
 #include "daemon/parts.h"
 #include "daemon/restore_note.h"
@@ -58,20 +59,6 @@ std::chrono::system_clock::time_point soon() {
   return std::chrono::system_clock::now() + std::chrono::seconds(1);
 }
 
-// runc and podman look for a program named criu on PATH: the folder to put first there, so that
-// they find the one that kymod was told to use.
-Result<std::string> folder_with_criu(const std::string& criu, const std::string& state_dir) {
-  const std::filesystem::path program(criu);
-  if (program.filename() == "criu") return program.parent_path().string();
-  const std::string folder = state_dir + "/bin";
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  std::filesystem::remove(folder + "/criu", error);
-  std::filesystem::create_symlink(program, folder + "/criu", error);
-  if (error) return system_error("name " + criu + " in " + folder, error.value());
-  return folder;
-}
-
 sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -102,10 +89,9 @@ struct Daemon::State {
   std::unique_ptr<http::Server> http;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
-  std::string criu_version;
+  std::optional<runtime::CriuChoice> crius;
 
   criu::ClientOptions criu_options() const;
-  Result<void> check_criu();
   Result<void> open_store();
   Result<void> make_runtimes();
   Result<void> set_ring_aside() const;
@@ -126,16 +112,6 @@ criu::ClientOptions Daemon::State::criu_options() const {
   options.timeout = config.criu_timeout;
   options.called = [counts = metrics.get()](const criu::Call& call) { counts->criu_called(call); };
   return options;
-}
-
-Result<void> Daemon::State::check_criu() {
-  criu::ClientOptions options = criu_options();
-  options.timeout = std::chrono::seconds(30);
-  const criu::Client client(std::move(options));
-  const Result<criu::Version> version = client.version();
-  if (!version) return version.error();
-  criu_version = version->text();
-  return client.check();
 }
 
 Result<void> Daemon::State::open_store() {
@@ -166,12 +142,11 @@ Result<void> Daemon::State::make_runtimes() {
     jobs->exited(process, wait_status);
   };
   runtime = runtime::make_process_runtime(std::move(options));
-  const Result<std::string> folder = folder_with_criu(config.criu, config.state_dir);
-  if (!folder) return folder.error();
+  const std::string& folder = crius->programs().front().folder;
   runc = runtime::make_runc_runtime(
-      {.root = config.runc_root, .criu_folder = *folder, .timeout = config.criu_timeout});
+      {.root = config.runc_root, .criu_folder = folder, .timeout = config.criu_timeout});
   podman = runtime::make_podman_runtime(
-      {.flags = config.podman_flags, .criu_folder = *folder, .timeout = config.criu_timeout});
+      {.flags = config.podman_flags, .criu_folder = folder, .timeout = config.criu_timeout});
   return {};
 }
 
@@ -225,12 +200,12 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Parts Daemon::State::parts() {
-  return {config, *metrics, *recorder, *runtime,   *runc,    *podman,
-          *store, *jobs,    claims,    first_runs, *progress};
+  return {config,  *metrics, *recorder, *crius, *runtime,   *runc,
+          *podman, *store,   *jobs,     claims, first_runs, *progress};
 }
 
 Result<void> Daemon::State::start_api() {
-  service = std::make_unique<Service>(parts(), spans.get(), criu_version, *http);
+  service = std::make_unique<Service>(parts(), spans.get(), *http);
   grpc::ServerBuilder builder;
   builder.RegisterService(service.get());
   server = builder.BuildAndStart();
@@ -293,7 +268,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
       Recorder::make(state.metrics->registry(), state.config);
   if (!recorder) return recorder.error();
   state.recorder = std::move(recorder).value();
-  if (Result<void> ok = state.check_criu(); !ok) return ok.error();
+  Result<runtime::CriuChoice> crius = find_crius(state.config, state.criu_options());
+  if (!crius) return crius.error();
+  state.crius = std::move(crius).value();
   if (Result<void> ok = state.open_store(); !ok) return ok.error();
   if (Result<void> ok = state.start_http(); !ok) return ok.error();
   if (Result<void> ok = state.set_ring_aside(); !ok) return ok.error();
@@ -301,7 +278,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
   if (Result<void> ok = state.start_spans(); !ok) return ok.error();
   if (Result<void> ok = state.start_api(); !ok) return ok.error();
 
-  spdlog::info("kymod {} with CRIU {}", KYMO_VERSION, state.criu_version);
+  spdlog::info("kymod {}", KYMO_VERSION);
+  for (const runtime::CriuProgram& criu : state.crius->programs()) {
+    spdlog::info("CRIU {} at {}", criu.version.text(), criu.path);
+  }
   if (const auto run = state.recorder->running()) {
     spdlog::info("recording every {} us into a ring of {} bytes",
                  state.config.profiling_interval.count(), run->profiler().ring_bytes());

@@ -46,6 +46,7 @@ struct DumpContext {
   std::string process_name;
   std::vector<std::string> command;
   std::optional<store::Job> job;
+  const runtime::CriuProgram* criu = nullptr;  // set once the process is found
   Jobs::Hold held;
   Claims::Claim process_claim;
   Claims::Claim directory_claim;
@@ -141,6 +142,7 @@ Result<void> find_process(DumpContext& c) {
   c.process_name = c.target.name;
   c.command = c.target.command;
   c.job = c.target.job;
+  c.criu = &c.parts.crius.for_dump(c.target.read_only_root);
   if (Result<void> ok = refuse_for_container(c); !ok) return ok;
   c.progress.set_target(c.process.pid, c.job ? c.job->name : "");
   return {};
@@ -205,6 +207,15 @@ Error told_of_deadline(const DumpContext& c, Error error) {
   return error;
 }
 
+// Adds that CRIU is too old where it was for a socket's sake that it gave up.
+Error told_of_criu(const DumpContext& c, Error error) {
+  const std::string too_old = runtime::too_old_for_kernel(c.criu->version, c.parts.crius.kernel());
+  if (!too_old.empty() && error.message.find("sockets: ") != std::string::npos) {
+    error.message = "dump " + c.target.text() + ": " + too_old + ": " + error.message;
+  }
+  return error;
+}
+
 // The highest N of which there is a NAME-N in the folder; 0: none.
 int highest_number(const std::string& folder, const std::string& name) {
   int highest = 0;
@@ -260,7 +271,8 @@ json container_json(const DumpContext& c) {
           {"id", c.target.container},
           {"name", c.target.name},
           {"bundle", c.target.bundle},
-          {"frozen", c.target.frozen}};
+          {"frozen", c.target.frozen},
+          {"read_only_root", c.target.read_only_root}};
 }
 
 // What checkpoint.json says of a dump however it ends.
@@ -270,7 +282,8 @@ json entry_of(const DumpContext& c, std::string_view state) {
              {"start_ticks", c.process.start_ticks},
              {"command", c.command},
              {"leave_running", c.request.leave_running()},
-             {"created_unix_ns", c.began_unix_ns}};
+             {"created_unix_ns", c.began_unix_ns},
+             {"criu", {{"version", c.criu->version.text()}, {"path", c.criu->path}}}};
   if (!c.target.container.empty()) entry["container"] = container_json(c);
   if (c.job) entry["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   return entry;
@@ -344,10 +357,11 @@ Result<void> call_runtime(DumpContext& c) {
                                c.stream,
                                deadline_of(c),
                                c.request.pre_dumps(),
-                               c.target.frozen};
+                               c.target.frozen,
+                               *c.criu};
   Result<runtime::DumpOutcome> outcome = runtime_of(c.parts, c.target.kind).dump(spec, observer);
   c.progress.finishing();
-  if (!outcome) return told_of_deadline(c, outcome.error());
+  if (!outcome) return told_of_deadline(c, told_of_criu(c, outcome.error()));
   c.outcome = std::move(outcome).value();
   c.dumped = true;
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);

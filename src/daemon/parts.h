@@ -9,6 +9,7 @@
 #include "daemon/metrics.h"
 #include "daemon/progress.h"
 #include "daemon/recorder.h"
+#include "runtime/criu_choice.h"
 #include "runtime/runtime.h"
 #include "store/store.h"
 
@@ -19,6 +20,7 @@ struct Parts {
   const Config& config;
   Metrics& metrics;
   Recorder& recorder;
+  const runtime::CriuChoice& crius;
   runtime::Runtime& runtime;  // plain processes
   runtime::Runtime& runc;
   runtime::Runtime& podman;

@@ -46,6 +46,7 @@ struct RestoreContext {
   runtime::Kind kind = runtime::Kind::process;
   std::string container;            // its id, where it is one
   std::string bundle;               // of a runc container
+  runtime::CriuProgram criu;        // that restores it
   std::optional<CheckpointDir> to;  // where log and recording go
   std::optional<store::Job> job;
   Claims::Claim claim;
@@ -150,12 +151,13 @@ Result<void> check_parents(const RestoreContext& c) {
 }
 
 // What is read or mounted besides the images: their parents, the bundle, which the record may name
-// as well, and what stands in for external mounts, "mnt[NAME]:PATH".
+// as well, the root, and what stands in for external mounts, "mnt[NAME]:PATH".
 Result<void> check_paths(const RestoreContext& c) {
   if (c.parts.config.allowed_directories.empty()) return {};
   if (Result<void> parents = check_parents(c); !parents) return parents;
   std::vector<std::string> paths;
   if (!c.bundle.empty()) paths.push_back(c.bundle);
+  if (!c.request.options().root().empty()) paths.push_back(c.request.options().root());
   for (const std::string& external : c.request.options().external()) {
     const std::size_t end = external.find("]:");
     const std::string path = end == std::string::npos ? "" : external.substr(end + 2);
@@ -198,6 +200,18 @@ Result<void> find_runtime(RestoreContext& c) {
                                              "are: name it (--id)"};
   }
   return check_paths(c);
+}
+
+Result<void> choose_criu(RestoreContext& c) {
+  const json made = c.record.value("container", json::object());
+  const bool read_only_root =
+      made.is_object() && made.value("read_only_root", json()) == json(true);
+  const json by = c.record.value("criu", json::object());
+  Result<runtime::CriuProgram> chosen = c.parts.crius.for_restore(
+      "restore " + c.directory, read_only_root, by.is_object() ? text_of(by, "version") : "");
+  if (!chosen) return chosen.error();
+  c.criu = std::move(chosen).value();
+  return {};
 }
 
 // The folders of log and recording, which a checkpoint copied from elsewhere may lack.
@@ -295,7 +309,8 @@ Result<void> call_runtime(RestoreContext& c) {
   const bool was_there = fs::exists(inventory, error);
   Result<runtime::RestoreOutcome> outcome =
       runtime_of(c.parts, c.kind)
-          .restore({c.images, c.to->work(), c.container, c.bundle, to_options(c.request.options())},
+          .restore({c.images, c.to->work(), c.container, c.bundle, to_options(c.request.options()),
+                    c.criu},
                    observer);
   c.progress.finishing();
   if (!outcome && was_there && !fs::exists(inventory, error)) {
@@ -345,6 +360,7 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"claim directory", claim_directory},
     {"find images", find_images, "files"},
     {"find runtime", find_runtime},
+    {"choose criu", choose_criu},
     {"prepare directory", prepare_directory, "files"},
     {"find job", find_job, "store"},
     {"estimate size", estimate_size, "files"},

@@ -190,8 +190,13 @@ grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
     out.set_version(KYMO_VERSION);
     out.set_pid(getpid());
     out.set_uptime_ns(monotonic_ns() - started_ns_);
-    out.set_criu_path(parts_.config.criu);
-    out.set_criu_version(criu_version_);
+    const std::vector<runtime::CriuProgram>& crius = parts_.crius.programs();
+    out.set_criu_path(crius.front().path);
+    out.set_criu_version(crius.front().version.text());
+    if (crius.size() > 1) {
+      out.set_criu_fallback_path(crius.back().path);
+      out.set_criu_fallback_version(crius.back().version.text());
+    }
     out.set_state_directory(parts_.config.state_dir);
     out.set_http_address(http_.address());
     *out.mutable_recorder() = recorder_status(parts_.recorder);

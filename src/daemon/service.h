@@ -21,9 +21,8 @@ namespace kymo::daemon {
 class Service final : public v1::Kymo::Service {
  public:
   // `spans`: where the trees of requests go besides; null: nowhere.
-  Service(const Parts& parts, OtlpExporter* spans, std::string criu_version,
-          const http::Server& http)
-      : parts_(parts), spans_(spans), criu_version_(std::move(criu_version)), http_(http) {}
+  Service(const Parts& parts, OtlpExporter* spans, const http::Server& http)
+      : parts_(parts), spans_(spans), http_(http) {}
 
   grpc::Status Run(grpc::ServerContext* context, const v1::RunRequest* request,
                    v1::RunResponse* response) override;
@@ -83,7 +82,6 @@ class Service final : public v1::Kymo::Service {
 
   const Parts parts_;
   OtlpExporter* const spans_;
-  const std::string criu_version_;
   const http::Server& http_;
   const std::uint64_t started_ns_ = monotonic_ns();
   std::mutex mutex_;

@@ -36,6 +36,7 @@ Result<void> find_container(const Parts& parts, const std::string& verb, const s
   target.container = std::move(found->id);
   target.bundle = std::move(found->bundle);
   target.frozen = found->frozen;
+  target.read_only_root = found->read_only_root;
   return {};
 }
 
@@ -151,7 +152,9 @@ runtime::CheckpointOptions to_options(const v1::CheckpointOptions& options) {
           options.shell_job(),
           options.file_locks(),
           {options.external().begin(), options.external().end()},
-          static_cast<int>(options.log_level())};
+          static_cast<int>(options.log_level()),
+          options.external_unix_sockets(),
+          options.root()};
 }
 
 }  // namespace kymo::daemon

@@ -21,6 +21,7 @@ struct Target {
   std::string container;  // its id; empty for a process
   std::string bundle;     // of a runc container
   bool frozen = false;    // as a container
+  bool read_only_root = false;
   std::optional<store::Job> job;
 
   // "process 12", "runc container web"

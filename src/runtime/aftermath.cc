@@ -47,7 +47,8 @@ void take(const Result<Stats>& stats, Outcome& outcome) {
 }  // namespace
 
 criu::SharedOptions shared_options(const CheckpointOptions& options) {
-  return {options.tcp_established, options.shell_job, options.external, options.log_level};
+  return {options.tcp_established,       options.shell_job, options.external, options.log_level,
+          options.external_unix_sockets, options.root};
 }
 
 void forget(const std::string& path) {
@@ -68,12 +69,33 @@ void end_the_rest(const DumpTarget& before) {
   }
 }
 
+namespace {
+
+// What ended of the tree while it was dumped, for the line of an error; empty: nothing. Where one
+// process is killed at the wrong instant, CRIU may take another with it that it was about to let
+// go.
+std::string ended_meanwhile(const DumpTarget& before) {
+  std::string pids;
+  std::size_t count = 0;
+  for (const ProcessId& member : before.tree) {
+    if (!probe::process_lives(member.pid, member.start_ticks)) {
+      pids += (count++ == 0 ? "" : ", ") + std::to_string(member.pid);
+    }
+  }
+  return count == 0 ? ""
+                    : ", but of its " + std::to_string(before.tree.size()) + " processes " +
+                          std::to_string(count) + " ended meanwhile: " + pids;
+}
+
+}  // namespace
+
 Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
   const Scope scope("let it run on", {.category = "runtime"});
   remove_images(spec.images_dir);
   const Result<void> running = ensure_running(before);
   const std::string what = spec.container.empty() ? "process" : "container";
-  error.message += running ? "; the " + what + " runs on" : "; and " + running.error().message;
+  error.message += running ? "; the " + what + " runs on" + ended_meanwhile(before)
+                           : "; and " + running.error().message;
   return error;
 }
 

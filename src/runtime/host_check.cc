@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "criu/client.h"
+#include "runtime/criu_choice.h"
 
 namespace kymo::runtime {
 namespace {
@@ -44,19 +45,47 @@ std::string first_line(const std::string& command) {
   return line;
 }
 
-void check_criu(const std::string& criu, std::vector<Finding>& findings) {
-  const std::string path = criu.find('/') == std::string::npos ? on_path(criu) : criu;
+std::string path_of(const std::string& criu) {
+  return criu.find('/') == std::string::npos ? on_path(criu) : criu;
+}
+
+// Those that start and pass their check are added to `works`.
+void check_one_criu(const std::string& criu, const std::string& name,
+                    std::vector<Finding>& findings, std::vector<CriuProgram>& works) {
   const criu::Client client = client_of(criu);
   const auto version = client.version();
   if (!version) {
-    findings.push_back({"criu", State::bad, version.error().message});
+    findings.push_back({name, State::bad, version.error().message});
     return;
   }
-  findings.push_back({"criu", State::good, version->text() + " at " + path});
+  findings.push_back({name, State::good, version->text() + " at " + path_of(criu)});
   const Result<void> check = client.check();
-  findings.push_back({"criu check", check ? State::good : State::bad,
+  findings.push_back({name + " check", check ? State::good : State::bad,
                       check ? "this kernel has what CRIU needs" : check.error().message});
-  const auto features = client.features();
+  if (check) {
+    works.push_back({path_of(criu), "", *version});
+  }
+}
+
+// What the version that is used is too old for.
+void check_age(const CriuChoice& choice, std::vector<Finding>& findings) {
+  const criu::Version& version = choice.for_dump(false).version;
+  const std::string too_old = too_old_for_kernel(version, choice.kernel());
+  findings.push_back(
+      {"internet sockets", too_old.empty() ? State::good : State::absent,
+       too_old.empty() ? "CRIU " + version.text() + " dumps them on this kernel" : too_old});
+  const criu::Version& of_roots = choice.for_dump(true).version;
+  const bool kept = keeps_read_only_roots(of_roots);
+  findings.push_back(
+      {"read-only roots", kept ? State::good : State::absent,
+       "CRIU " + of_roots.text() +
+           (kept ? " restores a container's read-only root as it was"
+                 : " restores a container's read-only root so that it can be written "
+                   "to: use CRIU 4.2 or later")});
+}
+
+void check_features(const std::string& criu, std::vector<Finding>& findings) {
+  const auto features = client_of(criu).features();
   const auto add = [&](const char* what, bool there, const char* with, const char* without) {
     findings.push_back({what, there ? State::good : State::absent, there ? with : without});
   };
@@ -68,6 +97,24 @@ void check_criu(const std::string& criu, std::vector<Finding>& findings) {
       "the kernel lacks CONFIG_MEM_SOFT_DIRTY: no pre-dump, every dump writes all memory");
   add("lazy pages", features->lazy_pages, "memory can be fetched after the restore",
       "the kernel's userfaultfd does not do what CRIU needs: no lazy restore");
+}
+
+// The criu that is used for most things; empty: there is none.
+std::string check_criu(const std::string& criu, const std::string& fallback,
+                       std::vector<Finding>& findings) {
+  std::vector<CriuProgram> works;
+  check_one_criu(criu, "criu", findings, works);
+  if (!fallback.empty()) {
+    check_one_criu(fallback, "criu fallback", findings, works);
+  }
+  if (works.empty()) {
+    return {};
+  }
+  const CriuChoice choice(std::move(works), running_kernel());
+  check_age(choice, findings);
+  std::string used = choice.for_dump(false).path;
+  check_features(used, findings);
+  return used;
 }
 
 void check_kernel(std::vector<Finding>& findings) {
@@ -126,7 +173,7 @@ void add_container_runtime(const std::string& name, const std::string& runtime,
 // runc and podman's runtime look for criu by name. kymod puts the folder of its own first on their
 // PATH; whoever starts them by hand gets the one that PATH has.
 void check_container_runtimes(const std::string& criu, std::vector<Finding>& findings) {
-  const std::string ours = criu.find('/') == std::string::npos ? on_path(criu) : criu;
+  const std::string ours = path_of(criu);
   const FoundCriu by_path = criu_at(on_path("criu"));
   const bool there = !ours.empty() && ::access(ours.c_str(), X_OK) == 0;
   const FoundCriu by_kymod = there && ours != by_path.path ? criu_at(ours) : by_path;
@@ -170,15 +217,15 @@ std::string on_path(const std::string& name) {
   return {};
 }
 
-std::vector<Finding> check_host(const std::string& criu) {
+std::vector<Finding> check_host(const std::string& criu, const std::string& criu_fallback) {
   std::vector<Finding> findings;
   const bool root = ::geteuid() == 0;
   findings.push_back(
       {"root", root ? State::good : State::bad,
        root ? "running as root" : "CRIU needs root, or the capabilities it asks for: use sudo"});
-  check_criu(criu, findings);
+  const std::string used = check_criu(criu, criu_fallback, findings);
   check_kernel(findings);
-  check_container_runtimes(criu, findings);
+  check_container_runtimes(used.empty() ? criu : used, findings);
   return findings;
 }
 

@@ -163,28 +163,35 @@ class PodmanRuntime : public Runtime {
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
  private:
-  [[nodiscard]] Command command(std::vector<std::string> words) const;
+  // With the criu in that folder on PATH.
+  [[nodiscard]] Command command(std::vector<std::string> words,
+                                const std::string& criu_folder) const;
+  [[nodiscard]] Command command(std::vector<std::string> words) const {
+    return command(std::move(words), options_.criu_folder);
+  }
   // `podman container VERB WORDS ID`
   [[nodiscard]] Command command_of(const std::string& verb, const std::string& id,
-                                   std::vector<std::string> words) const;
+                                   std::vector<std::string> words,
+                                   const std::string& criu_folder) const;
   Result<PodmanStore> store();
   Result<Container> inspect(const std::string& name) const;
   // A checkpoint or restore whose log and statistics podman leaves in its own folder.
   ContainerCall call(const std::string& verb, const std::string& id, const std::string& userdata,
                      const std::string& work_dir, std::vector<std::string> words,
-                     std::string* said) const;
+                     const std::string& criu_folder, std::string* said) const;
 
   const PodmanRuntimeOptions options_;
   std::mutex mutex_;
   std::optional<PodmanStore> store_;
 };
 
-Command PodmanRuntime::command(std::vector<std::string> words) const {
+Command PodmanRuntime::command(std::vector<std::string> words,
+                               const std::string& criu_folder) const {
   words.insert(words.begin(), options_.flags.begin(), options_.flags.end());
   words.insert(words.begin(), options_.program);
   Command command;
   command.words = std::move(words);
-  command.environment = environment_with_path(options_.criu_folder);
+  command.environment = environment_with_path(criu_folder);
   command.timeout = options_.timeout;
   return command;
 }
@@ -266,15 +273,18 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
   }
   const Result<Freezer> freezer = Freezer::of(found.process.pid);
   found.frozen = freezer && freezer->frozen();
+  found.read_only_root = has_read_only_root(found.process.pid);
   return found;
 }
 
 // What podman has no flag for.
 Result<void> check_podman_options(const std::string& tried, const CheckpointOptions& options) {
-  const char* flag = options.shell_job           ? "--shell-job"
-                     : !options.external.empty() ? "--external"
-                     : options.log_level != 0    ? "--log-level"
-                                                 : nullptr;
+  const char* flag = options.shell_job               ? "--shell-job"
+                     : !options.external.empty()     ? "--external"
+                     : options.log_level != 0        ? "--log-level"
+                     : options.external_unix_sockets ? "--ext-unix-sk"
+                     : !options.root.empty()         ? "--root"
+                                                     : nullptr;
   if (flag == nullptr) {
     return {};
   }
@@ -291,20 +301,22 @@ std::vector<std::string> podman_flags(const CheckpointOptions& options) {
 }
 
 Command PodmanRuntime::command_of(const std::string& verb, const std::string& id,
-                                  std::vector<std::string> words) const {
+                                  std::vector<std::string> words,
+                                  const std::string& criu_folder) const {
   words.insert(words.begin(), {"container", verb});
   words.push_back(id);
-  return command(std::move(words));
+  return command(std::move(words), criu_folder);
 }
 
 ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id,
                                   const std::string& userdata, const std::string& work_dir,
-                                  std::vector<std::string> words, std::string* said) const {
+                                  std::vector<std::string> words, const std::string& criu_folder,
+                                  std::string* said) const {
   const std::string log = verb == "checkpoint" ? kDumpLog : "/restore.log";
   const std::string stats = verb == "checkpoint" ? kDumpStats : "/stats-restore";
   ContainerCall call;
   call.runtime = "podman";
-  call.command = command_of(verb, id, std::move(words));
+  call.command = command_of(verb, id, std::move(words), criu_folder);
   call.tried = "could not " + std::string(verb == "checkpoint" ? "dump" : verb) + " container " +
                id.substr(0, kShownOfId);
   call.log_path = work_dir + log;
@@ -332,7 +344,8 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   if (!store) {
     return Error{store.error().code, asked + ": " + store.error().message};
   }
-  if (Result<void> good = check_rounds(spec, options_.criu_folder, options_.timeout); !good) {
+  const std::string criu_folder = spec.criu ? spec.criu->folder : options_.criu_folder;
+  if (Result<void> good = check_rounds(spec, criu_folder, options_.timeout); !good) {
     return good.error();
   }
   if (const auto freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
@@ -347,16 +360,16 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   }
   std::string said;
   ContainerCall checkpoint =
-      call("checkpoint", spec.container, userdata, spec.work_dir, flags, &said);
+      call("checkpoint", spec.container, userdata, spec.work_dir, flags, criu_folder, &said);
   checkpoint.images_dir = spec.images_dir;
   checkpoint.round = [&](const PreDumpPlace&) {
     std::vector<std::string> words = podman_flags(spec.options);
     words.emplace_back("--pre-checkpoint");
-    return command_of("checkpoint", spec.container, std::move(words));
+    return command_of("checkpoint", spec.container, std::move(words), criu_folder);
   };
   checkpoint.after_rounds = [&](const std::string&, Command& dump) -> Result<void> {
     flags.emplace_back("--with-previous");
-    dump = command_of("checkpoint", spec.container, flags);
+    dump = command_of("checkpoint", spec.container, flags, criu_folder);
     return {};
   };
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
@@ -424,8 +437,8 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   }
   const std::string userdata = store->folder_of(*id);
   std::string said;
-  ContainerCall restore =
-      call("restore", *id, userdata, spec.work_dir, podman_flags(spec.options), &said);
+  ContainerCall restore = call("restore", *id, userdata, spec.work_dir, podman_flags(spec.options),
+                               spec.criu ? spec.criu->folder : options_.criu_folder, &said);
   restore.images_dir = spec.images_dir;
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {

@@ -58,6 +58,12 @@ std::vector<std::string> arguments_of(const CheckpointOptions& options) {
   if (options.log_level != 0) {
     arguments.push_back("-v" + std::to_string(options.log_level));
   }
+  if (options.external_unix_sockets) {
+    arguments.emplace_back("--ext-unix-sk");
+  }
+  if (!options.root.empty()) {
+    arguments.insert(arguments.end(), {"--root", options.root});
+  }
   return arguments;
 }
 
@@ -154,7 +160,7 @@ Result<criu::RestoreReply> call_restore(const criu::Client& client, const Restor
 class ProcessRuntime : public Runtime {
  public:
   explicit ProcessRuntime(ProcessRuntimeOptions options)
-      : client_(std::move(options.criu)), reaper_(Reaper::start(std::move(options.exited))) {}
+      : criu_(std::move(options.criu)), reaper_(Reaper::start(std::move(options.exited))) {}
 
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
@@ -169,7 +175,15 @@ class ProcessRuntime : public Runtime {
   }
 
  private:
-  criu::Client client_;
+  [[nodiscard]] criu::Client client(const std::optional<CriuProgram>& chosen) const {
+    criu::ClientOptions options = criu_;
+    if (chosen) {
+      options.path = chosen->path;
+    }
+    return criu::Client(std::move(options));
+  }
+
+  const criu::ClientOptions criu_;
   Result<std::unique_ptr<Reaper>> reaper_;
 };
 
@@ -210,7 +224,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   LogClock clock;
   Scope scope("criu", {.category = "criu"});
   const Result<criu::DumpReply> reply =
-      call_rounds(client_, spec, observer, clock.listen(observer.notified), outcome);
+      call_rounds(client(spec.criu), spec, observer, clock.listen(observer.notified), outcome);
   scope.add_bytes(outcome.image_bytes);
   if (!reply) {
     scope.fail(reply.error().message);
@@ -265,8 +279,8 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   forget(stats_path);
   LogClock clock;
   Scope scope("criu", {.category = "criu"});
-  const Result<criu::RestoreReply> reply =
-      call_restore(client_, spec, tree->front().pid, observer, clock.listen(observer.notified));
+  const Result<criu::RestoreReply> reply = call_restore(client(spec.criu), spec, tree->front().pid,
+                                                        observer, clock.listen(observer.notified));
   if (!reply) {
     scope.fail(reply.error().message);
     scope.end();

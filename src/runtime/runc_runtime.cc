@@ -12,6 +12,7 @@
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
+#include "runtime/bundle.h"
 #include "runtime/command.h"
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
@@ -80,31 +81,39 @@ class RuncRuntime : public Runtime {
     return options_.root + "/" + id;
   }
   [[nodiscard]] Result<json> read_state(const std::string& tried, const std::string& id) const;
-  [[nodiscard]] Command command(const std::string& log, std::vector<std::string> words) const;
+  // With the criu in that folder on PATH.
+  [[nodiscard]] Command command(const std::string& log, std::vector<std::string> words,
+                                const std::string& criu_folder) const;
+  [[nodiscard]] Command command(const std::string& log, std::vector<std::string> words) const {
+    return command(log, std::move(words), options_.criu_folder);
+  }
   [[nodiscard]] ContainerCall call(const std::string& tried, const std::string& work_dir,
-                                   std::vector<std::string> words) const;
+                                   std::vector<std::string> words,
+                                   const std::string& criu_folder) const;
   [[nodiscard]] Result<void> check_free(const std::string& tried, const std::string& id) const;
   void remove_left_over(const std::string& id) const;
 
   RuncRuntimeOptions options_;
 };
 
-Command RuncRuntime::command(const std::string& log, std::vector<std::string> words) const {
+Command RuncRuntime::command(const std::string& log, std::vector<std::string> words,
+                             const std::string& criu_folder) const {
   words.insert(words.begin(),
                {options_.program, "--root", options_.root, "--log", log, "--log-format", "json"});
   Command command;
   command.words = std::move(words);
-  command.environment = environment_with_path(options_.criu_folder);
+  command.environment = environment_with_path(criu_folder);
   command.timeout = options_.timeout;
   return command;
 }
 
 ContainerCall RuncRuntime::call(const std::string& tried, const std::string& work_dir,
-                                std::vector<std::string> words) const {
+                                std::vector<std::string> words,
+                                const std::string& criu_folder) const {
   const std::string log = work_dir + kRuncLog;
   ContainerCall call;
   call.runtime = "runc";
-  call.command = command(log, std::move(words));
+  call.command = command(log, std::move(words), criu_folder);
   call.tried = tried;
   call.reason = [log](const CommandOutcome& outcome) {
     const std::string logged = last_logged_error(log);
@@ -157,6 +166,7 @@ Result<Container> RuncRuntime::find(const std::string& container) {
   }
   const Result<Freezer> freezer = Freezer::of(found.process.pid);
   found.frozen = freezer && freezer->frozen();
+  found.read_only_root = has_read_only_root(found.process.pid);
   return found;
 }
 
@@ -169,19 +179,6 @@ Result<void> RuncRuntime::check_free(const std::string& tried, const std::string
   if (std::filesystem::exists(folder_of(id), error)) {
     return Error{Code::already_exists, tried + ": runc has a container of that name already in " +
                                            options_.root + ": delete it, or name another"};
-  }
-  return {};
-}
-
-Result<void> check_bundle(const std::string& tried, const std::string& bundle) {
-  std::error_code error;
-  if (!bundle.starts_with('/')) {
-    return Error{Code::invalid_argument,
-                 tried + ": the bundle must be given as an absolute path (--bundle DIR)"};
-  }
-  if (!std::filesystem::exists(bundle + "/config.json", error)) {
-    return Error{Code::not_found,
-                 tried + ": " + bundle + " is no bundle, it has no config.json: name another"};
   }
   return {};
 }
@@ -205,7 +202,8 @@ Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
     return good.error();
   }
   ContainerCall run =
-      call(tried, spec.work_dir, {"run", "--detach", "--bundle", spec.bundle, spec.container});
+      call(tried, spec.work_dir, {"run", "--detach", "--bundle", spec.bundle, spec.container},
+           options_.criu_folder);
   run.command.output_path = "/dev/null";
   const Result<CommandOutcome> done = run_command(run.command);
   if (!done || done->exit_status != 0) {
@@ -222,6 +220,7 @@ std::vector<std::string> runc_flags(const CheckpointOptions& options) {
   if (options.tcp_established) flags.emplace_back("--tcp-established");
   if (options.shell_job) flags.emplace_back("--shell-job");
   if (options.file_locks) flags.emplace_back("--file-locks");
+  if (options.external_unix_sockets) flags.emplace_back("--ext-unix-sk");
   return flags;
 }
 
@@ -232,6 +231,11 @@ Result<void> check_runc_options(const std::string& tried, const CheckpointOption
                  tried +
                      ": --external is for processes: runc itself names its bind mounts, those "
                      "of the bundle's config.json, to CRIU"};
+  }
+  if (!options.root.empty()) {
+    return Error{
+        Code::invalid_argument,
+        tried + ": --root is for processes: runc takes a container's root from its bundle"};
   }
   if (options.log_level != 0) {
     return Error{Code::invalid_argument,
@@ -246,7 +250,8 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
       !good) {
     return good.error();
   }
-  if (Result<void> good = check_rounds(spec, options_.criu_folder, options_.timeout); !good) {
+  const std::string criu_folder = spec.criu ? spec.criu->folder : options_.criu_folder;
+  if (Result<void> good = check_rounds(spec, criu_folder, options_.timeout); !good) {
     return good.error();
   }
   // Its images go there, and it is told this besides.
@@ -261,16 +266,17 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
   const std::vector<std::string> flags =
       spec.leave_running ? std::vector<std::string>{"--leave-running"} : std::vector<std::string>{};
   const std::string log = spec.work_dir + kRuncLog;
-  ContainerCall checkpoint = call(tried, spec.work_dir, words_of(spec.images_dir, flags));
+  ContainerCall checkpoint =
+      call(tried, spec.work_dir, words_of(spec.images_dir, flags), criu_folder);
   checkpoint.round = [=, this](const PreDumpPlace& place) {
     std::vector<std::string> round{"--pre-dump"};
     if (!place.parent.empty()) round.insert(round.end(), {"--parent-path", place.parent});
-    return command(log, words_of(place.images_dir, round));
+    return command(log, words_of(place.images_dir, round), criu_folder);
   };
   checkpoint.after_rounds = [=, this](const std::string& last, Command& dump) -> Result<void> {
     std::vector<std::string> told = flags;
     told.insert(told.end(), {"--parent-path", last});
-    dump = command(log, words_of(spec.images_dir, told));
+    dump = command(log, words_of(spec.images_dir, told), criu_folder);
     return {};
   };
   checkpoint.images_dir = spec.images_dir;
@@ -289,8 +295,9 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   Result<void> good = check_runc_options(asked, spec.options);
   if (good) good = check_free(asked, spec.container);
   if (good) good = check_bundle(asked, spec.bundle);
-  if (!good) {
-    return good.error();
+  const Result<BundleRoot> root = good ? prepare_root(asked, spec.bundle) : good.error();
+  if (!root) {
+    return root.error();
   }
   std::vector<std::string> words{"restore",      "--detach",      "--bundle",    spec.bundle,
                                  "--image-path", spec.images_dir, "--work-path", spec.work_dir};
@@ -299,7 +306,8 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   }
   words.push_back(spec.container);
   ContainerCall restore =
-      call("could not restore container " + spec.container, spec.work_dir, std::move(words));
+      call("could not restore container " + spec.container, spec.work_dir, std::move(words),
+           spec.criu ? spec.criu->folder : options_.criu_folder);
   restore.command.output_path = "/dev/null";
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + "/restore.log";
@@ -314,6 +322,14 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
     return container.error();
   }
   outcome->process = container->process;
+  if (!root->made.empty()) {
+    outcome->warnings.push_back(root->made);
+  }
+  if (root->read_only && !container->read_only_root) {
+    outcome->warnings.push_back("container " + spec.container +
+                                " can write to its root now, which its bundle has read-only: CRIU "
+                                "before 4.2 restores it so; use CRIU 4.2 or later");
+  }
   return outcome;
 }
 

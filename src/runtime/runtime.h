@@ -12,6 +12,7 @@
 #include "criu/image_codec.h"
 #include "criu/stats.h"
 #include "kymo/result.h"
+#include "runtime/criu_choice.h"
 
 namespace kymo::runtime {
 
@@ -34,16 +35,19 @@ struct Container {
   std::string bundle;
   std::vector<std::string> command;
   bool frozen = false;
+  bool read_only_root = false;
 };
 
 // What is told to CRIU besides; the same for a dump and its restore. A runtime refuses what it has
 // no way to pass on.
 struct CheckpointOptions {
-  bool tcp_established = false;       // with its open TCP connections
-  bool shell_job = false;             // part of the session of somebody's terminal
-  bool file_locks = false;            // with its file locks; processes always are
-  std::vector<std::string> external;  // CRIU's --external: "mnt[PATH]:NAME" at a dump
-  int log_level = 0;                  // of CRIU's log; 0: the one by which phases are found
+  bool tcp_established = false;        // with its open TCP connections
+  bool shell_job = false;              // part of the session of somebody's terminal
+  bool file_locks = false;             // with its file locks; processes always are
+  std::vector<std::string> external;   // CRIU's --external: "mnt[PATH]:NAME" at a dump
+  int log_level = 0;                   // of CRIU's log; 0: the one by which phases are found
+  bool external_unix_sockets = false;  // with what is connected to datagram sockets of others
+  std::string root;  // of a restore: the mount point that becomes the root of the mount namespace
 };
 
 // One round before a dump: the memory that was written since the round before, or all of it.
@@ -99,6 +103,7 @@ struct DumpSpec {
   std::uint32_t pre_dumps = 0;
   // Somebody had frozen the container before, and it is to stay so.
   bool frozen = false;
+  std::optional<CriuProgram> criu{};  // none: the one that the runtime was made with
 };
 
 struct DumpOutcome {
@@ -121,6 +126,7 @@ struct RestoreSpec {
   std::string container{};  // its id; empty: a plain process
   std::string bundle{};     // of runc
   CheckpointOptions options{};
+  std::optional<CriuProgram> criu{};  // as of a dump
 };
 
 struct RestoreOutcome {

@@ -23,8 +23,8 @@ const char* state_name(runtime::Finding::State state) {
   return "BAD";
 }
 
-void check(Context& context, const std::string& criu) {
-  const std::vector<runtime::Finding> findings = runtime::check_host(criu);
+void check(Context& context, const std::string& criu, const std::string& fallback) {
+  const std::vector<runtime::Finding> findings = runtime::check_host(criu, fallback);
   nlohmann::json json = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows;
   for (const runtime::Finding& finding : findings) {
@@ -53,8 +53,13 @@ void add_check(CLI::App& app, Context& context) {
   check_verb->add_option("--criu", *criu, "The criu to check: a path, or a name on PATH")
       ->envname("KYMO_CRIU")
       ->capture_default_str();
+  auto fallback = std::make_shared<std::string>();
+  check_verb
+      ->add_option("--criu-fallback", *fallback,
+                   "The criu that kymod is to use where that one is too old")
+      ->envname("KYMO_CRIU_FALLBACK");
   check_verb->add_flag("--json", context.json, "Print JSON");
-  check_verb->callback([&context, criu] { check(context, *criu); });
+  check_verb->callback([&context, criu, fallback] { check(context, *criu, *fallback); });
 }
 
 }  // namespace kymo::cli

@@ -16,6 +16,8 @@ void add_checkpoint_options(CLI::App& verb, v1::CheckpointOptions& options) {
        "Part of the session of somebody's terminal");
   flag("--file-locks", &v1::CheckpointOptions::set_file_locks,
        "A container with its file locks; processes always are");
+  flag("--ext-unix-sk", &v1::CheckpointOptions::set_external_unix_sockets,
+       "With connections to unix datagram sockets of processes that are not dumped");
   verb.add_option_function<std::vector<std::string>>(
           "--external",
           [&options](const std::vector<std::string>& mounts) {

@@ -85,6 +85,10 @@ void print_record(const std::string& directory, const nlohmann::json& record) {
     const nlohmann::json value = record.value(key, nlohmann::json());
     if (value.is_string()) add_row(rows, std::string("record: ") + key, value);
   }
+  const nlohmann::json criu = record.value("criu", nlohmann::json());
+  if (criu.is_object() && criu.value("version", nlohmann::json()).is_string()) {
+    add_row(rows, "made by", "CRIU " + criu["version"].get<std::string>());
+  }
   print_table(rows);
   Rows parts;
   const nlohmann::json timing = record.value("timing", nlohmann::json());

@@ -42,6 +42,7 @@ struct RestoreFlags {
   std::string directory;
   std::string bundle;
   std::string id;
+  std::string root;
   bool print_stats = false;
 };
 
@@ -51,6 +52,11 @@ void add_flags(CLI::App& verb, Context& context, RestoreFlags& flags) {
   verb.add_option("-b,--bundle", flags.bundle, "Of a runc container: another bundle than before");
   verb.add_option("--id", flags.id, "Of a runc container: another id than before");
   add_checkpoint_options(verb, *flags.request.mutable_options());
+  verb.add_option(
+          "--root", flags.root,
+          "Of a process that had a mount namespace of its own: the mount point that becomes "
+          "its root")
+      ->option_text("DIR");
   verb.add_flag("--print-stats", flags.print_stats,
                 "Print the statistics alone, as podman's --print-stats does");
   verb.add_flag("--json", context.json, "Print JSON");
@@ -65,6 +71,7 @@ void restore(Context& context, RestoreFlags& flags, v1::Runtime runtime) {
   flags.request.set_directory(absolute(flags.directory));
   flags.request.set_bundle(absolute(flags.bundle));
   flags.request.set_container(flags.id);
+  flags.request.mutable_options()->set_root(absolute(flags.root));
   flags.request.set_runtime(runtime);
   restore(context, flags.request, flags.directory, flags.print_stats);
 }

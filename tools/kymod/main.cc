@@ -123,6 +123,10 @@ void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string&
   app.add_option("--criu", config.criu, "The criu to use: a path, or a name on PATH")
       ->envname("KYMO_CRIU")
       ->capture_default_str();
+  app.add_option("--criu-fallback", config.criu_fallback,
+                 "A second criu, used where the first is too old for the kernel, the container or "
+                 "the images")
+      ->envname("KYMO_CRIU_FALLBACK");
   add_seconds(app, "--criu-timeout", config.criu_timeout,
               "Seconds after which a dump or restore is ended: CRIU hangs");
   app.add_option("--runc-root", config.runc_root, "Where runc keeps its containers' state")

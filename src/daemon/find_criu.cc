@@ -1,0 +1,72 @@
+#include "daemon/find_criu.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::chrono::seconds kOneCall(30);
+
+// runc and podman look for a program named criu on PATH: the folder to put first there, so that
+// they find this one.
+Result<std::string> folder_with_criu(const std::string& criu, const std::string& folder) {
+  const std::filesystem::path program(criu);
+  if (program.filename() == "criu") return program.parent_path().string();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::filesystem::remove(folder + "/criu", error);
+  std::filesystem::create_symlink(program, folder + "/criu", error);
+  if (error) return system_error("name " + criu + " in " + folder, error.value());
+  return folder;
+}
+
+Result<runtime::CriuProgram> look_at(const std::string& path, const std::string& folder,
+                                     criu::ClientOptions options) {
+  options.path = path;
+  options.timeout = kOneCall;
+  const criu::Client client(std::move(options));
+  const Result<criu::Version> version = client.version();
+  if (!version) return version.error();
+  if (Result<void> good = client.check(); !good) return good.error();
+  Result<std::string> named = folder_with_criu(path, folder);
+  if (!named) return named.error();
+  return runtime::CriuProgram{path, std::move(named).value(), *version};
+}
+
+}  // namespace
+
+Result<runtime::CriuChoice> find_crius(const Config& config, const criu::ClientOptions& options) {
+  std::vector<runtime::CriuProgram> programs;
+  // First the one that is used less: CRIU keeps what it finds out about the kernel, and each
+  // version overwrites what another has kept.
+  if (!config.criu_fallback.empty()) {
+    Result<runtime::CriuProgram> fallback =
+        look_at(config.criu_fallback, config.state_dir + "/bin-fallback", options);
+    if (fallback) {
+      programs.push_back(std::move(fallback).value());
+    } else {
+      spdlog::warn("--criu-fallback is not used: {}", fallback.error().message);
+    }
+  }
+  Result<runtime::CriuProgram> preferred = look_at(config.criu, config.state_dir + "/bin", options);
+  if (preferred) {
+    programs.insert(programs.begin(), std::move(preferred).value());
+  } else if (programs.empty()) {
+    return preferred.error();
+  } else {
+    spdlog::warn("--criu is not used: {}", preferred.error().message);
+  }
+  runtime::CriuChoice choice(std::move(programs), runtime::running_kernel());
+  const std::string too_old =
+      runtime::too_old_for_kernel(choice.for_dump(false).version, choice.kernel());
+  if (!too_old.empty()) spdlog::warn("{}", too_old);
+  return choice;
+}
+
+}  // namespace kymo::daemon
