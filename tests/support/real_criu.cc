@@ -5,24 +5,41 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace kymo::test {
 namespace {
 
-std::string look() {
-  if (geteuid() != 0) {
-    return "checkpoints need root, and this is uid " + std::to_string(geteuid());
-  }
-  const std::string command = "'" + criu_path() + "' check 2>&1";
+// The last line that `CRIU VERB` says, and whether it succeeded.
+std::pair<std::string, bool> say(const std::string& criu, const std::string& verb) {
+  const std::string command = "'" + criu + "' " + verb + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): a test's own command
   if (pipe == nullptr) {
-    return "cannot start a shell";
+    return {"cannot start a shell", false};
   }
   std::string said;
   for (std::array<char, 256> buffer{}; fgets(buffer.data(), buffer.size(), pipe) != nullptr;) {
     said = buffer.data();
   }
-  return pclose(pipe) == 0 ? "" : "'" + criu_path() + " check' fails: " + said;
+  return {said, pclose(pipe) == 0};
+}
+
+std::string look(const std::string& criu) {
+  if (geteuid() != 0) {
+    return "checkpoints need root, and this is uid " + std::to_string(geteuid());
+  }
+  const auto [said, good] = say(criu, "check");
+  return good ? "" : "'" + criu + " check' fails: " + said;
+}
+
+std::string look_at_fallback() {
+  std::string why = look(criu_fallback_path());
+  const std::string version = say(criu_fallback_path(), "--version").first;
+  if (why.empty() && version.find(" 3.") == std::string::npos &&
+      version.find(" 4.0") == std::string::npos && version.find(" 4.1") == std::string::npos) {
+    why = criu_fallback_path() + " is no CRIU before 4.2: " + version;
+  }
+  return why;
 }
 
 }  // namespace
@@ -36,7 +53,19 @@ std::string criu_path() {
 }
 
 const std::string& why_no_criu() {
-  static const std::string kWhy = look();
+  static const std::string kWhy = look(criu_path());
+  return kWhy;
+}
+
+std::string criu_fallback_path() {
+  if (const char* given = std::getenv("KYMO_TEST_CRIU_FALLBACK")) {
+    return given;
+  }
+  return std::string(KYMO_SOURCE_DIR) + "/.deps/fallback/criu";
+}
+
+const std::string& why_no_fallback() {
+  static const std::string kWhy = look_at_fallback();
   return kWhy;
 }
 

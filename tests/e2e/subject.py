@@ -1,0 +1,132 @@
+"""Programs that hold what checkpoints find hard. Each prints a JSON line once it stands, and goes on until it is
+killed: it must do after a restore what it did before.
+
+    subject.py listen             a TCP server that answers each line with it in capitals
+    subject.py locks FILE         holds a lock of flock(2) on FILE, and one of fcntl(2) on FILE.posix
+    subject.py mount FOLDER IN    in a mount namespace of its own: FOLDER is mounted at IN, a number in IN/count grows
+    subject.py send SOCKET        sends a growing number to a unix datagram socket that somebody else has
+    subject.py share N            N processes share memory; each counts in a cell of its own
+"""
+
+import ctypes
+import fcntl
+import json
+import mmap
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+
+CELL = struct.Struct("<Q")
+
+
+def ready(**facts):
+    print(json.dumps({"pid": os.getpid(), **facts}), flush=True)
+
+
+def listen():
+    # One process, no threads: whoever is there is served in turn.
+    import selectors
+    server = socket.create_server(("127.0.0.1", 0))
+    chosen = selectors.DefaultSelector()
+    chosen.register(server, selectors.EVENT_READ)
+    ready(port=server.getsockname()[1])
+    while True:
+        for key, _ in chosen.select():
+            if key.fileobj is server:
+                chosen.register(server.accept()[0], selectors.EVENT_READ)
+                continue
+            text = key.fileobj.recv(65536)
+            if text:
+                key.fileobj.sendall(text.upper())
+            else:
+                chosen.unregister(key.fileobj)
+                key.fileobj.close()
+
+
+def locks(path):
+    whole = open(path, "w")
+    fcntl.flock(whole, fcntl.LOCK_EX)
+    record = open(path + ".posix", "w")
+    fcntl.lockf(record, fcntl.LOCK_EX)
+    ready()
+    while True:
+        signal.pause()
+
+
+def mount(folder, inside):
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(name, *arguments):
+        if getattr(libc, name)(*arguments) != 0:
+            raise OSError(ctypes.get_errno(), name)
+
+    new_namespace, recursive, private, bind, detach = 0x20000, 1 << 14, 1 << 18, 1 << 12, 2
+    call("unshare", new_namespace)
+    call("mount", None, b"/", None, recursive | private, None)
+    # What other file systems are mounted is no business of this test's: CRIU would have to dump them, too.
+    points = [line.split()[4] for line in open("/proc/self/mountinfo")]
+    for point in sorted(points, key=len, reverse=True):
+        if point not in ("/", "/proc"):
+            libc.umount2(point.encode(), detach)
+    call("mount", folder.encode(), inside.encode(), None, bind, None)
+    # Nothing of the namespace before may stay open: the files are opened anew, and the program is started anew.
+    output = os.readlink("/proc/self/fd/1")
+    os.chdir("/")
+    os.close(0)
+    for fd in (1, 2):
+        os.dup2(os.open(output, os.O_WRONLY | os.O_APPEND), fd)
+    os.closerange(3, 64)
+    os.execv(sys.executable, [sys.executable, __file__, "count", inside])
+
+
+def count(inside):
+    ready()
+    number = 0
+    while True:
+        number += 1
+        with open(os.path.join(inside, "new"), "w") as file:
+            file.write(str(number))
+        os.rename(os.path.join(inside, "new"), os.path.join(inside, "count"))
+        time.sleep(0.02)
+
+
+def send(path):
+    out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    out.connect(path)
+    ready()
+    number = 0
+    while True:
+        number += 1
+        try:
+            out.send(str(number).encode(), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass  # nobody reads at the moment
+        time.sleep(0.02)
+
+
+def share(count):
+    cells = mmap.mmap(-1, CELL.size * (count + 1))
+    children = []
+    for cell in range(count):
+        child = os.fork()
+        if child == 0:
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: none outlives the first
+            while True:
+                number = CELL.unpack_from(cells, cell * CELL.size)[0]
+                CELL.pack_into(cells, cell * CELL.size, number + 1)
+                time.sleep(0.02)
+        children.append(child)
+    ready(children=children)
+    while True:
+        # What the others wrote is seen here: one line has all of it.
+        numbers = [CELL.unpack_from(cells, cell * CELL.size)[0] for cell in range(count)]
+        print(json.dumps(numbers), flush=True)
+        time.sleep(0.05)
+
+
+VERBS = {"listen": listen, "locks": locks, "mount": mount, "count": count, "send": send,
+         "share": lambda n: share(int(n))}
+VERBS[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,355 @@
+// Processes that hold what checkpoints find hard, dumped and restored through kymod by the real
+// CRIU. After each restore the program goes on doing what it did.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <string_view>
+
+#include "base/file.h"
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string line_of(const std::string& text, std::size_t from) {
+  const std::size_t end = text.find('\n', from);
+  return end == std::string::npos ? "" : text.substr(from, end - from);
+}
+
+// The last whole line of what a job has printed.
+std::string last_line_in(const std::string& path) {
+  const std::string text = read_file(path);
+  const std::size_t end = text.rfind('\n');
+  if (end == std::string::npos || end == 0) return "";
+  return line_of(text, text.rfind('\n', end - 1) + 1);
+}
+
+class SubjectsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    kymod_.start();
+  }
+
+  // Starts `subject.py WORDS` as the job "subject"; what it printed when it stood.
+  json start(std::vector<std::string> words) {
+    words.insert(words.begin(), {"run", "process", "--name", "subject", "--", "/usr/bin/python3",
+                                 SUBJECT_PROGRAM});
+    job_ = kymod_.kymo_json(words);
+    std::string first;
+    EXPECT_TRUE(eventually([&] {
+      first = line_of(read_file(output()), 0);
+      return !first.empty();
+    })) << read_file(job_["stderr_path"]);
+    return json::parse(first, nullptr, false);
+  }
+
+  std::string output() const { return job_["stdout_path"]; }
+  std::string checkpoint() const { return kymod_.path("c"); }
+
+  void dump(const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> words{"dump", "process", "subject", "--dir", checkpoint()};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Outcome dumped = kymod_.kymo(words);
+    EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+    EXPECT_EQ(kymod_.job("subject")["state"], "dumped");
+  }
+
+  void restore(const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> words{"restore", checkpoint()};
+    words.insert(words.end(), flags.begin(), flags.end());
+    EXPECT_EQ(kymod_.kymo_json(words)["pid"], job_["pid"]);
+    EXPECT_EQ(kymod_.job("subject")["state"], "running");
+  }
+
+  // A dump that CRIU refuses for want of a flag, which its error names; the process runs on.
+  void expect_refused_for_want_of(const std::string& flag) {
+    const Outcome refused =
+        kymod_.kymo({"dump", "process", "subject", "--dir", kymod_.path("refused")});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.err.find(flag), std::string::npos) << refused.err;
+    EXPECT_EQ(kymod_.job("subject")["state"], "running");
+  }
+
+  Kymod kymod_;
+  json job_;
+};
+
+// A connection to a server on this machine.
+class Connection {
+ public:
+  explicit Connection(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval patience{30, 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0)
+        << std::strerror(errno);
+  }
+
+  void say(const std::string& text) const {
+    EXPECT_EQ(send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+  }
+  [[nodiscard]] std::string hear(std::size_t size) const {
+    std::string text(size, '\0');
+    const ssize_t got = recv(fd_.get(), text.data(), text.size(), MSG_WAITALL);
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    return text;
+  }
+  [[nodiscard]] std::string ask(const std::string& text) const {
+    say(text);
+    return hear(text.size());
+  }
+
+ private:
+  FileDescriptor fd_;
+};
+
+TEST_F(SubjectsTest, AListeningServerAnswersAfterItsRestore) {
+  const int port = start({"listen"})["port"];
+  EXPECT_EQ(Connection(port).ask("before"), "BEFORE");
+  dump();
+  restore();
+  EXPECT_EQ(Connection(port).ask("after"), "AFTER");
+}
+
+TEST_F(SubjectsTest, AnEstablishedConnectionGoesOnAndLosesNoByte) {
+  const int port = start({"listen"})["port"];
+  const Connection connection(port);
+  EXPECT_EQ(connection.ask("before"), "BEFORE");
+  expect_refused_for_want_of("--tcp-established");
+  EXPECT_EQ(connection.ask("refused"), "REFUSED");
+  dump({"--tcp-established"});
+  connection.say("meanwhile");  // the server is not there: the kernel keeps it and sends it again
+  restore({"--tcp-established"});
+  EXPECT_EQ(connection.hear(9), "MEANWHILE");
+  EXPECT_EQ(connection.ask("after"), "AFTER");
+  EXPECT_EQ(Connection(port).ask("another"), "ANOTHER");
+}
+
+TEST_F(SubjectsTest, ServersWithConnectionsGoOnWhereTheyAreLeftRunning) {
+  const int port = start({"listen"})["port"];
+  const Connection connection(port);
+  EXPECT_EQ(connection.ask("before"), "BEFORE");
+  const Outcome dumped = kymod_.kymo({"dump", "process", "subject", "--dir", checkpoint(),
+                                      "--tcp-established", "--leave-running"});
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_EQ(connection.ask("after"), "AFTER");
+}
+
+TEST_F(SubjectsTest, FileLocksAreHeldAfterTheRestore) {
+  const std::string path = kymod_.path("locked");
+  start({"locks", path});
+  const FileDescriptor whole(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const FileDescriptor record(open((path + ".posix").c_str(), O_RDWR | O_CLOEXEC));
+  const auto expect_held = [&] {
+    EXPECT_EQ(flock(whole.get(), LOCK_EX | LOCK_NB), -1);
+    EXPECT_EQ(errno, EWOULDBLOCK);
+    struct flock asked {};
+    asked.l_type = F_WRLCK;
+    EXPECT_EQ(fcntl(record.get(), F_GETLK, &asked), 0);
+    EXPECT_EQ(asked.l_type, F_WRLCK);
+    EXPECT_EQ(asked.l_pid, job_["pid"].get<pid_t>());
+  };
+  expect_held();
+  dump();
+  EXPECT_EQ(flock(whole.get(), LOCK_EX | LOCK_NB), 0) << "nobody holds it meanwhile";
+  flock(whole.get(), LOCK_UN);
+  restore();
+  expect_held();
+}
+
+// A bind mount while it lives.
+class BindMount {
+ public:
+  BindMount(const std::string& from, std::string to) : to_(std::move(to)) {
+    fs::create_directories(to_);
+    EXPECT_EQ(mount(from.c_str(), to_.c_str(), nullptr, MS_BIND, nullptr), 0);
+    EXPECT_EQ(mount(nullptr, to_.c_str(), nullptr, MS_PRIVATE, nullptr), 0);
+  }
+  ~BindMount() { umount2(to_.c_str(), MNT_DETACH); }
+  BindMount(const BindMount&) = delete;
+  BindMount& operator=(const BindMount&) = delete;
+
+ private:
+  std::string to_;
+};
+
+TEST_F(SubjectsTest, AnExternalMountIsReplacedByAnotherAtTheRestore) {
+  const std::string before = kymod_.path("before");
+  const std::string after = kymod_.path("after");
+  const std::string inside = kymod_.path("inside");
+  for (const std::string& folder : {before, after, inside}) fs::create_directories(folder);
+  start({"mount", before, inside});
+  ASSERT_TRUE(eventually([&] { return fs::exists(before + "/count"); }));
+  dump({"--external", "mnt[" + inside + "]:data"});
+  const int count = std::stoi(read_file(before + "/count"));
+  const BindMount root("/", kymod_.path("root"));
+  restore({"--external", "mnt[data]:" + after, "--root", kymod_.path("root")});
+  EXPECT_TRUE(eventually([&] {
+    const std::string now = read_file(after + "/count");
+    return !now.empty() && std::stoi(now) > count;
+  }));
+  EXPECT_TRUE(fs::is_empty(inside)) << "it is mounted in the subject's namespace alone";
+  EXPECT_EQ(std::stoi(read_file(before + "/count")), count);
+}
+
+TEST_F(SubjectsTest, ANumberThatGoesToASocketOfOthersGoesOn) {
+  const std::string path = kymod_.path("socket");
+  const FileDescriptor ours(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(static_cast<char*>(address.sun_path), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(ours.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const timeval patience{30, 0};
+  setsockopt(ours.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const auto receive = [&](int flags) {
+    std::array<char, 32> text{};
+    return recv(ours.get(), text.data(), text.size() - 1, flags) > 0 ? std::atoi(text.data()) : 0;
+  };
+  start({"send", path});
+  EXPECT_GT(receive(0), 0);
+  expect_refused_for_want_of("--ext-unix-sk");
+  dump({"--ext-unix-sk"});
+  int last = 0;
+  while (const int number = receive(MSG_DONTWAIT)) last = number;
+  restore({"--ext-unix-sk"});
+  EXPECT_GT(receive(0), last) << "what finds no room in the queue is lost, and nothing begins anew";
+}
+
+constexpr std::size_t kProcesses = 40;
+
+std::vector<std::uint64_t> cells_in(const std::string& output) {
+  const json cells = json::parse(last_line_in(output), nullptr, false);
+  return cells.is_array() ? cells.get<std::vector<std::uint64_t>>()
+                          : std::vector<std::uint64_t>(kProcesses);
+}
+
+// Whether every cell gets beyond what it was, but for those.
+bool all_go_on(const std::string& output, const std::vector<std::uint64_t>& before,
+               const std::vector<std::size_t>& but = {}) {
+  return eventually([&] {
+    const std::vector<std::uint64_t> now = cells_in(output);
+    for (std::size_t i = 0; i < kProcesses; ++i) {
+      const bool looked_at = std::find(but.begin(), but.end(), i) == but.end();
+      if (looked_at && now[i] <= before[i]) return false;
+    }
+    return true;
+  });
+}
+
+TEST_F(SubjectsTest, FortyProcessesGoOnInTheMemoryThatTheyShare) {
+  const json ready = start({"share", std::to_string(kProcesses)});
+  ASSERT_EQ(ready["children"].size(), kProcesses);
+  ASSERT_TRUE(all_go_on(output(), std::vector<std::uint64_t>(kProcesses)));
+  dump();
+  const std::vector<std::uint64_t> before = cells_in(output());
+  const auto lines = read_file(output()).size();
+  restore();
+  ASSERT_TRUE(eventually([&] { return read_file(output()).size() > lines; }));
+  const std::vector<std::uint64_t> after = cells_in(output());
+  for (std::size_t i = 0; i < kProcesses; ++i) EXPECT_GE(after[i], before[i]) << i;
+  EXPECT_TRUE(all_go_on(output(), after));
+  for (const json& child : ready["children"]) {
+    const std::string parent = "\nPPid:\t" + std::to_string(job_["pid"].get<int>()) + "\n";
+    const std::string status = read_file("/proc/" + std::to_string(child.get<int>()) + "/status");
+    EXPECT_NE(status.find(parent), std::string::npos) << status;
+  }
+}
+
+// Kills the process once CRIU's log says so much, and returns how the dump ended.
+Outcome dump_and_kill(const Kymod& kymod, const std::string& directory, const std::string& mark,
+                      pid_t victim) {
+  auto dump = std::async(std::launch::async, [&] {
+    return kymod.kymo({"dump", "process", "subject", "--dir", directory});
+  });
+  const auto over = [&] {
+    return dump.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  };
+  eventually([&] {
+    return over() || read_file(directory + "/work/dump.log").find(mark) != std::string::npos;
+  });
+  kill(victim, SIGKILL);
+  return dump.get();
+}
+
+// However it goes: either the checkpoint is whole and can be restored, or the others run on and no
+// image is left. CRIU may take another process with the one that dies: then the error names both.
+class DeathTest : public SubjectsTest, public testing::WithParamInterface<const char*> {
+ protected:
+  // The cells of the children that this error says have ended.
+  static std::vector<std::size_t> ended_by(const std::string& error, const json& children) {
+    constexpr std::string_view kSaid = " ended meanwhile: ";
+    std::vector<std::size_t> cells;
+    const std::size_t at = error.find(kSaid);
+    if (at == std::string::npos) return cells;
+    const std::string list = ", " + error.substr(at + kSaid.size());
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const std::size_t named = list.find(", " + std::to_string(children[i].get<int>()));
+      if (named != std::string::npos) cells.push_back(i);
+    }
+    return cells;
+  }
+};
+
+TEST_P(DeathTest, OneOfManyThatDiesDuringTheDumpLeavesACheckpointOrTheOthersRunning) {
+  const json ready = start({"share", std::to_string(kProcesses)});
+  constexpr std::size_t kVictim = 17;
+  ASSERT_TRUE(all_go_on(output(), std::vector<std::uint64_t>(kProcesses)));
+  const Outcome dump =
+      dump_and_kill(kymod_, checkpoint(), GetParam(), ready["children"][kVictim].get<pid_t>());
+  std::vector<std::size_t> ended{kVictim};
+  if (dump.exit_code == 0) {
+    restore();
+  } else {
+    EXPECT_EQ(dump.exit_code, 1) << dump.err;
+    EXPECT_FALSE(fs::exists(checkpoint() + "/images")) << dump.err;
+    EXPECT_FALSE(fs::exists(checkpoint() + "/images.partial")) << dump.err;
+    EXPECT_EQ(kymod_.job("subject")["state"], "running") << dump.err;
+    ended = ended_by(dump.err, ready["children"]);
+    EXPECT_NE(std::find(ended.begin(), ended.end(), kVictim), ended.end()) << dump.err;
+    EXPECT_LE(ended.size(), 2U) << dump.err;
+  }
+  EXPECT_TRUE(all_go_on(output(), cells_in(output()), ended)) << dump.err;
+}
+
+TEST_P(DeathTest, AProcessThatDiesDuringItsDumpEndsAsAJobThatWasKilledOrDumped) {
+  start({"share", std::to_string(kProcesses)});
+  ASSERT_TRUE(all_go_on(output(), std::vector<std::uint64_t>(kProcesses)));
+  const Outcome dump = dump_and_kill(kymod_, checkpoint(), GetParam(), job_["pid"].get<pid_t>());
+  if (dump.exit_code == 0) {
+    EXPECT_EQ(kymod_.job("subject")["state"], "dumped");
+    restore();
+    EXPECT_TRUE(all_go_on(output(), cells_in(output())));
+    return;
+  }
+  EXPECT_FALSE(fs::exists(checkpoint() + "/images")) << dump.err;
+  EXPECT_TRUE(eventually([&] { return kymod_.job("subject")["state"] == "exited"; })) << dump.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(AtMarksOfCriusLog, DeathTest,
+                         testing::Values("Seized task", "Dumping pages (type", "Dumping core",
+                                         "Writing stats"));
+
+}  // namespace
+}  // namespace kymo::test
