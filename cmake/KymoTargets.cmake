@@ -18,10 +18,11 @@ endif()")
   install(TARGETS ${target} OPTIONAL)
 endfunction()
 
-# kymo_add_test(NAME SOURCES ... LINKS ... LABELS ... [LOCK NAME [LOCKED FILTER]]): one GoogleTest program, its cases in
-# ctest; those of one lock run one at a time: all, or those that a filter of GoogleTest's names.
+# kymo_add_test(NAME SOURCES ... LINKS ... LABELS ... [LOCK NAME [LOCKED FILTER]] [ALONE FILTER]): one GoogleTest program,
+# its cases in ctest; those of one lock run one at a time: all, or those that a filter of GoogleTest's names. What ALONE
+# names measures time: it has the label `alone` and runs beside nothing.
 function(kymo_add_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT;LOCK;LOCKED" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;LOCK;LOCKED;ALONE" "SOURCES;LINKS;LABELS" ${ARGN})
   set(lock)
   if(arg_LOCK)
     set(lock RESOURCE_LOCK ${arg_LOCK})
@@ -37,11 +38,24 @@ function(kymo_add_test name)
   if(NOT "stress" IN_LIST arg_LABELS AND NOT KYMO_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)
   endif()
-  set(properties PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  # ctest starts what costs most first, so that no long test and no row of locked ones is left for the end.
+  set(cost 0)
+  if(arg_LOCK)
+    set(cost 30)
+  elseif(arg_LABELS MATCHES "stress|e2e")
+    set(cost 20)
+  elseif(arg_LABELS MATCHES "integration")
+    set(cost 10)
+  endif()
+  set(properties PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${cost})
   set(filter)
   if(arg_LOCKED)
     gtest_discover_tests(${name} TEST_FILTER "-${arg_LOCKED}" TEST_LIST ${name}_free ${properties} DISCOVERY_TIMEOUT 60)
     set(filter TEST_FILTER "${arg_LOCKED}")
+  elseif(arg_ALONE)
+    gtest_discover_tests(${name} TEST_FILTER "${arg_ALONE}" TEST_LIST ${name}_alone
+      PROPERTIES LABELS alone TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ON DISCOVERY_TIMEOUT 60)
+    set(filter TEST_FILTER "-${arg_ALONE}")
   endif()
   gtest_discover_tests(${name} ${filter} ${properties} ${lock} DISCOVERY_TIMEOUT 60)
 endfunction()
