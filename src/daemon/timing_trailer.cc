@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
-#include "daemon/status.h"
+#include "daemon/trailer_text.h"
 
 namespace kymo::daemon {
 namespace {

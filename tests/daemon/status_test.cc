@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/trailer_text.h"
+
 namespace kymo::daemon {
 namespace {
 
