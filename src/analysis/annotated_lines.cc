@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
+
 namespace kymo::analysis {
 namespace {
 
@@ -154,7 +156,7 @@ bool AnnotatedLines::read_meta(std::string_view text) {
   if (tab == text.npos) {
     return false;
   }
-  const Json json = Json::parse(text.substr(tab + 1), nullptr, false);
+  const Json json = parse_json(text.substr(tab + 1));
   if (!json.is_object()) {
     return false;
   }
@@ -178,7 +180,7 @@ bool AnnotatedLines::read_meta(std::string_view text) {
 }
 
 bool AnnotatedLines::read_stats(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json(text);
   if (!json.is_object()) {
     return false;
   }

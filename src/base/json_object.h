@@ -11,16 +11,7 @@ namespace kymo {
 
 // The object that `text` is; null where it is none, or nests deeper than any of ours. (Ours nest
 // four deep; a hostile file would nest until printing it overflows the stack.)
-inline nlohmann::json parse_object(std::string_view text) {
-  constexpr int kMaxDepth = 32;
-  bool too_deep = false;
-  const auto watch_depth = [&too_deep](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  nlohmann::json json = nlohmann::json::parse(text, watch_depth, /*allow_exceptions=*/false);
-  return !too_deep && json.is_object() ? json : nlohmann::json();
-}
+nlohmann::json parse_object(std::string_view text);
 
 inline const nlohmann::json& member(const nlohmann::json& object, const char* key) {
   static const nlohmann::json kNothing;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace kymo::daemon {
 namespace {
@@ -78,9 +79,7 @@ void discard_images(const CheckpointDir& dir) {
 
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
   record["format_version"] = kFormatVersion;
-  using Json = nlohmann::json;
-  return replace_file(dir.record(),
-                      record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return replace_file(dir.record(), json_text(record, 2) + "\n");
 }
 
 Result<nlohmann::json> read_record(const CheckpointDir& dir) {
@@ -89,7 +88,7 @@ Result<nlohmann::json> read_record(const CheckpointDir& dir) {
     return Error{text.error().code, "read the checkpoint's record: " + text.error().message,
                  text.error().errno_value};
   }
-  nlohmann::json record = nlohmann::json::parse(*text, nullptr, false);
+  nlohmann::json record = parse_json(*text);
   if (!record.is_object() ||
       !record.value("format_version", nlohmann::json()).is_number_integer()) {
     return Error{Code::data_loss, "the checkpoint's record " + dir.record() +

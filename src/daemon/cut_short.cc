@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/json_text.h"
 #include "criu/images.h"
 #include "criu/stats.h"
 #include "daemon/checkpoint_dir.h"
@@ -120,7 +121,7 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   const auto stats = criu::read_dump_stats(dump.dir.work() + "/stats-dump");
   if (stats) {
     record["stats"] = to_json(*stats);
-    checkpoint.stats_json = record["stats"].dump();
+    checkpoint.stats_json = json_text(record["stats"]);
   }
   if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) return ok;
   if (dump.job) dump.job->state = store::JobState::dumped;

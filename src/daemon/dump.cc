@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/forecast.h"
@@ -451,7 +452,7 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   c.checkpoint.error = result ? "" : result.error().message;
   c.checkpoint.image_bytes = c.outcome.image_bytes;
   c.checkpoint.duration_ns = duration_ns;
-  if (c.outcome.stats) c.checkpoint.stats_json = to_json(*c.outcome.stats).dump();
+  if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
   const bool gone = c.dumped && !c.request.leave_running();
   if (c.job && gone) c.job->state = store::JobState::dumped;
   const store::Run run = run_of(c);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "report/human.h"
 
 namespace kymo::daemon {
@@ -15,7 +16,7 @@ constexpr double kConstantPart = 16 << 20;
 
 // The memory that a dump wrote: its images may be compressed.
 std::uint64_t memory_of(const store::Run& run) {
-  const nlohmann::json stats = nlohmann::json::parse(run.stats_json, nullptr, false);
+  const nlohmann::json stats = parse_json(run.stats_json);
   if (stats.is_object()) {
     const auto pages = stats.find("pages_written");
     if (pages != stats.end() && pages->is_number_unsigned()) {

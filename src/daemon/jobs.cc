@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 
@@ -151,13 +152,13 @@ Result<void> Jobs::note_container(const std::string& job_id, const ContainerOf& 
   const std::string folder = state_dir_ + "/jobs/" + job_id;
   if (Result<void> made = make_output_folder(folder); !made) return made;
   const nlohmann::json json{{"runtime", runtime::name_of(container.kind)}, {"id", container.id}};
-  return replace_file(folder + kContainerFile, json.dump());
+  return replace_file(folder + kContainerFile, json_text(json));
 }
 
 std::optional<Jobs::ContainerOf> Jobs::container_of(const std::string& job_id) const {
   const Result<std::string> text = read_file(state_dir_ + "/jobs/" + job_id + kContainerFile);
   if (!text) return std::nullopt;
-  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
+  const nlohmann::json json = parse_json(*text);
   if (!json.is_object() || !json.contains("id") || !json["id"].is_string()) return std::nullopt;
   const bool runc = json.value("runtime", "") == runtime::name_of(runtime::Kind::runc);
   return ContainerOf{runc ? runtime::Kind::runc : runtime::Kind::podman,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "daemon/query.h"
 #include "report/api_json.h"
 
@@ -25,7 +26,7 @@ constexpr std::size_t kMostFiguresAPiece = 1U << 15U;  // spans by columns
 constexpr std::size_t kMostColumns = 256;
 
 std::string event_text(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(value);
 }
 
 // A moment of CLOCK_MONOTONIC on the recording's clock.

@@ -9,6 +9,7 @@
 
 #include "api/otlp/trace.pb.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "kymo/version.h"
 
 namespace kymo::daemon {
@@ -35,15 +36,9 @@ std::string eight_bytes(std::uint64_t number) {
   return bytes;
 }
 
-// Protobuf takes UTF-8 alone, and an error may quote a path: what is none is replaced.
-std::string utf8(const std::string& text) {
-  using Json = nlohmann::json;
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
 void set(otlp::KeyValue* attribute, const char* key, const std::string& value) {
   attribute->set_key(key);
-  attribute->mutable_value()->set_string_value(utf8(value));
+  attribute->mutable_value()->set_string_value(valid_utf8(value));
 }
 
 void set_true(otlp::KeyValue* attribute, const char* key) {
@@ -53,7 +48,7 @@ void set_true(otlp::KeyValue* attribute, const char* key) {
 
 void fill(otlp::Span& span, const ScopeRecord& scope, std::int64_t offset_ns) {
   const std::uint64_t start = scope.start_ns + static_cast<std::uint64_t>(offset_ns);
-  span.set_name(utf8(scope.name));
+  span.set_name(valid_utf8(scope.name));
   span.set_start_time_unix_nano(start);
   span.set_end_time_unix_nano(start + scope.duration_ns);
   if (!scope.category.empty()) set(span.add_attributes(), "kymo.category", scope.category);
@@ -68,7 +63,7 @@ void fill(otlp::Span& span, const ScopeRecord& scope, std::int64_t offset_ns) {
   if (scope.unfinished) set_true(span.add_attributes(), "kymo.unfinished");
   if (!scope.error.empty()) {
     span.mutable_status()->set_code(otlp::Status::ERROR);
-    span.mutable_status()->set_message(utf8(scope.error));
+    span.mutable_status()->set_message(valid_utf8(scope.error));
   }
 }
 

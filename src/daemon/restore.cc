@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "criu/images.h"
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
@@ -395,7 +396,7 @@ void add_run(RestoreContext& c, const Result<void>& result) {
   const json bytes = c.record.value("image_bytes", json());
   if (bytes.is_number_unsigned()) run.image_bytes = bytes.get<std::uint64_t>();
   run.warmth = warmth_of(c.first_run, c.outcome.criu_major_faults);
-  if (c.outcome.stats) run.stats_json = to_json(*c.outcome.stats).dump();
+  if (c.outcome.stats) run.stats_json = json_text(to_json(*c.outcome.stats));
   run.phases_json = phases_of(c.timing);
   if (Result<void> added = c.parts.store.add_run(run); !added) {
     c.warnings.push_back(added.error().message);

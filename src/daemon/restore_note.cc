@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "criu/leftovers.h"
 #include "criu/pstree.h"
 #include "probe/process.h"
@@ -102,7 +103,7 @@ Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const std::
                   {"began_ticks", boot_ticks()}};
   RestoreNote out;
   out.path_ = folder + "/" + std::to_string(unix_ns()) + ".json";
-  const std::string text = note.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(note, 2) + "\n";
   if (Result<void> ok = replace_file(out.path_, text); !ok) return ok.error();
   return out;
 }
@@ -121,7 +122,7 @@ void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::strin
   }
   for (const std::string& path : notes) {
     const Result<std::string> text = read_file(path);
-    const json note = text ? json::parse(*text, nullptr, false) : json();
+    const json note = text ? parse_json(*text) : json();
     try {
       if (note.is_object()) settle(store, jobs, note);
     } catch (const json::exception& damaged) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "timing/flatten.h"
 
 namespace kymo::daemon {
@@ -37,7 +38,7 @@ std::string phases_of(const ScopeTree* timing) {
   for (const auto& [name, duration_ns] : phases) {
     if (duration_ns >= kWorthKeepingNs) json[name] = duration_ns;
   }
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults) {
@@ -82,7 +83,7 @@ v1::HistoryRun to_api(const store::Run& run) {
   }
   out.set_conditions(run.conditions);
   out.set_warmth(run.warmth);
-  const nlohmann::json phases = nlohmann::json::parse(run.phases_json, nullptr, false);
+  const nlohmann::json phases = parse_json(run.phases_json);
   if (!phases.is_object()) return out;
   for (const auto& [name, duration_ns] : phases.items()) {
     if (!duration_ns.is_number_unsigned()) continue;

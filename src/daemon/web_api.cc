@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "daemon/live.h"
 #include "daemon/past.h"
 #include "daemon/query.h"
@@ -28,8 +29,7 @@ namespace {
 
 http::Reply reply_of(const Result<nlohmann::json>& result) {
   if (!result) return http::error_reply(result.error());
-  return http::json_reply(result->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-                          "\n");
+  return http::json_reply(json_text(*result) + "\n");
 }
 
 std::string host_name() {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_text.h"
+
 namespace kymo::exporting {
 
 inline void append_number(std::uint64_t number, std::string& out) {
@@ -35,15 +37,8 @@ inline void append_decimal(std::uint64_t number, std::size_t places, std::string
   if (out.back() == '.') out.pop_back();
 }
 
-// What is no UTF-8 in it is replaced: text from a file may be anything.
-inline std::string json_text(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 inline std::string json_string(std::string_view text) {
   return json_text(nlohmann::json(std::string(text)));
-}
-inline std::string valid_utf8(std::string_view text) {
-  return nlohmann::json::parse(json_string(text)).get<std::string>();
 }
 
 }  // namespace kymo::exporting

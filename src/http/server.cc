@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/json_text.h"
 #include "http/threads.h"
 #include "http/token_file.h"
 
@@ -145,8 +146,7 @@ Reply json_reply(std::string json) {
 
 Reply error_reply(const Error& error) {
   const nlohmann::json json{{"error", {{"code", name_of(error.code)}, {"message", error.message}}}};
-  Reply reply =
-      json_reply(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  Reply reply = json_reply(json_text(json) + "\n");
   reply.status = status_of(error.code);
   return reply;
 }
@@ -267,7 +267,7 @@ void Server::State::begin_stream(const StreamHandler& handler, const httplib::Re
         try {
           source(events);
         } catch (const std::exception& error) {  // nothing crosses into the library
-          static_cast<void>(events.send("error", nlohmann::json(error.what()).dump()));
+          static_cast<void>(events.send("error", json_text(nlohmann::json(error.what()))));
         }
         sink.done();
         return true;

@@ -6,15 +6,14 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json_text.h"
 #include "report/human.h"
 
 namespace kymo::report {
 namespace {
 
 std::string raw(const nlohmann::json& value) {
-  return printable(value.is_string()
-                       ? value.get<std::string>()
-                       : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return printable(value.is_string() ? value.get<std::string>() : json_text(value));
 }
 
 // A key without the unit's ending, in words, and the unit.

@@ -48,8 +48,7 @@ Result<std::string> diff_page(const analysis::RecordingDiff& diff, std::optional
   if (!page) return page.error();
   const Runs runs = all_runs(diff);
   const bool whole = values_of(runs) <= most_values;
-  Json json =
-      Json::parse(json_of(diff, allowed).dump(-1, ' ', false, Json::error_handler_t::replace));
+  Json json = json_of(diff, allowed);
   json["recordings"] = Json::array();
   std::vector<PackedRows> packed;
   for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/json_text.h"
 #include "report/web_assets.h"
 
 namespace kymo::report {
@@ -54,8 +55,7 @@ void Page::add_data(std::string_view id, const nlohmann::ordered_json& json) {
   text_ += "<script type=\"application/json\" id=\"";
   text_ += id;
   text_ += "\">";
-  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
-  for (const char c : json.dump(-1, ' ', false, replace)) {
+  for (const char c : json_text(json)) {
     if (c == '<') {
       text_ += "\\u003c";
     } else {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace kymo::runtime {
 namespace {
@@ -31,7 +32,7 @@ Result<void> check_bundle(const std::string& tried, const std::string& bundle) {
 
 Result<BundleRoot> prepare_root(const std::string& tried, const std::string& bundle) {
   const Result<std::string> text = read_file(bundle + "/config.json");
-  const json config = json::parse(text ? *text : "", nullptr, false);
+  const json config = parse_json(text ? *text : "");
   const json root = config.is_object() ? config.value("root", json()) : json();
   if (!root.is_object() || !root.contains("path") || !root["path"].is_string() ||
       root.value("readonly", json()) != json(true)) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json_text.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -138,7 +139,7 @@ void move_file(const std::string& from, const std::string& to) {
 
 // What podman's --print-stats says of one container; null where it does not say.
 json container_said(const std::string& output) {
-  const json said = json::parse(output, nullptr, false);
+  const json said = parse_json(output);
   const json containers = said.is_object() ? said.value("container_statistics", json()) : json();
   return containers.is_array() && !containers.empty() ? containers[0] : json();
 }
@@ -228,7 +229,7 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
     return Error{Code::not_found,
                  tried + ": " + podman_reason(*said) + " (podman ps -a shows them)"};
   }
-  const json all = json::parse(said->output, nullptr, false);
+  const json all = parse_json(said->output);
   if (!all.is_array() || all.empty() || !all[0].is_object()) {
     return Error{Code::data_loss, tried + ": podman inspect prints no JSON of a container"};
   }

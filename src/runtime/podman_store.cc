@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_text.h"
 #include "probe/process.h"
 
 namespace kymo::runtime {
@@ -27,7 +28,7 @@ bool has_name(const json& container, const std::string& name) {
 }  // namespace
 
 Result<PodmanStore> PodmanStore::from_info(const std::string& text) {
-  const json info = json::parse(text, nullptr, false);
+  const json info = parse_json(text);
   if (info.is_object() && info.contains("store") && info["store"].is_object()) {
     const json& store = info["store"];
     const std::string driver = store.value("graphDriverName", "");
@@ -46,7 +47,7 @@ std::optional<std::string> PodmanStore::id_of(const std::string& name) const {
   bool several = false;
   for (const char* list : kLists) {
     const Result<std::string> text = read_file(containers + "/" + list);
-    const json all = text ? json::parse(*text, nullptr, false) : json::array();
+    const json all = text ? parse_json(*text) : json::array();
     for (const json& container : all) {
       if (!container.is_object()) {
         continue;

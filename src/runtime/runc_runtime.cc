@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json_text.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -44,7 +45,7 @@ std::string last_logged_error(const std::string& path) {
   std::size_t begin = 0;
   while (begin < log->size()) {
     const std::size_t end = std::min(log->find('\n', begin), log->size());
-    const json entry = json::parse(log->substr(begin, end - begin), nullptr, false);
+    const json entry = parse_json(log->substr(begin, end - begin));
     begin = end + 1;
     if (entry.is_object() && entry.value("level", "") == "error") {
       message = last_line(entry.value("msg", ""));
@@ -132,7 +133,7 @@ Result<json> RuncRuntime::read_state(const std::string& tried, const std::string
     return Error{Code::not_found, tried + ": runc has no such container in " + options_.root +
                                       " (runc --root " + options_.root + " list shows them)"};
   }
-  json state = json::parse(*text, nullptr, false);
+  json state = parse_json(*text);
   if (!state.is_object()) {
     return Error{Code::data_loss, tried + ": runc's " + folder_of(id) + "/state.json is damaged"};
   }

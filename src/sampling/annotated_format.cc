@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json_text.h"
 #include "metrics/exposition_name.h"
 #include "sampling/tsv_format.h"
 
@@ -50,9 +51,7 @@ std::string annotated_header(const RecordingInfo& info, AnnotatedFormat format) 
     if (described.empty() || described.back() != name) {  // a metric's columns stand together
       described.push_back(name);
       text += "META\t" + column.metric->name + '\t' +
-              describe_metric(*column.metric, info.prometheus_prefix)
-                  .dump(-1, ' ', false, Json::error_handler_t::replace) +
-              '\n';
+              json_text(describe_metric(*column.metric, info.prometheus_prefix)) + '\n';
     }
   }
   text += "START_TIME\t" + std::to_string(info.start_unix_ns) + '\n';
@@ -77,7 +76,7 @@ std::string annotated_stats(const RecordingInfo& info, const ProfilerStats& stat
                      {"num_backoff_sleeps", stats.backoffs},
                      {"total_backoff_sleep", stats.backoff_ns},
                      {"total_backoff_sleep_nanos", stats.backoff_ns}};
-  return "STATS\t" + json.dump() + '\n';
+  return "STATS\t" + json_text(json) + '\n';
 }
 
 std::string_view LossyLines::wrap(std::string_view lines) {

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/event.h"
+#include "base/json_text.h"
 #include "sampling/collector.h"
 #include "sampling/gap_queue.h"
 #include "sampling/metadata.h"
@@ -180,7 +181,7 @@ Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingIn
     return RingMemory::create_private(shape);
   }
   return RingMemory::create_file(shape, options.ring_file,
-                                 describe_ring(info, options.sink->output_place().path).dump());
+                                 json_text(describe_ring(info, options.sink->output_place().path)));
 }
 
 Result<void> Profiler::State::start() {

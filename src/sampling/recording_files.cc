@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/recording_name.h"
 #include "sampling/metadata.h"
 
@@ -149,7 +150,7 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
   for (const Mark& mark : marks_) {
     marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});
   }
-  return replace_file(metadata_path_, metadata.dump(1) + '\n');
+  return replace_file(metadata_path_, json_text(metadata, 1) + '\n');
 }
 
 }  // namespace kymo

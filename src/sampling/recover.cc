@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/json_object.h"
+#include "base/json_text.h"
 #include "base/recording_name.h"
 #include "base/text_file.h"
 #include "sampling/metadata.h"
@@ -189,7 +190,7 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
     metadata["part"].erase("next");
   }
   metadata["state"] = "recovered";
-  return replace_file(metadata_path(tsv), metadata.dump(1) + '\n');
+  return replace_file(metadata_path(tsv), json_text(metadata, 1) + '\n');
 }
 
 // Whether `tsv` was begun as the part after the accepted one, or was being begun as such.

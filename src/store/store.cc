@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "store/database.h"
 #include "store/schema.h"
 
@@ -67,15 +68,15 @@ std::uint64_t to_unsigned(std::int64_t value) {
 
 std::string encode_command(const std::vector<std::string>& command) {
   // Arguments are bytes: what is no UTF-8 is replaced rather than refused.
-  return nlohmann::json(command).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(nlohmann::json(command));
 }
 
 std::vector<std::string> decode_command(const std::string& text) {
   std::vector<std::string> command;
-  const nlohmann::json words = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json words = parse_json(text);
   if (words.is_array()) {
     for (const auto& word : words) {
-      command.push_back(word.is_string() ? word.get<std::string>() : word.dump());
+      command.push_back(word.is_string() ? word.get<std::string>() : json_text(word));
     }
   }
   return command;

@@ -4,6 +4,7 @@
 
 #include "analysis/find_recordings.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "client/client.h"
 #include "print.h"
 #include "report/api_json.h"
@@ -51,7 +52,7 @@ void print_job(const v1::InspectResponse& seen) {
 // The record that a dump leaves in its directory; null where it cannot be read.
 nlohmann::json record_in(const std::string& directory) {
   const Result<std::string> text = read_file(directory + "/checkpoint.json");
-  nlohmann::json record = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  nlohmann::json record = text ? parse_json(*text) : nlohmann::json();
   return record.is_object() ? record : nlohmann::json();
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/json_text.h"
 #include "report/api_json.h"
 #include "report/human.h"
 #include "report/short_reason.h"
@@ -110,7 +111,7 @@ void fail(Context& context, const Error& error) {
 }
 
 void print_json(const nlohmann::json& json) {
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  std::cout << json_text(json, 2) << '\n';
 }
 
 void print_table(const Rows& raw) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "print.h"
 #include "report/api_json.h"
 #include "report/human.h"
@@ -67,9 +68,7 @@ class Display {
     const bool over = progress.state() != v1::Progress::RUNNING;
     failed_ = failed_ || progress.state() == v1::Progress::FAILED;
     if (json_) {
-      std::printf("%s\n", report::to_json(progress)
-                              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-                              .c_str());
+      std::printf("%s\n", json_text(report::to_json(progress)).c_str());
     } else if (over) {
       std::printf("%s%s\n", terminal_ ? "\r\x1b[K" : "", outcome_of(progress).c_str());
     } else {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/summary.h"
+#include "base/json_text.h"
 #include "print.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
@@ -62,12 +63,8 @@ void print_report(const std::string& recording, bool kept, Context& context) {
   Result<analysis::Summary> summary = analysis::summarize(recording);
   if (!summary) return fail(context, summary.error());
   if (!kept) summary->recording.path = "(not kept: name one with --output)";
-  const std::string text =
-      context.json
-          ? report::json_report({*summary})
-                    .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                "\n"
-          : "\n" + report::text_report(*summary);
+  const std::string text = context.json ? json_text(report::json_report({*summary}), 2) + "\n"
+                                        : "\n" + report::text_report(*summary);
   std::fputs(text.c_str(), stderr);
 }
 

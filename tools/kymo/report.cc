@@ -12,6 +12,7 @@
 #include "analysis/recording.h"
 #include "analysis/summary.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "kymo/result.h"
 #include "print.h"
 #include "recordings.h"
@@ -59,9 +60,7 @@ void print(const std::vector<analysis::Summary>& summaries, const ReportArgument
   std::string text;
   if (context.json) {
     // Names from a file may hold anything: what is no UTF-8 is replaced, not thrown about.
-    text = report::json_report(summaries).dump(2, ' ', false,
-                                               nlohmann::ordered_json::error_handler_t::replace) +
-           "\n";
+    text = json_text(report::json_report(summaries), 2) + "\n";
   } else {
     for (const analysis::Summary& summary : summaries) {
       text += (text.empty() ? "" : "\n\n") +

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/json_text.h"
 #include "print.h"
 
 namespace kymo::cli {
@@ -35,8 +36,7 @@ void write_file(Context& context, const client::Client::Timing& timing) {
   }
   nlohmann::json json = report::timing_json(timing.scopes, timing.left_out);
   json["format_version"] = kFormatVersion;
-  const std::string text =
-      json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(json, 2) + "\n";
   if (Result<void> written = replace_file(context.timing.path, text); !written) {
     fail(context, written.error());
   }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json_text.h"
 #include "client/client.h"
 #include "podman_stats.h"
 #include "print.h"
@@ -35,7 +36,7 @@ void show_outcome(Context& context, const Result<Response>& response,
   for (const std::string& warning : response->warnings()) say(warning);
   if (context.quiet) return show_timing(context, timing, ShowTiming::to_file);
   if (print_stats) {
-    std::cout << podman_stats(*response, target).dump(4) << '\n';
+    std::cout << json_text(podman_stats(*response, target), 4) << '\n';
     return show_timing(context, timing, ShowTiming::to_file);
   }
   if (context.json) {

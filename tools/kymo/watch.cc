@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "client/client.h"
 #include "print.h"
 #include "record/live.h"
@@ -99,7 +100,7 @@ void print_json_line(const LiveRow& row, const std::map<std::string, double>& ra
     }
   }
   const nlohmann::json line{{"time_ns", row.time_ns}, {"ended", row.ended}, {"columns", columns}};
-  std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::printf("%s\n", json_text(line).c_str());
 }
 
 // One line a row: the columns that changed.
