@@ -108,12 +108,14 @@ std::optional<Capture> capture_of(const Summary& summary) {
 
 std::vector<Verdict> judge(const Summary& summary) {
   std::vector<Verdict> verdicts;
-  if (summary.rows == 0) {
-    return {{Verdict::Level::bad,
-             "it holds no rows: the recorder was stopped or killed before its first was written"}};
-  }
   if (const Finish finish = summary.recording.finish; finish != Finish::ended) {
     verdicts.push_back({Verdict::Level::warning, sentence_of(finish, *summary.recording.metadata)});
+  }
+  if (summary.rows == 0) {
+    verdicts.push_back(
+        {Verdict::Level::bad,
+         "it holds no rows: the recorder was stopped or killed before its first was written"});
+    return verdicts;
   }
   if (const auto capture = capture_of(summary)) {
     judge_capture(*capture, verdicts);

@@ -120,8 +120,11 @@ struct Family {
   }
 };
 
-std::string family_name(const std::string& prefix, const std::string& metric, Unit unit) {
+std::string family_name(const std::string& prefix, const std::string& metric, Unit unit,
+                        Kind kind) {
   std::string stem = name_from(metric);
+  constexpr std::string_view kTotal = "_total";  // its samples get it, as on /metrics
+  if (kind == Kind::counter && stem.ends_with(kTotal)) stem.resize(stem.size() - kTotal.size());
   if (places_of(unit) != 0) {
     if (stem.ends_with("_ns") || stem.ends_with("_us")) stem.resize(stem.size() - 3);
     stem += "_seconds";
@@ -166,8 +169,8 @@ std::vector<Family> families_of(const analysis::Summary& summary, const std::str
   std::set<std::size_t> of_histograms;
   for (HistogramColumns& found : find_histograms(infos)) {
     for (std::size_t i = found.buckets.front(); i <= found.count; ++i) of_histograms.insert(i);
-    Family family{family_name(prefix, found.metric, found.unit), Kind::counter, found.unit,
-                  found.help};
+    Family family{family_name(prefix, found.metric, found.unit, Kind::gauge), Kind::counter,
+                  found.unit, found.help};
     family.histogram = std::move(found);
     names.settle(family);
     families.push_back(std::move(family));
@@ -180,7 +183,8 @@ std::vector<Family> families_of(const analysis::Summary& summary, const std::str
         newest.try_emplace({info.metric, info.kind, info.unit}, families.size());
     if (is_new || families[found->second].labels.contains(labels)) {
       found->second = families.size();
-      Family family{family_name(prefix, info.metric, info.unit), info.kind, info.unit, info.help};
+      Family family{family_name(prefix, info.metric, info.unit, info.kind), info.kind, info.unit,
+                    info.help};
       names.settle(family);
       families.push_back(std::move(family));
     }

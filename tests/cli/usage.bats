@@ -73,7 +73,12 @@ refused() {
   refused 2 "99999" "$kymo" view x.tsv --port=99999
   refused 2 "range 0 to 65535" "$kymo" view x.tsv --port=99999
   refused 2 "--output needs a value" "$kymo" record -o
-  refused 2 "--tail: no number that fits: x" "$kymo" attach web --tail x
+  refused 2 "--tail: Value x is no number of at least 0" "$kymo" attach web --tail x
+  refused 2 "range 0 to 3600 (see" "$kymo" snapshot --before 5000
+  refused 2 "--rows: Value -1 is no number of at least 0" "$kymo" diff x.tsv y.tsv --rows -1
+  refused 2 "it is a folder" "$kymo" ps --config "$BATS_TEST_TMPDIR"
+  refused 2 "kymo: ps: there is no option -x (see kymo ps --help)" "$kymo" ps -x
+  refused 2 "--new is missing" "$kymo" diff --base x.tsv
   refused 2 "the first no digit" "$kymo" export x.tsv -o x.om --metric-prefix "1 x"
 }
 
@@ -97,6 +102,22 @@ refused() {
   [[ "$output" == *"it ends, unless --leave-running"* ]]
   run --separate-stderr "$kymo" dump process --help
   [[ "$output" == *"--leave-running"*"Let the process run on (default: it has ended"* ]]
+}
+
+@test "what a terminal would obey is made printable in every cell" {
+  mkdir -p "$BATS_TEST_TMPDIR/hostile/recordings"
+  touch "$BATS_TEST_TMPDIR/hostile/recordings/"$'dump\e[31m.tsv'
+  /usr/bin/python3 - "$BATS_TEST_TMPDIR/hostile/checkpoint.json" <<'END'
+import json, sys
+json.dump({"state": "failed", "error": "\x1b]0;title\x07 and \u202eturned", "timing": {"components": [
+    {"name": "step\x1b[2J\u2066", "duration_ns": 900000000}]}}, open(sys.argv[1], "w"))
+END
+  run --separate-stderr "$kymo" --socket none inspect "$BATS_TEST_TMPDIR/hostile"
+  [[ "$output" == *"?]0;title? and ?turned"* ]]
+  [[ "$output" == *"step?[2J?"* ]]
+  [[ "$output" == *"dump?[31m.tsv"* ]]
+  [[ "$output$stderr" != *$'\e'* ]]
+  [[ "$output$stderr" != *$'\xe2\x80\xae'* ]]
 }
 
 @test "an empty directory is no checkpoint" {

@@ -42,7 +42,7 @@ kymo::Result<void> record(const std::string& path, const std::string& metrics) {
       {.first = 1, .last = 256, .per_doubling = 1});
   if (!sizes) return sizes.error();
   const auto requests =
-      registry.counter({"requests", "Requests.", kymo::Kind::counter, kymo::Unit::count, {}});
+      registry.counter({"requests_total", "Requests.", kymo::Kind::counter, kymo::Unit::count, {}});
   if (!requests) return requests.error();
   kymo::ProfilerOptions options;
   options.sink = kymo::make_tsv_sink(path);
@@ -50,7 +50,7 @@ kymo::Result<void> record(const std::string& path, const std::string& metrics) {
   if (auto started = profiler.start(); !started) return started;
   record_waits(*waits, *sizes, *requests);
   if (auto stopped = profiler.stop(); !stopped) return stopped;
-  const auto families = kymo::make_prometheus_collectable(registry)->Collect();
+  const auto families = kymo::make_prometheus_collectable(registry, "kymo_")->Collect();
   std::ofstream(metrics) << prometheus::TextSerializer().Serialize(families);
   return {};
 }

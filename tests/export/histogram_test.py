@@ -102,6 +102,7 @@ class HistogramTest(ExportTest):
         self.assertEqual({name: family.type for name, family in exported.items() if "profiler" not in name},
                          {name: family.type for name, family in served.items() if "profiler" not in name})
         self.assertEqual(exported["kymo_wait_seconds"].type, "histogram")
+        self.assertEqual(exported["kymo_requests"].type, "counter", "not kymo_requests_total_total")
         last = {}
         for family in exported.values():
             for sample in family.samples:

@@ -47,9 +47,11 @@ void add_attach(CLI::App& app, Context& context) {
   auto options = std::make_shared<client::AttachOptions>();
   attach->fallthrough();
   attach->add_option("job", *job, "The job: its name or id")->required();
-  attach->add_option_function<std::uint64_t>(
-      "-n,--tail", [options](std::uint64_t lines) { options->tail = lines; },
-      "Begin with the last so many lines; otherwise with the first");
+  attach
+      ->add_option_function<std::uint64_t>(
+          "-n,--tail", [options](std::uint64_t lines) { options->tail = lines; },
+          "Begin with the last so many lines; otherwise with the first")
+      ->check(CLI::NonNegativeNumber);
   attach->callback([&context, job, options] { attach_to(context, *job, *options); });
 }
 

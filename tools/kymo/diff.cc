@@ -149,7 +149,10 @@ void print_diff(Context& context, const DiffArguments& arguments) {
   if (two == sets || (sets && !arguments.before.empty()) ||
       (two && !(arguments.base.empty() && arguments.recent.empty()))) {
     throw CLI::ValidationError(
-        "diff", "wanted A and B, or --base and --new, each as often as there are recordings");
+        "diff", arguments.base.empty() != arguments.recent.empty()
+                    ? "wanted both --base and --new: " +
+                          std::string(arguments.base.empty() ? "--base" : "--new") + " is missing"
+                    : "wanted A and B, or --base PATH ... and --new PATH ...");
   }
   const analysis::DiffOptions& options = arguments.options;
   if (options.from_s && options.to_s && *options.from_s >= *options.to_s) {
@@ -196,6 +199,7 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
                   "Write a page with the recordings' charts over each other; it needs no network");
   diff.add_option("--most-values", arguments->most_values,
                   "Keep every sample of at most so many values in a page")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
 }
 
@@ -211,6 +215,7 @@ void add_diff(CLI::App& app, Context& context) {
   diff->add_option("b", arguments->after, "Another, to be compared with it");
   add_recording_options(*diff, arguments);
   diff->add_option("--rows", arguments->rows, "How many differences to print")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   diff->add_flag("--json", context.json, "Print JSON, with all of them");
   diff->callback([&context, arguments] { print_diff(context, *arguments); });

@@ -94,7 +94,9 @@ void add_history(CLI::App& app, Context& context) {
                    "So many runs are the newest: their median is held against those before")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  history->add_option("--rows", arguments->rows, "How many runs to print")->capture_default_str();
+  history->add_option("--rows", arguments->rows, "How many runs to print")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   history->add_flag("--json", context.json, "Print JSON");
   history->callback([&context, arguments] { show_history(context, *arguments); });
 }

@@ -152,8 +152,9 @@ void show(Context& context, const v1::InspectResponse& seen) {
 // A directory needs no kymod: one that no kymod knows can be looked at all the same.
 void inspect_target(Context& context, const std::string& target) {
   std::error_code error;
-  const bool directory = target.find('/') != std::string::npos && fs::is_directory(target, error);
-  const std::string asked = target.find('/') == std::string::npos ? target : absolute_path(target);
+  const bool directory = fs::is_directory(target, error);
+  const bool path = target.find('/') != std::string::npos || target == "." || target == "..";
+  const std::string asked = path ? absolute_path(target) : target;
   Result<client::Client> client = client::Client::connect(context.socket);
   if (client) {
     const Result<v1::InspectResponse> seen = client->inspect(asked);
@@ -162,7 +163,8 @@ void inspect_target(Context& context, const std::string& target) {
   } else if (!directory) {
     return fail(context, client.error());
   }
-  show_directory(context, asked, {{"checkpoint", nullptr}, {"directory", asked}});
+  const std::string shown = absolute_path(target);
+  show_directory(context, shown, {{"checkpoint", nullptr}, {"directory", shown}});
 }
 
 }  // namespace

@@ -165,6 +165,7 @@ void add_report(CLI::App& app, Context& context) {
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--most-values", arguments->most_values,
                    "Keep every sample of at most so many values in a page")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb->callback([arguments, &context] { report_on(*arguments, context); });
 }

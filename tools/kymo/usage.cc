@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 #include "base/near_names.h"
@@ -88,6 +89,8 @@ std::string by_another_name(const std::string& word) {
 
 std::string unknown_option(const Typed& typed, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
+  constexpr std::size_t kShort = 2;  // of one letter any other is as near
+  if (name.size() <= kShort) return typed.prefix() + "there is no option " + name + typed.help();
   return typed.prefix() + "there is no option " + name + did_you_mean(name, options_of(typed.app)) +
          typed.help();
 }
@@ -146,12 +149,25 @@ std::string reworded(const Typed& typed, std::string text) {
   } else if (text.starts_with(typed.app->get_name() + ": ")) {
     text.erase(0, typed.app->get_name().size() + 2);
   }
+  // Bounds of numbers that need not be whole.
+  constexpr std::string_view kNoPlaces = ".000000";
+  for (std::size_t at = text.find(kNoPlaces); at != std::string::npos; at = text.find(kNoPlaces)) {
+    text.erase(at, kNoPlaces.size());
+  }
+  constexpr std::string_view kAnyUpTo =
+      " not in range 0 to 17976931348623157";  // the largest double
+  const std::size_t any = text.find(kAnyUpTo);
+  if (any != std::string::npos) text = text.substr(0, any) + " is no number of at least 0";
   return typed.prefix() + text + typed.help();
 }
 
 std::string config_file(const CLI::ParseError& error, const CLI::App& app) {
   const CLI::Option* option = app.get_config_ptr();
   const std::string file = option == nullptr ? "" : option->as<std::string>();
+  std::error_code unknown;
+  if (std::filesystem::is_directory(file, unknown)) {
+    return "read the config file " + file + ": it is a folder; name a file (--config, KYMO_CONFIG)";
+  }
   if (!file.empty() && ::access(file.c_str(), R_OK) != 0) {
     return "read the config file " + file + ": " + std::strerror(errno) +
            "; see that the path is right (--config, KYMO_CONFIG)";

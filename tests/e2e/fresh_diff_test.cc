@@ -1,0 +1,56 @@
+// What reads recordings right after a dump, while kymod still writes the last one.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+TEST(FreshDiffTest, RightAfterADumpItsTimesAreNotTakenForNothing) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(4, "work"));
+  for (const char* name : {"first", "second"}) {
+    static_cast<void>(
+        kymod.kymo_json({"dump", "process", "work", "--leave-running", "--dir", kymod.path(name)}));
+  }
+  // CRIU's times reach the recording at the dump's end, a second before it is whole.
+  const Outcome diff = kymod.kymo({"diff", kymod.path("first"), kymod.path("second"), "--json"});
+  ASSERT_EQ(diff.exit_code, 0) << diff.err;
+  EXPECT_NE(diff.err.find("still being written, waiting up to 3 s"), std::string::npos) << diff.err;
+  bool seen = false;
+  const nlohmann::json recordings = nlohmann::json::parse(diff.out)["recordings"];
+  EXPECT_EQ(recordings["notes"], nlohmann::json::array());
+  for (const nlohmann::json& metric : recordings["metrics"]) {
+    if (metric["name"] != "frozen_time_us") continue;
+    seen = true;
+    EXPECT_GT(metric["a"].get<double>(), 0) << metric;
+    EXPECT_GT(metric["b"].get<double>(), 0) << metric;
+  }
+  EXPECT_TRUE(seen);
+  const Outcome report = kymod.kymo({"report", kymod.path("second"), "--json"});
+  EXPECT_EQ(nlohmann::json::parse(report.out)["recordings"][0]["finish"], "ended");
+}
+
+TEST(FreshDiffTest, ARecordingWhoseKymodWasKilledIsCutShortAndNotWaitedFor) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(4, "work"));
+  static_cast<void>(
+      kymod.kymo_json({"dump", "process", "work", "--leave-running", "--dir", kymod.path("dump")}));
+  ASSERT_NE(kymod.stop(SIGKILL), 0);
+  const Outcome report = kymod.kymo({"report", kymod.path("dump")});
+  EXPECT_EQ(report.exit_code, 0);
+  EXPECT_EQ(report.err, "");
+  EXPECT_NE(report.out.find("quality     warning: cut short: its recorder"), std::string::npos)
+      << report.out;
+}
+
+}  // namespace
+}  // namespace kymo::test
