@@ -25,7 +25,8 @@ struct FlightRecorderOptions {
   // What a rule's snapshot holds around the row at which it fired.
   std::chrono::nanoseconds before{5'000'000'000};
   std::chrono::nanoseconds after{1'000'000'000};
-  // Told of each snapshot that a rule has begun, or why it could not; on the writer's thread.
+  // Told of each snapshot that a rule has begun, or why it could not; on the thread that writes the
+  // snapshot, so perhaps by several at once.
   std::function<void(const std::string& rule, const Result<std::string>& path)> fired{};
 };
 
@@ -50,7 +51,8 @@ class KYMO_API FlightRecorder : public Sink {
   ~FlightRecorder() override;
 
   // Begins a snapshot and returns the path of its .tsv. With `wait`, once it is whole, which takes
-  // `after` and up to three seconds; without, its metadata says when it has "ended".
+  // `after` and up to three seconds; without, once its files are created or a disk has not answered
+  // for a second, and its metadata says when it has "ended".
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
   // The time that is kept at least, known once open.
   [[nodiscard]] std::chrono::nanoseconds kept() const;

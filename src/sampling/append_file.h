@@ -30,6 +30,8 @@ class AppendFile {
   }
   // Takes back what was appended since the file had `size` bytes.
   void cut_back_to(std::uint64_t size);
+  // Nothing more is appended.
+  void close() { fd_.reset(); }
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Whether the file has another size than its appends gave it: somebody else has written to it or
   // cut it. Cost: one fstat(2).

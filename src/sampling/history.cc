@@ -1,14 +1,19 @@
 #include "sampling/history.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
-#include "sampling/recording_files.h"
+#include "sampling/history_cut.h"
 #include "sampling/row_history.h"
 
 namespace kymo {
@@ -19,17 +24,28 @@ constexpr std::size_t kMaxBytes = 64U << 20U;
 constexpr std::size_t kMaxGaps = 4096;
 constexpr std::size_t kMaxOutcomes = 1000;
 constexpr std::uint64_t kOpenEnd = UINT64_MAX;
+// What a cut copies at once while it holds the lock: some tens of microseconds.
+constexpr std::size_t kBatchWords = 65536;
 // A row reaches the sink at the latest this long after it was taken: the profiler's flush, and a
 // margin.
 constexpr std::uint64_t kLatestRowNs = 3'000'000'000;
 
 struct Cut {
-  RecordingFiles files;
+  std::string path;
+  CutOptions options;
+  RecordingInfo stream;
   std::uint64_t base_ns = 0;  // stream time of the recording's 0: a tick's deadline
+  ProfilerStats stats_at_begin;
+  std::thread thread;  // reads what stands above, and alone touches the files
+  // Guarded by History::State::mutex:
+  bool created = false;
+  bool describe = false;  // the metadata is due
   std::uint64_t until_ns = kOpenEnd;
   std::uint64_t next_row = 0;  // of the stream
-  std::uint64_t rows = 0;
-  ProfilerStats stats_at_begin;
+  std::uint64_t next_ns = 0;   // deadline of the first tick that the thread has not taken
+  std::vector<Gap> gaps;       // what follows has not been taken yet
+  std::vector<Mark> marks;
+  std::vector<nlohmann::json> about;
 };
 
 // The part of `gap` inside [from, until) as a gap of its own; ticks are exact unless gaps were
@@ -46,102 +62,191 @@ std::optional<Gap> clip(const Gap& gap, std::uint64_t from, std::uint64_t until,
   return part;
 }
 
+// Keeps the list bounded while a disk stands still: beyond kMaxGaps one grows over what follows.
+void add_bounded(std::vector<Gap>& gaps, const Gap& gap) {
+  if (gaps.size() < kMaxGaps) {
+    gaps.push_back(gap);
+    return;
+  }
+  const auto same = std::find_if(gaps.rbegin(), gaps.rend(),
+                                 [&](const Gap& waiting) { return waiting.cause == gap.cause; });
+  if (same == gaps.rend()) {
+    gaps.push_back(gap);
+    return;
+  }
+  same->end_ns = std::max(same->end_ns, gap.end_ns);
+  same->ticks += gap.ticks;
+}
+
 }  // namespace
 
 struct History::State {
   explicit State(std::chrono::nanoseconds own_keep) : keep(own_keep) {}
 
   const std::chrono::nanoseconds keep;
-  std::mutex mutex;  // guards everything below
-  std::condition_variable finished;
+  mutable std::mutex mutex;      // guards everything below; nobody who holds it waits for a file
+  std::condition_variable work;  // a cut's thread may have something to do
+  std::condition_variable progress;  // a cut was created, or is over
   RecordingInfo info;
   std::uint64_t interval_ns = 0;
   std::optional<RowHistory> rows;
   std::deque<Gap> gaps;  // newest last
   ProfilerStats latest;
-  std::map<CutId, Cut> cuts;
+  std::uint64_t passed_ns = 0;  // so far the stream has come
+  bool closed = false;
+  std::map<CutId, Cut> cuts;  // a cut's thread is the one that removes it
+  std::vector<std::thread> ended_threads;
   std::map<CutId, Result<void>> outcomes;
   CutId next_id = 1;
 
-  void advance(CutId id, Cut& cut);
-  void advance_all(std::uint64_t stream_ns);
-  void finish(CutId id, Cut& cut, std::uint64_t end_ns);
-  [[nodiscard]] ProfilerStats stats_of(Cut& cut, std::uint64_t end_ns);
-  void give_up(CutId id, const Error& error);
+  // The body of a cut's thread.
+  void keep_files(CutId id, Cut& cut, nlohmann::json about);
+  Result<void> write_files(Cut& cut, nlohmann::json about);
+  void take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row);
+  std::optional<CutBatch> take(Cut& cut);
   void settle(CutId id, Result<void> outcome);
+  void finish_all();
+  void join_ended();
 };
 
-// Writes what has come since the last time, as far as it belongs to the cut.
-void History::State::advance(CutId id, Cut& cut) {
-  cut.next_row = std::max(cut.next_row, rows->oldest());
-  const std::uint64_t end = std::max(cut.next_row, rows->first_at(cut.until_ns));
+void History::State::keep_files(CutId id, Cut& cut, nlohmann::json about) {
+  ::pthread_setname_np(::pthread_self(), "kymo-cut");
+  Result<void> outcome;
+  try {
+    outcome = write_files(cut, std::move(about));
+  } catch (const std::exception& error) {
+    outcome = Error{Code::internal, "cannot record to " + cut.path + ": " + error.what(), 0};
+  }
+  settle(id, std::move(outcome));
+}
+
+Result<void> History::State::write_files(Cut& cut, nlohmann::json about) {
+  Result<void> created = cut.options.prepare ? cut.options.prepare() : Result<void>();
+  std::optional<CutFiles> files;
+  if (created) {
+    Result<CutFiles> made = CutFiles::create(cut.path, cut.stream, cut.base_ns, std::move(about),
+                                             cut.options.own_columns);
+    if (made) {
+      files.emplace(*std::move(made));
+    } else {
+      created = made.error();
+    }
+  }
+  if (cut.options.created) {
+    cut.options.created(created);
+  }
+  if (!created) {
+    return created;
+  }
+  std::unique_lock lock(mutex);
+  cut.created = true;
+  progress.notify_all();
+  for (;;) {
+    std::optional<CutBatch> batch;
+    work.wait(lock, [&] {
+      batch = take(cut);
+      return batch.has_value();
+    });
+    lock.unlock();
+    const bool last = batch->last;
+    Result<void> written = files->write(*std::move(batch));
+    if (last) {
+      return written;
+    }
+    lock.lock();
+  }
+}
+
+// What there is for the cut's thread to write; none: nothing yet.
+std::optional<CutBatch> History::State::take(Cut& cut) {
+  CutBatch batch;
+  const std::uint64_t end_row = std::max(cut.next_row, rows->first_at(cut.until_ns));
+  take_rows(cut, batch, end_row);
+  const bool all_taken = cut.next_row >= end_row;
+  batch.last = all_taken && (closed || passed_ns >= cut.until_ns);
+  if (batch.words.empty() && !cut.describe && !batch.last) {
+    return std::nullopt;
+  }
+  batch.end_ns = batch.last ? std::min(cut.until_ns, closed ? latest.duration_ns : cut.until_ns)
+                            : latest.duration_ns;
+  // A gap whose end the stream has not reached may still be cut short by the recording's end.
+  const auto ready = [&](const Gap& gap) { return batch.last || gap.end_ns <= passed_ns; };
+  const std::uint64_t until_ns = batch.last ? batch.end_ns : cut.until_ns;
+  for (const Gap& gap : cut.gaps) {
+    if (const auto part = clip(gap, cut.base_ns, until_ns, interval_ns); part && ready(gap)) {
+      batch.gaps.push_back(*part);
+    }
+  }
+  std::erase_if(cut.gaps, ready);
+  batch.marks.swap(cut.marks);
+  batch.about.swap(cut.about);
+  batch.describe = std::exchange(cut.describe, false);
+  batch.timing.timing_error_ns = latest.timing_error_ns - cut.stats_at_begin.timing_error_ns;
+  batch.timing.timing_error_max_ns = latest.timing_error_max_ns;
+  batch.timing.sample_window_max_ns = latest.sample_window_max_ns;
+  batch.timing.backoffs = latest.backoffs - cut.stats_at_begin.backoffs;
+  batch.timing.backoff_ns = latest.backoff_ns - cut.stats_at_begin.backoff_ns;
+  return batch;
+}
+
+void History::State::take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row) {
+  if (const std::uint64_t oldest = rows->oldest(); oldest > cut.next_row) {
+    // They were overwritten before the disk took those in front of them.
+    const std::uint64_t there_ns = rows->time_of(oldest) / interval_ns * interval_ns;
+    add_bounded(cut.gaps, {cut.next_ns, there_ns, oldest - cut.next_row, MissCause::sink_error});
+    cut.next_row = oldest;
+    cut.next_ns = there_ns;
+  }
+  const std::size_t stride = info.columns.size() + 1;
+  const std::uint64_t most = std::max<std::uint64_t>(1, kBatchWords / stride);
+  const std::uint64_t end = std::min(end_row, cut.next_row + most);
   while (cut.next_row < end) {
     const Rows part = rows->contiguous(cut.next_row, end);
-    if (Result<void> written = cut.files.append(part, cut.base_ns); !written) {
-      give_up(id, written.error());
-      return;
-    }
+    batch.words.insert(batch.words.end(), part.data, part.data + part.count * stride);
     cut.next_row += part.count;
-    cut.rows += part.count;
+    cut.next_ns = (part.row(part.count - 1)[0] / interval_ns + 1) * interval_ns;
   }
-}
-
-void History::State::give_up(CutId id, const Error& error) {
-  settle(id, error);
-}
-
-// Writes to every cut, and finishes those whose end the stream has passed.
-void History::State::advance_all(std::uint64_t stream_ns) {
-  for (auto& [id, cut] : cuts) {
-    advance(id, cut);
-    if (!outcomes.contains(id) && stream_ns >= cut.until_ns) {
-      finish(id, cut, cut.until_ns);
-    }
-  }
-  std::erase_if(cuts, [this](const auto& entry) { return outcomes.contains(entry.first); });
-}
-
-ProfilerStats History::State::stats_of(Cut& cut, std::uint64_t end_ns) {
-  ProfilerStats stats;
-  stats.duration_ns = end_ns - std::min(end_ns, cut.base_ns);
-  stats.rows_captured = cut.rows;
-  stats.rows_written = cut.rows;
-  stats.bytes_written = cut.files.bytes();
-  stats.timing_error_ns = latest.timing_error_ns - cut.stats_at_begin.timing_error_ns;
-  stats.timing_error_max_ns = latest.timing_error_max_ns;
-  stats.sample_window_max_ns = latest.sample_window_max_ns;
-  stats.backoffs = latest.backoffs - cut.stats_at_begin.backoffs;
-  stats.backoff_ns = latest.backoff_ns - cut.stats_at_begin.backoff_ns;
-  for (const Gap& gap : gaps) {
-    if (const std::optional<Gap> part = clip(gap, cut.base_ns, end_ns, interval_ns)) {
-      stats.missed_by(part->cause) += part->ticks;
-    }
-  }
-  stats.rows_captured += stats.missed_sink_error;
-  stats.ticks_due = stats.rows_written + stats.missed();
-  return stats;
-}
-
-void History::State::finish(CutId id, Cut& cut, std::uint64_t end_ns) {
-  for (const Gap& gap : gaps) {
-    if (const std::optional<Gap> part = clip(gap, cut.base_ns, end_ns, interval_ns)) {
-      cut.files.add_gap(
-          {part->start_ns - cut.base_ns, part->end_ns - cut.base_ns, part->ticks, part->cause});
-    }
-  }
-  settle(id, cut.files.write_metadata(stats_of(cut, end_ns), "ended"));
 }
 
 void History::State::settle(CutId id, Result<void> outcome) {
+  const std::lock_guard lock(mutex);
   outcomes.insert_or_assign(id, std::move(outcome));
   while (outcomes.size() > kMaxOutcomes) {
     outcomes.erase(outcomes.begin());
   }
-  finished.notify_all();
+  const auto own = cuts.find(id);
+  ended_threads.push_back(std::move(own->second.thread));
+  cuts.erase(own);
+  progress.notify_all();
+}
+
+// Joins the threads of cuts that are over, which takes no time.
+void History::State::join_ended() {
+  std::vector<std::thread> ended;
+  {
+    const std::lock_guard lock(mutex);
+    ended.swap(ended_threads);
+  }
+  for (std::thread& thread : ended) {
+    thread.join();
+  }
+}
+
+void History::State::finish_all() {
+  {
+    std::unique_lock lock(mutex);
+    closed = true;
+    work.notify_all();
+    progress.wait(lock, [this] { return cuts.empty(); });
+  }
+  join_ended();
 }
 
 History::History(std::chrono::nanoseconds keep) : state_(std::make_unique<State>(keep)) {}
-History::~History() = default;
+
+History::~History() {
+  state_->finish_all();
+}
 
 Result<void> History::open(const RecordingInfo& info) {
   const std::lock_guard lock(state_->mutex);
@@ -154,36 +259,51 @@ Result<void> History::open(const RecordingInfo& info) {
   // One slot more than is kept, so that a slot that arrives never pushes out what was promised.
   s.rows.emplace(std::max<std::size_t>(1, std::min(wanted, affordable)) + info.rows_per_slot,
                  stride);
+  s.passed_ns = 0;
+  s.closed = false;
   return {};
 }
 
-Result<History::CutId> History::begin(std::string path, std::uint64_t from_ns,
-                                      nlohmann::json about) {
+Result<History::CutId> History::begin(std::string path, std::uint64_t from_ns, nlohmann::json about,
+                                      CutOptions options) {
+  state_->join_ended();
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;
-  if (!s.rows) {
+  if (!s.rows || s.closed) {
     return Error{Code::failed_precondition,
                  "cannot record to " + path + ": the recorder is not running", 0};
   }
-  const std::uint64_t base_ns = (from_ns + s.interval_ns - 1) / s.interval_ns * s.interval_ns;
-  RecordingInfo info = s.info;
-  info.start_unix_ns += static_cast<std::int64_t>(base_ns);
-  info.start_monotonic_ns += base_ns;
-  Result<RecordingFiles> files = RecordingFiles::create(path, info, std::move(about));
-  if (!files) {
-    return files.error();
+  const CutId id = s.next_id;
+  Cut& cut = s.cuts[id];
+  cut.base_ns = (from_ns + s.interval_ns - 1) / s.interval_ns * s.interval_ns;
+  cut.path = std::move(path);
+  cut.options = std::move(options);
+  cut.stream = s.info;
+  cut.stats_at_begin = s.latest;
+  cut.next_row = s.rows->first_at(cut.base_ns);
+  cut.next_ns = cut.base_ns;
+  for (const Gap& gap : s.gaps) {
+    if (gap.end_ns > cut.base_ns) {
+      cut.gaps.push_back(gap);
+    }
   }
-  const CutId id = s.next_id++;
-  Cut cut{*std::move(files), base_ns, kOpenEnd, s.rows->first_at(base_ns), 0, s.latest};
-  s.cuts.emplace(id, std::move(cut));
+  try {
+    cut.thread = std::thread(&State::keep_files, state_.get(), id, std::ref(cut), std::move(about));
+  } catch (const std::system_error& error) {
+    Error no_thread{Code::resource_exhausted,
+                    "cannot record to " + cut.path + ": no thread for it: " + error.what(),
+                    error.code().value()};
+    s.cuts.erase(id);
+    return no_thread;
+  }
+  ++s.next_id;
   return id;
 }
 
 void History::mark(CutId cut, std::string name, std::uint64_t at_ns) {
   const std::lock_guard lock(state_->mutex);
   if (const auto found = state_->cuts.find(cut); found != state_->cuts.end()) {
-    const std::uint64_t base_ns = found->second.base_ns;
-    found->second.files.add_mark({std::move(name), at_ns - std::min(at_ns, base_ns)});
+    found->second.marks.push_back({std::move(name), at_ns});
   }
 }
 
@@ -191,23 +311,46 @@ void History::end(CutId cut, std::uint64_t until_ns, nlohmann::json about) {
   const std::lock_guard lock(state_->mutex);
   if (const auto found = state_->cuts.find(cut); found != state_->cuts.end()) {
     Cut& open = found->second;
-    // Rows that are in the file already stay in it.
-    const std::uint64_t written_ns =
-        open.rows == 0 ? open.base_ns : state_->rows->time_of(open.next_row - 1) + 1;
-    open.until_ns = std::max(until_ns, written_ns);
-    open.files.merge_about(about);
+    // Rows that the thread has taken stay in the file.
+    open.until_ns = std::max(until_ns, open.next_ns);
+    open.about.push_back(std::move(about));
+    state_->work.notify_all();
   }
+}
+
+Result<void> History::wait_created(CutId cut, std::chrono::milliseconds timeout) {
+  std::unique_lock lock(state_->mutex);
+  const State& s = *state_;
+  const auto is_created = [&] {
+    const auto found = s.cuts.find(cut);
+    return found == s.cuts.end() || found->second.created;
+  };
+  if (!state_->progress.wait_for(lock, timeout, is_created)) {
+    return Error{Code::deadline_exceeded,
+                 "the recording was not begun within " + std::to_string(timeout.count()) +
+                     " ms: its disk does not answer",
+                 0};
+  }
+  const auto over = s.outcomes.find(cut);
+  return over == s.outcomes.end() ? Result<void>() : over->second;
 }
 
 Result<void> History::wait(CutId cut, std::chrono::milliseconds timeout) {
   std::unique_lock lock(state_->mutex);
   const auto is_over = [&] { return state_->outcomes.contains(cut); };
-  if (!state_->finished.wait_for(lock, timeout, is_over)) {
+  if (!state_->progress.wait_for(lock, timeout, is_over)) {
     return Error{Code::deadline_exceeded,
                  "the recording was not finished within " + std::to_string(timeout.count()) + " ms",
                  0};
   }
   return state_->outcomes.at(cut);
+}
+
+std::optional<Error> History::failure_of(CutId cut) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto over = state_->outcomes.find(cut);
+  return over == state_->outcomes.end() || over->second ? std::nullopt
+                                                        : std::optional(over->second.error());
 }
 
 std::chrono::nanoseconds History::kept() const {
@@ -255,12 +398,15 @@ std::optional<RecordingInfo> History::info() const {
 Result<void> History::write(const Rows& rows) {
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;
-  // In pieces of a slot at most, so that each cut has read what the next piece pushes out.
+  // In pieces that the memory holds.
   for (std::size_t done = 0; done < rows.count;) {
-    const std::size_t count = std::min(rows.count - done, s.info.rows_per_slot);
+    const std::size_t count = std::min(rows.count - done, s.rows->capacity());
     s.rows->append({rows.data + done * rows.stride, count, rows.stride});
     done += count;
-    s.advance_all(s.rows->time_of(s.rows->end() - 1));
+  }
+  if (rows.count > 0) {
+    s.passed_ns = std::max(s.passed_ns, rows.row(rows.count - 1)[0]);
+    s.work.notify_all();
   }
   return {};
 }
@@ -271,6 +417,9 @@ void History::gap(const Gap& gap) {
   if (state_->gaps.size() > kMaxGaps) {
     state_->gaps.pop_front();
   }
+  for (auto& [id, cut] : state_->cuts) {
+    add_bounded(cut.gaps, gap);
+  }
 }
 
 void History::progress(const ProfilerStats& stats) {
@@ -280,24 +429,21 @@ void History::progress(const ProfilerStats& stats) {
   // Where no row comes (the ring is full, the machine stalls) a cut ends all the same, late enough
   // for a slot on its way to have come.
   const std::uint64_t slack_ns = kLatestRowNs + s.interval_ns;
-  s.advance_all(stats.duration_ns - std::min(stats.duration_ns, slack_ns));
+  s.passed_ns = std::max(s.passed_ns, stats.duration_ns - std::min(stats.duration_ns, slack_ns));
   for (auto& [id, cut] : s.cuts) {
-    static_cast<void>(cut.files.write_metadata(s.stats_of(cut, stats.duration_ns), "running"));
+    cut.describe = true;
   }
+  s.work.notify_all();
 }
 
 Result<void> History::close(const ProfilerStats& stats) {
-  const std::lock_guard lock(state_->mutex);
-  State& s = *state_;
-  s.latest = stats;
-  for (auto& [id, cut] : s.cuts) {
-    s.advance(id, cut);
-    if (!s.outcomes.contains(id)) {
-      s.finish(id, cut, std::min(cut.until_ns, stats.duration_ns));
-    }
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->latest = stats;
   }
-  s.cuts.clear();
-  s.rows.reset();
+  state_->finish_all();
+  const std::lock_guard lock(state_->mutex);
+  state_->rows.reset();
   return {};
 }
 

@@ -35,6 +35,7 @@ class OutputFile {
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
 
   void settle() { file_.settle(); }  // AppendFile::settle
+  void close() { file_.close(); }    // AppendFile::close
 
  private:
   OutputFile(AppendFile file, std::optional<FrameCompressor> compressor)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/json_text.h"
@@ -135,6 +136,16 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
   rows_.settle();
   gaps_.settle();
   flush_gaps();
+  if (std::string_view(state) == "ended") {
+    if (!unwritten_gaps_.empty()) {
+      return Error{Code::data_loss,
+                   "cannot finish " + path_ + ": " + std::to_string(unwritten_gaps_.size()) +
+                       " of its gaps could not be written: is the disk full?",
+                   0};
+    }
+    rows_.close();
+    gaps_.close();
+  }
   nlohmann::json metadata = describe_recording(info_);
   metadata["state"] = state;
   metadata["stats"] = describe_stats(stats);
@@ -150,7 +161,8 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
   for (const Mark& mark : marks_) {
     marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});
   }
-  return replace_file(metadata_path_, json_text(metadata, 1) + '\n');
+  return replace_file(metadata_path_, json_text(metadata, 1) + '
+');
 }
 
 }  // namespace kymo

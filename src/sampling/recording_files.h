@@ -47,7 +47,9 @@ class RecordingFiles {
   // Merges these members into "about".
   void merge_about(const nlohmann::json& about) { about_.merge_patch(about); }
   void set_part(nlohmann::json part) { part_ = std::move(part); }
-  // Replaces the metadata. `state` is "running" or "ended".
+  // Replaces the metadata. `state` is "running" or "ended": then the other files are closed first,
+  // so that who reads it finds nobody at work. Errors: those of replacing a file;
+  // data_loss: it has ended, and gaps still wait for the disk; the metadata then stays "running".
   Result<void> write_metadata(const ProfilerStats& stats, const char* state);
 
   [[nodiscard]] std::uint64_t bytes() const { return rows_.size(); }

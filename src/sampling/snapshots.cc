@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +21,8 @@ constexpr std::string_view kNamePrefix = "snapshot-";
 constexpr std::string_view kNameEnding = ".tsv";
 // A snapshot is whole when a row after its end has come: at the latest so long after it.
 constexpr auto kLatestRow = std::chrono::seconds(10);
+// So long is waited for the disk to say that a snapshot cannot be begun.
+constexpr auto kCreated = std::chrono::seconds(1);
 
 // Names sort by time: 20261121T093005Z.
 std::string utc_now() {
@@ -38,13 +41,54 @@ bool is_snapshot(const fs::path& path) {
 
 }  // namespace
 
+// Where snapshots go that do not name a folder. Shared with the threads that write them, which may
+// outlast the rest.
+struct Snapshots::Folder {
+  FlightRecorderOptions options;
+  std::mutex mutex;  // held by the thread that looks for what to remove
+
+  Result<void> prepare();
+  void remove_oldest(std::size_t most);
+};
+
+Result<void> Snapshots::Folder::prepare() {
+  std::error_code error;
+  fs::create_directories(options.directory, error);
+  if (error) {
+    return system_error("cannot make the snapshots' folder " + options.directory, error.value());
+  }
+  remove_oldest(std::max<std::size_t>(1, options.max_snapshots) - 1);
+  return {};
+}
+
+// Leaves at most so many.
+void Snapshots::Folder::remove_oldest(std::size_t most) {
+  const std::lock_guard lock(mutex);
+  std::vector<fs::path> there;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(options.directory, error)) {
+    if (is_snapshot(entry.path())) {
+      there.push_back(entry.path());
+    }
+  }
+  std::sort(there.begin(), there.end());
+  for (std::size_t i = 0; i + most < there.size(); ++i) {
+    const std::string stem = (there[i].parent_path() / there[i].stem()).string();
+    for (const char* ending : {".tsv", ".gaps.tsv", ".meta.json"}) {
+      fs::remove(stem + ending, error);
+    }
+  }
+}
+
 Snapshots::Snapshots(std::shared_ptr<History> history, FlightRecorderOptions options)
-    : history_(std::move(history)), options_(std::move(options)) {}
+    : history_(std::move(history)), folder_(std::make_shared<Folder>()) {
+  folder_->options = std::move(options);
+}
 
 Result<void> Snapshots::open(const RecordingInfo& info) {
   start_monotonic_ns_ = info.start_monotonic_ns;
   rules_.clear();
-  for (const std::string& text : options_.rules) {
+  for (const std::string& text : folder_->options.rules) {
     Result<Rule> rule = Rule::parse(text);
     if (!rule) {
       return rule.error();
@@ -72,18 +116,19 @@ void Snapshots::pass(const Rows& rows) {
 }
 
 void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
-  Result<std::string> path = new_path(options_.directory);
-  if (path) {
-    const Span span{at_ns - std::min(at_ns, to_nanos(options_.before)), at_ns,
-                    at_ns + to_nanos(options_.after)};
-    const Result<History::CutId> cut =
-        begin(*path, span, {{"request", "snapshot"}, {"reason", "rule"}, {"rule", rule.text()}});
-    if (!cut) {
-      path = cut.error();
+  const FlightRecorderOptions& options = folder_->options;
+  const std::string path = new_path(options.directory);
+  const Span span{at_ns - std::min(at_ns, to_nanos(options.before)), at_ns,
+                  at_ns + to_nanos(options.after)};
+  const auto tell = [folder = folder_, text = rule.text(), path](const Result<void>& begun) {
+    if (folder->options.fired) {
+      folder->options.fired(text, begun ? Result<std::string>(path) : begun.error());
     }
-  }
-  if (options_.fired) {
-    options_.fired(rule.text(), path);
+  };
+  const Result<History::CutId> cut =
+      begin(path, span, {{"request", "snapshot"}, {"reason", "rule"}, {"rule", rule.text()}}, tell);
+  if (!cut) {
+    tell(cut.error());
   }
 }
 
@@ -92,18 +137,15 @@ Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wai
     return Error{Code::invalid_argument,
                  "a snapshot takes from 0 s before, and from 0 to 600 s after", 0};
   }
-  Result<std::string> path =
-      new_path(request.directory.empty() ? options_.directory : request.directory);
-  if (!path) {
-    return path;
-  }
+  std::string path =
+      new_path(request.directory.empty() ? folder_->options.directory : request.directory);
   // The clock of the rows; where that was re-anchored, the newest row is nearer to the truth.
   const std::uint64_t at_ns =
       std::max(monotonic_ns() - start_monotonic_ns_, newest_ns_.load(std::memory_order_relaxed));
   const Span span{at_ns - std::min(at_ns, to_nanos(request.before)), at_ns,
                   at_ns + to_nanos(request.after)};
   const Result<History::CutId> cut =
-      begin(*path, span, {{"request", "snapshot"}, {"reason", request.reason}});
+      begin(path, span, {{"request", "snapshot"}, {"reason", request.reason}}, {});
   if (!cut) {
     return cut.error();
   }
@@ -113,13 +155,30 @@ Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wai
     if (Result<void> whole = history_->wait(*cut, longest); !whole) {
       return whole.error();
     }
+  } else if (Result<void> created = history_->wait_created(*cut, kCreated);
+             !created && created.error().code != Code::deadline_exceeded) {
+    return created.error();
   }
   return path;
 }
 
 Result<History::CutId> Snapshots::begin(const std::string& path, const Span& span,
-                                        nlohmann::json about) {
-  Result<History::CutId> cut = history_->begin(path, span.from_ns, std::move(about));
+                                        nlohmann::json about, Told told) {
+  CutOptions options;
+  options.created = std::move(told);
+  if (const std::string& own = folder_->options.directory;
+      !own.empty() && path.starts_with(own + '/' + std::string(kNamePrefix))) {
+    options.prepare = [folder = folder_] { return folder->prepare(); };
+    options.created = [folder = folder_, told = options.created](const Result<void>& created) {
+      // Once more: several may have begun at once.
+      folder->remove_oldest(std::max<std::size_t>(1, folder->options.max_snapshots));
+      if (told) {
+        told(created);
+      }
+    };
+  }
+  Result<History::CutId> cut =
+      history_->begin(path, span.from_ns, std::move(about), std::move(options));
   if (cut) {
     history_->mark(*cut, "snapshot", span.at_ns);
     history_->end(*cut, span.until_ns, nlohmann::json::object());
@@ -127,15 +186,7 @@ Result<History::CutId> Snapshots::begin(const std::string& path, const Span& spa
   return cut;
 }
 
-Result<std::string> Snapshots::new_path(const std::string& directory) {
-  if (directory == options_.directory && !directory.empty()) {
-    std::error_code error;
-    fs::create_directories(directory, error);
-    if (error) {
-      return system_error("cannot make the snapshots' folder " + directory, error.value());
-    }
-    remove_oldest();
-  }
+std::string Snapshots::new_path(const std::string& directory) {
   std::string stem = directory.empty() ? "." : directory;
   stem += '/' + std::string(kNamePrefix) + utc_now();
   std::array<char, 32> number{};
@@ -143,25 +194,6 @@ Result<std::string> Snapshots::new_path(const std::string& directory) {
       number.data(), number.size(), "-%06llu",
       static_cast<unsigned long long>(next_number_.fetch_add(1, std::memory_order_relaxed)));
   return stem + '-' + std::to_string(::getpid()) + number.data() + std::string(kNameEnding);
-}
-
-// Makes room for one more.
-void Snapshots::remove_oldest() const {
-  std::vector<fs::path> there;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(options_.directory, error)) {
-    if (is_snapshot(entry.path())) {
-      there.push_back(entry.path());
-    }
-  }
-  std::sort(there.begin(), there.end());
-  const std::size_t most = std::max<std::size_t>(1, options_.max_snapshots) - 1;
-  for (std::size_t i = 0; i + most < there.size(); ++i) {
-    const std::string stem = (there[i].parent_path() / there[i].stem()).string();
-    for (const char* ending : {".tsv", ".gaps.tsv", ".meta.json"}) {
-      fs::remove(stem + ending, error);
-    }
-  }
 }
 
 }  // namespace kymo

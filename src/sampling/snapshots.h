@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,8 +25,9 @@ class Snapshots {
 
   // Errors: a rule that does not parse or names no column.
   Result<void> open(const RecordingInfo& info);
-  // Rows that the history has.
+  // Rows that the history has. Waits for no file.
   void pass(const Rows& rows);
+  // Without `wait`, waits up to a second for the files to be created.
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
 
  private:
@@ -35,13 +37,16 @@ class Snapshots {
     std::uint64_t until_ns = 0;
   };
 
+  struct Folder;
+  using Told = std::function<void(const Result<void>& begun)>;
+
   void fire(const Rule& rule, std::uint64_t at_ns);
-  Result<History::CutId> begin(const std::string& path, const Span& span, nlohmann::json about);
-  [[nodiscard]] Result<std::string> new_path(const std::string& directory);
-  void remove_oldest() const;
+  Result<History::CutId> begin(const std::string& path, const Span& span, nlohmann::json about,
+                               Told told);
+  [[nodiscard]] std::string new_path(const std::string& directory);
 
   std::shared_ptr<History> history_;
-  FlightRecorderOptions options_;
+  std::shared_ptr<Folder> folder_;
   std::vector<Rule> rules_;
   std::uint64_t start_monotonic_ns_ = 0;
   std::atomic<std::uint64_t> newest_ns_{0};  // time of the newest row

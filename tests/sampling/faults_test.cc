@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
 namespace kymo {
@@ -203,50 +204,8 @@ TEST_F(FaultsTest, ADiskThatFillsCostsRowsThatAreCountedAndListedAndRecordingRes
   EXPECT_EQ(::umount(disk.c_str()), 0);
 }
 
-// A mounted kymo-test-moody-fs.
-class MoodyDisk {
- public:
-  explicit MoodyDisk(const test::TemporaryDirectory& folder)
-      : inner_(folder.folder("inner")), path_(folder.folder("moody")) {
-    be("well");
-    const std::string program = KYMO_TEST_MOODY_FS;
-    char* arguments[] = {const_cast<char*>(program.c_str()), inner_.data(), path_.data(), nullptr};
-    EXPECT_EQ(::posix_spawn(&pid_, program.c_str(), nullptr, nullptr, arguments, environ), 0);
-    const auto outside = std::filesystem::path(path_).parent_path();
-    mounted_ = eventually([&] { return device(path_) != device(outside); });
-  }
-  ~MoodyDisk() {
-    be("well");
-    ::umount2(path_.c_str(), MNT_DETACH);
-    ::kill(pid_, SIGTERM);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  MoodyDisk(const MoodyDisk&) = delete;
-  MoodyDisk& operator=(const MoodyDisk&) = delete;
-
-  // "well", "stalls" or "fails".
-  void be(const std::string& mood) const {
-    std::ofstream(inner_ + ".mood.new") << mood;
-    std::filesystem::rename(inner_ + ".mood.new", inner_ + ".mood");
-  }
-  [[nodiscard]] bool mounted() const { return mounted_; }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  static dev_t device(const std::string& path) {
-    struct stat status {};
-    ::stat(path.c_str(), &status);
-    return status.st_dev;
-  }
-
-  std::string inner_;
-  std::string path_;
-  pid_t pid_ = 0;
-  bool mounted_ = false;
-};
-
 TEST_F(FaultsTest, ADiskThatStallsNeverHoldsUpTheProgram) {
-  const MoodyDisk disk(folder_);
+  const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
   const std::string tsv = disk.path() + "/run.tsv";
   Recorder recorder(folder_, {tsv});
@@ -264,7 +223,7 @@ TEST_F(FaultsTest, ADiskThatStallsNeverHoldsUpTheProgram) {
 }
 
 TEST_F(FaultsTest, ADiskThatFailsIsSaidOnceAndRecordingResumes) {
-  const MoodyDisk disk(folder_);
+  const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
   const std::string tsv = disk.path() + "/run.tsv";
   Recorder recorder(folder_, {tsv});

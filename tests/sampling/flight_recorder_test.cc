@@ -1,6 +1,9 @@
 #include "kymo/flight_recorder.h"
 
+#include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "metrics/metric_rules.h"
 #include "temporary_folder.h"
@@ -22,6 +25,7 @@ class FlightRecorderTest : public TemporaryFolderTest {
     options_.before = std::chrono::milliseconds(100);
     options_.after = std::chrono::milliseconds(50);
     options_.fired = [this](const std::string& rule, const Result<std::string>& path) {
+      const std::lock_guard lock(mutex_);
       rules_.push_back(rule);
       paths_.push_back(path ? *path : path.error().message);
     };
@@ -48,7 +52,23 @@ class FlightRecorderTest : public TemporaryFolderTest {
 
   RecordingInfo info_;
   FlightRecorderOptions options_;
+  // Waits until so many rules' snapshots were told of, and those that were begun are whole.
+  void await(std::size_t count) {
+    const auto done = [&] {
+      const std::lock_guard lock(mutex_);
+      return paths_.size() >= count && std::all_of(paths_.begin(), paths_.end(), is_over);
+    };
+    while (!done()) {
+      std::this_thread::yield();
+    }
+  }
+  static bool is_over(const std::string& path) {
+    const std::string meta = content(path.substr(0, path.size() - 4) + ".meta.json");
+    return meta.empty() || meta.find("\"running\"") == std::string::npos;
+  }
+
   std::uint64_t at_ms_ = 0;
+  std::mutex mutex_;  // guards what follows
   std::vector<std::string> rules_;
   std::vector<std::string> paths_;
 };
@@ -66,6 +86,7 @@ TEST_F(FlightRecorderTest, ARuleWritesWhatCameBeforeAndAfterAndRecordingGoesOn) 
   FlightRecorder recorder(options_);
   ASSERT_TRUE(recorder.open(info_));
   play(recorder, 2000, 1500);
+  await(1);
   ASSERT_EQ(paths_.size(), 1U) << "one episode, one snapshot";
   EXPECT_EQ(rules_[0], "steps > 0");
   const std::vector<std::string> rows = lines(paths_[0]);
@@ -80,6 +101,7 @@ TEST_F(FlightRecorderTest, ARuleWritesWhatCameBeforeAndAfterAndRecordingGoesOn) 
   EXPECT_EQ(meta["marks"][0]["name"], "snapshot");
   EXPECT_EQ(meta["marks"][0]["at_ns"], 100 * kMs);
   play(recorder, 2500, 2200);
+  await(2);
   EXPECT_EQ(paths_.size(), 2U) << "armed again";
 }
 
@@ -92,6 +114,7 @@ TEST_F(FlightRecorderTest, TheOldestSnapshotsMakeRoom) {
   std::ofstream(options_.directory + "/notes.tsv") << "somebody else's";
   for (std::uint64_t peak = 500; peak < 5000; peak += 500) {
     play(recorder, peak + 400, peak);
+    await(peak / 500);
   }
   ASSERT_EQ(paths_.size(), 9U);
   EXPECT_EQ(files().size(), 3U * 3 + 1);
@@ -106,6 +129,7 @@ TEST_F(FlightRecorderTest, ASnapshotThatCannotBeWrittenIsToldAndCostsNothingElse
   FlightRecorder recorder(options_);
   ASSERT_TRUE(recorder.open(info_));
   play(recorder, 1000, 500);
+  await(1);
   ASSERT_EQ(paths_.size(), 1U);
   EXPECT_NE(paths_[0].find("cannot make the snapshots' folder"), std::string::npos) << paths_[0];
 }

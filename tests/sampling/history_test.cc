@@ -1,5 +1,10 @@
 #include "sampling/history.h"
 
+#include <future>
+#include <thread>
+
+#include "base/clock.h"
+#include "file_size_limit.h"
 #include "metrics/metric_rules.h"
 #include "temporary_folder.h"
 
@@ -7,6 +12,7 @@ namespace kymo {
 namespace {
 
 constexpr std::uint64_t kMillisecondNs = 1'000'000;
+constexpr auto kLong = std::chrono::seconds(30);
 
 // Feeds a history by hand: a row each millisecond whose value is its tick.
 class HistoryTest : public TemporaryFolderTest {
@@ -42,9 +48,10 @@ TEST_F(HistoryTest, CutsRowsFromBeforeAndAfterTheRequest) {
   feed(1000, 1050);
   history_.end(cut, 1100 * kMillisecondNs, {{"outcome", "ok"}});
   EXPECT_FALSE(history_.wait(cut, std::chrono::milliseconds(0)));
+  ASSERT_TRUE(history_.wait_created(cut, kLong));
   EXPECT_EQ(metadata("dump")["state"], "running");
   feed(1050, 1200);
-  ASSERT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
+  ASSERT_TRUE(history_.wait(cut, kLong));
 
   const std::vector<std::string> tsv = lines(in_folder("dump.tsv"));
   ASSERT_EQ(tsv.size(), 201U);
@@ -67,7 +74,7 @@ TEST_F(HistoryTest, CountsAndListsTheGapsInsideTheCut) {
   history_.gap({150 * kMillisecondNs, 300 * kMillisecondNs, 150, MissCause::ring_full});
   history_.end(cut, 200 * kMillisecondNs, {});
   feed(300, 310);
-  ASSERT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
+  ASSERT_TRUE(history_.wait(cut, kLong));
   const nlohmann::json stats = metadata("dump")["stats"];
   EXPECT_EQ(stats["rows_written"], 97);
   EXPECT_EQ(stats["missed_late"], 3);
@@ -84,7 +91,7 @@ TEST_F(HistoryTest, KeepsNoMoreThanItPromised) {
   const auto cut = history_.begin(in_folder("dump.tsv"), 0, {}).value();
   history_.end(cut, 5000 * kMillisecondNs, {});
   feed(5000, 5001);
-  ASSERT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
+  ASSERT_TRUE(history_.wait(cut, kLong));
   const std::size_t rows = lines(in_folder("dump.tsv")).size() - 1;
   EXPECT_GE(rows, 500U);
   EXPECT_LE(rows, 601U);
@@ -98,8 +105,8 @@ TEST_F(HistoryTest, CutsSeveralAtOnceEachWithItsOwnRows) {
   history_.end(a, 125 * kMillisecondNs, {});
   history_.end(b, 130 * kMillisecondNs, {});
   feed(120, 200);
-  ASSERT_TRUE(history_.wait(a, std::chrono::milliseconds(0)));
-  ASSERT_TRUE(history_.wait(b, std::chrono::milliseconds(0)));
+  ASSERT_TRUE(history_.wait(a, kLong));
+  ASSERT_TRUE(history_.wait(b, kLong));
   EXPECT_EQ(lines(in_folder("a.tsv")).size(), 36U);
   EXPECT_EQ(lines(in_folder("b.tsv")).size(), 21U);
 }
@@ -108,9 +115,13 @@ TEST_F(HistoryTest, KeepsWhatIsWrittenWhenTheEndIsSetInThePast) {
   feed(0, 100);
   const auto cut = history_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}).value();
   feed(100, 120);
+  while (!std::filesystem::exists(in_folder("dump.tsv")) ||
+         lines(in_folder("dump.tsv")).size() < 31) {
+    std::this_thread::yield();
+  }
   history_.end(cut, 95 * kMillisecondNs, {});
   feed(120, 121);
-  ASSERT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
+  ASSERT_TRUE(history_.wait(cut, kLong));
   EXPECT_EQ(lines(in_folder("dump.tsv")).size(), 31U);
   EXPECT_EQ(metadata("dump")["stats"]["ticks_due"], 30);
 }
@@ -121,7 +132,7 @@ TEST_F(HistoryTest, FinishesWhatIsOpenWhenTheStreamEnds) {
   ProfilerStats stats;
   stats.duration_ns = 100 * kMillisecondNs;
   ASSERT_TRUE(history_.close(stats));
-  ASSERT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
+  ASSERT_TRUE(history_.wait(cut, kLong));
   EXPECT_EQ(lines(in_folder("dump.tsv")).size(), 91U);
   EXPECT_EQ(metadata("dump")["state"], "ended");
   EXPECT_EQ(history_.begin(in_folder("late.tsv"), 0, {}).error().code, Code::failed_precondition);
@@ -134,7 +145,158 @@ TEST_F(HistoryTest, EndsACutThoughNoRowComes) {
   ProfilerStats stats;
   stats.duration_ns = 10'000 * kMillisecondNs;
   history_.progress(stats);
-  EXPECT_TRUE(history_.wait(cut, std::chrono::milliseconds(0)));
+  EXPECT_TRUE(history_.wait(cut, kLong));
+}
+
+// A disk that stands still for as long as the test wants.
+struct StalledDisk {
+  CutOptions options() {
+    CutOptions options;
+    options.prepare = [this] {
+      answers_.get_future().wait();
+      return Result<void>();
+    };
+    return options;
+  }
+  void answers() { answers_.set_value(); }
+
+ private:
+  std::promise<void> answers_;
+};
+
+TEST_F(HistoryTest, NobodyWaitsForADiskThatStandsStill) {
+  feed(0, 100);
+  StalledDisk disk;
+  const std::uint64_t began_ns = monotonic_ns();
+  const auto cut =
+      history_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}, disk.options()).value();
+  history_.mark(cut, "pre-dump", 100 * kMillisecondNs);
+  feed(100, 200);
+  history_.gap({200 * kMillisecondNs, 203 * kMillisecondNs, 3, MissCause::late});
+  history_.progress({});
+  feed(203, 220);
+  EXPECT_EQ(history_.copy_rows(0, 10'000).size(), 2U * 217);
+  EXPECT_EQ(history_.gaps_after(0).size(), 1U);
+  EXPECT_TRUE(history_.info());
+  const auto other = history_.begin(in_folder("other.tsv"), 90 * kMillisecondNs, {}).value();
+  history_.end(other, 210 * kMillisecondNs, {});
+  history_.end(cut, 210 * kMillisecondNs, {});
+  EXPECT_EQ(history_.wait_created(cut, std::chrono::milliseconds(0)).error().code,
+            Code::deadline_exceeded);
+  EXPECT_LT(monotonic_ns() - began_ns, 50 * kMillisecondNs);
+  ASSERT_TRUE(history_.wait(other, kLong)) << "the other disk answers";
+  EXPECT_FALSE(std::filesystem::exists(in_folder("dump.tsv")));
+
+  disk.answers();
+  ASSERT_TRUE(history_.wait(cut, kLong));
+  EXPECT_EQ(lines(in_folder("dump.tsv")), lines(in_folder("other.tsv"))) << "no row was lost";
+  EXPECT_EQ(lines(in_folder("dump.gaps.tsv")), lines(in_folder("other.gaps.tsv")));
+  const nlohmann::json meta = metadata("dump");
+  EXPECT_EQ(meta["state"], "ended");
+  EXPECT_EQ(meta["marks"][0]["name"], "pre-dump");
+  EXPECT_EQ(meta["stats"]["rows_written"], 117);
+  EXPECT_EQ(meta["stats"]["missed_late"], 3);
+  EXPECT_EQ(meta["stats"]["ticks_due"], 120);
+}
+
+TEST_F(HistoryTest, RowsThatAStalledDiskMissedAreAGapAndNotLostInSilence) {
+  feed(0, 100);
+  StalledDisk disk;
+  const auto cut =
+      history_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}, disk.options()).value();
+  feed(100, 5000);  // the memory holds 600 rows
+  history_.end(cut, 5000 * kMillisecondNs, {});
+  feed(5000, 5001);
+  disk.answers();
+  ASSERT_TRUE(history_.wait(cut, kLong));
+  const std::size_t rows = lines(in_folder("dump.tsv")).size() - 1;
+  EXPECT_GE(rows, 500U);
+  const nlohmann::json stats = metadata("dump")["stats"];
+  EXPECT_EQ(stats["rows_written"], rows);
+  EXPECT_EQ(stats["missed_sink_error"], 4910 - rows);
+  EXPECT_EQ(stats["ticks_due"], 4910);
+  const std::vector<std::string> gaps = lines(in_folder("dump.gaps.tsv"));
+  ASSERT_EQ(gaps.size(), 2U);
+  EXPECT_EQ(gaps[1], "0\t" + std::to_string((4910 - rows) * kMillisecondNs) + "\t" +
+                         std::to_string(4910 - rows) + "\tsink_error");
+}
+
+TEST_F(HistoryTest, ADiskThatRefusesRowsCostsThemAloneAndNotTheRecording) {
+  feed(0, 500);
+  const auto cut = history_.begin(in_folder("dump.tsv"), 0, {}).value();
+  while (!std::filesystem::exists(in_folder("dump.tsv")) ||
+         lines(in_folder("dump.tsv")).size() < 501) {
+    std::this_thread::yield();
+  }
+  {
+    // The metadata is smaller.
+    const FileSizeLimit full(std::filesystem::file_size(in_folder("dump.tsv")));
+    feed(500, 600);
+    do {
+      history_.progress({});
+    } while (metadata("dump")["stats"]["missed_sink_error"] != 100);
+  }
+  feed(600, 700);
+  history_.end(cut, 700 * kMillisecondNs, {});
+  feed(700, 701);
+  ASSERT_TRUE(history_.wait(cut, kLong));
+  const nlohmann::json stats = metadata("dump")["stats"];
+  EXPECT_EQ(stats["rows_written"], 600);
+  EXPECT_EQ(stats["missed_sink_error"], 100);
+  const std::vector<std::string> gaps = lines(in_folder("dump.gaps.tsv"));
+  ASSERT_EQ(gaps.size(), 2U);
+  EXPECT_EQ(gaps[1], "500000000\t600000000\t100\tsink_error");
+}
+
+TEST_F(HistoryTest, ACutThatCannotBeCreatedIsGivenUpAloneAndSaysWhy) {
+  feed(0, 100);
+  std::ofstream(in_folder("taken.tsv")) << "somebody else's";
+  const auto cut = history_.begin(in_folder("taken.tsv"), 0, {}).value();
+  EXPECT_EQ(history_.wait_created(cut, kLong).error().code, Code::already_exists);
+  ASSERT_TRUE(history_.failure_of(cut));
+  EXPECT_NE(history_.failure_of(cut)->message.find("taken.tsv"), std::string::npos);
+  const auto next = history_.begin(in_folder("next.tsv"), 0, {}).value();
+  ASSERT_TRUE(history_.wait_created(next, kLong));
+  EXPECT_FALSE(history_.failure_of(next));
+  EXPECT_EQ(content(in_folder("taken.tsv")), "somebody else's");
+}
+
+TEST_F(HistoryTest, ACommandLineThatIsNotUtf8DoesNotEndTheProgram) {
+  feed(0, 100);
+  const auto cut = history_.begin(in_folder("dump.tsv"), 0, {{"command", "a\xff"}}).value();
+  history_.end(cut, 50 * kMillisecondNs, nlohmann::json::object());
+  ASSERT_TRUE(history_.wait(cut, kLong));
+  EXPECT_EQ(metadata("dump")["about"]["command"], "a\xef\xbf\xbd");
+}
+
+TEST_F(HistoryTest, OwnColumnsStandInPlaceOfTheStreams) {
+  const auto own = std::make_shared<OwnColumns>(std::vector<std::string>{"other", "tick"});
+  RecordingInfo info;
+  info.columns = columns_of({"tick", "Tick", Kind::counter, Unit::count, {}});
+  info.interval = std::chrono::milliseconds(1);
+  info.start_monotonic_ns = monotonic_ns();
+  info.rows_per_slot = 100;
+  ASSERT_TRUE(history_.open(info));
+  const auto now = [&] { return monotonic_ns() - info.start_monotonic_ns; };
+  CutOptions options;
+  options.own_columns = own;
+  const auto cut = history_.begin(in_folder("dump.tsv"), 0, {}, options).value();
+  std::vector<std::uint64_t> words{now(), 1000};
+  own->add(1, 7);
+  own->add(0, 70);
+  words.insert(words.end(), {now(), 1001});
+  own->add(1, 3);
+  words.insert(words.end(), {now(), 1002});
+  ASSERT_TRUE(history_.write({words.data(), 3, 2}));
+  history_.end(cut, words[4] + 1, {});
+  words = {now() + 2 * kMillisecondNs, 1003};
+  ASSERT_TRUE(history_.write({words.data(), 1, 2}));
+  ASSERT_TRUE(history_.wait(cut, kLong));
+  std::vector<std::string> values;
+  for (const std::string& line : lines(in_folder("dump.tsv"))) {
+    values.push_back(line.substr(line.find('\t') + 1));
+  }
+  EXPECT_EQ(values, (std::vector<std::string>{"tick", "0", "7", "10"}));
 }
 
 }  // namespace

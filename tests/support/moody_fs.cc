@@ -1,6 +1,6 @@
 // A filesystem with moods, for tests: DIRECTORY passed through to MOUNTPOINT, and its writes
 // answered as the file DIRECTORY.mood says: "well", "stalls" (they wait until it says otherwise) or
-// "fails" (EIO).
+// "fails" (EIO), "naps" (they wait for two seconds, go on for a fifth of one, and so on).
 //
 //   kymo-test-moody-fs DIRECTORY MOUNTPOINT      (stays in the foreground; fusermount3 -u ends it)
 
@@ -9,9 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -35,9 +39,15 @@ int answer(long result) {
   return result < 0 ? -errno : static_cast<int>(result);
 }
 
+bool asleep() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return (now.tv_sec * 1000 + now.tv_nsec / 1'000'000) % 2200 < 2000;
+}
+
 // 0, or what a write is to fail with.
 int suffer() {
-  while (mood() == "stalls") {
+  for (std::string now = mood(); now == "stalls" || (now == "naps" && asleep()); now = mood()) {
     ::usleep(5000);
   }
   return mood() == "fails" ? -EIO : 0;
@@ -96,6 +106,33 @@ int rename_file(const char* from, const char* to, unsigned) {
   return answer(::rename(inner(from).c_str(), inner(to).c_str()));
 }
 
+int make_folder(const char* path, mode_t mode) {
+  if (const int error = suffer(); error != 0) {
+    return error;
+  }
+  return answer(::mkdir(inner(path).c_str(), mode));
+}
+
+int remove_folder(const char* path) {
+  return answer(::rmdir(inner(path).c_str()));
+}
+
+int make_link(const char* to, const char* path) {
+  return answer(::symlink(to, inner(path).c_str()));
+}
+
+int read_link(const char* path, char* to, size_t size) {
+  const long length = ::readlink(inner(path).c_str(), to, size - 1);
+  if (length >= 0) {
+    to[length] = '\0';
+  }
+  return answer(std::min(length, 0L));
+}
+
+int change_mode(const char* path, mode_t mode, fuse_file_info*) {
+  return answer(::chmod(inner(path).c_str(), mode));
+}
+
 int list(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*,
          fuse_readdir_flags) {
   DIR* directory = ::opendir(inner(path).c_str());
@@ -116,6 +153,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: kymo-test-moody-fs DIRECTORY MOUNTPOINT\n", stderr);
     return 2;
   }
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a test that crashes leaves no mount behind
   g_directory = argv[1];
   fuse_operations operations{};
   operations.getattr = get_attributes;
@@ -128,6 +166,11 @@ int main(int argc, char** argv) {
   operations.unlink = remove_file;
   operations.rename = rename_file;
   operations.readdir = list;
+  operations.mkdir = make_folder;
+  operations.rmdir = remove_folder;
+  operations.symlink = make_link;
+  operations.readlink = read_link;
+  operations.chmod = change_mode;
   std::string program = argv[0];
   std::string mountpoint = argv[2];
   std::string foreground = "-f";

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+#include "kymo/sink.h"
+#include "sampling/own_columns.h"
+#include "sampling/recording_files.h"
+
+namespace kymo {
+
+// What a cut's thread takes of the stream at once. Times are the stream's.
+struct CutBatch {
+  std::vector<std::uint64_t> words;  // rows, one after the other
+  std::vector<Gap> gaps;             // inside the cut
+  std::vector<Mark> marks;
+  std::vector<nlohmann::json> about;  // to be merged, oldest first
+  ProfilerStats timing;               // since the cut began
+  std::uint64_t end_ns = 0;           // so far the recording reaches
+  bool describe = false;              // the metadata is due
+  bool last = false;
+};
+
+// The files of a recording that is cut out of a stream, and what has gone into them. Its clock
+// begins at `base_ns` of the stream's.
+//
+// Threads: one at a time. It waits for files; see History for who must not.
+class CutFiles {
+ public:
+  // `stream` is what the stream is of. Errors: those of RecordingFiles::create().
+  static Result<CutFiles> create(const std::string& path, const RecordingInfo& stream,
+                                 std::uint64_t base_ns, nlohmann::json about,
+                                 std::shared_ptr<OwnColumns> own_columns);
+
+  // Writes a batch. Rows that the disk refuses are counted as missed and listed as a gap. Errors:
+  // of the last batch, where the recording cannot be finished.
+  Result<void> write(CutBatch batch);
+
+ private:
+  CutFiles(RecordingFiles files, const RecordingInfo& stream, std::uint64_t base_ns,
+           std::shared_ptr<OwnColumns> own_columns);
+  void write_rows(std::vector<std::uint64_t>& words);
+  void add_gap(const Gap& gap);
+  void add_refused_gap();
+  [[nodiscard]] ProfilerStats stats_of(const CutBatch& batch) const;
+
+  RecordingFiles files_;
+  std::uint64_t base_ns_;
+  std::uint64_t interval_ns_;
+  std::uint64_t start_monotonic_ns_;  // of the stream
+  std::size_t stride_;
+  std::shared_ptr<OwnColumns> own_columns_;  // null: none
+  std::vector<OwnColumns::Place> places_;
+  Gap refused_{0, 0, 0, MissCause::sink_error};  // rows that the disk refused; 0 ticks: none
+  ProfilerStats counted_;                        // rows and missed ticks
+};
+
+}  // namespace kymo

@@ -1,0 +1,46 @@
+#include "support/moody_disk.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace kymo::test {
+namespace {
+
+dev_t device(const std::string& path) {
+  struct stat status {};
+  ::stat(path.c_str(), &status);
+  return status.st_dev;
+}
+
+}  // namespace
+
+MoodyDisk::MoodyDisk(const TemporaryDirectory& folder)
+    : inner_(folder.folder("inner")), path_(folder.folder("moody")) {
+  be("well");
+  const std::string program = KYMO_TEST_MOODY_FS;
+  char* arguments[] = {const_cast<char*>(program.c_str()), inner_.data(), path_.data(), nullptr};
+  EXPECT_EQ(::posix_spawn(&pid_, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+  mounted_ = eventually([&] { return device(path_) != device(folder.path()); });
+}
+
+MoodyDisk::~MoodyDisk() {
+  be("well");
+  ::umount2(path_.c_str(), MNT_DETACH);
+  ::kill(pid_, SIGTERM);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void MoodyDisk::be(const std::string& mood) const {
+  std::ofstream(inner_ + ".mood.new") << mood;
+  std::filesystem::rename(inner_ + ".mood.new", inner_ + ".mood");
+}
+
+}  // namespace kymo::test

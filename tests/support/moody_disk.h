@@ -1,0 +1,34 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::test {
+
+// A mounted kymo-test-moody-fs: a disk that stalls or fails when it is told to (moody_fs.cc).
+class MoodyDisk {
+ public:
+  explicit MoodyDisk(const TemporaryDirectory& folder);
+  // Unmounts it, whoever still uses it.
+  ~MoodyDisk();
+  MoodyDisk(const MoodyDisk&) = delete;
+  MoodyDisk& operator=(const MoodyDisk&) = delete;
+
+  // "well", "stalls", "fails", or "naps": stalls for two seconds, works for a fifth of one, and so
+  // on.
+  void be(const std::string& mood) const;
+  // False: FUSE does not work here.
+  [[nodiscard]] bool mounted() const { return mounted_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string inner_;
+  std::string path_;
+  pid_t pid_ = 0;
+  bool mounted_ = false;
+};
+
+}  // namespace kymo::test
