@@ -188,10 +188,6 @@ Result<void> check_profiling(const Config& config) {
         "--profiling-metrics-log " + log + ": the folder " + folder.string() + " cannot be written",
         errno);
   }
-  if (fs::exists(log, error)) {
-    return Error{Code::already_exists, "--profiling-metrics-log " + log +
-                                           ": the file exists: move it away, or name another"};
-  }
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "daemon/snapshot_sink.h"
 #include "daemon/tee_sink.h"
 #include "sampling/run_ahead.h"
+#include "sampling/tsv_sink.h"
 
 namespace kymo::daemon {
 namespace {
@@ -59,7 +60,9 @@ std::string log_path_for(const Config& config) {
 // The daemon-wide recording's; none where there is none.
 std::shared_ptr<Sink> make_log_sink(const Config& config, const std::string& path) {
   if (config.profiling_log.empty()) return nullptr;
-  if (!config.profiling_format) return make_tsv_sink(path, tsv_options(config));
+  if (!config.profiling_format) {
+    return make_tsv_sink(path, tsv_options(config), earlier_parts(config.profiling_log));
+  }
   if (path.empty()) return make_annotated_sink(STDERR_FILENO, *config.profiling_format);
   return make_annotated_sink(path, *config.profiling_format);
 }

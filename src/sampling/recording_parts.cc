@@ -56,7 +56,8 @@ std::string part_path(const std::string& path, std::uint64_t number) {
 }
 
 Result<RecordingParts> RecordingParts::create(const std::string& path, TsvOptions options,
-                                              const RecordingInfo& info) {
+                                              const RecordingInfo& info,
+                                              const std::vector<std::string>& earlier) {
   if (options.rotate_bytes == 0) {
     options.rotate_bytes = options.keep_bytes / kPartsKept;
   }
@@ -67,12 +68,22 @@ Result<RecordingParts> RecordingParts::create(const std::string& path, TsvOption
   if (!files) {
     return files.error();
   }
-  return RecordingParts(path, options, info, *std::move(files));
+  RecordingParts parts(path, options, info, *std::move(files));
+  for (const std::string& part : earlier) {
+    parts.add_closed(part);
+  }
+  return parts;
 }
 
 RecordingParts::RecordingParts(std::string path, const TsvOptions& options, RecordingInfo info,
                                RecordingFiles files)
     : path_(std::move(path)), options_(options), info_(std::move(info)), files_(std::move(files)) {}
+
+void RecordingParts::add_closed(const std::string& path) {
+  const std::string stem = recording_stem(path);
+  closed_.push_back(
+      {path, size_of(path) + size_of(stem + ".gaps.tsv") + size_of(stem + ".meta.json")});
+}
 
 Result<void> RecordingParts::write(const Rows& rows) {
   // Here and not after the last write: until then a ring may still name the part before as the one
@@ -141,9 +152,7 @@ void RecordingParts::end_part(const std::string& next_path) {
     files_.set_part(std::move(part));
     static_cast<void>(files_.write_metadata(stats_of_part(), "ended"));
   }
-  const std::string stem = recording_stem(files_.path());
-  closed_.push_back({number_, size_of(files_.path()) + size_of(stem + ".gaps.tsv") +
-                                  size_of(stem + ".meta.json")});
+  add_closed(files_.path());
   closed_bytes_ += files_.bytes();
   previous_ = name_in_folder(files_.path());
   at_begin_ = latest_;
@@ -160,9 +169,8 @@ void RecordingParts::remove_oldest() {
     kept += part.bytes;
   }
   while (!closed_.empty() && kept > options_.keep_bytes) {
-    const std::string path = part_path(path_, closed_.front().number);
-    const std::string stem = recording_stem(path);
-    ::unlink(path.c_str());
+    const std::string stem = recording_stem(closed_.front().path);
+    ::unlink(closed_.front().path.c_str());
     ::unlink((stem + ".gaps.tsv").c_str());
     ::unlink((stem + ".meta.json").c_str());
     kept -= closed_.front().bytes;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kymo/sink.h"
 #include "sampling/recording_files.h"
@@ -27,9 +28,12 @@ std::string part_path(const std::string& path, std::uint64_t number);
 // Bounds:  a part exceeds its size by one write() at most, and what is kept its bound by as much.
 class RecordingParts {
  public:
-  // Errors: those of RecordingFiles::create(); invalid_argument for bounds that contradict.
+  // `earlier`: parts that recordings before this one have left, oldest first; the bound holds over
+  // them, too. Errors: those of RecordingFiles::create(); invalid_argument for bounds that
+  // contradict.
   static Result<RecordingParts> create(const std::string& path, TsvOptions options,
-                                       const RecordingInfo& info);
+                                       const RecordingInfo& info,
+                                       const std::vector<std::string>& earlier = {});
 
   Result<void> write(const Rows& rows);
   void add_gap(const Gap& gap);
@@ -41,12 +45,13 @@ class RecordingParts {
 
  private:
   struct Closed {
-    std::uint64_t number = 0;
-    std::uint64_t bytes = 0;
+    std::string path;
+    std::uint64_t bytes = 0;  // with the files beside it
   };
 
   RecordingParts(std::string path, const TsvOptions& options, RecordingInfo info,
                  RecordingFiles files);
+  void add_closed(const std::string& path);
   [[nodiscard]] bool is_full() const;
   [[nodiscard]] ProfilerStats stats_of_part() const;
   Result<void> begin_next_part();
@@ -59,7 +64,7 @@ class RecordingParts {
   RecordingFiles files_;
   std::uint64_t number_ = 0;
   std::optional<std::string> previous_;  // the part before: its file's name
-  std::deque<Closed> closed_;            // those still kept, oldest first
+  std::deque<Closed> closed_;            // those still kept, oldest first, earlier ones too
   std::uint64_t closed_bytes_ = 0;       // rows of all parts before, removed ones too
   ProfilerStats latest_;                 // of the whole recording
   // Of the present part:

@@ -1,8 +1,9 @@
+#include "sampling/tsv_sink.h"
+
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "kymo/sink.h"
 #include "sampling/recording_parts.h"
 
 namespace kymo {
@@ -10,11 +11,11 @@ namespace {
 
 class TsvSink final : public Sink {
  public:
-  TsvSink(std::string path, const TsvOptions& options)
-      : path_(std::move(path)), options_(options) {}
+  TsvSink(std::string path, const TsvOptions& options, std::vector<std::string> earlier)
+      : path_(std::move(path)), options_(options), earlier_(std::move(earlier)) {}
 
   Result<void> open(const RecordingInfo& info) override {
-    Result<RecordingParts> parts = RecordingParts::create(path_, options_, info);
+    Result<RecordingParts> parts = RecordingParts::create(path_, options_, info, earlier_);
     if (!parts) {
       return parts.error();
     }
@@ -47,6 +48,7 @@ class TsvSink final : public Sink {
  private:
   std::string path_;
   TsvOptions options_;
+  std::vector<std::string> earlier_;
   std::optional<RecordingParts> parts_;
 };
 
@@ -55,7 +57,12 @@ class TsvSink final : public Sink {
 Sink::~Sink() = default;
 
 std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options) {
-  return std::make_shared<TsvSink>(std::move(path), options);
+  return make_tsv_sink(std::move(path), options, {});
+}
+
+std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options,
+                                    std::vector<std::string> earlier) {
+  return std::make_shared<TsvSink>(std::move(path), options, std::move(earlier));
 }
 
 }  // namespace kymo

@@ -130,6 +130,35 @@ TEST_F(RecordingPartsTest, TheOldestGoFirstAndTheBoundHolds) {
   ASSERT_FALSE(last.empty()) << "more than the present part is kept";
 }
 
+TEST_F(RecordingPartsTest, TheBoundHoldsOverThePartsOfEarlierStarts) {
+  constexpr std::uint64_t kKeep = 8000;
+  std::vector<std::string> earlier;
+  const auto kept = [&] {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      bytes += entry.file_size();
+    }
+    return bytes;
+  };
+  for (int start = 1; start <= 6; ++start) {
+    const std::string path = in_folder("run-" + std::to_string(start) + ".tsv");
+    const TsvOptions options{.rotate_bytes = 500, .keep_bytes = kKeep};
+    RecordingParts parts = RecordingParts::create(path, options, info_, earlier).value();
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_TRUE(write(parts, 10));
+    }
+    ASSERT_TRUE(parts.write_metadata({}, "ended"));
+    for (std::uint64_t part = 0; part <= parts.place().file; ++part) {
+      earlier.push_back(part_path(path, part));
+    }
+    EXPECT_LE(kept(), kKeep + 2000) << "after start " << start;
+  }
+  EXPECT_FALSE(exists("run-1.tsv")) << "the oldest goes first";
+  EXPECT_FALSE(exists("run-1.gaps.tsv"));
+  EXPECT_FALSE(exists("run-1.meta.json"));
+  EXPECT_TRUE(exists("run-6.tsv")) << "the newest stay";
+}
+
 TEST_F(RecordingPartsTest, BoundsThatContradictAreRefused) {
   const auto parts =
       RecordingParts::create(path_, {.rotate_bytes = 600, .keep_bytes = 1000}, info_);

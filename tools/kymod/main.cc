@@ -72,8 +72,9 @@ void add_flight_recorder_flags(CLI::App& app, Config& config) {
       ->capture_default_str();
   add_seconds(app, "--profiling-log-rotate-after", config.profiling_log_rotate_after,
               "Begin a next part when one is so many seconds old; 0: never");
-  app.add_option("--profiling-log-keep-bytes", config.profiling_log_keep_bytes,
-                 "Remove the oldest parts beyond so many bytes in all; 0: never")
+  app.add_option(
+         "--profiling-log-keep-bytes", config.profiling_log_keep_bytes,
+         "Remove the oldest parts, of earlier starts too, beyond so many bytes in all; 0: never")
       ->capture_default_str();
   add_seconds(app, "--profiling-keep", config.profiling_keep,
               "Seconds that a snapshot can reach back (kymo snapshot, SIGUSR1)");
