@@ -20,6 +20,7 @@
 #include "daemon/otlp.h"
 #include "daemon/parts.h"
 #include "daemon/restore_note.h"
+#include "daemon/running_request.h"
 #include "daemon/service.h"
 #include "daemon/space_bound.h"
 #include "daemon/unix_listener.h"
@@ -110,7 +111,9 @@ criu::ClientOptions Daemon::State::criu_options() const {
   criu::ClientOptions options;
   options.path = config.criu;
   options.timeout = config.criu_timeout;
-  options.called = [counts = metrics.get()](const criu::Call& call) { counts->criu_called(call); };
+  options.called = [counts = metrics.get()](const criu::Call& call) {
+    counts->criu_called(call, RunningRequest::on_this_thread());
+  };
   return options;
 }
 

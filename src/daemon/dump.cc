@@ -30,12 +30,18 @@ using nlohmann::json;
 
 struct DumpContext {
   DumpContext(const Parts& all, const v1::DumpRequest& asked, const ScopeTree* tree,
-              RequestProgress& how_far)
-      : parts(all), request(asked), timing(tree), progress(how_far), began_ns(monotonic_ns()) {}
+              RunningRequest& as_seen)
+      : parts(all),
+        request(asked),
+        timing(tree),
+        seen(as_seen),
+        progress(as_seen.progress()),
+        began_ns(monotonic_ns()) {}
 
   const Parts& parts;
   const v1::DumpRequest& request;
   const ScopeTree* timing;
+  RunningRequest& seen;
   RequestProgress& progress;
   std::uint64_t began_ns;  // of CLOCK_MONOTONIC
   std::int64_t began_unix_ns = unix_ns();
@@ -304,8 +310,8 @@ Result<void> begin_recording(DumpContext& c) {
       {"target", {{"pid", c.process.pid}, {"name", c.process_name}, {"command", c.command}}}};
   if (!c.target.container.empty()) about["container"] = container_json(c);
   if (c.job) about["job"] = {{"id", c.job->id}, {"name", c.job->name}};
-  Result<RequestRecording> recording =
-      c.parts.recorder.begin(c.dir->next_recording("dump"), c.began_ns, std::move(about));
+  Result<RequestRecording> recording = c.parts.recorder.begin(
+      c.dir->next_recording("dump"), c.began_ns, std::move(about), c.seen.own_columns());
   if (recording) {
     c.recording = std::move(recording).value();
   } else {  // a dump without its recording is better than none
@@ -326,18 +332,17 @@ Result<void> list_checkpoint(DumpContext& c) {
 }
 
 Result<void> call_runtime(DumpContext& c) {
-  Metrics& metrics = c.parts.metrics;
   c.first_run = c.parts.first_runs.take(store::RunKind::dump);
-  std::uint64_t seen = 0;
+  std::uint64_t counted = 0;
   runtime::Observer observer;
   observer.notified = [&](std::string_view name) {
-    metrics.notified(name);
+    c.seen.notified(name);
     c.recording.mark(name);
     c.progress.notified(name);
   };
   observer.image_bytes = [&](std::uint64_t total) {
-    metrics.image_bytes_written(total - seen);
-    seen = total;
+    c.seen.image_bytes_written(total - counted);
+    counted = total;
     c.progress.stored(total);
   };
   observer.moved = [&](std::uint64_t bytes, std::uint64_t page_bytes, bool exact) {
@@ -370,7 +375,7 @@ Result<void> call_runtime(DumpContext& c) {
 }
 
 Result<void> count_statistics(DumpContext& c) {
-  if (c.outcome.stats) c.parts.metrics.add(*c.outcome.stats);
+  if (c.outcome.stats) c.seen.add(*c.outcome.stats);
   return {};
 }
 
@@ -469,7 +474,9 @@ void end_recording(DumpContext& c, const Result<void>& result) {
   if (c.timing != nullptr)
     about["timing"] = report::timing_json(c.timing->records(), c.timing->dropped());
   c.recording.mark("request ended");
-  c.recording.end(std::move(about));
+  if (const Result<void> kept = c.recording.end(std::move(about)); !kept) {
+    c.warnings.push_back("the dump has no recording: " + kept.error().message);
+  }
 }
 
 // Leaves the directory, the store and the recording saying how it ended, and lets go of what it
@@ -522,9 +529,9 @@ Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request
       parts.progress.begin(v1::Progress::DUMP, request.request_id());
   if (!progress) return progress.error();
   RunningRequest running(parts.progress, parts.metrics, *std::move(progress));
-  DumpContext c(parts, request, timing, running.progress());
+  DumpContext c(parts, request, timing, running);
   const Result<void> result = run_steps(kDumpSteps, c);
-  parts.metrics.dump_ended(result.ok());
+  running.dump_ended(result.ok());
   running.ended(result);
   conclude(c, result);
   for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);

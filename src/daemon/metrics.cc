@@ -41,25 +41,10 @@ Metric counter_of(std::string name, std::string help, std::vector<Field> fields,
   return Metric{std::move(name), std::move(help), Kind::counter, unit, std::move(fields)};
 }
 
-// One counter for each value of a family with a single field, in the order of the values.
-Result<std::vector<Counter>> one_field(Registry& registry, Metric metric) {
-  const std::vector<std::string> values = metric.fields.front().values;
-  Result<CounterFamily> family = registry.counter_family(std::move(metric));
-  if (!family) return family.error();
-  std::vector<Counter> out;
-  for (const std::string& value : values) {
-    Result<Counter> counter = family->with({value});
-    if (!counter) return counter.error();
-    out.push_back(*counter);
-  }
-  return out;
-}
-
-Result<void> keep(Result<std::vector<Counter>> made, std::vector<Counter>* where) {
-  if (!made) return made.error();
-  *where = std::move(made).value();
-  return {};
-}
+// The gauges of a request's own columns, which stand before all counters.
+enum OwnGauge : std::size_t { kOwnPhase, kOwnDone, kOwnRemaining, kOwnPages };
+constexpr std::array<std::string_view, 4> kOwnGauges{
+    "phase", "request_done_bytes", "request_remaining_bytes", "request_done_pages"};
 
 std::size_t notification_index(std::string_view name) {
   const auto* found = std::find(kNotifications.begin(), kNotifications.end(), name);
@@ -75,6 +60,7 @@ std::uint64_t phase_of(std::string_view notification) {
 
 Result<std::unique_ptr<Metrics>> Metrics::make() {
   std::unique_ptr<Metrics> metrics(new Metrics);
+  metrics->own_names_ = strings(kOwnGauges);
   if (Result<void> ok = metrics->register_gauges(); !ok) return ok.error();
   if (Result<void> ok = metrics->register_totals(); !ok) return ok.error();
   if (Result<void> ok = metrics->register_families(); !ok) return ok.error();
@@ -118,11 +104,37 @@ Result<void> Metrics::register_progress() {
 }
 
 Result<void> Metrics::register_totals() {
+  totals_.own = own_names_.size();
   for (const TotalRow& row : kTotals) {
     Result<Counter> counter =
         registry_.counter(counter_of(std::string(row.name), std::string(row.help), {}, row.unit));
     if (!counter) return counter.error();
-    totals_.push_back(*counter);
+    const bool is_of_requests =
+        totals_.counters.size() < static_cast<std::size_t>(Total::otlp_spans_sent);
+    totals_.counters.push_back(*counter);
+    if (is_of_requests) own_names_.emplace_back(row.name);
+  }
+  return {};
+}
+
+// Of a family with one field or two: a counter for each combination, the last field's values in
+// turn.
+Result<void> Metrics::make_family(Metric metric, Family* family) {
+  family->own = own_names_.size();
+  const std::vector<Field> fields = metric.fields;
+  const std::vector<std::string> none{""};
+  const std::vector<std::string>& inner = fields.size() > 1 ? fields[1].values : none;
+  const std::string name = metric.name;
+  Result<CounterFamily> made = registry_.counter_family(std::move(metric));
+  if (!made) return made.error();
+  for (const std::string& first : fields.front().values) {
+    for (const std::string& second : inner) {
+      Result<Counter> counter =
+          fields.size() > 1 ? made->with({first, second}) : made->with({first});
+      if (!counter) return counter.error();
+      family->counters.push_back(*counter);
+      own_names_.push_back(name + "[" + first + (second.empty() ? "" : "," + second) + "]");
+    }
   }
   return {};
 }
@@ -130,90 +142,92 @@ Result<void> Metrics::register_totals() {
 Result<void> Metrics::register_families() {
   const Field call{"call", strings(criu::kCallNames)};
   const Field result{"result", strings(kResults)};
-  Result<CounterFamily> calls = registry_.counter_family(
-      counter_of("criu_calls", "Calls of CRIU by kind and result", {call, result}));
-  if (!calls) return calls.error();
-  for (const std::string_view kind : criu::kCallNames) {
-    for (const std::string_view outcome : kResults) {
-      Result<Counter> counter = calls->with({kind, outcome});
-      if (!counter) return counter.error();
-      criu_calls_.push_back(*counter);
-    }
-  }
-  Result<void> ok = keep(
-      one_field(registry_, counter_of("criu_call_time_us", "Life of the CRIU processes, by kind",
-                                      {call}, Unit::microseconds)),
-      &criu_time_us_);
+  Result<void> ok = make_family(
+      counter_of("criu_calls", "Calls of CRIU by kind and result", {call, result}), &criu_calls_);
   if (!ok) return ok;
-  ok =
-      keep(one_field(registry_, counter_of("dumps", "Dump requests by result", {result})), &dumps_);
+  ok = make_family(counter_of("criu_call_time_us", "Life of the CRIU processes, by kind", {call},
+                              Unit::microseconds),
+                   &criu_time_us_);
   if (!ok) return ok;
-  ok = keep(one_field(registry_, counter_of("restores", "Restore requests by result", {result})),
-            &restores_);
+  ok = make_family(counter_of("dumps", "Dump requests by result", {result}), &dumps_);
   if (!ok) return ok;
-  return keep(
-      one_field(registry_, counter_of("criu_notifications", "Notifications from CRIU by name",
-                                      {Field{"name", strings(kNotifications)}})),
-      &notifications_);
+  ok = make_family(counter_of("restores", "Restore requests by result", {result}), &restores_);
+  if (!ok) return ok;
+  return make_family(counter_of("criu_notifications", "Notifications from CRIU by name",
+                                {Field{"name", strings(kNotifications)}}),
+                     &notifications_);
 }
 
-void Metrics::criu_called(const criu::Call& call) {
+void Metrics::criu_called(const criu::Call& call, OwnColumns* own) {
   const auto kind = static_cast<std::size_t>(call.kind);
-  criu_calls_[kind * kResults.size() + (call.ok ? 0 : 1)].add();
-  criu_time_us_[kind].add(call.duration_ns / 1000);
+  criu_calls_.add(kind * kResults.size() + (call.ok ? 0 : 1), 1, own);
+  criu_time_us_.add(kind, call.duration_ns / 1000, own);
 }
 
-void Metrics::notified(std::string_view notification) {
-  phase_.store(phase_of(notification), std::memory_order_relaxed);
-  notifications_[notification_index(notification)].add();
+void Metrics::move_phase(std::uint64_t phase, OwnColumns* own) {
+  phase_.store(phase, std::memory_order_relaxed);
+  if (own != nullptr) own->set(kOwnPhase, phase);
 }
 
-void Metrics::image_bytes_written(std::uint64_t bytes) {
-  add(Total::image_written, bytes);
+void Metrics::notified(std::string_view notification, OwnColumns* own) {
+  move_phase(phase_of(notification), own);
+  notifications_.add(notification_index(notification), 1, own);
+}
+
+void Metrics::image_bytes_written(std::uint64_t bytes, OwnColumns* own) {
+  add(Total::image_written, bytes, own);
 }
 
 void Metrics::spans_exported(std::uint64_t sent, std::uint64_t dropped) {
-  add(Total::otlp_spans_sent, sent);
-  add(Total::otlp_spans_dropped, dropped);
+  add(Total::otlp_spans_sent, sent, nullptr);
+  add(Total::otlp_spans_dropped, dropped, nullptr);
 }
 
-void Metrics::dump_ended(bool ok) {
-  dumps_[ok ? 0 : 1].add();
+void Metrics::dump_ended(bool ok, OwnColumns* own) {
+  dumps_.add(ok ? 0 : 1, 1, own);
 }
 
-void Metrics::restore_ended(bool ok) {
-  restores_[ok ? 0 : 1].add();
+void Metrics::restore_ended(bool ok, OwnColumns* own) {
+  restores_.add(ok ? 0 : 1, 1, own);
 }
 
-void Metrics::add(const criu::DumpStats& stats) {
-  add(Total::pages_scanned, stats.pages_scanned);
-  add(Total::pages_skipped_parent, stats.pages_skipped_parent);
-  add(Total::pages_written, stats.pages_written);
-  add(Total::freezing_time, stats.freezing_time_us);
-  add(Total::frozen_time, stats.frozen_time_us);
-  add(Total::memdump_time, stats.memdump_time_us);
-  add(Total::memwrite_time, stats.memwrite_time_us);
+void Metrics::add(const criu::DumpStats& stats, OwnColumns* own) {
+  add(Total::pages_scanned, stats.pages_scanned, own);
+  add(Total::pages_skipped_parent, stats.pages_skipped_parent, own);
+  add(Total::pages_written, stats.pages_written, own);
+  add(Total::freezing_time, stats.freezing_time_us, own);
+  add(Total::frozen_time, stats.frozen_time_us, own);
+  add(Total::memdump_time, stats.memdump_time_us, own);
+  add(Total::memwrite_time, stats.memwrite_time_us, own);
 }
 
-void Metrics::add(const criu::RestoreStats& stats) {
-  add(Total::pages_restored, stats.pages_restored.value_or(0));
-  add(Total::forking_time, stats.forking_time_us);
-  add(Total::restore_time, stats.restore_time_us);
+void Metrics::add(const criu::RestoreStats& stats, OwnColumns* own) {
+  add(Total::pages_restored, stats.pages_restored.value_or(0), own);
+  add(Total::forking_time, stats.forking_time_us, own);
+  add(Total::restore_time, stats.restore_time_us, own);
 }
 
 void Metrics::set_processes_managed(std::uint64_t count) {
   processes_.store(count, std::memory_order_relaxed);
 }
 
-void Metrics::request_began() {
+void Metrics::request_began(OwnColumns* own) {
   requests_.fetch_add(1, std::memory_order_relaxed);
-  phase_.store(kPhaseRequest, std::memory_order_relaxed);
+  move_phase(kPhaseRequest, own);
 }
 
-void Metrics::request_ended() {
+void Metrics::request_ended(OwnColumns* own) {
+  if (own != nullptr) own->set(kOwnPhase, kPhaseIdle);
   if (requests_.fetch_sub(1, std::memory_order_relaxed) == 1) {
     phase_.store(kPhaseIdle, std::memory_order_relaxed);
   }
+}
+
+void Metrics::progressed(std::uint64_t done_bytes, std::uint64_t remaining_bytes,
+                         std::uint64_t done_pages, OwnColumns& own) {
+  own.set(kOwnDone, done_bytes);
+  own.set(kOwnRemaining, remaining_bytes);
+  own.set(kOwnPages, done_pages);
 }
 
 }  // namespace kymo::daemon

@@ -11,6 +11,7 @@
 #include "criu/stats.h"
 #include "kymo/registry.h"
 #include "kymo/result.h"
+#include "sampling/own_columns.h"
 
 namespace kymo::daemon {
 
@@ -37,6 +38,8 @@ struct ProgressSums {
 };
 
 // Everything that the daemon counts (docs/metrics.md lists it), and the registry that holds it.
+// What a request did is counted in the columns of its own recording as well, where `own` is given:
+// those of make_own_columns(), with the names that the daemon's totals have.
 //
 // Threads:   every member from any thread; none blocks.
 // Ownership: owns the registry; whoever samples it must be gone first.
@@ -48,23 +51,32 @@ class Metrics {
   // What requests say of how far they are.
   [[nodiscard]] ProgressSums& progress() { return progress_; }
 
-  void criu_called(const criu::Call& call);
+  // The columns that a request's recording has of its own: what RequestMetrics counts.
+  [[nodiscard]] std::shared_ptr<OwnColumns> make_own_columns() const {
+    return std::make_shared<OwnColumns>(own_names_);
+  }
+
+  void criu_called(const criu::Call& call, OwnColumns* own = nullptr);
   // CRIU passed this point: counts it and moves the phase.
-  void notified(std::string_view notification);
-  void image_bytes_written(std::uint64_t bytes);
+  void notified(std::string_view notification, OwnColumns* own = nullptr);
+  void image_bytes_written(std::uint64_t bytes, OwnColumns* own = nullptr);
   void spans_exported(std::uint64_t sent, std::uint64_t dropped);
-  void dump_ended(bool ok);
-  void restore_ended(bool ok);
-  void add(const criu::DumpStats& stats);
-  void add(const criu::RestoreStats& stats);
+  void dump_ended(bool ok, OwnColumns* own = nullptr);
+  void restore_ended(bool ok, OwnColumns* own = nullptr);
+  void add(const criu::DumpStats& stats, OwnColumns* own = nullptr);
+  void add(const criu::RestoreStats& stats, OwnColumns* own = nullptr);
   void set_processes_managed(std::uint64_t count);
   // Brackets each dump and restore. With several at once the phase is that of the one that moved
   // last; it is idle again once all have ended.
-  void request_began();
-  void request_ended();
+  void request_began(OwnColumns* own = nullptr);
+  void request_ended(OwnColumns* own = nullptr);
+  // How far a request is; of the totals, progress() has it already.
+  static void progressed(std::uint64_t done_bytes, std::uint64_t remaining_bytes,
+                         std::uint64_t done_pages, OwnColumns& own);
 
  private:
-  // The counters without fields, by their place in the table of metrics.cc.
+  // The counters without fields, by their place in the table of metrics.cc. Those that no request
+  // counts come last.
   enum class Total : std::uint8_t {
     pages_scanned,
     pages_skipped_parent,
@@ -80,21 +92,36 @@ class Metrics {
     otlp_spans_sent,
     otlp_spans_dropped,
   };
+  // Counters of one family, and where a request's own columns of them begin.
+  struct Family {
+    std::vector<Counter> counters;
+    std::size_t own = 0;
+
+    void add(std::size_t which, std::uint64_t n, OwnColumns* into) {
+      counters[which].add(n);
+      if (into != nullptr) into->add(own + which, n);
+    }
+  };
 
   Metrics() = default;
   Result<void> register_families();
   Result<void> register_totals();
   Result<void> register_gauges();
   Result<void> register_progress();
-  void add(Total total, std::uint64_t n) { totals_[static_cast<std::size_t>(total)].add(n); }
+  Result<void> make_family(Metric metric, Family* family);
+  void add(Total total, std::uint64_t n, OwnColumns* own) {
+    totals_.add(static_cast<std::size_t>(total), n, own);
+  }
+  void move_phase(std::uint64_t phase, OwnColumns* own);
 
   Registry registry_;
-  std::vector<Counter> criu_calls_;     // by kind, then ok and error
-  std::vector<Counter> criu_time_us_;   // by kind
-  std::vector<Counter> dumps_;          // ok, error
-  std::vector<Counter> restores_;       // ok, error
-  std::vector<Counter> notifications_;  // as kNotifications
-  std::vector<Counter> totals_;         // as Total
+  std::vector<std::string> own_names_;
+  Family totals_;         // as Total
+  Family criu_calls_;     // by kind, then ok and error
+  Family criu_time_us_;   // by kind
+  Family dumps_;          // ok, error
+  Family restores_;       // ok, error
+  Family notifications_;  // as kNotifications
   std::atomic<std::uint64_t> phase_{kPhaseIdle};
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> processes_{0};

@@ -28,6 +28,11 @@ RequestProgress::RequestProgress(v1::Progress::Kind kind, std::string id, Progre
   note_phase();
 }
 
+void RequestProgress::count_into(std::shared_ptr<OwnColumns> own) {
+  const std::lock_guard lock(mutex_);
+  own_ = std::move(own);
+}
+
 void RequestProgress::set_target(std::int32_t pid, std::string_view job) {
   const std::lock_guard lock(mutex_);
   facts_.set_pid(pid);
@@ -102,6 +107,9 @@ void RequestProgress::add_up() {
   move_sum(sums_.bytes_done, counted_.done, running ? done : 0);
   move_sum(sums_.bytes_remaining, counted_.remaining, running ? remaining : 0);
   move_sum(sums_.pages_done, counted_.pages, running ? facts_.pages_done() : 0);
+  if (own_ != nullptr) {
+    Metrics::progressed(counted_.done, counted_.remaining, counted_.pages, *own_);
+  }
 }
 
 // By the points that CRIU says it passed, and by the first page; the words are those of the table

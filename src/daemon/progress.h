@@ -28,6 +28,8 @@ class RequestProgress {
   RequestProgress(v1::Progress::Kind kind, std::string id, ProgressSums& sums);
 
   [[nodiscard]] const std::string& id() const { return id_; }
+  // Its bytes and pages go into these columns of its recording as well.
+  void count_into(std::shared_ptr<OwnColumns> own);
   void set_target(std::int32_t pid, std::string_view job);
   void set_directory(std::string_view directory);
   void set_forecast(std::string_view text);
@@ -75,6 +77,7 @@ class RequestProgress {
   std::uint64_t page_bytes_ = 0;
   std::uint64_t ended_ns_ = 0;
   bool finishing_ = false;
+  std::shared_ptr<OwnColumns> own_;  // null: none
   std::vector<PhaseBegin> phases_;
   RateMeter rate_;
   struct {

@@ -9,7 +9,8 @@
 namespace kymo::daemon {
 namespace {
 
-constexpr std::uint64_t kRollNs = 1'000'000'000;  // before and after each request
+constexpr std::uint64_t kRollNs = 1'000'000'000;        // before and after each request
+constexpr auto kLongestWait = std::chrono::seconds(1);  // of a request for a run that changes
 constexpr std::uint64_t kLongestIntervalUs = 86'400'000'000;
 
 Error refused(Code code, std::string message) {
@@ -28,14 +29,18 @@ void RequestRecording::mark(std::string_view name) {
   if (run_ != nullptr) run_->history().mark(cut_, std::string(name), run_->now_ns());
 }
 
-void RequestRecording::end(nlohmann::json about) {
-  if (run_ == nullptr) return;
+Result<void> RequestRecording::end(nlohmann::json about) {
+  if (run_ == nullptr) return {};
   const std::uint64_t until = run_->now_ns() + kRollNs;
   run_->history().end(cut_, until, std::move(about));
   std::uint64_t before = run_->wanted_until_ns.load();
   while (before < until && !run_->wanted_until_ns.compare_exchange_weak(before, until)) {
   }
   claim_.reset();
+  const std::optional<Error> failure = run_->history().failure_of(cut_);
+  if (!failure) return {};
+  path_.clear();
+  return *failure;
 }
 
 Result<std::unique_ptr<Recorder>> Recorder::make(Registry& registry, const Config& config) {
@@ -58,8 +63,12 @@ Result<void> Recorder::start() {
 Result<void> Recorder::stop() {
   const std::lock_guard control(control_mutex_);
   over_ = true;
-  const std::lock_guard lock(mutex_);
-  return run_ == nullptr ? Result<void>() : run_->stop();
+  std::shared_ptr<RecorderRun> run;
+  {
+    const std::lock_guard lock(mutex_);
+    run = run_;
+  }
+  return run == nullptr ? Result<void>() : run->stop();  // which waits for files
 }
 
 Result<Config> Recorder::changed(const RecorderChange& change) const {
@@ -194,20 +203,24 @@ Result<void> Recorder::control(RecorderAction action, const RecorderChange& chan
 }
 
 Result<RequestRecording> Recorder::begin(std::string path, std::uint64_t from_ns,
-                                         nlohmann::json about) {
+                                         nlohmann::json about, std::shared_ptr<OwnColumns> own) {
   std::shared_ptr<RecorderRun> run;
   std::shared_ptr<void> claim;
   {
     std::unique_lock lock(mutex_);
-    run_changed_.wait(lock, [this] { return !changing_; });
+    if (!run_changed_.wait_for(lock, kLongestWait, [this] { return !changing_; })) {
+      return refused(Code::unavailable, "it is being started or stopped, and its disk is slow");
+    }
     if (run_ == nullptr || !run_->running()) return RequestRecording();
     run = run_;
     ++run->requests;
     claim = std::shared_ptr<void>(nullptr, [run](void*) { --run->requests; });
   }
   const std::uint64_t began = run->on_clock(from_ns);
-  Result<History::CutId> cut =
-      run->history().begin(path, began - std::min(began, kRollNs), std::move(about));
+  CutOptions options;
+  options.own_columns = std::move(own);
+  Result<History::CutId> cut = run->history().begin(path, began - std::min(began, kRollNs),
+                                                    std::move(about), std::move(options));
   if (!cut) return cut.error();
   return RequestRecording(std::move(run), *cut, std::move(path), std::move(claim));
 }

@@ -24,16 +24,17 @@ namespace kymo::daemon {
 // The recording of one request, cut from the daemon's stream. Empty where nothing is recorded;
 // every member is then without effect.
 //
-// Threads: mark() from any thread. Ownership: shares the run that it is cut from, which is not
-// stopped by anybody's wish before end().
+// Threads: mark() from any thread; nobody waits for files. Ownership: shares the run that it is cut
+// from, which is not stopped by anybody's wish before end().
 class RequestRecording {
  public:
   RequestRecording() = default;
 
   // A named instant, now.
   void mark(std::string_view name);
-  // The request has ended; rows of another second follow. `about` joins what began it.
-  void end(nlohmann::json about);
+  // The request has ended; rows of another second follow. `about` joins what began it. Errors: why
+  // there is no recording, where its files could not be created; path() is empty then.
+  Result<void> end(nlohmann::json about);
   // The recording's .tsv; empty where there is none.
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -83,8 +84,12 @@ class Recorder {
   // those of start(), and then what ran before runs again where it can.
   Result<void> control(RecorderAction action, const RecorderChange& change);
 
-  // Begins a recording at `path` with the rows from a second before `from_ns` of CLOCK_MONOTONIC.
-  Result<RequestRecording> begin(std::string path, std::uint64_t from_ns, nlohmann::json about);
+  // Begins a recording at `path` with the rows from a second before `from_ns` of CLOCK_MONOTONIC;
+  // `own` stand in it in place of the daemon's totals. Returns before the files are there. Waits
+  // while a control ends one run and begins another, a second at most. Errors: those of
+  // History::begin(); unavailable where that second was not enough.
+  Result<RequestRecording> begin(std::string path, std::uint64_t from_ns, nlohmann::json about,
+                                 std::shared_ptr<OwnColumns> own = nullptr);
 
   // A recording of what was just before and comes just after, at a path that the reply names.
   // Errors: failed_precondition where nothing is recorded, and those of Snapshots.

@@ -30,12 +30,18 @@ using nlohmann::json;
 
 struct RestoreContext {
   RestoreContext(const Parts& all, const v1::RestoreRequest& asked, const ScopeTree* tree,
-                 RequestProgress& how_far)
-      : parts(all), request(asked), timing(tree), progress(how_far), began_ns(monotonic_ns()) {}
+                 RunningRequest& as_seen)
+      : parts(all),
+        request(asked),
+        timing(tree),
+        seen(as_seen),
+        progress(as_seen.progress()),
+        began_ns(monotonic_ns()) {}
 
   const Parts& parts;
   const v1::RestoreRequest& request;
   const ScopeTree* timing;
+  RunningRequest& seen;
   RequestProgress& progress;
   std::uint64_t began_ns;  // of CLOCK_MONOTONIC
   std::int64_t began_unix_ns = unix_ns();
@@ -267,8 +273,8 @@ Result<void> begin_recording(RestoreContext& c) {
                        {"command", c.record.value("command", json::array())}};
   }
   if (c.job) about["job"] = {{"id", c.job->id}, {"name", c.job->name}};
-  Result<RequestRecording> recording =
-      c.parts.recorder.begin(c.to->next_recording("restore"), c.began_ns, std::move(about));
+  Result<RequestRecording> recording = c.parts.recorder.begin(
+      c.to->next_recording("restore"), c.began_ns, std::move(about), c.seen.own_columns());
   if (recording) {
     c.recording = std::move(recording).value();
   } else {
@@ -293,7 +299,7 @@ Result<void> note_restore(RestoreContext& c) {
 Result<void> call_runtime(RestoreContext& c) {
   runtime::Observer observer;
   observer.notified = [&](std::string_view name) {
-    c.parts.metrics.notified(name);
+    c.seen.notified(name);
     c.recording.mark(name);
     c.progress.notified(name);
   };
@@ -324,7 +330,7 @@ Result<void> call_runtime(RestoreContext& c) {
   c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");
   if (source == v1::Progress::PASSIVE) c.progress.moved(c.page_bytes, c.page_bytes, source);
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
-  if (c.outcome.stats) c.parts.metrics.add(*c.outcome.stats);
+  if (c.outcome.stats) c.seen.add(*c.outcome.stats);
   return {};
 }
 
@@ -415,7 +421,9 @@ void conclude(RestoreContext& c, const Result<void>& result) {
     if (c.timing != nullptr)
       about["timing"] = report::timing_json(c.timing->records(), c.timing->dropped());
     c.recording.mark("request ended");
-    c.recording.end(std::move(about));
+    if (const Result<void> kept = c.recording.end(std::move(about)); !kept) {
+      c.warnings.push_back("the restore has no recording: " + kept.error().message);
+    }
   }
   c.note = {};
   c.held = {};
@@ -446,9 +454,9 @@ Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest
       parts.progress.begin(v1::Progress::RESTORE, request.request_id());
   if (!progress) return progress.error();
   RunningRequest running(parts.progress, parts.metrics, *std::move(progress));
-  RestoreContext c(parts, request, timing, running.progress());
+  RestoreContext c(parts, request, timing, running);
   const Result<void> result = run_steps(kRestoreSteps, c);
-  parts.metrics.restore_ended(result.ok());
+  running.restore_ended(result.ok());
   running.ended(result);
   conclude(c, result);
   for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "daemon/metrics.h"
@@ -10,17 +11,25 @@
 namespace kymo::daemon {
 
 // A dump or restore as those see it who look at the daemon, on the board and in the metrics: it is
-// over when this is, also where an exception ends it.
+// over when this is, also where an exception ends it. What it counts goes into the daemon's totals
+// and into columns of its own, which its recording has in place of those.
 //
-// Threads: one. Ownership: refers to board and metrics.
+// Threads: one for begin and end, the one that runs the request; what it counts from any.
+// Ownership: refers to board and metrics.
 class RunningRequest {
  public:
   RunningRequest(ProgressBoard& board, Metrics& metrics, std::shared_ptr<RequestProgress> progress)
-      : board_(board), metrics_(metrics), progress_(std::move(progress)) {
-    metrics_.request_began();
+      : board_(board),
+        metrics_(metrics),
+        progress_(std::move(progress)),
+        own_(metrics.make_own_columns()) {
+    progress_->count_into(own_);
+    metrics_.request_began(own_.get());
+    on_this_thread_ = own_.get();
   }
   ~RunningRequest() {
     if (outcome_.ok() && !told_) outcome_ = Error{Code::internal, "kymod failed: its log says why"};
+    on_this_thread_ = nullptr;
     work_over();
     board_.end(progress_, outcome_);
   }
@@ -28,6 +37,17 @@ class RunningRequest {
   RunningRequest& operator=(const RunningRequest&) = delete;
 
   [[nodiscard]] RequestProgress& progress() { return *progress_; }
+  [[nodiscard]] const std::shared_ptr<OwnColumns>& own_columns() const { return own_; }
+  // Of the request that this thread runs; null: none.
+  [[nodiscard]] static OwnColumns* on_this_thread() { return on_this_thread_; }
+
+  void notified(std::string_view notification) { metrics_.notified(notification, own_.get()); }
+  void image_bytes_written(std::uint64_t bytes) { metrics_.image_bytes_written(bytes, own_.get()); }
+  void add(const criu::DumpStats& stats) { metrics_.add(stats, own_.get()); }
+  void add(const criu::RestoreStats& stats) { metrics_.add(stats, own_.get()); }
+  void dump_ended(bool ok) { metrics_.dump_ended(ok, own_.get()); }
+  void restore_ended(bool ok) { metrics_.restore_ended(ok, own_.get()); }
+
   // How it ended. What is left is to write that down.
   void ended(Result<void> outcome) {
     outcome_ = std::move(outcome);
@@ -37,12 +57,16 @@ class RunningRequest {
 
  private:
   void work_over() {
-    if (std::exchange(works_, false)) metrics_.request_ended();
+    if (std::exchange(works_, false)) metrics_.request_ended(own_.get());
   }
+
+  // CRIU's calls are counted deep below, on the thread of the request that makes them.
+  static inline thread_local OwnColumns* on_this_thread_ = nullptr;
 
   ProgressBoard& board_;
   Metrics& metrics_;
   std::shared_ptr<RequestProgress> progress_;
+  std::shared_ptr<OwnColumns> own_;
   Result<void> outcome_;
   bool told_ = false;
   bool works_ = true;

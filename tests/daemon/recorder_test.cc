@@ -133,7 +133,7 @@ TEST_F(RecorderTest, ARequestKeepsItsRecordingWhole) {
   EXPECT_EQ(recording.path(), path);
   EXPECT_EQ(refusal(RecorderAction::stop),
             "recorder: 1 request is being recorded: try again at the end (kymo progress)");
-  recording.end(nlohmann::json::object());
+  EXPECT_TRUE(recording.end(nlohmann::json::object()));
   const std::uint64_t until = recorder->latest()->wanted_until_ns;
   ASSERT_TRUE(recorder->control(RecorderAction::stop, {})) << "waits for the second behind it";
   EXPECT_GE(recorder->latest()->profiler().stats().duration_ns, until);

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "programs.h"
@@ -85,6 +88,50 @@ TEST(ConcurrentTest, OfTheSameProcessOrDirectoryTheSecondIsRefused) {
   EXPECT_TRUE(kymod.goes_on(second));
   EXPECT_EQ(json::parse(read_file(dir + "/checkpoint.json"))["state"], "complete");
   ended_metadata(dir + "/recordings/dump.tsv");  // nobody uses the mount any more
+}
+
+// The recording of the smaller once claimed what both had written, and the time that both stood
+// frozen.
+TEST(ConcurrentTest, ARecordingHoldsWhatItsOwnRequestDidAndNotThatOfOthers) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(32, "small"));
+  static_cast<void>(kymod.churn(96, "large"));
+  std::map<std::string, json> dumps;
+  std::mutex mutex;
+  const auto dump = [&](const std::string& name) {
+    const Outcome outcome = kymod.kymo({"dump", "process", "--json", name});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const std::lock_guard lock(mutex);
+    dumps[name] = json::parse(outcome.out);
+  };
+  std::thread other(dump, "large");
+  dump("small");
+  other.join();
+
+  for (const auto& [name, dumped] : dumps) {
+    SCOPED_TRACE(name);
+    const std::string recording = dumped["recording"];
+    const json stats = ended_metadata(recording)["about"]["stats"];
+    ASSERT_EQ(stats, dumped["stats"]);
+    const auto columns = read_recording(recording);
+    const auto all = [&](const std::string& column) {
+      EXPECT_EQ(columns.at(column).front(), 0U) << column;
+      EXPECT_TRUE(std::is_sorted(columns.at(column).begin(), columns.at(column).end())) << column;
+      return columns.at(column).back();
+    };
+    for (const char* column : {"pages_scanned", "pages_written", "freezing_time_us",
+                               "frozen_time_us", "memdump_time_us", "memwrite_time_us"}) {
+      EXPECT_EQ(all(column), stats[column].get<std::uint64_t>()) << column;
+    }
+    EXPECT_EQ(all("image_written_bytes"), dumped["image_bytes"].get<std::uint64_t>());
+    EXPECT_EQ(all("dumps[ok]"), 1U);
+    EXPECT_EQ(all("criu_calls[dump,ok]"), 1U);
+    EXPECT_EQ(all("criu_notifications[post-dump]"), 1U);
+    EXPECT_EQ(columns.at("phase").back(), 0U);
+    EXPECT_EQ(columns.at("request_done_bytes").back(), 0U) << "it is over";
+  }
 }
 
 }  // namespace

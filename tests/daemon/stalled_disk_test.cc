@@ -1,0 +1,138 @@
+// A real dump and restore whose images and recording lie on a disk that stalls for two seconds at a
+// time. CRIU itself waits for that disk; what we do while it waits for us must not.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "daemon/recorder.h"
+#include "daemon/running_request.h"
+#include "probe/process.h"
+#include "runtime/process_runtime.h"
+#include "support/moody_disk.h"
+#include "support/real_criu.h"
+
+namespace kymo::daemon {
+namespace {
+
+struct StalledDiskTest : testing::Test {
+  StalledDiskTest() {
+    config.state_dir = folder.path();
+    runtime::ProcessRuntimeOptions options;
+    options.criu.path = test::criu_path();
+    runtime = runtime::make_process_runtime(std::move(options));
+  }
+  ~StalledDiskTest() override {
+    if (process.pid > 0 && probe::process_lives(process.pid, process.start_ticks)) {
+      kill(process.pid, SIGKILL);
+    }
+  }
+  // What dump.cc and restore.cc do when CRIU waits for an answer, timed.
+  runtime::Observer observer(RequestRecording& recording, RunningRequest& running) {
+    runtime::Observer observer;
+    observer.notified = [&](std::string_view name) {
+      const std::uint64_t began_ns = monotonic_ns();
+      running.notified(name);
+      recording.mark(name);
+      running.progress().notified(name);
+      longest_ns = std::max(longest_ns, monotonic_ns() - began_ns);
+      ++notifications;
+    };
+    observer.image_bytes = [&](std::uint64_t) {};
+    return observer;
+  }
+  // The metadata of a recording that must become whole.
+  static nlohmann::json whole(const std::string& stem) {
+    nlohmann::json metadata;
+    EXPECT_TRUE(test::eventually(
+        [&] {
+          std::ifstream file(stem + ".meta.json");
+          metadata = nlohmann::json::parse(file, nullptr, false);
+          return metadata.is_object() && metadata["state"] == "ended";
+        },
+        std::chrono::seconds(60)))
+        << stem;
+    return metadata;
+  }
+
+  test::TemporaryDirectory folder;
+  test::MoodyDisk disk{folder};
+  Config config;
+  std::unique_ptr<Metrics> metrics = Metrics::make().value();
+  ProgressBoard board{metrics->progress()};
+  std::unique_ptr<runtime::Runtime> runtime;
+  runtime::ProcessId process;
+  std::uint64_t longest_ns = 0;
+  int notifications = 0;
+};
+
+TEST_F(StalledDiskTest, NoNotificationOfADumpOrRestoreWaitsForIt) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  const auto recorder = Recorder::make(metrics->registry(), config).value();
+  ASSERT_TRUE(recorder->start());
+  process = runtime
+                ->run({{"sleep", "1000"},
+                       {"PATH=/usr/bin:/bin"},
+                       folder.path(),
+                       folder.path() + "/out",
+                       folder.path() + "/err"})
+                .value();
+  const std::string images = disk.path() + "/images";
+  std::filesystem::create_directory(images);
+  const std::string work = folder.folder("work");  // CRIU's log: a thousand writes
+  disk.be("naps");
+  {
+    RunningRequest running(board, *metrics, board.begin(v1::Progress::DUMP, "").value());
+    const std::uint64_t asked_ns = monotonic_ns();
+    RequestRecording recording = recorder
+                                     ->begin(disk.path() + "/dump.tsv", asked_ns,
+                                             nlohmann::json::object(), running.own_columns())
+                                     .value();
+    EXPECT_LT(monotonic_ns() - asked_ns, 100'000'000U);
+    const auto dumped = runtime->dump({process, images, work, false}, observer(recording, running));
+    ASSERT_TRUE(dumped.ok()) << dumped.error().message;
+    const std::uint64_t ended_ns = monotonic_ns();
+    running.dump_ended(true);
+    running.ended({});
+    recording.mark("request ended");
+    EXPECT_TRUE(recording.end(nlohmann::json::object()));
+    EXPECT_LT(monotonic_ns() - ended_ns, 100'000'000U);
+  }
+  EXPECT_GE(notifications, 2);
+  const int of_dump = notifications;
+  {
+    RunningRequest running(board, *metrics, board.begin(v1::Progress::RESTORE, "").value());
+    RequestRecording recording = recorder
+                                     ->begin(disk.path() + "/restore.tsv", monotonic_ns(),
+                                             nlohmann::json::object(), running.own_columns())
+                                     .value();
+    const auto restored = runtime->restore({images, work}, observer(recording, running));
+    ASSERT_TRUE(restored.ok()) << restored.error().message;
+    process = restored->process;
+    EXPECT_TRUE(recording.end(nlohmann::json::object()));
+  }
+  EXPECT_GE(notifications - of_dump, 4);
+  EXPECT_LT(longest_ns, 100'000'000U) << "of " << notifications << " notifications";
+
+  for (const char* name : {"/dump", "/restore"}) {
+    const nlohmann::json metadata = whole(disk.path() + name);
+    const nlohmann::json& stats = metadata["stats"];
+    EXPECT_EQ(stats["missed_sink_error"], 0) << "the memory held the rows meanwhile";
+    EXPECT_GT(stats["rows_written"], 1000);
+    EXPECT_GE(metadata["marks"].size(), 2U);
+    std::ifstream rows(disk.path() + name + ".tsv");
+    const auto lines = std::count(std::istreambuf_iterator<char>(rows), {}, '\n');
+    EXPECT_EQ(stats["rows_written"], lines - 1);
+  }
+  disk.be("well");
+  EXPECT_TRUE(recorder->stop());
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,61 @@
+// A kymod that a service manager starts again and again with the same arguments.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "programs.h"
+#include "support/real_criu.h"
+#include "support/slow_mount.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// It once said "the file exists: move it away", for ever, and cleared up nothing.
+TEST(RestartsTest, TheDaemonWideRecordingOfAnEarlierStartDoesNotKeepItFromStarting) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  Kymod kymod({"--profiling-metrics-log", folder.path() + "/all.tsv"});
+  const SlowMount mount(kymod.folder().folder("disk"), kymod.folder().folder("slow"), "64M");
+  ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
+  kymod.start();
+  const json job = kymod.churn(64, "work");
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+
+  kymod.start();
+  EXPECT_NE(kymod.log().find(folder.path() + "/all-2.tsv"), std::string::npos) << kymod.log();
+  const std::string dir = kymod.path("slow") + "/c";
+  std::thread client([&] {
+    static_cast<void>(kymod.kymo({"dump", "process", "work", "--dir", dir}));
+  });
+  EXPECT_TRUE(eventually([&] { return fs::exists(dir + "/images.partial/pages-1.img"); }));
+  kymod.stop(SIGKILL);
+  client.join();
+
+  kymod.start();
+  EXPECT_NE(kymod.log().find(folder.path() + "/all-3.tsv"), std::string::npos) << kymod.log();
+  EXPECT_TRUE(kymod.goes_on(job)) << "the dump that was cut short is cleared up";
+  EXPECT_FALSE(fs::exists(dir + "/images"));
+  EXPECT_EQ(json::parse(read_file(dir + "/checkpoint.json"))["state"], "failed");
+  EXPECT_EQ(kymod.kymo({"dump", "process", "work", "--leave-running"}).exit_code, 0);
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+
+  const auto state = [&](const std::string& stem) {
+    return json::parse(read_file(folder.path() + "/" + stem + ".meta.json"))["state"];
+  };
+  EXPECT_EQ(state("all"), "ended");
+  EXPECT_EQ(state("all-2"), "running") << "killed: its pid says that nobody writes it any more";
+  EXPECT_EQ(state("all-3"), "ended");
+  for (const char* name : {"/all.tsv", "/all-2.tsv", "/all-3.tsv"}) {
+    EXPECT_GT(read_recording(folder.path() + name).at("Time (ns)").size(), 1U) << name;
+  }
+  kill(job["pid"].get<pid_t>(), SIGKILL);
+}
+
+}  // namespace
+}  // namespace kymo::test
