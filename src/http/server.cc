@@ -2,6 +2,7 @@
 
 #include <httplib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "base/json_text.h"
+#include "http/connections.h"
 #include "http/threads.h"
 #include "http/token_file.h"
 
@@ -23,6 +25,8 @@ constexpr std::size_t kLargestBody = 16384;
 // answer.
 constexpr std::chrono::seconds kPatience{1};
 constexpr std::chrono::seconds kWritePatience{3};
+// What a client that reads has to take the end of its stream when the server stops.
+constexpr std::chrono::milliseconds kLastWords{200};
 // What the kernel keeps for a client that stands still.
 constexpr int kSendBuffer = 128 << 10;
 constexpr const char* kHtml = "text/html; charset=utf-8";
@@ -181,7 +185,9 @@ struct Server::State {
   std::atomic<std::size_t> streams{0};
   std::mutex mutex;
   std::condition_variable stop_comes;
-  bool stopping = false;  // guarded by mutex
+  std::condition_variable ended;
+  bool stopping = false;   // guarded by mutex
+  bool all_ended = false;  // guarded by mutex: no thread serves anybody
 
   void set_up();
   bool refused(const httplib::Request& request, httplib::Response& response, const Route* route);
@@ -389,8 +395,24 @@ void Server::stop() {
   state_->stop_comes.notify_all();
   // stop() is without effect before the listener's loop runs: wait for it.
   while (!state_->server.is_running()) std::this_thread::yield();
+  const int listener = dup(state_->listener);  // the library closes its own
   state_->server.stop();
+  // The library waits for its threads, each of which may wait for a client that stands still.
+  std::thread cut([this, listener] {
+    const auto until = std::chrono::steady_clock::now() + kLastWords;
+    std::unique_lock lock(state_->mutex);
+    state_->ended.wait_until(lock, until, [this] { return state_->all_ended; });
+    lock.unlock();
+    cut_connections(listener);
+    close(listener);
+  });
   state_->thread.join();
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->all_ended = true;
+  }
+  state_->ended.notify_all();
+  cut.join();
 }
 
 const std::string& Server::address() const {

@@ -209,6 +209,24 @@ TEST_F(HttpServerTest, AStopEndsStreams) {
   reader.join();
 }
 
+// It took as long as the patience with each of them, three seconds and more.
+TEST_F(HttpServerTest, AStopIsNotHeldUpByClientsThatStandStill) {
+  std::vector<FileDescriptor> stalled;
+  const std::string request =
+      "GET /api/live HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + std::string(kToken) +
+      "\r\n\r\n";
+  for (int i = 0; i < 8; ++i) {
+    stalled.push_back(connect_to(port()));
+    std::size_t written = 0;
+    ASSERT_EQ(write_all(stalled.back().get(), request, &written), 0);
+  }
+  ASSERT_TRUE(test::eventually([&] { return open_ == 8; }));
+  const auto began = std::chrono::steady_clock::now();
+  server_.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(1500));
+  EXPECT_EQ(open_, 0);
+}
+
 TEST(HttpServerStartTest, APortInUseIsNamed) {
   Server first({.token = kToken});
   ASSERT_TRUE(first.start().ok());
