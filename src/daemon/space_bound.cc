@@ -16,10 +16,31 @@ std::string owner_of(const store::Checkpoint& checkpoint) {
   return checkpoint.job_id.empty() ? "pid " + std::to_string(checkpoint.pid) : checkpoint.job_id;
 }
 
+// Those that failed have no images, but their logs and recordings fill the disk all the same.
+std::vector<store::Checkpoint> failed_beyond(const std::vector<store::Checkpoint>& all,
+                                             const std::string& state_dir,
+                                             const SpaceBound& bound) {
+  constexpr std::uint64_t kFailedKept = 10;  // of each owner, where no count is given
+  const std::uint64_t most = bound.count != 0 ? bound.count : kFailedKept;
+  std::map<std::string, std::uint64_t> seen;  // by owner, from the newest on
+  std::vector<store::Checkpoint> out;
+  if (bound.count == 0 && bound.bytes == 0) return out;
+  std::for_each(all.rbegin(), all.rend(), [&](const store::Checkpoint& checkpoint) {
+    if (checkpoint.state != store::CheckpointState::failed ||
+        !below_state_dir(state_dir, checkpoint.directory)) {
+      return;
+    }
+    if (++seen[owner_of(checkpoint)] > most) out.push_back(checkpoint);
+  });
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
 }  // namespace
 
 std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>& all,
                                             const std::string& state_dir, const SpaceBound& bound) {
+  std::vector<store::Checkpoint> out = failed_beyond(all, state_dir, bound);
   std::map<std::string, std::string> newest;   // by owner
   std::map<std::string, std::uint64_t> count;  // by owner
   std::vector<const store::Checkpoint*> ours;  // oldest first
@@ -32,7 +53,6 @@ std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>
     ++count[owner_of(checkpoint)];
     bytes += checkpoint.image_bytes;
   }
-  std::vector<store::Checkpoint> out;
   for (const store::Checkpoint* checkpoint : ours) {
     const std::string owner = owner_of(*checkpoint);
     const bool many = bound.count != 0 && count[owner] > bound.count;

@@ -15,7 +15,8 @@ struct SpaceBound {
   std::uint64_t count = 0;  // of each job
 };
 
-// Which checkpoints have to go, the oldest first: whole ones that kymod chose the directory of,
+// Which checkpoints have to go, the oldest first. Of those that failed, of each job the newest as
+// many as `count` stay (ten where it is 0). Then whole ones that kymod chose the directory of,
 // never the newest whole one of a job (or of a pid, where there is no job), wherever that lies.
 // `all`: oldest first.
 std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>& all,

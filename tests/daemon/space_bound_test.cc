@@ -62,6 +62,22 @@ TEST(SpaceBoundTest, OnlyWholeOnesBelowTheStateDirectoryGoOrCount) {
   EXPECT_EQ(gone(all, {19, 0}), "3");
 }
 
+// They had to be deleted by hand, and filled the disk with logs and recordings.
+TEST(SpaceBoundTest, FailedOnesGoTooTheOldestFirst) {
+  std::vector<store::Checkpoint> all;
+  for (const char* id : {"1", "2", "3", "4"}) {
+    all.push_back(kept(id, std::string(id) == "2" ? "b" : "a", 0));
+    all.back().state = store::CheckpointState::failed;
+  }
+  all.push_back(kept("f", "a", 0, "/home/f"));
+  all.back().state = store::CheckpointState::failed;
+  all.push_back(kept("5", "a", 10));
+  EXPECT_EQ(gone(all, {}), "");
+  EXPECT_EQ(gone(all, {0, 2}), "1");
+  EXPECT_EQ(gone(all, {0, 1}), "1 3");
+  EXPECT_EQ(gone(all, {1, 0}), "") << "ten of a job stay where only the bytes are bounded";
+}
+
 TEST(SpaceBoundTest, TheNewestMayLieElsewhereAndThenAllBelowMayGo) {
   const std::vector<store::Checkpoint> all = {kept("1", "a", 10), kept("2", "a", 10),
                                               kept("3", "a", 10, "/home/3")};
