@@ -138,6 +138,7 @@ Result<std::string> FileFollower::next() {
   const FileDescriptor file(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid() && errno == ENOENT) return std::string();
   if (!file.valid()) return system_error("read the job's output " + path_, errno);
+  const bool jumped = skip_what_is_gone(file.get());
   std::string piece(kPiece, '\0');
   ssize_t got = -1;
   do {
@@ -146,7 +147,21 @@ Result<std::string> FileFollower::next() {
   if (got < 0) return system_error("read the job's output " + path_, errno);
   piece.resize(static_cast<std::size_t>(got));
   at_ += static_cast<std::uint64_t>(got);
+  // The first block behind what is gone begins with what is left of that.
+  if (jumped) piece.erase(0, piece.find_first_not_of('\0'));
   return piece;
+}
+
+// kymod bounds a job's output (--job-output-bytes): its oldest part becomes a hole, or, where the
+// file system knows no holes, the file is emptied.
+bool FileFollower::skip_what_is_gone(int file) {
+  struct stat info {};
+  if (fstat(file, &info) != 0) return false;
+  if (static_cast<std::uint64_t>(info.st_size) < at_) at_ = 0;
+  const off_t data = lseek(file, static_cast<off_t>(at_), SEEK_DATA);
+  if (data <= static_cast<off_t>(at_)) return false;
+  at_ = static_cast<std::uint64_t>(data);
+  return true;
 }
 
 Result<v1::Job> attach(const std::string& socket, const std::string& job,

@@ -23,6 +23,9 @@ class FileFollower {
   Result<std::string> next();
 
  private:
+  // Whether `at_` was moved on to where there is something.
+  bool skip_what_is_gone(int file);
+
   std::string path_;
   std::uint64_t at_ = 0;
 };

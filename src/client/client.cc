@@ -1,16 +1,38 @@
 #include "client/client.h"
 
-#include <fcntl.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "base/file.h"
 
 namespace kymo::client {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kAnswersWithin{5};
+
+Error not_kymod(const std::string& socket, const std::string& why) {
+  return Error{Code::unavailable, "talk to kymod at " + socket + ": " + why +
+                                      ": it is another program's socket, or kymod hangs; name "
+                                      "kymod's with --socket"};
+}
+
+Error closed(const std::string& socket) {
+  return Error{Code::unavailable, "talk to kymod at " + socket +
+                                      ": the connection was closed: it stopped, or refused this "
+                                      "user; its log says which"};
+}
 
 Error cannot_connect(const std::string& socket, int cause) {
   const std::string what = "connect to kymod at " + socket;
@@ -29,6 +51,43 @@ Error cannot_connect(const std::string& socket, int cause) {
     default:
       return system_error(what, cause);
   }
+}
+
+// A socket whose owner accepts nobody has room for a few who wait; connect(2) says EAGAIN then.
+Result<void> connect_until(int fd, const std::string& socket, const sockaddr_un& address,
+                           Clock::time_point until) {
+  constexpr std::chrono::milliseconds kTryEvery{20};
+  const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&address));
+  while (::connect(fd, generic, sizeof(address)) != 0) {
+    if (errno != EAGAIN && errno != EINTR) return cannot_connect(socket, errno);
+    if (Clock::now() > until) return not_kymod(socket, "its owner accepts no connections");
+    std::this_thread::sleep_for(kTryEvery);
+  }
+  return {};
+}
+
+// The first thing that a server of HTTP/2 says, unasked, is its settings (RFC 9113, 3.4). They are
+// looked at and left for gRPC, which would wait for them for ever.
+Result<void> wait_for_greeting(int fd, const std::string& socket, Clock::time_point until) {
+  constexpr std::size_t kFrameHeader = 9;
+  constexpr std::size_t kTypeAt = 3;
+  constexpr char kSettings = 4;
+  std::array<char, kFrameHeader> header{};
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    pollfd readable{fd, POLLIN, 0};
+    const int ready = poll(&readable, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return not_kymod(socket, "it says nothing");
+    const ssize_t got = recv(fd, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
+    if (got == static_cast<ssize_t>(header.size())) break;
+    if (got == 0) return closed(socket);
+    if (got < 0 && errno != EAGAIN && errno != EINTR) return cannot_connect(socket, errno);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the rest is on its way
+    if (Clock::now() > until) return not_kymod(socket, "it says too little");
+  }
+  if (header[kTypeAt] == kSettings) return {};
+  return not_kymod(socket, "it does not speak gRPC");
 }
 
 // The trailer `profiling-bin`; nothing where there is none, or none that makes sense.
@@ -63,18 +122,14 @@ Result<Client> Client::connect(const std::string& socket) {
                  "--socket " + socket + ": not a path that a unix socket can have"};
   }
   socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return system_error("make a socket", errno);
-  const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&address));
-  if (::connect(fd, generic, sizeof(address)) != 0) {
-    const int cause = errno;
-    close(fd);
-    return cannot_connect(socket, cause);
-  }
-  fcntl(fd, F_SETFL, O_NONBLOCK);
+  FileDescriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return system_error("make a socket", errno);
+  const auto until = Clock::now() + kAnswersWithin;
+  if (Result<void> ok = connect_until(fd.get(), socket, address, until); !ok) return ok.error();
+  if (Result<void> ok = wait_for_greeting(fd.get(), socket, until); !ok) return ok.error();
   // This very connection carries the calls, so that what failed to connect was said precisely
   // above.
-  auto channel = grpc::CreateInsecureChannelFromFd("kymod", fd);
+  auto channel = grpc::CreateInsecureChannelFromFd("kymod", fd.release());
   return Client(socket, v1::Kymo::NewStub(channel));
 }
 
@@ -91,10 +146,7 @@ Result<Response> Client::call(Call&& one, Timing* timing) {
 Error Client::error_of(const grpc::Status& status) const {
   // The daemon's own errors have details; what has none is gRPC's account of a lost connection.
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_details().empty()) {
-    return Error{Code::unavailable,
-                 "talk to kymod at " + socket_ +
-                     ": the connection was closed: it stopped, or refused this user; "
-                     "its log says which"};
+    return closed(socket_);
   }
   return Error{static_cast<Code>(status.error_code()), status.error_message()};
 }
@@ -120,6 +172,20 @@ Result<v1::RestoreResponse> Client::restore(const v1::RestoreRequest& request, T
   return call<v1::RestoreResponse>(
       [&](auto* context, auto* response) { return stub_->Restore(context, request, response); },
       timing);
+}
+
+Result<v1::CancelResponse> Client::cancel(const std::string& target) {
+  v1::CancelRequest request;
+  request.set_target(target);
+  return call<v1::CancelResponse>(
+      [&](auto* context, auto* response) { return stub_->Cancel(context, request, response); });
+}
+
+Result<v1::ReleaseResponse> Client::release(const std::string& job) {
+  v1::ReleaseRequest request;
+  request.set_job(job);
+  return call<v1::ReleaseResponse>(
+      [&](auto* context, auto* response) { return stub_->Release(context, request, response); });
 }
 
 Result<v1::FreezeResponse> Client::freeze(const v1::FreezeRequest& request, bool frozen) {

@@ -14,8 +14,9 @@ namespace kymo::client {
 
 // A connection to kymod over its unix socket.
 //
-// Threads: any. Errors: connect() says which daemon was not there and what to do; a call's error is
-// the daemon's own line, or that the daemon went away while the call ran.
+// Threads: any. Cost: connect() waits until kymod greets, five seconds at most. Errors: connect()
+// says which daemon was not there and what to do; a call's error is the daemon's own line, or that
+// the daemon went away while the call ran.
 class Client {
  public:
   static Result<Client> connect(const std::string& socket);
@@ -30,6 +31,9 @@ class Client {
   Result<v1::RunResponse> adopt(const v1::AdoptRequest& request);
   Result<v1::DumpResponse> dump(const v1::DumpRequest& request, Timing* timing = nullptr);
   Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request, Timing* timing = nullptr);
+  // Returns once what it ends has ended.
+  Result<v1::CancelResponse> cancel(const std::string& target);
+  Result<v1::ReleaseResponse> release(const std::string& job);
   // Unfreezes where `frozen` is false.
   Result<v1::FreezeResponse> freeze(const v1::FreezeRequest& request, bool frozen);
   Result<v1::ListResponse> list();

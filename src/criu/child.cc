@@ -107,7 +107,8 @@ bool borrows(pid_t criu) noexcept {
 }  // namespace
 
 Result<std::unique_ptr<Child>> Child::start(const std::string& path,
-                                            std::chrono::milliseconds timeout) {
+                                            std::chrono::milliseconds timeout,
+                                            const Cancellation* cancel) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return system_error("cannot make a socket for criu", errno);
@@ -118,7 +119,7 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& path,
     return system_error("cannot make descriptors for criu", errno);
   }
   Result<std::unique_ptr<Child>> child =
-      launch(path, {"swrk", std::to_string(kSocketInChild)}, theirs.get(), timeout);
+      launch(path, {"swrk", std::to_string(kSocketInChild)}, theirs.get(), timeout, cancel);
   if (child) {
     (*child)->socket_ = ours.release();
   }
@@ -127,16 +128,19 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& path,
 
 Result<std::unique_ptr<Child>> Child::start_command(const std::string& path,
                                                     std::vector<std::string> arguments,
-                                                    std::chrono::milliseconds timeout) {
-  return launch(path, std::move(arguments), -1, timeout);
+                                                    std::chrono::milliseconds timeout,
+                                                    const Cancellation* cancel) {
+  return launch(path, std::move(arguments), -1, timeout, cancel);
 }
 
 Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
                                              std::vector<std::string> words, int socket,
-                                             std::chrono::milliseconds timeout) {
+                                             std::chrono::milliseconds timeout,
+                                             const Cancellation* cancel) {
   std::unique_ptr<Child> child(new Child);
   child->path_ = path;
   child->timeout_ = timeout;
+  child->cancel_ = cancel;
   child->stderr_ = memfd_create("criu-stderr", MFD_CLOEXEC);
   if (child->stderr_ >= 0) {
     child->stderr_ = moved_up(child->stderr_);
@@ -178,8 +182,8 @@ int Child::remaining_ms() const {
 }
 
 Result<void> Child::send(const wire::Request& request) {
-  if (remaining_ms() == 0) {
-    return timed_out();
+  if (is_over()) {
+    return ended_by_us();
   }
   std::string packet;
   if (!request.SerializeToString(&packet)) {
@@ -201,19 +205,20 @@ Result<wire::Response> Child::receive() {
   std::vector<char> packet(kLargestPacket);
   for (;;) {
     // The process is watched besides the socket: what it has started may keep the socket open.
-    pollfd fds[] = {{socket_, POLLIN, 0}, {process_fd_, POLLIN, 0}};
-    const int ready = poll(fds, 2, remaining_ms());
+    pollfd fds[] = {{socket_, POLLIN, 0}, {process_fd_, POLLIN, 0}, {fd_of(cancel_), POLLIN, 0}};
+    const int ready = poll(fds, 3, remaining_ms());
     if (ready < 0 && errno == EINTR) {
       continue;
     }
     if (ready < 0) {
       return system_error("cannot wait for criu", errno);
     }
-    if (ready == 0) {
-      if (remaining_ms() > 0) {
-        continue;  // the wait was clamped
-      }
-      return timed_out();
+    if (ready == 0 && !is_over()) {
+      continue;  // the wait was clamped
+    }
+    // What it has said already counts first.
+    if (ready == 0 || (fds[2].revents != 0 && fds[0].revents == 0 && fds[1].revents == 0)) {
+      return ended_by_us();
     }
     iovec buffer{packet.data(), packet.size()};
     msghdr message{};  // no room for control data: a passed descriptor is closed by the kernel
@@ -246,8 +251,11 @@ Error Child::ended_early() {
   return Error{Code::unavailable, message};
 }
 
-Error Child::timed_out() {
+Error Child::ended_by_us() {
   reap(true);
+  if (is_asked(cancel_)) {
+    return Error{Code::cancelled, "the request was cancelled"};
+  }
   return Error{Code::deadline_exceeded, "criu '" + path_ + "' did not answer within " +
                                             std::to_string(timeout_.count()) +
                                             " ms and was killed"};
@@ -259,19 +267,19 @@ Child::Clock::time_point Child::deadline() const {
 
 Result<bool> Child::wait_for(int fd) {
   for (;;) {
-    pollfd fds[] = {{fd, POLLIN, 0}, {process_fd_, POLLIN, 0}};
-    const int ready = poll(fds, 2, remaining_ms());
+    pollfd fds[] = {{fd, POLLIN, 0}, {process_fd_, POLLIN, 0}, {fd_of(cancel_), POLLIN, 0}};
+    const int ready = poll(fds, 3, remaining_ms());
     if (ready < 0 && errno == EINTR) {
       continue;
     }
     if (ready < 0) {
       return system_error("cannot wait for criu", errno);
     }
-    if (ready > 0) {
+    if (fds[0].revents != 0 || fds[1].revents != 0) {
       return fds[0].revents != 0;
     }
-    if (remaining_ms() == 0) {
-      return timed_out();
+    if (is_over()) {
+      return ended_by_us();
     }
   }
 }

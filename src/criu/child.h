@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "criu/rpc.pb.h"
 #include "kymo/result.h"
 
@@ -21,24 +22,27 @@ namespace kymo::criu {
 // it. Errors:    name the binary. not_found or the system's: it does not start; unavailable: it
 // ended
 //            without an answer, with its exit status and its last words on stderr;
-//            deadline_exceeded.
+//            deadline_exceeded; cancelled.
 class Child {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `path` with a slash is a file, else it is looked up on PATH. Timeout 0: none.
+  // `path` with a slash is a file, else it is looked up on PATH. Timeout 0: none. `cancel`, which
+  // may be null and must outlive the child, ends it as its time being over does.
   static Result<std::unique_ptr<Child>> start(const std::string& path,
-                                              std::chrono::milliseconds timeout);
+                                              std::chrono::milliseconds timeout,
+                                              const Cancellation* cancel = nullptr);
   // `criu ARGUMENTS`; not for send() and receive().
   static Result<std::unique_ptr<Child>> start_command(const std::string& path,
                                                       std::vector<std::string> arguments,
-                                                      std::chrono::milliseconds timeout);
+                                                      std::chrono::milliseconds timeout,
+                                                      const Cancellation* cancel = nullptr);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Sends nothing once its time is over: what it is told then, it would do, and be killed while at
-  // it.
+  // Sends nothing once its time is over or it is cancelled: what it is told then, it would do, and
+  // be killed while at it.
   Result<void> send(const wire::Request& request);
   // Waits for the next packet, until the child ends or its time is over.
   Result<wire::Response> receive();
@@ -59,15 +63,18 @@ class Child {
   Child() = default;
   static Result<std::unique_ptr<Child>> launch(const std::string& path,
                                                std::vector<std::string> words, int socket,
-                                               std::chrono::milliseconds timeout);
+                                               std::chrono::milliseconds timeout,
+                                               const Cancellation* cancel);
   [[nodiscard]] int remaining_ms() const;
+  [[nodiscard]] bool is_over() const { return is_asked(cancel_) || remaining_ms() == 0; }
   Error ended_early();
-  Error timed_out();
+  Error ended_by_us();
   void wait_until_killable() const;
   void reap(bool kill_first);
 
   std::string path_;
   std::chrono::milliseconds timeout_{0};
+  const Cancellation* cancel_ = nullptr;
   Clock::time_point started_;
   std::uint64_t life_ns_ = 0;
   std::uint64_t major_faults_ = 0;

@@ -60,7 +60,8 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
   const auto started = Child::Clock::now();
   Result<Answer> answer = [&]() -> Result<Answer> {
     CallPhases phases;
-    Result<std::unique_ptr<Child>> started_child = Child::start(options.path, options.timeout);
+    Result<std::unique_ptr<Child>> started_child =
+        Child::start(options.path, options.timeout, options.cancel);
     if (!started_child) {
       return started_child.error();
     }
@@ -131,7 +132,7 @@ Error refused(const std::string& tried, const wire::Response& response, const st
 
 Error with_context(const std::string& tried, Error error, const std::string& log) {
   error.message = tried + ": " + error.message;
-  const std::string errors = last_errors(log);
+  const std::string errors = error.code == Code::cancelled ? "" : last_errors(log);
   if (!errors.empty()) {
     error.message += "; its log ends with " + errors;
   }
@@ -159,8 +160,10 @@ void set_shared(const SharedOptions& from, wire::Options& opts) {
   }
 }
 
-// The options with no longer a timeout than that; 0: as they are.
-ClientOptions within(ClientOptions options, std::chrono::milliseconds limit) {
+// The options with no longer a timeout than that (0: as they are), and to be cancelled so.
+ClientOptions within(ClientOptions options, std::chrono::milliseconds limit,
+                     const Cancellation* cancel) {
+  options.cancel = cancel;
   if (limit.count() > 0 && (options.timeout.count() == 0 || limit < options.timeout)) {
     options.timeout = limit;
   }
@@ -301,12 +304,12 @@ Result<DumpReply> Client::pre_dump(const PreDumpRequest& request) const {
   job.request.mutable_opts()->set_log_file(kPreDumpLog);
   track_memory(request.parent, *job.request.mutable_opts());
   set_shared(request.options, *job.request.mutable_opts());
-  return dump_reply(
-      work(within(options_, request.time_limit), job, request.images_dir, request.work_dir, {}));
+  return dump_reply(work(within(options_, request.time_limit, request.cancel), job,
+                         request.images_dir, request.work_dir, {}));
 }
 
 Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notified) const {
-  const ClientOptions options = within(options_, request.time_limit);
+  const ClientOptions options = within(options_, request.time_limit, request.cancel);
   if (request.stream) {
     return streamed_dump(options, request, notified);
   }
@@ -327,8 +330,9 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,
                                      const Notified& notified) const {
+  const ClientOptions options = within(options_, std::chrono::milliseconds(0), request.cancel);
   if (request.stream) {
-    return streamed_restore(options_, request, notified);
+    return streamed_restore(options, request, notified);
   }
   Work job{CallKind::restore,
            "criu could not restore " + request.images_dir,
@@ -338,7 +342,7 @@ Result<RestoreReply> Client::restore(const RestoreRequest& request,
   job.request.mutable_opts()->set_rst_sibling(true);
   job.request.mutable_opts()->set_log_file(kRestoreLog);
   set_shared(request.options, *job.request.mutable_opts());
-  const Result<Answer> answer = work(options_, job, request.images_dir, request.work_dir, notified);
+  const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, notified);
   if (!answer) {
     return answer.error();
   }

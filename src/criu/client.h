@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "criu/image_codec.h"
 #include "criu/streamed_file.h"
 #include "kymo/result.h"
@@ -58,6 +59,8 @@ struct ClientOptions {
   std::chrono::milliseconds timeout{0};
   // Called after each call of criu, on the caller's thread, failed ones included.
   std::function<void(const Call&)> called;
+  // Ends a criu that runs, as the timeout does. Null: nobody can. Must outlive the calls.
+  const Cancellation* cancel = nullptr;
 };
 
 // Called for each notification; criu waits until it returns.
@@ -81,6 +84,7 @@ struct PreDumpRequest {
   std::string parent;    // the round before, relative to images_dir; empty: the first
   std::chrono::milliseconds time_limit{0};  // as of a dump
   SharedOptions options{};
+  const Cancellation* cancel = nullptr;  // as of a dump
 };
 
 struct DumpRequest {
@@ -96,6 +100,7 @@ struct DumpRequest {
   std::chrono::milliseconds time_limit{0};  // shorter than the client's timeout; 0: none
   SharedOptions options{};                  // of one that is not streamed
   std::string parent{};  // the last pre-dump, relative to images_dir; empty: there is none
+  const Cancellation* cancel = nullptr;  // ends it, as of ClientOptions
 };
 
 struct RestoreRequest {
@@ -106,6 +111,7 @@ struct RestoreRequest {
   std::function<void(const Streamed& so_far)> streamed = nullptr;
   std::vector<std::string> arguments{};  // with it: more for criu's command line
   SharedOptions options{};               // of one that is not streamed
+  const Cancellation* cancel = nullptr;  // as of a dump
 };
 
 struct DumpReply {
@@ -126,7 +132,7 @@ struct RestoreReply {
 // Threads:   every member from any thread. The caller's thread blocks until criu has ended.
 // Ownership: holds nothing between calls.
 // Errors:    one line with what criu answered and the last errors of its log. not_found: no such
-//            binary; deadline_exceeded: it took longer than the timeout and was killed;
+//            binary; deadline_exceeded: it took longer than the timeout and was killed; cancelled;
 //            unavailable: it ended without an answer; failed_precondition, or what criu's errno
 //            means: it refused. After a failed dump criu has let the process go; see runtime for
 //            the check of that.

@@ -93,7 +93,7 @@ Result<CommandEnd> drive(const ClientOptions& options, const Command& command) {
   std::vector<std::string> arguments = command.arguments;
   arguments.insert(arguments.end(), {"--action-script", (*pipes)->script()});
   Result<std::unique_ptr<Child>> started =
-      Child::start_command(options.path, std::move(arguments), options.timeout);
+      Child::start_command(options.path, std::move(arguments), options.timeout, options.cancel);
   if (!started) return started.error();
   Child& child = **started;
   std::optional<Error> refused;

@@ -66,9 +66,11 @@ Error would_not_end(pid_t pid) {
       "process " + std::to_string(pid) + ", left by a CRIU whose kymod was killed, does not end"};
 }
 
-// Ends CRIU's processes unless they are `done`, in which case they end by themselves.
+// Ends CRIU's processes unless they are `done`, in which case they end by themselves. Those of a
+// dump not while they borrow a process, which has to run on; what a restore made so far ends with
+// it.
 Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tree,
-                      std::string_view done) {
+                      std::string_view done, bool dump) {
   const auto began = steady_clock::now();
   for (;;) {
     const std::vector<pid_t> running = holders(log_path, tree, false);
@@ -85,7 +87,7 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
     const auto borrows = [](pid_t criu) { return borrows_a_process(criu); };
     const bool leave =
         log_has(log_path, done) ||
-        (waited < kMostBorrowing && std::any_of(running.begin(), running.end(), borrows));
+        (dump && waited < kMostBorrowing && std::any_of(running.begin(), running.end(), borrows));
     for (const pid_t criu : running) {
       kill(criu, leave ? SIGCONT : SIGKILL);
     }
@@ -96,11 +98,11 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
 }  // namespace
 
 Result<void> end_leftover_dump(const std::string& log_path, const std::vector<pid_t>& tree) {
-  return end_criu(log_path, tree, kDumpIsDone);
+  return end_criu(log_path, tree, kDumpIsDone, true);
 }
 
 Result<void> end_leftover_restore(const std::string& log_path, const std::vector<pid_t>& tree) {
-  if (Result<void> ended = end_criu(log_path, tree, kRestoreIsDone); !ended) {
+  if (Result<void> ended = end_criu(log_path, tree, kRestoreIsDone, false); !ended) {
     return ended;
   }
   // Nobody will ever resume what is still half restored.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <string_view>
@@ -38,13 +39,28 @@ Result<ReachedFolder> reach(const std::string& tried, const std::string& path) {
   return folder;
 }
 
+// Waits until every image is written; the disk may take long for that.
+Result<void> settle(ImageStreamer& streamer, std::chrono::steady_clock::time_point until,
+                    const Cancellation* cancel) {
+  constexpr std::chrono::milliseconds kLookForCancel{20};
+  for (;;) {
+    const auto next = std::min(until, std::chrono::steady_clock::now() + kLookForCancel);
+    Result<void> settled = streamer.settle(next);
+    if (settled || settled.error().code != Code::deadline_exceeded || next == until) {
+      return settled;
+    }
+    if (is_asked(cancel)) return Error{Code::cancelled, "the request was cancelled"};
+  }
+}
+
 // The first of the reasons is what the others follow from.
 Error streamed_error(const std::string& tried, const Result<Streamed>& stream, Error error,
                      const std::string& log) {
   const std::string last = last_errors(log);
-  if (!stream && error.code != Code::deadline_exceeded) {
+  const bool cancelled = error.code == Code::cancelled;
+  if (!stream && !cancelled && error.code != Code::deadline_exceeded) {
     error = stream.error();
-  } else if (!last.empty()) {
+  } else if (!last.empty() && !cancelled) {
     error.message = error.code == Code::deadline_exceeded
                         ? error.message + "; its log ends with " + last
                         : last + " (log: " + log + ")";
@@ -105,7 +121,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
   command.passed = [&](std::string_view name,
                        std::chrono::steady_clock::time_point until) -> Result<void> {
     if (notified) notified(name);
-    return name == kAllWritten ? (*streamer)->settle(until) : Result<void>();
+    return name == kAllWritten ? settle(**streamer, until, options.cancel) : Result<void>();
   };
   const Result<CommandEnd> end = run_command(options, command);
   const Result<Streamed> stream = (*streamer)->finish();

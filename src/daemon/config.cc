@@ -320,6 +320,7 @@ std::vector<std::string> describe(const Config& config) {
       "criu-timeout = " + std::to_string(config.criu_timeout.count()),
       "keep-bytes = " + std::to_string(config.keep_bytes),
       "keep-count = " + std::to_string(config.keep_count),
+      "job-output-bytes = " + std::to_string(config.job_output_bytes),
       "log-level = " + config.log_level,
       std::string("profiling = ") + (config.timing ? "on" : "off"),
       "otlp-endpoint = " + (config.otlp_endpoint.empty() ? "(none)" : config.otlp_endpoint),

@@ -50,6 +50,8 @@ struct Config {
   // Of the checkpoints below the state directory; 0: no bound (daemon/space_bound.h).
   std::uint64_t keep_bytes = 0;
   std::uint64_t keep_count = 0;
+  // Of each of a job's two files of output; 0: no bound (daemon/job_output.h).
+  std::uint64_t job_output_bytes = std::uint64_t{256} << 20U;
   std::chrono::seconds profiling_keep{10};   // how far back a snapshot reaches
   std::vector<std::string> profiling_rules;  // that make snapshots by themselves
 };

@@ -71,7 +71,9 @@ CutShortDump look_at(store::Store& store, const store::Checkpoint& checkpoint) {
   dump.spec.work_dir = dump.dir.work();
   const json container = value_of(dump.record, "container", json::object());
   if (container.is_object() && !container.empty()) {
-    dump.kind = kind_named(value_of(container, "runtime", std::string()));
+    const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
+    if (!kind) spdlog::error("the checkpoint {}: {}", dump.dir.path(), kind.error().message);
+    dump.kind = kind ? *kind : runtime::Kind::process;
     dump.spec.container = value_of(container, "id", std::string());
     dump.spec.frozen = value_of(container, "frozen", false);
     if (dump.kind != runtime::Kind::process) {

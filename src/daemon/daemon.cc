@@ -17,6 +17,7 @@
 #include "daemon/cut_short.h"
 #include "daemon/deletion.h"
 #include "daemon/find_criu.h"
+#include "daemon/job_output.h"
 #include "daemon/otlp.h"
 #include "daemon/parts.h"
 #include "daemon/restore_note.h"
@@ -57,7 +58,7 @@ Result<FileDescriptor> take_state_dir(const std::string& path) {
 
 // When calls that go on at the stop are cancelled: a watcher whose reader stands still.
 std::chrono::system_clock::time_point soon() {
-  return std::chrono::system_clock::now() + std::chrono::seconds(1);
+  return std::chrono::system_clock::now() + std::chrono::milliseconds(300);
 }
 
 sigset_t stop_signals() {
@@ -132,7 +133,10 @@ Result<void> Daemon::State::open_store() {
   };
   if (Result<void> ok = close_cut_short_dumps(*store, settle); !ok) return ok;
   if (Result<void> ok = finish_deletions(*store, config.state_dir); !ok) return ok;
-  jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir);
+  jobs = std::make_unique<Jobs>(
+      *store, *metrics, config.state_dir, [this](const ContainerOf& container) {
+        return (container.kind == runtime::Kind::runc ? runc : podman)->process_of(container.id);
+      });
   settle_cut_short_restores(*store, *jobs, config.state_dir);
   jobs->refresh();
   return {};
@@ -311,6 +315,7 @@ Result<void> Daemon::run() {
     if (got < 0 && errno == EAGAIN) {
       state.jobs->refresh();
       state.keep_bound();
+      bound_job_outputs(state.parts());
     }
   }
   spdlog::info("stopping: {}", got == SIGTERM ? "SIGTERM" : "SIGINT");

@@ -99,7 +99,7 @@ Result<v1::DeleteResponse> delete_job(const Parts& parts, const store::Job& job,
   for (const store::Checkpoint& checkpoint : *all) {
     if (Result<void> ok = add_deleted(parts, checkpoint, out); !ok) return ok.error();
   }
-  if (Result<void> ok = parts.store.remove_job(job.id); !ok) return ok.error();
+  if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
   if (!job.stdout_path.empty()) {
     std::error_code error;
     fs::remove_all(fs::path(job.stdout_path).parent_path(), error);

@@ -62,6 +62,7 @@ struct DumpContext {
   bool listed = false;  // in the store
   RequestRecording recording;
   runtime::DumpOutcome outcome;
+  bool begun = false;  // the runtime was called
   bool dumped = false;
   bool first_run = false;  // since the daemon started
   std::optional<criu::Encoding> stream;
@@ -166,6 +167,38 @@ Result<void> claim_process(DumpContext& c) {
   return {};
 }
 
+// The instant at which its time is over, by monotonic_ns(); 0: none.
+std::uint64_t deadline_of(const DumpContext& c) {
+  const std::uint64_t allowed_ns = c.request.deadline_ns();
+  if (allowed_ns == 0) return 0;
+  constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+  return c.began_monotonic_ns + std::min(allowed_ns, kNever - c.began_monotonic_ns);
+}
+
+runtime::DumpSpec spec_of(const DumpContext& c) {
+  runtime::DumpSpec spec;
+  spec.process = c.process;
+  if (c.dir) {
+    spec.images_dir = c.dir->partial_images();
+    spec.work_dir = c.dir->work();
+  }
+  spec.leave_running = c.request.leave_running();
+  spec.container = c.target.container;
+  spec.options = to_options(c.request.options());
+  spec.stream = c.stream;
+  spec.deadline_ns = deadline_of(c);
+  spec.pre_dumps = c.request.pre_dumps();
+  spec.frozen = c.target.frozen;
+  spec.criu = *c.criu;
+  spec.cancel = &c.progress.cancellation();
+  return spec;
+}
+
+// While nothing is made yet: what is refused leaves no checkpoint behind that failed.
+Result<void> check_dumpable(DumpContext& c) {
+  return runtime_of(c.parts, c.target.kind).may_dump(spec_of(c));
+}
+
 Result<void> estimate_size(DumpContext& c) {
   c.memory_bytes = probe::memory_to_dump(c.process.pid);
   c.progress.expect(c.memory_bytes);
@@ -192,14 +225,6 @@ Result<void> forecast(DumpContext& c) {
 
 std::string seconds_text(std::uint64_t ns) {
   return report::duration(static_cast<double>(ns));
-}
-
-// The instant at which its time is over, by monotonic_ns(); 0: none.
-std::uint64_t deadline_of(const DumpContext& c) {
-  const std::uint64_t allowed_ns = c.request.deadline_ns();
-  if (allowed_ns == 0) return 0;
-  constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-  return c.began_monotonic_ns + std::min(allowed_ns, kNever - c.began_monotonic_ns);
 }
 
 // The deadline's own words where it was what ended CRIU.
@@ -332,6 +357,7 @@ Result<void> list_checkpoint(DumpContext& c) {
 }
 
 Result<void> call_runtime(DumpContext& c) {
+  c.begun = true;
   c.first_run = c.parts.first_runs.take(store::RunKind::dump);
   std::uint64_t counted = 0;
   runtime::Observer observer;
@@ -354,18 +380,8 @@ Result<void> call_runtime(DumpContext& c) {
     spdlog::info("pre-dump of {}: {} pages in {}", c.target.text(), round.pages_written,
                  seconds_text(round.duration_ns));
   };
-  const runtime::DumpSpec spec{c.process,
-                               c.dir->partial_images(),
-                               c.dir->work(),
-                               c.request.leave_running(),
-                               c.target.container,
-                               to_options(c.request.options()),
-                               c.stream,
-                               deadline_of(c),
-                               c.request.pre_dumps(),
-                               c.target.frozen,
-                               *c.criu};
-  Result<runtime::DumpOutcome> outcome = runtime_of(c.parts, c.target.kind).dump(spec, observer);
+  Result<runtime::DumpOutcome> outcome =
+      runtime_of(c.parts, c.target.kind).dump(spec_of(c), observer);
   c.progress.finishing();
   if (!outcome) return told_of_deadline(c, told_of_criu(c, outcome.error()));
   c.outcome = std::move(outcome).value();
@@ -383,10 +399,11 @@ Result<void> publish(DumpContext& c) {
   return publish_images(*c.dir);
 }
 
-constexpr std::array<Step<DumpContext>, 12> kDumpSteps{{
+constexpr std::array<Step<DumpContext>, 13> kDumpSteps{{
     {"validate", validate},
     {"find process", find_process},
     {"claim process", claim_process},
+    {"check", check_dumpable, "runtime"},
     {"estimate size", estimate_size},
     {"forecast", forecast, "store"},
     {"prepare directory", prepare_directory, "files"},
@@ -531,7 +548,7 @@ Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request
   RunningRequest running(parts.progress, parts.metrics, *std::move(progress));
   DumpContext c(parts, request, timing, running);
   const Result<void> result = run_steps(kDumpSteps, c);
-  running.dump_ended(result.ok());
+  running.dump_ended(result_of(result, c.begun));
   running.ended(result);
   conclude(c, result);
   for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);

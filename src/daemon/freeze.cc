@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "daemon/target.h"
+#include "runtime/process_checks.h"
 
 namespace kymo::daemon {
 
@@ -12,6 +13,10 @@ Result<v1::FreezeResponse> set_frozen(const Parts& parts, const v1::Target& aske
   const std::string verb = frozen ? "freeze" : "unfreeze";
   const Result<Target> target = find_target(parts, verb, asked);
   if (!target) return target.error();
+  if (frozen && target->container.empty()) {
+    const auto program = runtime::check_program(verb + " " + target->text(), target->process);
+    if (!program) return program.error();
+  }
   const Claims::Claim claim = parts.claims.claim("process:" + std::to_string(target->process.pid));
   if (!claim) {
     return Error{Code::failed_precondition,

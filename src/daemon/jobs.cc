@@ -1,7 +1,6 @@
 #include "daemon/jobs.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,20 +8,17 @@
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string_view>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/json_text.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
+#include "runtime/process_freeze.h"
 
 namespace kymo::daemon {
 namespace {
 
-constexpr const char* kContainerFile = "/container.json";
 constexpr std::size_t kMaxName = 64;
 
 bool name_character(char c) {
@@ -79,15 +75,6 @@ v1::Job::State state_of(store::JobState state) {
   return v1::Job::STATE_UNSPECIFIED;
 }
 
-Result<void> make_output_folder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return system_error("make the job's folder " + path, error.value());
-  if (chmod(path.c_str(), 0700) != 0)
-    return system_error("protect the job's folder " + path, errno);
-  return {};
-}
-
 // What a container's job needs besides; its output is its runtime's to keep.
 Result<runtime::RunSpec> container_spec(const v1::RunRequest& request, store::Job& job,
                                         const std::string& folder) {
@@ -103,6 +90,13 @@ Result<runtime::RunSpec> container_spec(const v1::RunRequest& request, store::Jo
   job.stdout_path.clear();
   job.stderr_path.clear();
   return spec;
+}
+
+void show_container(JobContainers& containers, v1::Job& job) {
+  const Result<std::optional<ContainerOf>> container = containers.of(job.id());
+  if (!container || !*container) return;
+  job.set_runtime((*container)->kind == runtime::Kind::runc ? v1::RUNC : v1::PODMAN);
+  job.set_container((*container)->id);
 }
 
 }  // namespace
@@ -127,8 +121,12 @@ v1::Job to_api(const store::Job& job, const std::string& last_checkpoint) {
   return out;
 }
 
-Jobs::Jobs(store::Store& store, Metrics& metrics, std::string state_dir)
-    : store_(store), metrics_(metrics), state_dir_(std::move(state_dir)) {}
+Jobs::Jobs(store::Store& store, Metrics& metrics, std::string state_dir,
+           JobContainers::ProcessOf process_of)
+    : store_(store),
+      metrics_(metrics),
+      state_dir_(std::move(state_dir)),
+      containers_(state_dir_, std::move(process_of)) {}
 
 // Puts the job into the store under its name, or else under the first BASE-N that is free.
 Result<void> Jobs::reserve(store::Job& job, const std::string& base) {
@@ -148,31 +146,14 @@ Result<void> Jobs::reserve(store::Job& job, const std::string& base) {
   }
 }
 
-Result<void> Jobs::note_container(const std::string& job_id, const ContainerOf& container) const {
-  const std::string folder = state_dir_ + "/jobs/" + job_id;
-  if (Result<void> made = make_output_folder(folder); !made) return made;
-  const nlohmann::json json{{"runtime", runtime::name_of(container.kind)}, {"id", container.id}};
-  return replace_file(folder + kContainerFile, json_text(json));
-}
-
-std::optional<Jobs::ContainerOf> Jobs::container_of(const std::string& job_id) const {
-  const Result<std::string> text = read_file(state_dir_ + "/jobs/" + job_id + kContainerFile);
-  if (!text) return std::nullopt;
-  const nlohmann::json json = parse_json(*text);
-  if (!json.is_object() || !json.contains("id") || !json["id"].is_string()) return std::nullopt;
-  const bool runc = json.value("runtime", "") == runtime::name_of(runtime::Kind::runc);
-  return ContainerOf{runc ? runtime::Kind::runc : runtime::Kind::podman,
-                     json["id"].get<std::string>()};
-}
-
 void Jobs::note_started_container(store::Job& job, const v1::RunRequest& request,
-                                  const runtime::RunSpec& spec) const {
+                                  const runtime::RunSpec& spec) {
   if (const Result<probe::Process> seen = probe::read_process(job.pid); seen) {
     job.command = seen->command;
   }
   const ContainerOf container{
       request.runtime() == v1::RUNC ? runtime::Kind::runc : runtime::Kind::podman, spec.container};
-  if (Result<void> ok = note_container(job.id, container); !ok) {
+  if (Result<void> ok = containers_.note(job.id, container); !ok) {
     spdlog::error("{}", ok.error().message);  // it can be dumped by its own name all the same
   }
 }
@@ -212,7 +193,7 @@ Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& re
     }
   }
   Scope starting("start process", {.category = "runtime"});
-  Result<void> folder_made = make_output_folder(folder);
+  Result<void> folder_made = make_job_folder(folder);
   Result<runtime::ProcessId> started =
       folder_made ? runtime.run(spec) : Result<runtime::ProcessId>(folder_made.error());
   if (!started) {
@@ -268,6 +249,23 @@ std::optional<store::Job> Jobs::of_process(const runtime::ProcessId& process) {
   return std::nullopt;
 }
 
+std::optional<store::Job> Jobs::of_container(const ContainerOf& container) {
+  Result<std::vector<store::Job>> jobs = store_.jobs();
+  if (!jobs) return std::nullopt;
+  const auto is_it = [&](const store::Job& job) {
+    const Result<std::optional<ContainerOf>> its = containers_.of(job.id);
+    return its && *its && **its == container;
+  };
+  const auto found = std::find_if(jobs->rbegin(), jobs->rend(), is_it);
+  return found == jobs->rend() ? std::nullopt : std::optional(std::move(*found));
+}
+
+Result<void> Jobs::remove(const store::Job& job) {
+  Result<void> removed = store_.remove_job(job.id);
+  if (removed) containers_.forget(job.id);
+  return removed;
+}
+
 Result<std::vector<v1::Job>> Jobs::list() {
   refresh();
   const Result<std::vector<store::Job>> jobs = store_.jobs();
@@ -287,6 +285,10 @@ Result<std::vector<v1::Job>> Jobs::list() {
   for (const store::Job& job : *jobs) {
     out.push_back(to_api(job, last[job.id]));
     out.back().set_last_failure(failure[job.id]);
+    show_container(containers_, out.back());
+    if (job.state == store::JobState::running && job.pid > 0) {
+      out.back().set_frozen(runtime::is_frozen(job.pid));
+    }
   }
   return out;
 }
@@ -329,14 +331,34 @@ void Jobs::refresh() {
   }
   std::uint64_t running = 0;
   for (const store::Job& job : *jobs) {
-    if (job.state != store::JobState::running) continue;
-    if (held_.count(job.id) != 0 || is_running(job)) {
+    const bool ran = job.state == store::JobState::running;
+    if (held_.count(job.id) != 0 ? ran : (ran && is_running(job)) || follow_container(job)) {
       ++running;
-    } else {
+    } else if (ran) {
       mark_exited(job, std::nullopt);
     }
   }
   metrics_.set_processes_managed(running);
+}
+
+// Whether the job is a container that runs. Of several jobs of one container only the newest is it.
+bool Jobs::follow_container(store::Job job) {
+  const auto process = containers_.process_of(job.id);
+  if (!process) return false;
+  const Result<std::optional<ContainerOf>> container = containers_.of(job.id);
+  const std::optional<store::Job> newest = of_container(**container);
+  if (!newest || newest->id != job.id) return false;
+  job.pid = process->pid;
+  job.start_ticks = process->start_ticks;
+  job.state = store::JobState::running;
+  job.exit_status.reset();
+  if (Result<void> ok = store_.update_job(job); !ok) {
+    spdlog::error("follow the container of job {}: {}", job.name, ok.error().message);
+    return false;
+  }
+  spdlog::info("job {} runs again as pid {}: its container was started or restored", job.name,
+               job.pid);
+  return true;
 }
 
 void Jobs::mark_exited(store::Job job, std::optional<int> wait_status) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
+#include "daemon/job_containers.h"
 #include "daemon/metrics.h"
 #include "kymo/result.h"
 #include "runtime/runtime.h"
@@ -49,43 +50,47 @@ class Jobs {
     std::string id_;
   };
 
-  Jobs(store::Store& store, Metrics& metrics, std::string state_dir);
+  // `process_of`: where a container runs, so that jobs follow theirs; none: they do not.
+  Jobs(store::Store& store, Metrics& metrics, std::string state_dir,
+       JobContainers::ProcessOf process_of = nullptr);
 
   // Starts a command as a new job, its output in files of the state directory; or a container.
   Result<store::Job> run(runtime::Runtime& runtime, const v1::RunRequest& request);
   // Makes a job of a process that runs and belongs to none; with an empty name, one is made of its
   // program's. It is no child of ours: how it ends is not known.
   Result<store::Job> adopt(const runtime::ProcessId& process, const std::string& name = {});
-  // A job that is a container: which, kept beside its output.
-  struct ContainerOf {
-    runtime::Kind kind = runtime::Kind::process;
-    std::string id;
-  };
-  Result<void> note_container(const std::string& job_id, const ContainerOf& container) const;
-  [[nodiscard]] std::optional<ContainerOf> container_of(const std::string& job_id) const;
+  // Forgets a job; its process, if it runs, runs on.
+  Result<void> remove(const store::Job& job);
+  // Which jobs are containers.
+  [[nodiscard]] JobContainers& containers() { return containers_; }
   // By name or id.
   Result<store::Job> find(const std::string& id_or_name);
   // The running job whose process this is.
   std::optional<store::Job> of_process(const runtime::ProcessId& process);
+  // The newest job, in whatever state, that is this container.
+  std::optional<store::Job> of_container(const ContainerOf& container);
   // Every job as the API shows it, oldest first.
   Result<std::vector<v1::Job>> list();
 
   [[nodiscard]] Hold hold(const std::string& id);
   // A process that the runtime watched has ended.
   void exited(const runtime::ProcessId& process, int wait_status);
-  // Finds out which jobs still run.
+  // Finds out which jobs still run. The job of a container that somebody started, or restored,
+  // without us runs again, whatever its process is by now.
   void refresh();
 
  private:
   void note_started_container(store::Job& job, const v1::RunRequest& request,
-                              const runtime::RunSpec& spec) const;
+                              const runtime::RunSpec& spec);
   void release(const std::string& id) noexcept;
   Result<void> reserve(store::Job& job, const std::string& base);
   void mark_exited(store::Job job, std::optional<int> wait_status);
+  bool follow_container(store::Job job);
 
   store::Store& store_;
   Metrics& metrics_;
   const std::string state_dir_;
+  JobContainers containers_;
   std::mutex mutex_;
   std::map<std::string, int> held_;  // by id; how often
 };

@@ -6,7 +6,7 @@
 namespace kymo::daemon {
 namespace {
 
-constexpr std::array<std::string_view, 2> kResults{"ok", "error"};
+constexpr std::array<std::string_view, 2> kCallResults{"ok", "error"};
 
 struct TotalRow {
   std::string_view name;
@@ -56,6 +56,24 @@ std::size_t notification_index(std::string_view name) {
 
 std::uint64_t phase_of(std::string_view notification) {
   return kPhaseRequest + 1 + notification_index(notification);
+}
+
+RequestResult result_of(const Result<void>& outcome, bool begun) {
+  if (outcome) return RequestResult::ok;
+  switch (outcome.error().code) {
+    case Code::cancelled:
+      return RequestResult::cancelled;
+    case Code::invalid_argument:
+    case Code::not_found:
+    case Code::already_exists:
+    case Code::permission_denied:
+    case Code::failed_precondition:
+    case Code::out_of_range:
+    case Code::unimplemented:
+      return begun ? RequestResult::error : RequestResult::refused;
+    default:
+      return RequestResult::error;
+  }
 }
 
 Result<std::unique_ptr<Metrics>> Metrics::make() {
@@ -141,17 +159,27 @@ Result<void> Metrics::make_family(Metric metric, Family* family) {
 
 Result<void> Metrics::register_families() {
   const Field call{"call", strings(criu::kCallNames)};
-  const Field result{"result", strings(kResults)};
-  Result<void> ok = make_family(
-      counter_of("criu_calls", "Calls of CRIU by kind and result", {call, result}), &criu_calls_);
+  const Field call_result{"result", strings(kCallResults)};
+  const Field result{"result", strings(kRequestResults)};
+  Result<void> ok =
+      make_family(counter_of("criu_calls", "Calls of CRIU by kind and result", {call, call_result}),
+                  &criu_calls_);
   if (!ok) return ok;
   ok = make_family(counter_of("criu_call_time_us", "Life of the CRIU processes, by kind", {call},
                               Unit::microseconds),
                    &criu_time_us_);
   if (!ok) return ok;
-  ok = make_family(counter_of("dumps", "Dump requests by result", {result}), &dumps_);
+  ok = make_family(counter_of("dumps",
+                              "Dump requests by result: ok, error, refused (nothing was begun), "
+                              "cancelled",
+                              {result}),
+                   &dumps_);
   if (!ok) return ok;
-  ok = make_family(counter_of("restores", "Restore requests by result", {result}), &restores_);
+  ok = make_family(counter_of("restores",
+                              "Restore requests by result: ok, error, refused (nothing was begun), "
+                              "cancelled",
+                              {result}),
+                   &restores_);
   if (!ok) return ok;
   return make_family(counter_of("criu_notifications", "Notifications from CRIU by name",
                                 {Field{"name", strings(kNotifications)}}),
@@ -160,7 +188,7 @@ Result<void> Metrics::register_families() {
 
 void Metrics::criu_called(const criu::Call& call, OwnColumns* own) {
   const auto kind = static_cast<std::size_t>(call.kind);
-  criu_calls_.add(kind * kResults.size() + (call.ok ? 0 : 1), 1, own);
+  criu_calls_.add(kind * kCallResults.size() + (call.ok ? 0 : 1), 1, own);
   criu_time_us_.add(kind, call.duration_ns / 1000, own);
 }
 
@@ -183,12 +211,12 @@ void Metrics::spans_exported(std::uint64_t sent, std::uint64_t dropped) {
   add(Total::otlp_spans_dropped, dropped, nullptr);
 }
 
-void Metrics::dump_ended(bool ok, OwnColumns* own) {
-  dumps_.add(ok ? 0 : 1, 1, own);
+void Metrics::dump_ended(RequestResult result, OwnColumns* own) {
+  dumps_.add(static_cast<std::size_t>(result), 1, own);
 }
 
-void Metrics::restore_ended(bool ok, OwnColumns* own) {
-  restores_.add(ok ? 0 : 1, 1, own);
+void Metrics::restore_ended(RequestResult result, OwnColumns* own) {
+  restores_.add(static_cast<std::size_t>(result), 1, own);
 }
 
 void Metrics::add(const criu::DumpStats& stats, OwnColumns* own) {

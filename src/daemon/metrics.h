@@ -30,6 +30,14 @@ inline constexpr std::uint64_t kPhaseIdle = 0;
 inline constexpr std::uint64_t kPhaseRequest = 1;
 std::uint64_t phase_of(std::string_view notification);
 
+// How a dump or restore ended. `refused`: nothing was begun, since the request was wrong or could
+// not be fulfilled as things stood; the daemon and CRIU did nothing wrong.
+enum class RequestResult : std::uint8_t { ok, error, refused, cancelled };
+inline constexpr std::array<std::string_view, 4> kRequestResults{"ok", "error", "refused",
+                                                                 "cancelled"};
+// `begun`: whether its runtime was called.
+RequestResult result_of(const Result<void>& outcome, bool begun);
+
 // The sums over all running requests, for the gauges that recordings have.
 struct ProgressSums {
   std::atomic<std::uint64_t> bytes_done{0};
@@ -61,8 +69,8 @@ class Metrics {
   void notified(std::string_view notification, OwnColumns* own = nullptr);
   void image_bytes_written(std::uint64_t bytes, OwnColumns* own = nullptr);
   void spans_exported(std::uint64_t sent, std::uint64_t dropped);
-  void dump_ended(bool ok, OwnColumns* own = nullptr);
-  void restore_ended(bool ok, OwnColumns* own = nullptr);
+  void dump_ended(RequestResult result, OwnColumns* own = nullptr);
+  void restore_ended(RequestResult result, OwnColumns* own = nullptr);
   void add(const criu::DumpStats& stats, OwnColumns* own = nullptr);
   void add(const criu::RestoreStats& stats, OwnColumns* own = nullptr);
   void set_processes_managed(std::uint64_t count);
@@ -119,8 +127,8 @@ class Metrics {
   Family totals_;         // as Total
   Family criu_calls_;     // by kind, then ok and error
   Family criu_time_us_;   // by kind
-  Family dumps_;          // ok, error
-  Family restores_;       // ok, error
+  Family dumps_;          // as kRequestResults
+  Family restores_;       // as kRequestResults
   Family notifications_;  // as kNotifications
   std::atomic<std::uint64_t> phase_{kPhaseIdle};
   std::atomic<std::uint64_t> requests_{0};

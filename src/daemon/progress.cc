@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace kymo::daemon {
@@ -87,7 +88,10 @@ void RequestProgress::stored(std::uint64_t bytes) {
 void RequestProgress::end(const Result<void>& outcome) {
   const std::lock_guard lock(mutex_);
   ended_ns_ = monotonic_ns();
-  facts_.set_state(outcome ? v1::Progress::SUCCEEDED : v1::Progress::FAILED);
+  const bool cancelled = !outcome && outcome.error().code == Code::cancelled;
+  facts_.set_state(outcome     ? v1::Progress::SUCCEEDED
+                   : cancelled ? v1::Progress::CANCELLED
+                               : v1::Progress::FAILED);
   if (outcome) {
     facts_.set_bytes_total(facts_.bytes_done());
   } else {
@@ -239,6 +243,22 @@ void ProgressBoard::end(const std::shared_ptr<RequestProgress>& request,
 std::uint64_t ProgressBoard::ended() const {
   const std::lock_guard lock(mutex_);
   return ended_count_;
+}
+
+std::vector<std::shared_ptr<RequestProgress>> ProgressBoard::running_of(
+    const std::string& target) const {
+  std::int32_t pid = 0;
+  const char* const end = target.data() + target.size();
+  const auto parsed = std::from_chars(target.data(), end, pid);
+  const bool is_pid = parsed.ec == std::errc() && parsed.ptr == end;
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<RequestProgress>> found;
+  for (const auto& one : running_) {
+    if (one->id() == target) return {one};
+    const v1::Progress view = one->view();
+    if (is_pid ? view.pid() == pid : view.job() == target) found.push_back(one);
+  }
+  return found;
 }
 
 std::vector<std::shared_ptr<RequestProgress>> ProgressBoard::matching(

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
+#include "base/cancellation.h"
 #include "base/clock.h"
 #include "daemon/metrics.h"
 #include "daemon/rate_meter.h"
@@ -55,6 +56,9 @@ class RequestProgress {
   };
   [[nodiscard]] std::vector<PhaseBegin> phases() const;
 
+  // By which it is ended from without.
+  [[nodiscard]] Cancellation& cancellation() { return cancellation_; }
+
   [[nodiscard]] v1::Progress view(std::uint64_t now_ns = monotonic_ns()) const;
   [[nodiscard]] bool ended() const;
   [[nodiscard]] bool matches(const v1::WatchRequest& request) const;
@@ -71,6 +75,7 @@ class RequestProgress {
   const std::uint64_t began_ns_ = monotonic_ns();
   const std::int64_t began_unix_ns_ = unix_ns();
   ProgressSums& sums_;
+  Cancellation cancellation_;
 
   mutable std::mutex mutex_;
   v1::Progress facts_;  // what was said; the rest is worked out by view()
@@ -105,6 +110,9 @@ class ProgressBoard {
   void end(const std::shared_ptr<RequestProgress>& request, const Result<void>& outcome);
   // How many requests have ended so far.
   [[nodiscard]] std::uint64_t ended() const;
+  // Those that run of this request_id; else those of this job's name, or pid.
+  [[nodiscard]] std::vector<std::shared_ptr<RequestProgress>> running_of(
+      const std::string& target) const;
   // Oldest first: those that run, and of those that ended when `ended_before` had, the last few.
   [[nodiscard]] std::vector<std::shared_ptr<RequestProgress>> matching(
       const v1::WatchRequest& request, std::uint64_t ended_before) const;

@@ -61,6 +61,7 @@ struct RestoreContext {
   RestoreNote note;
   RequestRecording recording;
   std::uint64_t page_bytes = 0;  // in the images
+  bool begun = false;            // the runtime was called
   runtime::RestoreOutcome outcome;
   bool first_run = false;  // since the daemon started
   std::vector<std::string> warnings;
@@ -125,17 +126,6 @@ Result<void> find_images(RestoreContext& c) {
                                 : ": it holds neither a checkpoint nor CRIU images")};
   }
   c.images = c.directory;
-  const fs::path base = fs::path(c.parts.config.state_dir) / "restores";
-  fs::create_directories(base, error);
-  for (int n = 1; !c.to; ++n) {
-    const std::string path =
-        base / (fs::path(c.directory).filename().string() + "-" + std::to_string(n));
-    if (mkdir(path.c_str(), 0700) == 0) {
-      c.to = CheckpointDir(path);
-    } else if (errno != EEXIST) {
-      return system_error("make the folder " + path + " for the restore's log", errno);
-    }
-  }
   return {};
 }
 
@@ -185,12 +175,17 @@ Result<void> find_runtime(RestoreContext& c) {
   const json made = c.record.value("container", json::object());
   const std::string by = text_of(made, "runtime");
   const bool bare = c.record.empty();
-  c.kind = bare ? kind_of(c.request.runtime()) : kind_named(by);
   const v1::Runtime asked = c.request.runtime();
+  const Result<runtime::Kind> wanted = kind_of(asked);
+  const Result<runtime::Kind> kind = bare || !wanted ? wanted : kind_named(by);
+  if (!kind) {
+    return Error{kind.error().code, "restore " + c.directory + ": " + kind.error().message};
+  }
+  c.kind = *kind;
   if (asked != v1::RUNTIME_UNSPECIFIED && asked != to_api(c.kind)) {
     return Error{Code::invalid_argument, "restore " + c.directory + ": it was dumped as a " +
                                              std::string(runtime::name_of(c.kind)) + ", not as a " +
-                                             std::string(runtime::name_of(kind_of(asked)))};
+                                             std::string(runtime::name_of(*wanted))};
   }
   c.container = c.request.container().empty() ? text_of(made, "id") : c.request.container();
   c.bundle = c.request.bundle().empty() ? text_of(made, "bundle") : c.request.bundle();
@@ -221,8 +216,43 @@ Result<void> choose_criu(RestoreContext& c) {
   return {};
 }
 
+runtime::RestoreSpec spec_of(const RestoreContext& c) {
+  runtime::RestoreSpec spec;
+  spec.images_dir = c.images;
+  if (c.to) spec.work_dir = c.to->work();
+  spec.container = c.container;
+  spec.bundle = c.bundle;
+  spec.options = to_options(c.request.options());
+  spec.criu = c.criu;
+  spec.cancel = &c.progress.cancellation();
+  return spec;
+}
+
+// Before anything is written: what is refused leaves no recording in a good checkpoint.
+Result<void> check_restorable(RestoreContext& c) {
+  return runtime_of(c.parts, c.kind).may_restore(spec_of(c));
+}
+
+// Where log and recording go of images that are no checkpoint of ours.
+Result<void> make_place(RestoreContext& c) {
+  const fs::path base = fs::path(c.parts.config.state_dir) / "restores";
+  std::error_code error;
+  fs::create_directories(base, error);
+  for (int n = 1; !c.to; ++n) {
+    const std::string path =
+        base / (fs::path(c.directory).filename().string() + "-" + std::to_string(n));
+    if (mkdir(path.c_str(), 0700) == 0) {
+      c.to = CheckpointDir(path);
+    } else if (errno != EEXIST) {
+      return system_error("make the folder " + path + " for the restore's log", errno);
+    }
+  }
+  return {};
+}
+
 // The folders of log and recording, which a checkpoint copied from elsewhere may lack.
 Result<void> prepare_directory(RestoreContext& c) {
+  if (Result<void> made = make_place(c); !made) return made;
   for (const std::string& folder : {c.to->work(), c.to->recordings()}) {
     if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
       return system_error("restore " + c.directory + ": make " + folder, errno);
@@ -234,14 +264,18 @@ Result<void> prepare_directory(RestoreContext& c) {
 Result<void> find_job(RestoreContext& c) {
   const json entry = c.record.value("job", json::object());
   const std::string id = entry.is_object() ? text_of(entry, "id") : "";
-  if (id.empty()) return {};
-  Result<store::Job> job = c.parts.store.job(id);
-  if (job) {
-    c.job = *job;
-    c.held = c.parts.jobs.hold(id);
-    c.progress.set_target(0, job->name);
-  } else if (job.error().code != Code::not_found) {
-    return job.error();
+  if (!id.empty()) {
+    const Result<store::Job> job = c.parts.store.job(id);
+    if (!job && job.error().code != Code::not_found) return job.error();
+    if (job) c.job = *job;
+  }
+  // A container that became a job since, or that was released and adopted again.
+  if (!c.job && !c.container.empty()) {
+    c.job = c.parts.jobs.of_container({c.kind, c.container});
+  }
+  if (c.job) {
+    c.held = c.parts.jobs.hold(c.job->id);
+    c.progress.set_target(0, c.job->name);
   }
   return {};
 }
@@ -297,6 +331,7 @@ Result<void> note_restore(RestoreContext& c) {
 }
 
 Result<void> call_runtime(RestoreContext& c) {
+  c.begun = true;
   runtime::Observer observer;
   observer.notified = [&](std::string_view name) {
     c.seen.notified(name);
@@ -315,10 +350,7 @@ Result<void> call_runtime(RestoreContext& c) {
   const std::string inventory = c.images + "/inventory.img";
   const bool was_there = fs::exists(inventory, error);
   Result<runtime::RestoreOutcome> outcome =
-      runtime_of(c.parts, c.kind)
-          .restore({c.images, c.to->work(), c.container, c.bundle, to_options(c.request.options()),
-                    c.criu},
-                   observer);
+      runtime_of(c.parts, c.kind).restore(spec_of(c), observer);
   c.progress.finishing();
   if (!outcome && was_there && !fs::exists(inventory, error)) {
     return Error{
@@ -336,7 +368,7 @@ Result<void> call_runtime(RestoreContext& c) {
 
 void note_container(RestoreContext& c) {
   if (c.container.empty()) return;
-  const Result<void> noted = c.parts.jobs.note_container(c.job->id, {c.kind, c.container});
+  const Result<void> noted = c.parts.jobs.containers().note(c.job->id, {c.kind, c.container});
   if (!noted) c.warnings.push_back(noted.error().message);
 }
 
@@ -368,6 +400,7 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"find images", find_images, "files"},
     {"find runtime", find_runtime},
     {"choose criu", choose_criu},
+    {"check", check_restorable, "runtime"},
     {"prepare directory", prepare_directory, "files"},
     {"find job", find_job, "store"},
     {"estimate size", estimate_size, "files"},
@@ -456,7 +489,7 @@ Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest
   RunningRequest running(parts.progress, parts.metrics, *std::move(progress));
   RestoreContext c(parts, request, timing, running);
   const Result<void> result = run_steps(kRestoreSteps, c);
-  running.restore_ended(result.ok());
+  running.restore_ended(result_of(result, c.begun));
   running.ended(result);
   conclude(c, result);
   for (const std::string& warning : c.warnings) spdlog::warn("{}", warning);

@@ -45,8 +45,8 @@ class RunningRequest {
   void image_bytes_written(std::uint64_t bytes) { metrics_.image_bytes_written(bytes, own_.get()); }
   void add(const criu::DumpStats& stats) { metrics_.add(stats, own_.get()); }
   void add(const criu::RestoreStats& stats) { metrics_.add(stats, own_.get()); }
-  void dump_ended(bool ok) { metrics_.dump_ended(ok, own_.get()); }
-  void restore_ended(bool ok) { metrics_.restore_ended(ok, own_.get()); }
+  void dump_ended(RequestResult result) { metrics_.dump_ended(result, own_.get()); }
+  void restore_ended(RequestResult result) { metrics_.restore_ended(result, own_.get()); }
 
   // How it ended. What is left is to write that down.
   void ended(Result<void> outcome) {

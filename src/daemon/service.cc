@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "daemon/allowed_path.h"
+#include "daemon/cancel.h"
 #include "daemon/catalogue.h"
 #include "daemon/deletion.h"
 #include "daemon/dump.h"
 #include "daemon/freeze.h"
 #include "daemon/kill.h"
 #include "daemon/recorder_control.h"
+#include "daemon/release.h"
 #include "daemon/restore.h"
 #include "daemon/status.h"
 #include "daemon/target.h"
@@ -122,8 +124,9 @@ grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context
 grpc::Status Service::Run(grpc::ServerContext* context, const v1::RunRequest* request,
                           v1::RunResponse* response) {
   return serve_timed("run", context, response, [&](const ScopeTree*) -> Result<v1::RunResponse> {
-    Result<store::Job> job =
-        parts_.jobs.run(runtime_of(parts_, kind_of(request->runtime())), *request);
+    const Result<runtime::Kind> kind = kind_of(request->runtime());
+    if (!kind) return Error{kind.error().code, "run: " + kind.error().message};
+    Result<store::Job> job = parts_.jobs.run(runtime_of(parts_, *kind), *request);
     if (!job) return job.error();
     spdlog::info("run: job {} is pid {}", job->name, job->pid);
     v1::RunResponse out;
@@ -160,6 +163,16 @@ grpc::Status Service::Restore(grpc::ServerContext* context, const v1::RestoreReq
     if (out) spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
     return out;
   });
+}
+
+grpc::Status Service::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
+                             v1::CancelResponse* response) {
+  return serve("cancel", response, [&] { return cancel(parts_, *request); });
+}
+
+grpc::Status Service::Release(grpc::ServerContext*, const v1::ReleaseRequest* request,
+                              v1::ReleaseResponse* response) {
+  return serve("release", response, [&] { return release_job(parts_, *request); });
 }
 
 grpc::Status Service::Freeze(grpc::ServerContext*, const v1::FreezeRequest* request,

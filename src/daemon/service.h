@@ -32,6 +32,10 @@ class Service final : public v1::Kymo::Service {
                     v1::DumpResponse* response) override;
   grpc::Status Restore(grpc::ServerContext* context, const v1::RestoreRequest* request,
                        v1::RestoreResponse* response) override;
+  grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
+                      v1::CancelResponse* response) override;
+  grpc::Status Release(grpc::ServerContext* context, const v1::ReleaseRequest* request,
+                       v1::ReleaseResponse* response) override;
   grpc::Status Freeze(grpc::ServerContext* context, const v1::FreezeRequest* request,
                       v1::FreezeResponse* response) override;
   grpc::Status Unfreeze(grpc::ServerContext* context, const v1::FreezeRequest* request,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "probe/process.h"
+#include "runtime/process_checks.h"
 
 namespace kymo::daemon {
 namespace {
@@ -52,9 +53,14 @@ Result<void> find_job(const Parts& parts, const std::string& verb, const std::st
   }
   target.process = {job->pid, job->start_ticks};
   target.job = *job;
-  if (const auto container = parts.jobs.container_of(job->id)) {
-    target.kind = container->kind;
-    return find_container(parts, verb, container->id, target);
+  const Result<std::optional<ContainerOf>> container = parts.jobs.containers().of(job->id);
+  if (!container) {
+    return Error{container.error().code,
+                 verb + " job " + job->name + ": " + container.error().message};
+  }
+  if (*container) {
+    target.kind = (*container)->kind;
+    return find_container(parts, verb, (*container)->id, target);
   }
   return look_at_process(verb, target);
 }
@@ -90,6 +96,10 @@ Result<Target> find_target(const Parts& parts, const std::string& verb, const v1
                     verb + ": neither a pid, nor a job, nor a container was given"};
   }
   if (!found) return found.error();
+  if (!target.job && !target.container.empty()) {
+    parts.jobs.refresh();  // its process may be another than the job's, which follows it
+    target.job = parts.jobs.of_container({target.kind, target.container});
+  }
   if (!target.job) target.job = parts.jobs.of_process(target.process);
   return target;
 }
@@ -101,6 +111,10 @@ Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request) {
     return Error{Code::failed_precondition,
                  "adopt " + target->text() + ": it is job " + target->job->name + " already"};
   }
+  if (target->container.empty()) {
+    const auto program = runtime::check_program("adopt " + target->text(), target->process);
+    if (!program) return program.error();
+  }
   std::string name = request.name();
   if (name.empty() && !target->container.empty()) name = target->name;
   Result<store::Job> job = parts.jobs.adopt(target->process, name);
@@ -108,7 +122,8 @@ Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request) {
     return Error{job.error().code, "adopt " + target->text() + ": " + job.error().message};
   }
   if (!target->container.empty()) {
-    if (Result<void> noted = parts.jobs.note_container(job->id, {target->kind, target->container});
+    if (Result<void> noted =
+            parts.jobs.containers().note(job->id, {target->kind, target->container});
         !noted) {
       return noted.error();
     }
@@ -134,17 +149,26 @@ v1::Runtime to_api(runtime::Kind kind) {
   return v1::RUNTIME_UNSPECIFIED;
 }
 
-runtime::Kind kind_of(v1::Runtime runtime) {
-  return runtime == v1::RUNC     ? runtime::Kind::runc
-         : runtime == v1::PODMAN ? runtime::Kind::podman
-                                 : runtime::Kind::process;
+Result<runtime::Kind> kind_of(v1::Runtime runtime) {
+  switch (runtime) {
+    case v1::RUNTIME_UNSPECIFIED:
+    case v1::PROCESS:
+      return runtime::Kind::process;
+    case v1::RUNC:
+      return runtime::Kind::runc;
+    case v1::PODMAN:
+      return runtime::Kind::podman;
+    default:
+      return Error{Code::invalid_argument,
+                   "runtime " + std::to_string(runtime) + ": there are PROCESS, RUNC and PODMAN"};
+  }
 }
 
-runtime::Kind kind_named(std::string_view name) {
-  for (const runtime::Kind kind : {runtime::Kind::runc, runtime::Kind::podman}) {
-    if (name == runtime::name_of(kind)) return kind;
-  }
-  return runtime::Kind::process;
+Result<runtime::Kind> kind_named(const std::string& name) {
+  if (name.empty()) return runtime::Kind::process;
+  if (const auto kind = runtime::kind_named(name)) return *kind;
+  return Error{Code::unimplemented, "it was made by the runtime '" + name +
+                                        "', and this kymod knows process, runc and podman"};
 }
 
 runtime::CheckpointOptions to_options(const v1::CheckpointOptions& options) {

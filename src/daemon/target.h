@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
@@ -38,9 +37,10 @@ Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request);
 runtime::Runtime& runtime_of(const Parts& parts, runtime::Kind kind);
 
 v1::Runtime to_api(runtime::Kind kind);
-// Unspecified: a process; as of a name in a checkpoint's record.
-runtime::Kind kind_of(v1::Runtime runtime);
-runtime::Kind kind_named(std::string_view name);
+// Unspecified: a process. Errors: invalid_argument: a number that this version does not know.
+Result<runtime::Kind> kind_of(v1::Runtime runtime);
+// As of a name in a checkpoint's record; empty: a process. Errors: unimplemented, naming it.
+Result<runtime::Kind> kind_named(const std::string& name);
 runtime::CheckpointOptions to_options(const v1::CheckpointOptions& options);
 
 }  // namespace kymo::daemon

@@ -64,7 +64,12 @@ nlohmann::json to_json(const v1::Job& job) {
           {"exit_code", or_null(job.has_exit_code(), job.exit_code())},
           {"exit_signal", or_null(job.has_exit_signal(), job.exit_signal())},
           {"last_failure", job.last_failure()},
-          {"reason", short_reason(job.last_failure())}};
+          {"reason", short_reason(job.last_failure())},
+          {"frozen", job.frozen()},
+          {"runtime", job.runtime() == v1::RUNTIME_UNSPECIFIED
+                          ? "process"
+                          : lower(v1::Runtime_Name(job.runtime()))},
+          {"container", job.container()}};
 }
 
 nlohmann::json to_json(const v1::Progress& progress) {

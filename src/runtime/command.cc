@@ -42,8 +42,8 @@ struct MemoryFile {
   FileDescriptor file;
 };
 
-// Whether the process ended within the time.
-bool wait_ended(pid_t pid, std::chrono::milliseconds timeout) {
+// Whether the process ended within the time, before it was cancelled.
+bool wait_ended(pid_t pid, std::chrono::milliseconds timeout, const Cancellation* cancel) {
   const FileDescriptor process(probe::open_process(pid));
   if (!process.valid()) {
     return true;  // it has ended; waitpid tells
@@ -58,10 +58,10 @@ bool wait_ended(pid_t pid, std::chrono::milliseconds timeout) {
                                    : static_cast<int>(std::min<std::uint64_t>(
                                          (until_ns - now_ns) / 1'000'000 + 1, 3'600'000));
     }
-    pollfd ended{process.get(), POLLIN, 0};
-    const int ready = ::poll(&ended, 1, wait_ms);
+    pollfd fds[] = {{process.get(), POLLIN, 0}, {fd_of(cancel), POLLIN, 0}};
+    const int ready = ::poll(fds, 2, wait_ms);
     if (ready > 0) {
-      return true;
+      return fds[0].revents != 0;
     }
     if (ready == 0 && monotonic_ns() >= until_ns) {
       return false;
@@ -103,7 +103,7 @@ Result<CommandOutcome> run_command(const Command& command) {
   if (!pid) {
     return pid.error();
   }
-  const bool in_time = wait_ended(*pid, command.timeout);
+  const bool in_time = wait_ended(*pid, command.timeout, command.cancel);
   if (!in_time) {
     if (command.time_over) {
       command.time_over(*pid);
@@ -115,6 +115,9 @@ Result<CommandOutcome> run_command(const Command& command) {
   const int status = reap(*pid);
   outcome.life_ns = monotonic_ns() - began_ns;
   const bool ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!in_time && !ended_well && is_asked(command.cancel)) {
+    return Error{Code::cancelled, "the request was cancelled"};
+  }
   if (!in_time && !ended_well) {
     return Error{Code::deadline_exceeded, command.words.front() + " took longer than " +
                                               std::to_string(command.timeout.count()) +

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "kymo/result.h"
 
 namespace kymo::runtime {
@@ -18,6 +19,8 @@ struct Command {
   std::vector<std::string> environment;
   // Then it is killed with all of its session; 0: no limit.
   std::chrono::milliseconds timeout{0};
+  // Ends it as the timeout does; null: nobody can.
+  const Cancellation* cancel = nullptr;
   // Called then, before the killing: ends in good order what it has started. A command that ends
   // well all the same has done so.
   std::function<void(pid_t session)> time_over{};
@@ -35,7 +38,7 @@ struct CommandOutcome {
 };
 
 // Threads: any; the caller's blocks. Errors: it does not start (not_found: there is no such
-// program), or deadline_exceeded; nothing of it runs then.
+// program), deadline_exceeded or cancelled; nothing of it runs then.
 Result<CommandOutcome> run_command(const Command& command);
 
 // The last line of a text that is not empty, trimmed.

@@ -76,6 +76,7 @@ Result<void> prepare(Command& command, const DumpSpec& spec, const DumpTarget& b
   if (left->count() != 0 && (command.timeout.count() == 0 || *left < command.timeout)) {
     command.timeout = *left;
   }
+  command.cancel = spec.cancel;
   command.environment.push_back(dump_mark(spec));
   std::vector<pid_t> tree;
   for (const ProcessId& member : before.tree) {
@@ -189,7 +190,14 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
   return outcome;
 }
 
-Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observer& observer) {
+Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall call,
+                                         const Observer& observer) {
+  call.command.cancel = spec.cancel;
+  call.command.environment.push_back(restore_mark(spec));
+  call.command.time_over = [log = growing_log(call), mark = restore_mark(spec)](pid_t session) {
+    const Scope ending("end it in good order", {.category = "runtime"});
+    end_container_restore(log, mark, session);
+  };
   LogClock clock;
   const Result<CommandOutcome> done = call_command(call, observer, clock);
   if (!done) {

@@ -43,7 +43,8 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
                                    const Observer& observer);
 
 // The same for a restore; `process` of the outcome is left to the caller.
-Result<RestoreOutcome> restore_container(const ContainerCall& call, const Observer& observer);
+Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall call,
+                                         const Observer& observer);
 
 // Freezes a container by its runtime's own command, or lets it go on; `shown` is how the command is
 // called. Where it fails half-way the container is let go.

@@ -22,6 +22,14 @@ void end_container_dump(const std::string& log_path, const std::vector<pid_t>& t
 // What a dump's command has in its environment, so that it is found again.
 std::string dump_mark(const DumpSpec& spec);
 
+// Ends a restore that a runc or podman makes of a container, at a deadline or where it was
+// cancelled: first its CRIU, unless it has restored everything, and what that has made so far; then
+// the runtime, as of a dump. `mark`: what its command has in its environment, by which what left
+// the command's `session`, such as podman's monitor, is found. Threads: any; blocks, seconds at
+// most.
+void end_container_restore(const std::string& log_path, const std::string& mark, pid_t session);
+std::string restore_mark(const RestoreSpec& spec);
+
 // Runtime::settle_dump() for a container.
 void settle_container_dump(const DumpSpec& spec, const std::string& log_path);
 

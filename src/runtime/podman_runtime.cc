@@ -20,6 +20,7 @@
 #include "runtime/container_end.h"
 #include "runtime/freezer.h"
 #include "runtime/podman_store.h"
+#include "runtime/process_checks.h"
 
 namespace kymo::runtime {
 namespace {
@@ -28,6 +29,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::uint64_t kNanosecondsInAMicrosecondOfPodman = 1000;
+constexpr std::chrono::seconds kInfoWithin{10};
 constexpr std::size_t kShownOfId = 12;  // as podman shows it
 
 // What podman and its runtime leave in podman's folder of a container that was dumped: CRIU's log
@@ -157,6 +159,9 @@ class PodmanRuntime : public Runtime {
 
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
+  std::optional<ProcessId> process_of(const std::string& id) override;
+  Result<void> may_dump(const DumpSpec& spec) override;
+  Result<void> may_restore(const RestoreSpec& spec) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
@@ -175,6 +180,7 @@ class PodmanRuntime : public Runtime {
                                    std::vector<std::string> words,
                                    const std::string& criu_folder) const;
   Result<PodmanStore> store();
+  Result<std::string> restorable(const RestoreSpec& spec);
   Result<Container> inspect(const std::string& name) const;
   // A checkpoint or restore whose log and statistics podman leaves in its own folder.
   ContainerCall call(const std::string& verb, const std::string& id, const std::string& userdata,
@@ -184,6 +190,7 @@ class PodmanRuntime : public Runtime {
   const PodmanRuntimeOptions options_;
   std::mutex mutex_;
   std::optional<PodmanStore> store_;
+  bool asked_ = false;  // where podman keeps its containers, by process_of()
 };
 
 Command PodmanRuntime::command(std::vector<std::string> words,
@@ -203,7 +210,9 @@ Result<PodmanStore> PodmanRuntime::store() {
     return *store_;
   }
   const Scope scope("ask podman for its folders", {.category = "runtime"});
-  const Result<CommandOutcome> info = run_command(command({"info", "--format", "json"}));
+  Command ask = command({"info", "--format", "json"});
+  ask.timeout = kInfoWithin;  // others wait meanwhile
+  const Result<CommandOutcome> info = run_command(ask);
   if (!info) {
     return info.error();
   }
@@ -243,6 +252,20 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
   found.id = all[0].value("Id", "");
   found.process = identify(state.value("Pid", 0));
   return found;
+}
+
+// Where podman keeps its containers must be known: to ask each second of a podman that does not
+// answer would be no cheap look.
+std::optional<ProcessId> PodmanRuntime::process_of(const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!store_ && std::exchange(asked_, true)) {
+      return std::nullopt;
+    }
+  }
+  const Result<PodmanStore> store = this->store();
+  const pid_t pid = store ? store->pid_of(id) : 0;
+  return pid == 0 ? std::nullopt : std::optional(identify(pid));
 }
 
 Result<Container> PodmanRuntime::find(const std::string& container) {
@@ -336,24 +359,37 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
   return call;
 }
 
-Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& observer) {
+Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
   const std::string asked = "dump container " + spec.container;
-  if (Result<void> good = check_podman_options(asked, spec.options); !good) {
-    return good.error();
+  Result<void> good = check_podman_options(asked, spec.options);
+  if (good) {
+    good =
+        check_rounds(spec, spec.criu ? spec.criu->folder : options_.criu_folder, options_.timeout);
   }
-  const Result<PodmanStore> store = this->store();
-  if (!store) {
-    return Error{store.error().code, asked + ": " + store.error().message};
+  if (!good) {
+    return good;
   }
-  const std::string criu_folder = spec.criu ? spec.criu->folder : options_.criu_folder;
-  if (Result<void> good = check_rounds(spec, criu_folder, options_.timeout); !good) {
-    return good.error();
+  if (const Result<probe::Process> process = check_target(spec); !process) {
+    return process.error();
   }
   if (const auto freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
     return Error{Code::failed_precondition,
                  asked + ": it is frozen, and podman dumps what runs alone: kymo unfreeze podman " +
                      spec.container};
   }
+  return {};
+}
+
+Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& observer) {
+  if (Result<void> good = may_dump(spec); !good) {
+    return good.error();
+  }
+  const Result<PodmanStore> store = this->store();
+  if (!store) {
+    return Error{store.error().code,
+                 "dump container " + spec.container + ": " + store.error().message};
+  }
+  const std::string criu_folder = spec.criu ? spec.criu->folder : options_.criu_folder;
   const std::string userdata = store->folder_of(spec.container);
   std::vector<std::string> flags = podman_flags(spec.options);
   if (spec.leave_running) {
@@ -416,7 +452,8 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   return {};
 }
 
-Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
+// The id of the container into which this is to be restored.
+Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
   const std::string asked = "restore container " + spec.container;
   if (Result<void> good = check_podman_options(asked, spec.options); !good) {
     return good.error();
@@ -436,6 +473,24 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
     return Error{Code::failed_precondition,
                  asked + ": it runs: podman stop it, or restore it later"};
   }
+  return *id;
+}
+
+Result<void> PodmanRuntime::may_restore(const RestoreSpec& spec) {
+  const Result<std::string> id = restorable(spec);
+  return id ? Result<void>() : id.error();
+}
+
+Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
+  const Result<std::string> id = restorable(spec);
+  if (!id) {
+    return id.error();
+  }
+  const Result<PodmanStore> store = this->store();
+  if (!store) {
+    return Error{store.error().code,
+                 "restore container " + spec.container + ": " + store.error().message};
+  }
   const std::string userdata = store->folder_of(*id);
   std::string said;
   ContainerCall restore = call("restore", *id, userdata, spec.work_dir, podman_flags(spec.options),
@@ -448,7 +503,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   std::error_code ignored;  // there is none where the container has no /dev/shm of its own
   fs::copy_file(spec.work_dir + kSharedMemory, userdata + kSharedMemory,
                 fs::copy_options::overwrite_existing, ignored);
-  Result<RestoreOutcome> outcome = restore_container(restore, observer);
+  Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {
     if (const pid_t half = store->pid_of(*id); half != 0) {
       kill(half, SIGKILL);  // podman, killed, left it; it was not there before

@@ -81,6 +81,7 @@ WriteRound write_round_by(const criu::Client& client, const DumpSpec& spec) {
     request.work_dir = spec.work_dir;
     request.parent = place.parent;
     request.time_limit = *left;
+    request.cancel = spec.cancel;
     request.options = shared_options(spec.options);
     const Result<criu::DumpReply> reply = client.pre_dump(request);
     return reply ? Result<std::uint64_t>(reply->criu_time_ns) : reply.error();

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "criu/images.h"
 #include "kymo/scope.h"
+#include "probe/terminals.h"
 #include "runtime/freezer.h"
 
 namespace kymo::runtime {
@@ -69,37 +70,19 @@ bool holds_us(pid_t pid) {
   return false;
 }
 
-Result<probe::Process> check_process(const std::string& tried, const ProcessId& id) {
-  if (id.pid <= 0) {
-    return Error{Code::invalid_argument, tried + ": a pid is a number above 0"};
+// CRIU would dump it with --shell-job, but then restores it only where it is itself started in a
+// terminal, which no daemon is: the process would be lost.
+Result<void> check_terminal(const std::string& tried, pid_t pid) {
+  const auto terminal = probe::outside_terminal(probe::process_tree(pid));
+  if (!terminal) {
+    return {};
   }
-  Result<probe::Process> process = probe::read_process(id.pid);
-  if (!process) {
-    return Error{process.error().code, tried + ": " + process.error().message + "; see ps", ESRCH};
-  }
-  if (process->kernel_thread) {
-    return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + process->name +
-                                             "]; only processes of programs can be dumped"};
-  }
-  if (id.start_ticks != 0 && process->start_ticks != id.start_ticks) {
-    return Error{Code::not_found, tried + ": the process that had this pid is gone, and '" +
-                                      process->name + "' has it now"};
-  }
-  if (process->zombie()) {
-    return Error{Code::not_found, tried + ": it has ended, and its parent " +
-                                      std::to_string(process->parent) + " has not reaped it yet"};
-  }
-  if (kill(id.pid, 0) != 0 && errno == EPERM) {
-    return Error{Code::permission_denied,
-                 tried + ": it belongs to uid " + std::to_string(process->uid) +
-                     " and this is uid " + std::to_string(geteuid()) + "; run the daemon as root",
-                 EPERM};
-  }
-  if (holds_us(id.pid)) {
-    return Error{Code::invalid_argument,
-                 tried + ": it is this program or one that started it, and would freeze it"};
-  }
-  return process;
+  const std::string whose =
+      terminal->pid == pid ? "it" : "its process " + std::to_string(terminal->pid);
+  return Error{Code::failed_precondition,
+               tried + ": " + whose + " has the terminal " + terminal->path +
+                   " open, which no restore by kymod can give back to it; start the program with "
+                   "kymo run, or with setsid and its input and output redirected to files"};
 }
 
 // CRIU gives every restored thread the id that it had.
@@ -132,14 +115,70 @@ std::vector<pid_t> left_stopped(const DumpTarget& before) {
   return stopped;
 }
 
+std::string tried_to_dump(const DumpSpec& spec) {
+  return "cannot dump " + (spec.container.empty() ? "process " + std::to_string(spec.process.pid)
+                                                  : "container " + spec.container);
+}
+
 }  // namespace
+
+Result<probe::Process> check_program(const std::string& tried, const ProcessId& id) {
+  if (id.pid <= 0) {
+    return Error{Code::invalid_argument, tried + ": a pid is a number above 0"};
+  }
+  Result<probe::Process> process = probe::read_process(id.pid);
+  if (!process) {
+    return Error{process.error().code, tried + ": " + process.error().message + "; see ps", ESRCH};
+  }
+  if (process->kernel_thread) {
+    return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + process->name +
+                                             "]; only processes of programs can be dumped"};
+  }
+  if (id.start_ticks != 0 && process->start_ticks != id.start_ticks) {
+    return Error{Code::not_found, tried + ": the process that had this pid is gone, and '" +
+                                      process->name + "' has it now"};
+  }
+  if (process->zombie()) {
+    return Error{Code::not_found, tried + ": it has ended, and its parent " +
+                                      std::to_string(process->parent) + " has not reaped it yet"};
+  }
+  if (kill(id.pid, 0) != 0 && errno == EPERM) {
+    return Error{Code::permission_denied,
+                 tried + ": it belongs to uid " + std::to_string(process->uid) +
+                     " and this is uid " + std::to_string(geteuid()) + "; run the daemon as root",
+                 EPERM};
+  }
+  if (id.pid == 1) {
+    return Error{Code::invalid_argument, tried + ": it is init, which every other process needs"};
+  }
+  if (holds_us(id.pid)) {
+    return Error{Code::invalid_argument,
+                 tried + ": it is this program or one that started it, and a dump would freeze it"};
+  }
+  return process;
+}
+
+Result<probe::Process> check_target(const DumpSpec& spec) {
+  const std::string tried = tried_to_dump(spec);
+  Result<probe::Process> process = check_program(tried, spec.process);
+  if (!process || !spec.container.empty()) {
+    return process;
+  }
+  // CRIU would wait for a process to stop that cannot move.
+  if (const Result<Freezer> freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
+    return Error{Code::failed_precondition, tried + ": it is frozen; kymo unfreeze process " +
+                                                std::to_string(spec.process.pid) + " first"};
+  }
+  if (Result<void> ok = check_terminal(tried, spec.process.pid); !ok) {
+    return ok.error();
+  }
+  return process;
+}
 
 Result<DumpTarget> check_dump(const DumpSpec& spec) {
   const Scope scope("check the process", {.category = "runtime"});
-  const std::string tried =
-      "cannot dump " + (spec.container.empty() ? "process " + std::to_string(spec.process.pid)
-                                               : "container " + spec.container);
-  Result<probe::Process> process = check_process(tried, spec.process);
+  const std::string tried = tried_to_dump(spec);
+  Result<probe::Process> process = check_target(spec);
   if (!process) {
     return process.error();
   }
@@ -151,14 +190,6 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
   }
   if (Result<void> ok = check_directory(tried, "the work directory", spec.work_dir); !ok) {
     return ok.error();
-  }
-  if (spec.container.empty()) {
-    // CRIU would wait for a process to stop that cannot move.
-    if (const Result<Freezer> freezer = Freezer::of(spec.process.pid);
-        freezer && freezer->frozen()) {
-      return Error{Code::failed_precondition, tried + ": it is frozen; kymo unfreeze process " +
-                                                  std::to_string(spec.process.pid) + " first"};
-    }
   }
   DumpTarget target{*process, {}, probe::stopped_threads(spec.process.pid)};
   for (const pid_t member : probe::process_tree(spec.process.pid)) {
@@ -181,7 +212,7 @@ Result<milliseconds> time_left(const DumpSpec& spec) {
   return std::chrono::duration_cast<milliseconds>(left);
 }
 
-Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
+Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec) {
   const Scope scope("check the images", {.category = "runtime"});
   const std::string tried = "cannot restore " + spec.images_dir;
   struct stat st {};
@@ -190,9 +221,6 @@ Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
   }
   if (criu::stored_path(spec.images_dir + "/inventory.img").empty()) {
     return Error{Code::not_found, tried + ": it holds no checkpoint (inventory.img is missing)"};
-  }
-  if (Result<void> ok = check_directory(tried, "the work directory", spec.work_dir); !ok) {
-    return ok.error();
   }
   Result<std::vector<criu::ImageProcess>> tree = criu::read_pstree(spec.images_dir + "/pstree.img");
   if (!tree) {
@@ -209,6 +237,16 @@ Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
     }
   }
   return tree;
+}
+
+Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
+  Result<std::vector<criu::ImageProcess>> tree = check_images(spec);
+  if (!tree) {
+    return tree;
+  }
+  Result<void> work =
+      check_directory("cannot restore " + spec.images_dir, "the work directory", spec.work_dir);
+  return work ? std::move(tree) : work.error();
 }
 
 Result<void> ensure_running(const DumpTarget& before) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "criu/pstree.h"
@@ -20,14 +21,25 @@ struct DumpTarget {
   std::vector<pid_t> stopped;   // threads of its tree that were stopped already
 };
 
-// What a dump needs, looked at before CRIU is asked, so that each refusal is one clear line.
+// Whether kymod may look after this process: it runs, is a program's and is ours to signal, and is
+// neither init, nor this program, nor one that started it. Errors: one line, `tried` first.
+Result<probe::Process> check_program(const std::string& tried, const ProcessId& id);
+
+// Whether it can be dumped at all: it runs, it is a program's, it is neither this one nor one that
+// started it, and, of a plain process, it is not frozen and needs no terminal of another. Touches
+// nothing. Errors: one line with what to do.
+Result<probe::Process> check_target(const DumpSpec& spec);
+
+// The same, and whether the directories are as a dump needs them. Returns what is to be dumped.
 Result<DumpTarget> check_dump(const DumpSpec& spec);
 
 // What is left until the deadline, for CRIU; 0 where there is none. Errors: deadline_exceeded.
 Result<std::chrono::milliseconds> time_left(const DumpSpec& spec);
 
-// What a restore needs: whole images, and every pid of theirs free. Returns the processes, the root
-// first.
+// What a restore needs of the images: they are whole, and every pid of theirs is free. Returns the
+// processes, the root first.
+Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec);
+// The same, and whether the work directory is there.
 Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec);
 
 // After a failed dump: whether every thread of the process that could run before can do so. Waits a

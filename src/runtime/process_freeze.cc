@@ -64,15 +64,25 @@ Result<void> move_tree(pid_t root, const std::string& folder, const std::string&
 }
 
 // Its processes go to the cgroup above, and it is removed.
+// What is being made or ends this instant keeps the cgroup busy, and is moved or gone a moment
+// later.
 Result<void> dissolve(const std::string& folder) {
+  constexpr std::chrono::seconds kBusyFor{1};
   const std::string above = std::filesystem::path(folder).parent_path();
-  for (const pid_t member : members_of(folder)) {
-    if (Result<void> done = move_into(above, member); !done) {
-      return done;
+  for (const auto until = std::chrono::steady_clock::now() + kBusyFor;;) {
+    for (const pid_t member : members_of(folder)) {
+      if (Result<void> done = move_into(above, member); !done) {
+        return done;
+      }
     }
+    if (::rmdir(folder.c_str()) == 0) {
+      return {};
+    }
+    if (errno != EBUSY || std::chrono::steady_clock::now() > until) {
+      return system_error("remove " + folder, errno);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return ::rmdir(folder.c_str()) == 0 ? Result<void>()
-                                      : Result<void>(system_error("remove " + folder, errno));
 }
 
 bool is_own(const std::string& folder) {
@@ -195,6 +205,14 @@ Result<std::string> unfreeze_process(const ProcessId& process, const std::string
     return std::string("continued by SIGCONT");
   }
   return Error{Code::failed_precondition, tried + ": it is not frozen"};
+}
+
+bool is_frozen(pid_t pid) {
+  if (const Result<Freezer> freezer = Freezer::of(pid); freezer && freezer->frozen()) {
+    return true;
+  }
+  const Result<probe::Process> process = probe::read_process(pid);
+  return process && process->state == 'T';
 }
 
 }  // namespace kymo::runtime

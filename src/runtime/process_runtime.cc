@@ -82,6 +82,7 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   request.work_dir = spec.work_dir;
   request.leave_running = spec.leave_running;
   request.time_limit = *left;
+  request.cancel = spec.cancel;
   request.options = shared_options(spec.options);
   if (spec.stream) {
     request.stream = spec.stream;
@@ -141,6 +142,7 @@ Result<criu::RestoreReply> call_restore(const criu::Client& client, const Restor
   request.images_dir = spec.images_dir;
   request.work_dir = spec.work_dir;
   request.options = shared_options(spec.options);
+  request.cancel = spec.cancel;
   const std::string inventory = spec.images_dir + "/inventory.img";
   request.stream = criu::stored_path(inventory) != inventory;  // criu alone cannot read them
   std::optional<RestoreReads> reads;
@@ -164,6 +166,9 @@ class ProcessRuntime : public Runtime {
 
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
+  std::optional<ProcessId> process_of(const std::string&) override { return std::nullopt; }
+  Result<void> may_dump(const DumpSpec& spec) override;
+  Result<void> may_restore(const RestoreSpec& spec) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
@@ -207,6 +212,22 @@ Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
 
 Result<Container> ProcessRuntime::find(const std::string& container) {
   return Error{Code::unimplemented, "find " + container + ": plain processes have no names"};
+}
+
+Result<void> ProcessRuntime::may_dump(const DumpSpec& spec) {
+  const Result<probe::Process> process = check_target(spec);
+  if (!process) {
+    return process.error();
+  }
+  return spec.pre_dumps == 0
+             ? Result<void>()
+             : check_tracked(client(spec.criu),
+                             "pre-dump process " + std::to_string(spec.process.pid));
+}
+
+Result<void> ProcessRuntime::may_restore(const RestoreSpec& spec) {
+  const auto tree = check_images(spec);
+  return tree ? Result<void>() : tree.error();
 }
 
 Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& observer) {

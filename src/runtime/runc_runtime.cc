@@ -18,6 +18,7 @@
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
 #include "runtime/freezer.h"
+#include "runtime/process_checks.h"
 
 namespace kymo::runtime {
 namespace {
@@ -71,6 +72,9 @@ class RuncRuntime : public Runtime {
 
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
+  std::optional<ProcessId> process_of(const std::string& id) override;
+  Result<void> may_dump(const DumpSpec& spec) override;
+  Result<void> may_restore(const RestoreSpec& spec) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
@@ -138,6 +142,21 @@ Result<json> RuncRuntime::read_state(const std::string& tried, const std::string
     return Error{Code::data_loss, tried + ": runc's " + folder_of(id) + "/state.json is damaged"};
   }
   return state;
+}
+
+std::optional<ProcessId> RuncRuntime::process_of(const std::string& id) {
+  const Result<json> state = read_state("container " + id, id);
+  if (!state) {
+    return std::nullopt;
+  }
+  const ProcessId process{state->value("init_process_pid", 0),
+                          state->value("init_process_start", std::uint64_t{0})};
+  std::error_code error;
+  if (std::filesystem::exists(folder_of(id) + "/exec.fifo", error) ||
+      !probe::process_lives(process.pid, process.start_ticks)) {
+    return std::nullopt;  // it was created and not started, or it has stopped
+  }
+  return process;
 }
 
 Result<Container> RuncRuntime::find(const std::string& container) {
@@ -245,16 +264,23 @@ Result<void> check_runc_options(const std::string& tried, const CheckpointOption
   return {};
 }
 
+Result<void> RuncRuntime::may_dump(const DumpSpec& spec) {
+  Result<void> good = check_runc_options("dump container " + spec.container, spec.options);
+  if (good) {
+    good =
+        check_rounds(spec, spec.criu ? spec.criu->folder : options_.criu_folder, options_.timeout);
+  }
+  const Result<probe::Process> process =
+      good ? check_target(spec) : Result<probe::Process>(good.error());
+  return process ? Result<void>() : process.error();
+}
+
 Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& observer) {
   const std::string tried = "could not dump container " + spec.container;
-  if (Result<void> good = check_runc_options("dump container " + spec.container, spec.options);
-      !good) {
+  if (Result<void> good = may_dump(spec); !good) {
     return good.error();
   }
   const std::string criu_folder = spec.criu ? spec.criu->folder : options_.criu_folder;
-  if (Result<void> good = check_rounds(spec, criu_folder, options_.timeout); !good) {
-    return good.error();
-  }
   // Its images go there, and it is told this besides.
   const auto words_of = [&](const std::string& images_dir, std::vector<std::string> flags) {
     std::vector<std::string> words{"checkpoint", "--image-path", images_dir, "--work-path",
@@ -291,12 +317,18 @@ Result<void> RuncRuntime::settle_dump(const DumpSpec& spec) {
   return {};
 }
 
-Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
+Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
   const std::string asked = "restore container " + spec.container;
   Result<void> good = check_runc_options(asked, spec.options);
   if (good) good = check_free(asked, spec.container);
-  if (good) good = check_bundle(asked, spec.bundle);
-  const Result<BundleRoot> root = good ? prepare_root(asked, spec.bundle) : good.error();
+  return good ? check_bundle(asked, spec.bundle) : good;
+}
+
+Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
+  if (Result<void> good = may_restore(spec); !good) {
+    return good.error();
+  }
+  const Result<BundleRoot> root = prepare_root("restore container " + spec.container, spec.bundle);
   if (!root) {
     return root.error();
   }
@@ -313,7 +345,7 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + "/restore.log";
   restore.stats_path = spec.work_dir + "/stats-restore";
-  Result<RestoreOutcome> outcome = restore_container(restore, observer);
+  Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {
     remove_left_over(spec.container);
     return outcome;

@@ -14,4 +14,11 @@ std::string_view name_of(Kind kind) {
   return "?";
 }
 
+std::optional<Kind> kind_named(std::string_view name) {
+  for (const Kind kind : {Kind::process, Kind::runc, Kind::podman}) {
+    if (name == name_of(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
 }  // namespace kymo::runtime

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "criu/image_codec.h"
 #include "criu/stats.h"
 #include "kymo/result.h"
@@ -26,6 +27,8 @@ struct ProcessId {
 // What runs something and can dump and restore it.
 enum class Kind : std::uint8_t { process, runc, podman };
 std::string_view name_of(Kind kind);
+// None: no runtime is called so.
+std::optional<Kind> kind_named(std::string_view name);
 
 // A container that a runtime has.
 struct Container {
@@ -104,6 +107,8 @@ struct DumpSpec {
   // Somebody had frozen the container before, and it is to stay so.
   bool frozen = false;
   std::optional<CriuProgram> criu{};  // none: the one that the runtime was made with
+  // Ends it as the deadline does (Code::cancelled). Null: nobody can.
+  const Cancellation* cancel = nullptr;
 };
 
 struct DumpOutcome {
@@ -127,6 +132,8 @@ struct RestoreSpec {
   std::string bundle{};     // of runc
   CheckpointOptions options{};
   std::optional<CriuProgram> criu{};  // as of a dump
+  // Ends it, and what it has restored so far (Code::cancelled). Null: nobody can.
+  const Cancellation* cancel = nullptr;
 };
 
 struct RestoreOutcome {
@@ -153,6 +160,13 @@ class Runtime {
   virtual Result<ProcessId> run(const RunSpec& spec) = 0;
   // The container of that name or id, which runs or is frozen; plain processes have no names.
   virtual Result<Container> find(const std::string& container) = 0;
+  // The first process of the container of this very id, where it runs now. Cheap: it starts
+  // nothing.
+  virtual std::optional<ProcessId> process_of(const std::string& id) = 0;
+  // Whether a dump or restore of this spec can be tried; touches nothing, and needs no directory of
+  // a dump. Errors: what the caller has to change; a later failure is the system's.
+  virtual Result<void> may_dump(const DumpSpec& spec) = 0;
+  virtual Result<void> may_restore(const RestoreSpec& spec) = 0;
   virtual Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) = 0;
   // Brings a dump of this spec to an end whose caller was killed: what runs of it is ended, unless
   // it is past the point of return, what it left frozen goes on, and what it put elsewhere is

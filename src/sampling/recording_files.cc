@@ -161,8 +161,7 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
   for (const Mark& mark : marks_) {
     marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});
   }
-  return replace_file(metadata_path_, json_text(metadata, 1) + '
-');
+  return replace_file(metadata_path_, json_text(metadata, 1) + '\n');
 }
 
 }  // namespace kymo

@@ -24,7 +24,7 @@
   function jobsTable(jobs) {
     if (jobs.length === 0) return element("p", {}, "There is no job: kymo run starts one.");
     return table(["job", "state:", "pid", "begun:", "command:", ":"], jobs.map((job) => [
-      link(job.name, part("history", job.name)), job.state, job.state === "running" ? String(job.pid) : "–", when(job.created_unix_ns),
+      link(job.name, part("history", job.name)), job.frozen ? "frozen" : job.state, job.state === "running" ? String(job.pid) : "–", when(job.created_unix_ns),
       job.command.join(" "), [ending(job), job.reason && `its newest dump failed: ${job.reason}`].filter(Boolean).join("; ")]));
   }
 

@@ -23,13 +23,25 @@ std::map<std::string, std::uint64_t> values(Registry& registry) {
   return out;
 }
 
+TEST(MetricsTest, ARequestThatIsWrongIsRefusedAndNoFailure) {
+  EXPECT_EQ(result_of({}, true), RequestResult::ok);
+  EXPECT_EQ(result_of(Error{Code::not_found, ""}, false), RequestResult::refused);
+  EXPECT_EQ(result_of(Error{Code::failed_precondition, ""}, false), RequestResult::refused);
+  EXPECT_EQ(result_of(Error{Code::not_found, ""}, true), RequestResult::error) << "CRIU's word";
+  EXPECT_EQ(result_of(Error{Code::internal, ""}, false), RequestResult::error);
+  EXPECT_EQ(result_of(Error{Code::resource_exhausted, ""}, false), RequestResult::error);
+  EXPECT_EQ(result_of(Error{Code::cancelled, ""}, true), RequestResult::cancelled);
+}
+
 TEST(MetricsTest, EachEventMovesItsColumn) {
   const auto metrics = Metrics::make().value();
   metrics->criu_called({criu::CallKind::dump, true, 5'000'000});
   metrics->criu_called({criu::CallKind::restore, false, 7'000'000});
   metrics->criu_called({criu::CallKind::pre_dump, true, 2'000'000});
-  metrics->dump_ended(true);
-  metrics->restore_ended(false);
+  metrics->dump_ended(RequestResult::ok);
+  metrics->restore_ended(RequestResult::error);
+  metrics->restore_ended(RequestResult::refused);
+  metrics->dump_ended(RequestResult::cancelled);
   metrics->image_bytes_written(100);
   metrics->image_bytes_written(23);
   metrics->set_processes_managed(3);
@@ -51,6 +63,9 @@ TEST(MetricsTest, EachEventMovesItsColumn) {
   EXPECT_EQ(now["criu_call_time_us[restore]"], 7000U);
   EXPECT_EQ(now["dumps[ok]"], 1U);
   EXPECT_EQ(now["restores[error]"], 1U);
+  EXPECT_EQ(now["restores[refused]"], 1U);
+  EXPECT_EQ(now["dumps[cancelled]"], 1U);
+  EXPECT_EQ(now["dumps[error]"], 0U);
   EXPECT_EQ(now["image_written_bytes"], 123U);
   EXPECT_EQ(now["processes_managed"], 3U);
   EXPECT_EQ(now["otlp_spans_sent"], 4U);

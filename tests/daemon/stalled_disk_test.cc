@@ -98,7 +98,7 @@ TEST_F(StalledDiskTest, NoNotificationOfADumpOrRestoreWaitsForIt) {
     const auto dumped = runtime->dump({process, images, work, false}, observer(recording, running));
     ASSERT_TRUE(dumped.ok()) << dumped.error().message;
     const std::uint64_t ended_ns = monotonic_ns();
-    running.dump_ended(true);
+    running.dump_ended(RequestResult::ok);
     running.ended({});
     recording.mark("request ended");
     EXPECT_TRUE(recording.end(nlohmann::json::object()));

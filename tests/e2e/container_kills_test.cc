@@ -1,5 +1,6 @@
-// kymod killed at every step of a container's dump: the container is neither lost nor left frozen,
-// nothing half-made is listed, nothing is left running, and the next kymod knows what happened.
+// kymod killed at every step of a container's dump or restore: the container is neither lost nor
+// left frozen, nothing half-made is listed, nothing is left running, and the next kymod knows what
+// happened.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -64,6 +65,7 @@ class ContainerKillsTest : public ::testing::Test {
   [[nodiscard]] std::string slow() const { return folder_.path() + "/slow"; }
 
   void kill_at_every_instant(Kymod& kymod, const Counted& container);
+  void kill_restores_at_every_instant(Kymod& kymod, const Counted& container);
   void kill_at(Kymod& kymod, const Counted& container, const Instant& instant, bool leave_running);
   void expect_nothing_lost_and_nothing_left(const Kymod& kymod, const Counted& container);
 
@@ -146,6 +148,83 @@ void ContainerKillsTest::kill_at_every_instant(Kymod& kymod, const Counted& cont
       if (HasFatalFailure() || HasFailure()) return;
     }
   }
+}
+
+constexpr Instant kRestoreInstants[] = {
+    {"the runtime has started a CRIU that has not begun", nullptr},
+    {"CRIU begins", "Version: "},
+    {"CRIU makes namespaces", "Running pre-restore scripts"},
+    {"all is restored and nothing runs", "Running post-restore scripts"},
+    {"CRIU lets it go", "Running pre-resume scripts"},
+    {"CRIU has ended", "Running post-resume scripts"},
+};
+
+// The runtime that a killed kymod leaves goes on alone, or fails by itself: in the end the
+// container runs, or can be restored, and its job follows it.
+void ContainerKillsTest::kill_restores_at_every_instant(Kymod& kymod, const Counted& container) {
+  ASSERT_EQ(kymod.kymo({"adopt", container.kind, container.name, "--name", "job"}).exit_code, 0);
+  for (const Instant& instant : kRestoreInstants) {
+    SCOPED_TRACE(std::string("killed when ") + instant.name);
+    const json dump = kymod.kymo_json({"dump", "process", "job"});
+    const std::string dir = dump["directory"];
+    const std::string log = log_.empty() ? dir + "/work/restore.log"
+                                         : (fs::path(log_).parent_path() / "restore.log").string();
+    fs::remove(log);
+    fs::remove(started());
+    if (instant.log_mark == nullptr) std::ofstream(slow()) << "x";
+    std::atomic<bool> answered = false;
+    std::thread client([&] {
+      static_cast<void>(kymod.kymo({"restore", dir}));
+      answered = true;
+    });
+    const auto there = [&] {
+      if (instant.log_mark == nullptr) return fs::exists(started());
+      const Result<std::string> text = kymo::read_file(log);
+      return text && text->find(instant.log_mark) != std::string::npos;
+    };
+    while (!there() && !answered) std::this_thread::sleep_for(std::chrono::microseconds(300));
+    EXPECT_EQ(kymod.stop(SIGKILL), -1);
+    client.join();
+    fs::remove(slow());
+    kymod.start();
+    Outcome restored;
+    ASSERT_TRUE(eventually(
+        [&] {
+          if (container.status() == "running") return true;
+          restored = kymod.kymo({"restore", dir});
+          return restored.exit_code == 0;
+        },
+        std::chrono::seconds(30)))
+        << container.status() << ' ' << restored.err << kymod.log();
+    ASSERT_TRUE(counts_on(container.root)) << restored.err;
+    ASSERT_TRUE(eventually([&] { return kymod.job("job")["state"] == "running"; })) << kymod.log();
+    EXPECT_EQ(kymod.kymo_json({"ps"}).size(), 1U) << "one container is one job";
+    EXPECT_EQ(kymod.kymo_json({"checkpoints"}).back()["state"], "complete");
+    EXPECT_TRUE(fs::exists(dir + "/images/inventory.img"));
+  }
+}
+
+TEST_F(ContainerKillsTest, ARestoreOfRuncIsNeitherLostNorLeftHalfDone) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  Kymod kymod({"--runc-root", runc.path(), "--criu", slow_criu()});
+  kymod.start();
+  kill_restores_at_every_instant(
+      kymod, {"runc", "kymo-web", bundle + "/rootfs", [&] { return runc.status("kymo-web"); }, {}});
+}
+
+TEST_F(ContainerKillsTest, ARestoreOfPodmanIsNeitherLostNorLeftHalfDone) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-e2e");
+  const std::string id = podman.podman("container inspect --format '{{.Id}}' kymo-e2e");
+  log_ = "/var/lib/containers/storage/overlay-containers/" + id.substr(0, id.find('\n')) +
+         "/userdata/dump.log";
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags(), "--criu", slow_criu()});
+  kymod.start();
+  kill_restores_at_every_instant(
+      kymod, {"podman", "kymo-e2e", root, [&] { return podman.status("kymo-e2e"); }, {}});
 }
 
 TEST_F(ContainerKillsTest, OfRuncNothingIsLostAndNothingIsLeft) {

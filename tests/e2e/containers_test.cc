@@ -157,6 +157,31 @@ TEST(ContainersTest, ARuncContainerIsAJobFrozenDumpedAndRestoredByItsName) {
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
+// The job stayed "exited" for ever, and the next dump or adoption made a second one.
+TEST(ContainersTest, AJobFollowsItsContainerThroughPodmansOwnRestore) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-e2e");
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  const nlohmann::json job = kymod.kymo_json({"adopt", "podman", "kymo-e2e", "--name", "shop"});
+  static_cast<void>(podman.podman("container checkpoint kymo-e2e"));
+  ASSERT_TRUE(eventually([&] { return kymod.job("shop")["state"] == "exited"; })) << kymod.log();
+  static_cast<void>(podman.podman("container restore kymo-e2e"));
+  ASSERT_EQ(podman.status("kymo-e2e"), "running");
+  ASSERT_TRUE(eventually([&] { return kymod.job("shop")["state"] == "running"; })) << kymod.log();
+  const std::string pid = podman.podman("container inspect --format '{{.State.Pid}}' kymo-e2e");
+  EXPECT_EQ(kymod.job("shop")["pid"], std::stoi(pid));
+  EXPECT_EQ(kymod.job("shop")["container"], job["container"]);
+  const Outcome twice = kymod.kymo({"adopt", "podman", "kymo-e2e"});
+  EXPECT_NE(twice.err.find("it is job shop already"), std::string::npos) << twice.err;
+  const nlohmann::json dump = kymod.kymo_json({"dump", "podman", "kymo-e2e"});
+  EXPECT_EQ(dump["job"], "shop");
+  EXPECT_EQ(kymod.kymo_json({"restore", dump["directory"]})["job"], "shop");
+  EXPECT_EQ(kymod.kymo_json({"ps"}).size(), 1U);
+  EXPECT_TRUE(counts_on(root));
+}
+
 // What a deadline does to a dump of this container, by its own flags of `kymo dump`.
 void expect_deadline_foretold_and_kept(const Kymod& kymod, const std::string& kind,
                                        const std::string& name) {

@@ -1,9 +1,14 @@
 // What is done with jobs and checkpoints from the command line: attach, kill, inspect, delete.
 
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "programs.h"
@@ -186,11 +191,176 @@ TEST(JobsTest, WhatRunsAlreadyIsAdoptedDumpedAndRestored) {
   EXPECT_EQ(twice.exit_code, 1);
   EXPECT_NE(twice.err.find("it is job taken already"), std::string::npos) << twice.err;
   EXPECT_EQ(kymod.kymo({"adopt", "process", "4194304"}).exit_code, 1);
+  // Each of these became a job, which a dump would have frozen for good.
+  for (const pid_t wrong : {pid_t{1}, kymod.pid(), getpid()}) {
+    const Outcome refused = kymod.kymo({"adopt", "process", std::to_string(wrong)});
+    EXPECT_EQ(refused.exit_code, 1) << wrong;
+    EXPECT_TRUE(refused.err.find("it is init") != std::string::npos ||
+                refused.err.find("one that started it") != std::string::npos)
+        << refused.err;
+  }
+  EXPECT_EQ(kymod.kymo_json({"ps"}).size(), 1U);
   EXPECT_EQ(kymod.kymo({"adopt", "runc", "nobody"}).exit_code, 1);
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "taken"});
   EXPECT_EQ(kymod.job("taken")["state"], "dumped");
   EXPECT_EQ(kymod.kymo_json({"restore", "process", dump["directory"]})["job"], "taken");
   EXPECT_EQ(kymod.job("taken")["state"], "running");
+}
+
+TEST(JobsTest, ARunningJobIsGivenBackAndRunsOn) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const nlohmann::json job = kymod.churn(4, "work");
+  const std::string dir =
+      kymod.kymo_json({"dump", "process", "work", "--leave-running"})["directory"];
+  const Outcome released = kymod.kymo({"release", "work"});
+  ASSERT_EQ(released.exit_code, 0) << released.err;
+  EXPECT_NE(released.out.find("is no job any more; it runs on, its output goes to "),
+            std::string::npos)
+      << released.out;
+  EXPECT_TRUE(kymod.kymo_json({"ps"}).empty());
+  EXPECT_TRUE(kymod.goes_on(job));
+  EXPECT_EQ(kymod.kymo_json({"checkpoints"})[0]["directory"], dir) << "its checkpoints stay";
+  EXPECT_NE(kymod.kymo({"release", "work"}).err.find("no job is named work"), std::string::npos);
+  const nlohmann::json again =
+      kymod.kymo_json({"adopt", "process", std::to_string(job["pid"].get<int>())});
+  EXPECT_EQ(again["pid"], job["pid"]);
+  const Outcome ended = kymod.kymo({"kill", again["name"], "--signal", "KILL", "--wait"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const Outcome late = kymod.kymo({"release", again["name"]});
+  EXPECT_NE(late.err.find("it does not run, it is exited: kymo delete removes it"),
+            std::string::npos)
+      << late.err;
+}
+
+TEST(JobsTest, AFrozenJobIsShownAsFrozen) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(4, "work"));
+  EXPECT_EQ(kymod.job("work")["frozen"], false);
+  ASSERT_EQ(kymod.kymo({"freeze", "process", "work"}).exit_code, 0);
+  EXPECT_EQ(kymod.job("work")["frozen"], true);
+  const Outcome shown = kymod.kymo({"ps"});
+  EXPECT_NE(shown.out.find("frozen"), std::string::npos) << shown.out;
+  ASSERT_EQ(kymod.kymo({"unfreeze", "process", "work"}).exit_code, 0);
+  EXPECT_EQ(kymod.job("work")["frozen"], false);
+}
+
+// The refused dump of one that has a terminal is no checkpoint that failed either.
+TEST(JobsTest, AProcessOnATerminalIsRefusedAndNeverFrozen) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  int master = -1;
+  const pid_t pid = forkpty(&master, nullptr, nullptr, nullptr);
+  if (pid == 0) {
+    execlp("sleep", "sleep", "1000", nullptr);
+    _exit(1);
+  }
+  ASSERT_GT(pid, 0);
+  ASSERT_TRUE(
+      eventually([&] { return read_file("/proc/" + std::to_string(pid) + "/comm") == "sleep\n"; }));
+  const Outcome dump = kymod.kymo({"dump", "process", std::to_string(pid), "--shell-job"});
+  EXPECT_EQ(dump.exit_code, 1);
+  EXPECT_NE(dump.err.find("it has the terminal /dev/pts/"), std::string::npos) << dump.err;
+  EXPECT_NE(dump.err.find("kymo run"), std::string::npos) << dump.err;
+  EXPECT_EQ(kill(pid, 0), 0);
+  EXPECT_TRUE(kymod.kymo_json({"checkpoints"}).empty());
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  close(master);
+}
+
+// What --shell-job is still good for: no leader of its session, without a terminal.
+TEST(JobsTest, APartOfASessionIsDumpedWithShellJobAndRestored) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const Outcome started = run({"/bin/bash", "-c",
+                               "for fd in {3..255}; do eval \"exec $fd>&-\"; done; " CHURN_PROGRAM
+                               " --mib 4 </dev/null >" +
+                                   kymod.path("out") + " 2>&1 & echo $!"});
+  const std::string pid = std::to_string(std::stoi(started.out));
+  ASSERT_TRUE(eventually([&] { return !read_file(kymod.path("out")).empty(); }));
+  ASSERT_EQ(kymod.kymo({"adopt", "process", pid, "--name", "part"}).exit_code, 0);
+  const Outcome dump = kymod.kymo({"dump", "process", "part", "--shell-job", "--json"});
+  ASSERT_EQ(dump.exit_code, 0) << dump.err;
+  const std::string dir = nlohmann::json::parse(dump.out)["directory"];
+  const Outcome restored = kymod.kymo({"restore", dir, "--shell-job"});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_EQ(kymod.job("part")["state"], "running");
+}
+
+TEST(JobsTest, ACheckpointThatIsDeletedDuringItsRestoreIsRefusedOrSaid) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  const std::string slow = folder.path() + "/slow";
+  const std::string started = folder.path() + "/started";
+  const std::string criu = folder.file(
+      "criu", "#!/bin/sh\n[ ! -e " + slow + " ] || { : >" + started + "; while [ -e " + slow +
+                  " ]; do sleep 0.05; done; }\nexec " + criu_path() + " \"$@\"\n");
+  ASSERT_EQ(chmod(criu.c_str(), 0755), 0);
+  Kymod kymod({"--criu", criu});
+  kymod.start();
+  static_cast<void>(kymod.churn(4, "work"));
+  const std::string dir = kymod.kymo_json({"dump", "process", "work"})["directory"];
+  static_cast<void>(folder.file("slow", ""));
+  Outcome restore;
+  std::thread client([&] { restore = kymod.kymo({"restore", dir}); });
+  EXPECT_TRUE(eventually([&] { return fs::exists(started); }));
+  const Outcome refused = kymod.kymo({"delete", dir});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("a dump or restore uses"), std::string::npos) << refused.err;
+  fs::remove_all(dir + "/images");  // by other means
+  fs::remove(slow);
+  client.join();
+  EXPECT_EQ(restore.exit_code, 1);
+  EXPECT_NE(restore.err.find("the checkpoint was deleted meanwhile; nothing was restored"),
+            std::string::npos)
+      << restore.err;
+  EXPECT_EQ(kymod.job("work")["state"], "dumped");
+  EXPECT_EQ(kymod.kymo({"restore", dir}).exit_code, 1);
+  EXPECT_EQ(kymod.kymo({"delete", "work", "--all"}).exit_code, 0);
+}
+
+// A job's output filled the disk.
+TEST(JobsTest, TheOutputOfAJobIsBoundedAndTheJobIsStillRestored) {
+  KYMO_NEEDS_CRIU();
+  constexpr std::uint64_t kMost = 1 << 20;
+  Kymod kymod({"--job-output-bytes", "1MiB"});
+  kymod.start();
+  const nlohmann::json job = shell(
+      kymod, "loud",
+      "i=0; while :; do i=$((i + 1)); [ $((i % 500)) = 0 ] && sleep 0.01; echo line $i; done");
+  const std::string out = job["stdout_path"];
+  const auto stored = [&] {
+    struct stat info {};
+    return stat(out.c_str(), &info) == 0 ? static_cast<std::uint64_t>(info.st_blocks) * 512 : 0;
+  };
+  ASSERT_TRUE(eventually([&] { return kymod.log().find("made room") != std::string::npos; },
+                         std::chrono::seconds(60)))
+      << fs::file_size(out);
+  const Outcome dump = kymod.kymo({"dump", "process", "loud", "--json"});
+  ASSERT_EQ(dump.exit_code, 0) << dump.err;
+  EXPECT_LT(stored(), fs::file_size(out));
+  const Outcome restored =
+      kymod.kymo({"restore", nlohmann::json::parse(dump.out)["directory"].get<std::string>()});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(eventually([&] {
+    return kymod.kymo({"kill", "loud", "--signal", "KILL", "--wait"}).exit_code == 0;
+  }));
+  EXPECT_LT(stored(), kMost + (kMost << 2U)) << "bounded once a second";
+  // What attach shows begins with a whole line, and has each from there on.
+  const Outcome attached = kymod.kymo({"attach", "loud"});
+  std::istringstream lines(attached.out);
+  std::uint64_t before = 0;
+  for (std::string word, number; lines >> word >> number; before = std::stoull(number)) {
+    ASSERT_EQ(word, "line");
+    ASSERT_TRUE(before == 0 || std::stoull(number) == before + 1) << before << ' ' << number;
+  }
+  EXPECT_GT(before, 1000U);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 
@@ -170,6 +172,61 @@ TEST(PrometheusTest, TheAlertsFireWhenTheyShouldAndAreAllTested) {
     EXPECT_NE(page.find("`" + name + "`"), page.npos) << name << " is not in docs/monitoring.md";
   }
   EXPECT_GE(count, 8);
+}
+
+// The values of a counter by its label `result`, as /metrics has them.
+std::map<std::string, std::string> results_of(const std::string& metrics, const std::string& name) {
+  const std::regex line(name + "\\{result=\"(\\w+)\"\\} (\\d+)");
+  std::map<std::string, std::string> out;
+  for (std::sregex_iterator it(metrics.begin(), metrics.end(), line), end; it != end; ++it) {
+    out[(*it)[1]] = (*it)[2];
+  }
+  return out;
+}
+
+// Whether docs/alerts.yml fires the alert where /metrics goes from one text to the other.
+bool fires(const Kymod& kymod, const std::string& alert, const std::string& before,
+           const std::string& after) {
+  auto then = results_of(before, "kymo_restores_total");
+  std::string series;
+  for (const auto& [result, value] : results_of(after, "kymo_restores_total")) {
+    series += "      - {series: 'kymo_restores_total{result=\"" + result + "\"}', values: '" +
+              then[result] + "x5 " + value + "x10'}\n";
+  }
+  EXPECT_FALSE(series.empty()) << after;
+  const std::string file = kymod.folder().file(
+      "fires.yml", "rule_files: [" KYMO_SOURCE_DIR
+                   "/docs/alerts.yml]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n"
+                   "    input_series:\n" +
+                       series + "    alert_rule_test:\n      - {eval_time: 8m, alertname: " +
+                       alert + ", exp_alerts: []}\n");
+  const Outcome tested = run({"promtool", "test", "rules", file});
+  const std::string said = tested.out + tested.err;
+  EXPECT_EQ(tested.exit_code != 0, said.find("alertname:" + alert) != std::string::npos ||
+                                       said.find("alertname: " + alert) != std::string::npos)
+      << said;
+  return tested.exit_code != 0;
+}
+
+// `kymo restore /nonexistent` paged whoever was on call.
+TEST(PrometheusTest, ARequestThatIsWrongPagesNobodyAndAFailureDoes) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const std::string dir = kymod.kymo_json({"dump", "process", "work"})["directory"];
+  const auto metrics = [&] { return get("http://" + kymod.http() + "/metrics").out; };
+  const std::string before = metrics();
+  EXPECT_EQ(kymod.kymo({"restore", "/nonexistent"}).exit_code, 1);
+  const std::string refused = metrics();
+  EXPECT_EQ(results_of(refused, "kymo_restores_total")["refused"], "1") << refused;
+  EXPECT_FALSE(fires(kymod, "KymoRestoresFail", before, refused));
+  std::filesystem::resize_file(
+      dir + "/images/mm-" + std::to_string(kymod.job("work")["pid"].get<int>()) + ".img", 20);
+  EXPECT_EQ(kymod.kymo({"restore", dir}).exit_code, 1);
+  const std::string failed = metrics();
+  EXPECT_EQ(results_of(failed, "kymo_restores_total")["error"], "1") << failed;
+  EXPECT_TRUE(fires(kymod, "KymoRestoresFail", refused, failed));
 }
 
 // A process that ends with the test, however that ends.

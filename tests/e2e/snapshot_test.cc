@@ -79,7 +79,9 @@ TEST(SnapshotTest, ARuleTakesOneOfAFailedDump) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({"--profiling-rule", "dumps[error] > +0"});
   kymod.start();
-  EXPECT_NE(kymod.kymo({"dump", "process", "2"}).exit_code, 0);
+  static_cast<void>(kymod.churn(8, "work"));
+  EXPECT_NE(kymod.kymo({"dump", "process", "2"}).exit_code, 0);  // refused: no failure
+  EXPECT_NE(kymod.kymo({"dump", "process", "work", "--deadline", "1ms"}).exit_code, 0);
   ASSERT_TRUE(eventually([&] { return snapshots_of(kymod).size() == 1; })) << kymod.log();
   const nlohmann::json metadata = ended_metadata(snapshots_of(kymod)[0]);
   EXPECT_EQ(metadata["about"]["rule"], "dumps[error] > +0");

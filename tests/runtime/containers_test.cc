@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "runtime/podman_runtime.h"
 #include "runtime/runc_runtime.h"
+#include "support/cancel_after.h"
 #include "support/real_criu.h"
 
 namespace kymo::runtime {
@@ -165,6 +166,55 @@ TEST_F(RuncTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
   }
   EXPECT_GT(cut_short, 10);
   EXPECT_EQ(done, 2);
+}
+
+TEST_F(RuncTest, AtWhateverInstantADumpIsCancelledTheContainerRunsOn) {
+  KYMO_NEEDS_RUNC();
+  const std::string bundle = runc_.start("web");
+  const auto runtime = this->runtime();
+  bool done = false;
+  for (int ms = 0; !done && ms < 6000; ms += 70) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    DumpSpec dump = spec(*runtime, "web", true);
+    const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
+    dump.cancel = cancel.get();
+    const Result<DumpOutcome> dumped = runtime->dump(dump, {});
+    done = dumped.ok();
+    EXPECT_EQ(has_images(dump.images_dir), done);
+    if (!done) {
+      EXPECT_EQ(dumped.error().code, Code::cancelled) << dumped.error().message;
+    }
+    ASSERT_EQ(runc_.status("web"), "running");
+    ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
+  }
+  EXPECT_TRUE(done);
+}
+
+TEST_F(RuncTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
+  KYMO_NEEDS_RUNC();
+  const std::string bundle = runc_.start("web");
+  const auto runtime = this->runtime();
+  const DumpSpec dump = spec(*runtime, "web");
+  ASSERT_TRUE(runtime->dump(dump, {}).ok());
+  int cancelled = 0;
+  bool done = false;
+  for (int ms = 0; !done && ms < 6000; ms += 40) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    RestoreSpec restore = restore_of(dump, bundle);
+    const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
+    restore.cancel = cancel.get();
+    const Result<RestoreOutcome> restored = runtime->restore(restore, {});
+    done = restored.ok();
+    if (!done) {
+      ++cancelled;
+      EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
+      ASSERT_EQ(runc_.status("web"), "");
+      ASSERT_TRUE(has_images(dump.images_dir));
+    }
+  }
+  ASSERT_TRUE(done);
+  EXPECT_GT(cancelled, 2);
+  EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
 }
 
 TEST_F(RuncTest, RoundsOfPreDumpAreMadeAndRestoredFromOrRefused) {
@@ -376,6 +426,37 @@ TEST_F(PodmanTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
     ASSERT_TRUE(test::counts_on(root));
   }
   EXPECT_EQ(done, 1);
+}
+
+TEST_F(PodmanTest, AtWhateverInstantARestoreIsCancelledItCanBeRestoredAgain) {
+  KYMO_NEEDS_PODMAN();
+  const std::string root = podman_.start("kymo-rt");
+  const auto runtime = PodmanTest::runtime();
+  const Result<Container> found = runtime->find("kymo-rt");
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  const DumpSpec dump{found->process, folder_.folder("images"), folder_.folder("work"), false,
+                      found->id};
+  ASSERT_TRUE(runtime->dump(dump, {}).ok());
+  int cancelled = 0;
+  bool done = false;
+  for (int ms = 0; !done && ms < 8000; ms += 90) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    RestoreSpec restore{dump.images_dir, dump.work_dir, found->id};
+    const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
+    restore.cancel = cancel.get();
+    const Result<RestoreOutcome> restored = runtime->restore(restore, {});
+    done = restored.ok();
+    if (!done) {
+      ++cancelled;
+      ASSERT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
+      ASSERT_NE(podman_.status("kymo-rt"), "running");
+      ASSERT_TRUE(has_images(dump.images_dir));
+    }
+  }
+  ASSERT_TRUE(done);
+  EXPECT_GT(cancelled, 2);
+  EXPECT_EQ(podman_.status("kymo-rt"), "running");
+  EXPECT_TRUE(test::counts_on(root));
 }
 
 TEST_F(PodmanTest, IsRunFrozenAndGoesOn) {

@@ -1,12 +1,14 @@
 #include "runtime/process_checks.h"
 
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 
+#include "probe/process.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
@@ -20,6 +22,7 @@ class Sleeper {
       if (setuid(uid) != 0) {
         _exit(1);
       }
+      closefrom(0);  // the terminal that the tests may run in
       pause();
       _exit(0);
     }
@@ -99,9 +102,57 @@ TEST_F(DumpChecks, RefusesAZombie) {
 
 TEST_F(DumpChecks, RefusesItselfAndWhatStartedIt) {
   EXPECT_NE(refusal(spec(getpid())).find("would freeze it"), std::string::npos);
-  if (getppid() > 0) {
+  if (getppid() > 1) {
     EXPECT_NE(refusal(spec(getppid())).find("would freeze it"), std::string::npos);
   }
+}
+
+// CRIU dumps it with --shell-job, and no restore by a daemon brings it back.
+TEST_F(DumpChecks, RefusesAProcessOnATerminalOfAnotherBeforeItIsLost) {
+  int master = -1;
+  const pid_t pid = forkpty(&master, nullptr, nullptr, nullptr);
+  if (pid == 0) {
+    pause();
+    _exit(0);
+  }
+  ASSERT_GT(pid, 0);
+  DumpSpec on_terminal = spec(pid);
+  for (const bool shell_job : {false, true}) {
+    on_terminal.options.shell_job = shell_job;
+    std::string said;  // the child has yet to open it
+    EXPECT_TRUE(test::eventually([&] {
+      said = refusal(on_terminal);
+      return said.find(": it has the terminal /dev/pts/") != std::string::npos;
+    })) << said;
+    EXPECT_NE(said.find("kymo run"), std::string::npos) << said;
+  }
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  close(master);
+}
+
+// As of `script`, or a terminal multiplexer: both ends are dumped and restored together.
+TEST_F(DumpChecks, AProcessWithATerminalOfItsOwnPasses) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    closefrom(0);
+    int master = -1;
+    if (forkpty(&master, nullptr, nullptr, nullptr) == 0) _exit(pause());
+    pause();
+    _exit(0);
+  }
+  ASSERT_TRUE(test::eventually([&] { return !probe::children_of(pid).empty(); }));
+  const pid_t inner = probe::children_of(pid).front();
+  EXPECT_EQ(refusal(spec(pid)), "");
+  EXPECT_NE(refusal(spec(inner)).find("it has the terminal"), std::string::npos)
+      << "alone it has only one end of it";
+  kill(inner, SIGKILL);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+}
+
+TEST_F(DumpChecks, RefusesInit) {
+  EXPECT_NE(refusal(spec(1)).find("it is init"), std::string::npos) << refusal(spec(1));
 }
 
 TEST_F(DumpChecks, RefusesImagesDirectoriesThatAreMissingFullOrNone) {

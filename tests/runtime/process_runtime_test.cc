@@ -20,6 +20,7 @@
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
 #include "runtime/process_checks.h"
+#include "support/cancel_after.h"
 #include "support/real_criu.h"
 #include "support/temporary_directory.h"
 
@@ -350,6 +351,60 @@ TEST_F(ProcessRuntimeTest, AFailedRestoreLeavesNothingBehindAndCanBeRepeated) {
   const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
   ASSERT_TRUE(restore.ok()) << restore.error().message;
   churn.replace(restore->process);
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, AtWhateverInstantADumpIsCancelledTheProcessRunsOn) {
+  Churn churn(*runtime_, folder_, 32);
+  int cancelled = 0;
+  bool done = false;
+  for (int ms = 0; !done && ms < 5000; ms += ms < 200 ? 15 : 100) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    std::filesystem::remove_all(folder_.path() + "/images");
+    DumpSpec dump = dump_spec(churn.id(), true);
+    const test::CancelAfter cancel{milliseconds(ms)};
+    dump.cancel = cancel.get();
+    const Result<DumpOutcome> outcome = runtime_->dump(dump, {});
+    done = outcome.ok();
+    if (!done) {
+      ++cancelled;
+      EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
+      EXPECT_NE(outcome.error().message.find("the request was cancelled; the process runs on"),
+                std::string::npos)
+          << outcome.error().message;
+      expect_no_images();
+    }
+    ASSERT_TRUE(churn.goes_on()) << how_it_ended(churn.id().pid);
+  }
+  EXPECT_TRUE(done);
+  EXPECT_GT(cancelled, 2);
+}
+
+TEST_F(ProcessRuntimeTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
+  Churn churn(*runtime_, folder_, 32);
+  const pid_t pid = churn.id().pid;
+  ASSERT_TRUE(runtime_->dump(dump_spec(churn.id()), {}).ok());
+  const Result<std::uint64_t> bytes = probe::directory_bytes(folder_.path() + "/images");
+  int cancelled = 0;
+  bool done = false;
+  for (int ms = 0; !done && ms < 5000; ms += ms < 200 ? 15 : 100) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    RestoreSpec restore = restore_spec();
+    const test::CancelAfter cancel{milliseconds(ms)};
+    restore.cancel = cancel.get();
+    const Result<RestoreOutcome> outcome = runtime_->restore(restore, {});
+    done = outcome.ok();
+    if (done) {
+      churn.replace(outcome->process);
+    } else {
+      ++cancelled;
+      EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
+      ASSERT_FALSE(probe::read_process(pid).ok()) << "something of the restore is left";
+      EXPECT_EQ(*probe::directory_bytes(folder_.path() + "/images"), *bytes);
+    }
+  }
+  ASSERT_TRUE(done);
+  EXPECT_GT(cancelled, 2);
   EXPECT_TRUE(churn.goes_on());
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/cancellation.h"
 #include "churn.h"
 #include "probe/directory_bytes.h"
 #include "runtime/process_runtime.h"
@@ -46,6 +47,45 @@ TEST(SlowDiskTest, BytesAreSeenWhileTheyAreWritten) {
   for (const char* name : {"pre-dump", "post-dump"}) {
     EXPECT_NE(std::find(notifications.begin(), notifications.end(), name), notifications.end())
         << name;
+  }
+}
+
+// CRIU can be in the middle of writing the memory of a process that it holds frozen; streamed, the
+// images can be all there and not yet on the disk.
+TEST(SlowDiskTest, ADumpThatIsCancelledMeanwhileLeavesTheProcessRunning) {
+  KYMO_NEEDS_CRIU();
+  for (const bool stream : {false, true}) {
+    SCOPED_TRACE(stream ? "streamed" : "written by CRIU");
+    const test::TemporaryDirectory folder;
+    const std::string images = folder.folder("slow");
+    const test::SlowMount mount(folder.folder("disk"), images, "64M");
+    ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
+    ProcessRuntimeOptions options;
+    options.criu.path = test::criu_path();
+    const std::unique_ptr<Runtime> runtime = make_process_runtime(std::move(options));
+    const Churn churn(*runtime, folder, 64);
+
+    Cancellation cancel;
+    DumpSpec spec{churn.id(), images, folder.folder("work"), false};
+    spec.cancel = &cancel;
+    if (stream) spec.stream = criu::Encoding{};
+    std::chrono::steady_clock::time_point asked;
+    Observer observer;
+    observer.image_bytes = [&](std::uint64_t total) {
+      if (total > 8U << 20U && !cancel.asked()) {
+        asked = std::chrono::steady_clock::now();
+        cancel.ask();
+      }
+    };
+    const Result<DumpOutcome> dump = runtime->dump(spec, observer);
+    const auto took = std::chrono::steady_clock::now() - asked;
+    ASSERT_FALSE(dump.ok());
+    EXPECT_EQ(dump.error().code, Code::cancelled) << dump.error().message;
+    EXPECT_LT(took, std::chrono::seconds(5)) << "the rest of the memory takes far longer";
+    EXPECT_TRUE(churn.goes_on());
+    const Result<std::uint64_t> left = probe::directory_bytes(folder.path() + "/disk");
+    ASSERT_TRUE(left.ok());
+    EXPECT_EQ(*left, 0U) << "half images are left";
   }
 }
 

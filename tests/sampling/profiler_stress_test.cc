@@ -84,6 +84,9 @@ TEST(ProfilerStress, EveryTickIsARowOrInAGapWhateverTheWriterSuffers) {
 class RecordingStress : public TemporaryFolderTest {};
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+// The lowest real-time one, as kymod and kymo record ask for.
+constexpr int kPriority = 1;
+
 // A loop that only sleeps, from tick to tick of a millisecond, with the recorder's own slice: what
 // it oversleeps the machine has taken from whoever would have run.
 class SleepingLoop {

@@ -24,7 +24,7 @@ std::pair<std::string, bool> say(const std::string& criu, const std::string& ver
   return {said, pclose(pipe) == 0};
 }
 
-std::string look(const std::string& criu) {
+std::string why_it_fails(const std::string& criu) {
   if (geteuid() != 0) {
     return "checkpoints need root, and this is uid " + std::to_string(geteuid());
   }
@@ -33,7 +33,7 @@ std::string look(const std::string& criu) {
 }
 
 std::string look_at_fallback() {
-  std::string why = look(criu_fallback_path());
+  std::string why = why_it_fails(criu_fallback_path());
   const std::string version = say(criu_fallback_path(), "--version").first;
   if (why.empty() && version.find(" 3.") == std::string::npos &&
       version.find(" 4.0") == std::string::npos && version.find(" 4.1") == std::string::npos) {
@@ -53,7 +53,7 @@ std::string criu_path() {
 }
 
 const std::string& why_no_criu() {
-  static const std::string kWhy = look(criu_path());
+  static const std::string kWhy = why_it_fails(criu_path());
   return kWhy;
 }
 

@@ -13,7 +13,7 @@ void add_checkpoint_options(CLI::App& verb, v1::CheckpointOptions& options) {
   flag("--tcp-established", &v1::CheckpointOptions::set_tcp_established,
        "With its open TCP connections");
   flag("--shell-job", &v1::CheckpointOptions::set_shell_job,
-       "Part of the session of somebody's terminal");
+       "Part of another process' session; one on a terminal is refused");
   flag("--file-locks", &v1::CheckpointOptions::set_file_locks,
        "A container with its file locks; processes always are");
   flag("--ext-unix-sk", &v1::CheckpointOptions::set_external_unix_sockets,

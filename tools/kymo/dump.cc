@@ -8,6 +8,7 @@
 
 #include "checkpoint_options.h"
 #include "client/client.h"
+#include "interrupt.h"
 #include "print.h"
 #include "progress.h"
 #include "target.h"
@@ -64,11 +65,16 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
+  request.set_request_id(new_request_id());
   auto bar = show_progress(context, *client, request, request.deadline_ns() != 0);
+  auto interrupt = std::make_unique<CancelOnInterrupt>(*client, request.request_id());
   const Result<v1::DumpResponse> response = client->dump(request, &timing);
+  const bool interrupted = interrupt->asked();
+  interrupt.reset();
   bar.reset();
   show_outcome(context, response, timing, target, print_stats,
                [&](const v1::DumpResponse& done) { print(done, request.leave_running()); });
+  if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
 // How the images come to be: through the daemon or not, within what time, after how many rounds.

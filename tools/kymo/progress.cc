@@ -53,7 +53,9 @@ std::string line_of(const v1::Progress& progress, std::size_t width) {
 // The outcome of a request that ended, for a person.
 std::string outcome_of(const v1::Progress& progress) {
   std::string text = what_of(progress) + ": ";
-  if (progress.state() == v1::Progress::FAILED) return text + report::printable(progress.error());
+  if (progress.state() != v1::Progress::SUCCEEDED) {
+    return text + report::printable(progress.error());
+  }
   return text + "done, " + bytes_text(progress.bytes_done()) + " in " +
          duration_text(progress.elapsed_ns());
 }
@@ -66,7 +68,7 @@ class Display {
 
   bool show(const v1::Progress& progress) {
     const bool over = progress.state() != v1::Progress::RUNNING;
-    failed_ = failed_ || progress.state() == v1::Progress::FAILED;
+    failed_ = failed_ || (over && progress.state() != v1::Progress::SUCCEEDED);
     if (json_) {
       std::printf("%s\n", json_text(report::to_json(progress)).c_str());
     } else if (over) {

@@ -41,13 +41,12 @@ class ProgressBar {
   std::thread thread_;
 };
 
-// A bar for this request, which gets an id for it; null where nothing is to be said.
+// A bar for this request, which has its id; null where nothing is to be said.
 template <class Request>
 std::unique_ptr<ProgressBar> show_progress(const Context& context, client::Client& client,
-                                           Request& request, bool has_deadline = false) {
+                                           const Request& request, bool has_deadline = false) {
   const bool draws = shows_progress(context);
   if (!draws && !has_deadline) return nullptr;
-  request.set_request_id(new_request_id());
   return std::make_unique<ProgressBar>(client, request.request_id(), draws);
 }
 

@@ -36,7 +36,7 @@ void list_jobs(Context& context) {
   for (const v1::Job& job : response->jobs()) {
     json.push_back(report::to_json(job));
     const bool running = job.state() == v1::Job::RUNNING;
-    rows.push_back({job.name(), json.back()["state"].get<std::string>(),
+    rows.push_back({job.name(), job.frozen() ? "frozen" : json.back()["state"].get<std::string>(),
                     running ? std::to_string(job.pid()) : "-", local_time(job.created_unix_ns()),
                     command_of(job), note_of(job)});
   }

@@ -4,6 +4,7 @@
 
 #include "checkpoint_options.h"
 #include "client/client.h"
+#include "interrupt.h"
 #include "print.h"
 #include "progress.h"
 #include "timing.h"
@@ -30,11 +31,16 @@ void restore(Context& context, v1::RestoreRequest request, const std::string& ta
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
+  request.set_request_id(new_request_id());
   auto bar = show_progress(context, *client, request);
+  auto interrupt = std::make_unique<CancelOnInterrupt>(*client, request.request_id());
   const Result<v1::RestoreResponse> response = client->restore(request, &timing);
+  const bool interrupted = interrupt->asked();
+  interrupt.reset();
   bar.reset();
   show_outcome(context, response, timing, target, print_stats,
                [](const v1::RestoreResponse& done) { print(done); });
+  if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
 struct RestoreFlags {

@@ -57,6 +57,8 @@ void add_attach(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_kill(CLI::App& app, Context& context);
+void add_cancel(CLI::App& app, Context& context);
+void add_release(CLI::App& app, Context& context);
 void add_checkpoints(CLI::App& app, Context& context);
 void add_history(CLI::App& app, Context& context);
 void add_recorder(CLI::App& app, Context& context);

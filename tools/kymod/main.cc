@@ -92,6 +92,11 @@ void add_keep_flags(CLI::App& app, Config& config) {
   app.add_option("--keep-count", config.keep_count,
                  "The same beyond so many checkpoints of a job; 0: never")
       ->capture_default_str();
+  app.add_option("--job-output-bytes", config.job_output_bytes,
+                 "Keep at most so many bytes of a job's stdout, and of its stderr, the newest; "
+                 "0: all")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("256MiB");
 }
 
 void add_flags(CLI::App& app, Config& config, std::string& metrics, std::string& format,

@@ -1,0 +1,30 @@
+#include "daemon/release.h"
+
+#include <spdlog/spdlog.h>
+
+namespace kymo::daemon {
+
+Result<v1::ReleaseResponse> release_job(const Parts& parts, const v1::ReleaseRequest& request) {
+  parts.jobs.refresh();
+  const Result<store::Job> job = parts.jobs.find(request.job());
+  if (!job) return job.error();
+  const std::string tried = "release job " + job->name + ": ";
+  if (job->state != store::JobState::running) {
+    return Error{Code::failed_precondition, tried + "it does not run, it is " +
+                                                std::string(store::name_of(job->state)) +
+                                                ": kymo delete removes it"};
+  }
+  const Claims::Claim claim = parts.claims.claim("process:" + std::to_string(job->pid));
+  if (!claim || job->pid <= 0) {
+    return Error{
+        Code::failed_precondition,
+        tried + (claim ? "it is being started" : "it is being dumped") + ": wait for that to end"};
+  }
+  if (Result<void> removed = parts.jobs.remove(*job); !removed) return removed.error();
+  spdlog::info("release: job {} (pid {}) is none any more", job->name, job->pid);
+  v1::ReleaseResponse out;
+  *out.mutable_job() = to_api(*job);
+  return out;
+}
+
+}  // namespace kymo::daemon

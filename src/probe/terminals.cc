@@ -1,0 +1,78 @@
+#include "probe/terminals.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include "base/file.h"
+
+namespace kymo::probe {
+namespace {
+
+// Documentation/admin-guide/devices.txt of the kernel.
+constexpr unsigned kAuxiliaryMajor = 5;
+constexpr unsigned kOwnTerminalMinor = 0;  // /dev/tty
+constexpr unsigned kMasterMinor = 2;       // /dev/ptmx
+constexpr unsigned kFirstSlaveMajor = 136;
+constexpr unsigned kLastSlaveMajor = 143;
+
+// The number N of the terminal /dev/pts/N whose other end this descriptor is; -1: it does not say.
+int terminal_made_by(const std::string& fdinfo) {
+  constexpr std::string_view kKey = "tty-index:";
+  const Result<std::string> text = read_file(fdinfo);
+  const std::size_t at = text ? text->find(kKey) : std::string::npos;
+  if (at == std::string::npos) return -1;
+  const std::size_t digits = text->find_first_not_of(" \t", at + kKey.size());
+  if (digits == std::string::npos) return -1;
+  int number = -1;
+  std::from_chars(text->data() + digits, text->data() + text->size(), number);
+  return number;
+}
+
+struct Slave {
+  OpenTerminal terminal;
+  int number = -1;  // -1: /dev/tty
+};
+
+void look_at(pid_t pid, const std::string& root, std::vector<Slave>& slaves, std::set<int>& made) {
+  const std::string folder = root + "/" + std::to_string(pid);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder + "/fd", error), end;
+       !error && entry != end; entry.increment(error)) {
+    struct stat info {};
+    if (stat(entry->path().c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) continue;
+    const unsigned major_number = major(info.st_rdev);
+    const unsigned minor_number = minor(info.st_rdev);
+    std::error_code unknown;
+    const std::string path = std::filesystem::read_symlink(entry->path(), unknown);
+    if (major_number >= kFirstSlaveMajor && major_number <= kLastSlaveMajor) {
+      const auto number = static_cast<int>((major_number - kFirstSlaveMajor) * 256 + minor_number);
+      slaves.push_back({{pid, path}, number});
+    } else if (major_number == kAuxiliaryMajor && minor_number == kOwnTerminalMinor) {
+      slaves.push_back({{pid, path}, -1});
+    } else if (major_number == kAuxiliaryMajor && minor_number == kMasterMinor) {
+      made.insert(terminal_made_by(folder + "/fdinfo/" + entry->path().filename().string()));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<OpenTerminal> outside_terminal(const std::vector<pid_t>& processes,
+                                             const std::string& root) {
+  std::vector<Slave> slaves;
+  std::set<int> made;
+  for (const pid_t pid : processes) look_at(pid, root, slaves, made);
+  for (const Slave& slave : slaves) {
+    // Which terminal /dev/tty is, is not said: where some terminal was made inside, it is that.
+    const bool inside = slave.number < 0 ? !made.empty() : made.contains(slave.number);
+    if (!inside) return slave.terminal;
+  }
+  return std::nullopt;
+}
+
+}  // namespace kymo::probe

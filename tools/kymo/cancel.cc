@@ -1,0 +1,54 @@
+#include <iostream>
+#include <memory>
+
+#include "client/client.h"
+#include "print.h"
+#include "report/api_json.h"
+#include "report/human.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+std::string line_of(const v1::Progress& ended) {
+  const bool dump = ended.kind() == v1::Progress::DUMP;
+  std::string line = dump ? "the dump" : "the restore";
+  if (!ended.job().empty()) line += " of job " + ended.job();
+  if (ended.job().empty() && ended.pid() != 0) line += " of pid " + std::to_string(ended.pid());
+  if (ended.state() == v1::Progress::SUCCEEDED) {
+    return line + " had done its work already: it succeeded";
+  }
+  if (ended.state() == v1::Progress::FAILED) return line + " failed: " + ended.error();
+  return line + " was cancelled: " + ended.error();
+}
+
+void cancel(Context& context, const std::string& target) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  const Result<v1::CancelResponse> response = client->cancel(target);
+  if (!response) return fail(context, response.error());
+  nlohmann::json json = nlohmann::json::array();
+  for (const v1::Progress& ended : response->requests()) {
+    json.push_back(report::to_json(ended));
+    if (!context.json) std::cout << report::printable(line_of(ended)) << '\n';
+    if (ended.state() != v1::Progress::CANCELLED) context.exit_code = 1;
+  }
+  if (context.json) print_json(json);
+}
+
+}  // namespace
+
+void add_cancel(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "cancel", "End a dump or restore that runs; what was to be dumped runs on");
+  auto target = std::make_shared<std::string>();
+  verb->fallthrough();
+  verb->add_option("target", *target,
+                   "A job's name or id, a PID, or a REQUEST's id (kymo progress --json)")
+      ->required()
+      ->option_text("REQUEST|JOB|PID");
+  verb->add_flag("--json", context.json, "Print JSON");
+  verb->callback([&context, target] { cancel(context, *target); });
+}
+
+}  // namespace kymo::cli

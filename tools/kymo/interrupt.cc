@@ -1,0 +1,84 @@
+#include "interrupt.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+#include "print.h"
+
+namespace kymo::cli {
+namespace {
+
+constexpr int kAskAgainMs = 50;
+
+int interrupts = -1;  // an eventfd that counts SIGINTs; the signal's handler can reach nothing else
+
+void count_interrupt(int) {
+  const int kept = errno;
+  const std::uint64_t one = 1;
+  static_cast<void>(write(interrupts, &one, sizeof one));
+  errno = kept;
+}
+
+// How many SIGINTs came since the last look; 0: the request is over.
+std::uint64_t wait_for_interrupt(int over) {
+  for (;;) {
+    pollfd fds[] = {{over, POLLIN, 0}, {interrupts, POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0 && errno == EINTR) continue;
+    if (fds[0].revents != 0) return 0;
+    std::uint64_t count = 0;
+    if (read(interrupts, &count, sizeof count) == sizeof count) return count;
+  }
+}
+
+}  // namespace
+
+CancelOnInterrupt::CancelOnInterrupt(client::Client& client, std::string request_id)
+    : client_(client),
+      request_id_(std::move(request_id)),
+      over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (interrupts < 0) interrupts = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (!over_.valid() || interrupts < 0) return;  // Ctrl-C ends this program, as ever
+  // Of a script's background job Ctrl-C is none of its business.
+  if (std::signal(SIGINT, count_interrupt) == SIG_IGN) {
+    std::signal(SIGINT, SIG_IGN);
+    return;
+  }
+  thread_ = std::thread([this] { wait(); });
+}
+
+CancelOnInterrupt::~CancelOnInterrupt() {
+  if (!thread_.joinable()) return;
+  std::signal(SIGINT, SIG_DFL);
+  const std::uint64_t one = 1;
+  while (write(over_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  thread_.join();
+}
+
+void CancelOnInterrupt::wait() {
+  const std::uint64_t first = wait_for_interrupt(over_.get());
+  if (first == 0) return;
+  asked_ = true;
+  say("cancelling: waiting for kymod to end the request; Ctrl-C again leaves it to itself");
+  std::thread asking([this] { ask(); });
+  if (first > 1 || wait_for_interrupt(over_.get()) != 0) _exit(kInterrupted);
+  asking.join();
+}
+
+// How it ended is the answer to the request itself. Until it has reached kymod there is nothing to
+// cancel.
+void CancelOnInterrupt::ask() {
+  pollfd over{over_.get(), POLLIN, 0};
+  for (;;) {
+    const Result<v1::CancelResponse> response = client_.cancel(request_id_);
+    const bool early = !response && response.error().code == Code::not_found;
+    if (!early || poll(&over, 1, kAskAgainMs) > 0) return;
+  }
+}
+
+}  // namespace kymo::cli

@@ -1,0 +1,36 @@
+#include <iostream>
+#include <memory>
+
+#include "client/client.h"
+#include "print.h"
+#include "report/api_json.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+void release(Context& context, const std::string& name) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  const Result<v1::ReleaseResponse> response = client->release(name);
+  if (!response) return fail(context, response.error());
+  const v1::Job& job = response->job();
+  if (context.json) return print_json(report::to_json(job));
+  std::cout << "pid " << job.pid() << " is no job any more; it runs on";
+  if (!job.stdout_path().empty()) std::cout << ", its output goes to " << job.stdout_path();
+  std::cout << '\n';
+}
+
+}  // namespace
+
+void add_release(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("release", "Forget a running job; its process or container runs on");
+  auto job = std::make_shared<std::string>();
+  verb->fallthrough();
+  verb->add_option("job", *job, "The job: its name or id")->required();
+  verb->add_flag("--json", context.json, "Print JSON");
+  verb->callback([&context, job] { release(context, *job); });
+}
+
+}  // namespace kymo::cli
