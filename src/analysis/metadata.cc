@@ -121,7 +121,9 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
   metadata.pace = text_of(json, "pace");
   const Json& spin = member(json, "max_spin_share");
   metadata.max_spin_share = spin.is_number() ? spin.get<double>() : 0;
-  metadata.prometheus_prefix = text_of(json, "prometheus_prefix");
+  if (const Json& prefix = member(json, "prometheus_prefix"); prefix.is_string()) {
+    metadata.prometheus_prefix = prefix.get<std::string>();
+  }
   const Json& start = member(json, "start_unix_ns");
   metadata.start_unix_ns = start.is_number_integer() ? start.get<std::int64_t>() : 0;
   metadata.start_monotonic_ns = number_of(json, "start_monotonic_ns");

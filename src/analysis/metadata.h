@@ -42,9 +42,10 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::string kernel;
   std::uint64_t interval_ns = 0;  // 0: unknown
   std::uint64_t pid = 0;
-  std::string pace;               // thrifty or precise; empty: unknown
-  double max_spin_share = 0;      // of the precise pace
-  std::string prometheus_prefix;  // what the names on /metrics begin with
+  std::string pace;           // thrifty or precise; empty: unknown
+  double max_spin_share = 0;  // of the precise pace
+  // What the names on /metrics begin with; none: a recording from before there was a choice.
+  std::optional<std::string> prometheus_prefix;
   std::int64_t start_unix_ns = 0;
   std::uint64_t start_monotonic_ns = 0;
   std::vector<ColumnInfo> columns;

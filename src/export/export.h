@@ -23,8 +23,9 @@ const char* to_string(Format format);
 struct ExportOptions {
   // OpenMetrics: every row. Else one row a millisecond, which is what Prometheus can keep.
   bool every_row = false;
-  // OpenMetrics: what the families' names begin with; may be empty.
-  std::string metric_prefix = "kymo_";
+  // OpenMetrics: what the families' names begin with, may be empty; none: as the metadata say that
+  // the recording's own program serves them, else kymo_.
+  std::optional<std::string> metric_prefix;
   // ClickHouse: what its tables' names begin with; empty: after the recording.
   std::string table_prefix;
 };

@@ -120,15 +120,20 @@ struct Family {
   }
 };
 
+std::string prefix_of(const analysis::Summary& summary, const ExportOptions& options) {
+  const auto& metadata = summary.recording.metadata;
+  const auto own = metadata ? metadata->prometheus_prefix : std::nullopt;
+  return options.metric_prefix.value_or(own.value_or("kymo_"));
+}
+
 std::string family_name(const std::string& prefix, const std::string& metric, Unit unit,
                         Kind kind) {
   std::string stem = name_from(metric);
+  const bool is_time = places_of(unit) != 0;
+  if (is_time && (stem.ends_with("_ns") || stem.ends_with("_us"))) stem.resize(stem.size() - 3);
   constexpr std::string_view kTotal = "_total";  // its samples get it, as on /metrics
   if (kind == Kind::counter && stem.ends_with(kTotal)) stem.resize(stem.size() - kTotal.size());
-  if (places_of(unit) != 0) {
-    if (stem.ends_with("_ns") || stem.ends_with("_us")) stem.resize(stem.size() - 3);
-    stem += "_seconds";
-  }
+  if (is_time) stem += "_seconds";
   std::string name = prefix + stem;
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0)
     name.insert(0, "_");
@@ -356,7 +361,7 @@ Result<void> write_open_metrics(const analysis::Summary& summary, const ExportOp
   if (!chosen) return chosen;
   exported.rows = (*store)->rows();
   exported.rows_passed_over = summary.rows - exported.rows;
-  for (const Family& family : families_of(summary, options.metric_prefix)) {
+  for (const Family& family : families_of(summary, prefix_of(summary, options))) {
     Result<void> written = write_family(family, **store, start_ns, options.every_row, file);
     if (!written) return written;
   }

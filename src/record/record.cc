@@ -89,6 +89,7 @@ ProfilerOptions profiler_options(const Options& options) {
   ProfilerOptions profiler;
   profiler.sink = make_tsv_sink(options.output);
   profiler.interval = options.interval;
+  profiler.prometheus_prefix = "kymo_";
   run_ahead(&profiler, options.realtime);
   return profiler;
 }

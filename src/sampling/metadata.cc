@@ -101,14 +101,12 @@ nlohmann::json describe_recording(const RecordingInfo& info) {
       {"interval_ns", info.interval.count()},
       {"start_unix_ns", info.start_unix_ns},
       {"start_monotonic_ns", info.start_monotonic_ns},
+      {"prometheus_prefix", info.prometheus_prefix},
       {"pace", info.pace == Pace::precise ? "precise" : "thrifty"},
       {"ring", {{"slots", info.slots}, {"rows_per_slot", info.rows_per_slot}}},
       {"columns", describe_columns(info.columns)}};
   if (info.pace == Pace::precise) {
     described["max_spin_share"] = info.max_spin_share;
-  }
-  if (!info.prometheus_prefix.empty()) {
-    described["prometheus_prefix"] = info.prometheus_prefix;
   }
   described.update(describe_machine());
   return described;

@@ -46,11 +46,13 @@ kymo::Result<void> record(const std::string& path, const std::string& metrics) {
   if (!requests) return requests.error();
   kymo::ProfilerOptions options;
   options.sink = kymo::make_tsv_sink(path);
+  options.prometheus_prefix = "shop_";
   kymo::Profiler profiler(registry, options);
   if (auto started = profiler.start(); !started) return started;
   record_waits(*waits, *sizes, *requests);
   if (auto stopped = profiler.stop(); !stopped) return stopped;
-  const auto families = kymo::make_prometheus_collectable(registry, "kymo_")->Collect();
+  const auto families =
+      kymo::make_prometheus_collectable(registry, options.prometheus_prefix)->Collect();
   std::ofstream(metrics) << prometheus::TextSerializer().Serialize(families);
   return {};
 }

@@ -101,8 +101,8 @@ class HistogramTest(ExportTest):
         served = {family.name: family for family in parse_text(self.served.read_text())}
         self.assertEqual({name: family.type for name, family in exported.items() if "profiler" not in name},
                          {name: family.type for name, family in served.items() if "profiler" not in name})
-        self.assertEqual(exported["kymo_wait_seconds"].type, "histogram")
-        self.assertEqual(exported["kymo_requests"].type, "counter", "not kymo_requests_total_total")
+        self.assertEqual(exported["shop_wait_seconds"].type, "histogram")
+        self.assertEqual(exported["shop_requests"].type, "counter", "not shop_requests_total_total")
         last = {}
         for family in exported.values():
             for sample in family.samples:
@@ -151,12 +151,12 @@ class HistogramTest(ExportTest):
         at = (start_ns + end_ns) / 1e9 + 0.002
         with Prometheus(base) as prometheus:
             for rank in (0.5, 0.9, 0.99):
-                for metric, family, unit in (("wait_us", "kymo_wait_seconds", 1e-6), ("batch_size", "kymo_batch_size", 1)):
+                for metric, family, unit in (("wait_us", "shop_wait_seconds", 1e-6), ("batch_size", "shop_batch_size", 1)):
                     answer = prometheus.wait_for(f"histogram_quantile({rank}, {family}_bucket)", at)
                     self.assertAlmostEqual(answer, quantile(self.buckets(metric, unit), rank), places=9)
-            self.assertEqual(prometheus.ask("kymo_wait_seconds_count", at), row["wait_us_count"])
-            self.assertAlmostEqual(prometheus.ask("kymo_wait_seconds_sum", at), row["wait_us_sum"] / 1e6)
-            self.assertIsNone(prometheus.ask("kymo_wait_us_total", at))
+            self.assertEqual(prometheus.ask("shop_wait_seconds_count", at), row["wait_us_count"])
+            self.assertAlmostEqual(prometheus.ask("shop_wait_seconds_sum", at), row["wait_us_sum"] / 1e6)
+            self.assertIsNone(prometheus.ask("shop_wait_us_total", at))
 
     def test_histogram_quantile_of_what_is_scraped_is_the_same(self):
         text = self.served.read_bytes()
@@ -176,7 +176,7 @@ class HistogramTest(ExportTest):
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         with Prometheus(self.folder / "scraped", f"127.0.0.1:{server.server_address[1]}") as prometheus:
-            answer = prometheus.wait_for("histogram_quantile(0.9, kymo_wait_seconds_bucket)")
+            answer = prometheus.wait_for("histogram_quantile(0.9, shop_wait_seconds_bucket)")
             self.assertAlmostEqual(answer, quantile(self.buckets("wait_us", 1e-6), 0.9), places=9)
 
     def test_without_metadata_it_is_a_histogram_all_the_same(self):
@@ -187,9 +187,9 @@ class HistogramTest(ExportTest):
         self.assertEqual(families["kymo_batch_size"], "histogram")
 
     def test_the_prefix_is_the_users(self):
-        text = self.export(self.recording, "own.om", "--metric-prefix", "shop_").read_text()
+        text = self.export(self.recording, "own.om", "--metric-prefix", "mine_").read_text()
         names = collections.Counter(line.split()[2].split("_")[0] for line in text.splitlines() if line.startswith("# TYPE"))
-        self.assertEqual(set(names), {"shop"})
+        self.assertEqual(set(names), {"mine"})
         self.assertIn("# TYPE wait_seconds histogram", self.export(self.recording, "none.om", "--metric-prefix", "").read_text())
 
 

@@ -142,9 +142,12 @@ void add_export(CLI::App& app, Context& context) {
   verb->add_flag(
       "--every-row", arguments->options.every_row,
       "openmetrics: write also rows within one millisecond, which Prometheus would refuse");
-  verb->add_option("--metric-prefix", arguments->options.metric_prefix,
-                   "openmetrics: what the metrics' names begin with, may be empty")
-      ->capture_default_str()
+  // Not into the optional itself: CLI11 takes an empty value for none.
+  verb->add_option_function<std::string>(
+          "--metric-prefix",
+          [arguments](const std::string& prefix) { arguments->options.metric_prefix = prefix; },
+          "openmetrics: what the metrics' names begin with, may be empty; else what the recorded "
+          "program gives them on /metrics")
       ->check(is_metric_prefix);
   verb->add_option("--table-prefix", arguments->options.table_prefix,
                    "clickhouse: what the tables' names begin with; else the recording's name");
