@@ -112,7 +112,7 @@ Result<void> TreeMetrics::State::add_figures(Registry& registry) {
   if (!added) {
     return added;
   }
-  return registry.callback({"tree_age_ns",
+  return registry.callback({"profiler_tree_age_ns",
                             "Time since the figures of the tree and its cgroup were read",
                             Kind::gauge,
                             Unit::nanoseconds,

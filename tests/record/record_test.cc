@@ -67,7 +67,7 @@ TEST_F(RecordTest, TheLastRowHasAllThatTheCommandDidAndEachRowTheAgeOfItsFigures
   EXPECT_TRUE(std::is_sorted(written.begin(), written.end()));
   EXPECT_GE(written.back(), 3'000'000U);
   EXPECT_GE(written.size(), 2U);
-  const std::vector<std::uint64_t>& ages = columns.at("tree_age_ns");
+  const std::vector<std::uint64_t>& ages = columns.at("profiler_tree_age_ns");
   EXPECT_GT(*std::max_element(ages.begin(), ages.end()), 0U);
   EXPECT_GE(columns.at("tree_processes").front(), 1U);
 }
