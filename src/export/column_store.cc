@@ -93,7 +93,7 @@ Result<void> ColumnStore::read(
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       const std::span some(buffers[i].data(), count);
       if (auto read = read_piece(i == 0 ? 0 : columns[i - 1], row, some); !read) return read;
-      values.push_back(some);
+      values.emplace_back(some);
     }
     take(values.front(), std::span(values).subspan(1));
   }

@@ -1,8 +1,7 @@
 // What reads recordings right after a dump, while kymod still writes the last one.
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
+#include <signal.h>
 
 #include "programs.h"
 #include "support/real_criu.h"
@@ -41,10 +40,11 @@ TEST(FreshDiffTest, ARecordingWhoseKymodWasKilledIsCutShortAndNotWaitedFor) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  static_cast<void>(kymod.churn(4, "work"));
+  const nlohmann::json job = kymod.churn(4, "work");
   static_cast<void>(
       kymod.kymo_json({"dump", "process", "work", "--leave-running", "--dir", kymod.path("dump")}));
   ASSERT_NE(kymod.stop(SIGKILL), 0);
+  ASSERT_EQ(::kill(job["pid"].get<pid_t>(), SIGKILL), 0);  // no kymod is left to end it
   const Outcome report = kymod.kymo({"report", kymod.path("dump")});
   EXPECT_EQ(report.exit_code, 0);
   EXPECT_EQ(report.err, "");

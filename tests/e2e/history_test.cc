@@ -73,7 +73,12 @@ TEST(HistoryTest, ADumpCutShortByAKillIsListedWithWhatHappened) {
   EXPECT_EQ(checkpoints[0]["state"], "failed");
   const std::string error = checkpoints[0]["error"];
   EXPECT_EQ(error.find("cut short, kymod ended during the dump"), 0U) << error;
-  EXPECT_NE(kymod.kymo({"checkpoints"}).out.find(error), std::string::npos);
+  // The table has room for the reason, inspect for all of it.
+  const std::string reason = checkpoints[0]["reason"];
+  EXPECT_EQ(reason.find("cut short, kymod ended during the dump"), 0U) << reason;
+  EXPECT_LE(reason.size(), 80U);
+  EXPECT_NE(kymod.kymo({"checkpoints"}).out.find(reason), std::string::npos);
+  EXPECT_NE(kymod.kymo({"inspect", checkpoints[0]["id"]}).out.find(error), std::string::npos);
 }
 
 TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
