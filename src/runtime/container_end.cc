@@ -41,19 +41,20 @@ void end_container_dump(const std::string& log_path, const std::vector<pid_t>& t
 }
 
 void end_container_restore(const std::string& log_path, const std::string& mark, pid_t session) {
-  const auto until = steady_clock::now() + kEndsByItself;
-  do {
+  // A CRIU that has not begun is waited for: a runtime that is killed leaves its mounts behind.
+  for (const auto until = steady_clock::now() + kEndsByItself; steady_clock::now() < until;) {
     static_cast<void>(criu::end_leftover_restore(log_path, {}).ok());
     if (members_of({session}).empty()) {
       return;
     }
     std::this_thread::sleep_for(kEndLookEvery);
-  } while (criu_has_begun(log_path) && steady_clock::now() < until);
+  }
   kill_sessions({session});
   for (std::vector<pid_t> left = sessions_with(mark); !members_of(left).empty();
        left = sessions_with(mark)) {
     kill_sessions(left);
   }
+  static_cast<void>(criu::end_leftover_restore(log_path, {}).ok());
 }
 
 std::string restore_mark(const RestoreSpec& spec) {

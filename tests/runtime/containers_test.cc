@@ -210,6 +210,7 @@ TEST_F(RuncTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
       EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
       ASSERT_EQ(runc_.status("web"), "");
       ASSERT_TRUE(has_images(dump.images_dir));
+      ASSERT_TRUE(fs::exists(bundle + "/rootfs/bin")) << "its root was emptied";
     }
   }
   ASSERT_TRUE(done);
