@@ -266,6 +266,12 @@ Result<void> Jobs::remove(const store::Job& job) {
   return removed;
 }
 
+v1::Job Jobs::view(const store::Job& job, const std::string& last_checkpoint) {
+  v1::Job out = to_api(job, last_checkpoint);
+  show_container(containers_, out);
+  return out;
+}
+
 Result<std::vector<v1::Job>> Jobs::list() {
   refresh();
   const Result<std::vector<store::Job>> jobs = store_.jobs();
@@ -283,9 +289,8 @@ Result<std::vector<v1::Job>> Jobs::list() {
   }
   std::vector<v1::Job> out;
   for (const store::Job& job : *jobs) {
-    out.push_back(to_api(job, last[job.id]));
+    out.push_back(view(job, last[job.id]));
     out.back().set_last_failure(failure[job.id]);
-    show_container(containers_, out.back());
     if (job.state == store::JobState::running && job.pid > 0) {
       out.back().set_frozen(runtime::is_frozen(job.pid));
     }

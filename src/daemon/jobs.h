@@ -69,6 +69,8 @@ class Jobs {
   std::optional<store::Job> of_process(const runtime::ProcessId& process);
   // The newest job, in whatever state, that is this container.
   std::optional<store::Job> of_container(const ContainerOf& container);
+  // A job as the API shows it, with its container where it is one.
+  v1::Job view(const store::Job& job, const std::string& last_checkpoint = {});
   // Every job as the API shows it, oldest first.
   Result<std::vector<v1::Job>> list();
 

@@ -53,7 +53,7 @@ Result<v1::KillResponse> kill_job(const Parts& parts, const v1::KillRequest& req
   }
   spdlog::info("kill: job {} (pid {}) was sent signal {}", job->name, job->pid, request.signal());
   v1::KillResponse out;
-  *out.mutable_job() = to_api(*job);
+  *out.mutable_job() = parts.jobs.view(*job);
   return out;
 }
 

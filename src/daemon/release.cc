@@ -20,10 +20,10 @@ Result<v1::ReleaseResponse> release_job(const Parts& parts, const v1::ReleaseReq
         Code::failed_precondition,
         tried + (claim ? "it is being started" : "it is being dumped") + ": wait for that to end"};
   }
+  v1::ReleaseResponse out;
+  *out.mutable_job() = parts.jobs.view(*job);
   if (Result<void> removed = parts.jobs.remove(*job); !removed) return removed.error();
   spdlog::info("release: job {} (pid {}) is none any more", job->name, job->pid);
-  v1::ReleaseResponse out;
-  *out.mutable_job() = to_api(*job);
   return out;
 }
 

@@ -130,7 +130,7 @@ grpc::Status Service::Run(grpc::ServerContext* context, const v1::RunRequest* re
     if (!job) return job.error();
     spdlog::info("run: job {} is pid {}", job->name, job->pid);
     v1::RunResponse out;
-    *out.mutable_job() = to_api(*job);
+    *out.mutable_job() = parts_.jobs.view(*job);
     return out;
   });
 }
@@ -142,7 +142,7 @@ grpc::Status Service::Adopt(grpc::ServerContext*, const v1::AdoptRequest* reques
     if (!job) return job.error();
     spdlog::info("adopt: pid {} is job {}", job->pid, job->name);
     v1::RunResponse out;
-    *out.mutable_job() = to_api(*job);
+    *out.mutable_job() = parts_.jobs.view(*job);
     return out;
   });
 }
