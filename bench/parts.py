@@ -178,7 +178,7 @@ def busy_samples(context):
     for load in ("loops", "compilers"):
         for policy, flags in (("normal", []), ("real-time", ["--priority", "1"])):
             with steps.beside_load(context, load):
-                samples.update(steps.by_turns(context, f"{load}.{policy}", flags, 20, 5))
+                samples.update(steps.by_turns(context, f"{load}.{policy}", flags, 8, 4))
     return samples
 
 

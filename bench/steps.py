@@ -37,8 +37,11 @@ def output_of(context, command, name):
     """Its stdout; BenchError where it fails or hangs. Ended as a group, so that nothing stays behind."""
     with context.log.open("a") as log:
         print(f"$ {' '.join(map(str, command))}", file=log, flush=True)
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=context.disk,
-                                 env=context.environment(), start_new_session=True)
+        try:
+            child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=context.disk,
+                                     env=context.environment(), start_new_session=True)
+        except OSError as error:
+            raise BenchError(f"cannot start {name}: {error}") from error
         try:
             out, _ = child.communicate(timeout=HANG_SECONDS)
         except BaseException as error:
