@@ -80,7 +80,7 @@ async function redrawn() {
     await page.waitForFunction(() => document.documentElement.dataset.state === "live", null, { timeout: 20_000 });
     for (let round = 0; round < rounds; ++round) {
       const { live, canvas, points } = await page.evaluate(redrawn);
-      if (points < 1000) throw new Error(`the chart has ${points} points`);
+      if (points < 100) throw new Error(`the chart has ${points} points`);
       samples["live.redraw"].push(live * NS);
       samples["canvas.redraw"].push(canvas * NS);
     }

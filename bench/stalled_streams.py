@@ -6,6 +6,7 @@
 Two kymods: one has the stalled clients, each of which asked for every row of every metric from ten seconds back; the other
 has none. Each round asks both 120 times, by turns. Checked: every answer is 200 and whole, and every client was answered.
 """
+import contextlib
 import json
 import pathlib
 import shutil
@@ -72,7 +73,11 @@ class Daemon:
         for client in self.clients:
             client.close()
         self.process.terminate()
-        self.process.wait(60)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            sys.exit("stalled_streams: kymod did not stop within a minute")
 
 
 def main():
@@ -83,10 +88,13 @@ def main():
     parser.add_argument("--criu", default=common.CRIU)
     options = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-"))
-    daemons, samples = {}, {}
-    try:
+    samples = {}
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        daemons = {}
         for name in ("stalled", "without"):
             daemons[name] = Daemon(folder / name, options)
+            stack.callback(daemons[name].stop)
         time.sleep(3)  # rows gather, which the stalled streams then ask for
         daemons["stalled"].stall()
         for _ in range(options.rounds):
@@ -98,10 +106,6 @@ def main():
             for name, values in times.items():
                 samples.setdefault(f"{name}.median", []).append(statistics.median(values))
                 samples.setdefault(f"{name}.worst", []).append(max(values))
-    finally:
-        for daemon in daemons.values():
-            daemon.stop()
-        shutil.rmtree(folder, ignore_errors=True)
     common.finish(options, f"{options.rounds} rounds, ns", samples)
 
 

@@ -13,14 +13,12 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <set>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "programs.h"
 #include "support/real_criu.h"
@@ -287,9 +285,8 @@ void send_request(const FileDescriptor& fd, const std::string& address, const st
   ASSERT_EQ(write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
 }
 
-// Milliseconds that the request took, from connecting to the last byte.
-double time_of(const std::string& address, const std::string& path) {
-  const std::uint64_t began = monotonic_ns();
+// Whether the whole answer comes, with 200.
+bool is_answered(const std::string& address, const std::string& path) {
   const FileDescriptor fd = connect_to(address, false);
   send_request(fd, address, path, "Connection: close\r\n");
   std::string reply;
@@ -298,18 +295,7 @@ double time_of(const std::string& address, const std::string& path) {
     got = read(fd.get(), piece.data(), piece.size());
     if (got > 0) reply.append(piece.data(), static_cast<std::size_t>(got));
   }
-  EXPECT_EQ(reply.substr(0, 15), "HTTP/1.1 200 OK") << path;
-  return static_cast<double>(monotonic_ns() - began) / 1e6;
-}
-
-struct Times {
-  double median = 0;
-  double worst = 0;
-};
-
-Times times_of(std::vector<double> all) {
-  std::sort(all.begin(), all.end());
-  return {all[all.size() / 2], all.back()};
+  return reply.substr(0, 15) == "HTTP/1.1 200 OK";
 }
 
 std::string all_columns(const Kymod& kymod) {
@@ -362,36 +348,24 @@ TEST(WebStreamTest, WhatHasGatheredComesInPiecesAndEachRowOnce) {
   EXPECT_EQ(std::adjacent_find(times.begin(), times.end()), times.end()) << "none comes twice";
 }
 
-TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthUnder100Ms) {
+// How fast they are is measured by `scripts/bench stalled`.
+TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthAnswering) {
   KYMO_NEEDS_CRIU();
-  Kymod stalled;
-  Kymod other;  // asked by turns with it, since a busy machine makes both slow
-  stalled.start();
-  other.start();
-  const std::string token = token_of(stalled);
-  std::vector<FileDescriptor> clients = stand_still(stalled, token, 50);
+  Kymod kymod;
+  kymod.start();
+  std::vector<FileDescriptor> clients = stand_still(kymod, token_of(kymod), 50);
   // All are answered, by a stream or by 429.
   for (const FileDescriptor& client : clients) {
     pollfd waits{client.get(), POLLIN, 0};
     EXPECT_EQ(poll(&waits, 1, 10'000), 1);
   }
-  std::vector<double> times;
-  std::vector<double> times_of_other;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 20; ++i) {
     for (const char* path : {"/metrics", "/healthz"}) {
-      times.push_back(time_of(stalled.http(), path));
-      times_of_other.push_back(time_of(other.http(), path));
+      ASSERT_TRUE(is_answered(kymod.http(), path)) << path;
     }
   }
-  const Times beside = times_of(times);
-  const Times without = times_of(times_of_other);
-  std::cout << "/metrics and /healthz, 120 requests, ms: beside 50 stalled streams median "
-            << beside.median << ", worst " << beside.worst << "; without median " << without.median
-            << ", worst " << without.worst << '\n';
-  EXPECT_LT(beside.median, 100);
-  EXPECT_LT(beside.worst, std::max(100.0, 4 * without.worst));
   clients.clear();
-  EXPECT_EQ(stalled.stop(SIGTERM), 0) << stalled.log();
+  EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
 }
 
 }  // namespace

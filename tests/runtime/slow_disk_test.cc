@@ -1,4 +1,4 @@
-// The bytes of a dump are seen while they are written: 128 MiB onto a disk that bindfs
+// The bytes of a dump are seen while they are written: 512 MiB onto a disk that bindfs
 // makes slow.
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(SlowDiskTest, BytesAreSeenWhileTheyAreWritten) {
   ProcessRuntimeOptions options;
   options.criu.path = test::criu_path();
   const std::unique_ptr<Runtime> runtime = make_process_runtime(std::move(options));
-  const Churn churn(*runtime, folder, 128);
+  const Churn churn(*runtime, folder, 512);
 
   std::vector<std::uint64_t> totals;
   std::vector<std::string> notifications;
@@ -43,7 +43,7 @@ TEST(SlowDiskTest, BytesAreSeenWhileTheyAreWritten) {
   const Result<std::uint64_t> sum = probe::directory_bytes(folder.path() + "/disk");
   ASSERT_TRUE(sum.ok());
   EXPECT_EQ(totals.back(), *sum);
-  EXPECT_GE(*sum, 128U << 20U);
+  EXPECT_GE(*sum, 512U << 20U);
   for (const char* name : {"pre-dump", "post-dump"}) {
     EXPECT_NE(std::find(notifications.begin(), notifications.end(), name), notifications.end())
         << name;
