@@ -6,7 +6,9 @@ const { launch } = require(process.env.KYMO_BROWSER);
 
 const [file, inert, rounds, tsvSize, gzipSize] = process.argv.slice(2).map((word) => (/^\d+$/.test(word) ? Number(word) : word));
 const NS = 1e6; // of a millisecond
-const PAINT = () => performance.getEntriesByName("first-contentful-paint")[0].startTime;
+const PAINT = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
+// When it was painted, in milliseconds: the browser tells it some frames later.
+const painted = async (page) => (await page.waitForFunction(PAINT, null, { timeout: 60_000 })).jsonValue();
 
 // Opens it in a browser of its own, which has nothing in its caches; `look` tells what was seen there, in milliseconds.
 async function opened(path, look) {
@@ -29,12 +31,12 @@ async function charts(page) {
   await page.waitForFunction(() => document.documentElement.dataset.state === "whole", null, { timeout: 120_000 });
   const seen = await page.evaluate(() => ({ ...window.seen, charts: document.querySelectorAll("#charts canvas").length }));
   if (seen.charts < 4) throw new Error(`the page has ${seen.charts} charts, the recording 4 counters`);
-  return { paint: await page.evaluate(PAINT), envelopes: seen.outlines, whole: seen.whole };
+  return { paint: await painted(page), envelopes: seen.outlines, whole: seen.whole };
 }
 
 async function text(page) {
   const whole = await page.evaluate(() => performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd);
-  return { paint: await page.evaluate(PAINT), whole };
+  return { paint: await painted(page), whole };
 }
 
 (async () => {
