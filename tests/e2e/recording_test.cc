@@ -111,7 +111,7 @@ TEST(RecordingTest, TheDaemonWideFileIsKeptBesides) {
     EXPECT_EQ(ended_metadata(dump["recording"])["state"], "ended") << "a stop finishes recordings";
   }
   const auto columns = read_recording(log);
-  EXPECT_EQ(columns.size(), 4U) << "the time, both results of dumps, the bytes";
+  EXPECT_EQ(columns.size(), 6U) << "the time, the four results of dumps, the bytes";
   EXPECT_EQ(columns.at("dumps[ok]").back(), 1U);
   const nlohmann::json stats = ended_metadata(log)["stats"];
   EXPECT_EQ(stats["rows_written"].get<std::uint64_t>(), columns.at("Time (ns)").size());

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "programs.h"
@@ -132,7 +133,19 @@ TEST(RefusalsTest, Requests) {
   refused({"dump", "process", "work\n\x1b]0;title\x07"}, "work??]0;title?");
   EXPECT_TRUE(kymod.goes_on(job));
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
-  refused({"restore", "process", dump["directory"].get<std::string>()}, "in use");
+  // It once left a recording in the good checkpoint.
+  const std::string dir = dump["directory"];
+  ended_metadata(dump["recording"]);
+  const auto files = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(dir)) names.insert(entry.path());
+    return names;
+  };
+  const std::set<std::string> before = files();
+  refused({"restore", "process", dir}, "in use");
+  refused({"restore", "process", dir + "/images"}, "in use");
+  EXPECT_EQ(files(), before);
+  EXPECT_FALSE(fs::exists(kymod.state() + "/restores")) << "nor for bare images";
   EXPECT_EQ(kymod.log().find('\x1b'), std::string::npos) << kymod.log();
 }
 
