@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace kymo::daemon {
 
@@ -27,7 +28,7 @@ std::string JobContainers::file_of(const std::string& job_id) const {
 Result<void> JobContainers::note(const std::string& job_id, const ContainerOf& container) {
   if (Result<void> made = make_job_folder(state_dir_ + "/jobs/" + job_id); !made) return made;
   const nlohmann::json json{{"runtime", runtime::name_of(container.kind)}, {"id", container.id}};
-  Result<void> written = replace_file(file_of(job_id), json.dump());
+  Result<void> written = replace_file(file_of(job_id), json_text(json));
   if (written) {
     const std::lock_guard lock(mutex_);
     known_.insert_or_assign(job_id, std::optional(container));
@@ -38,7 +39,7 @@ Result<void> JobContainers::note(const std::string& job_id, const ContainerOf& c
 Result<std::optional<ContainerOf>> JobContainers::read(const std::string& job_id) const {
   const Result<std::string> text = read_file(file_of(job_id));
   if (!text) return std::optional<ContainerOf>();
-  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
+  const nlohmann::json json = parse_json(*text);
   if (!json.is_object() || !json.contains("id") || !json["id"].is_string() ||
       !json.contains("runtime") || !json["runtime"].is_string()) {
     return Error{Code::data_loss, "the job's file " + file_of(job_id) + " is damaged"};
