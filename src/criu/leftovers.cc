@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <string_view>
 #include <thread>
 
 #include "base/file.h"
+#include "base/mounts.h"
 #include "criu/borrowed.h"
 #include "probe/open_files.h"
 #include "probe/process.h"
@@ -118,6 +120,20 @@ Result<void> end_leftover_restore(const std::string& log_path, const std::vector
       kill(half, SIGKILL);
     }
     std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+void remove_leftover_mounts(const std::string& work_dir) {
+  constexpr std::string_view kCgroups = ".criu.cgyard.";
+  if (!detach_mounts(work_dir + "/" + std::string(kCgroups))) return;
+  std::error_code error;
+  std::vector<std::filesystem::path> left;
+  for (std::filesystem::directory_iterator entry(work_dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(kCgroups)) left.push_back(entry->path());
+  }
+  for (const std::filesystem::path& folder : left) {
+    ::rmdir(folder.c_str());
   }
 }
 

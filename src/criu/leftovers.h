@@ -27,4 +27,9 @@ Result<void> end_leftover_dump(const std::string& log_path, const std::vector<pi
 // ended.
 Result<void> end_leftover_restore(const std::string& log_path, const std::vector<pid_t>& tree);
 
+// Detaches what a CRIU that was killed in a restore has left mounted in its work folder (the
+// machine's cgroups, in ".criu.cgyard.*"), and removes the empty folders. Call it once that CRIU
+// has ended. What cannot be removed stays.
+void remove_leftover_mounts(const std::string& work_dir);
+
 }  // namespace kymo::criu

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/mounts.h"
 #include "daemon/catalogue.h"
 #include "daemon/checkpoint_dir.h"
 
@@ -25,6 +26,11 @@ bool holds(const CheckpointDir& dir, const store::Checkpoint& checkpoint) {
 
 // What a dump made, the images being out of the way already.
 void remove_parts(const CheckpointDir& dir, std::vector<std::string>& warnings) {
+  // A CRIU that was killed may have left the machine's cgroups mounted there.
+  if (!detach_mounts(dir.work() + "/")) {
+    warnings.push_back(dir.path() + " was left: what is mounted below it is not known");
+    return;
+  }
   for (const std::string& part :
        {dir.deleted_images(), dir.partial_images(), dir.work(), dir.recordings(), dir.record()}) {
     std::error_code error;

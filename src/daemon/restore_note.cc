@@ -78,6 +78,7 @@ void settle(store::Store& store, Jobs& jobs, const json& note) {
   const Result<void> ended =
       criu::end_leftover_restore(note.value("work", "") + "/restore.log", tree);
   if (!ended) spdlog::error("restore {}: {}", directory, ended.error().message);
+  if (ended) criu::remove_leftover_mounts(note.value("work", ""));
   const Result<runtime::ProcessId> process = restored(tree, note);
   if (process && ended) {
     spdlog::warn("restore {}: kymod ended before it was told, but process {} runs", directory,

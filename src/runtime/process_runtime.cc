@@ -307,6 +307,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
     scope.end();
     add_restore_phases(log_path, {}, clock);
     clear_failed_restore(tree->front().pid);
+    criu::remove_leftover_mounts(spec.work_dir);
     return reply.error();
   }
   scope.end();

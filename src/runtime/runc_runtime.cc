@@ -1,17 +1,16 @@
 #include "runtime/runc_runtime.h"
 
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/mounts.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -205,37 +204,14 @@ Result<void> RuncRuntime::check_free(const std::string& tried, const std::string
   return {};
 }
 
-// Takes away what is mounted below a folder. A runc that was killed leaves the container's root
-// there, and what removes the folder would empty that root.
-Result<void> unmount_below(const std::string& folder) {
-  const Result<std::string> mounts = read_file("/proc/self/mountinfo");
-  if (!mounts) {
-    return mounts.error();
-  }
-  std::vector<std::string> found;
-  std::istringstream lines(*mounts);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string word;
-    for (int i = 0; i < 5; ++i) {
-      words >> word;  // the fifth is the mount point
-    }
-    if (word.starts_with(folder + "/")) {
-      found.push_back(word);
-    }
-  }
-  std::for_each(found.rbegin(), found.rend(), [](const std::string& path) {
-    ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
-  });
-  return {};
-}
-
 // Of a container that was not there before: what a runc that failed or was killed made of it.
 void RuncRuntime::remove_left_over(const std::string& id) const {
   std::error_code error;
   if (std::filesystem::exists(folder_of(id), error)) {
     const Scope scope("remove what is left", {.category = "runtime"});
-    if (!unmount_below(folder_of(id))) {
+    // A runc that was killed leaves the container's root mounted there, and what removes the folder
+    // would empty that root.
+    if (!detach_mounts(folder_of(id) + "/")) {
       return;
     }
     static_cast<void>(run_command(command("/dev/null", {"delete", "--force", id})).ok());

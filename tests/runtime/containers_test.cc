@@ -36,6 +36,17 @@ bool has_images(const std::string& folder) {
                      [](const auto& entry) { return entry.path().extension() == ".img"; });
 }
 
+// The mounts of CRIU's that a restore which was ended has left below such a folder: the machine's
+// cgroups.
+std::string left_of_criu(const std::string& folder) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string left;
+  for (std::string line; std::getline(mounts, line);) {
+    if (line.find(folder + "/.criu.") != std::string::npos) left += line + "\n";
+  }
+  return left;
+}
+
 class RuncTest : public testing::Test {
  protected:
   std::unique_ptr<Runtime> runtime(const std::string& criu_folder = {}) const {
@@ -211,6 +222,7 @@ TEST_F(RuncTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
       ASSERT_EQ(runc_.status("web"), "");
       ASSERT_TRUE(has_images(dump.images_dir));
       ASSERT_TRUE(fs::exists(bundle + "/rootfs/bin")) << "its root was emptied";
+      ASSERT_EQ(left_of_criu(dump.work_dir), "");
     }
   }
   ASSERT_TRUE(done);
@@ -452,6 +464,7 @@ TEST_F(PodmanTest, AtWhateverInstantARestoreIsCancelledItCanBeRestoredAgain) {
       ASSERT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
       ASSERT_NE(podman_.status("kymo-rt"), "running");
       ASSERT_TRUE(has_images(dump.images_dir));
+      ASSERT_EQ(left_of_criu("/" + found->id + "/userdata"), "");
     }
   }
   ASSERT_TRUE(done);

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "kymo/result.h"
+
+namespace kymo {
+
+// Detaches every mount of this mount namespace whose mount point begins with `prefix`, the newest
+// first. Pass "FOLDER/" for all that lies below a folder. What cannot be detached stays. Errors:
+// the list of mounts cannot be read. Cost: one read of /proc/self/mountinfo.
+Result<void> detach_mounts(std::string_view prefix);
+
+}  // namespace kymo

@@ -1,0 +1,41 @@
+#include "base/mounts.h"
+
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+
+namespace kymo {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_mounted(const std::string& part) {
+  const Result<std::string> mounts = read_file("/proc/self/mountinfo");
+  return mounts && mounts->find(part) != std::string::npos;
+}
+
+TEST(Mounts, WhatIsMountedBelowIsDetachedAndNothingBeside) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  std::string folder = ::testing::TempDir() + "kymo-mounts-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  for (const char* name : {"/work/with space", "/work/deep", "/workbench"}) {
+    fs::create_directories(folder + name);
+    ASSERT_EQ(::mount("none", (folder + name).c_str(), "tmpfs", 0, nullptr), 0) << name;
+  }
+  fs::create_directory(folder + "/work/deep/er");
+  ASSERT_EQ(::mount("none", (folder + "/work/deep/er").c_str(), "tmpfs", 0, nullptr), 0);
+
+  EXPECT_TRUE(detach_mounts(folder + "/work/").ok());
+
+  EXPECT_FALSE(is_mounted(folder + "/work/"));
+  EXPECT_TRUE(is_mounted(folder + "/workbench"));
+  ::umount2((folder + "/workbench").c_str(), MNT_DETACH);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace kymo
