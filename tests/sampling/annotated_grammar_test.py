@@ -109,7 +109,7 @@ class Grammar(unittest.TestCase):
     def check(self, read):
         self.assertEqual(read.columns, ["calls[ok]", "calls[error]", "lag_ns"])
         self.assertEqual(read.metrics["calls"], {
-            "name": "calls", "prometheusName": "kymo_calls_total", "description": "Calls", "cumulative": True,
+            "name": "calls", "prometheusName": "calls_total", "description": "Calls", "cumulative": True,
             "fields": [{"fieldName": "result", "allowedValues": ["ok", "error"]}]})
         self.assertEqual(read.metrics["lag_ns"]["units"], "UNITS_NANOSECONDS")
         self.assertGreater(len(read.rows), 50)
