@@ -42,7 +42,10 @@ Metric counter_of(std::string name, std::string help, std::vector<Field> fields,
 }
 
 // The gauges of a request's own columns, which stand before all counters.
-enum OwnGauge : std::size_t { kOwnPhase, kOwnDone, kOwnRemaining, kOwnPages };
+constexpr std::size_t kOwnPhase = 0;
+constexpr std::size_t kOwnDone = 1;
+constexpr std::size_t kOwnRemaining = 2;
+constexpr std::size_t kOwnPages = 3;
 constexpr std::array<std::string_view, 4> kOwnGauges{
     "phase", "request_done_bytes", "request_remaining_bytes", "request_done_pages"};
 

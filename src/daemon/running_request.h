@@ -25,13 +25,15 @@ class RunningRequest {
         own_(metrics.make_own_columns()) {
     progress_->count_into(own_);
     metrics_.request_began(own_.get());
-    on_this_thread_ = own_.get();
+    own_of_thread = own_.get();
   }
   ~RunningRequest() {
-    if (outcome_.ok() && !told_) outcome_ = Error{Code::internal, "kymod failed: its log says why"};
-    on_this_thread_ = nullptr;
-    work_over();
-    board_.end(progress_, outcome_);
+    own_of_thread = nullptr;
+    try {
+      leave_board();
+    } catch (...) {  // no memory is left: it stays on the board as one that runs
+      told_ = true;
+    }
   }
   RunningRequest(const RunningRequest&) = delete;
   RunningRequest& operator=(const RunningRequest&) = delete;
@@ -39,7 +41,7 @@ class RunningRequest {
   [[nodiscard]] RequestProgress& progress() { return *progress_; }
   [[nodiscard]] const std::shared_ptr<OwnColumns>& own_columns() const { return own_; }
   // Of the request that this thread runs; null: none.
-  [[nodiscard]] static OwnColumns* on_this_thread() { return on_this_thread_; }
+  [[nodiscard]] static OwnColumns* on_this_thread() { return own_of_thread; }
 
   void notified(std::string_view notification) { metrics_.notified(notification, own_.get()); }
   void image_bytes_written(std::uint64_t bytes) { metrics_.image_bytes_written(bytes, own_.get()); }
@@ -56,12 +58,17 @@ class RunningRequest {
   }
 
  private:
+  void leave_board() {
+    if (outcome_.ok() && !told_) outcome_ = Error{Code::internal, "kymod failed: its log says why"};
+    work_over();
+    board_.end(progress_, outcome_);
+  }
   void work_over() {
     if (std::exchange(works_, false)) metrics_.request_ended(own_.get());
   }
 
   // CRIU's calls are counted deep below, on the thread of the request that makes them.
-  static inline thread_local OwnColumns* on_this_thread_ = nullptr;
+  static inline thread_local OwnColumns* own_of_thread = nullptr;
 
   ProgressBoard& board_;
   Metrics& metrics_;

@@ -193,12 +193,14 @@ class OpenMetricsTest(ExportTest):
                 self.assertEqual({len(series) for series in found}, {len(rows)})
                 if kind == "hostile":
                     continue  # below: which column is which, its names do not say
-                start = json.loads(recording.with_suffix("").with_suffix(".meta.json").read_text())["start_unix_ns"]
+                metadata = json.loads(recording.with_suffix("").with_suffix(".meta.json").read_text())
+                start = metadata["start_unix_ns"]
+                prefix = metadata.get("prometheus_prefix", "kymo_")  # what old recordings do not say is kymod's
                 divide = {"us": 10**6, "ns": 10**9}
                 for column, name in enumerate(names[1:], 1):
                     metric, _, values = name.partition("[")
                     stem, _, unit = metric.rpartition("_")
-                    base = f"kymo_{stem}_seconds" if unit in divide else f"kymo_{metric}"
+                    base = f"{prefix}{stem}_seconds" if unit in divide else f"{prefix}{metric}"
                     wanted = [(start + row[0], row[column] / divide.get(unit, 1)) for row in rows]
                     hits = [series for (sample, labels), series in samples.items()
                             if sample in (base, base + "_total")

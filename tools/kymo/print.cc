@@ -114,15 +114,15 @@ void print_json(const nlohmann::json& json) {
   std::cout << json_text(json, 2) << '\n';
 }
 
-void print_table(const Rows& raw) {
-  Rows rows = raw;
+void print_table(const Rows& rows) {
+  Rows shown = rows;
   std::vector<std::size_t> widths;
-  for (auto& row : rows) {
+  for (auto& row : shown) {
     for (std::string& cell : row) cell = report::printable(cell);
     widths.resize(std::max(widths.size(), row.size()), 0);
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
   }
-  for (const auto& row : rows) {
+  for (const auto& row : shown) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       line += row[i];
