@@ -161,7 +161,7 @@ class KillsTest : public ::testing::Test {
   std::vector<pid_t> kill_with_criu(const Attempt& attempt, microseconds after) {
     std::thread client([&] { static_cast<void>(kymod_.kymo(attempt.command)); });
     const auto begun = [&] { return read_file(attempt.log).find(kForks) != std::string::npos; };
-    EXPECT_TRUE(eventually(begun)) << read_file(attempt.log);
+    EXPECT_TRUE(eventually(begun)) << read_file(attempt.log) << kymod_.log();
     std::this_thread::sleep_for(after);
     kill(kymod_.pid(), SIGSTOP);
     std::vector<pid_t> criu = probe::children_of(kymod_.pid());
