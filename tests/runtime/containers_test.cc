@@ -202,6 +202,9 @@ TEST_F(RuncTest, AtWhateverInstantADumpIsCancelledTheContainerRunsOn) {
 }
 
 TEST_F(RuncTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "a restore can end before a sanitized watcher sees it begin";
+#endif
   KYMO_NEEDS_RUNC();
   const std::string bundle = runc_.start("web");
   const auto runtime = this->runtime();
