@@ -202,7 +202,7 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
   LogClock clock;
   const Result<CommandOutcome> done = call_command(call, observer, clock);
   if (!done) {
-    criu::remove_leftover_mounts(std::filesystem::path(call.log_path).parent_path());
+    criu::remove_leftover_mounts(std::filesystem::path(growing_log(call)).parent_path());
     add_restore_phases(call.log_path, {}, clock);
     return done.error();
   }
