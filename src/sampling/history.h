@@ -58,12 +58,11 @@ class History : public Sink {
   // The recording takes the rows up to `until_ns` and then finishes by itself; `about` is merged
   // into what begin() was given.
   void end(CutId cut, std::uint64_t until_ns, nlohmann::json about);
-  // Outcomes are kept of the last thousand.
   // Waits until the cut's files are created, at most `timeout`. Errors: deadline_exceeded, or why
   // they could not be.
   Result<void> wait_created(CutId cut, std::chrono::milliseconds timeout);
   // Waits until the cut's files are whole, at most `timeout`. Errors: deadline_exceeded, or why the
-  // recording could not be kept.
+  // recording could not be kept. The outcomes of the last thousand cuts are remembered.
   Result<void> wait(CutId cut, std::chrono::milliseconds timeout);
   // Why the recording could not be kept; none: it could, or goes on.
   [[nodiscard]] std::optional<Error> failure_of(CutId cut) const;

@@ -22,18 +22,18 @@ TEST(Mounts, WhatIsMountedBelowIsDetachedAndNothingBeside) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
   std::string folder = ::testing::TempDir() + "kymo-mounts-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  for (const char* name : {"/work/with space", "/work/deep", "/workbench"}) {
+  for (const char* name : {"/images/with space", "/images/deep", "/imagesbeside"}) {
     fs::create_directories(folder + name);
     ASSERT_EQ(::mount("none", (folder + name).c_str(), "tmpfs", 0, nullptr), 0) << name;
   }
-  fs::create_directory(folder + "/work/deep/er");
-  ASSERT_EQ(::mount("none", (folder + "/work/deep/er").c_str(), "tmpfs", 0, nullptr), 0);
+  fs::create_directory(folder + "/images/deep/er");
+  ASSERT_EQ(::mount("none", (folder + "/images/deep/er").c_str(), "tmpfs", 0, nullptr), 0);
 
-  EXPECT_TRUE(detach_mounts(folder + "/work/").ok());
+  EXPECT_TRUE(detach_mounts(folder + "/images/").ok());
 
-  EXPECT_FALSE(is_mounted(folder + "/work/"));
-  EXPECT_TRUE(is_mounted(folder + "/workbench"));
-  ::umount2((folder + "/workbench").c_str(), MNT_DETACH);
+  EXPECT_FALSE(is_mounted(folder + "/images/"));
+  EXPECT_TRUE(is_mounted(folder + "/imagesbeside"));
+  ::umount2((folder + "/imagesbeside").c_str(), MNT_DETACH);
   fs::remove_all(folder);
 }
 
