@@ -26,7 +26,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kRunningWithin{2000};
-constexpr milliseconds kReapedWithin{2000};  // of a zombie by its parent: an init takes its time
+constexpr milliseconds kReapedWithin{
+    10000};  // of a zombie by its parent: some inits look every 1.6 s
 constexpr milliseconds kLookEvery{5};
 
 Result<void> check_directory(const std::string& tried, const std::string& what,

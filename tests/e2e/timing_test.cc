@@ -49,11 +49,27 @@ std::uint64_t in_leaves(const json& scope) {
   return sum;
 }
 
-void expect_accounted(const json& timing) {
+// What of a request lies in no leaf of its tree, beyond the 5 % that may: 0 where all is accounted
+// for.
+double unaccounted_ns(const json& timing) {
   const auto all = static_cast<double>(duration(timing));
-  // Of a short one no more than a busy machine may take the CPU away for.
-  const double allowed_ns = std::max(0.05 * all, 5e6);
-  EXPECT_LE(all - static_cast<double>(in_leaves(timing)), allowed_ns) << timing.dump(1);
+  return std::max(0.0, 0.95 * all - static_cast<double>(in_leaves(timing)));
+}
+
+// Does `attempt`, which returns a tree, until one accounts for all: where a busy machine takes the
+// CPU away between two scopes, time is missing that no code of ours took. What our code takes is
+// missing each time.
+template <typename Attempt>
+void expect_accounted(Attempt attempt) {
+  constexpr int kTries = 5;
+  constexpr double kSmall_ns =
+      1e6;  // of a short request, where 5 % are less than a page fault may take
+  json timing;
+  for (int i = 0; i < kTries; ++i) {
+    timing = attempt();
+    if (unaccounted_ns(timing) <= kSmall_ns) return;
+  }
+  ADD_FAILURE() << unaccounted_ns(timing) << " ns of it are in no scope: " << timing.dump(1);
 }
 
 TEST(TimingTest, ADumpAndItsRestoreAreAccountedFor) {
@@ -61,18 +77,25 @@ TEST(TimingTest, ADumpAndItsRestoreAreAccountedFor) {
   Kymod kymod;
   kymod.start();
   static_cast<void>(kymod.churn(512, "work"));
-  const json dump = kymod.kymo_json({"dump", "process", "work"});
+  json dump;
+  json restore;
+  expect_accounted([&] {
+    dump = kymod.kymo_json({"dump", "process", "work"});
+    restore = kymod.kymo_json({"restore", "process", dump["directory"]});
+    return dump["timing"];
+  });
+  expect_accounted([&] {
+    const json again = kymod.kymo_json({"dump", "process", "work"});
+    restore = kymod.kymo_json({"restore", "process", again["directory"]});
+    return restore["timing"];
+  });
   const json& timing = dump["timing"];
-  expect_accounted(timing);
   EXPECT_EQ(timing["name"], "dump");
   EXPECT_GE(duration(timing), dump["duration_ns"].get<std::uint64_t>());
   EXPECT_EQ(find(timing, "criu")["bytes"], dump["image_bytes"]);
   EXPECT_FALSE(find(timing, "criu after post-dump").is_null()) << timing.dump(1);
   EXPECT_GE(duration(find(timing, "criu")), dump["criu_time_ns"].get<std::uint64_t>());
   EXPECT_FALSE(find(timing, "end recording").is_null());
-
-  const json restore = kymod.kymo_json({"restore", "process", dump["directory"]});
-  expect_accounted(restore["timing"]);
   EXPECT_FALSE(find(restore["timing"], "criu after pre-resume").is_null())
       << restore["timing"].dump(1);
 }
@@ -195,14 +218,16 @@ TEST(TimingTest, AFailedRestoreSaysSoInCriusOwnScope) {
   const std::string images = dump["images_directory"];
   std::filesystem::resize_file(images + "/files.img", 20);
   const std::string path = kymod.path("failed.json");
-  const Outcome outcome =
-      kymod.kymo({"restore", "process", dump["directory"], "--profiling-path", path});
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_EQ(outcome.out, "") << "tables of what failed are shown with --profiling-detailed alone";
-  const json timing = json::parse(read_file(path));
-  EXPECT_FALSE(find(timing, "criu")["error"].is_null()) << timing.dump(1);
-  EXPECT_TRUE(find(timing, "register job").is_null());
-  expect_accounted(timing);
+  expect_accounted([&] {
+    const Outcome outcome =
+        kymod.kymo({"restore", "process", dump["directory"], "--profiling-path", path});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_EQ(outcome.out, "") << "tables of what failed are shown with --profiling-detailed alone";
+    json timing = json::parse(read_file(path));
+    EXPECT_FALSE(find(timing, "criu")["error"].is_null()) << timing.dump(1);
+    EXPECT_TRUE(find(timing, "register job").is_null());
+    return timing;
+  });
 }
 
 TEST(TimingTest, TablesAreShownAsAskedFor) {

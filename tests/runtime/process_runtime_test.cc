@@ -210,6 +210,23 @@ TEST_F(ProcessRuntimeTest, DumpsAJobThatIsNoChildOfItsOwn) {
   EXPECT_TRUE(churn.goes_on());
 }
 
+TEST_F(ProcessRuntimeTest, ARestoreWaitsForAParentThatTakesItsTimeToReap) {
+  Churn churn(*runtime_, folder_, 8);
+  runtime_.reset();
+  use_criu(test::criu_path(), milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  std::thread parent([&] {
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+    EXPECT_EQ(waitpid(churn.id().pid, nullptr, 0), churn.id().pid);
+  });
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
+  parent.join();
+  ASSERT_TRUE(restore.ok()) << restore.error().message;
+  churn.replace(restore->process);
+  EXPECT_TRUE(churn.goes_on());
+}
+
 TEST_F(ProcessRuntimeTest, AFullDiskFailsTheDumpAndNotTheProcess) {
   Churn churn(*runtime_, folder_, 32);
   const std::string images = folder_.folder("images");

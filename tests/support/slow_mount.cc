@@ -16,9 +16,11 @@ bool succeeds(const std::string& command) {
 
 }  // namespace
 
-SlowMount::SlowMount(const std::string& source, std::string target, const std::string& rate)
+SlowMount::SlowMount(const std::string& source, std::string target, const std::string& rate,
+                     Slow slow)
     : target_(std::move(target)),
-      mounted_(succeeds("bindfs --write-rate=" + rate + " '" + source + "' '" + target_ + "'")) {}
+      mounted_(succeeds((slow == Slow::writing ? "bindfs --write-rate=" : "bindfs --read-rate=") +
+                        rate + " '" + source + "' '" + target_ + "'")) {}
 
 SlowMount::~SlowMount() {
   if (mounted_) {

@@ -4,11 +4,13 @@
 
 namespace kymo::test {
 
-// A folder that shows another through bindfs, writing no faster than `rate` (bindfs' --write-rate:
-// "256M"). Unmounted at the end. bindfs holds its rate back more than it says: 64 MiB take seconds.
+// A folder that shows another through bindfs, and writes, or reads, no faster than `rate` ("256M").
+// Unmounted at the end. bindfs holds its rate back more than it says: 64 MiB take seconds.
 class SlowMount {
  public:
-  SlowMount(const std::string& source, std::string target, const std::string& rate);
+  enum class Slow { writing, reading };
+  SlowMount(const std::string& source, std::string target, const std::string& rate,
+            Slow slow = Slow::writing);
   ~SlowMount();
   SlowMount(const SlowMount&) = delete;
   SlowMount& operator=(const SlowMount&) = delete;
