@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/recording_name.h"
@@ -39,7 +40,8 @@ bool is_old_enough(const probe::Process& process, std::int64_t recording_unix_ns
 
 bool is_about_to_end(const std::string& path) {
   const Result<Metadata> metadata = read_metadata(recording_stem(path) + ".meta.json");
-  return metadata && metadata->about.contains("request") && finish_of(*metadata) == Finish::writing;
+  return metadata && metadata->about->contains("request") &&
+         finish_of(*metadata) == Finish::writing;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "analysis/left_out.h"
@@ -130,7 +131,8 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
   if (member(json, "stats").is_object()) {
     metadata.stats = stats_of(member(json, "stats"));
   }
-  metadata.about = member(json, "about").is_object() ? member(json, "about") : Json::object();
+  const Json& about = member(json, "about");
+  metadata.about = std::make_shared<const Json>(about.is_object() ? about : Json::object());
   read_lists(json, metadata);
   return metadata;
 }

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,7 +53,8 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::optional<ProfilerStats> stats;
   std::vector<Gap> longest_gaps;
   std::vector<Mark> marks;  // by time
-  nlohmann::json about;     // an object: request, job, target, outcome
+  std::shared_ptr<const nlohmann::json>
+      about;  // never null; an object: request, job, target, outcome
 };
 
 // Reads `path`. Errors: not_found; failed_precondition for a newer format_version, naming it;

@@ -22,6 +22,10 @@ std::string json_text(const nlohmann::ordered_json& value, int indent) {
   return text_of_json(value, indent);
 }
 
+std::string json_string(std::string_view text) {
+  return json_text(nlohmann::json(text));
+}
+
 nlohmann::json parse_json(std::string_view text) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
@@ -39,6 +43,25 @@ nlohmann::json parse_object(std::string_view text) {
   };
   nlohmann::json json = nlohmann::json::parse(text, watch_depth, /*allow_exceptions=*/false);
   return !too_deep && json.is_object() ? json : nlohmann::json();
+}
+
+const nlohmann::json& member(const nlohmann::json& object, const char* key) {
+  static const nlohmann::json kNothing;
+  if (!object.is_object()) {
+    return kNothing;
+  }
+  const auto found = object.find(key);
+  return found == object.end() ? kNothing : *found;
+}
+
+std::string text_of(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& value = member(object, key);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::uint64_t number_of(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& value = member(object, key);
+  return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
 }
 
 }  // namespace kymo

@@ -13,6 +13,9 @@ namespace kymo {
 std::string json_text(const nlohmann::json& value, int indent = -1);
 std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 
+// A string as JSON has it, in quotes.
+std::string json_string(std::string_view text);
+
 // Discarded (is_discarded()) where the text is no JSON.
 nlohmann::json parse_json(std::string_view text);
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/mounts.h"
 #include "daemon/catalogue.h"
@@ -98,8 +99,10 @@ Result<v1::DeleteResponse> delete_job(const Parts& parts, const store::Job& job,
     return checkpoint.state == store::CheckpointState::complete;
   });
   if (whole != 0 && !with_checkpoints) {
-    return Error{Code::failed_precondition, tried + "it has " + std::to_string(whole) +
-                                                " whole checkpoints: --all deletes them, too"};
+    return Error{Code::failed_precondition,
+                 tried + "it has " + std::to_string(whole) +
+                     (whole == 1 ? " whole checkpoint: --all deletes it, too"
+                                 : " whole checkpoints: --all deletes them, too")};
   }
   v1::DeleteResponse out;
   for (const store::Checkpoint& checkpoint : *all) {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/clock.h"
@@ -308,6 +309,14 @@ json container_json(const DumpContext& c) {
 }
 
 // What checkpoint.json says of a dump however it ends.
+// What its restore has to be told again.
+json options_json(const v1::CheckpointOptions& options) {
+  return {{"tcp_established", options.tcp_established()},
+          {"shell_job", options.shell_job()},
+          {"file_locks", options.file_locks()},
+          {"external_unix_sockets", options.external_unix_sockets()}};
+}
+
 json entry_of(const DumpContext& c, std::string_view state) {
   json entry{{"state", state},
              {"pid", c.process.pid},
@@ -315,6 +324,7 @@ json entry_of(const DumpContext& c, std::string_view state) {
              {"command", c.command},
              {"leave_running", c.request.leave_running()},
              {"created_unix_ns", c.began_unix_ns},
+             {"options", options_json(c.request.options())},
              {"criu", {{"version", c.criu->version.text()}, {"path", c.criu->path}}}};
   if (!c.target.container.empty()) entry["container"] = container_json(c);
   if (c.job) entry["job"] = {{"id", c.job->id}, {"name", c.job->name}};

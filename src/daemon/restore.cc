@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #include "daemon/running_request.h"
 #include "daemon/stats_json.h"
 #include "daemon/target.h"
+#include "probe/process.h"
 #include "report/timing.h"
 
 namespace kymo::daemon {
@@ -216,13 +218,27 @@ Result<void> choose_criu(RestoreContext& c) {
   return {};
 }
 
+// What the dump was told of connections, sessions and locks, its restore is told, too.
+runtime::CheckpointOptions options_of(const RestoreContext& c) {
+  runtime::CheckpointOptions options = to_options(c.request.options());
+  const json told = c.record.value("options", json::object());
+  const auto was_told = [&](const char* name) {
+    return told.is_object() && told.value(name, json()) == json(true);
+  };
+  options.tcp_established |= was_told("tcp_established");
+  options.shell_job |= was_told("shell_job");
+  options.file_locks |= was_told("file_locks");
+  options.external_unix_sockets |= was_told("external_unix_sockets");
+  return options;
+}
+
 runtime::RestoreSpec spec_of(const RestoreContext& c) {
   runtime::RestoreSpec spec;
   spec.images_dir = c.images;
   if (c.to) spec.work_dir = c.to->work();
   spec.container = c.container;
   spec.bundle = c.bundle;
-  spec.options = to_options(c.request.options());
+  spec.options = options_of(c);
   spec.criu = c.criu;
   spec.cancel = &c.progress.cancellation();
   return spec;
@@ -268,6 +284,10 @@ Result<void> find_job(RestoreContext& c) {
     const Result<store::Job> job = c.parts.store.job(id);
     if (!job && job.error().code != Code::not_found) return job.error();
     if (job) c.job = *job;
+  }
+  // A copy, under another id, of a container that still runs: the job stays with that one.
+  if (c.job && !c.container.empty() && probe::process_lives(c.job->pid, c.job->start_ticks)) {
+    c.job.reset();
   }
   // A container that became a job since, or that was released and adopted again.
   if (!c.job && !c.container.empty()) {
@@ -372,6 +392,11 @@ void note_container(RestoreContext& c) {
   if (!noted) c.warnings.push_back(noted.error().message);
 }
 
+// Of a job that a restore makes: a container's of runc is its id; empty: the program's.
+std::string name_of_job(const RestoreContext& c) {
+  return c.kind == runtime::Kind::runc && !c.parts.jobs.find(c.container) ? c.container : "";
+}
+
 // The process runs by now: what fails here is a warning.
 Result<void> register_job(RestoreContext& c) {
   if (c.job) {
@@ -384,7 +409,7 @@ Result<void> register_job(RestoreContext& c) {
     note_container(c);
     return {};
   }
-  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process);
+  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process, name_of_job(c));
   if (job) {
     c.job = *job;
     note_container(c);

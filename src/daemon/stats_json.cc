@@ -1,5 +1,7 @@
 #include "daemon/stats_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "report/checkpoint_stats.h"
 
 namespace kymo::daemon {

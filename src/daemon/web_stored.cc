@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "analysis/summary.h"
@@ -65,7 +66,7 @@ nlohmann::json recording_json(const store::Checkpoint& checkpoint, const std::st
   if (!recording->metadata) return out;
   const analysis::Metadata& metadata = *recording->metadata;
   out["state"] = metadata.state;
-  out["about"] = metadata.about;
+  out["about"] = *metadata.about;
   nlohmann::json marks = nlohmann::json::array();
   for (const analysis::Mark& mark : metadata.marks) {
     marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});

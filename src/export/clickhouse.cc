@@ -5,6 +5,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "base/json_text.h"
 #include "export/formats.h"
 #include "export/parts.h"
 #include "export/text.h"

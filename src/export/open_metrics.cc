@@ -12,6 +12,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/json_text.h"
 #include "export/column_store.h"
 #include "export/formats.h"
 #include "export/histograms.h"

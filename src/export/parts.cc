@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "analysis/row_pieces.h"
 #include "base/json_object.h"
+#include "base/json_text.h"
 #include "export/text.h"
 #include "kymo/version.h"
 
@@ -115,7 +117,7 @@ std::vector<TimedScope> scopes_of(const analysis::Summary& summary) {
   if (!metadata || metadata->start_monotonic_ns == 0 || metadata->start_monotonic_ns >= kMostNs) {
     return {};
   }
-  const nlohmann::json& tree = member(metadata->about, "timing");
+  const nlohmann::json& tree = member(*metadata->about, "timing");
   if (!tree.is_object()) return {};
   ScopeReader reader(metadata->start_monotonic_ns);
   reader.read(tree, TimedScope::kNoParent, "");
@@ -176,7 +178,7 @@ std::vector<std::pair<std::string, std::string>> properties_of(const analysis::S
         std::pair("interval_ns", std::to_string(metadata->interval_ns)),
         std::pair("start_unix_ns", std::to_string(metadata->start_unix_ns)),
         std::pair("start_monotonic_ns", std::to_string(metadata->start_monotonic_ns)),
-        std::pair("about", json_text(metadata->about))}) {
+        std::pair("about", json_text(*metadata->about))}) {
     out.emplace_back(name, valid_utf8(value));
   }
   return out;

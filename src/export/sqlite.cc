@@ -3,9 +3,11 @@
 #include <sqlite3.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <variant>
 
+#include "base/json_text.h"
 #include "export/export_file.h"
 #include "export/formats.h"
 #include "export/parts.h"

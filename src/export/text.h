@@ -3,11 +3,8 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-
-#include "base/json_text.h"
 
 namespace kymo::exporting {
 
@@ -35,10 +32,6 @@ inline void append_decimal(std::uint64_t number, std::size_t places, std::string
   if (places == 0) return;
   while (out.back() == '0') out.pop_back();
   if (out.back() == '.') out.pop_back();
-}
-
-inline std::string json_string(std::string_view text) {
-  return json_text(nlohmann::json(std::string(text)));
 }
 
 }  // namespace kymo::exporting

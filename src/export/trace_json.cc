@@ -2,8 +2,10 @@
 // `C` events, phases, scopes and gaps as complete `X` events on threads of their own.
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json_text.h"
 #include "export/formats.h"
 #include "export/parts.h"
 #include "export/text.h"

@@ -1,5 +1,6 @@
 #include "report/diff_page.h"
 
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "report/html_report.h"

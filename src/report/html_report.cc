@@ -1,5 +1,7 @@
 #include "report/html_report.h"
 
+#include <nlohmann/json.hpp>
+
 #include "report/json_report.h"
 #include "report/packed_rows.h"
 #include "report/page.h"

@@ -1,5 +1,6 @@
 #include "report/json_report.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "analysis/quality.h"
@@ -96,7 +97,7 @@ Json stats_json(const ProfilerStats& stats) {
 
 void add_metadata(const analysis::Metadata& metadata, Json& json) {
   json["state"] = metadata.state;
-  json["about"] = metadata.about;
+  json["about"] = *metadata.about;
   json["host"] = metadata.host;
   json["kernel"] = metadata.kernel;
   json["pid"] = metadata.pid;

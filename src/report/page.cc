@@ -1,6 +1,7 @@
 #include "report/page.h"
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json_text.h"

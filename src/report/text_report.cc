@@ -37,7 +37,7 @@ std::string at(std::uint64_t time_ns) {
 }
 
 std::string origin(const Metadata& metadata) {
-  std::string text = about_lines(metadata.about, kLabelWidth, kLineWidth);
+  std::string text = about_lines(*metadata.about, kLabelWidth, kLineWidth);
   text += line("state", printable(metadata.state));
   text += line("started",
                fmt::format("{} on {}, {}, process {}", wall_clock(metadata.start_unix_ns),

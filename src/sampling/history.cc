@@ -8,6 +8,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -41,7 +42,8 @@ struct Cut {
   bool created = false;
   bool describe = false;  // the metadata is due
   std::uint64_t until_ns = kOpenEnd;
-  std::uint64_t next_row = 0;  // of the stream
+  bool has_first_row = false;  // one at or after base_ns has come
+  std::uint64_t next_row = 0;  // of the stream, the next to be written
   std::uint64_t next_ns = 0;   // deadline of the first tick that the thread has not taken
   std::vector<Gap> gaps;       // what follows has not been taken yet
   std::vector<Mark> marks;
@@ -102,6 +104,7 @@ struct History::State {
   // The body of a cut's thread.
   void keep_files(CutId id, Cut& cut, nlohmann::json about);
   Result<void> write_files(Cut& cut, nlohmann::json about);
+  void find_first_row(Cut& cut) const;
   void take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row);
   std::optional<CutBatch> take(Cut& cut);
   void settle(CutId id, Result<void> outcome);
@@ -154,6 +157,14 @@ Result<void> History::State::write_files(Cut& cut, nlohmann::json about) {
       return written;
     }
     lock.lock();
+  }
+}
+
+// Rows come late: those that come after the cut's begin may still be from before it.
+void History::State::find_first_row(Cut& cut) const {
+  if (!cut.has_first_row) {
+    cut.next_row = rows->first_at(cut.base_ns);
+    cut.has_first_row = cut.next_row < rows->end();
   }
 }
 
@@ -280,7 +291,7 @@ Result<History::CutId> History::begin(std::string path, std::uint64_t from_ns, n
   cut.options = std::move(options);
   cut.stream = s.info;
   cut.stats_at_begin = s.latest;
-  cut.next_row = s.rows->first_at(cut.base_ns);
+  s.find_first_row(cut);
   cut.next_ns = cut.base_ns;
   for (const Gap& gap : s.gaps) {
     if (gap.end_ns > cut.base_ns) {
@@ -403,6 +414,9 @@ Result<void> History::write(const Rows& rows) {
     const std::size_t count = std::min(rows.count - done, s.rows->capacity());
     s.rows->append({rows.data + done * rows.stride, count, rows.stride});
     done += count;
+    for (auto& [id, cut] : s.cuts) {
+      s.find_first_row(cut);
+    }
   }
   if (rows.count > 0) {
     s.passed_ns = std::max(s.passed_ns, rows.row(rows.count - 1)[0]);

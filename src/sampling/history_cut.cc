@@ -1,6 +1,7 @@
 #include "sampling/history_cut.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace kymo {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -35,6 +36,11 @@ Result<void> check_recording_name(const std::string& path) {
 }
 
 Result<RecordingFiles> RecordingFiles::create(const std::string& path, const RecordingInfo& info,
+                                              nlohmann::json about) {
+  return create(path, info, std::move(about), nullptr);
+}
+
+Result<RecordingFiles> RecordingFiles::create(const std::string& path, const RecordingInfo& info,
                                               nlohmann::json about, nlohmann::json part) {
   if (Result<void> named = check_recording_name(path); !named) {
     return named.error();
@@ -51,7 +57,7 @@ Result<RecordingFiles> RecordingFiles::create(const std::string& path, const Rec
     return gaps.error();
   }
   RecordingFiles files(path, info, std::move(about), *std::move(rows), *std::move(gaps));
-  files.part_ = std::move(part);
+  files.set_part(std::move(part));
   Result<void> begun;
   if (const int error = files.rows_.append(header); error != 0) {
     begun = system_error("cannot write " + path, error);
@@ -73,10 +79,11 @@ RecordingFiles::RecordingFiles(std::string path, RecordingInfo info, nlohmann::j
     : path_(std::move(path)),
       metadata_path_(recording_stem(path_) + ".meta.json"),
       info_(std::move(info)),
-      about_(std::move(about)),
+      about_(std::make_shared<nlohmann::json>(std::move(about))),
       rows_(std::move(rows)),
       gaps_(std::move(gaps)),
-      formatter_(info_.columns.size() + 1, rows_a_buffer(info_.columns.size() + 1)) {
+      formatter_(info_.columns.size() + 1, rows_a_buffer(info_.columns.size() + 1)),
+      part_(std::make_shared<nlohmann::json>()) {
   longest_gaps_.reserve(kLongestGaps + 1);
   unwritten_gaps_.reserve(kUnwrittenGaps);
 }
@@ -94,6 +101,14 @@ Result<void> RecordingFiles::append(const Rows& rows, std::uint64_t base_ns) {
     }
   }
   return {};
+}
+
+void RecordingFiles::merge_about(const nlohmann::json& about) {
+  about_->merge_patch(about);
+}
+
+void RecordingFiles::set_part(nlohmann::json part) {
+  *part_ = std::move(part);
 }
 
 void RecordingFiles::add_gap(const Gap& gap) {
@@ -149,9 +164,9 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
   nlohmann::json metadata = describe_recording(info_);
   metadata["state"] = state;
   metadata["stats"] = describe_stats(stats);
-  metadata["about"] = about_;
-  if (!part_.is_null()) {
-    metadata["part"] = part_;
+  metadata["about"] = *about_;
+  if (!part_->is_null()) {
+    metadata["part"] = *part_;
   }
   nlohmann::json& gaps = metadata["longest_gaps"] = nlohmann::json::array();
   for (const Gap& gap : longest_gaps_) {

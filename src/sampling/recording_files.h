@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ class RecordingFiles {
   // such folder), invalid_argument (another ending), permission_denied, unimplemented (no zstd).
   // `part`, where it is one of several: its number and neighbours (sampling/recording_parts.h).
   static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
-                                       nlohmann::json about, nlohmann::json part = {});
+                                       nlohmann::json about);
+  static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
+                                       nlohmann::json about, nlohmann::json part);
 
   // Appends rows; `base_ns` is subtracted from their times.
   Result<void> append(const Rows& rows, std::uint64_t base_ns);
@@ -45,8 +48,8 @@ class RecordingFiles {
   void add_gap(const Gap& gap);
   void add_mark(Mark mark) { marks_.push_back(std::move(mark)); }
   // Merges these members into "about".
-  void merge_about(const nlohmann::json& about) { about_.merge_patch(about); }
-  void set_part(nlohmann::json part) { part_ = std::move(part); }
+  void merge_about(const nlohmann::json& about);
+  void set_part(nlohmann::json part);
   // Replaces the metadata. `state` is "running" or "ended": then the other files are closed first,
   // so that who reads it finds nobody at work. Errors: those of replacing a file;
   // data_loss: it has ended, and gaps still wait for the disk; the metadata then stays "running".
@@ -66,13 +69,13 @@ class RecordingFiles {
   std::string path_;
   std::string metadata_path_;
   RecordingInfo info_;
-  nlohmann::json about_;
+  std::shared_ptr<nlohmann::json> about_;  // its own; never null, as part_
   OutputFile rows_;
   AppendFile gaps_;
   TsvFormatter formatter_;
-  nlohmann::json part_;              // null: the recording has one part
-  std::vector<Gap> unwritten_gaps_;  // that could not be written yet, oldest first
-  std::vector<Gap> longest_gaps_;    // longest first
+  std::shared_ptr<nlohmann::json> part_;  // JSON's null: the recording has one part
+  std::vector<Gap> unwritten_gaps_;       // that could not be written yet, oldest first
+  std::vector<Gap> longest_gaps_;         // longest first
   std::vector<Mark> marks_;
 };
 

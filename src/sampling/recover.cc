@@ -160,7 +160,7 @@ nlohmann::json metadata_of(const std::string& tsv) {
 Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   nlohmann::json metadata = metadata_of(tsv);
   if (!metadata.is_object()) {
-    metadata = left.description.recording;
+    metadata = *left.description.recording;
   }
   const Result<Contents> counted = contents_of(tsv);
   if (!counted) {
@@ -202,7 +202,7 @@ bool is_part_after(const Left& left, const std::string& tsv, const std::string& 
   }
   return text_of(member(metadata, "part"), "previous") ==
              std::filesystem::path(accepted).filename() &&
-         member(metadata, "start_unix_ns") == member(left.description.recording, "start_unix_ns");
+         member(metadata, "start_unix_ns") == member(*left.description.recording, "start_unix_ns");
 }
 
 // A recorder that was killed just after it had begun the next part: whatever rows that part has are

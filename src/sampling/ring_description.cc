@@ -1,6 +1,7 @@
 #include "sampling/ring_description.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json_object.h"
@@ -23,8 +24,9 @@ Result<RingDescription> describe(const RingMemory& ring, const std::string& path
   if (!member(json, "recording").is_object() || !member(json, "output").is_string()) {
     return damaged;
   }
-  RingDescription description{json["recording"], {}, json["output"]};
-  for (const nlohmann::json& column : member(description.recording, "columns")) {
+  RingDescription description{
+      std::make_shared<const nlohmann::json>(json["recording"]), {}, json["output"]};
+  for (const nlohmann::json& column : member(*description.recording, "columns")) {
     const std::string unit = text_of(column, "unit");
     description.columns.push_back({text_of(column, "name"), text_of(column, "kind") != "gauge",
                                    unit.empty() ? "count" : unit});

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,9 @@ struct RingDescription {  // NOLINT(bugprone-exception-escape): moving its json 
     bool counter = true;
     std::string unit;
   };
-  nlohmann::json recording;     // an object, as in NAME.meta.json
-  std::vector<Column> columns;  // as many as a row has values
-  std::string output;           // empty: the recorder wrote no file
+  std::shared_ptr<const nlohmann::json> recording;  // an object, as in NAME.meta.json
+  std::vector<Column> columns;                      // as many as a row has values
+  std::string output;                               // empty: the recorder wrote no file
 };
 
 // Errors: invalid_argument for a damaged one; `path` stands in the message.

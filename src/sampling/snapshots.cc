@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 

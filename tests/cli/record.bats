@@ -121,7 +121,7 @@ END
 @test "an output that exists, has another ending or no folder" {
   echo precious >"$dir/there.tsv"
   refused 1 "there.tsv" --output "$dir/there.tsv" -- touch "$dir/ran"
-  refused 1 ".tsv" --output "$dir/run.csv" -- touch "$dir/ran"
+  refused 2 ".tsv" --output "$dir/run.csv" -- touch "$dir/ran"
   refused 1 "No such file" --output "$dir/none/run.tsv" -- touch "$dir/ran"
   [ "$(cat "$dir/there.tsv")" = precious ]
   [ ! -e "$dir/ran" ]

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "daemon/checkpoint_dir.h"
 #include "probe/process.h"

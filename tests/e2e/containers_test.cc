@@ -157,6 +157,26 @@ TEST(ContainersTest, ARuncContainerIsAJobFrozenDumpedAndRestoredByItsName) {
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
+TEST(ContainersTest, ACopyOfARuncContainerThatRunsIsAJobOfItsOwn) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
+  const nlohmann::json job =
+      kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "web"});
+  const nlohmann::json dump = kymod.kymo_json({"dump", "runc", "kymo-web", "--leave-running"});
+  const nlohmann::json copy =
+      kymod.kymo_json({"restore", "runc", dump["directory"], "--id", "kymo-web-2"});
+  EXPECT_EQ(copy["job"], "kymo-web-2");
+  EXPECT_EQ(runc.status("kymo-web-2"), "running");
+  EXPECT_EQ(kymod.job("web")["pid"], job["pid"]);
+  EXPECT_EQ(kymod.job("kymo-web-2")["pid"], copy["pid"]);
+  EXPECT_EQ(kymod.kymo({"kill", "kymo-web-2", "--signal", "KILL", "--wait"}).exit_code, 0);
+  EXPECT_EQ(kymod.job("web")["state"], "running");
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
 // The job stayed "exited" for ever, and the next dump or adoption made a second one.
 TEST(ContainersTest, AJobFollowsItsContainerThroughPodmansOwnRestore) {
   KYMO_NEEDS_PODMAN();

@@ -288,7 +288,7 @@ TEST(JobsTest, APartOfASessionIsDumpedWithShellJobAndRestored) {
   const Outcome dump = kymod.kymo({"dump", "process", "part", "--shell-job", "--json"});
   ASSERT_EQ(dump.exit_code, 0) << dump.err;
   const std::string dir = nlohmann::json::parse(dump.out)["directory"];
-  const Outcome restored = kymod.kymo({"restore", dir, "--shell-job"});
+  const Outcome restored = kymod.kymo({"restore", dir});  // as the dump was told
   EXPECT_EQ(restored.exit_code, 0) << restored.err;
   EXPECT_EQ(kymod.job("part")["state"], "running");
 }

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "analysis/metadata.h"
 #include "targets.h"
 
@@ -14,9 +16,9 @@ void metadata(Bytes data) {
     require(mark.at_ns >= last, "marks are in order");
     last = mark.at_ns;
   }
-  require(metadata->about.is_object(), "it is about something, or about nothing");
+  require(metadata->about->is_object(), "it is about something, or about nothing");
   // As the reports print it.
-  static_cast<void>(metadata->about.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  static_cast<void>(metadata->about->dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace kymo::fuzz

@@ -456,11 +456,14 @@ TEST_F(PodmanTest, AtWhateverInstantARestoreIsCancelledItCanBeRestoredAgain) {
   const DumpSpec dump{found->process, folder_.folder("images"), folder_.folder("work"), false,
                       found->id};
   ASSERT_TRUE(runtime->dump(dump, {}).ok());
+  const std::string images = folder_.folder("slowly-read");
+  const test::SlowMount mount(dump.images_dir, images, "1M", test::SlowMount::Slow::reading);
+  ASSERT_TRUE(mount.mounted());
   int cancelled = 0;
   bool done = false;
   for (int ms = 0; !done && ms < 8000; ms += 90) {
     SCOPED_TRACE(std::to_string(ms) + " ms");
-    RestoreSpec restore{dump.images_dir, dump.work_dir, found->id};
+    RestoreSpec restore{images, dump.work_dir, found->id};
     const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
     restore.cancel = cancel.get();
     const Result<RestoreOutcome> restored = runtime->restore(restore, {});

@@ -1,6 +1,7 @@
 #include "sampling/history.h"
 
 #include <future>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/clock.h"
@@ -64,6 +65,24 @@ TEST_F(HistoryTest, CutsRowsFromBeforeAndAfterTheRequest) {
   EXPECT_EQ(meta["marks"][0]["at_ns"], 50 * kMillisecondNs);
   EXPECT_EQ(meta["stats"]["rows_written"], 200);
   EXPECT_EQ(meta["stats"]["ticks_due"], 200);
+}
+
+// The stream hands its rows over late: those of the last second may come after the request.
+TEST_F(HistoryTest, RowsFromBeforeTheCutThatAreHandedOverLaterAreNotInIt) {
+  feed(0, 100);
+  const auto cut = history_.begin(in_folder("dump.tsv"), 150 * kMillisecondNs, {}).value();
+  feed(100, 120);
+  feed(120, 200);
+  history_.end(cut, 250 * kMillisecondNs, {});
+  feed(200, 300);
+  ASSERT_TRUE(history_.wait(cut, kLong));
+  const std::vector<std::string> tsv = lines(in_folder("dump.tsv"));
+  ASSERT_EQ(tsv.size(), 101U);
+  EXPECT_EQ(tsv[1], "20000\t150");
+  EXPECT_EQ(tsv[100], "99020000\t249");
+  const nlohmann::json stats = metadata("dump")["stats"];
+  EXPECT_EQ(stats["rows_written"], 100);
+  EXPECT_EQ(stats["ticks_due"], 100);
 }
 
 TEST_F(HistoryTest, CountsAndListsTheGapsInsideTheCut) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "metrics/metric_rules.h"
 #include "sampling/metadata.h"

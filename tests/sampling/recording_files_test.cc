@@ -1,5 +1,7 @@
 #include "sampling/recording_files.h"
 
+#include <nlohmann/json.hpp>
+
 #include "file_size_limit.h"
 #include "metrics/metric_rules.h"
 #include "temporary_folder.h"

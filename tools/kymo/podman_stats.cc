@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace kymo::cli {

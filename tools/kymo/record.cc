@@ -102,6 +102,7 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
   const Result<record::Outcome> outcome = record_it(arguments, options);
   if (!outcome) {
     fail(context, outcome.error());
+    if (outcome.error().code == Code::invalid_argument) context.exit_code = kWrongUsage;
     if (arguments.pid == 0 && outcome.error().message.starts_with("cannot run ")) {
       context.exit_code = outcome.error().errno_value == ENOENT ? kNotFound : kCannotRun;
     }

@@ -1,6 +1,7 @@
 #include <cstddef>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "print.h"
