@@ -174,9 +174,13 @@ Result<v1::Job> attach(const std::string& socket, const std::string& job,
     return Error{Code::invalid_argument, "attach to " + job + ": it is a checkpoint, not a job"};
   }
   if (found->job().stdout_path().empty()) {
+    const std::string& container = found->job().container();
     return Error{Code::failed_precondition,
                  "attach to job " + found->job().name() +
-                     ": kymod did not start it, and does not have its output"};
+                     (container.empty()
+                          ? ": kymod did not start it, and does not have its output"
+                          : ": it is the container " + container +
+                                ", whose output its runtime has (podman logs; runc discards it)")};
   }
   if (found->job().state() == v1::Job::DUMPED) {
     output.say("job " + found->job().name() + " is dumped: waiting for its restore");

@@ -44,6 +44,7 @@ constexpr std::array kDumpMarks{
     Mark{"Dumping file-locks", "files"},
     Mark{"Dumping pstree (pid", "core"},
     Mark{"Dumping mountpoints", "mounts"},
+    Mark{"Unlock network", "network"},
     Mark{"Unfreezing tasks into", "unfreeze"},
     Mark{"Writing stats", "finish"},
 };

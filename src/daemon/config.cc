@@ -47,9 +47,11 @@ Result<std::string> find_criu(const std::string& option, const std::string& vari
     return path;
   }
   if (std::string found = runtime::on_path(name); !found.empty()) return found;
-  return Error{Code::not_found, option + " " + name +
-                                    ": not found on PATH: install CRIU, or name its path with " +
-                                    option + " or " + variable};
+  return Error{
+      Code::not_found,
+      option + " " + name +
+          ": not found on PATH: install CRIU (scripts/setup does), or name its path with " +
+          option + " or " + variable};
 }
 
 Result<void> check_socket(const Config& config) {

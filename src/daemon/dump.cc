@@ -236,7 +236,7 @@ Error told_of_deadline(const DumpContext& c, Error error) {
     return error;
   }
   error.message = "dump " + c.target.text() + ": it did not end within its deadline of " +
-                  seconds_text(c.request.deadline_ns()) + ": " + error.message;
+                  seconds_text(c.request.deadline_ns()) + " (" + error.message + ")";
   return error;
 }
 

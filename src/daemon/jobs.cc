@@ -300,18 +300,23 @@ Result<std::vector<v1::Job>> Jobs::list() {
 
 Jobs::Hold Jobs::hold(const std::string& id) {
   const std::lock_guard lock(mutex_);
-  ++held_[id];
+  ++held_[id].times;
   return {this, id};
 }
 
 void Jobs::release(const std::string& id) noexcept {
   const Scope scope("look after jobs", {.category = "store"});
   try {
+    std::optional<Ended> ended;
     {
       const std::lock_guard lock(mutex_);
       const auto held = held_.find(id);
-      if (held != held_.end() && --held->second == 0) held_.erase(held);
+      if (held != held_.end() && --held->second.times == 0) {
+        ended = held->second.ended;
+        held_.erase(held);
+      }
     }
+    if (ended) exited(ended->process, ended->wait_status);
     refresh();
   } catch (...) {  // out of memory: the next refresh, a second later, looks again
   }
@@ -322,7 +327,11 @@ void Jobs::exited(const runtime::ProcessId& process, int wait_status) {
   if (!job) return;
   {
     const std::lock_guard lock(mutex_);
-    if (held_.count(job->id) == 0) mark_exited(*job, wait_status);
+    if (const auto held = held_.find(job->id); held != held_.end()) {
+      held->second.ended = {process, wait_status};
+    } else {
+      mark_exited(*job, wait_status);
+    }
   }
   refresh();
 }

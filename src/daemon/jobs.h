@@ -89,12 +89,21 @@ class Jobs {
   void mark_exited(store::Job job, std::optional<int> wait_status);
   bool follow_container(store::Job job);
 
+  struct Ended {
+    runtime::ProcessId process;
+    int wait_status = 0;
+  };
+  struct Held {
+    int times = 0;
+    std::optional<Ended> ended;  // meanwhile; whether that is the job's end is seen at its release
+  };
+
   store::Store& store_;
   Metrics& metrics_;
   const std::string state_dir_;
   JobContainers containers_;
   std::mutex mutex_;
-  std::map<std::string, int> held_;  // by id; how often
+  std::map<std::string, Held> held_;  // by id
 };
 
 // A job as the API shows it.

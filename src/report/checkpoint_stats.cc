@@ -301,11 +301,11 @@ std::string text_of(const CheckpointStats& stats, std::size_t mappings) {
               : labelled("dump", without_statistics(stats.dump_path,
                                                     "of a dump that failed CRIU writes none"));
   text += phases_text("PHASE OF THE DUMP", stats.dump_phases);
-  text += stats.restore
-              ? figures_text("restore", stats.restore_path, figures(*stats.restore))
-              : labelled("restore", without_statistics(stats.restore_path,
-                                                       "it was not restored, or elsewhere")) +
-                    "\n";
+  text += stats.restore ? figures_text("restore", stats.restore_path, figures(*stats.restore))
+                        : labelled("restore",
+                                   without_statistics(stats.restore_path,
+                                                      "it was not restored here, or that failed")) +
+                              "\n";
   text += phases_text("PHASE OF THE RESTORE", stats.restore_phases);
   if (!stats.pages.processes.empty() || !stats.pages.shared.empty()) {
     text += pages_text(stats.pages, mappings);

@@ -1,16 +1,36 @@
 #include "report/short_reason.h"
 
 #include <algorithm>
+#include <string>
 
 #include "report/human.h"
 
 namespace kymo::report {
+namespace {
+
+// Without what stands in parentheses, where all of them are closed.
+std::string without_asides(std::string_view text) {
+  std::string plain;
+  int depth = 0;
+  for (const char letter : text) {
+    if (letter == '(' && depth++ == 0 && plain.ends_with(' ')) plain.pop_back();
+    if (depth == 0) plain += letter;
+    if (letter == ')' && depth > 0) --depth;
+  }
+  return depth == 0 ? plain : std::string(text);
+}
+
+}  // namespace
 
 std::string short_reason(std::string_view error) {
   constexpr std::size_t kMost = 80;
-  // Only the first line, and without the advice.
+  // Only the first line, and without places and advice.
   error = error.substr(0, std::min(error.find('\n'), error.size()));
-  if (error.size() > kMost) error = error.substr(0, std::min(error.find("; "), error.size()));
+  std::string plain;
+  if (error.size() > kMost) {
+    plain = without_asides(error);
+    error = std::string_view(plain).substr(0, std::min(plain.find("; "), plain.size()));
+  }
   // Drops what was tried, part by part, until the rest fits.
   while (error.size() > kMost) {
     const std::size_t colon = error.find(": ");

@@ -142,7 +142,7 @@ struct FoundCriu {
 };
 
 FoundCriu criu_at(const std::string& path) {
-  if (path.empty()) return {"", false, "none: PATH has no criu; put the folder of one first"};
+  if (path.empty()) return {"", false, "none: PATH has no criu"};
   const auto version = client_of(path).version();
   if (!version) {
     return {path, false, path + " does not start: put the folder of one that does first in PATH"};

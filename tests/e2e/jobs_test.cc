@@ -139,7 +139,7 @@ TEST(JobsTest, DeleteRemovesCheckpointsAndJobsButNoneThatRuns) {
   EXPECT_EQ(kymod.kymo({"kill", "work", "--signal", "KILL", "--wait"}).exit_code, 0);
   const Outcome kept = kymod.kymo({"delete", "work"});
   EXPECT_EQ(kept.exit_code, 1);
-  EXPECT_NE(kept.err.find("it has 1 whole checkpoints: --all"), std::string::npos) << kept.err;
+  EXPECT_NE(kept.err.find("it has 1 whole checkpoint: --all"), std::string::npos) << kept.err;
   EXPECT_EQ(kymod.kymo({"delete", "work", "--all"}).exit_code, 0);
   EXPECT_TRUE(kymod.kymo_json({"ps"}).empty());
   EXPECT_TRUE(kymod.kymo_json({"checkpoints"}).empty());

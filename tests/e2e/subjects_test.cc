@@ -345,6 +345,7 @@ TEST_P(DeathTest, AProcessThatDiesDuringItsDumpEndsAsAJobThatWasKilledOrDumped) 
   }
   EXPECT_FALSE(fs::exists(checkpoint() + "/images")) << dump.err;
   EXPECT_TRUE(eventually([&] { return kymod_.job("subject")["state"] == "exited"; })) << dump.err;
+  EXPECT_EQ(kymod_.job("subject")["exit_signal"], SIGKILL) << "how it ended is lost";
 }
 
 INSTANTIATE_TEST_SUITE_P(AtMarksOfCriusLog, DeathTest,

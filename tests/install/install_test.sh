@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the build to a temporary prefix, and uses it as another project would.
-#   install_test.sh BUILD_DIR CONSUMER_DIR CXX cmake|pkg-config|dlopen|bridge|unbuilt
+#   install_test.sh BUILD_DIR CONSUMER_DIR CXX cmake|pkg-config|dlopen|bridge|unbuilt|service
 set -euo pipefail
 build=$1 consumer=$2 cxx=$3 way=$4
 scratch=$(mktemp -d)
@@ -21,6 +21,17 @@ if [ "$way" = unbuilt ]; then
   # Headers and packages without their library would be found and not do.
   found=$(find "$prefix" -type f -not -path '*/share/*' 2>/dev/null || true)
   [ -z "$found" ] || { echo "installed without being built: $found"; exit 1; }
+  exit 0
+fi
+
+if [ "$way" = service ]; then
+  cmake --install "$build" --prefix "$prefix" >"$scratch/install.log" 2>&1 || { cat "$scratch/install.log"; exit 1; }
+  unit="$prefix/lib/systemd/system/kymod.service"
+  program=$(sed -n 's/^ExecStart=//p' "$unit")
+  [ "$program" = "$prefix/bin/kymod" ] || { echo "the unit starts $program"; exit 1; }
+  "$program" --version
+  command -v systemd-analyze >/dev/null || exit 0
+  systemd-analyze verify --man=no "$unit"
   exit 0
 fi
 

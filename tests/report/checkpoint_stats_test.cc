@@ -50,7 +50,7 @@ dump        /tmp/one/work/stats-dump
   pages_skipped_parent        0     0 B  left to the parent image
   pages_written             256   1 MiB  written
 
-restore     no statistics are here: it was not restored, or elsewhere
+restore     no statistics are here: it was not restored here, or that failed
 
 pages       256 in the images, 1 MiB
   PID  PROCESS, ITS MAPPINGS  PAGES              SHARE  IN PARENT

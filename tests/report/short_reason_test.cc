@@ -18,6 +18,17 @@ TEST(ShortReason, TheCauseIsKeptAndWhatWasTriedAndWhatToDoAreNot) {
             "criu dump failed: sockets: Can't get 1:16 opt: Operation not supported");
 }
 
+TEST(ShortReason, PlacesAndAsidesAreNotTheReason) {
+  EXPECT_EQ(short_reason("dump process 4711 (job web): criu could not dump process 4711: Error "
+                         "(criu/sk-unix.c:862): unix: External socket is used. Consider using "
+                         "--ext-unix-sk option. (log: /var/lib/kymo/checkpoints/web/dump.log)"),
+            "Error: unix: External socket is used. Consider using --ext-unix-sk option.");
+  EXPECT_EQ(short_reason("dump process 4711 (job web): it did not end within its deadline of 150 "
+                         "ms (criu '/usr/sbin/criu' did not answer within 143 ms and was killed; "
+                         "the process runs on)"),
+            "dump process 4711: it did not end within its deadline of 150 ms");
+}
+
 TEST(ShortReason, WhatHasNoPartsIsCutAndNothingATerminalObeysGetsThrough) {
   const std::string cut = short_reason(std::string(400, 'x'));
   EXPECT_EQ(cut.size(), 80U);

@@ -9,6 +9,7 @@
 
 #include "analysis/find_recordings.h"
 #include "base/file.h"
+#include "checkpoint_named.h"
 #include "print.h"
 #include "recordings.h"
 #include "report/checkpoint_diff.h"
@@ -106,7 +107,9 @@ void compare_sets(Context& context, const DiffArguments& arguments) {
 }
 
 // Two of a kind: recordings, or checkpoints with their recordings where both have them.
-void compare_two(Context& context, const DiffArguments& arguments) {
+void compare_two(Context& context, DiffArguments arguments) {
+  arguments.before = checkpoint_named(context, arguments.before);
+  arguments.after = checkpoint_named(context, arguments.after);
   const auto recordings_before =
       analysis::recordings_to_compare(arguments.before, arguments.recording);
   const auto recordings_after =

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint_named.h"
 #include "checkpoint_options.h"
 #include "client/client.h"
 #include "interrupt.h"
@@ -54,7 +55,9 @@ struct RestoreFlags {
 };
 
 void add_flags(CLI::App& verb, Context& context, RestoreFlags& flags) {
-  verb.add_option("directory", flags.directory, "A checkpoint's directory, or one of CRIU images")
+  verb.add_option("directory", flags.directory,
+                  "A checkpoint's directory or id, a job (its last checkpoint), or a "
+                  "directory of CRIU images")
       ->option_text("DIR");
   verb.add_option("-b,--bundle", flags.bundle, "Of a runc container: another bundle than before");
   verb.add_option("--id", flags.id, "Of a runc container: another id than before");
@@ -75,7 +78,7 @@ void restore(Context& context, RestoreFlags& flags, v1::Runtime runtime) {
   const auto absolute = [](const std::string& path) {
     return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
   };
-  flags.request.set_directory(absolute(flags.directory));
+  flags.request.set_directory(absolute(checkpoint_named(context, flags.directory)));
   flags.request.set_bundle(absolute(flags.bundle));
   flags.request.set_container(flags.id);
   flags.request.mutable_options()->set_root(absolute(flags.root));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "checkpoint_named.h"
 #include "print.h"
 #include "report/checkpoint_stats.h"
 #include "report/gantt.h"
@@ -33,7 +34,7 @@ Result<void> draw(const report::CheckpointStats& stats, const std::string& pictu
 }
 
 void print_stats(Context& context, const StatsArguments& arguments) {
-  const auto stats = report::read_checkpoint_stats(arguments.path);
+  const auto stats = report::read_checkpoint_stats(checkpoint_named(context, arguments.path));
   if (!stats) return fail(context, stats.error());
   if (!arguments.picture.empty()) {
     if (const Result<void> drawn = draw(*stats, arguments.picture); !drawn) {
@@ -52,9 +53,10 @@ void add_stats(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<StatsArguments>();
   stats->fallthrough();
   stats
-      ->add_option("path", arguments->path,
-                   "CRIU's images or work directory, a checkpoint of kymo's, or an archive that "
-                   "podman exported")
+      ->add_option(
+          "path", arguments->path,
+          "CRIU's images or work directory, a checkpoint of kymo's (its directory or id, or a "
+          "job: its last), or an archive that podman exported")
       ->required();
   stats
       ->add_option("--mappings", arguments->mappings,

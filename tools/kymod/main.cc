@@ -18,6 +18,7 @@
 #include "flags_file.h"
 #include "kymo/version.h"
 #include "report/human.h"
+#include "usage.h"
 
 namespace {
 
@@ -258,11 +259,8 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
-  } catch (const CLI::ConfigError& error) {
-    std::fprintf(stderr, "kymod: the file of flags: %s (see kymod --help)\n", error.what());
-    return kUsage;
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "kymod: %s (see kymod --help)\n", error.what());
+    std::fprintf(stderr, "kymod: %s\n", kymo::cli::explain_usage(error, app, {}).c_str());
     return kUsage;
   }
   if (auto ok = complete(config, metrics, format, rate_us); !ok) return fail(ok.error());

@@ -7,7 +7,8 @@
 namespace kymo::cli {
 
 // One line about a command line that CLI11 refused: what is wrong with what was typed, and what to
-// type instead. `commands`: the names of all verbs, also of those that were not added to `app`.
+// type instead. `commands`: the names of all verbs, also of those that were not added to `app`;
+// none for a program without.
 std::string explain_usage(const CLI::ParseError& error, const CLI::App& app,
                           const std::vector<std::string>& commands);
 

@@ -18,16 +18,19 @@ namespace {
 // The command that was typed, as far as it was understood.
 struct Typed {
   const CLI::App* app = nullptr;
+  std::string program;             // "kymo"
   std::string path;                // "dump runc"; empty where no verb was understood
   std::vector<std::string> words;  // that nothing understood
 
-  [[nodiscard]] std::string command() const { return path.empty() ? "kymo" : "kymo " + path; }
+  [[nodiscard]] std::string command() const {
+    return path.empty() ? program : program + " " + path;
+  }
   [[nodiscard]] std::string help() const { return " (see " + command() + " --help)"; }
   [[nodiscard]] std::string prefix() const { return path.empty() ? "" : path + ": "; }
 };
 
 Typed typed_command(const CLI::App& app) {
-  Typed typed{&app, "", app.remaining()};
+  Typed typed{&app, app.get_name(), "", app.remaining()};
   while (!typed.app->get_subcommands().empty()) {
     typed.app = typed.app->get_subcommands().back();
     typed.path += (typed.path.empty() ? "" : " ") + typed.app->get_name();
