@@ -63,9 +63,15 @@ ProfilerStats stats_of(const Json& json) {
   stats.timing_error_ns = number_of(json, "timing_error_ns");
   stats.timing_error_max_ns = number_of(json, "timing_error_max_ns");
   stats.rows_on_time = number_of(json, "rows_on_time");
-  stats.timing_error_p50_ns = number_of(json, "timing_error_p50_ns");
-  stats.timing_error_p99_ns = number_of(json, "timing_error_p99_ns");
-  stats.timing_error_p999_ns = number_of(json, "timing_error_p999_ns");
+  // A recorder counts timing errors by buckets and writes the upper bound of one, which can lie
+  // above the largest error that there was.
+  const auto percentile = [&](const char* name) {
+    const std::uint64_t bound = number_of(json, name);
+    return stats.timing_error_max_ns == 0 ? bound : std::min(bound, stats.timing_error_max_ns);
+  };
+  stats.timing_error_p50_ns = percentile("timing_error_p50_ns");
+  stats.timing_error_p99_ns = percentile("timing_error_p99_ns");
+  stats.timing_error_p999_ns = percentile("timing_error_p999_ns");
   stats.spin_ns = number_of(json, "spin_ns");
   stats.wakeup_latency_ns = number_of(json, "wakeup_latency_ns");
   stats.sample_window_max_ns = number_of(json, "sample_window_max_ns");

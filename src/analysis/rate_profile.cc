@@ -56,6 +56,7 @@ void RateProfile::add(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint64_
 }
 
 void RateProfile::count(double rate) {
+  highest_ = std::max(highest_, rate);
   ++counts_[step_of(rate)];
 }
 
@@ -91,7 +92,7 @@ RatePercentiles RateProfile::percentiles() const {
     std::uint64_t below = 0;
     std::uint64_t step = 0;
     while (below + counts_[step] <= rank) below += counts_[step++];
-    return rate_of(step);
+    return std::min(rate_of(step), highest_);
   };
   found.p50 = at(0.5);
   found.p90 = at(0.9);

@@ -51,6 +51,7 @@ class RateProfile {
   std::size_t windows_a_cell_ = 1;
   std::size_t in_last_ = 0;  // windows that the last cell holds
   std::uint64_t windows_ = 0;
+  double highest_ = 0;                 // rate of a window that is counted by its step
   std::vector<std::uint64_t> counts_;  // by step of the rate; empty while the cells are exact
 };
 

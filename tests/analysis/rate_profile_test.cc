@@ -62,6 +62,14 @@ TEST(RateProfile, StillnessAndExtremesHaveARate) {
   EXPECT_EQ(profile_of({0, 0}).busiest().end_ns, 0U);
 }
 
+// A step's rate stands for all in it, and was printed as a percentile above the maximum.
+TEST(RateProfile, NoPercentileLiesAboveTheHighestRate) {
+  for (const std::uint64_t growth : {std::uint64_t{3}, std::uint64_t{1000}, std::uint64_t{1021}}) {
+    const std::vector<std::uint64_t> growths(10'000, growth);
+    EXPECT_LE(profile_of(growths).percentiles().p99, rate_in_window(growth)) << growth;
+  }
+}
+
 TEST(RateProfile, TheBusiestStretchIsThatOfHalfTheHighestRate) {
   const BusyStretch found = profile_of({1, 0, 4, 5, 8, 10, 4, 9, 1}).busiest();
   EXPECT_EQ(found.begin_ns, 3 * kWindow);

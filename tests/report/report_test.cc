@@ -83,6 +83,25 @@ TEST_F(Report, TimingPercentilesAndThePriceOfPrecisionWereNotShown) {
       << text;
 }
 
+// They are the upper bounds of buckets: a report had 590 ns of 99.9 % and 573 ns at most.
+TEST_F(Report, NoTimingPercentileLiesAboveTheLargestError) {
+  const std::string path = folder_.file("late.tsv", "Time (ns)\tn_bytes\n0\t0\n1000000\t0\n");
+  static_cast<void>(folder_.file("late.meta.json", R"({"format_version":1,"state":"ended",
+      "interval_ns":1000000,
+      "columns":[{"name":"n_bytes","metric":"n_bytes","kind":"counter","unit":"bytes"}],
+      "stats":{"ticks_due":2,"rows_captured":2,"rows_on_time":2,"rows_written":2,
+      "timing_error_ns":700,"timing_error_p50_ns":144,"timing_error_p99_ns":590,
+      "timing_error_p999_ns":590,"timing_error_max_ns":573}})"));
+  const analysis::Summary late = *analysis::summarize(path);
+  const std::string text = text_report(late);
+  EXPECT_NE(text.find("half at most 144 ns, 99 % 573 ns, 99.9 % 573 ns, 573 ns at most"),
+            std::string::npos)
+      << text;
+  const nlohmann::json stats = json_report({late})["recordings"][0]["recorder"];
+  EXPECT_EQ(stats["timing_error_p50_ns"], 144);
+  EXPECT_EQ(stats["timing_error_p999_ns"], 573);
+}
+
 // A recording of which everything that can be said against one is so.
 TEST_F(Report, EveryFindingSaysWhatToDoAboutIt) {
   std::string rows = "Time (ns)\tn_bytes\n";
