@@ -1,5 +1,6 @@
 #include "criu/log.h"
 
+#include <algorithm>
 #include <deque>
 #include <fstream>
 #include <string_view>
@@ -28,6 +29,12 @@ std::ifstream open_at_tail(const std::string& log_path) {
   return log;
 }
 
+// The text of "Error (FILE:LINE): TEXT": the same failure is often reported from several places.
+std::string_view text_of(std::string_view error) {
+  const std::size_t place_end = error.find("): ");
+  return place_end == std::string_view::npos ? error : error.substr(place_end + 3);
+}
+
 }  // namespace
 
 bool is_noise(std::string_view line) {
@@ -47,7 +54,12 @@ std::string last_errors(const std::string& log_path) {
     if (at == std::string::npos || is_noise(line)) {
       continue;
     }
-    errors.push_back(line.substr(at));
+    const std::string error = line.substr(at);
+    const auto same = std::find_if(errors.begin(), errors.end(), [&](const std::string& earlier) {
+      return text_of(earlier) == text_of(error);
+    });
+    if (same != errors.end()) errors.erase(same);
+    errors.push_back(error);
     if (errors.size() > kLines) {
       errors.pop_front();
     }

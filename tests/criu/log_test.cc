@@ -22,6 +22,20 @@ TEST(LogTest, KeepsTheLastErrorsAndLeavesOutWhatEveryLogHas) {
             "Error (criu/a.c:2): second; Error (criu/a.c:3): third; Error (criu/a.c:4): fourth");
 }
 
+// A full disk once gave the same sentence three times.
+TEST(LogTest, AnErrorThatIsRepeatedIsToldOnce) {
+  const test::TemporaryDirectory folder;
+  const std::string log = folder.file(
+      "dump.log",
+      "(00.000010) Error (criu/a.c:1): why it began\n"
+      "(00.000011) Error (criu/bfd.c:131): bfd: Error flushing image: No space left on device\n"
+      "(00.000012) Error (criu/bfd.c:131): bfd: Error flushing image: No space left on device\n"
+      "(00.000013) Error (criu/bfd.c:99): bfd: Error flushing image: No space left on device\n");
+  EXPECT_EQ(last_errors(log),
+            "Error (criu/a.c:1): why it began; "
+            "Error (criu/bfd.c:99): bfd: Error flushing image: No space left on device");
+}
+
 TEST(LogTest, ALogThatIsMissingOrCleanSaysNothing) {
   const test::TemporaryDirectory folder;
   EXPECT_EQ(last_errors(folder.path() + "/missing"), "");
