@@ -103,6 +103,11 @@ Request request_of(const httplib::Request& from) {
   return request;
 }
 
+// The library refuses a POST that has none.
+bool has_body(const httplib::Request& request) {
+  return request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
+}
+
 void fill(httplib::Response& to, const Reply& reply) {
   to.status = reply.status;
   for (const auto& [name, value] : reply.headers) to.set_header(name, value);
@@ -321,12 +326,23 @@ void Server::State::set_up() {
       [this](const httplib::Request& request, httplib::Response& response) {
         const Route* const route = route_of(request);
         if (refused(request, response, route)) return httplib::Server::HandlerResponse::Handled;
-        if (route != nullptr && route->way == Way::post) {
+        if (route != nullptr && route->way == Way::post && has_body(request)) {
           return httplib::Server::HandlerResponse::Unhandled;
         }
         answer(route, request, response);
         return httplib::Server::HandlerResponse::Handled;
       });
+  // What the library itself refuses, such as a body that is too long.
+  server.set_error_handler([](const httplib::Request&, httplib::Response& response) {
+    if (!response.body.empty()) return;
+    const int status = response.status;
+    Reply reply = error_reply(
+        {Code::invalid_argument,
+         status == 413 ? "the body is longer than " + std::to_string(kLargestBody) + " bytes"
+                       : "this is no HTTP request that is understood"});
+    reply.status = status;
+    fill(response, reply);
+  });
   server.Post(".*", [this](const httplib::Request& request, httplib::Response& response) {
     answer(route_of(request), request, response);
   });

@@ -9,6 +9,7 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 
 #include "base/file.h"
 
@@ -60,10 +61,18 @@ Result<std::string> load_token(const std::string& path) {
     return system_error("look at the token's file " + path, errno);
   }
   const unsigned mode = file.st_mode & 0777U;
-  if (!S_ISREG(file.st_mode) || (mode != 0600 && mode != 0640)) {
-    return Error{Code::permission_denied, "the token's file " + path +
-                                              " must be a file of mode 0600 or 0640: change it "
-                                              "with chmod, and then its content"};
+  if (!S_ISREG(file.st_mode)) {
+    return Error{Code::permission_denied,
+                 "the token's file " + path + " is no regular file: name another"};
+  }
+  if (mode != 0600 && mode != 0640) {
+    std::array<char, 8> octal{};
+    std::snprintf(octal.data(), octal.size(), "%04o", mode);
+    return Error{
+        Code::permission_denied,
+        "the token's file " + path + " has mode " + octal.data() +
+            ", so other users may know the token: remove the file, and kymod makes one "
+            "with a new token; or write a new token into it and give it mode 0600 or 0640"};
   }
   Result<std::string> text = read_file(path, 4096);
   if (!text) return text;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -138,6 +140,45 @@ TEST_F(HttpServerTest, AChangeNeedsTheTokenAndThisOrigin) {
                                  std::string(20000, 'x'), "application/json");
   EXPECT_TRUE(!large || large->status == 413);
   EXPECT_EQ(changes_, 1);
+}
+
+// What the server sends to these bytes; it closes the connection after its answer.
+std::string answer_to(int port, const std::string& request) {
+  const FileDescriptor fd = connect_to(port);
+  std::size_t written = 0;
+  EXPECT_EQ(write_all(fd.get(), request, &written), 0);
+  std::string answer;
+  std::array<char, 4096> piece{};
+  for (ssize_t n = 0; (n = read(fd.get(), piece.data(), piece.size())) > 0;) {
+    answer.append(piece.data(), static_cast<std::size_t>(n));
+  }
+  return answer;
+}
+
+// As `curl -X POST` sends it without -d: it was answered with 400 and nothing more.
+TEST_F(HttpServerTest, AChangeWithoutABodyIsOneWithAnEmptyBody) {
+  const std::string head = "POST /api/change HTTP/1.1\r\nHost: " + server_.address() +
+                           "\r\nOrigin: http://" + server_.address() + "\r\n";
+  const std::string bearer = "Authorization: Bearer " + std::string(kToken) + "\r\n";
+  const std::string done = answer_to(port(), head + bearer + "\r\n");
+  EXPECT_EQ(done.substr(0, 12), "HTTP/1.1 200") << done;
+  EXPECT_EQ(changes_, 1);
+  const std::string refused = answer_to(port(), head + "\r\n");
+  EXPECT_EQ(refused.substr(0, 12), "HTTP/1.1 401") << refused;
+  EXPECT_EQ(changes_, 1);
+}
+
+TEST_F(HttpServerTest, WhatIsRefusedBeforeItIsReadHasAnErrorObjectAsWell) {
+  const std::string request = "POST /api/change HTTP/1.1\r\nHost: " + server_.address() +
+                              "\r\nOrigin: http://" + server_.address() +
+                              "\r\nAuthorization: Bearer " + std::string(kToken) +
+                              "\r\nContent-Length: 20000\r\n\r\n" + std::string(20000, 'x');
+  for (const std::string& bytes : {request, std::string("nonsense\r\n\r\n")}) {
+    const std::string answer = answer_to(port(), bytes);
+    EXPECT_EQ(answer.substr(9, 1), "4") << answer;
+    EXPECT_NE(answer.find(R"({"error":{"code":"invalid_argument")"), std::string::npos) << answer;
+  }
+  EXPECT_EQ(changes_, 0);
 }
 
 TEST_F(HttpServerTest, ErrorsAreOneObject) {

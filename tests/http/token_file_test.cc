@@ -32,6 +32,8 @@ TEST(TokenFileTest, OneThatOthersCanReadIsRefused) {
     ASSERT_FALSE(refused) << mode;
     EXPECT_EQ(refused.error().code, Code::permission_denied);
     EXPECT_NE(refused.error().message.find("0600 or 0640"), std::string::npos);
+    // It said "change it with chmod, and then its content", and not to what.
+    EXPECT_NE(refused.error().message.find("write a new token"), std::string::npos);
   }
   for (const unsigned mode : {0600U, 0640U}) {
     const std::string path = folder.file("t" + std::to_string(mode), "0123456789abcdef\n", mode);
