@@ -240,11 +240,11 @@ void Daemon::State::snapshot_for_signal() const {
   SnapshotRequest request;
   request.reason = "signal";
   request.before = std::chrono::hours(1);  // all that is kept
-  const Result<std::string> path = recorder->snapshot(request, false);
-  if (path) {
-    spdlog::info("SIGUSR1: snapshot in {}", *path);
+  const Result<TakenSnapshot> taken = recorder->snapshot(request, false);
+  if (taken) {
+    spdlog::info("SIGUSR1: snapshot in {}", taken->path);
   } else {
-    spdlog::error("SIGUSR1: {}", path.error().message);
+    spdlog::error("SIGUSR1: {}", taken.error().message);
   }
 }
 

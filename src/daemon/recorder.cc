@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "report/human.h"
+
 namespace kymo::daemon {
 namespace {
 
@@ -22,6 +24,24 @@ std::string described(const RecorderRun& run) {
   return std::to_string(run.info().columns.size()) + " columns every " +
          std::to_string(run.info().interval.count() / 1000) + " us" +
          (run.log_path().empty() ? ", in memory" : " into " + run.log_path());
+}
+
+// Why a snapshot reaches less far back than was asked for; empty: it does not.
+std::string short_note(const RecorderRun& run, std::chrono::nanoseconds asked,
+                       std::chrono::nanoseconds reach) {
+  if (reach + run.info().interval >= asked) return {};
+  const auto shown = [](std::chrono::nanoseconds time) {
+    return report::duration(static_cast<double>(time.count()));
+  };
+  const std::string less =
+      "the snapshot reaches back " + shown(reach) + ", not " + shown(asked) + ": ";
+  if (reach < run.kept()) {
+    return less +
+           "the recorder was started or changed then, and what an earlier recording had only in "
+           "memory is gone";
+  }
+  return less + "kymod keeps little more than " + shown(run.kept()) +
+         " (--profiling-keep, 64 MiB at most)";
 }
 
 }  // namespace
@@ -226,7 +246,7 @@ Result<RequestRecording> Recorder::begin(std::string path, std::uint64_t from_ns
   return RequestRecording(std::move(run), *cut, std::move(path), std::move(claim));
 }
 
-Result<std::string> Recorder::snapshot(const SnapshotRequest& request, bool wait) {
+Result<TakenSnapshot> Recorder::snapshot(const SnapshotRequest& request, bool wait) {
   std::shared_ptr<RecorderRun> run;
   {
     const std::lock_guard lock(mutex_);
@@ -236,7 +256,12 @@ Result<std::string> Recorder::snapshot(const SnapshotRequest& request, bool wait
     return Error{Code::failed_precondition,
                  "snapshot: nothing is recorded: kymo recorder start begins it"};
   }
-  return run->snapshots().snapshot(request, wait);
+  // Before the snapshot is written, which takes its time.
+  const std::chrono::nanoseconds reach = run->reach();
+  Result<std::string> path = run->snapshots().snapshot(request, wait);
+  if (!path) return path.error();
+  return TakenSnapshot{std::move(path).value(), std::min(reach, request.before),
+                       short_note(*run, request.before, reach)};
 }
 
 std::shared_ptr<const RecorderRun> Recorder::running() const {

@@ -61,6 +61,12 @@ struct RecorderChange {
   [[nodiscard]] bool empty() const { return !interval_us && metrics.empty() && log.empty(); }
 };
 
+struct TakenSnapshot {
+  std::string path;                    // of its .tsv
+  std::chrono::nanoseconds before{0};  // how far back it reaches, at most what was asked for
+  std::string note;  // why that is less than what was asked for, a line; empty: it is not
+};
+
 // Samples the daemon's metrics all the time and keeps the last seconds, out of which each request
 // gets a recording of its own; a daemon-wide file besides where one is asked for.
 //
@@ -93,7 +99,7 @@ class Recorder {
 
   // A recording of what was just before and comes just after, at a path that the reply names.
   // Errors: failed_precondition where nothing is recorded, and those of Snapshots.
-  Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
+  Result<TakenSnapshot> snapshot(const SnapshotRequest& request, bool wait);
 
   // What is recorded; null: nothing.
   [[nodiscard]] std::shared_ptr<const RecorderRun> running() const;

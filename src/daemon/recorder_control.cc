@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "daemon/allowed_path.h"
@@ -48,6 +49,7 @@ v1::Recorder recorder_status(const Recorder& recorder) {
   out.set_start_unix_ns(run->info().start_unix_ns);
   out.set_duration_ns(stats.duration_ns);
   out.set_kept_ns(static_cast<std::uint64_t>(run->kept().count()));
+  out.set_reach_ns(static_cast<std::uint64_t>(std::min(run->kept(), run->reach()).count()));
   return out;
 }
 

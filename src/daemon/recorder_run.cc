@@ -120,6 +120,15 @@ std::chrono::nanoseconds RecorderRun::kept() const {
                                             std::chrono::nanoseconds(0));
 }
 
+std::chrono::nanoseconds RecorderRun::reach() const {
+  if (!running()) return std::chrono::nanoseconds(0);
+  // Where memory holds no row yet, the first is still on its way there.
+  const std::vector<std::uint64_t> oldest = history_->copy_rows(0, 1);
+  const std::uint64_t from_ns = oldest.empty() ? 0 : oldest.front();
+  const std::uint64_t now = now_ns();
+  return std::chrono::nanoseconds(now - std::min(now, from_ns));
+}
+
 void RecorderRun::read(std::uint64_t from_ns, const std::function<void(const Rows&)>& each) const {
   const std::size_t stride = info_.columns.size() + 1;
   constexpr std::size_t kPiece = 4096;

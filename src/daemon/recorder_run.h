@@ -46,8 +46,9 @@ class RecorderRun {
   [[nodiscard]] std::uint64_t end_ns() const {
     return running() ? now_ns() : profiler_.stats().duration_ns;
   }
-  // How far back a snapshot reaches.
+  // How far back a snapshot reaches once that long has been recorded, and how far back now.
   [[nodiscard]] std::chrono::nanoseconds kept() const;
+  [[nodiscard]] std::chrono::nanoseconds reach() const;
   // Gives the rows from `from_ns` on that are in memory, oldest first and to the newest, piece by
   // piece. Cost: copies them; nobody waits.
   void read(std::uint64_t from_ns, const std::function<void(const Rows&)>& each) const;

@@ -239,11 +239,13 @@ grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* 
       if (!directory) return directory.error();
       wanted.directory = std::move(directory).value();
     }
-    const Result<std::string> path = parts_.recorder.snapshot(wanted, true);
-    if (!path) return path.error();
-    spdlog::info("snapshot: {}", *path);
+    const Result<TakenSnapshot> taken = parts_.recorder.snapshot(wanted, true);
+    if (!taken) return taken.error();
+    spdlog::info("snapshot: {}", taken->path);
     v1::SnapshotResponse out;
-    out.set_recording(*path);
+    out.set_recording(taken->path);
+    out.set_before_ns(static_cast<std::uint64_t>(taken->before.count()));
+    out.set_note(taken->note);
     return out;
   });
 }

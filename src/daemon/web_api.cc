@@ -91,10 +91,11 @@ Result<nlohmann::json> take_snapshot(const Parts& parts, const http::Request& re
   wanted.reason = "page";
   wanted.before = std::chrono::nanoseconds(*before);
   wanted.after = std::chrono::nanoseconds(*after);
-  const Result<std::string> path = parts.recorder.snapshot(wanted, true);
-  if (!path) return path.error();
-  return nlohmann::json{{"recording", *path},
-                        {"name", std::filesystem::path(*path).stem().string()}};
+  const Result<TakenSnapshot> taken = parts.recorder.snapshot(wanted, true);
+  if (!taken) return taken.error();
+  return nlohmann::json{{"recording", taken->path},
+                        {"name", std::filesystem::path(taken->path).stem().string()},
+                        {"before_ns", taken->before.count()}};
 }
 
 // The page names no file: where the recording goes is the flags' and the command line's.

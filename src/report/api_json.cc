@@ -106,6 +106,7 @@ nlohmann::json to_json(const v1::Recorder& recorder) {
           {"start_unix_ns", recorder.start_unix_ns()},
           {"duration_ns", recorder.duration_ns()},
           {"kept_ns", recorder.kept_ns()},
+          {"reach_ns", recorder.reach_ns()},
           {"ticks_due", recorder.ticks_due()},
           {"rows_written", recorder.rows_written()},
           {"ticks_missed", recorder.ticks_missed()}};

@@ -66,6 +66,35 @@ TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere
   EXPECT_NE(refused.err.find("create its folder first"), std::string::npos) << refused.err;
 }
 
+// A change forgets what was only in memory. A snapshot after it was shorter than asked without a
+// word, and `kymo recorder` said that snapshots reached back all of --profiling-keep at once.
+TEST(SnapshotTest, AfterAChangeASnapshotIsShorterAndSaysWhy) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--profiling-keep", "3"});
+  kymod.start();
+  ASSERT_TRUE(eventually([&] {
+    const nlohmann::json recorder = kymod.kymo_json({"recorder"});
+    return recorder["reach_ns"] == recorder["kept_ns"];
+  }));
+  const Outcome whole = kymod.kymo({"snapshot", "--json", "--before=2", "--after=0"});
+  EXPECT_EQ(whole.err, "");
+  EXPECT_EQ(nlohmann::json::parse(whole.out)["before_ns"], 2'000'000'000);
+  const Outcome more = kymod.kymo({"snapshot", "--before=60", "--after=0"});
+  EXPECT_NE(more.err.find(": kymod keeps little more than 3"), std::string::npos) << more.err;
+
+  const Outcome set = kymod.kymo({"recorder", "set", "--json", "--rate-us", "2000"});
+  EXPECT_NE(set.err.find("what was only in memory is gone"), std::string::npos) << set.err;
+  const nlohmann::json recorder = nlohmann::json::parse(set.out);
+  EXPECT_LT(recorder["reach_ns"], 1'500'000'000);
+  EXPECT_GT(recorder["kept_ns"], 2'500'000'000);
+  const Outcome shorter = kymod.kymo({"snapshot", "--json", "--before=100", "--after=0"});
+  EXPECT_EQ(shorter.exit_code, 0);
+  EXPECT_NE(shorter.err.find("the recorder was started or changed then"), std::string::npos)
+      << shorter.err;
+  EXPECT_LT(nlohmann::json::parse(shorter.out)["before_ns"], 2'500'000'000);
+  EXPECT_NE(kymod.kymo({"recorder", "stop"}).err.find("only in memory is gone"), std::string::npos);
+}
+
 TEST(SnapshotTest, ASignalTakesOne) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;

@@ -26,7 +26,11 @@ void show_recorder(const v1::Recorder& recorder) {
                                 grouped(recorder.ticks_missed()) + " ticks missed"});
   }
   if (recorder.running()) {
-    rows.push_back({"snapshots reach back", duration_text(recorder.kept_ns())});
+    std::string reach = duration_text(recorder.reach_ns());
+    if (recorder.reach_ns() < recorder.kept_ns()) {
+      reach += ", later " + duration_text(recorder.kept_ns());
+    }
+    rows.push_back({"snapshots reach back", reach});
   }
   print_table(rows);
 }
@@ -36,6 +40,11 @@ void control(Context& context, const RecorderRequest& request) {
   if (!client) return fail(context, client.error());
   const Result<v1::Recorder> recorder = client->control_recorder(request);
   if (!recorder) return fail(context, recorder.error());
+  const bool stopped = request.action() == RecorderRequest::STOP;
+  if (stopped || (request.action() == RecorderRequest::SET && recorder->running())) {
+    say("the recording before has ended: what was only in memory is gone, and no snapshot reaches "
+        "back to it");
+  }
   if (context.json) return print_json(report::to_json(*recorder));
   show_recorder(*recorder);
 }

@@ -17,7 +17,10 @@ void take(Context& context, const v1::SnapshotRequest& request) {
   if (!client) return fail(context, client.error());
   const Result<v1::SnapshotResponse> response = client->snapshot(request);
   if (!response) return fail(context, response.error());
-  if (context.json) return print_json({{"recording", response->recording()}});
+  if (!response->note().empty()) say(response->note());
+  if (context.json) {
+    return print_json({{"recording", response->recording()}, {"before_ns", response->before_ns()}});
+  }
   std::cout << response->recording() << '\n';
 }
 
