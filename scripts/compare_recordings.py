@@ -6,7 +6,10 @@ says `kymo diff`.
 """
 
 import argparse
+import math
 import sys
+
+import pandas
 
 import kymo_recording
 
@@ -16,13 +19,48 @@ def compare(before, after, window):
     a, b = before.values(window), after.values(window)
     moving = set(before.moving()) | set(after.moving())
     rows = [(name, a[name].median(), b[name].median()) for name in a.columns if name in b.columns and name in moving]
-    return sorted(rows, key=lambda row: -abs(change(row[1], row[2])))
+    return sorted(rows, key=lambda row: -abs(change(row[1], row[2]) or 0))
+
+
+def cut(run, phase):
+    """That phase of a recording; of one with fewer than two rows the rows around it as well."""
+    part = run.phase(phase)
+    if len(part.rows) < 2:
+        part = run.phase_around(phase)
+        if len(part.rows) < 2:
+            raise kymo_recording.RecordingError(f"compare {run.path}: its phase {phase} is too short to compare: "
+                                                f"there are no two samples in it or around it")
+        print(f"note: {run.path}: {phase} is shorter than the time from sample to sample: compared with the rows "
+              "just before and after it", file=sys.stderr)
+    return part
+
+
+def window_for(runs, asked):
+    """The window that was asked for, or what the shortest of these has, which is told."""
+    shortest = min(run.duration_ns for run in runs)
+    if shortest <= 0 or shortest >= pandas.Timedelta(asked).value:
+        return asked
+    print(f"note: rates are over windows of {shortest / 1e6:.3f} ms: no more is there to compare", file=sys.stderr)
+    return f"{shortest}ns"
 
 
 def change(a, b):
-    if a != a or b != b or a == b:
+    """By which share b differs from a; None where one of them is not known."""
+    if math.isnan(a) or math.isnan(b):
+        return None
+    if a == b:
         return 0.0
     return float("inf") if a == 0 else (b - a) / a
+
+
+def percent(a, b):
+    share = change(a, b)
+    return "" if share is None else f"{100 * share:+8.1f} %"
+
+
+def shown(value, pattern):
+    """The value, or a dash where it is not known."""
+    return "-" if math.isnan(value) else format(value, pattern)
 
 
 def draw(runs, names, phase, window, path):
@@ -59,21 +97,22 @@ def main():
         for run in runs:
             for note in run.notes:
                 print(f"note: {run.path}: {note}", file=sys.stderr)
-        compared = [run.phase(arguments.phase) for run in runs] if arguments.phase else runs
-        rows = compare(*compared, arguments.window)
+        compared = [cut(run, arguments.phase) for run in runs] if arguments.phase else runs
+        window = window_for(compared, arguments.window)
+        rows = compare(*compared, window)
         phases = kymo_recording.table(runs).filter(like="phase: ")
         if arguments.picture and rows:
-            draw(compared, [row[0] for row in rows[:4]], arguments.phase, arguments.window, arguments.picture)
+            draw(compared, [row[0] for row in rows[:4]], arguments.phase, window, arguments.picture)
     except (kymo_recording.RecordingError, ValueError, OSError) as error:
         print(f"compare_recordings: {error}", file=sys.stderr)
         return 1
     for name in phases.columns:
         a, b = phases[name]
-        print(f"{name:32} {a / 1e6:12.3f} ms  {b / 1e6:12.3f} ms  {100 * change(a, b):+8.1f} %")
+        print(f"{name:32} {shown(a / 1e6, '.3f'):>12} ms  {shown(b / 1e6, '.3f'):>12} ms  {percent(a, b)}".rstrip())
     for name, a, b in rows[: arguments.rows]:
-        print(f"{name:32} {a:15,.0f}  {b:15,.0f}  {100 * change(a, b):+8.1f} %")
+        print(f"{name:32} {shown(a, ',.0f'):>15}  {shown(b, ',.0f'):>15}  {percent(a, b)}".rstrip())
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kymo_recording.run_script(main)

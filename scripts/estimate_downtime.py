@@ -30,14 +30,25 @@ def size(text):
     return value
 
 
+def is_curve(run, column):
+    """Without metadata the unit is not known: bytes, then."""
+    return len(run.rows) > 1 and run.kind(column) == "counter" and run.unit(column) in ("", "bytes", "pages")
+
+
+def can_be(run):
+    names = [name for name in run.rows.columns if is_curve(run, name) and run.elapsed(name) > 0]
+    return "those that grow in it: " + (", ".join(names) or "none")
+
+
 class Curve:
     """Bytes written since the recording's start, at any time in it; times in seconds."""
 
     def __init__(self, run, column):
         if column not in run.rows.columns:
-            raise kymo_recording.RecordingError(f"read {run.path}: it has no column {column}")
-        if len(run.rows) < 2 or run.kind(column) != "counter":
-            raise kymo_recording.RecordingError(f"read {run.path}: {column} is no curve of a counter")
+            raise kymo_recording.RecordingError(f"read {run.path}: it has no column {column}; {can_be(run)}")
+        if not is_curve(run, column):
+            raise kymo_recording.RecordingError(f"read {run.path}: {column} is no curve of a counter of bytes or pages; "
+                                                f"{can_be(run)}")
         values = run.rows[column].to_numpy()
         steps = numpy.where(values[1:] < values[:-1], 0, values[1:] - values[:-1]).astype("float64")
         factor = PAGE_BYTES if run.unit(column) == "pages" else 1
@@ -74,7 +85,7 @@ def bandwidth_of(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("recording", help="the recording that holds the page writes")
+    parser.add_argument("recording", help="the recording that holds the page writes; or a checkpoint: its first one")
     parser.add_argument("--column", required=True, help="the counter: bytes or pages that the process wrote to")
     parser.add_argument("--memory", type=size, required=True, help="how much memory it has, such as 512MiB")
     speed = parser.add_mutually_exclusive_group(required=True)
@@ -83,7 +94,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="estimate up to so many rounds (3)")
     arguments = parser.parse_args()
     try:
-        curve = Curve(kymo_recording.load(arguments.recording), arguments.column)
+        curve = Curve(kymo_recording.load(kymo_recording.find(arguments.recording)[0]), arguments.column)
         bandwidth = arguments.bandwidth or bandwidth_of(arguments.dump)
     except kymo_recording.RecordingError as error:
         print(f"estimate_downtime: {error}", file=sys.stderr)
@@ -101,4 +112,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kymo_recording.run_script(main)

@@ -59,4 +59,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    kymo_recording.run_script(main)

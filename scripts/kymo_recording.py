@@ -15,7 +15,9 @@ Needs Debian's python3-pandas; plot() also python3-matplotlib, and a compressed 
 import dataclasses
 import json
 import pathlib
+import signal
 import subprocess
+import sys
 import tempfile
 
 import numpy
@@ -163,9 +165,25 @@ class Recording:
         phases = self.phases()
         return self.between(begin, int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max()))
 
+    def phase_around(self, name):
+        """The same, with the rows just before and just after it: a phase that is shorter than the time from sample
+        to sample has no rows of its own."""
+        begin = self.mark(name)
+        phases = self.phases()
+        end = int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max())
+        times = self.rows.index.to_numpy().astype("int64")
+        before, after = times[times <= begin], times[times >= end]
+        return self.between(int(before[-1]) if len(before) else begin, int(after[0]) if len(after) else end)
+
     def plot(self, path, names=None, window="10ms"):
         """Draws totals and rates of these counters (without: those of bytes and pages) into a file."""
         _draw(self, path, names, window)
+
+
+def run_script(main):
+    """Runs a script's main() and ends with its exit code; quietly where nobody reads on, as behind `| head`."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(main())
 
 
 def load(path, rows=True):
@@ -272,14 +290,16 @@ def aligned(runs, column, phase=None, step="1ms", window="10ms"):
         lines[run.name if run.name not in lines else f"{run.name} ({i})"] = line
     frame = pandas.DataFrame(lines)
     frame.index.name = "since " + (phase or "the first row")
-    # A rate stands for its whole window: as many steps back as a window has.
-    return frame.reindex(_steps(frame.index, step_ns)).bfill(limit=max(1, pandas.Timedelta(window).value // step_ns))
+    # A rate stands for its whole window: as many steps back as a window has, the first one, too.
+    back = max(1, pandas.Timedelta(window).value // step_ns)
+    return frame.reindex(_steps(frame.index, step_ns, back)).bfill(limit=back)
 
 
-def _steps(index, step_ns):
+def _steps(index, step_ns, back):
     if not len(index):
         return index
-    return pandas.Index(range(int(index.min()), int(index.max()) + step_ns, step_ns), name=index.name)
+    first = int(index.min()) - back * step_ns
+    return pandas.Index(range(first, int(index.max()) + step_ns, step_ns), name=index.name)
 
 
 def _stem(path):

@@ -133,6 +133,63 @@ class RealRecordings(unittest.TestCase):
         self.assertTrue(picture.read_text().rstrip().endswith("</svg>"))
         self.assert_fails_in_one_line(script("compare_recordings.py", self.dump, self.first, "--phase", "x"), "mark x")
 
+    def recording_with_a_phase(self, name, begin_ns, end_ns):
+        """The dump with a phase `short` of its own."""
+        path = self.folder / f"{name}.tsv"
+        path.write_bytes(self.dump.read_bytes())
+        path.with_suffix(".gaps.tsv").write_bytes(self.dump.with_suffix(".gaps.tsv").read_bytes())
+        metadata = json.loads(self.dump.with_suffix(".meta.json").read_text())
+        metadata["marks"] = [{"name": "short", "at_ns": begin_ns}, {"name": "after", "at_ns": end_ns}]
+        path.with_suffix(".meta.json").write_text(json.dumps(metadata))
+        return path
+
+    def test_a_phase_shorter_than_the_window_is_compared_over_all_of_it(self):
+        # It was nan against a number, "+0.0 %", and a picture with nothing in it.
+        begin = self.runs[0].mark("network-lock")
+        short = self.recording_with_a_phase("short", begin + 10_000_000, begin + 16_500_000)
+        long = self.recording_with_a_phase("long", begin + 10_000_000, begin + 60_000_000)
+        picture = self.folder / "short.svg"
+        done = script("compare_recordings.py", short, long, "--phase", "short", "--picture", picture)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("nan", done.stdout)
+        self.assertRegex(done.stdout, BYTES + r" +[\d,]+ +[\d,]{9,} +[+-](\d+\.\d|inf) %")
+        self.assertRegex(done.stderr, r"rates are over windows of [56]\.\d+ ms")
+        aligned = kymo_recording.aligned([kymo_recording.load(short).phase("short")], BYTES, "short", window="5ms")
+        self.assertGreater(int(aligned["short"].notna().sum()), 1)
+
+    def test_a_phase_between_two_samples_is_compared_by_the_rows_around_it(self):
+        times = self.runs[0].rows.index.to_numpy().astype("int64")
+        at = int(times[len(times) // 2])
+        between = self.recording_with_a_phase("between", at + 1, at + 2)
+        done = script("compare_recordings.py", between, between, "--phase", "short")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the rows just before and after it", done.stderr)
+        self.assertNotIn("nan", done.stdout)
+        last = int(times[-1])
+        behind = self.recording_with_a_phase("behind", last + 1, last + 2)
+        done = script("compare_recordings.py", behind, behind, "--phase", "short")
+        self.assert_fails_in_one_line(done, "its phase short is too short to compare")
+
+    def test_a_phase_that_only_one_has_is_a_dash(self):
+        one = self.recording_with_a_phase("one", 0, 50_000_000)
+        done = script("compare_recordings.py", self.dump, one)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"phase: short +- ms +50\.000 ms\n")
+        self.assertNotIn("nan", done.stdout)
+
+    def test_a_reader_that_goes_away_ends_them_quietly(self):
+        folder = self.folder / "checkpoint"
+        for command in (["compare_recordings.py", self.dump, self.first], ["find_slowest.py", folder],
+                        ["plot_recording.py", folder, self.folder / "pipe.png"],
+                        ["estimate_downtime.py", folder, "--column", BYTES, "--memory", "1MiB", "--bandwidth", "1MiB"]):
+            words = [sys.executable, ROOT / "scripts" / command[0], *map(str, command[1:])]
+            read_end, write_end = os.pipe()
+            os.close(read_end)
+            done = subprocess.run(words, stdout=write_end, stderr=subprocess.PIPE, text=True)
+            os.close(write_end)
+            self.assertNotIn("Traceback", done.stderr)
+            self.assertNotIn("BrokenPipe", done.stderr)
+
     def test_find_slowest(self):
         slow = self.folder / "slow.tsv"
         metadata = json.loads(self.first.with_name("first.meta.json").read_text())
@@ -168,10 +225,18 @@ class RealRecordings(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"1,024.0 MiB at (5\d|6\d|7\d|8\d|9\d|1\d\d)\.\d MiB/s")
 
+    def test_estimate_downtime_takes_a_checkpoint(self):
+        rest = ["--column", BYTES, "--memory", "16MiB", "--bandwidth", "160MiB/s"]
+        done = script("estimate_downtime.py", self.folder / "checkpoint", *rest)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, script("estimate_downtime.py", self.dump, *rest).stdout)
+
     def test_estimate_downtime_says_what_is_wrong(self):
         rest = ["--memory", "1GiB", "--bandwidth", "1GiB"]
         self.assert_fails_in_one_line(script("estimate_downtime.py", self.first, "--column", "x", *rest), "no column x")
         self.assert_fails_in_one_line(script("estimate_downtime.py", self.first, "--column", "phase", *rest), "no curve")
+        done = script("estimate_downtime.py", self.first, "--column", "phase", *rest)
+        self.assertRegex(done.stderr, r"those that grow in it: .*" + BYTES)
         done = script("estimate_downtime.py", self.first, "--column", BYTES, "--memory", "much", "--bandwidth", "1GiB")
         self.assertEqual(done.returncode, 2)
         self.assertIn("'much' is no size", done.stderr)
