@@ -69,6 +69,15 @@ END
   [ "$(ls -A "$dir" | grep -c '^p\.')" -eq 2 ]
 }
 
+@test "report --quiet writes the page or the picture and prints nothing" {
+  run --separate-stderr "$kymo" report -q "$(recording)" --plot "$dir/q.svg" --html "$dir/q.html"
+  [ "$status" -eq 0 ]
+  [ -z "$output$stderr" ]
+  [ -s "$dir/q.svg" ]
+  [ -s "$dir/q.html" ]
+  refused 2 "with --html or --plot" report -q "$(recording)"
+}
+
 @test "several recordings get a picture each" {
   mkdir "$dir/two"
   for name in dump restore; do

@@ -87,7 +87,7 @@ Result<Outputs> outputs_by_recording(const std::string& asked,
 
 void draw(const analysis::Summary& summary, const std::string& path, Context& context) {
   if (auto drawn = report::plot(summary, path); !drawn) return complain(context, drawn.error());
-  std::fprintf(stderr, "picture written to %s\n", path.c_str());
+  if (!context.quiet) std::fprintf(stderr, "picture written to %s\n", path.c_str());
 }
 
 void write_page(const analysis::Summary& summary, const std::string& path,
@@ -102,7 +102,7 @@ void write_page(const analysis::Summary& summary, const std::string& path,
   const Result<std::string> page = report::html_report(summary, options);
   if (!page) return complain(context, page.error());
   if (auto written = replace_file(path, *page); !written) return complain(context, written.error());
-  std::fprintf(stderr, "page written to %s\n", path.c_str());
+  if (!context.quiet) std::fprintf(stderr, "page written to %s\n", path.c_str());
 }
 
 void check_range(const ReportArguments& arguments) {
@@ -119,6 +119,10 @@ void check_range(const ReportArguments& arguments) {
 
 void report_on(const ReportArguments& arguments, Context& context) {
   check_range(arguments);
+  if (context.quiet && arguments.picture.empty() && arguments.page.empty()) {
+    throw CLI::ValidationError(
+        "--quiet", "there is nothing to do without the text: give it with --html or --plot");
+  }
   if (!arguments.picture.empty()) {
     if (auto format = report::picture_format(arguments.picture); !format) {
       return complain(context, format.error(), kWrongUsage);
@@ -133,7 +137,7 @@ void report_on(const ReportArguments& arguments, Context& context) {
   wait_for_recordings(*paths);
   const auto summaries = summarize_all(*paths, context);
   if (summaries.empty()) return;
-  print(summaries, arguments, context);
+  if (!context.quiet) print(summaries, arguments, context);
   for (const analysis::Summary& summary : summaries) {
     const std::string& path = summary.recording.path;
     if (!pictures->empty()) draw(summary, pictures->at(path), context);
@@ -154,6 +158,8 @@ void add_report(CLI::App& app, Context& context) {
       ->required();
   verb->add_flag("--json", context.json, "Print JSON, with exact values");
   verb->add_flag("--exact", arguments->exact, "Print values as recorded, not scaled");
+  verb->add_flag("-q,--quiet", context.quiet,
+                 "With --html or --plot: write the page or picture, and print no report");
   verb->add_option("--plot", arguments->picture, "Draw a picture into this .png or .svg file");
   verb->add_option("--html", arguments->page,
                    "Write a page with charts that zoom into this file; it needs no network");
