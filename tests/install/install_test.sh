@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the build to a temporary prefix, and uses it as another project would.
-#   install_test.sh BUILD_DIR CONSUMER_DIR CXX cmake|pkg-config|dlopen|bridge|unbuilt|service
+#   install_test.sh BUILD_DIR CONSUMER_DIR CXX cmake|pkg-config|dlopen|bridge|unbuilt|service|data
 set -euo pipefail
 build=$1 consumer=$2 cxx=$3 way=$4
 scratch=$(mktemp -d)
@@ -21,6 +21,23 @@ if [ "$way" = unbuilt ]; then
   # Headers and packages without their library would be found and not do.
   found=$(find "$prefix" -type f -not -path '*/share/*' 2>/dev/null || true)
   [ -z "$found" ] || { echo "installed without being built: $found"; exit 1; }
+  exit 0
+fi
+
+# Who had the package alone had no alerts, no dashboard and no scripts.
+if [ "$way" = data ]; then
+  cmake --install "$build" --prefix "$prefix" >"$scratch/install.log" 2>&1 || { cat "$scratch/install.log"; exit 1; }
+  for file in alerts.yml grafana/kymo.json scripts/kymo_recording.py; do
+    [ -s "$prefix/share/kymo/$file" ] || { echo "share/kymo/$file is not installed"; exit 1; }
+  done
+  for name in compare_recordings estimate_downtime find_slowest plot_recording; do
+    help=$(cd / && "$prefix/share/kymo/scripts/$name.py" --help) || { echo "$name.py does not run where it is installed"; exit 1; }
+    [[ "$help" == usage:* ]] || { echo "$name.py --help: $help"; exit 1; }
+  done
+  # What the documents call them.
+  source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
+  grep -q 'PREFIX/share/kymo/alerts.yml' "$source/docs/monitoring.md"
+  grep -q 'PREFIX/share/kymo/scripts' "$source/docs/scripts.md"
   exit 0
 fi
 
