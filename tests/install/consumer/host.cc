@@ -1,4 +1,5 @@
-// Loads libkymo by dlopen, by way of a plugin, when threads are already running, and counts.
+// Loads libkymo by dlopen, by way of a plugin, when threads are already running, and counts. Then
+// the plugin, and it alone, must be unloaded, so that another build of it could be loaded.
 
 #include <dlfcn.h>
 
@@ -24,6 +25,11 @@ int main(int argc, char** argv) {
     const auto counted = reinterpret_cast<std::uint64_t (*)(std::uint64_t)>(symbol)(kCount);
     std::printf("counted %lu\n", counted);
     failed = counted == 2 * kCount ? 0 : 1;
+    dlclose(plugin);
+    if (dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) != nullptr) {
+      std::fprintf(stderr, "dlclose left %s loaded\n", argv[1]);
+      failed = 1;
+    }
   }).join();
   return failed;
 }
