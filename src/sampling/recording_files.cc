@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file.h"
 #include "base/json_text.h"
 #include "base/recording_name.h"
 #include "sampling/metadata.h"
@@ -56,6 +57,12 @@ Result<RecordingFiles> RecordingFiles::create(const std::string& path, const Rec
     ::unlink(path.c_str());
     return gaps.error();
   }
+  const std::string metadata = name + ".meta.json";
+  if (Result<FileDescriptor> claimed = create_append_only(metadata); !claimed) {
+    ::unlink(path.c_str());
+    ::unlink((name + ".gaps.tsv").c_str());
+    return claimed.error();
+  }
   RecordingFiles files(path, info, std::move(about), *std::move(rows), *std::move(gaps));
   files.set_part(std::move(part));
   Result<void> begun;
@@ -69,6 +76,7 @@ Result<RecordingFiles> RecordingFiles::create(const std::string& path, const Rec
   if (!begun) {
     ::unlink(path.c_str());
     ::unlink((name + ".gaps.tsv").c_str());
+    ::unlink(metadata.c_str());
     return begun.error();
   }
   return files;

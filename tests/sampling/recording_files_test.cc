@@ -51,6 +51,18 @@ TEST_F(RecordingFilesTest, LeavesNothingWhereItCannotBegin) {
   EXPECT_EQ(content(in_folder("run.gaps.tsv")), "another's");
 }
 
+TEST_F(RecordingFilesTest, TheMetadataOfAnotherRecordingWereWrittenOver) {
+  std::ofstream(in_folder("run.meta.json")) << "another's";
+  const auto refused = RecordingFiles::create(in_folder("run.tsv"), info(), {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::already_exists);
+  EXPECT_EQ(refused.error().message, "cannot create " + in_folder("run.meta.json") +
+                                         ": File exists; choose another name or move it away");
+  EXPECT_EQ(content(in_folder("run.meta.json")), "another's");
+  EXPECT_FALSE(std::filesystem::exists(in_folder("run.tsv")));
+  EXPECT_FALSE(std::filesystem::exists(in_folder("run.gaps.tsv")));
+}
+
 TEST_F(RecordingFilesTest, WritesMoreRowsThanItsBufferHolds) {
   RecordingFiles files = RecordingFiles::create(in_folder("run.tsv"), info(), {}).value();
   constexpr std::size_t kRows = 50'000;
