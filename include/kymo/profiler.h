@@ -55,7 +55,8 @@ struct ProfilerOptions {
 // A collector thread samples at deadlines start + k * interval into a ring of slots; a writer
 // thread drains them to the sink. A tick is captured when its sample begins before the next
 // deadline, else it is missed, counted and listed; nothing is shifted and nothing is lost in
-// silence.
+// silence. The recording's clock starts before start() opens the sink, and ticks are due from when
+// the collector begins, just before start() returns: the first row's time is some milliseconds.
 //
 // Threads:   start(), stop() and stats() from any thread. The instrumented program is never made to
 //            wait; memory is fixed from start() on.

@@ -62,7 +62,9 @@ struct RecordingInfo {
 
 // What a recorder has done so far. At the end: rows_written + missed() = ticks_due, always.
 struct ProfilerStats {
-  std::uint64_t ticks_due = 0;      // deadlines that have passed, and the last sample at stop
+  // Deadlines that have passed since the collector began, just before start() returned, and the
+  // last sample at stop. The time before, when files are opened and threads made, has no ticks.
+  std::uint64_t ticks_due = 0;
   std::uint64_t rows_captured = 0;  // samples taken
   std::uint64_t rows_on_time = 0;   // samples begun within half an interval of their deadline
   std::uint64_t rows_written = 0;   // rows that the sink accepted

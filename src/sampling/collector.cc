@@ -22,13 +22,15 @@ Collector::Collector(const Options& options, const Sampler& sampler, Ring& ring,
       standstill_(options.interval_ns),
       row_(ring.stride()) {}
 
-void Collector::run() {
+void Collector::begin() {
   Pacer::sharpen_this_thread();
-  // The clock has run since before the sink was opened; what is due counts from here.
-  std::uint64_t now_ns = monotonic_ns();
-  tick_ = newest_due(now_ns) + 1;
-  last_ns_ = now_ns;
-  standstill_.note(now_ns);
+  last_ns_ = monotonic_ns();
+  tick_ = newest_due(last_ns_) + 1;
+  standstill_.note(last_ns_);
+}
+
+void Collector::run() {
+  std::uint64_t now_ns = 0;
   while (pacer_.wait_for(deadline_of(tick_), &now_ns) == Pacer::Woken::deadline) {
     capture(now_ns);
   }

@@ -17,7 +17,8 @@
 
 namespace kymo {
 
-// Samples at deadlines start + k * interval into the ring: the collector thread's body.
+// Samples at deadlines start + k * interval into the ring: the collector thread's body. The clock
+// starts before the recording's files are opened, and ticks are due from begin() on.
 //
 // The rule: a tick is captured when its sample begins before the next tick's deadline. The
 // collector that wakes later takes the newest due tick, and those before it are missed. Deadlines
@@ -26,7 +27,7 @@ namespace kymo {
 // after each step. A lateness that is the whole program's (it was checkpointed, say) is told apart
 // by Standstill; where the clock is another one afterwards, the start moves with it.
 //
-// Threads: run() on the collector's; `stop` may be signalled from any.
+// Threads: begin() and run() on the collector's; `stop` may be signalled from any.
 class Collector {
  public:
   struct Options {
@@ -47,6 +48,8 @@ class Collector {
             RecorderCounts::Collected& counts, Event& stop, Event& writer,
             std::atomic<std::uint64_t>& start_ns);
 
+  // Sets the first tick: every deadline from now on is due. On run()'s thread, before it.
+  void begin();
   // Returns once `stop` was signalled and the last, partial slot is handed over.
   void run();
 

@@ -255,12 +255,13 @@ void Profiler::State::start_threads() {
     std::vector<std::string> refused;
     set_up_this_thread({options.realtime_priority, options.nice, options.cpu}, &refused);
     warn(std::move(refused));
+    run->collector.begin();
     is_set_up.set_value();
     run->collector.run();
     run->writer.collector_done();
   });
   keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
-  set_up.wait();  // so that whoever started it finds what was refused
+  set_up.wait();  // whoever started it finds what was refused, and every tick from now on is due
 }
 
 Result<void> Profiler::State::stop() {
