@@ -1,11 +1,25 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "kymo/metric.h"
 
 namespace kymo {
+
+inline constexpr const char* kExpositionPrefixRule =
+    "allowed is nothing, or letters (a-z, A-Z), digits and '_' with no digit first";
+
+// Whether metrics' names on /metrics may begin so.
+inline bool is_exposition_prefix(std::string_view prefix) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_allowed = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+  };
+  return prefix.empty() ||
+         (!is_digit(prefix.front()) && std::all_of(prefix.begin(), prefix.end(), is_allowed));
+}
 
 // A metric's name on /metrics (kymo/prometheus.h says how it is made).
 inline std::string exposition_name(const Metric& metric, std::string_view prefix) {

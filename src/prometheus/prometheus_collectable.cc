@@ -3,6 +3,7 @@
 #include <prometheus/metric_family.h>
 
 #include <limits>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -109,6 +110,10 @@ std::string prometheus_name(const Metric& metric, std::string_view prefix) {
 
 std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(const Registry& registry,
                                                                        std::string prefix) {
+  if (!is_exposition_prefix(prefix)) {
+    throw std::invalid_argument("make_prometheus_collectable: prefix = '" + prefix +
+                                "': " + kExpositionPrefixRule);
+  }
   return std::make_shared<RegistryCollectable>(registry, std::move(prefix));
 }
 

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/json_text.h"
+#include "metrics/exposition_name.h"
 #include "sampling/collector.h"
 #include "sampling/gap_queue.h"
 #include "sampling/metadata.h"
@@ -76,6 +77,10 @@ Result<void> check(const ProfilerOptions& options) {
   if (options.cpu < -1 || options.cpu >= CPU_SETSIZE) {
     return refused("cpu", std::to_string(options.cpu),
                    "allowed is -1 (any) or the number of a CPU");
+  }
+  if (!is_exposition_prefix(options.prometheus_prefix)) {
+    return refused("prometheus_prefix", "'" + options.prometheus_prefix + "'",
+                   kExpositionPrefixRule);
   }
   return {};
 }

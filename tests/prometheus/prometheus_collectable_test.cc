@@ -2,6 +2,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "kymo/prometheus.h"
@@ -50,6 +51,16 @@ TEST(PrometheusCollectable, SerializesCountersGaugesAndLabels) {
   EXPECT_NE(text.find("kymo_frozen_time_seconds_total 1.5\n"), std::string::npos) << text;
   EXPECT_NE(text.find("# TYPE kymo_phase gauge\n"), std::string::npos) << text;
   EXPECT_NE(text.find("kymo_phase 4\n"), std::string::npos) << text;
+}
+
+TEST(PrometheusCollectable, RefusesAPrefixThatPrometheusDoesNotAllow) {
+  const Registry registry;
+  for (const char* prefix : {"", "_", "my_app2_", "MyApp_"}) {
+    EXPECT_NE(make_prometheus_collectable(registry, prefix), nullptr) << prefix;
+  }
+  for (const char* prefix : {"my-app.", "9x_", "a b", "\xc3\xa9_"}) {
+    EXPECT_THROW(make_prometheus_collectable(registry, prefix), std::invalid_argument) << prefix;
+  }
 }
 
 TEST(PrometheusCollectable, AHistogramIsOneMetricInBaseUnits) {

@@ -74,6 +74,10 @@ TEST_F(ProfilerTest, RefusesEachOptionOutOfRangeByName) {
   bad.cpu = -2;
   EXPECT_NE(refusal(bad).find("option cpu = -2"), std::string::npos);
   bad = options();
+  bad.prometheus_prefix = "9 x";
+  EXPECT_NE(refusal(bad).find("option prometheus_prefix = '9 x': allowed is nothing, or letters"),
+            std::string::npos);
+  bad = options();
   bad.sink = nullptr;
   EXPECT_NE(refusal(bad).find("option sink"), std::string::npos);
   bad = options();
