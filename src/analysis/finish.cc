@@ -78,7 +78,8 @@ std::string sentence_of(Finish finish, const Metadata& metadata) {
       return "unfinished: " + process + " still writes it; what comes later is not in it";
     case Finish::cut_short:
       return "cut short: its recorder (" + process +
-             ") stopped without finishing it; its last rows and totals may be missing";
+             ") stopped without finishing it (killed, or its disk was full); its last rows and "
+             "totals may be missing";
     case Finish::unfinished:
       return "unfinished: it does not say that it has ended; its last rows and totals may be "
              "missing";

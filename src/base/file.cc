@@ -89,12 +89,12 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
   const std::string temporary = path + ".new";
   FileDescriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode));
   if (!fd.valid()) {
-    return system_error("cannot create " + temporary, errno);
+    return system_error("cannot write " + path, errno);
   }
   std::size_t written = 0;
   if (const int error = write_all(fd.get(), content, &written); error != 0) {
     ::unlink(temporary.c_str());
-    return system_error("cannot write " + temporary, error);
+    return system_error("cannot write " + path, error);
   }
   if (std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;

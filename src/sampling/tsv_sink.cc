@@ -34,7 +34,8 @@ class TsvSink final : public Sink {
   }
 
   Result<void> close(const ProfilerStats& stats) override {
-    return parts_->write_metadata(stats, "ended");
+    Result<void> ended = parts_->write_metadata(stats, "ended");
+    return ended ? ended : unfinished(ended.error(), stats);
   }
 
   [[nodiscard]] std::uint64_t bytes_written() const override {
@@ -46,6 +47,17 @@ class TsvSink final : public Sink {
   }
 
  private:
+  [[nodiscard]] Error unfinished(Error cause, const ProfilerStats& stats) const {
+    cause.message = "the recording was not finished: " + cause.message + "; the " +
+                    std::to_string(stats.rows_written) + " rows written so far are in " + path_ +
+                    (parts_->place().file == 0 ? "" : " and the parts after it") + ", " +
+                    std::to_string(stats.missed_sink_error) + " could not be written";
+    if (cause.code == Code::resource_exhausted) {
+      cause.message += ": free space on its disk before you record again";
+    }
+    return cause;
+  }
+
   std::string path_;
   TsvOptions options_;
   std::vector<std::string> earlier_;

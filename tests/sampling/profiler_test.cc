@@ -1,6 +1,7 @@
 #include "kymo/profiler.h"
 
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -343,6 +344,34 @@ TEST_F(ProfilerTest, WritesATsvThatDescribesItself) {
   EXPECT_EQ(content(in_folder("run.tsv")).size(), profiler.stats().bytes_written);
   EXPECT_NE(content(in_folder("run.meta.json")).find("\"state\": \"ended\""), std::string::npos);
   EXPECT_EQ(lines(in_folder("run.gaps.tsv")).front(), "Start (ns)\tEnd (ns)\tTicks\tCause");
+}
+
+TEST_F(ProfilerTest, StopDidNotSayHowManyRowsAFullDiskCost) {
+  ProfilerOptions to_file;
+  const std::string disk = in_folder("disk");
+  std::filesystem::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=40k") != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  to_file.sink = make_tsv_sink(disk + "/run.tsv");
+  to_file.flush = milliseconds(5);
+  Profiler profiler(registry_, to_file);
+  ASSERT_TRUE(profiler.start());
+  std::ofstream(disk + "/filler") << std::string(1 << 20, 'x');  // what fits
+  while (profiler.stats().missed_sink_error == 0) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  const ProfilerStats stats = profiler.stats();
+  EXPECT_EQ(stopped.error().message,
+            "the recording was not finished: cannot write " + disk +
+                "/run.meta.json: No space left on device; the " +
+                std::to_string(stats.rows_written) + " rows written so far are in " + disk +
+                "/run.tsv, " + std::to_string(stats.missed_sink_error) +
+                " could not be written: free space on its disk before you record again");
+  EXPECT_FALSE(std::filesystem::exists(disk + "/run.meta.json.new"));
+  EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
 }
 
 TEST_F(ProfilerTest, RefusesATsvInAMissingFolderOrOverAnother) {
