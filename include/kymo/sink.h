@@ -43,7 +43,9 @@ struct Rows {
 
 // How the collector waits for a deadline.
 enum class Pace : std::uint8_t {
-  thrifty,  // sleeps; late by the kernel's wake-up latency, some tens of microseconds
+  // Sleeps; late by the kernel's wake-up latency, some tens of microseconds. Below 200 us it wakes
+  // early, too, and spins at most 60 us and half an interval; below 50 us it spins all the time.
+  thrifty,
   precise,  // wakes early by the latency it has learned and spins the rest
 };
 
@@ -79,15 +81,18 @@ struct ProfilerStats {
   std::uint64_t timing_error_p50_ns = 0;  // percentiles, right within 6 %
   std::uint64_t timing_error_p99_ns = 0;
   std::uint64_t timing_error_p999_ns = 0;
-  // Of the precise pace: time spun before deadlines, which is its price in CPU time; and the time
-  // after which 127 of 128 wake-ups had come, counted from when they were asked for. A margin that
-  // long, were it allowed (max_spin_share), would keep the deadlines.
+  // Time spun before deadlines, which is the price of precision, or of an interval below 200 us, in
+  // CPU time; 0 where the collector only sleeps.
   std::uint64_t spin_ns = 0;
+  // Of a collector that sleeps and spins: the time after which 127 of 128 wake-ups had come,
+  // counted from when they were asked for. A margin that long, were it allowed (max_spin_share),
+  // would keep the deadlines.
   std::uint64_t wakeup_latency_ns = 0;
   std::uint64_t sample_window_ns = 0;      // summed over samples: from the first to the last read
   std::uint64_t sample_window_max_ns = 0;  // longest time from a sample's first to its last read
   std::uint64_t bytes_written = 0;
-  std::uint64_t duration_ns = 0;  // from the start until now, or until the stop
+  // On the recording's clock, which starts before the files are opened: until now, or the stop.
+  std::uint64_t duration_ns = 0;
 
   [[nodiscard]] std::uint64_t missed() const {
     return missed_late + missed_ring_full + missed_sink_error + missed_frozen;

@@ -78,18 +78,19 @@ Json stats_json(const ProfilerStats& stats) {
   const auto known = [](bool is_known, std::uint64_t value) {
     return is_known ? Json(value) : Json();
   };
+  const bool measured = stats.timing_error_ns != 0;
   const bool timed = stats.timing_error_p999_ns != 0;
   const bool precise = stats.wakeup_latency_ns != 0;
   return {{"rows_captured", stats.rows_captured},
           {"backoffs", stats.backoffs},
           {"backoff_ns", stats.backoff_ns},
-          {"timing_error_ns", stats.timing_error_ns},
-          {"timing_error_max_ns", stats.timing_error_max_ns},
+          {"timing_error_ns", known(measured, stats.timing_error_ns)},
+          {"timing_error_max_ns", known(stats.timing_error_max_ns != 0, stats.timing_error_max_ns)},
           {"timing_error_p50_ns", known(timed, stats.timing_error_p50_ns)},
           {"timing_error_p99_ns", known(timed, stats.timing_error_p99_ns)},
           {"timing_error_p999_ns", known(timed, stats.timing_error_p999_ns)},
           {"rows_on_time", known(timed, stats.rows_on_time)},
-          {"spin_ns", known(precise, stats.spin_ns)},
+          {"spin_ns", known(stats.spin_ns != 0 || precise, stats.spin_ns)},
           {"wakeup_latency_ns", known(precise, stats.wakeup_latency_ns)},
           {"sample_window_max_ns", stats.sample_window_max_ns},
           {"bytes_written", stats.bytes_written}};

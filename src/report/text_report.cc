@@ -97,17 +97,21 @@ std::string timing(const Metadata& metadata) {
   return line("timing", text);
 }
 
-// What the precise pace costs, and what it would have to be allowed where that was not enough.
+// What was spun, and what the precise pace would have to be allowed where that was not enough.
 std::string pace(const Metadata& metadata) {
-  if (metadata.pace != "precise" || !metadata.stats || metadata.stats->wakeup_latency_ns == 0 ||
-      metadata.interval_ns == 0 || metadata.stats->duration_ns == 0) {
+  if (metadata.pace.empty() || !metadata.stats || metadata.interval_ns == 0 ||
+      metadata.stats->duration_ns == 0 ||
+      (metadata.stats->spin_ns == 0 && metadata.stats->wakeup_latency_ns == 0)) {
     return {};
   }
   const ProfilerStats& stats = *metadata.stats;
   std::string text = fmt::format(
-      "precise: spun {} of the time, allowed {}",
-      percent(static_cast<double>(stats.spin_ns) / static_cast<double>(stats.duration_ns)),
-      percent(metadata.max_spin_share));
+      "{}: spun {} of the time", metadata.pace,
+      percent(static_cast<double>(stats.spin_ns) / static_cast<double>(stats.duration_ns)));
+  if (metadata.pace != "precise") {
+    return line("pace", text + " (the interval is below 200 us)");
+  }
+  text += ", allowed " + percent(metadata.max_spin_share);
   const double needed =
       static_cast<double>(stats.wakeup_latency_ns) / static_cast<double>(metadata.interval_ns);
   if (needed > metadata.max_spin_share) {

@@ -70,8 +70,10 @@ nlohmann::json describe_stats(const ProfilerStats& s) {
     described["timing_error_p99_ns"] = s.timing_error_p99_ns;
     described["timing_error_p999_ns"] = s.timing_error_p999_ns;
   }
-  if (s.wakeup_latency_ns != 0) {
+  if (s.spin_ns != 0 || s.wakeup_latency_ns != 0) {
     described["spin_ns"] = s.spin_ns;
+  }
+  if (s.wakeup_latency_ns != 0) {
     described["wakeup_latency_ns"] = s.wakeup_latency_ns;
   }
   return described;

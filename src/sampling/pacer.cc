@@ -115,12 +115,14 @@ Pacer::Woken Pacer::wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) n
     }
     if (max_margin_ns_ != 0) {
       learn(deadline_ns - margin_ns_, *now_ns);
-      counts_.spin_ns.add(deadline_ns - std::min(*now_ns, deadline_ns));
     }
   } else if (stop_.poll()) {
     return Woken::stopped;
   }
-  *now_ns = spin_until(deadline_ns, *now_ns);
+  if (*now_ns < deadline_ns) {
+    counts_.spin_ns.add(deadline_ns - *now_ns);
+    *now_ns = spin_until(deadline_ns, *now_ns);
+  }
   return Woken::deadline;
 }
 

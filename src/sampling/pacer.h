@@ -11,7 +11,7 @@ namespace kymo {
 
 // What precision costs and what it would take. The pacer's thread writes; any reads.
 struct PaceCounts {
-  OwnedCount spin_ns;       // spun between a wake-up and its deadline
+  OwnedCount spin_ns;       // spun before deadlines, whether slept before or not
   TimingHistogram wakeups;  // how long each wake-up came after the time asked for
 };
 
@@ -20,10 +20,11 @@ struct PaceCounts {
 // It sleeps until `margin` before the deadline and spins the rest. The margin is learned: a wake-up
 // that comes after the deadline moves it up by one large step, each other one down by a small step,
 // which settles it where one wake-up in kLateShare is late, so that no more is spun than precision
-// asks for. Thrifty pace has no margin: it is late by the kernel's wake-up latency. An interval too
-// short to sleep in is spun whole, whatever the pace. The margin is never longer than the share of
-// the interval that may be spun, so that precision has a known price; where the wake-ups take
-// longer, PaceCounts says by how much.
+// asks for. Thrifty pace has no margin from 200 us on: it is late by the kernel's wake-up latency;
+// below, that would be ticks, and its margin is up to 60 us and half an interval. An interval below
+// 50 us is too short to sleep in and spun whole, whatever the pace. The margin is never longer than
+// the share of the interval that may be spun, so that precision has a known price; where the
+// wake-ups take longer, PaceCounts says by how much.
 //
 // Deadlines are the caller's and absolute; nothing here is added up, so nothing drifts.
 // Threads: one. Cost: a system call a wait where it sleeps, else a reading of the clock.

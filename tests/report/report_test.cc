@@ -102,6 +102,29 @@ TEST_F(Report, NoTimingPercentileLiesAboveTheLargestError) {
   EXPECT_EQ(stats["timing_error_p999_ns"], 573);
 }
 
+// A recording that spun all the time showed nothing of it: without a sleep there are no wake-ups.
+TEST_F(Report, SpinningWithoutASleepWasNotShown) {
+  const auto with_pace = [&](const std::string& name, const std::string& pace) {
+    const std::string path =
+        folder_.file(name + ".tsv", "Time (ns)\tn_bytes\n0\t0\n40000\t0\n80000\t0\n");
+    static_cast<void>(folder_.file(name + ".meta.json", R"({"format_version":1,"state":"ended",
+        "interval_ns":40000,"max_spin_share":1,"pace":")" + pace +
+                                                            R"(",
+        "columns":[{"name":"n_bytes","metric":"n_bytes","kind":"counter","unit":"bytes"}],
+        "stats":{"ticks_due":3,"rows_captured":3,"rows_written":3,"spin_ns":60000,
+        "duration_ns":120000}})"));
+    return named_report(*analysis::summarize(path));
+  };
+  const std::string precise = with_pace("precise", "precise");
+  EXPECT_NE(precise.find("precise: spun 50.00 % of the time, allowed 100.00 %\n"),
+            std::string::npos)
+      << precise;
+  const std::string thrifty = with_pace("thrifty", "thrifty");
+  EXPECT_NE(thrifty.find("thrifty: spun 50.00 % of the time (the interval is below 200 us)"),
+            std::string::npos)
+      << thrifty;
+}
+
 // A recording of which everything that can be said against one is so.
 TEST_F(Report, EveryFindingSaysWhatToDoAboutIt) {
   std::string rows = "Time (ns)\tn_bytes\n";

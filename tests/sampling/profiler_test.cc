@@ -374,6 +374,34 @@ TEST_F(ProfilerTest, StopDidNotSayHowManyRowsAFullDiskCost) {
   EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
 }
 
+// Runs a profiler for a moment and returns the time spun in its metadata, 0 where there is none.
+std::uint64_t spun_ns(const Registry& registry, const ProfilerOptions& options,
+                      const std::string& metadata) {
+  Profiler profiler(registry, options);
+  EXPECT_TRUE(profiler.start());
+  std::this_thread::sleep_for(milliseconds(30));
+  EXPECT_TRUE(profiler.stop());
+  const std::string text = read_file(metadata).value();
+  constexpr std::string_view kKey = "\"spin_ns\": ";
+  const std::size_t at = text.find(kKey);
+  return at == text.npos ? 0 : std::stoull(text.substr(at + kKey.size()));
+}
+
+TEST_F(ProfilerTest, SpinningWithoutASleepBeforeWasNotCounted) {
+  const auto spun = [&](const char* name, Pace pace, double share, int interval_us) {
+    ProfilerOptions options;
+    options.sink = make_tsv_sink(in_folder(std::string(name) + ".tsv"));
+    options.pace = pace;
+    options.max_spin_share = share;
+    options.interval = std::chrono::microseconds(interval_us);
+    return spun_ns(registry_, options, in_folder(std::string(name) + ".meta.json"));
+  };
+  EXPECT_GT(spun("whole_share", Pace::precise, 1, 100), 1'000'000U);
+  EXPECT_GT(spun("too_short_to_sleep", Pace::thrifty, 0, 40), 1'000'000U);
+  EXPECT_GT(spun("short", Pace::thrifty, 0, 100), 0U);
+  EXPECT_EQ(spun("sleeps", Pace::thrifty, 0, 1000), 0U);
+}
+
 TEST_F(ProfilerTest, RefusesATsvInAMissingFolderOrOverAnother) {
   ProfilerOptions to_file;
   to_file.sink = make_tsv_sink(in_folder("none/run.tsv"));
