@@ -154,6 +154,12 @@ nlohmann::json metadata_of(const std::string& tsv) {
   return text ? parse_object(*text) : nlohmann::json();
 }
 
+// What the recorder measured of the rows that it had last counted, and of no later one.
+constexpr auto kFiguresOfRows = {
+    "rows_on_time",        "timing_error_ns",      "timing_error_max_ns",  "timing_error_p50_ns",
+    "timing_error_p99_ns", "timing_error_p999_ns", "sample_window_max_ns", "spin_ns",
+    "wakeup_latency_ns"};
+
 // Marks the recording recovered, with counts taken from the files. Ticks between the first row or
 // gap and the last row that are neither a row nor listed were missed when nobody could write it
 // down: they count as late.
@@ -184,7 +190,13 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   stats["missed_late"] = number_of(stats, "missed_late") + (due - contents.rows - gaps.ticks);
   stats["ticks_due"] = due;
   stats["rows_written"] = contents.rows;
-  stats["rows_captured"] = contents.rows + number_of(stats, "missed_sink_error");
+  const std::uint64_t captured = contents.rows + number_of(stats, "missed_sink_error");
+  if (number_of(stats, "rows_captured") != captured) {
+    for (const char* figure : kFiguresOfRows) {
+      stats.erase(figure);
+    }
+  }
+  stats["rows_captured"] = captured;
   stats["duration_ns"] = contents.last_ns;
   if (member(metadata, "part").is_object()) {
     metadata["part"].erase("next");

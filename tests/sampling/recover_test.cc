@@ -83,6 +83,32 @@ TEST_F(RecoverTest, AppendsWhatIsInTheCollectorsHandAndInTheQueue) {
   EXPECT_EQ(meta["stats"]["ticks_due"], 7);
 }
 
+TEST_F(RecoverTest, TimingOfTheRowsUntilTheKillWasTakenForThatOfAll) {
+  ProfilerStats stats;
+  stats.rows_captured = stats.rows_on_time = 4;
+  stats.timing_error_ns = stats.timing_error_max_ns = stats.timing_error_p999_ns = 5;
+  stats.spin_ns = stats.wakeup_latency_ns = 6;
+  const auto recovered = [&](const std::string& name, std::size_t more) {
+    ring_path_ = in_folder(name + ".ring");
+    number_ = 0;
+    {
+      auto ring = start(in_folder(name + ".tsv"));
+      ring->hand_over(fill(*ring, 4));
+      EXPECT_TRUE(files_->write_metadata(stats, "running"));
+      fill(*ring, more);
+    }
+    EXPECT_TRUE(recover_ring(ring_path_, std::nullopt));
+    return nlohmann::json::parse(content(in_folder(name + ".meta.json")))["stats"];
+  };
+  const auto more = recovered("more", 3);
+  EXPECT_EQ(more["rows_captured"], 7);
+  for (const char* figure : {"rows_on_time", "timing_error_ns", "timing_error_max_ns",
+                             "timing_error_p999_ns", "spin_ns", "wakeup_latency_ns"}) {
+    EXPECT_FALSE(more.contains(figure)) << figure;
+  }
+  EXPECT_EQ(recovered("same", 0)["rows_on_time"], 4) << "they are all the rows' still";
+}
+
 TEST_F(RecoverTest, WritesASlotAgainThatWasHalfWritten) {
   {
     auto ring = start(tsv_);
