@@ -46,7 +46,14 @@ std::string text_of(const RingMemory::Shape& shape) {
 }
 
 Error exists(const std::string& path, const FileDescriptor& there) {
-  const bool in_use = there.valid() && ::flock(there.get(), LOCK_EX | LOCK_NB) != 0;
+  decltype(RingHeader::magic) magic{};
+  if (::pread(there.get(), &magic, sizeof magic, 0) != sizeof magic || magic != kRingMagic) {
+    return Error{Code::already_exists,
+                 "cannot create the ring " + path +
+                     ": a file that is no ring has this name and was left as it is; choose another",
+                 EEXIST};
+  }
+  const bool in_use = ::flock(there.get(), LOCK_EX | LOCK_NB) != 0;
   return Error{Code::already_exists,
                in_use ? "the ring " + path + " is in use by a running recorder; choose another file"
                       : "the ring " + path +
@@ -73,14 +80,19 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_private(const Shape& shap
 Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
                                                             const std::string& path,
                                                             std::string_view description) {
-  if (const FileDescriptor there(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); there.valid()) {
+  if (const FileDescriptor there(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+      there.valid()) {
     return exists(path, there);
   }
   const std::size_t bytes = total_bytes(shape, description.size());
   const std::string temporary = path + ".new";
   FileDescriptor fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kRingMode));
   if (!fd.valid()) {
-    return system_error("cannot create the ring " + path, errno);
+    Error error = system_error("cannot create the ring " + path, errno);
+    if (error.errno_value == ENOENT) {
+      error.message += "; create its folder first";
+    }
+    return error;
   }
   const auto fail = [&](int error) {
     ::unlink(temporary.c_str());

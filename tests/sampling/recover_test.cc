@@ -229,6 +229,22 @@ TEST_F(RecoverTest, ANextRecorderIsToldOfARingLeftBehind) {
   EXPECT_NE(again.error().message.find("kymo recover " + ring_path_), std::string::npos);
 }
 
+TEST_F(RecoverTest, AnOrdinaryFileWasTakenForARingLeftBehind) {
+  std::ofstream(ring_path_) << "Time (ns)\tsteps\n";
+  for (const std::string& path : {ring_path_, in_folder("")}) {
+    const auto refused = RingMemory::create_file({3, 4, 2}, path, "{}");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message,
+              "cannot create the ring " + path +
+                  ": a file that is no ring has this name and was left as it is; choose another");
+  }
+  EXPECT_EQ(content(ring_path_), "Time (ns)\tsteps\n");
+  EXPECT_NE(RingMemory::create_file({3, 4, 2}, in_folder("none/ring"), "{}")
+                .error()
+                .message.find("create its folder first"),
+            std::string::npos);
+}
+
 TEST_F(RecoverTest, RefusesARecordingThatWasChanged) {
   start(tsv_).reset();
   std::filesystem::resize_file(tsv_, 3);
