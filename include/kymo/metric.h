@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "kymo/export.h"
+
 namespace kymo {
 
 // How a column of a recording is to be read.

@@ -85,9 +85,18 @@ case "$way" in
     said=$(realpath "$(pkg-config --variable=prefix kymo)")
     [ "$said" = "$(realpath "$prefix")" ] || { echo "kymo.pc says that the prefix is $said, it is $prefix"; exit 1; }
     # shellcheck disable=SC2046  # flags are words
-    "$cxx" -O2 -o "$scratch/consumer" "$consumer/consumer.cc" $(pkg-config --cflags --libs kymo)
+    "$cxx" -std=c++20 -O2 -o "$scratch/consumer" "$consumer/consumer.cc" $(pkg-config --cflags --libs kymo)
     links_only "$scratch/consumer" libkymo libzstd
     LD_LIBRARY_PATH="$libdir" "$scratch/consumer" "$scratch/run.tsv"
+    # The standard is the user's choice: the flags of kymo.pc, which come last, changed it.
+    case "$(pkg-config --cflags kymo)" in *-std=*) echo "kymo.pc sets the standard"; exit 1 ;; esac
+    for header in "$prefix"/include/kymo/*.h; do
+      case "$header" in */version.h | */prometheus.h) continue ;; esac
+      # shellcheck disable=SC2046
+      "$cxx" -std=c++17 -fsyntax-only -x c++ "$header" $(pkg-config --cflags kymo) >"$scratch/std.log" 2>&1 &&
+        { echo "$header compiles as C++17, where half of it is missing"; exit 1; }
+      grep -q "kymo's headers need C++20 or later" "$scratch/std.log" || { cat "$scratch/std.log"; exit 1; }
+    done
     ;;
   dlopen)
     configure_consumer
