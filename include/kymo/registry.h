@@ -28,9 +28,10 @@ class KYMO_API CounterFamily {
 
  private:
   friend class Registry;
-  CounterFamily(std::vector<Field> fields, std::uint32_t first_cell)
-      : fields_(std::move(fields)), first_cell_(first_cell) {}
+  CounterFamily(std::string name, std::vector<Field> fields, std::uint32_t first_cell)
+      : name_(std::move(name)), fields_(std::move(fields)), first_cell_(first_cell) {}
 
+  std::string name_;
   std::vector<Field> fields_;
   std::uint32_t first_cell_;
 };

@@ -100,9 +100,13 @@ Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets
   if (metric.kind != Kind::counter || !metric.fields.empty()) {
     return refused(metric, "a histogram is a counter without fields");
   }
-  if (!std::has_single_bit(buckets.first) || !std::has_single_bit(buckets.last) ||
-      !std::has_single_bit(buckets.per_doubling)) {
-    return refused(metric, "first, last and per_doubling of its buckets must be powers of two");
+  for (const auto& [option, value] : {std::pair<const char*, std::uint64_t>{"first", buckets.first},
+                                      {"last", buckets.last},
+                                      {"per_doubling", buckets.per_doubling}}) {
+    if (!std::has_single_bit(value)) {
+      return refused(metric, std::string("its buckets' ") + option + " = " + std::to_string(value) +
+                                 ": allowed are powers of two");
+    }
   }
   if (buckets.per_doubling > 16 || buckets.first < buckets.per_doubling ||
       buckets.last <= buckets.first) {

@@ -61,7 +61,7 @@ struct Registry::State {
     const std::lock_guard lock(mutex);
     if (metric.kind != Kind::counter) {
       return Error{Code::invalid_argument,
-                   "metric '" + metric.name + "' is a gauge; register it with a callback", 0};
+                   "metric '" + metric.name + "' is a gauge; register it with callback()", 0};
     }
     if (Result<void> fresh = check_new(metric); !fresh) {
       return fresh.error();
@@ -138,7 +138,7 @@ Registry::~Registry() {
 Result<Counter> Registry::counter(Metric metric) {
   if (!metric.fields.empty()) {
     return Error{Code::invalid_argument,
-                 "metric '" + metric.name + "' has fields; register it as a counter family", 0};
+                 "metric '" + metric.name + "' has fields; register it with counter_family()", 0};
   }
   Result<std::uint32_t> cell = state_->add_counter(std::move(metric));
   if (!cell) {
@@ -148,12 +148,13 @@ Result<Counter> Registry::counter(Metric metric) {
 }
 
 Result<CounterFamily> Registry::counter_family(Metric metric) {
+  std::string name = metric.name;
   std::vector<Field> fields = metric.fields;
   Result<std::uint32_t> first = state_->add_counter(std::move(metric));
   if (!first) {
     return first.error();
   }
-  return CounterFamily(std::move(fields), *first);
+  return CounterFamily(std::move(name), std::move(fields), *first);
 }
 
 Result<Histogram> Registry::histogram(Metric metric, const HistogramBuckets& buckets) {
@@ -168,7 +169,7 @@ Result<void> Registry::callback(Metric metric, Callback read) {
   const std::lock_guard lock(state_->mutex);
   if (!metric.fields.empty()) {
     return Error{Code::invalid_argument,
-                 "metric '" + metric.name + "': a metric read by a callback has no fields", 0};
+                 "metric '" + metric.name + "' has fields; register it with callback_family()", 0};
   }
   if (!read) {
     return Error{Code::invalid_argument, "metric '" + metric.name + "': the callback is empty", 0};
@@ -204,9 +205,13 @@ std::vector<Column> Registry::columns() const {
 
 Result<Counter> CounterFamily::with(std::initializer_list<std::string_view> values) const {
   if (values.size() != fields_.size()) {
+    std::string names;
+    for (const Field& field : fields_) {
+      names += (names.empty() ? "" : ", ") + field.name;
+    }
     return Error{Code::invalid_argument,
-                 "a value is needed for each of " + std::to_string(fields_.size()) +
-                     " fields, given were " + std::to_string(values.size()),
+                 "metric '" + name_ + "': give one value for each of its fields (" + names +
+                     "), not " + std::to_string(values.size()),
                  0};
   }
   std::uint32_t index = 0;
@@ -219,8 +224,8 @@ Result<Counter> CounterFamily::with(std::initializer_list<std::string_view> valu
         allowed += (allowed.empty() ? "" : ", ") + known;
       }
       return Error{Code::invalid_argument,
-                   "field '" + field.name + "' has no value '" + std::string(*value) +
-                       "'; it has: " + allowed,
+                   "metric '" + name_ + "': its field '" + field.name + "' has no value '" +
+                       std::string(*value) + "'; it has: " + allowed,
                    0};
     }
     index = index * static_cast<std::uint32_t>(field.values.size()) +

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -32,6 +33,12 @@ std::string utc_now() {
   ::gmtime_r(&seconds, &parts);
   std::array<char, 32> text{};
   ::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &parts);
+  return text.data();
+}
+
+std::string in_seconds(std::chrono::nanoseconds time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g s", std::chrono::duration<double>(time).count());
   return text.data();
 }
 
@@ -136,7 +143,10 @@ void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
 Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wait) {
   if (request.before.count() < 0 || request.after.count() < 0 || request.after > kMaxAfter) {
     return Error{Code::invalid_argument,
-                 "a snapshot takes from 0 s before, and from 0 to 600 s after", 0};
+                 "cannot take a snapshot from " + in_seconds(request.before) + " before to " +
+                     in_seconds(request.after) +
+                     " after: allowed is 0 s or more before, and 0 to 600 s after",
+                 0};
   }
   std::string path =
       new_path(request.directory.empty() ? folder_->options.directory : request.directory);

@@ -71,7 +71,7 @@ void set_up_this_thread(const ThreadPlace& place, std::vector<std::string>* warn
     if (const int error = ::pthread_setaffinity_np(::pthread_self(), sizeof cpus, &cpus);
         error != 0) {
       warnings->push_back("the collector is not pinned to CPU " + std::to_string(place.cpu) + ": " +
-                          reason(error));
+                          reason(error) + " (choose a CPU that the process may run on)");
     }
   }
 }

@@ -43,6 +43,17 @@ TEST(Registry, RefusesBadFields) {
             std::string::npos);
 }
 
+TEST(Registry, NamesTheCallThatWouldTakeTheMetric) {
+  Registry registry;
+  const Metric with_field = metric("a", Unit::count, {{"f", {"x"}}});
+  EXPECT_EQ(registry.counter(with_field).error().message,
+            "metric 'a' has fields; register it with counter_family()");
+  EXPECT_EQ(registry.callback(with_field, [] { return 0ULL; }).error().message,
+            "metric 'a' has fields; register it with callback_family()");
+  EXPECT_EQ(registry.counter({"a", "help", Kind::gauge, Unit::count, {}}).error().message,
+            "metric 'a' is a gauge; register it with callback()");
+}
+
 TEST(Registry, RefusesADuplicate) {
   Registry registry;
   ASSERT_TRUE(registry.counter(metric("dumps")));
@@ -105,8 +116,9 @@ TEST(Registry, NamesOneColumnForEachCombination) {
   registry.sampler({}).value()->read(values.data());
   EXPECT_EQ(values, (std::vector<std::uint64_t>{0, 0, 7, 0}));
   EXPECT_EQ(calls.with({"restore", "maybe"}).error().message,
-            "field 'result' has no value 'maybe'; it has: ok, no");
-  EXPECT_FALSE(calls.with({"restore"}));
+            "metric 'calls': its field 'result' has no value 'maybe'; it has: ok, no");
+  EXPECT_EQ(calls.with({"restore"}).error().message,
+            "metric 'calls': give one value for each of its fields (call, result), not 1");
 }
 
 TEST(Registry, SamplesTheMetricsThatWereNamed) {
