@@ -19,7 +19,8 @@ using Cell = std::atomic<std::uint64_t>;
 // The calling thread's kMaxCells cells, or null before its first add (and again while it exits).
 // constinit and initial-exec make reading it one instruction relative to %fs, without the call that
 // a shared library's thread-local otherwise costs (measured: 1.1 ns against 5.8 ns an add). dlopen
-// of libkymo works because glibc keeps spare static TLS for such small variables.
+// of libkymo works because glibc keeps spare static TLS for such small variables. libkymo is never
+// unloaded: threads run its code when they end. A plugin that uses it is (docs/library.md).
 KYMO_API extern constinit thread_local Cell* thread_cells
     __attribute__((tls_model("initial-exec")));
 

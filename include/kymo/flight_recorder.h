@@ -16,11 +16,13 @@ namespace kymo {
 struct FlightRecorderOptions {
   // The rows of so long are kept, or of as long as fits into 64 MiB.
   std::chrono::nanoseconds keep{10'000'000'000};
-  // Where snapshots go that do not name a folder; made when the first is written.
+  // Where snapshots go that do not name a folder; made when the first is written. Empty: the
+  // working directory.
   std::string directory{};
   // Beyond so many in `directory`, the oldest are removed first.
   std::size_t max_snapshots = 32;
-  // Conditions that make a snapshot by themselves (docs/flight-recorder.md).
+  // Conditions that make a snapshot by themselves (docs/flight-recorder.md). They see rows when a
+  // slot is handed over, so up to ProfilerOptions::flush late.
   std::vector<std::string> rules{};
   // What a rule's snapshot holds around the row at which it fired.
   std::chrono::nanoseconds before{5'000'000'000};

@@ -47,6 +47,7 @@ struct ProfilerOptions {
   // exist yet, is allocated whole by start() and removed by a clean stop. Empty: private memory.
   std::string ring_file{};
   // What the metrics' names begin with on /metrics, such as "myapp_"; stands in the recording.
+  // Empty, or letters, digits and '_' and no digit first.
   std::string prometheus_prefix{};
 };
 
@@ -74,10 +75,12 @@ class KYMO_API Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // Opens the sink and starts both threads. Errors: failed_precondition when already started once
-  // (make a new Profiler to record again), invalid_argument, and what the sink's open() returns.
+  // Opens the sink and starts both threads. Errors: failed_precondition when it succeeded before
+  // (make a new Profiler to record again), invalid_argument, and what the sink's open() returns;
+  // after these it may be called again.
   Result<void> start();
   // Takes a last sample, flushes, joins both threads, closes the sink. Harmless when not running.
+  // Call it, or the destructor, on every way out: libkymo hooks no signal and no exit().
   // Errors: the sink's.
   Result<void> stop();
   [[nodiscard]] bool running() const;

@@ -36,7 +36,8 @@ class KYMO_API CounterFamily {
   std::uint32_t first_cell_;
 };
 
-// The metrics of a program: what can be sampled, by name.
+// The metrics of a program: what can be sampled, by name. Whoever samples takes the metrics that
+// are registered when it starts; later ones are not in its rows.
 //
 // Threads:   every member from any thread; registering takes a mutex, sampling does not.
 // Ownership: owns its columns. Counters made by it, profilers on it and what its callbacks refer to
