@@ -148,7 +148,12 @@ TEST_F(FlightRecorderTest, RefusesASnapshotOfNothingAndOneThatIsTooLong) {
   ASSERT_TRUE(recorder.open(info_));
   SnapshotRequest request;
   request.after = std::chrono::hours(1);
-  EXPECT_EQ(recorder.snapshot(request, false).error().code, Code::invalid_argument);
+  const Error too_long = recorder.snapshot(request, false).error();
+  EXPECT_EQ(too_long.code, Code::invalid_argument);
+  EXPECT_EQ(
+      too_long.message,
+      "cannot take a snapshot from 5 s before to 3600 s after: allowed is 0 s or more before, "
+      "and 0 to 600 s after");
   request = {};
   request.directory = in_folder("nowhere");
   EXPECT_EQ(recorder.snapshot(request, false).error().code, Code::not_found);
