@@ -29,7 +29,8 @@ std::string short_reason(std::string_view error) {
   std::string plain;
   if (error.size() > kMost) {
     plain = without_asides(error);
-    error = std::string_view(plain).substr(0, std::min(plain.find("; "), plain.size()));
+    error = plain;
+    error = error.substr(0, std::min(error.find("; "), error.size()));
   }
   // Drops what was tried, part by part, until the rest fits.
   while (error.size() > kMost) {

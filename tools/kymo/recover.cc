@@ -40,7 +40,9 @@ void add_recover(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "recover", "Bring the rows that a killed recorder left in its ring into the recording");
   verb->fallthrough();
-  verb->add_option("RING", arguments->ring, "The ring file (kymod --profiling-ring, ProfilerOptions::ring_file)")->required();
+  verb->add_option("RING", arguments->ring,
+                   "The ring file (kymod --profiling-ring, ProfilerOptions::ring_file)")
+      ->required();
   verb->add_option("-o,--output", arguments->output,
                    "A new recording (.tsv) for the ring's rows, instead of the one they belong to");
   verb->add_flag("--json", context.json, "Print JSON");
