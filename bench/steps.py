@@ -136,7 +136,8 @@ def beside_load(context, kind):
     command = {"loops": "while :; do :; done", "compilers": f"while {compiler}; do :; done"}[kind]
     if kind == "compilers":
         output_of(context, ["sh", "-c", compiler], "the compiler that keeps the machine busy")
-    children = [subprocess.Popen(["sh", "-c", command], start_new_session=True, stdout=subprocess.DEVNULL,
+    # They end with whoever measures, however that ends: what is measured next must not run beside them.
+    children = [subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "sh", "-c", command], start_new_session=True, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL) for _ in range(4)]
     try:
         yield
