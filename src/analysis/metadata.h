@@ -53,8 +53,8 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::optional<ProfilerStats> stats;
   std::vector<Gap> longest_gaps;
   std::vector<Mark> marks;  // by time
-  std::shared_ptr<const nlohmann::json>
-      about;  // never null; an object: request, job, target, outcome
+  // An object: request, job, target, outcome. Never null.
+  std::shared_ptr<const nlohmann::json> about;
 };
 
 // Reads `path`. Errors: not_found; failed_precondition for a newer format_version, naming it;

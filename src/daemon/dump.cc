@@ -308,7 +308,6 @@ json container_json(const DumpContext& c) {
           {"read_only_root", c.target.read_only_root}};
 }
 
-// What checkpoint.json says of a dump however it ends.
 // What its restore has to be told again.
 json options_json(const v1::CheckpointOptions& options) {
   return {{"tcp_established", options.tcp_established()},
@@ -317,6 +316,7 @@ json options_json(const v1::CheckpointOptions& options) {
           {"external_unix_sockets", options.external_unix_sockets()}};
 }
 
+// What checkpoint.json says of a dump however it ends.
 json entry_of(const DumpContext& c, std::string_view state) {
   json entry{{"state", state},
              {"pid", c.process.pid},

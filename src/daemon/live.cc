@@ -117,7 +117,8 @@ class Samples {
       // A row is a span more at most.
       const std::size_t count = std::min(most - envelope_.spans(), rows.count - first);
       {
-        const std::lock_guard turn(one_at_a_time());
+        const std::unique_lock turn = take_turn();
+        if (!open_) return;
         envelope_.add({rows.data + first * rows.stride, count, rows.stride});
       }
       first += count;
@@ -129,11 +130,13 @@ class Samples {
   bool send(bool even_empty) {
     if (envelope_.spans() == 0 && !even_empty) return true;
     said_ns_ = monotonic_ns();
-    return events_.send("samples", text());
+    const std::string data = text();
+    return open_ && events_.send("samples", data);
   }
 
   std::string text() {
-    const std::lock_guard turn(one_at_a_time());
+    const std::unique_lock turn = take_turn();
+    if (!open_) return {};
     const RecorderRun* const run = request_.run.get();
     nlohmann::json samples = envelope_.take(false);
     samples["now_ns"] = run == nullptr ? 0 : run->end_ns();
@@ -144,10 +147,13 @@ class Samples {
     return event_text(samples);
   }
 
-  // Many that begin far back at once would leave no core to those that ask for a little.
-  static std::mutex& one_at_a_time() {
-    static std::mutex mutex;
-    return mutex;
+  // Many that begin far back at once would leave no core to those that ask for a little. While this
+  // one waited its client may have gone, or the server been told to stop: then it is not open.
+  std::unique_lock<std::mutex> take_turn() {
+    static std::mutex one_at_a_time;
+    std::unique_lock turn(one_at_a_time);
+    open_ = open_ && events_.wait(std::chrono::milliseconds(0));
+    return turn;
   }
 
   const LiveRequest& request_;

@@ -125,14 +125,17 @@ TEST(ContainersTest, APodmanContainerIsDumpedRestoredAndCountsOn) {
   EXPECT_TRUE(counts_on(root));
 }
 
+nlohmann::json run_web(const Kymod& kymod, const std::string& bundle) {
+  return kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "web"});
+}
+
 TEST(ContainersTest, ARuncContainerIsAJobFrozenDumpedAndRestoredByItsName) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
   Kymod kymod({"--runc-root", runc.path()});
   kymod.start();
   const std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
-  const nlohmann::json job =
-      kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "web"});
+  const nlohmann::json job = run_web(kymod, bundle);
   EXPECT_EQ(job["name"], "web");
   EXPECT_EQ(job["state"], "running");
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
@@ -163,8 +166,7 @@ TEST(ContainersTest, ACopyOfARuncContainerThatRunsIsAJobOfItsOwn) {
   Kymod kymod({"--runc-root", runc.path()});
   kymod.start();
   const std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
-  const nlohmann::json job =
-      kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "web"});
+  const nlohmann::json job = run_web(kymod, bundle);
   const nlohmann::json dump = kymod.kymo_json({"dump", "runc", "kymo-web", "--leave-running"});
   const nlohmann::json copy =
       kymod.kymo_json({"restore", "runc", dump["directory"], "--id", "kymo-web-2"});
