@@ -86,6 +86,24 @@ Result<void> check_terminal(const std::string& tried, pid_t pid) {
                    "kymo run, or with setsid and its input and output redirected to files"};
 }
 
+// A session's leader may be outside of the pid namespace, as that of whatever a container's shell
+// starts: then the session has the id 0 here, and CRIU refuses it once all is frozen.
+Result<void> check_session(const std::string& tried, pid_t pid) {
+  for (const pid_t member : probe::process_tree(pid)) {
+    const Result<probe::Process> process = probe::read_process(member);
+    if (!process || process->session != 0) {
+      continue;
+    }
+    const std::string whose =
+        member == pid ? "its" : "its process " + std::to_string(member) + "'s";
+    return Error{Code::failed_precondition,
+                 tried + ": " + whose +
+                     " session was begun outside of this pid namespace, which CRIU cannot dump; "
+                     "start the program with kymo run, or with setsid"};
+  }
+  return {};
+}
+
 // CRIU gives every restored thread the id that it had.
 Result<void> check_free(const std::string& tried, pid_t id) {
   Result<probe::Process> taken = probe::read_process(id);
@@ -169,6 +187,9 @@ Result<probe::Process> check_target(const DumpSpec& spec) {
   if (const Result<Freezer> freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
     return Error{Code::failed_precondition, tried + ": it is frozen; kymo unfreeze process " +
                                                 std::to_string(spec.process.pid) + " first"};
+  }
+  if (Result<void> ok = check_session(tried, spec.process.pid); !ok) {
+    return ok.error();
   }
   if (Result<void> ok = check_terminal(tried, spec.process.pid); !ok) {
     return ok.error();

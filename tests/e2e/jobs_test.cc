@@ -278,11 +278,15 @@ TEST(JobsTest, APartOfASessionIsDumpedWithShellJobAndRestored) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  const Outcome started = run({"/bin/bash", "-c",
-                               "for fd in {3..255}; do eval \"exec $fd>&-\"; done; " CHURN_PROGRAM
-                               " --mib 4 </dev/null >" +
-                                   kymod.path("out") + " 2>&1 & echo $!"});
-  const std::string pid = std::to_string(std::stoi(started.out));
+  // Its session's leader waits for it, and is no part of the dump.
+  const Outcome started =
+      run({"/bin/bash", "-c",
+           "for fd in {3..255}; do eval \"exec $fd>&-\"; done; setsid bash -c '" +
+               std::string(CHURN_PROGRAM) + " --mib 4 </dev/null >" + kymod.path("out") +
+               " 2>&1 & echo $! >" + kymod.path("pid") + "; wait' </dev/null >/dev/null 2>&1 &"});
+  ASSERT_EQ(started.exit_code, 0) << started.err;
+  ASSERT_TRUE(eventually([&] { return !read_file(kymod.path("pid")).empty(); }));
+  const std::string pid = std::to_string(std::stoi(read_file(kymod.path("pid"))));
   ASSERT_TRUE(eventually([&] { return !read_file(kymod.path("out")).empty(); }));
   ASSERT_EQ(kymod.kymo({"adopt", "process", pid, "--name", "part"}).exit_code, 0);
   const Outcome dump = kymod.kymo({"dump", "process", "part", "--shell-job", "--json"});

@@ -2,19 +2,23 @@
 
 #include <gtest/gtest.h>
 #include <pty.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "base/file.h"
 #include "probe/process.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
 namespace {
 
-// A child of the test that only waits; killed at the end.
+// A child of the test that only waits, in a session of its own; killed at the end.
 class Sleeper {
  public:
   explicit Sleeper(uid_t uid = getuid()) : pid_(fork()) {
@@ -23,9 +27,11 @@ class Sleeper {
         _exit(1);
       }
       closefrom(0);  // the terminal that the tests may run in
+      setsid();
       pause();
       _exit(0);
     }
+    EXPECT_TRUE(test::eventually([this] { return getsid(pid_) == pid_; }));
   }
   ~Sleeper() {
     kill(pid_, SIGKILL);
@@ -136,6 +142,7 @@ TEST_F(DumpChecks, AProcessWithATerminalOfItsOwnPasses) {
   const pid_t pid = fork();
   if (pid == 0) {
     closefrom(0);
+    setsid();
     int master = -1;
     if (forkpty(&master, nullptr, nullptr, nullptr) == 0) _exit(pause());
     pause();
@@ -149,6 +156,36 @@ TEST_F(DumpChecks, AProcessWithATerminalOfItsOwnPasses) {
   kill(inner, SIGKILL);
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
+}
+
+// As where the tests themselves run in a container that was entered from outside.
+TEST_F(DumpChecks, RefusesASessionThatBeganOutsideOfThePidNamespace) {
+  const std::string said = folder_.path() + "/said";
+  const pid_t outer = fork();
+  if (outer == 0) {
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) _exit(1);
+    const pid_t init = fork();
+    if (init != 0) {
+      int status = 1;
+      waitpid(init, &status, 0);
+      _exit(WEXITSTATUS(status));
+    }
+    mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    if (mount("proc", "/proc", "proc", 0, nullptr) != 0) _exit(2);
+    const pid_t part = fork();
+    if (part == 0) _exit(pause());
+    std::ofstream(said) << refusal(spec(part));
+    _exit(0);  // and with it all of its namespace
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(outer, &status, 0), outer);
+  ASSERT_EQ(status, 0);
+  const Result<std::string> told = read_file(said);
+  ASSERT_TRUE(told.ok()) << told.error().message;
+  const std::string& text = *told;
+  EXPECT_NE(text.find("its session was begun outside of this pid namespace"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("kymo run"), std::string::npos) << text;
 }
 
 TEST_F(DumpChecks, RefusesInit) {

@@ -10,12 +10,13 @@ import unittest
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "support" / "count_results.py"
 CTEST = '''
 add_test(Good "sh" "-c" "echo fine")
-add_test(Bad "sh" "-c" "false")
+add_test(Bad "sh" "-c" "cat wrong; false")
 add_test(Web "cat" "page.tap")
 add_test(PreDumpTest.Rounds "cat" "{reason}")
 set_tests_properties(PreDumpTest.Rounds PROPERTIES SKIP_REGULAR_EXPRESSION "\\\\[  SKIPPED \\\\]")
 '''
 GTEST = "[ RUN      ] PreDumpTest.Rounds\nx_test.cc:34: Skipped\n{}\n\n[  SKIPPED ] PreDumpTest.Rounds (1 ms)\n"
+WRONG = "[ RUN      ] Bad\nb_test.cc:3: Failure\nExpected: (took) < (1s), actual: 2s\n\n[  FAILED  ] Bad (2001 ms)\n"
 PAGE = '''
 const test = require("node:test");
 test("it is drawn", () => {});
@@ -23,6 +24,7 @@ test("a dump appears", { skip: process.env.WHY || false }, () => {});
 '''
 BATS = '''
 @test "a word is printed" { true; }
+@test "a word is wrong" { echo "it says neither"; false; }
 @test "a process is dumped" { skip "criu check fails"; }
 '''
 PYTHON = '''
@@ -63,6 +65,7 @@ class CountResults(unittest.TestCase):
         # As node inside node, it would report to the outer one.
         self.write("page.tap", self.run_here("env", "-u", "NODE_TEST_CONTEXT", "node", "--test", "--test-reporter=tap",
                                              "page.js", WHY=why_page))
+        self.write("wrong", WRONG)
         self.write("reason", GTEST.format(reason))
         self.write("CTestTestfile.cmake", CTEST.format(reason="reason"))
         self.run_here("ctest", "--test-output-size-passed", "200000", "--output-junit", "report.xml")
@@ -71,7 +74,7 @@ class CountResults(unittest.TestCase):
     def test_a_skip_that_the_list_has_counts_as_one(self):
         lines = self.ctest("release", KERNEL)
         self.assertEqual(lines[-1], "2 passed, 1 failed, 1 skipped")
-        self.assertIn("FAILED: Bad", lines)
+        self.assertIn("FAILED: Bad: b_test.cc:3: Failure Expected: (took) < (1s), actual: 2s", lines)
         self.assertIn(f"skipped: release: PreDumpTest.Rounds: {KERNEL}", lines)
 
     def test_a_criu_that_stops_working_fails_the_tests_that_are_skipped_for_it(self):
@@ -90,8 +93,9 @@ class CountResults(unittest.TestCase):
     def test_skips_of_bats_and_unittest_fail_with_their_reason(self):
         bats = self.counted("release", "bats", self.write("bats.tap", self.run_here(
             "bats", "--formatter", "tap", self.write("a.bats", BATS))))
-        self.assertEqual(bats[-1], "1 passed, 1 failed, 0 skipped")
-        self.assertIn("a process is dumped: criu check fails", bats[0])
+        self.assertEqual(bats[-1], "1 passed, 2 failed, 0 skipped")
+        self.assertRegex(bats[0], "^FAILED: a word is wrong: .*line 3.* it says neither$")
+        self.assertIn("a process is dumped: criu check fails", bats[1])
         self.write("test_one.py", PYTHON)
         python = self.counted("release", "python", self.write("python.log", self.run_here(
             sys.executable, "-m", "unittest", "-v", "test_one")))

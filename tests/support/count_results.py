@@ -44,6 +44,17 @@ def gtest_reason(output):
     return " ".join(found.group(1).split()) if found else ""
 
 
+def shortened(text, most=400):
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[:most] + " ..."
+
+
+def failure_reason(output):
+    """Where and why: GoogleTest's first failure; of another runner the last of what it printed."""
+    found = re.search(r"^(\S+:\d+: Failure\n.*?)\n\[  FAILED  \]", output, re.M | re.S)
+    return shortened(found.group(1) if found else " ".join(output.split()[-60:]))
+
+
 def inner_skips(name, output):
     """Skips inside one test of ctest: of a page (TAP) or of a Python file (unittest -v)."""
     for match in re.finditer(r"^\s*ok \d+ - (.*?) # SKIP ?(.*)$", output, re.M):
@@ -70,7 +81,7 @@ def read_ctest(paths):
             name, output = case.get("name"), case.findtext("system-out") or ""
             if case.find("failure") is not None or case.get("status") == "fail":
                 failed += 1
-                print(f"FAILED: {name}")
+                print(f"FAILED: {name}: {failure_reason(output)}")
             elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
                 message = case.find("skipped").get("message", "") if case.find("skipped") is not None else ""
                 skips.append((name, gtest_reason(output) or " ".join(output.split()[-40:]) or message or "it gave no reason"))
@@ -82,10 +93,10 @@ def read_ctest(paths):
 
 def read_bats(paths):
     text = pathlib.Path(paths[0]).read_text()
-    results = re.findall(r"^(ok|not ok) \d+ (.*)$", text, re.M)
+    results = re.findall(r"^(ok|not ok) \d+ (.*)$((?:\n# .*$)*)", text, re.M)
     passed = failed = 0
     skips = []
-    for result, name in results:
+    for result, name, notes in results:
         skip = re.search(r" # skip ?(.*)$", name)
         if skip:
             skips.append((name[:skip.start()], skip.group(1) or "it gave no reason"))
@@ -93,7 +104,8 @@ def read_bats(paths):
             passed += 1
         else:
             failed += 1
-            print(f"FAILED: {name}")
+            said = notes.replace("\n# ", " ")
+            print(f"FAILED: {name}: {shortened(said)}")
     planned = re.search(r"^1\.\.(\d+)$", text, re.M)
     if not planned or len(results) < int(planned.group(1)):
         print(f"bats: {len(results)} results of {planned.group(1) if planned else 'an unknown number of'} tests")
