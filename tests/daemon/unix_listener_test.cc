@@ -2,7 +2,7 @@
 
 #include <grp.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 
 #include <atomic>
 #include <mutex>
-#include <sstream>
+#include <string>
 
 #include "support/temporary_directory.h"
 
@@ -51,20 +51,37 @@ bool is_let_in_as(uid_t uid, const std::vector<gid_t>& groups, const std::string
   return WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 
+// Keeps what is logged. Threads: any.
+class TextSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::string text() {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    text_.append(message.payload.data(), message.payload.size()).append("\n");
+  }
+  void flush_() override {}
+
+ private:
+  std::string text_;  // guarded by mutex_
+};
+
 // What is logged while it lives.
 class Logged {
  public:
   Logged() : before_(spdlog::default_logger()) {
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink_));
   }
   ~Logged() { spdlog::set_default_logger(before_); }
   Logged(const Logged&) = delete;
   Logged& operator=(const Logged&) = delete;
-  [[nodiscard]] std::string text() const { return text_.str(); }
+  [[nodiscard]] std::string text() const { return sink_->text(); }
 
  private:
-  std::ostringstream text_;
+  const std::shared_ptr<TextSink> sink_ = std::make_shared<TextSink>();
   std::shared_ptr<spdlog::logger> before_;
 };
 

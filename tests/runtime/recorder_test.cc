@@ -37,6 +37,9 @@ std::string content(const std::string& path) {
 class RecorderTest : public testing::Test {
  protected:
   void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "CRIU cannot restore the memory that ThreadSanitizer reserves";
+#endif
     KYMO_NEEDS_CRIU();
     ProcessRuntimeOptions options;
     options.criu.path = test::criu_path();
