@@ -176,11 +176,9 @@ TEST(JobsTest, WhatRunsAlreadyIsAdoptedDumpedAndRestored) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  const Outcome started =
-      run({"/bin/bash", "-c",
-           "for fd in {3..255}; do eval \"exec $fd>&-\"; done; "  // the test runner's own
-           "setsid " CHURN_PROGRAM " --mib 4 </dev/null >" +
-               kymod.path("out") + " 2>&1 & echo $!"});
+  const Outcome started = run(
+      {"/bin/bash", "-c",
+       "setsid " CHURN_PROGRAM " --mib 4 </dev/null >" + kymod.path("out") + " 2>&1 & echo $!"});
   ASSERT_EQ(started.exit_code, 0) << started.err;
   const std::string pid = std::to_string(std::stoi(started.out));
   ASSERT_TRUE(eventually([&] { return !read_file(kymod.path("out")).empty(); }));
@@ -281,9 +279,9 @@ TEST(JobsTest, APartOfASessionIsDumpedWithShellJobAndRestored) {
   // Its session's leader waits for it, and is no part of the dump.
   const Outcome started =
       run({"/bin/bash", "-c",
-           "for fd in {3..255}; do eval \"exec $fd>&-\"; done; setsid bash -c '" +
-               std::string(CHURN_PROGRAM) + " --mib 4 </dev/null >" + kymod.path("out") +
-               " 2>&1 & echo $! >" + kymod.path("pid") + "; wait' </dev/null >/dev/null 2>&1 &"});
+           "setsid bash -c '" + std::string(CHURN_PROGRAM) + " --mib 4 </dev/null >" +
+               kymod.path("out") + " 2>&1 & echo $! >" + kymod.path("pid") +
+               "; wait' </dev/null >/dev/null 2>&1 &"});
   ASSERT_EQ(started.exit_code, 0) << started.err;
   ASSERT_TRUE(eventually([&] { return !read_file(kymod.path("pid")).empty(); }));
   const std::string pid = std::to_string(std::stoi(read_file(kymod.path("pid"))));

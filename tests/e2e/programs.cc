@@ -20,7 +20,8 @@
 namespace kymo::test {
 namespace {
 
-// Starts a command with its output in these files; returns its pid.
+// Starts a command with its output in these files, and nothing else of the test runner's open;
+// returns its pid.
 pid_t spawn(const std::vector<std::string>& command, const std::string& out,
             const std::string& err) {
   posix_spawn_file_actions_t actions;
@@ -29,6 +30,7 @@ pid_t spawn(const std::vector<std::string>& command, const std::string& out,
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), flags, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), flags, 0600);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));

