@@ -156,8 +156,9 @@ criu_restores() {
   local criu=$1 program=$2 images pid restored=1
   images=$(mktemp -d)
   : >"$images/said"
-  setsid perl -MIO::Socket::INET -e "$program"' $| = 1; print "ready\n"; sleep 1 while 1' \
-    </dev/null >"$images/said" 2>/dev/null 9>&- &
+  # What set-up itself was started with may be open files that cannot be dumped.
+  setsid perl -MPOSIX -MIO::Socket::INET -e 'POSIX::close($_) for 3 .. 255;' \
+    -e "$program"' $| = 1; print "ready\n"; sleep 1 while 1' </dev/null >"$images/said" 2>/dev/null &
   pid=$!
   until grep -q ready "$images/said" || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
   if as_root "$criu" dump --tree "$pid" --images-dir "$images" --log-file log >/dev/null 2>&1; then
