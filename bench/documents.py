@@ -173,7 +173,7 @@ def generators(root):
 
 def generated(text, made):
     """The document with its marked parts made anew."""
-    return MARKED.sub(lambda match: f"{match[1]}\n{made[match[2]].strip()}\n\n{match[3]}", text)
+    return MARKED.sub(lambda match: f"{match[1]}\n{made[match[2]].strip(chr(10))}\n\n{match[3]}", text)
 
 
 def write_all(root):
