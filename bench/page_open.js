@@ -29,8 +29,9 @@ async function opened(path, look) {
 
 async function charts(page) {
   await page.waitForFunction(() => document.documentElement.dataset.state === "whole", null, { timeout: 120_000 });
-  const seen = await page.evaluate(() => ({ ...window.seen, charts: document.querySelectorAll("#charts canvas").length }));
-  if (seen.charts < 4) throw new Error(`the page has ${seen.charts} charts, the recording 4 counters`);
+  const seen = await page.evaluate(() => ({ ...window.seen, text: document.querySelector("#charts").innerText }));
+  const missing = ["pages", "bytes", "calls", "resident"].filter((name) => !seen.text.split("\n").includes(name));
+  if (missing.length) throw new Error(`the page draws no ${missing.join(" and no ")}: ${seen.text}`);
   return { paint: await painted(page), envelopes: seen.outlines, whole: seen.whole };
 }
 
