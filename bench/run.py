@@ -126,10 +126,10 @@ def keep_demo():
     if demo.wait() != 0:
         sys.exit(f"bench: scripts/demo ended with {demo.returncode}")
     headline = f"`scripts/demo` at commit `{commit()}`, {began:%F}, {os.cpu_count()} cores\n"
-    (ROOT / documents.DEMO).write_text(headline + "".join(lines))
-    shutil.copy(ROOT / "out/demo/pages.png", ROOT / "docs/images/dump.png")
+    (ROOT / documents.DEMO).write_text(headline + "".join(lines).replace(f"{ROOT}/", ""))
+    shutil.copy(ROOT / "out/demo/pages-dump.png", ROOT / "docs/images/dump.png")
     subprocess.run([ROOT / "tests/support/npm_install", ROOT / "tests/web", ROOT / "build/bench-web"], check=True)
-    subprocess.run(["node", ROOT / "bench/page_picture.js", ROOT / "out/demo/pages.html", ROOT / "docs/images/page.png"], check=True,
+    subprocess.run(["node", ROOT / "bench/page_picture.js", ROOT / "out/demo/pages-dump.html", ROOT / "docs/images/page.png"], check=True,
                    env={**os.environ, "KYMO_BROWSER": str(ROOT / "build/bench-web/browser.js"),
                         "NODE_PATH": str(ROOT / "build/bench-web/node_modules")})
 
