@@ -173,7 +173,11 @@ def generators(root):
 
 def generated(text, made):
     """The document with its marked parts made anew."""
-    return MARKED.sub(lambda match: f"{match[1]}\n{made[match[2]].strip(chr(10))}\n\n{match[3]}", text)
+    def marked(match):
+        body = made[match[2]].strip("\n")
+        return f"{match[1]}\n{body}\n\n{match[3]}"
+
+    return MARKED.sub(marked, text)
 
 
 def write_all(root):

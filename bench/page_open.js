@@ -29,7 +29,11 @@ async function opened(path, look) {
 
 async function charts(page) {
   await page.waitForFunction(() => document.documentElement.dataset.state === "whole", null, { timeout: 120_000 });
-  const seen = await page.evaluate(() => ({ ...window.seen, text: document.querySelector("#charts").innerText }));
+  const seen = await page.evaluate(() => {
+    const charts = document.querySelector("#charts");
+    return { ...window.seen, text: charts.innerText, canvases: charts.querySelectorAll("canvas").length };
+  });
+  if (seen.canvases < 2) throw new Error(`the page draws ${seen.canvases} charts`);
   const missing = ["pages", "bytes", "calls", "resident"].filter((name) => !seen.text.split("\n").includes(name));
   if (missing.length) throw new Error(`the page draws no ${missing.join(" and no ")}: ${seen.text}`);
   return { paint: await painted(page), envelopes: seen.outlines, whole: seen.whole };

@@ -156,7 +156,7 @@ criu_restores() {
   local criu=$1 program=$2 images pid restored=1
   images=$(mktemp -d)
   : >"$images/said"
-  # What set-up itself was started with may be open files that cannot be dumped.
+  # It closes the files that set-up itself inherited: CRIU may be unable to dump them.
   setsid perl -MPOSIX -MIO::Socket::INET -e 'POSIX::close($_) for 3 .. 255;' \
     -e "$program"' $| = 1; print "ready\n"; sleep 1 while 1' </dev/null >"$images/said" 2>/dev/null &
   pid=$!

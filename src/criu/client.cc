@@ -1,7 +1,6 @@
 #include "criu/client.h"
 
 #include <fcntl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -113,11 +112,6 @@ Error refused(const std::string& tried, const wire::Response& response, const st
   }
   if (why.empty() || is_noise(why)) {
     why = "it does not say why";
-    // What it would say so in, its log, is not written either.
-    struct statvfs disk {};
-    if (statvfs(log.c_str(), &disk) == 0 && disk.f_bavail == 0) {
-      why = "No space left on device, not for its log either";
-    }
   }
   Error error{Code::failed_precondition, tried + ": " + why + log_shown};
   if (response.cr_errno() != 0) {

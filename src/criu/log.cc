@@ -1,5 +1,7 @@
 #include "criu/log.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <deque>
 #include <fstream>
@@ -10,6 +12,7 @@ namespace {
 
 constexpr std::streamoff kTail = 256 * 1024;
 constexpr std::size_t kLines = 3;
+constexpr std::string_view kNoSpace = "No space left on device";
 
 // Said in every log, or by every failure: they explain nothing.
 constexpr std::string_view kNoise[] = {
@@ -33,6 +36,18 @@ std::ifstream open_at_tail(const std::string& log_path) {
 std::string_view text_of(std::string_view error) {
   const std::size_t place_end = error.find("): ");
   return place_end == std::string_view::npos ? error : error.substr(place_end + 3);
+}
+
+// Whether the log ends within a line, or has none, and its disk has no space left.
+bool is_cut_by_full_disk(const std::string& log_path) {
+  std::ifstream log(log_path, std::ios::binary | std::ios::ate);
+  if (!log) return false;
+  if (log.tellg() > 0) {
+    log.seekg(-1, std::ios::end);
+    if (log.get() == '\n') return false;
+  }
+  struct statvfs disk {};
+  return statvfs(log_path.c_str(), &disk) == 0 && disk.f_bavail == 0;
 }
 
 }  // namespace
@@ -67,6 +82,9 @@ std::string last_errors(const std::string& log_path) {
   std::string joined;
   for (const std::string& line : errors) {
     joined += (joined.empty() ? "" : "; ") + line;
+  }
+  if (joined.find(kNoSpace) == std::string::npos && is_cut_by_full_disk(log_path)) {
+    joined += (joined.empty() ? "" : "; ") + std::string(kNoSpace);
   }
   return joined;
 }

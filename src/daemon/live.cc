@@ -147,8 +147,9 @@ class Samples {
     return event_text(samples);
   }
 
-  // Many that begin far back at once would leave no core to those that ask for a little. While this
-  // one waited its client may have gone, or the server been told to stop: then it is not open.
+  // One stream at a time makes its text: many that begin far back would else keep every core busy,
+  // and a stream that asks for little would wait. Closes this stream if its client went away, or
+  // the server was told to stop, while it waited for its turn.
   std::unique_lock<std::mutex> take_turn() {
     static std::mutex one_at_a_time;
     std::unique_lock turn(one_at_a_time);

@@ -86,8 +86,9 @@ Result<void> check_terminal(const std::string& tried, pid_t pid) {
                    "kymo run, or with setsid and its input and output redirected to files"};
 }
 
-// A session's leader may be outside of the pid namespace, as that of whatever a container's shell
-// starts: then the session has the id 0 here, and CRIU refuses it once all is frozen.
+// A program that was started in this pid namespace from outside, as by `docker exec`, has the
+// session of a leader outside; the kernel shows such a session as 0. CRIU refuses to dump it, but
+// only after it has frozen the processes: it is refused here before.
 Result<void> check_session(const std::string& tried, pid_t pid) {
   for (const pid_t member : probe::process_tree(pid)) {
     const Result<probe::Process> process = probe::read_process(member);

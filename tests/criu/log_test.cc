@@ -1,6 +1,9 @@
 #include "criu/log.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <fstream>
 
 #include "support/temporary_directory.h"
 
@@ -47,6 +50,25 @@ TEST(LogTest, ReadsTheEndOfALongLog) {
   const std::string text =
       "Error (early): lost\n" + std::string(1 << 20, 'x') + "\nError (late): kept";
   EXPECT_EQ(last_errors(folder.file("long", text)), "Error (late): kept");
+}
+
+// CRIU's own words for a full disk were cut by it: nothing was left that said what to do.
+TEST(LogTest, AFullDiskThatCutTheLogIsNamed) {
+  const test::TemporaryDirectory folder;
+  const std::string disk = folder.folder("disk");
+  ASSERT_EQ(mount("none", disk.c_str(), "tmpfs", 0, "size=8k"), 0);
+  const std::string log = disk + "/dump.log";
+  std::ofstream(log) << "(00.1) Error (criu/image.c:1): Unable to write\n(00.2) Error (criu/ima";
+  EXPECT_EQ(last_errors(log), "Error (criu/image.c:1): Unable to write; Error (criu/ima");
+  std::ofstream(disk + "/filling") << std::string(1 << 20, 'x');
+  EXPECT_EQ(last_errors(log),
+            "Error (criu/image.c:1): Unable to write; Error (criu/ima; No space left on device");
+  std::ofstream(log, std::ios::app) << "ge.c:2): Cannot\n";
+  EXPECT_EQ(last_errors(log),
+            "Error (criu/image.c:1): Unable to write; Error (criu/image.c:2): Cannot");
+  std::ofstream(disk + "/empty.log").flush();
+  EXPECT_EQ(last_errors(disk + "/empty.log"), "No space left on device");
+  EXPECT_EQ(umount(disk.c_str()), 0);
 }
 
 }  // namespace

@@ -48,8 +48,7 @@ TEST(PreDumpTest, RoundsWriteLessAndLessOrAreRefused) {
 // Counts on like counting_command(), with so much memory that a round is worth its time.
 std::vector<std::string> counting_with_memory() {
   return {"/bin/sh", "-c",
-          "x=$(busybox head -c 4000000 /dev/zero | busybox tr '\\0' x); i=0; "
-          "while true; do i=$((i+1)); echo $i > /count; sleep 0.1; done"};
+          "x=$(busybox head -c 4000000 /dev/zero | busybox tr '\\0' x); " + counting_loop()};
 }
 
 // What `kymo dump KIND NAME --pre-dump 3` does to a container that counts in this root; returns its

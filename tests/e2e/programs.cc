@@ -20,8 +20,8 @@
 namespace kymo::test {
 namespace {
 
-// Starts a command with its output in these files, and nothing else of the test runner's open;
-// returns its pid.
+// Starts a command with its output in these files; returns its pid. It inherits no other file of
+// the test runner: CRIU might be unable to dump that.
 pid_t spawn(const std::vector<std::string>& command, const std::string& out,
             const std::string& err) {
   posix_spawn_file_actions_t actions;

@@ -73,8 +73,14 @@ void make_rootfs(const std::string& folder) {
   }
 }
 
+std::string counting_loop() {
+  // Neither emptied by `>` nor grown: a dump may find /count open, and CRIU restores no open file
+  // whose size has changed since, as that of a container that was left running had.
+  return "i=1000000; while true; do i=$((i+1)); echo $i 1<>/count; sleep 0.1; done";
+}
+
 std::vector<std::string> counting_command() {
-  return {"/bin/sh", "-c", "i=0; while true; do i=$((i+1)); echo $i > /count; sleep 0.1; done"};
+  return {"/bin/sh", "-c", counting_loop()};
 }
 
 std::string make_bundle(const TemporaryDirectory& parent, const std::string& name,

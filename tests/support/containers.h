@@ -19,7 +19,9 @@ void make_rootfs(const std::string& folder);
 std::string make_bundle(const TemporaryDirectory& parent, const std::string& name,
                         const std::vector<std::string>& command);
 
-// What a container runs that counts on: writes a number into /count ten times a second.
+// What a container runs that counts on: a shell's loop that writes a number into /count ten times a
+// second, and the command that is nothing else.
+std::string counting_loop();
 std::vector<std::string> counting_command();
 
 // runc's own command with a state folder for the test alone; ends and removes its containers.
