@@ -50,6 +50,7 @@ Finish finish_of(const Metadata& metadata, const std::string& proc) {
   if (metadata.state != "running") return Finish::ended;
   if (metadata.pid == 0 || metadata.host != this_host()) return Finish::unfinished;
   const auto process = probe::read_process(static_cast<pid_t>(metadata.pid), proc);
+  if (!process && process.error().code != Code::not_found) return Finish::unfinished;
   const bool lives =
       process && !process->zombie() && is_old_enough(*process, metadata.start_unix_ns);
   return lives ? Finish::writing : Finish::cut_short;

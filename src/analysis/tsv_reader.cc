@@ -101,9 +101,12 @@ void TsvReader::State::end_text() {
 }
 
 Result<void> TsvReader::State::read_header() {
-  if (auto read = refill(); !read) {
-    return read;
-  }
+  // The header of thousands of columns is longer than what is read at first.
+  do {
+    if (auto read = refill(); !read) {
+      return read;
+    }
+  } while (!at_end && filled < buffer.size() && pending().find('\n') == std::string_view::npos);
   const std::string_view text = pending();
   if (text.empty() && file && !file->damage().empty()) {
     return Error{Code::data_loss,

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,14 +86,23 @@ Result<std::string> read_file(const std::string& path, std::size_t most) {
   }
 }
 
+Result<FileDescriptor> create_anew(const std::string& path, unsigned mode) {
+  ::unlink(path.c_str());
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!fd.valid()) {
+    return system_error("cannot create " + path, errno);
+  }
+  return fd;
+}
+
 Result<void> replace_file(const std::string& path, std::string_view content) {
   const std::string temporary = path + ".new";
-  FileDescriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode));
-  if (!fd.valid()) {
-    return system_error("cannot write " + path, errno);
+  const Result<FileDescriptor> fd = create_anew(temporary, kFileMode);
+  if (!fd) {
+    return system_error("cannot write " + path, fd.error().errno_value);
   }
   std::size_t written = 0;
-  if (const int error = write_all(fd.get(), content, &written); error != 0) {
+  if (const int error = write_all(fd->get(), content, &written); error != 0) {
     ::unlink(temporary.c_str());
     return system_error("cannot write " + path, error);
   }
@@ -102,6 +112,14 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
     return system_error("cannot replace " + path, error);
   }
   return {};
+}
+
+void make_folders(const std::string& path) {
+  constexpr mode_t kOthersOnlyRead = 0755;
+  for (std::size_t end = 0; end != std::string::npos && !path.empty();) {
+    end = path.find('/', end + 1);
+    ::mkdir(path.substr(0, end).c_str(), kOthersOnlyRead);
+  }
 }
 
 }  // namespace kymo

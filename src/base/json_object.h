@@ -9,8 +9,7 @@
 // good as missing.
 namespace kymo {
 
-// The object that `text` is; null where it is none, or nests deeper than any of ours. (Ours nest
-// four deep; a hostile file would nest until printing it overflows the stack.)
+// The object that `text` is; null where parse_json() finds none.
 nlohmann::json parse_object(std::string_view text);
 
 const nlohmann::json& member(const nlohmann::json& object, const char* key);

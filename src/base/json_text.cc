@@ -27,7 +27,14 @@ std::string json_string(std::string_view text) {
 }
 
 nlohmann::json parse_json(std::string_view text) {
-  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  constexpr int kMaxDepth = 64;
+  bool too_deep = false;
+  const auto watch_depth = [&too_deep](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    too_deep = too_deep || depth > kMaxDepth;
+    return !too_deep;
+  };
+  nlohmann::json json = nlohmann::json::parse(text, watch_depth, /*allow_exceptions=*/false);
+  return too_deep ? nlohmann::json(nlohmann::json::value_t::discarded) : json;
 }
 
 std::string valid_utf8(std::string_view text) {
@@ -35,14 +42,8 @@ std::string valid_utf8(std::string_view text) {
 }
 
 nlohmann::json parse_object(std::string_view text) {
-  constexpr int kMaxDepth = 32;
-  bool too_deep = false;
-  const auto watch_depth = [&too_deep](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  nlohmann::json json = nlohmann::json::parse(text, watch_depth, /*allow_exceptions=*/false);
-  return !too_deep && json.is_object() ? json : nlohmann::json();
+  nlohmann::json json = parse_json(text);
+  return json.is_object() ? json : nlohmann::json();
 }
 
 const nlohmann::json& member(const nlohmann::json& object, const char* key) {

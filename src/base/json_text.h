@@ -16,7 +16,8 @@ std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 // A string as JSON has it, in quotes.
 std::string json_string(std::string_view text);
 
-// Discarded (is_discarded()) where the text is no JSON.
+// Discarded (is_discarded()) where the text is no JSON, or nests deeper than any of ours (a dozen
+// levels): a hostile file would nest until printing it overflows the stack.
 nlohmann::json parse_json(std::string_view text);
 
 // The text with U+FFFD for what is no UTF-8.

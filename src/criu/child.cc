@@ -28,8 +28,12 @@ namespace {
 
 constexpr int kSocketInChild = 3;
 constexpr std::size_t kLargestPacket = 64 * 1024;
+// Within which criu stops when it is told to, unless it waits for its disk, in which it cannot.
+constexpr std::chrono::milliseconds kStopsWithin{100};
 // criu ends by itself within milliseconds of its last answer.
 constexpr std::chrono::milliseconds kLingering{5000};
+// Within which a criu that was killed is gone, unless the kernel waits for its disk.
+constexpr std::chrono::milliseconds kKilledWithin{3000};
 
 // Starts `path words...` with the socket, where there is one, as descriptor 3, stderr into
 // `stderr_fd`, and nothing else open.
@@ -93,6 +97,25 @@ std::string describe(int wait_status) {
            strsignal(WTERMSIG(wait_status)) + ")";
   }
   return "exited with status " + std::to_string(WEXITSTATUS(wait_status));
+}
+
+enum class Change : std::uint8_t { none, stopped, ended };
+
+// What a child has come to within the time; it stays to be waited for.
+Change change_of(pid_t pid, std::chrono::milliseconds within) {
+  const auto until = std::chrono::steady_clock::now() + within;
+  for (;;) {
+    siginfo_t seen{};
+    const int rc =
+        waitid(P_PID, static_cast<id_t>(pid), &seen, WSTOPPED | WEXITED | WNOWAIT | WNOHANG);
+    if (rc == 0 && seen.si_pid == pid) {
+      return seen.si_code == CLD_STOPPED ? Change::stopped : Change::ended;
+    }
+    if (std::chrono::steady_clock::now() >= until) {
+      return Change::none;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 // What cannot be told is not waited for.
@@ -256,9 +279,10 @@ Error Child::ended_by_us() {
   if (is_asked(cancel_)) {
     return Error{Code::cancelled, "the request was cancelled"};
   }
-  return Error{Code::deadline_exceeded, "criu '" + path_ + "' did not answer within " +
-                                            std::to_string(timeout_.count()) +
-                                            " ms and was killed"};
+  return Error{Code::deadline_exceeded,
+               "criu '" + path_ + "' did not answer within " + std::to_string(timeout_.count()) +
+                   " ms and was killed" +
+                   (lingers_ ? ", but does not end: its disk does not answer" : "")};
 }
 
 Child::Clock::time_point Child::deadline() const {
@@ -305,26 +329,28 @@ std::uint64_t Child::finish() {
   const int allowed = timeout_.count() == 0
                           ? static_cast<int>(kLingering.count())
                           : std::min<int>(static_cast<int>(kLingering.count()), remaining_ms());
-  pollfd ended{process_fd_, POLLIN, 0};
-  int ready = -1;
-  do {
-    ready = poll(&ended, 1, allowed);
-  } while (ready < 0 && errno == EINTR);
-  reap(ready <= 0);
+  reap(!ends_within(std::chrono::milliseconds(allowed)));
   return life_ns_;
 }
 
+bool Child::ends_within(std::chrono::milliseconds time) const {
+  pollfd ended{process_fd_, POLLIN, 0};
+  int ready = -1;
+  do {
+    ready = poll(&ended, 1, static_cast<int>(time.count()));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
 // Returns with criu stopped (or ended) where its processes can do without it; so late, too, where
-// it does not come to such an instant.
+// it does not come to such an instant. One that waits for a disk that stalls does not stop, nor
+// does what it does to its processes go on: they are looked at all the same, and a kill ends its
+// wait.
 void Child::wait_until_killable() const {
   const auto until = Clock::now() + kMostBorrowing;
   for (;;) {
     kill(pid_, SIGSTOP);
-    siginfo_t stopped{};
-    while (waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WEXITED | WNOWAIT) < 0 &&
-           errno == EINTR) {
-    }
-    if (stopped.si_code != CLD_STOPPED || !borrows(pid_) || Clock::now() > until) {
+    if (change_of(pid_, kStopsWithin) == Change::ended || !borrows(pid_) || Clock::now() > until) {
       return;
     }
     kill(pid_, SIGCONT);
@@ -340,6 +366,16 @@ void Child::reap(bool kill_first) {
     wait_until_killable();
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);  // it may have left its group
+    if (!ends_within(kKilledWithin)) {
+      // The kernel cannot end it while its disk does not answer.
+      std::thread([pid = pid_] {
+        while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+        }
+      }).detach();
+      pid_ = -1;
+      lingers_ = true;
+      return;
+    }
   }
   rusage used{};
   while (wait4(pid_, &wait_status_, 0, &used) < 0 && errno == EINTR) {

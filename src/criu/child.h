@@ -70,6 +70,7 @@ class Child {
   Error ended_early();
   Error ended_by_us();
   void wait_until_killable() const;
+  [[nodiscard]] bool ends_within(std::chrono::milliseconds time) const;
   void reap(bool kill_first);
 
   std::string path_;
@@ -78,7 +79,8 @@ class Child {
   Clock::time_point started_;
   std::uint64_t life_ns_ = 0;
   std::uint64_t major_faults_ = 0;
-  pid_t pid_ = -1;  // -1: reaped
+  pid_t pid_ = -1;        // -1: reaped
+  bool lingers_ = false;  // killed, and not ended yet
   int wait_status_ = 0;
   int socket_ = -1;
   int process_fd_ = -1;

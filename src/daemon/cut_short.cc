@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/json_text.h"
@@ -191,6 +192,26 @@ Result<void> close_cut_short_dumps(store::Store& store, const SettleDump& settle
     if (Result<void> ok = close(store, checkpoint, settle); !ok) {
       spdlog::error("dump of pid {}, cut short: {}", checkpoint.pid, ok.error().message);
     }
+  }
+  return {};
+}
+
+Result<void> remove_unlisted_folders(store::Store& store, const std::string& state_dir) {
+  const Result<std::vector<store::Checkpoint>> checkpoints = store.checkpoints();
+  if (!checkpoints) return checkpoints.error();
+  std::set<std::string> listed;
+  for (const store::Checkpoint& checkpoint : *checkpoints) listed.insert(checkpoint.directory);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(state_dir + "/checkpoints", error)) {
+    const CheckpointDir dir(entry.path());
+    if (listed.contains(dir.path()) || !entry.is_directory(error)) continue;
+    // Of a dump that had begun there is one of these, or the folder cannot be looked at.
+    const bool partial = fs::exists(dir.partial_images(), error);
+    const bool begun = fs::exists(dir.record(), error) || fs::exists(dir.images(), error) ||
+                       (partial && !fs::is_empty(dir.partial_images(), error));
+    if (begun || error) continue;
+    spdlog::warn("checkpoint {}: kymod ended before its dump began; removed", dir.path());
+    fs::remove_all(dir.path(), error);
   }
   return {};
 }

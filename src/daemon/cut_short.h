@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "kymo/result.h"
 #include "runtime/runtime.h"
@@ -17,10 +18,14 @@ namespace kymo::daemon {
 //
 // A job that was being started: found again by its output file, or forgotten.
 //
+// A folder in `state_dir`/checkpoints that was made for a dump which had not begun, and which
+// nothing lists: removed. One with images or a record stays.
+//
 // `settle` is Runtime::settle_dump() of the runtime of this kind.
 // Threads: one, before any request. Errors: the store's.
 using SettleDump = std::function<Result<void>(runtime::Kind kind, const runtime::DumpSpec& spec)>;
 Result<void> close_cut_short_dumps(store::Store& store, const SettleDump& settle);
 Result<void> settle_unstarted_jobs(store::Store& store);
+Result<void> remove_unlisted_folders(store::Store& store, const std::string& state_dir);
 
 }  // namespace kymo::daemon

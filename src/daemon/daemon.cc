@@ -13,6 +13,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/file.h"
 #include "criu/client.h"
 #include "daemon/cut_short.h"
 #include "daemon/deletion.h"
@@ -42,8 +43,7 @@ constexpr timespec kLookAfterJobs{1, 0};
 
 // Makes the state directory, private, and takes it for this daemon alone for as long as it lives.
 Result<FileDescriptor> take_state_dir(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  make_folders(std::filesystem::path(path).parent_path());
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return system_error("make the state directory " + path, errno);
   }
@@ -132,6 +132,7 @@ Result<void> Daemon::State::open_store() {
     return by->settle_dump(spec);
   };
   if (Result<void> ok = close_cut_short_dumps(*store, settle); !ok) return ok;
+  if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
   if (Result<void> ok = finish_deletions(*store, config.state_dir); !ok) return ok;
   jobs = std::make_unique<Jobs>(
       *store, *metrics, config.state_dir, [this](const ContainerOf& container) {

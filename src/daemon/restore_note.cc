@@ -47,6 +47,7 @@ Result<runtime::ProcessId> restored(const std::vector<pid_t>& tree, const json& 
   const Error none{Code::not_found, "nothing of it runs"};
   if (tree.empty() || note.value("boot_id", "") != boot_id()) return none;
   const Result<probe::Process> root = probe::read_process(tree.front());
+  if (!root && root.error().code != Code::not_found) return root.error();
   if (!root || root->zombie() || root->ending) return none;
   if (root->start_ticks < note.value("began_ticks", std::uint64_t{0})) return none;
   return runtime::ProcessId{root->pid, root->start_ticks};
@@ -69,7 +70,8 @@ void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId
   if (!done) spdlog::error("the restored process is no job: {}", done.error().message);
 }
 
-void settle(store::Store& store, Jobs& jobs, const json& note) {
+// False: whether the restore made a process cannot be seen now.
+bool settle(store::Store& store, Jobs& jobs, const json& note) {
   const std::string directory = note.value("directory", "");
   std::vector<pid_t> tree;
   if (const auto images = criu::read_pstree(note.value("images", "") + "/pstree.img"); images) {
@@ -80,6 +82,11 @@ void settle(store::Store& store, Jobs& jobs, const json& note) {
   if (!ended) spdlog::error("restore {}: {}", directory, ended.error().message);
   if (ended) criu::remove_leftover_mounts(note.value("work", ""));
   const Result<runtime::ProcessId> process = restored(tree, note);
+  if (!process && process.error().code != Code::not_found) {
+    spdlog::error("restore {}: cut short, and whether its process runs is not known: {}", directory,
+                  process.error().message);
+    return false;
+  }
   if (process && ended) {
     spdlog::warn("restore {}: kymod ended before it was told, but process {} runs", directory,
                  process->pid);
@@ -88,6 +95,7 @@ void settle(store::Store& store, Jobs& jobs, const json& note) {
     spdlog::warn("restore {}: cut short, kymod ended during it; it can be restored again",
                  directory);
   }
+  return true;
 }
 
 }  // namespace
@@ -124,12 +132,13 @@ void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::strin
   for (const std::string& path : notes) {
     const Result<std::string> text = read_file(path);
     const json note = text ? parse_json(*text) : json();
+    bool settled = true;
     try {
-      if (note.is_object()) settle(store, jobs, note);
+      if (note.is_object()) settled = settle(store, jobs, note);
     } catch (const json::exception& damaged) {
       spdlog::error("the note of a restore {}: {}", path, damaged.what());
     }
-    fs::remove(path, error);
+    if (settled) fs::remove(path, error);  // else the next start looks again
   }
 }
 

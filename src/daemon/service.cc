@@ -222,6 +222,7 @@ grpc::Status Service::Web(grpc::ServerContext*, const v1::WebRequest*, v1::WebRe
   return serve("web", response, [&]() -> Result<v1::WebResponse> {
     v1::WebResponse out;
     out.set_url(http_.url("/"));
+    out.set_url_once(http_.url_once("/"));
     return out;
   });
 }

@@ -17,12 +17,19 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <vector>
+
+#include "base/file.h"
 
 namespace kymo::daemon {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Together two seconds: another kymod looks for an instant.
+constexpr int kLockTries = 200;
+constexpr std::chrono::milliseconds kLockEvery{10};
 
 sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
@@ -114,12 +121,14 @@ Result<std::unique_ptr<UnixListener>> UnixListener::bind(std::string path,
     gid = entry->gr_gid;
   }
   const fs::path folder = fs::path(path).parent_path();
-  std::error_code error;
-  fs::create_directories(folder, error);
+  make_folders(folder);
   // Two daemons that start at once must not remove each other's socket: one looks at a time.
   const FileDescriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock.valid()) return system_error("open the socket's folder " + folder.string(), errno);
-  flock(lock.get(), LOCK_EX);
+  // Anybody may open the folder and hold its lock: that does not keep kymod from starting.
+  for (int tries = 0; tries < kLockTries && flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    std::this_thread::sleep_for(kLockEvery);
+  }
   if (Result<void> clear = clear_the_way(path); !clear) return clear.error();
 
   FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

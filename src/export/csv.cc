@@ -1,6 +1,7 @@
 // RFC 4180: a header, values as recorded, lines that end in CR LF.
 
 #include <algorithm>
+#include <string_view>
 
 #include "export/formats.h"
 #include "export/parts.h"
@@ -9,7 +10,13 @@
 namespace kymo::exporting {
 namespace {
 
-void append_csv_field(const std::string& text, std::string& out) {
+// A spreadsheet would take a text that begins so for a formula, which may run a program.
+bool is_like_a_formula(const std::string& text) {
+  return !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
+}
+
+void append_csv_field(std::string text, std::string& out) {
+  if (is_like_a_formula(text)) text.insert(text.begin(), '\'');
   if (text.find_first_of(",\"\r\n") == std::string::npos) {
     out += text;
     return;

@@ -1,8 +1,6 @@
 #include "http/server.h"
 
 #include <httplib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -10,25 +8,23 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
+#include <set>
 
 #include "base/json_text.h"
-#include "http/connections.h"
+#include "http/connection.h"
+#include "http/front_door.h"
+#include "http/library.h"
 #include "http/threads.h"
+#include "http/tickets.h"
 #include "http/token_file.h"
 
 namespace kymo::http {
 namespace {
 
-constexpr std::size_t kLargestBody = 16384;
-// A caller that dawdles over its request holds a thread for so long, and one that does not take its
-// answer.
-constexpr std::chrono::seconds kPatience{1};
-constexpr std::chrono::seconds kWritePatience{3};
+// Requests that wait for a thread.
+constexpr std::size_t kMostWaiting = 64;
 // What a client that reads has to take the end of its stream when the server stops.
 constexpr std::chrono::milliseconds kLastWords{200};
-// What the kernel keeps for a client that stands still.
-constexpr int kSendBuffer = 128 << 10;
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kText = "text/plain; charset=utf-8";
 
@@ -38,15 +34,6 @@ struct Route {
   Way way = Way::get;
   Server::Handler handler;
   Server::StreamHandler stream;
-};
-
-class Queue : public httplib::TaskQueue {
- public:
-  void enqueue(std::function<void()> work) override { threads_.enqueue(std::move(work)); }
-  void shutdown() override { threads_.shutdown(); }
-
- private:
-  Threads threads_{Server::kMostThreads};
 };
 
 int status_of(Code code) {
@@ -182,19 +169,25 @@ struct Server::State {
 
   Options options;
   Gate gate;
-  httplib::Server server;
+  Library library;
   std::map<std::string, Route> routes;
   std::string address;
-  int listener = -1;  // the library's
-  std::thread thread;
   std::atomic<std::size_t> streams{0};
   std::mutex mutex;
   std::condition_variable stop_comes;
-  std::condition_variable ended;
-  bool stopping = false;   // guarded by mutex
-  bool all_ended = false;  // guarded by mutex: no thread serves anybody
+  std::condition_variable none_served;
+  bool stopping = false;         // guarded by mutex
+  std::set<Connection*> served;  // guarded by mutex
+  Threads threads{kMostThreads, kMostWaiting};
+  FrontDoor front_door;
 
+  Tickets tickets;
+
+  [[nodiscard]] std::string base_url() const;
   void set_up();
+  void serve(Connection& connection);
+  void take(Incoming incoming);
+  void stop();
   bool refused(const httplib::Request& request, httplib::Response& response, const Route* route);
   void answer(const Route* route, const httplib::Request& request, httplib::Response& response);
   void begin_stream(const StreamHandler& handler, const httplib::Request& request,
@@ -239,6 +232,13 @@ const Route* Server::State::route_of(const httplib::Request& request) const {
   return (post ? request.method == "POST" : reads) ? &found->second : nullptr;
 }
 
+std::string Server::State::base_url() const {
+  // Nobody's browser goes to the address that stands for all.
+  const std::string port = address.substr(address.rfind(':'));
+  const bool any = options.host == "0.0.0.0" || options.host == "::";
+  return "http://" + (any ? "127.0.0.1" + port : address);
+}
+
 bool Server::State::refused(const httplib::Request& request, httplib::Response& response,
                             const Route* route) {
   const std::string host = request.get_header_value("Host");
@@ -249,6 +249,11 @@ bool Server::State::refused(const httplib::Request& request, httplib::Response& 
               : gate.refuse({host, request.get_header_value("Origin"), token_of(request),
                              request.method != "GET" && request.method != "HEAD"});
   if (!refusal) return false;
+  if (!is_open && route->way == Way::page && refusal->status == 401 &&
+      tickets.take(request.get_param_value("ticket"))) {
+    fill(response, {302, kText, "", {{"Location", request.path + "?token=" + options.token}}});
+    return true;
+  }
   if (!is_open && route->way == Way::page && refusal->status == 401) {
     fill(response, door(*refusal));
   } else if (is_open) {
@@ -299,30 +304,14 @@ void Server::State::answer(const Route* route, const httplib::Request& request,
 }
 
 void Server::State::set_up() {
-  server.new_task_queue = [] { return new Queue; };
-  // A kept connection would hold a thread while it idles.
-  server.set_keep_alive_max_count(1);
-  // The library's own default sets SO_REUSEPORT, with which two daemons would share a port in
-  // silence.
-  server.set_socket_options([this](int fd) {
-    listener = fd;
-    const int yes = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBuffer,
-               sizeof(kSendBuffer));  // connections inherit
-  });
-  server.set_tcp_nodelay(true);
-  server.set_payload_max_length(kLargestBody);
-  server.set_read_timeout(kPatience);
-  server.set_write_timeout(kWritePatience);
-  server.set_keep_alive_timeout(kPatience.count());  // also of the first request
-  server.set_default_headers({{"X-Content-Type-Options", "nosniff"},
-                              {"Referrer-Policy", "no-referrer"},
-                              {"Cache-Control", "no-store"},
-                              {"Cross-Origin-Resource-Policy", "same-origin"},
-                              {"Cross-Origin-Opener-Policy", "same-origin"}});
+  library.set_payload_max_length(FrontDoor::kLongestBody);
+  library.set_default_headers({{"X-Content-Type-Options", "nosniff"},
+                               {"Referrer-Policy", "no-referrer"},
+                               {"Cache-Control", "no-store"},
+                               {"Cross-Origin-Resource-Policy", "same-origin"},
+                               {"Cross-Origin-Opener-Policy", "same-origin"}});
   // What is read is answered here. What has a body comes by again once it is there.
-  server.set_pre_routing_handler(
+  library.set_pre_routing_handler(
       [this](const httplib::Request& request, httplib::Response& response) {
         const Route* const route = route_of(request);
         if (refused(request, response, route)) return httplib::Server::HandlerResponse::Handled;
@@ -333,19 +322,71 @@ void Server::State::set_up() {
         return httplib::Server::HandlerResponse::Handled;
       });
   // What the library itself refuses, such as a body that is too long.
-  server.set_error_handler([](const httplib::Request&, httplib::Response& response) {
+  library.set_error_handler([](const httplib::Request&, httplib::Response& response) {
     if (!response.body.empty()) return;
     const int status = response.status;
-    Reply reply = error_reply(
-        {Code::invalid_argument,
-         status == 413 ? "the body is longer than " + std::to_string(kLargestBody) + " bytes"
-                       : "this is no HTTP request that is understood"});
+    Reply reply =
+        error_reply({Code::invalid_argument,
+                     status == 413 ? "the body is longer than " +
+                                         std::to_string(FrontDoor::kLongestBody) + " bytes"
+                                   : "this is no HTTP request that is understood"});
     reply.status = status;
     fill(response, reply);
   });
-  server.Post(".*", [this](const httplib::Request& request, httplib::Response& response) {
+  library.Post(".*", [this](const httplib::Request& request, httplib::Response& response) {
     answer(route_of(request), request, response);
   });
+}
+
+void Server::State::serve(Connection& connection) {
+  {
+    const std::lock_guard lock(mutex);
+    if (stopping) return;
+    served.insert(&connection);
+  }
+  try {
+    if (connection.is_headless()) {
+      connection.refuse_as_too_long(
+          error_reply({Code::invalid_argument, "the head of the request is longer than " +
+                                                   std::to_string(FrontDoor::kLongestHead) +
+                                                   " bytes"})
+              .body);
+    } else {
+      library.serve(connection);
+    }
+    connection.finish();
+  } catch (...) {  // no memory left: the connection ends, and nobody else's
+  }
+  const std::lock_guard lock(mutex);
+  served.erase(&connection);
+  if (served.empty()) none_served.notify_all();
+}
+
+void Server::State::take(Incoming incoming) {
+  try {
+    incoming.request = without_header(incoming.request, "Range");
+    const auto connection = std::make_shared<Connection>(std::move(incoming));
+    // Where too much waits already, the connection is closed.
+    static_cast<void>(threads.enqueue([this, connection] { serve(*connection); }));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Server::State::stop() {
+  {
+    const std::lock_guard lock(mutex);
+    if (stopping) return;
+    stopping = true;
+  }
+  stop_comes.notify_all();
+  front_door.close();
+  library.close();
+  {
+    std::unique_lock lock(mutex);
+    none_served.wait_for(lock, kLastWords, [this] { return served.empty(); });
+    for (Connection* const connection : served) connection->cut();
+  }
+  threads.shutdown();
 }
 
 Server::Server(Options options) : state_(std::make_unique<State>(std::move(options))) {
@@ -373,62 +414,35 @@ void Server::page(const std::string& path, Handler handler) {
 }
 
 Result<void> Server::start() {
-  httplib::Server& server = state_->server;
-  const Options& where = state_->options;
-  errno = 0;
-  int port = where.port;
-  const bool bound = port == 0 ? (port = server.bind_to_any_port(where.host)) > 0
-                               : server.bind_to_port(where.host, port);
-  const int cause = errno;
-  if (!bound) {
-    const std::string what = "serve HTTP on " + address_of(where.host, where.port);
+  State& state = *state_;
+  const Options& where = state.options;
+  const std::string what = "serve HTTP on " + address_of(where.host, where.port);
+  Result<FileDescriptor> listener = listen_on(where.host, where.port);
+  if (!listener) {
+    const int cause = listener.error().errno_value;
     if (cause == EADDRINUSE) {
       return Error{Code::unavailable,
                    what + ": the port is in use: stop what serves it, or name another with " +
                        where.port_flag,
                    cause};
     }
-    if (cause == 0)
-      return Error{Code::invalid_argument, what + ": no such address on this machine"};
-    return system_error(what, cause);
+    return cause == 0 ? Error{Code::invalid_argument, what + ": " + listener.error().message}
+                      : system_error(what, cause);
   }
-  // The library lets five wait to be accepted; of a burst of clients the rest would try again after
-  // seconds. A second call changes how many do.
-  if (::listen(state_->listener, SOMAXCONN) != 0) {
-    return system_error("serve HTTP on " + address_of(where.host, port), errno);
+  const Result<std::uint16_t> port = port_of(listener->get());
+  if (!port) return Error{port.error().code, what + ": " + port.error().message};
+  state.address = address_of(where.host, *port);
+  state.library.open(listener->get());
+  Result<void> ok = state.threads.start();
+  if (ok) {
+    ok = state.front_door.open(std::move(listener).value(),
+                               [&state](Incoming incoming) { state.take(std::move(incoming)); });
   }
-  state_->address = address_of(where.host, port);
-  state_->thread = std::thread([&server] { server.listen_after_bind(); });
-  return {};
+  return ok ? ok : Error{ok.error().code, what + ": " + ok.error().message, ok.error().errno_value};
 }
 
 void Server::stop() {
-  if (!state_->thread.joinable()) return;
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-  }
-  state_->stop_comes.notify_all();
-  // stop() is without effect before the listener's loop runs: wait for it.
-  while (!state_->server.is_running()) std::this_thread::yield();
-  const int listener = dup(state_->listener);  // the library closes its own
-  state_->server.stop();
-  // The library waits for its threads, each of which may wait for a client that stands still.
-  std::thread cut([this, listener] {
-    const auto until = std::chrono::steady_clock::now() + kLastWords;
-    std::unique_lock lock(state_->mutex);
-    state_->ended.wait_until(lock, until, [this] { return state_->all_ended; });
-    lock.unlock();
-    cut_connections(listener);
-    close(listener);
-  });
-  state_->thread.join();
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->all_ended = true;
-  }
-  state_->ended.notify_all();
-  cut.join();
+  state_->stop();
 }
 
 const std::string& Server::address() const {
@@ -436,12 +450,12 @@ const std::string& Server::address() const {
 }
 
 std::string Server::url(const std::string& path) const {
-  const std::string& host = state_->options.host;
-  // Nobody's browser goes to the address that stands for all.
-  const std::string port = state_->address.substr(state_->address.rfind(':'));
-  const bool any = host == "0.0.0.0" || host == "::";
-  return "http://" + (any ? "127.0.0.1" + port : state_->address) + path +
-         "?token=" + state_->options.token;
+  return state_->base_url() + path + "?token=" + state_->options.token;
+}
+
+std::string Server::url_once(const std::string& path) const {
+  const std::string ticket = state_->tickets.issue();
+  return ticket.empty() ? ticket : state_->base_url() + path + "?ticket=" + ticket;
 }
 
 }  // namespace kymo::http

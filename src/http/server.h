@@ -98,6 +98,9 @@ class Server {
   [[nodiscard]] const std::string& address() const;
   // The address of a page with the token.
   [[nodiscard]] std::string url(const std::string& path) const;
+  // One that leads there once, within a minute: it may be passed to a program, whose command line
+  // everybody can read. Empty: no token can be made. Threads: any.
+  [[nodiscard]] std::string url_once(const std::string& path) const;
 
  private:
   struct State;

@@ -5,18 +5,28 @@
 
 namespace kymo::http {
 
-void Threads::enqueue(std::function<void()> work) {
+Result<void> Threads::start() {
   const std::lock_guard lock(mutex_);
+  try {
+    threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error& none) {
+    return system_error("start a thread", none.code().value());
+  }
+  return {};
+}
+
+bool Threads::enqueue(std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.size() >= most_waiting_) return false;
   waiting_.push_back(std::move(work));
   if (waiting_.size() > idle_ && threads_.size() < most_) {
     try {
       threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {
-      // The system gives no more: those that are there do it, if there are any.
-      if (threads_.empty()) throw;
+    } catch (const std::system_error&) {  // the system gives no more: those that are there do it
     }
   }
   more_.notify_one();
+  return true;
 }
 
 void Threads::run() {

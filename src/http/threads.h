@@ -8,20 +8,26 @@
 #include <thread>
 #include <vector>
 
+#include "kymo/result.h"
+
 namespace kymo::http {
 
 // Threads that are made as they are needed, up to a bound, and stay: work waits only where all are
 // busy.
 //
-// Threads: every member from any thread; shutdown() from one.
+// Threads: every member from any thread; start() and shutdown() from one.
 class Threads {
  public:
-  explicit Threads(std::size_t most) : most_(most) {}
+  // Of work that waits there is at most `most_waiting`.
+  Threads(std::size_t most, std::size_t most_waiting) : most_(most), most_waiting_(most_waiting) {}
   ~Threads() { shutdown(); }
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  void enqueue(std::function<void()> work);
+  // Makes the first, so that there is always one. Errors: the system gives none.
+  Result<void> start();
+  // False: too much waits already. `work` must not throw.
+  bool enqueue(std::function<void()> work);
   // Does what waits, and joins.
   void shutdown();
 
@@ -29,6 +35,7 @@ class Threads {
   void run();
 
   const std::size_t most_;
+  const std::size_t most_waiting_;
   std::mutex mutex_;
   std::condition_variable more_;
   std::deque<std::function<void()>> waiting_;

@@ -1,6 +1,5 @@
 #include "http/token_file.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,11 +24,10 @@ Result<std::string> make_file(const std::string& path) {
   if (!token) return token;
   // A whole file or none: another program may look for it as soon as the name is there.
   const std::string partial = path + ".new";
-  unlink(partial.c_str());
-  FileDescriptor fd(open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd.valid()) return system_error("make the token's file " + path, errno);
+  const Result<FileDescriptor> fd = create_anew(partial, 0600);
+  if (!fd) return system_error("make the token's file " + path, fd.error().errno_value);
   std::size_t written = 0;
-  if (const int cause = write_all(fd.get(), *token + "\n", &written); cause != 0) {
+  if (const int cause = write_all(fd->get(), *token + "\n", &written); cause != 0) {
     return system_error("write the token's file " + path, cause);
   }
   if (rename(partial.c_str(), path.c_str()) != 0) {
@@ -61,6 +59,11 @@ Result<std::string> load_token(const std::string& path) {
     return system_error("look at the token's file " + path, errno);
   }
   const unsigned mode = file.st_mode & 0777U;
+  if (file.st_uid != 0 && file.st_uid != geteuid()) {
+    return Error{Code::permission_denied,
+                 "the token's file " + path + " belongs to uid " + std::to_string(file.st_uid) +
+                     ", who so chose the token: remove the file, and one is made; or name another"};
+  }
   if (!S_ISREG(file.st_mode)) {
     return Error{Code::permission_denied,
                  "the token's file " + path + " is no regular file: name another"};

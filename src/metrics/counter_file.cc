@@ -155,11 +155,12 @@ void leave_file_after_fork() {
 
 // Maps a new file of that size at `path`; null with errno set.
 void* map_new_file(const std::string& path, unsigned mode, std::size_t bytes) {
-  const FileDescriptor fd(
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) {
+  const Result<FileDescriptor> created = create_anew(path, 0600);
+  if (!created) {
+    errno = created.error().errno_value;
     return nullptr;
   }
+  const FileDescriptor& fd = *created;
   if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     errno = error;
     return nullptr;

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -25,6 +27,8 @@ constexpr int kTicksBetweenLists = 50;
 // of the last listing leaves it unchanged, so a listing is trusted only once the mtime is older
 // than this.
 constexpr std::int64_t kMtimeSettlesNs = 20'000'000;
+// How long finish() waits for a disk that does not answer.
+constexpr std::chrono::milliseconds kPatience{2000};
 
 std::int64_t nanoseconds(const statx_timestamp& time) {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
@@ -118,13 +122,17 @@ struct DirectoryBytesWatcher::State {
   int dir_fd = -1;
   int timer_fd = -1;
   int stop_fd = -1;
+  std::mutex mutex;
+  std::condition_variable over;
+  bool ended = false;      // guarded by mutex: the last total is told
+  bool abandoned = false;  // guarded by mutex: nobody wants to be told any more
   std::thread thread;
-  // Below: the watching thread's alone until it is joined.
+  bool finished = false;  // finish() alone uses it
+  // Below: the watching thread's.
   Sizes names;
   std::int64_t listed_mtime_ns = -1;
   int ticks_since_list = 0;
-  std::uint64_t total = 0;
-  bool finished = false;
+  std::uint64_t total = 0;  // guarded by mutex
 
   ~State() {
     for (const int fd : {dir_fd, timer_fd, stop_fd}) {
@@ -154,18 +162,33 @@ struct DirectoryBytesWatcher::State {
 
   void tick() {
     list_if_changed();
-    const Sums sums = sum_sizes(dir_fd, names, AT_STATX_DONT_SYNC);
-    if (sums.total > total) {
-      tell(sums);
-    }
+    tell(sum_sizes(dir_fd, names, AT_STATX_DONT_SYNC), false);
   }
 
-  void tell(const Sums& sums) {
+  // What is new of it, or all the same where it is the last.
+  void tell(const Sums& sums, bool last) {
+    const std::lock_guard lock(mutex);
+    if (abandoned || (!last && sums.total <= total)) {
+      return;
+    }
     total = std::max(total, sums.total);
     report(total);
     if (pages_report) {
       pages_report(total, std::min(total, sums.pages));
     }
+  }
+
+  // The exact total, however long the disk takes to tell it.
+  void tell_the_last() {
+    Sizes now;
+    Sums sums;
+    if (list_names(dir_fd, names, now)) {
+      sums = sum_sizes(dir_fd, now, AT_STATX_SYNC_AS_STAT);
+    }
+    tell(sums, true);
+    const std::lock_guard lock(mutex);
+    ended = true;
+    over.notify_all();
   }
 
   void watch() {
@@ -175,7 +198,7 @@ struct DirectoryBytesWatcher::State {
         continue;  // a signal
       }
       if (fds[0].revents != 0) {
-        return;
+        return tell_the_last();
       }
       std::uint64_t expirations = 0;
       if (read(timer_fd, &expirations, sizeof expirations) > 0) {
@@ -185,13 +208,13 @@ struct DirectoryBytesWatcher::State {
   }
 };
 
-DirectoryBytesWatcher::DirectoryBytesWatcher(std::unique_ptr<State> state)
+DirectoryBytesWatcher::DirectoryBytesWatcher(std::shared_ptr<State> state)
     : state_(std::move(state)) {}
 
 Result<std::unique_ptr<DirectoryBytesWatcher>> DirectoryBytesWatcher::start(
     const std::string& path, Report report, std::chrono::microseconds interval,
     PagesReport pages_report) {
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
   Result<int> dir_fd = open_directory(path);
   if (!dir_fd) {
     return dir_fd.error();
@@ -210,8 +233,7 @@ Result<std::unique_ptr<DirectoryBytesWatcher>> DirectoryBytesWatcher::start(
   if (timerfd_settime(state->timer_fd, 0, &spec, nullptr) != 0) {
     return system_error("cannot watch the folder " + path, errno);
   }
-  State* raw = state.get();
-  state->thread = std::thread([raw] { raw->watch(); });
+  state->thread = std::thread([state] { state->watch(); });
   return std::unique_ptr<DirectoryBytesWatcher>(new DirectoryBytesWatcher(std::move(state)));
 }
 
@@ -228,13 +250,14 @@ std::uint64_t DirectoryBytesWatcher::finish() {
   const std::uint64_t one = 1;
   while (write(s.stop_fd, &one, sizeof one) < 0 && errno == EINTR) {
   }
-  s.thread.join();
-  Sizes now;
-  Sums sums;
-  if (list_names(s.dir_fd, s.names, now)) {
-    sums = sum_sizes(s.dir_fd, now, AT_STATX_SYNC_AS_STAT);
+  std::unique_lock lock(s.mutex);
+  if (s.over.wait_for(lock, kPatience, [&s] { return s.ended; })) {
+    lock.unlock();
+    s.thread.join();
+  } else {
+    s.abandoned = true;
+    s.thread.detach();
   }
-  s.tell(sums);
   return s.total;
 }
 

@@ -16,8 +16,8 @@ Result<std::uint64_t> directory_bytes(const std::string& path);
 
 // Follows how the files of a folder grow.
 //
-// Threads:   start to finish a thread of its own; `report` is called on it, and by finish() on the
-//            caller's thread once that thread has ended. finish() and the destructor: one thread.
+// Threads:   start to finish a thread of its own, on which `report` is called, and not after
+//            finish(). finish() and the destructor: one thread.
 // Ownership: holds the folder open until destroyed.
 // Errors:    start(): the folder cannot be opened. Later ones leave the last total standing.
 // Cost:      a stat for each file and interval, from the kernel's cached attributes, so that a slow
@@ -37,13 +37,14 @@ class DirectoryBytesWatcher {
   DirectoryBytesWatcher& operator=(const DirectoryBytesWatcher&) = delete;
 
   // Ends the watch, reports and returns the exact total. Reported totals never decrease: should
-  // files have shrunk, the largest total stands.
+  // files have shrunk, the largest total stands. Where the disk does not answer within two seconds,
+  // what was known last stands.
   std::uint64_t finish();
 
  private:
   struct State;
-  explicit DirectoryBytesWatcher(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit DirectoryBytesWatcher(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;  // the thread's, too, which may outlive this where a disk stalls
 };
 
 }  // namespace kymo::probe

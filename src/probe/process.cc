@@ -33,6 +33,11 @@ std::string read_or_empty(const std::string& path) {
   return text ? std::move(text).value() : std::string();
 }
 
+// Of what /proc says: anything else, such as no descriptor left, says nothing about the process.
+bool means_gone(int error) {
+  return error == ENOENT || error == ESRCH;
+}
+
 template <class Number>
 bool parse_number(std::string_view text, Number& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -100,10 +105,14 @@ void parse_status(const std::string& status, Process& process) {
   }
 }
 
-std::vector<pid_t> numbered_entries(const std::string& path) {
+// `unseen`: set where the folder is there and cannot be opened, such as for want of a descriptor.
+std::vector<pid_t> numbered_entries(const std::string& path, bool* unseen = nullptr) {
   std::vector<pid_t> numbers;
   DIR* dir = opendir(path.c_str());
   if (dir == nullptr) {
+    if (unseen != nullptr) {
+      *unseen = !means_gone(errno);
+    }
     return numbers;
   }
   while (const dirent* entry = readdir(dir)) {
@@ -124,13 +133,16 @@ std::string path_of(const std::string& root, pid_t pid) {
 
 Result<Process> read_process(pid_t pid, const std::string& root) {
   const std::string base = path_of(root, pid);
-  const std::string stat = read_or_empty(base + "/stat");
-  if (stat.empty()) {
+  const Result<std::string> stat = read_file(base + "/stat");
+  if (!stat && means_gone(stat.error().errno_value)) {
     return Error{Code::not_found, "there is no process " + std::to_string(pid), ESRCH};
+  }
+  if (!stat) {
+    return stat.error();
   }
   Process process;
   process.pid = pid;
-  if (!parse_stat(stat, process)) {
+  if (!parse_stat(*stat, process)) {
     return Error{Code::data_loss, "cannot understand " + base + "/stat: it is not as in proc(5)"};
   }
   parse_status(read_or_empty(base + "/status"), process);
@@ -141,10 +153,18 @@ Result<Process> read_process(pid_t pid, const std::string& root) {
   return process;
 }
 
-bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root) {
+Life life_of(pid_t pid, std::uint64_t start_ticks, const std::string& root) {
   const Result<Process> process = read_process(pid, root);
-  return process.ok() && !process->zombie() && !process->ending &&
-         (start_ticks == 0 || process->start_ticks == start_ticks);
+  if (!process) {
+    return process.error().code == Code::not_found ? Life::ended : Life::unknown;
+  }
+  const bool runs = !process->zombie() && !process->ending &&
+                    (start_ticks == 0 || process->start_ticks == start_ticks);
+  return runs ? Life::runs : Life::ended;
+}
+
+bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root) {
+  return life_of(pid, start_ticks, root) != Life::ended;
 }
 
 int open_process(pid_t pid) {
@@ -173,7 +193,11 @@ std::vector<pid_t> children_of(pid_t pid, const std::string& root) {
 
 std::vector<pid_t> process_tree(pid_t pid, const std::string& root) {
   std::vector<pid_t> tree;
-  if (pid > 0 && read_process(pid, root).ok()) {
+  if (pid <= 0) {
+    return tree;
+  }
+  if (const Result<Process> process = read_process(pid, root);
+      process || process.error().code != Code::not_found) {
     tree.push_back(pid);
   }
   for (std::size_t i = 0; i < tree.size(); ++i) {
@@ -187,11 +211,15 @@ std::vector<pid_t> stopped_threads(pid_t pid, const std::string& root) {
   std::vector<pid_t> stopped;
   for (const pid_t member : process_tree(pid, root)) {
     const std::string tasks = path_of(root, member) + "/task";
-    for (const pid_t thread : numbered_entries(tasks)) {
+    bool unseen = false;
+    for (const pid_t thread : numbered_entries(tasks, &unseen)) {
       const Result<Process> state = read_process(thread, tasks);
-      if (state.ok() && state->stopped()) {
+      if (state ? state->stopped() : state.error().code != Code::not_found) {
         stopped.push_back(thread);
       }
+    }
+    if (unseen) {
+      stopped.push_back(member);
     }
   }
   return stopped;

@@ -30,11 +30,21 @@ struct Process {
   [[nodiscard]] bool stopped() const { return state == 'T' || state == 't'; }
 };
 
-// Errors: not_found: no such process; data_loss: the kernel's text is not what proc(5) says.
+// Errors: not_found: no such process; data_loss: the kernel's text is not what proc(5) says; else
+// it could not be looked at, such as for want of a descriptor, which says nothing about the
+// process.
 Result<Process> read_process(pid_t pid, const std::string& root = "/proc");
 
-// Whether this very process still runs. `start_ticks` 0 matches any process of that pid. A zombie
-// does not run, nor does one that was killed and has yet to notice.
+enum class Life : std::uint8_t {
+  runs,
+  ended,    // a zombie does not run, nor does one that was killed and has yet to notice
+  unknown,  // it could not be looked at
+};
+
+// Whether this very process still runs. `start_ticks` 0 matches any process of that pid.
+Life life_of(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/proc");
+
+// False only of one that is known to have ended: for whoever would do something about its end.
 bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/proc");
 
 // A descriptor, closed on exec, that becomes readable when the process ends; the caller closes it.
@@ -48,7 +58,8 @@ std::vector<pid_t> children_of(pid_t pid, const std::string& root = "/proc");
 // The process and its descendants, itself first; empty when it is gone.
 std::vector<pid_t> process_tree(pid_t pid, const std::string& root = "/proc");
 
-// Threads of the tree that are stopped or traced, as their ids; none: every one can run.
+// Threads of the tree that are stopped or traced, as their ids, and processes whose threads could
+// not be looked at; none: every one can run.
 std::vector<pid_t> stopped_threads(pid_t pid, const std::string& root = "/proc");
 
 }  // namespace kymo::probe

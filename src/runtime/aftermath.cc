@@ -2,7 +2,11 @@
 
 #include <signal.h>
 
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
+#include <set>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -35,6 +39,42 @@ void remove_images(const std::string& images_dir) {
   }
 }
 
+// The directories whose images are being removed.
+struct Removals {
+  std::mutex mutex;
+  std::condition_variable less;
+  std::multiset<std::string> directories;  // guarded by mutex
+};
+
+// Outlives the program: a removal that stalls goes on while it ends.
+Removals& removals() {
+  static auto* const kAll = new Removals;
+  return *kAll;
+}
+
+// Where the disk stalls the removal goes on by itself, and nobody waits for it.
+void remove_images_soon(const std::string& images_dir) {
+  constexpr milliseconds kSoon{2000};
+  Removals& all = removals();
+  std::unique_lock lock(all.mutex);
+  const auto mine = all.directories.insert(images_dir);
+  try {
+    std::thread([images_dir, mine] {
+      remove_images(images_dir);
+      Removals& ours = removals();
+      const std::lock_guard done(ours.mutex);
+      ours.directories.erase(mine);
+      ours.less.notify_all();
+    }).detach();
+  } catch (const std::system_error&) {  // no thread to be had
+    all.directories.erase(mine);
+    lock.unlock();
+    remove_images(images_dir);
+    return;
+  }
+  all.less.wait_for(lock, kSoon, [&] { return !all.directories.contains(images_dir); });
+}
+
 template <class Outcome, class Stats>
 void take(const Result<Stats>& stats, Outcome& outcome) {
   if (stats) {
@@ -56,9 +96,13 @@ void forget(const std::string& path) {
   std::filesystem::remove(path, ignored);
 }
 
+// Where nobody can tell whether it still runs, whole images are kept: they may be all that is left
+// of it.
 bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before) {
-  return !spec.leave_running && !criu::stored_path(spec.images_dir + "/inventory.img").empty() &&
-         !probe::process_lives(before.process.pid, before.process.start_ticks);
+  // Of one that runs no file is asked: their disk may be what CRIU was killed for.
+  return !spec.leave_running &&
+         probe::life_of(before.process.pid, before.process.start_ticks) != probe::Life::runs &&
+         !criu::stored_path(spec.images_dir + "/inventory.img").empty();
 }
 
 void end_the_rest(const DumpTarget& before) {
@@ -89,10 +133,16 @@ std::string ended_meanwhile(const DumpTarget& before) {
 
 }  // namespace
 
+bool is_being_cleared(const std::string& images_dir) {
+  Removals& all = removals();
+  const std::lock_guard lock(all.mutex);
+  return all.directories.contains(images_dir);
+}
+
 Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
   const Scope scope("let it run on", {.category = "runtime"});
-  remove_images(spec.images_dir);
   const Result<void> running = ensure_running(before);
+  remove_images_soon(spec.images_dir);
   const std::string what = spec.container.empty() ? "process" : "container";
   error.message += running ? "; the " + what + " runs on" + ended_meanwhile(before)
                            : "; and " + running.error().message;
@@ -104,7 +154,8 @@ Result<void> wait_gone(const ProcessId& process) {
   const auto until = steady_clock::now() + kGoneWithin;
   for (;;) {
     const Result<probe::Process> seen = probe::read_process(process.pid);
-    if (!seen || seen->zombie() || seen->start_ticks != process.start_ticks) {
+    const bool unseen = !seen && seen.error().code != Code::not_found;
+    if (!unseen && (!seen || seen->zombie() || seen->start_ticks != process.start_ticks)) {
       return {};
     }
     if (steady_clock::now() > until) {

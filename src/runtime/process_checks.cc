@@ -17,6 +17,7 @@
 #include "criu/images.h"
 #include "kymo/scope.h"
 #include "probe/terminals.h"
+#include "runtime/aftermath.h"
 #include "runtime/freezer.h"
 
 namespace kymo::runtime {
@@ -113,8 +114,12 @@ Result<void> check_free(const std::string& tried, pid_t id) {
     std::this_thread::sleep_for(kLookEvery);
     taken = probe::read_process(id);
   }
-  if (!taken) {
+  if (!taken && taken.error().code == Code::not_found) {
     return {};
+  }
+  if (!taken) {
+    return Error{taken.error().code, tried + ": whether its pid " + std::to_string(id) +
+                                         " is free is not known: " + taken.error().message};
   }
   const std::string its_pid = tried + ": its pid " + std::to_string(id);
   if (taken->zombie()) {
@@ -205,6 +210,11 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
   if (!process) {
     return process.error();
   }
+  if (is_being_cleared(spec.images_dir)) {
+    return Error{Code::already_exists,
+                 tried + ": the images of a failed dump are still being removed from " +
+                     spec.images_dir + ", whose disk does not answer; name another directory"};
+  }
   if (Result<void> ok = check_directory(tried, "the images directory", spec.images_dir); !ok) {
     return ok.error();
   }
@@ -235,6 +245,15 @@ Result<milliseconds> time_left(const DumpSpec& spec) {
   return std::chrono::duration_cast<milliseconds>(left);
 }
 
+std::set<pid_t> ids_of(const std::vector<criu::ImageProcess>& tree) {
+  std::set<pid_t> ids;
+  for (const criu::ImageProcess& process : tree) {
+    ids.insert(process.pid);
+    ids.insert(process.threads.begin(), process.threads.end());
+  }
+  return ids;
+}
+
 Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec) {
   const Scope scope("check the images", {.category = "runtime"});
   const std::string tried = "cannot restore " + spec.images_dir;
@@ -249,12 +268,7 @@ Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec) {
   if (!tree) {
     return Error{tree.error().code, tried + ": " + tree.error().message};
   }
-  std::set<pid_t> ids;
-  for (const criu::ImageProcess& process : *tree) {
-    ids.insert(process.pid);
-    ids.insert(process.threads.begin(), process.threads.end());
-  }
-  for (const pid_t id : ids) {
+  for (const pid_t id : ids_of(*tree)) {
     if (Result<void> free = check_free(tried, id); !free) {
       return free.error();
     }
@@ -272,6 +286,24 @@ Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
   return work ? std::move(tree) : work.error();
 }
 
+namespace {
+
+// What holds it, and what to do: of a CRIU that waits for its disk, nothing else ends that.
+Error still_stopped(pid_t pid, pid_t thread) {
+  const std::string what = "process " + std::to_string(pid);
+  const Result<probe::Process> seen = probe::read_process(thread);
+  if (seen && seen->tracer != 0) {
+    return {Code::internal,
+            what + " is still held by process " + std::to_string(seen->tracer) +
+                ", which was killed but cannot end before its disk answers; it runs on as soon as "
+                "that does: mend the disk, or unmount it with umount -f"};
+  }
+  return {Code::internal,
+          what + " is still stopped (thread " + std::to_string(thread) + "): send it SIGCONT"};
+}
+
+}  // namespace
+
 Result<void> ensure_running(const DumpTarget& before) {
   const probe::Process& process = before.process;
   const auto until = steady_clock::now() + kRunningWithin;
@@ -286,9 +318,7 @@ Result<void> ensure_running(const DumpTarget& before) {
     }
     const auto now = steady_clock::now();
     if (now > until) {
-      return Error{Code::internal, "process " + std::to_string(process.pid) +
-                                       " is still stopped (thread " +
-                                       std::to_string(stopped.front()) + "): send it SIGCONT"};
+      return still_stopped(process.pid, stopped.front());
     }
     // A killed tracer's stops end by themselves; what lasts longer was a stop of its own.
     if (!continued && until - now < kRunningWithin / 2) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ Result<std::chrono::milliseconds> time_left(const DumpSpec& spec);
 Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec);
 // The same, and whether the work directory is there.
 Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec);
+// Their pids, and those of their threads.
+std::set<pid_t> ids_of(const std::vector<criu::ImageProcess>& tree);
 
 // After a failed dump: whether every thread of the process that could run before can do so. Waits a
 // little for CRIU's traces to go, and sends SIGCONT to what lasts.

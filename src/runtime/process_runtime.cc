@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "runtime/aftermath.h"
 #include "runtime/launch.h"
 #include "runtime/log_phases.h"
+#include "runtime/pid_claims.h"
 #include "runtime/pre_dump.h"
 #include "runtime/process_checks.h"
 #include "runtime/process_freeze.h"
@@ -27,11 +29,12 @@
 namespace kymo::runtime {
 namespace {
 
-// Ends what a failed restore may have left behind. Only what descends from the root, which was free
-// before and is our child: no other process is touched.
-void clear_failed_restore(pid_t root) {
+// Ends what a failed restore may have left behind: what descends from the root, whose pid was free
+// when the restore began and claimed since. Another child of ours may have got it all the same, one
+// that was started meanwhile: the reaper knows that.
+void clear_failed_restore(pid_t root, Reaper& reaper) {
   const Result<probe::Process> left = probe::read_process(root);
-  if (!left || left->parent != getpid()) {
+  if (!left || left->parent != getpid() || reaper.watches(root)) {
     return;
   }
   std::vector<pid_t> tree = probe::process_tree(root);
@@ -190,12 +193,15 @@ class ProcessRuntime : public Runtime {
 
   const criu::ClientOptions criu_;
   Result<std::unique_ptr<Reaper>> reaper_;
+  PidClaims restoring_;
+  std::mutex children_;  // held while a child is made and watched, or looked for to be ended
 };
 
 Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
   if (!reaper_) {
     return reaper_.error();
   }
+  const std::lock_guard lock(children_);
   const Result<pid_t> pid = launch(spec);
   if (!pid) {
     return pid.error();
@@ -291,7 +297,17 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   if (!reaper_) {
     return reaper_.error();
   }
-  const auto tree = check_restore(spec);
+  const auto images = check_restore(spec);
+  if (!images) {
+    return images.error();
+  }
+  const PidClaims::Claim claim = restoring_.claim(ids_of(*images));
+  if (!claim) {
+    return Error{Code::already_exists, "cannot restore " + spec.images_dir +
+                                           ": another restore is about to give its pids away; "
+                                           "wait for that one"};
+  }
+  const auto tree = check_images(spec);  // that other may have ended just now
   if (!tree) {
     return tree.error();
   }
@@ -306,7 +322,10 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
     scope.fail(reply.error().message);
     scope.end();
     add_restore_phases(log_path, {}, clock);
-    clear_failed_restore(tree->front().pid);
+    {
+      const std::lock_guard lock(children_);
+      clear_failed_restore(tree->front().pid, **reaper_);
+    }
     criu::remove_leftover_mounts(spec.work_dir);
     return reply.error();
   }

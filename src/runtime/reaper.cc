@@ -162,6 +162,11 @@ Result<void> Reaper::watch(const ProcessId& child) {
   return {};
 }
 
+bool Reaper::watches(pid_t pid) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->children.contains(pid);
+}
+
 bool Reaper::wait_reaped(pid_t pid, std::chrono::milliseconds timeout) {
   std::unique_lock lock(state_->mutex);
   return state_->reaped.wait_for(lock, timeout, [&] { return !state_->children.contains(pid); });

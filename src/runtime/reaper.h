@@ -28,6 +28,8 @@ class Reaper {
 
   // Precondition: a child of this process that nobody else waits for; not called from `ended`.
   Result<void> watch(const ProcessId& child);
+  // Whether the process of this pid is one that watch() was told of, and is not reaped yet.
+  bool watches(pid_t pid);
   // Waits until this pid is none of ours any more and `ended` has returned; true when it is so, at
   // once where it never was.
   bool wait_reaped(pid_t pid, std::chrono::milliseconds timeout);

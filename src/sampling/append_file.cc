@@ -18,10 +18,18 @@ Result<AppendFile> AppendFile::create(const std::string& path) {
 }
 
 Result<AppendFile> AppendFile::resume(const std::string& path, std::uint64_t size) {
-  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  FileDescriptor fd(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
-    return system_error("cannot continue " + path, errno);
+    return errno == ELOOP
+               ? Error{Code::permission_denied, path + " is a link, which is not followed"}
+               : system_error("cannot continue " + path, errno);
+  }
+  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) {
+    return Error{Code::permission_denied,
+                 path + " belongs to uid " + std::to_string(status.st_uid) +
+                     " or is no regular file; only its owner's own file is continued"};
   }
   if (const auto there = static_cast<std::uint64_t>(status.st_size); there < size) {
     return Error{Code::data_loss,

@@ -47,6 +47,14 @@ Result<Left> open_left(const std::string& ring_path) {
   if (!ring) {
     return ring.error();
   }
+  // What a ring says is written to files: somebody else's could name any.
+  if (const uid_t owner = (*ring)->owner(); owner != ::geteuid()) {
+    return Error{Code::permission_denied,
+                 "the ring " + ring_path + " belongs to uid " + std::to_string(owner) +
+                     " and this is uid " + std::to_string(::geteuid()) +
+                     "; recover it as its owner",
+                 EPERM};
+  }
   if (!(*ring)->try_lock()) {
     return Error{Code::failed_precondition,
                  "the ring " + ring_path + " is in use by process " +
@@ -82,6 +90,41 @@ Result<std::uint64_t> append_rows(const Left& left, OutputFile& file, const std:
     }
   }
   return rows;
+}
+
+// The first line of a recording with these columns.
+std::string header_of(const RingDescription& description) {
+  std::string header = "Time (ns)";
+  for (const RingDescription::Column& column : description.columns) {
+    header += '\t' + column.name;
+  }
+  return header + '\n';
+}
+
+// A file that is cut and continued must be the recording that the ring says it is.
+Result<void> check_header(const std::string& path, const std::string& header) {
+  Result<TextFile> file = TextFile::open(path);
+  if (!file) {
+    return file.error();
+  }
+  std::string begin(header.size(), '\0');
+  for (std::size_t filled = 0; filled < begin.size();) {
+    const Result<std::size_t> size = file->read(begin.data() + filled, begin.size() - filled);
+    if (!size) {
+      return size.error();
+    }
+    if (*size == 0) {
+      break;
+    }
+    filled += *size;
+  }
+  if (begin == header) {
+    return {};
+  }
+  return Error{Code::failed_precondition,
+               path +
+                   " does not begin as the recording that the ring belongs to: it was changed "
+                   "since, or is another; it was left as it is"};
 }
 
 std::string metadata_path(const std::string& tsv) {
@@ -241,6 +284,9 @@ Result<Recovery> recover_into_recording(const Left& left) {
                             " that the ring belongs to (choose another with --output)",
                         errno);
   }
+  if (Result<void> ours = check_header(output, header_of(left.description)); !ours) {
+    return ours.error();
+  }
   Result<OutputFile> file = OutputFile::resume(output, accepted.bytes(), longest_append(left));
   if (!file) {
     Error error = file.error();
@@ -262,11 +308,7 @@ Result<Recovery> recover_into_new(const Left& left, const std::string& output) {
   if (Result<void> named = check_recording_name(output); !named) {
     return named.error();
   }
-  std::string header = "Time (ns)";
-  for (const RingDescription::Column& column : left.description.columns) {
-    header += '\t' + column.name;
-  }
-  header += '\n';
+  const std::string header = header_of(left.description);
   Result<OutputFile> file =
       OutputFile::create(output, std::max(header.size(), longest_append(left)));
   if (!file) {

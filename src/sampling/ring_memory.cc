@@ -86,14 +86,15 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
   }
   const std::size_t bytes = total_bytes(shape, description.size());
   const std::string temporary = path + ".new";
-  FileDescriptor fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kRingMode));
-  if (!fd.valid()) {
-    Error error = system_error("cannot create the ring " + path, errno);
+  Result<FileDescriptor> created = create_anew(temporary, kRingMode);
+  if (!created) {
+    Error error = system_error("cannot create the ring " + path, created.error().errno_value);
     if (error.errno_value == ENOENT) {
       error.message += "; create its folder first";
     }
     return error;
   }
+  FileDescriptor fd = *std::move(created);
   const auto fail = [&](int error) {
     ::unlink(temporary.c_str());
     return system_error("cannot make " + path + " hold " + text_of(shape) + " (" +
@@ -124,7 +125,7 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
 }
 
 Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
     return system_error("cannot read the ring " + path, errno);
@@ -141,6 +142,7 @@ Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& pat
     return system_error("cannot map the ring " + path, errno);
   }
   std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
+  ring->owner_ = status.st_uid;
   const RingHeader& header = ring->header();
   if (header.magic != kRingMagic) {
     return foreign("it does not begin with KYMORING");

@@ -50,6 +50,8 @@ class RingMemory {
   [[nodiscard]] SlotHeader* slot_headers() const;
   [[nodiscard]] std::uint64_t* rows_of(std::size_t slot) const;
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  // Of the file; 0 of one that was created here.
+  [[nodiscard]] uid_t owner() const { return owner_; }
 
   // True when no recorder holds the file; takes the lock then.
   [[nodiscard]] bool try_lock() const;
@@ -63,6 +65,7 @@ class RingMemory {
   std::size_t bytes_;
   FileDescriptor fd_;
   std::string path_;
+  uid_t owner_ = 0;
   RingMemory* next_open_ = nullptr;  // of all that this process has open, guarded by their mutex
   friend struct OpenRings;
 };

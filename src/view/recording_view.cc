@@ -119,6 +119,10 @@ Result<std::unique_ptr<RecordingView>> RecordingView::open(const std::string& pa
   return std::unique_ptr<RecordingView>(new RecordingView(std::move(state)));
 }
 
+std::string RecordingView::url_once() const {
+  return state_->server->url_once("/");
+}
+
 std::string RecordingView::url() const {
   return state_->server->url("/");
 }

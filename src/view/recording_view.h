@@ -25,6 +25,7 @@ class RecordingView {
 
   // Where it is, with the token that opens it.
   [[nodiscard]] std::string url() const;
+  [[nodiscard]] std::string url_once() const;  // as http::Server's
 
  private:
   struct State;

@@ -138,6 +138,24 @@ TEST(TsvReader, ReadsAcrossItsBufferAndPassesOverLinesThatNeverFit) {
                                                      ": longer than any row"}));
 }
 
+// A recorder has up to 4096 columns.
+TEST(TsvReader, ReadsAHeaderThatIsLongerThanWhatIsReadAtFirst) {
+  const tests::TempFolder folder;
+  constexpr std::size_t kColumns = 4096;
+  std::string text = "Time (ns)";
+  std::string row = "5";
+  for (std::size_t i = 1; i <= kColumns; ++i) {
+    text += "\trequests_by_the_service_that_has_a_long_name[column_" + std::to_string(i) + "]";
+    row += "\t" + std::to_string(i);
+  }
+  auto reader = TsvReader::open(folder.file("wide.tsv", text + "\n" + row + "\n"));
+  ASSERT_TRUE(reader.ok()) << reader.error().message;
+  EXPECT_EQ(reader->columns().size(), kColumns);
+  const Read read = read_all(*reader);
+  ASSERT_EQ(read.rows.size(), 1U);
+  EXPECT_EQ(read.rows[0].back(), kColumns);
+}
+
 TEST(TsvReader, SaysWhatItCouldNotOpen) {
   const tests::TempFolder folder;
   auto missing = TsvReader::open(folder / "none.tsv");

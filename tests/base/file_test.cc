@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +82,28 @@ TEST_F(FileTest, ReadingWhatIsGoneIsAnErrorAndNoException) {
   EXPECT_FALSE(gone.ok());
   ::close(opened);
   EXPECT_EQ(read_file(stat).error().errno_value, ENOENT);
+}
+
+// A link in its way led the writing elsewhere.
+TEST_F(FileTest, ReplacesAFileAndNotWhatALinkInItsWayNames) {
+  const std::string precious = folder_ + "/precious";
+  std::ofstream(precious) << "precious";
+  ASSERT_EQ(::symlink(precious.c_str(), (folder_ + "/text.new").c_str()), 0);
+  ASSERT_EQ(::symlink(precious.c_str(), (folder_ + "/text").c_str()), 0);
+  ASSERT_TRUE(replace_file(folder_ + "/text", "new"));
+  EXPECT_EQ(*read_file(folder_ + "/text"), "new");
+  EXPECT_EQ(*read_file(precious), "precious");
+}
+
+TEST_F(FileTest, FoldersAreNotForOthersToWriteIntoWhateverTheUmask) {
+  const mode_t before = ::umask(0);
+  make_folders(folder_ + "/some/where/deep");
+  ::umask(before);
+  for (const char* made : {"some", "some/where", "some/where/deep"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat((folder_ + "/" + made).c_str(), &info), 0) << made;
+    EXPECT_EQ(info.st_mode & 07777U, 0755U) << made;
+  }
 }
 
 TEST_F(FileTest, ReadsAWholeFileAndNoneThatIsTooLarge) {

@@ -27,6 +27,15 @@ TEST(CheckpointDirTest, ANewOneIsPrivateAndHasItsFolders) {
   EXPECT_TRUE(fs::exists(dir.images()) && !fs::exists(dir.partial_images()));
 }
 
+// Printing or copying it overflowed kymod's stack.
+TEST(CheckpointDirTest, ARecordThatNestsWithoutEndIsDamaged) {
+  const test::TemporaryDirectory folder;
+  const std::string deep(200'000, '[');
+  static_cast<void>(folder.file("checkpoint.json", "{\"format_version\":1,\"job\":" + deep +
+                                                       std::string(deep.size(), ']') + "}"));
+  EXPECT_EQ(read_record(CheckpointDir(folder.path())).error().code, Code::data_loss);
+}
+
 TEST(CheckpointDirTest, AnEmptyOneIsTakenAndAFullOneRefusedUntouched) {
   const test::TemporaryDirectory folder;
   EXPECT_TRUE(create_checkpoint_dir(CheckpointDir(folder.folder("empty"))).ok());

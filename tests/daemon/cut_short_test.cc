@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,6 +176,33 @@ TEST_F(CutShort, AJobThatNeverStartedIsForgotten) {
   end_process();
   ASSERT_TRUE(settle_unstarted_jobs(*store_).ok());
   EXPECT_EQ(store_->job("work").error().code, Code::not_found);
+}
+
+// It lay there for good, and no list had it.
+TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
+  const std::string checkpoints = folder_.folder("checkpoints");
+  const auto made = [&](const std::string& name) {
+    CheckpointDir dir(checkpoints + "/" + name);
+    EXPECT_TRUE(create_checkpoint_dir(dir).ok());
+    return dir;
+  };
+  const CheckpointDir empty = made("empty");
+  static_cast<void>(folder_.file("checkpoints/empty/recordings/dump.tsv", "Time (ns)\n"));
+  ASSERT_EQ(mkdir((checkpoints + "/bare").c_str(), 0700), 0);
+  const CheckpointDir begun = made("begun");
+  static_cast<void>(folder_.file("checkpoints/begun/images.partial/pages-1.img", "x"));
+  const CheckpointDir whole = made("whole");
+  ASSERT_TRUE(publish_images(whole).ok());
+  const CheckpointDir recorded = made("recorded");
+  ASSERT_TRUE(write_record(recorded, nlohmann::json::object()).ok());
+  dir_ = CheckpointDir(checkpoints + "/listed");
+  begin_dump({});
+  ASSERT_TRUE(remove_unlisted_folders(*store_, folder_.path()).ok());
+  EXPECT_FALSE(fs::exists(empty.path()));
+  EXPECT_FALSE(fs::exists(checkpoints + "/bare"));
+  for (const CheckpointDir& kept : {begun, whole, recorded, dir_}) {
+    EXPECT_TRUE(fs::exists(kept.path())) << kept.path();
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "daemon/target.h"
 #include "probe/process.h"
 #include "runtime/process_runtime.h"
+#include "support/no_descriptors.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {
@@ -44,6 +45,24 @@ TEST(JobsTest, HowAJobEndedIsKnownAsSoonAsItCountsAsEnded) {
   tell.set_value();
   EXPECT_TRUE(test::eventually([&] { return jobs.list()->front().state() == v1::Job::EXITED; }));
   EXPECT_EQ(jobs.list()->front().exit_code(), 3);
+}
+
+// Whoever held enough connections made every job "exited" for good.
+TEST(JobsTest, WithoutADescriptorAJobThatRunsIsNotTakenForOneThatHasEnded) {
+  const test::TemporaryDirectory folder;
+  auto store = store::Store::open(folder.path() + "/kymo.db");
+  ASSERT_TRUE(store.ok());
+  auto metrics = Metrics::make();
+  ASSERT_TRUE(metrics.ok());
+  Jobs jobs(**store, **metrics, folder.path());
+  const Result<store::Job> job =
+      jobs.adopt({getpid(), probe::read_process(getpid())->start_ticks}, "work");
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  {
+    const test::NoDescriptors none;
+    jobs.refresh();
+  }
+  EXPECT_EQ((*store)->job(job->id)->state, store::JobState::running);
 }
 
 class ContainerJobs : public testing::Test {

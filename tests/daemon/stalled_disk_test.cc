@@ -134,5 +134,83 @@ TEST_F(StalledDiskTest, NoNotificationOfADumpOrRestoreWaitsForIt) {
   EXPECT_TRUE(recorder->stop());
 }
 
+// A process that is dumped onto a disk which stands still from CRIU's first notification on: by
+// then it is frozen.
+struct StandingDiskTest : StalledDiskTest {
+  // Runs it; false: the test cannot be done here.
+  bool begin() {
+    EXPECT_TRUE(disk.mounted()) << "FUSE does not work here";
+    process = runtime
+                  ->run({{"sleep", "1000"},
+                         {"PATH=/usr/bin:/bin"},
+                         folder.path(),
+                         folder.path() + "/out",
+                         folder.path() + "/err"})
+                  .value();
+    spec = {process, disk.path() + "/images", folder.folder("work"), false};
+    std::filesystem::create_directory(spec.images_dir);
+    return disk.mounted();
+  }
+  // The error of a dump with a deadline of two seconds, which must come within `most`.
+  Error dump_while(const std::function<void()>& stand_still, std::chrono::seconds most) {
+    const std::uint64_t began_ns = monotonic_ns();
+    spec.deadline_ns = began_ns + 2'000'000'000;
+    runtime::Observer observer;
+    observer.notified = [&](std::string_view) {
+      if (notifications++ == 0) stand_still();
+    };
+    const auto dumped = runtime->dump(spec, observer);
+    EXPECT_LT(monotonic_ns() - began_ns, to_nanos(most));
+    EXPECT_GE(notifications, 1);
+    spec.deadline_ns = 0;
+    return dumped.ok() ? Error{Code::unknown, "it was dumped"} : dumped.error();
+  }
+  bool runs() const {
+    return probe::process_lives(process.pid, process.start_ticks) &&
+           probe::stopped_threads(process.pid).empty();
+  }
+  void expect_dumped_once_it_answers() {
+    std::string why;
+    EXPECT_TRUE(test::eventually([&] {
+      const auto dumped = runtime->dump(spec, {});
+      why = dumped.ok() ? "" : dumped.error().message;
+      return why.find("are still being removed") == std::string::npos;
+    }));
+    EXPECT_EQ(why, "");
+  }
+
+  runtime::DumpSpec spec;
+};
+
+// kymod waited for ever for CRIU to stop, which it cannot while it waits for its disk.
+TEST_F(StandingDiskTest, ADeadlineEndsTheDumpAndTheProcessRunsOn) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  const Error error = dump_while([&] { disk.stop(); }, std::chrono::seconds(10));
+  EXPECT_EQ(error.code, Code::deadline_exceeded) << error.message;
+  EXPECT_NE(error.message.find("the process runs on"), std::string::npos) << error.message;
+  EXPECT_TRUE(runs());
+  const auto again = runtime->dump(spec, {});
+  ASSERT_FALSE(again.ok());
+  EXPECT_NE(again.error().message.find("are still being removed"), std::string::npos)
+      << again.error().message;
+  disk.go_on();
+  expect_dumped_once_it_answers();
+}
+
+// Of a call that the disk has taken the kernel lets not even a killed CRIU go.
+TEST_F(StandingDiskTest, WhereNoKillEndsCriuThatIsSaidAndTheProcessRunsOnOnceTheDiskAnswers) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  const Error error = dump_while([&] { disk.be("stalls"); }, std::chrono::seconds(15));
+  EXPECT_EQ(error.code, Code::deadline_exceeded) << error.message;
+  EXPECT_NE(error.message.find("cannot end before its disk answers"), std::string::npos)
+      << error.message;
+  EXPECT_TRUE(probe::process_lives(process.pid, process.start_ticks));
+  disk.be("well");
+  EXPECT_TRUE(test::eventually([&] { return runs(); }));
+  expect_dumped_once_it_answers();
+}
+
 }  // namespace
 }  // namespace kymo::daemon

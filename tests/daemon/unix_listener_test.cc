@@ -1,9 +1,11 @@
 #include "daemon/unix_listener.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,6 +17,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/file.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {
@@ -193,6 +196,14 @@ TEST_F(UnixListenerTest, AtItsEndItRemovesNoSocketOfAnothers) {
   ASSERT_EQ(unlink(path().c_str()), 0);
   const auto second = serve();
   first.reset();
+  EXPECT_TRUE(is_let_in(path()));
+}
+
+// Anybody who may read the folder may hold its lock: kymod waited for ever.
+TEST_F(UnixListenerTest, ALockThatSomebodyHoldsOnItsFolderDoesNotKeepItFromStarting) {
+  const FileDescriptor held(open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
+  const auto listener = serve();
   EXPECT_TRUE(is_let_in(path()));
 }
 

@@ -172,6 +172,25 @@ TEST(JobsTest, TheOldestCheckpointsMakeRoomAndOthersPlacesAreLeftAlone) {
   EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"].size(), 5U) << "history outlives them";
 }
 
+// Whatever it writes commanded the terminal of who looked.
+TEST(JobsTest, AttachLetsAJobCommandATerminalOnlyWhenAskedTo) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  ASSERT_TRUE(shell(kymod, "work", "printf 'a\\033[31mb\\tc\\n'; printf 'e\\033[31m\\n' >&2")
+                  .contains("pid"));
+  const auto shown = [&](const std::string& flags) {
+    return run({"script", "-qec", KYMO_PROGRAM " attach work --socket " + kymod.socket() + flags,
+                "/dev/null"})
+        .out;
+  };
+  const std::string plain = shown("");
+  EXPECT_NE(plain.find("a?[31mb\tc"), std::string::npos) << plain;
+  EXPECT_EQ(plain.find('\033'), std::string::npos) << plain;
+  EXPECT_NE(shown(" --raw").find("a\033[31mb"), std::string::npos);
+  EXPECT_EQ(kymod.kymo({"attach", "work"}).out, "a\033[31mb\tc\n") << "to a file, as it is";
+}
+
 TEST(JobsTest, WhatRunsAlreadyIsAdoptedDumpedAndRestored) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;

@@ -1,12 +1,16 @@
 // A process through the daemon: run, dump, restore, and what must outlive what.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <thread>
 
+#include "base/file.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -50,6 +54,46 @@ TEST(LifecycleTest, AProcessIsDumpedRestoredAndGoesOn) {
   EXPECT_EQ(about["request"], "restore");
   EXPECT_EQ(about["outcome"], "ok");
   EXPECT_EQ(about["job"]["name"], "work");
+}
+
+// The API, and SIGTERM with it, waited for who should have read the log.
+TEST(LifecycleTest, ALogThatNobodyReadsHoldsUpNothing) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  const std::string socket = folder.path() + "/socket";
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const FileDescriptor reads(ends[0]);
+  FileDescriptor log(ends[1]);
+  ASSERT_EQ(fcntl(log.get(), F_SETPIPE_SZ, 4096), 4096);
+  const pid_t kymod = fork();
+  if (kymod == 0) {
+    dup2(log.get(), STDERR_FILENO);
+    const std::string state = folder.path() + "/state";
+    execl(KYMOD_PROGRAM, KYMOD_PROGRAM, "--socket", socket.c_str(), "--state-dir", state.c_str(),
+          "--http", "127.0.0.1:0", "--criu", criu_path().c_str(), "--log-level", "debug", nullptr);
+    _exit(127);
+  }
+  ASSERT_GT(kymod, 0);
+  log.reset();
+  const auto kymo = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), KYMO_PROGRAM);
+    words.insert(words.end(), {"--socket", socket});
+    return run(words);
+  };
+  ASSERT_TRUE(eventually([&] { return fs::exists(socket); }));
+  EXPECT_TRUE(eventually([&] { return kymo({"ps"}).exit_code == 0; }));
+  for (int i = 0; i < 20; ++i) {  // each is refused with a line in the log
+    EXPECT_EQ(kymo({"dump", "process", "nobody"}).exit_code, 1);
+  }
+  std::string first(100, '\0');  // the pipe was full of the beginning
+  EXPECT_GT(read(reads.get(), first.data(), first.size()), 0);
+  EXPECT_EQ(kill(kymod, SIGTERM), 0);
+  int status = 0;
+  EXPECT_TRUE(eventually([&] { return waitpid(kymod, &status, WNOHANG) == kymod; },
+                         std::chrono::seconds(20)));
+  EXPECT_EQ(status, 0);
+  kill(kymod, SIGKILL);
 }
 
 TEST(LifecycleTest, LeaveRunningLeavesItRunningAndCanBeDumpedAgain) {

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -347,6 +348,40 @@ TEST(WebStreamTest, WhatHasGatheredComesInPiecesAndEachRowOnce) {
   EXPECT_GT(largest, std::size_t{1} << 14U) << "it had gathered";
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
   EXPECT_EQ(std::adjacent_find(times.begin(), times.end()), times.end()) << "none comes twice";
+}
+
+// Any local user made every running job "exited" for good, by holding connections open.
+TEST(WebFloodTest, ThousandConnectionsLeaveKymodItsDescriptorsAndItsJobs) {
+  KYMO_NEEDS_CRIU();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 320;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  Kymod kymod;
+  kymod.start();
+  rlimit many = before;
+  many.rlim_cur = std::min<rlim_t>(4096, before.rlim_max);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &many), 0);
+  static_cast<void>(kymod.churn(4, "work"));
+  std::vector<FileDescriptor> flood;
+  const auto connect_some = [&] {
+    for (int i = 0; i < 500; ++i) {
+      flood.push_back(connect_to(kymod.http(), true));
+      std::size_t written = 0;
+      static_cast<void>(write_all(flood.back().get(), "GET /", &written));
+    }
+  };
+  connect_some();
+  EXPECT_EQ(kymod.job("work")["state"], "running");
+  EXPECT_TRUE(is_answered(kymod.http(), "/healthz"));
+  connect_some();
+  const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work"});
+  EXPECT_EQ(kymod.job("work")["state"], "dumped");
+  connect_some();
+  EXPECT_EQ(kymod.kymo({"restore", dump["directory"]}).exit_code, 0);
+  EXPECT_EQ(kymod.job("work")["state"], "running");
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 std::chrono::nanoseconds time_to_stop(Kymod& kymod) {

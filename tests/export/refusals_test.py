@@ -34,6 +34,13 @@ class DamageTest(ExportTest):
             self.assertEqual(list(csv.reader(file))[1:], [["1", "2", "3"], ["5000000", "6", "7"],
                                                             ["6000000", "7", "8"]])
 
+    # Opened in a spreadsheet, it ran whatever program it named.
+    def test_a_name_that_is_a_formula_is_none_in_a_spreadsheet(self):
+        path = self.written(["=cmd|' /C calc'!A1", "-a,b", "plain"], [[1, 2, 3, 4]])
+        self.export(path, "out.csv")
+        with (self.folder / "out.csv").open(newline="") as file:
+            self.assertEqual(next(csv.reader(file)), ["Time (ns)", "'=cmd|' /C calc'!A1", "'-a,b", "plain"])
+
     def test_a_header_without_rows(self):
         path = self.written(["a"], [])
         for ending in FORMATS.values():

@@ -3,7 +3,10 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -98,6 +101,23 @@ TEST_F(HttpServerTest, AnyOtherPathAndMethodIs404) {
 }
 
 // A site's page once could have read the metrics by giving its name the address 127.0.0.1.
+// The token stood in the browser's command line.
+TEST_F(HttpServerTest, AOneTimeLinkLeadsToThePageOnce) {
+  const std::string url = server_.url_once("/");
+  EXPECT_EQ(url.find(kToken), std::string::npos);
+  const std::string path = url.substr(url.find("/?"));
+  httplib::Client client("127.0.0.1", port());
+  const auto there = client.Get(path);
+  ASSERT_TRUE(there);
+  EXPECT_EQ(there->status, 302);
+  EXPECT_EQ(there->get_header_value("Location"), std::string("/?token=") + kToken);
+  EXPECT_EQ(get(path), 401) << "once";
+  EXPECT_EQ(get("/?ticket="), 401);
+  EXPECT_EQ(get("/?ticket=0123456789abcdef"), 401);
+  const std::string elsewhere = server_.url_once("/api/echo");
+  EXPECT_EQ(get(elsewhere.substr(elsewhere.find("/api"))), 401) << "not a page";
+}
+
 TEST_F(HttpServerTest, AHostThatIsNotThisMachinesLoopbackIsRefused) {
   for (const char* host : {"localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:9418", "[::1]:1"}) {
     EXPECT_EQ(get("/healthz", {{"Host", host}}), 200) << host;
@@ -208,6 +228,96 @@ TEST_F(HttpServerTest, APageRunsItsOwnScriptsAloneAndIsNotFramed) {
     EXPECT_EQ(response->get_header_value("X-Content-Type-Options"), "nosniff");
     EXPECT_EQ(response->body.find(kToken), std::string::npos);
   }
+}
+
+std::size_t resident_bytes() {
+  const Result<std::string> text = read_file("/proc/self/statm");
+  return std::stoul(text->substr(text->find(' '))) * static_cast<std::size_t>(getpagesize());
+}
+
+// Whoever could reach the port ended kymod by memory, without the token.
+TEST_F(HttpServerTest, ARequestWithoutEndIsRefusedBeforeItIsMuch) {
+  const std::string piece(1 << 20, 'a');
+  for (const std::string& begin : {std::string("GET /"), std::string("GET / HTTP/1.1\r\nX: ")}) {
+    const FileDescriptor fd = connect_to(port());
+    const std::size_t before = resident_bytes();
+    std::size_t written = 0;
+    EXPECT_EQ(write_all(fd.get(), begin, &written), 0);
+    int error = 0;
+    for (int i = 0; i < 64 && error == 0; ++i) {
+      const ssize_t sent = send(fd.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
+      error = sent < 0 ? errno : 0;
+    }
+    EXPECT_NE(error, 0) << "all was taken";
+    EXPECT_LT(resident_bytes(), before + (16U << 20U));
+  }
+  const std::string answer = answer_to(
+      port(), "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(20000, 'a') + "\r\n\r\n");
+  EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 431") << answer;
+  EXPECT_NE(answer.find(R"({"error":{"code":"invalid_argument")"), std::string::npos) << answer;
+  EXPECT_EQ(get("/healthz"), 200);
+}
+
+// 6 KB of ranges made 17 MB of answer.
+TEST_F(HttpServerTest, RangesAreNotServed) {
+  std::string ranges = "bytes=0-0";
+  for (int i = 0; i < 2700; ++i) ranges += ",0-";
+  const std::string answer = answer_to(
+      port(), "GET /healthz HTTP/1.1\r\nHost: localhost\r\nrAnge: " + ranges + "\r\n\r\n");
+  EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 200") << answer.substr(0, 400);
+  EXPECT_EQ(answer.substr(answer.size() - 7), "\r\n\r\nok\n") << answer.substr(0, 400);
+}
+
+// Seventy of them silenced /healthz, and 1,500 took every descriptor.
+TEST_F(HttpServerTest, CallersThatDawdleKeepNobodyOutAndAreLetGoOf) {
+  std::vector<FileDescriptor> slow;
+  for (int i = 0; i < 400; ++i) {
+    slow.push_back(connect_to(port()));
+    std::size_t written = 0;
+    ASSERT_EQ(write_all(slow.back().get(), "GET /", &written), 0);
+  }
+  // Each of them says a little more all the time.
+  const auto began = std::chrono::steady_clock::now();
+  std::size_t gone = 0;
+  while (gone < slow.size() &&
+         std::chrono::steady_clock::now() - began < std::chrono::seconds(20)) {
+    const auto asked = std::chrono::steady_clock::now();
+    ASSERT_EQ(get("/healthz"), 200);
+    EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(1));
+    gone = 0;
+    for (const FileDescriptor& fd : slow) {
+      static_cast<void>(send(fd.get(), "x", 1, MSG_NOSIGNAL));
+      pollfd end{fd.get(), POLLRDHUP, 0};
+      if (poll(&end, 1, 0) == 1) ++gone;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(gone, slow.size());
+}
+
+// An exception for want of a thread ended kymod.
+TEST(HttpServerThreadsTest, WhereTheSystemGivesNoMoreThreadsThoseThatAreThereServe) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto without_threads = [] {
+      constexpr rlimit kNone{0, 0};
+      return setrlimit(RLIMIT_NPROC, &kNone) == 0 && setuid(65534) == 0;
+    };
+    Server server({.token = kToken});
+    server.open("/healthz", [](const Request&) { return Reply{200, "text/plain", "ok\n", {}}; });
+    if (!server.start().ok() || !without_threads()) _exit(1);
+    const int port = std::stoi(server.address().substr(server.address().rfind(':') + 1));
+    for (int i = 0; i < 3; ++i) {
+      const std::string answer =
+          answer_to(port, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      if (answer.substr(0, 12) != "HTTP/1.1 200") _exit(2);
+    }
+    const Result<void> none = Server({.token = kToken}).start();
+    _exit(!none.ok() && none.error().message.find("start a thread") != std::string::npos ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(HttpServerTest, CallersThatSayNothingDoNotKeepOthersOut) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/temporary_directory.h"
 
@@ -40,6 +41,19 @@ TEST(TokenFileTest, OneThatOthersCanReadIsRefused) {
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
     EXPECT_EQ(*load_token(path), "0123456789abcdef");
   }
+}
+
+// Who made it knows what is in it.
+TEST(TokenFileTest, OneOfAnotherUsersIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.file("token", "0123456789abcdef\n", 0600);
+  ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
+  const Result<std::string> refused = load_token(path);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::permission_denied);
+  EXPECT_NE(refused.error().message.find("belongs to uid 65534"), std::string::npos)
+      << refused.error().message;
 }
 
 TEST(TokenFileTest, WhatIsNoTokenIsRefused) {

@@ -9,6 +9,7 @@
 
 #include <array>
 
+#include "support/no_descriptors.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::probe {
@@ -35,6 +36,17 @@ TEST(ProcessTest, ReadsItself) {
   EXPECT_NE(self->command[0].find("probe_test"), std::string::npos);
   EXPECT_TRUE(process_lives(getpid(), self->start_ticks));
   EXPECT_FALSE(process_lives(getpid(), self->start_ticks + 1));
+}
+
+// It was taken for the end of the process.
+TEST(ProcessTest, WithoutADescriptorItIsNotKnownWhetherAProcessRuns) {
+  const std::uint64_t start_ticks = read_process(getpid())->start_ticks;
+  const test::NoDescriptors none;
+  EXPECT_EQ(read_process(getpid()).error().errno_value, EMFILE);
+  EXPECT_EQ(life_of(getpid(), start_ticks), Life::unknown);
+  EXPECT_TRUE(process_lives(getpid(), start_ticks));
+  EXPECT_EQ(process_tree(getpid()), std::vector<pid_t>{getpid()});
+  EXPECT_EQ(stopped_threads(getpid()), std::vector<pid_t>{getpid()});
 }
 
 TEST(ProcessTest, ANameMayHoldSpacesAndParentheses) {

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/file.h"
@@ -225,6 +227,30 @@ TEST_F(ProcessRuntimeTest, ARestoreWaitsForAParentThatTakesItsTimeToReap) {
   ASSERT_TRUE(restore.ok()) << restore.error().message;
   churn.replace(restore->process);
   EXPECT_TRUE(churn.goes_on());
+}
+
+// The one that failed ended the other's process, after that had been told of as restored.
+TEST_F(ProcessRuntimeTest, OfTwoRestoresOfCopiesAtOnceOneSucceedsAndItsProcessRunsOn) {
+  Churn churn(*runtime_, folder_, 4);
+  for (int round = 0; round < 4; ++round) {
+    const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+    ASSERT_TRUE(dump.ok()) << dump.error().message;
+    const std::string copy = folder_.path() + "/copy";
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(folder_.path() + "/images", copy);
+    const std::array<RestoreSpec, 2> specs{restore_spec(),
+                                           RestoreSpec{copy, folder_.folder("other-work")}};
+    std::array<std::optional<Result<RestoreOutcome>>, 2> restored;
+    std::vector<std::thread> both;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      both.emplace_back([&, i] { restored[i] = runtime_->restore(specs[i], {}); });
+    }
+    for (std::thread& one : both) one.join();
+    ASSERT_NE(restored[0]->ok(), restored[1]->ok());
+    churn.replace((restored[0]->ok() ? *restored[0] : *restored[1])->process);
+    EXPECT_TRUE(churn.goes_on());
+    std::filesystem::remove_all(folder_.path() + "/images");
+  }
 }
 
 TEST_F(ProcessRuntimeTest, AFullDiskFailsTheDumpAndNotTheProcess) {

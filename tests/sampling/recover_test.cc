@@ -254,6 +254,50 @@ TEST_F(RecoverTest, RefusesARecordingThatWasChanged) {
   EXPECT_TRUE(std::filesystem::exists(ring_path_));
 }
 
+// Root who recovered a ring that lay in a shared folder overwrote whatever file it named.
+TEST_F(RecoverTest, RefusesARingARecordingAndALinkOfAnothers) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "needs root to make files of another user";
+  }
+  constexpr uid_t kNobody = 65534;
+  { fill(*start(tsv_), 3); }
+  const std::string before = content(tsv_);
+  ASSERT_EQ(::chown(ring_path_.c_str(), kNobody, kNobody), 0);
+  EXPECT_NE(refusal().find("belongs to uid 65534 and this is uid 0"), std::string::npos)
+      << refusal();
+  EXPECT_NE(refusal(in_folder("new.tsv")).find("recover it as its owner"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(in_folder("new.tsv")));
+  ASSERT_EQ(::chown(ring_path_.c_str(), 0, 0), 0);
+
+  ASSERT_EQ(::chown(tsv_.c_str(), kNobody, kNobody), 0);
+  EXPECT_NE(refusal().find("belongs to uid 65534"), std::string::npos) << refusal();
+  ASSERT_EQ(::chown(tsv_.c_str(), 0, 0), 0);
+  std::filesystem::rename(tsv_, in_folder("elsewhere"));
+  std::filesystem::create_symlink(in_folder("elsewhere"), tsv_);
+  EXPECT_NE(refusal().find("is a link"), std::string::npos) << refusal();
+  EXPECT_EQ(content(in_folder("elsewhere")), before);
+  std::filesystem::remove(tsv_);
+  std::filesystem::rename(in_folder("elsewhere"), tsv_);
+  EXPECT_EQ(refusal(), "recovered");
+}
+
+TEST_F(RecoverTest, RefusesAFileThatIsNotTheRingsRecording) {
+  { fill(*start(tsv_), 3); }
+  const std::string other = "root:x:0:0:root:/root:/bin/bash\n" + std::string(2000, 'x');
+  std::ofstream(tsv_, std::ios::trunc) << other;
+  EXPECT_NE(refusal().find("does not begin as the recording"), std::string::npos) << refusal();
+  EXPECT_EQ(content(tsv_), other);
+}
+
+// Another's file of that name was opened, and could be cut under the recorder's feet.
+TEST_F(RecoverTest, AFileInTheWayOfANewRingIsNotUsed) {
+  std::ofstream(in_folder("precious")) << "precious";
+  std::filesystem::create_symlink(in_folder("precious"), ring_path_ + ".new");
+  EXPECT_TRUE(RingMemory::create_file({3, 4, 2}, ring_path_, "{}").ok());
+  EXPECT_EQ(content(in_folder("precious")), "precious");
+  EXPECT_FALSE(std::filesystem::exists(ring_path_ + ".new"));
+}
+
 TEST_F(RecoverTest, RefusesWhatIsNoRing) {
   EXPECT_NE(refusal().find("No such file"), std::string::npos);
   std::ofstream(ring_path_) << "short";

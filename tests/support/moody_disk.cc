@@ -33,6 +33,7 @@ MoodyDisk::MoodyDisk(const TemporaryDirectory& folder)
 
 MoodyDisk::~MoodyDisk() {
   be("well");
+  go_on();
   ::umount2(path_.c_str(), MNT_DETACH);
   ::kill(pid_, SIGTERM);
   ::waitpid(pid_, nullptr, 0);
@@ -41,6 +42,14 @@ MoodyDisk::~MoodyDisk() {
 void MoodyDisk::be(const std::string& mood) const {
   std::ofstream(inner_ + ".mood.new") << mood;
   std::filesystem::rename(inner_ + ".mood.new", inner_ + ".mood");
+}
+
+void MoodyDisk::stop() const {
+  ::kill(pid_, SIGSTOP);
+}
+
+void MoodyDisk::go_on() const {
+  ::kill(pid_, SIGCONT);
 }
 
 }  // namespace kymo::test

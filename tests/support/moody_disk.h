@@ -20,6 +20,10 @@ class MoodyDisk {
   // "well", "stalls", "fails", or "naps": stalls for two seconds, works for a fifth of one, and so
   // on.
   void be(const std::string& mood) const;
+  // Its program stops: what is asked of it is not even taken, and ends when the asker is killed.
+  // What it holds when it "stalls" does not.
+  void stop() const;
+  void go_on() const;
   // False: FUSE does not work here.
   [[nodiscard]] bool mounted() const { return mounted_; }
   [[nodiscard]] const std::string& path() const { return path_; }

@@ -21,7 +21,7 @@ void show_web(Context& context, bool open) {
     std::cout << response->url() << std::endl;  // before the browser is there
   }
   if (!open) return;
-  if (const Result<void> opened = open_in_browser(response->url()); !opened) {
+  if (const Result<void> opened = open_in_browser(response->url_once()); !opened) {
     fail(context, opened.error());
   }
 }

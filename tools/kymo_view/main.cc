@@ -59,7 +59,7 @@ int serve(const Arguments& arguments) {
   say("serving " + *path + " until Ctrl-C");
   int exit_code = 0;
   if (arguments.open) {
-    if (const Result<void> opened = cli::open_in_browser((*view)->url()); !opened) {
+    if (const Result<void> opened = cli::open_in_browser((*view)->url_once()); !opened) {
       exit_code = fail(opened.error());
     }
   }

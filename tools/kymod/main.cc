@@ -1,7 +1,5 @@
 #include <pthread.h>
 #include <signal.h>
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +15,7 @@
 #include "daemon/daemon.h"
 #include "flags_file.h"
 #include "kymo/version.h"
-#include "report/human.h"
+#include "kymod/log.h"
 #include "usage.h"
 
 namespace {
@@ -218,32 +216,18 @@ void block_stop_signals() {
   signal(SIGPIPE, SIG_IGN);
 }
 
-// A line of the log is one line, whatever names a request brought.
-class PrintableText : public spdlog::custom_flag_formatter {
- public:
-  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
-              spdlog::memory_buf_t& out) override {
-    const std::string text =
-        kymo::report::printable({message.payload.data(), message.payload.size()});
-    out.append(text.data(), text.data() + text.size());
-  }
-  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
-    return std::make_unique<PrintableText>();
-  }
-};
-
 int serve(Config config) {
   block_stop_signals();
-  auto log = spdlog::stderr_color_mt("kymod");
-  auto pattern = std::make_unique<spdlog::pattern_formatter>();
-  pattern->add_flag<PrintableText>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %*");
-  log->set_formatter(std::move(pattern));
-  spdlog::set_default_logger(log);
-  spdlog::set_level(spdlog::level::from_str(config.log_level));
+  kymo::begin_log(config.log_level);
   for (const std::string& line : kymo::daemon::describe(config)) spdlog::info("{}", line);
   auto daemon = kymo::daemon::Daemon::start(std::move(config));
-  if (!daemon) return fail(daemon.error());
+  if (!daemon) {
+    kymo::end_log();
+    return fail(daemon.error());
+  }
   const kymo::Result<void> stopped = (*daemon)->run();
+  daemon->reset();
+  kymo::end_log();
   return stopped ? 0 : fail(stopped.error());
 }
 

@@ -1,0 +1,189 @@
+#include "http/front_door.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace kymo::http {
+namespace {
+
+// What the kernel keeps for a client that stands still.
+constexpr int kSendBuffer = 128 << 10;
+// How long nobody is accepted after that failed, as for want of a descriptor.
+constexpr std::chrono::milliseconds kDeaf{50};
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
+constexpr std::size_t kLongestRequest = FrontDoor::kLongestHead + FrontDoor::kLongestBody;
+
+bool is_called(std::string_view line, std::string_view name) {
+  return line.size() > name.size() && line[name.size()] == ':' &&
+         strncasecmp(line.data(), name.data(), name.size()) == 0;
+}
+
+// What Content-Length says; 0: nothing, or nothing that is understood.
+std::size_t body_length(std::string_view head) {
+  while (!head.empty()) {
+    const std::size_t end = std::min(head.find("\r\n"), head.size());
+    std::string_view line = head.substr(0, end);
+    head.remove_prefix(std::min(end + 2, head.size()));
+    if (!is_called(line, "Content-Length")) continue;
+    line.remove_prefix(std::min(line.find_first_not_of(" \t", line.find(':') + 1), line.size()));
+    std::size_t length = 0;
+    std::from_chars(line.data(), line.data() + line.size(), length);
+    return length;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::size_t request_length(std::string_view text) {
+  const std::size_t end = text.substr(0, FrontDoor::kLongestHead).find(kHeadEnd);
+  if (end == std::string_view::npos) return 0;
+  return end + kHeadEnd.size() + std::min(body_length(text.substr(0, end)), kLongestRequest);
+}
+
+Result<FileDescriptor> listen_on(const std::string& host, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    return Error{Code::not_found, "no such address on this machine"};
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
+  int cause = 0;
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    FileDescriptor fd(
+        socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol));
+    const int yes = 1;
+    // Connections inherit the buffer's size.
+    if (fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+        setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof(kSendBuffer)) == 0 &&
+        bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0) {
+      return fd;
+    }
+    cause = errno;
+  }
+  return system_error("listen", cause);
+}
+
+Result<std::uint16_t> port_of(int listener) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(listener, static_cast<sockaddr*>(static_cast<void*>(&address)), &size) != 0) {
+    return system_error("ask for the port", errno);
+  }
+  const void* const raw = &address;
+  return ntohs(address.ss_family == AF_INET6 ? static_cast<const sockaddr_in6*>(raw)->sin6_port
+                                             : static_cast<const sockaddr_in*>(raw)->sin_port);
+}
+
+Result<void> FrontDoor::open(FileDescriptor listener, Take take) {
+  listener_ = std::move(listener);
+  take_ = std::move(take);
+  rlimit limit{};
+  const bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX;
+  const int last = known ? static_cast<int>(limit.rlim_cur) : INT_MAX;
+  end_of_ours_ = std::max(last - kReserve, last / 2);
+  wake_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_.valid()) return system_error("make an event", errno);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& none) {
+    return system_error("start a thread", none.code().value());
+  }
+  return {};
+}
+
+void FrontDoor::close() {
+  if (!thread_.joinable()) return;
+  static_cast<void>(eventfd_write(wake_.get(), 1));
+  thread_.join();
+  waiting_.clear();
+  listener_.reset();
+}
+
+void FrontDoor::run() {
+  std::vector<pollfd> polled;
+  for (;;) {
+    const Clock::time_point now = Clock::now();
+    const bool deaf = now < deaf_until_;
+    polled.assign({{wake_.get(), POLLIN, 0}, {deaf ? -1 : listener_.get(), POLLIN, 0}});
+    Clock::time_point until = deaf ? deaf_until_ : Clock::time_point::max();
+    for (const Waiting& waiting : waiting_) {
+      polled.push_back({waiting.incoming.connection.get(), POLLIN, 0});
+      until = std::min(until, waiting.until);
+    }
+    int timeout = -1;
+    if (until != Clock::time_point::max()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+      timeout = static_cast<int>(std::max<std::int64_t>(0, left.count()));
+    }
+    if (poll(polled.data(), polled.size(), timeout) < 0) continue;  // a signal
+    if (polled[0].revents != 0) return;
+    std::size_t i = 2;
+    const Clock::time_point then = Clock::now();
+    for (auto at = waiting_.begin(); at != waiting_.end(); ++i) {
+      const bool ready = polled[i].revents != 0;
+      const bool stays = ready ? read_more(*at) : then < at->until;
+      at = stays ? std::next(at) : waiting_.erase(at);
+    }
+    if (polled[1].revents != 0) accept_all();
+  }
+}
+
+void FrontDoor::accept_all() {
+  for (std::size_t i = 0; i < kMostWaiting; ++i) {
+    FileDescriptor fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) {
+      const bool none_left = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
+      if (none_left) deaf_until_ = Clock::now() + kDeaf;
+      return;
+    }
+    const int yes = 1;
+    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    const bool too_many = fd.get() >= end_of_ours_;
+    if ((too_many || waiting_.size() >= kMostWaiting) && !waiting_.empty()) waiting_.pop_front();
+    if (too_many) fd = FileDescriptor(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));  // that one's, now free
+    if (!fd.valid() || fd.get() >= end_of_ours_) continue;
+    waiting_.push_back({{std::move(fd), {}, false}, Clock::now() + kPatience});
+    if (!read_more(waiting_.back())) waiting_.pop_back();
+  }
+}
+
+bool FrontDoor::read_more(Waiting& from) {
+  std::string& text = from.incoming.request;
+  std::array<char, 4096> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): read into
+  for (;;) {
+    const ssize_t got = recv(from.incoming.connection.get(), piece.data(), piece.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Clock::now() < from.until;
+    if (got <= 0) return false;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+    const std::size_t length = request_length(text);
+    const bool whole = length != 0 && text.size() >= length;
+    from.incoming.cut = length == 0 ? text.size() > kLongestHead : length > kLongestRequest;
+    if (!whole && !from.incoming.cut) continue;
+    take_(std::move(from.incoming));
+    return false;
+  }
+}
+
+}  // namespace kymo::http
