@@ -1,21 +1,147 @@
 #include "browser.h"
 
+#include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <string_view>
+
+#include "base/file.h"
 
 namespace kymo::cli {
+namespace {
 
-Result<void> open_in_browser(const std::string& url) {
+constexpr const char* kYourself = ": open the address yourself";
+
+// The folder of the file that leads to the link: ours, and nobody else's.
+Result<std::string> make_redirect_folder() {
+  const auto value = [](const char* name) -> std::string {
+    const char* const text = std::getenv(name);
+    return text != nullptr ? text : "";
+  };
+  std::string folder = value("XDG_RUNTIME_DIR");
+  if (folder.empty() && !value("HOME").empty()) folder = value("HOME") + "/.cache";
+  if (folder.empty() || folder.front() != '/') {
+    return Error{Code::not_found,
+                 std::string("open a browser: XDG_RUNTIME_DIR and HOME name no folder for the file "
+                             "that leads it to the page") +
+                     kYourself};
+  }
+  make_folders(folder);
+  folder += "/kymograph";
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    Error error = system_error("open a browser: make the folder " + folder, errno);
+    error.message += kYourself;
+    return error;
+  }
+  struct stat info {};
+  const bool ours = lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+                    info.st_uid == geteuid() && (info.st_mode & 077U) == 0;
+  if (ours) return folder;
+  return Error{Code::permission_denied, "open a browser: " + folder +
+                                            " is no folder of yours alone: remove it, or give it "
+                                            "mode 0700"};
+}
+
+std::string redirect_page(const std::string& url) {
+  std::string escaped;
+  for (const char c : url) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Kymograph</title>"
+         "<meta name=\"referrer\" content=\"no-referrer\">"
+         "<meta http-equiv=\"refresh\" content=\"0; url=" +
+         escaped + "\"><p><a href=\"" + escaped + "\">Kymograph</a></p></html>\n";
+}
+
+// The name is always the same, so that nothing piles up. What is left there is of no use after a
+// minute.
+Result<std::string> write_redirect(const std::string& url) {
+  Result<std::string> folder = make_redirect_folder();
+  if (!folder) return folder;
+  std::string path = *folder + "/open.html";
+  const Result<FileDescriptor> file = create_anew(path, 0600);
+  std::size_t written = 0;
+  const int cause =
+      file ? write_all(file->get(), redirect_page(url), &written) : file.error().errno_value;
+  if (cause == 0) return path;
+  Error error = system_error("open a browser: write " + path, cause);
+  error.message += kYourself;
+  return error;
+}
+
+std::string file_url(const std::string& path) {
+  constexpr std::string_view kPlain = "/-._~";
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string url = "file://";
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 && (std::isalnum(byte) != 0 || kPlain.find(c) != std::string_view::npos)) {
+      url += c;
+    } else {
+      url += '%';
+      url += kDigits[byte >> 4U];
+      url += kDigits[byte & 15U];
+    }
+  }
+  return url;
+}
+
+// With signals as a shell has them: what we block or ignore, a browser must not.
+int spawn_with_default_signals(pid_t* pid, std::string program, std::string argument) {
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  sigdelset(&all, SIGKILL);
+  sigdelset(&all, SIGSTOP);
+  posix_spawnattr_t attributes;
+  if (const int cause = posix_spawnattr_init(&attributes); cause != 0) return cause;
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  char* arguments[] = {program.data(), argument.data(), nullptr};
+  const int cause = posix_spawnp(pid, program.c_str(), nullptr, &attributes, arguments, environ);
+  posix_spawnattr_destroy(&attributes);
+  return cause;
+}
+
+}  // namespace
+
+Result<void> open_in_browser(const std::string& url_once) {
+  if (url_once.empty()) {
+    return Error{
+        Code::unimplemented,
+        std::string("open a browser: there is no link that works once (an older kymod makes "
+                    "none)") +
+            kYourself};
+  }
+  const Result<std::string> path = write_redirect(url_once);
+  if (!path) return path.error();
   const char* named = std::getenv("BROWSER");
-  std::string program = named != nullptr && *named != '\0' ? named : "xdg-open";
-  std::string address = url;
-  char* arguments[] = {program.data(), address.data(), nullptr};
+  const std::string program = named != nullptr && *named != '\0' ? named : "xdg-open";
   pid_t pid = 0;
-  const int cause = posix_spawnp(&pid, program.c_str(), nullptr, nullptr, arguments, environ);
+  const int cause = spawn_with_default_signals(&pid, program, file_url(*path));
   if (cause != 0) {
     return Error{Code::not_found,
                  "open the page with " + program +

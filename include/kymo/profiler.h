@@ -63,11 +63,9 @@ struct ProfilerOptions {
 //            wait; memory is fixed from start() on.
 // Ownership: refers to `registry`, which must outlive it; shares the sink. The destructor stops.
 // Fork:      in a child without exec the profiler is off (running() is false, stop() does nothing)
-// and
-//            the parent's is unharmed.
+//            and the parent's is unharmed.
 // Errors:    options are checked by start(), before any thread runs; the message names the option,
-// its
-//            value and what is allowed.
+//            its value and what is allowed.
 class KYMO_API Profiler {
  public:
   Profiler(const Registry& registry, ProfilerOptions options);
@@ -81,7 +79,9 @@ class KYMO_API Profiler {
   Result<void> start();
   // Takes a last sample, flushes, joins both threads, closes the sink. Harmless when not running.
   // Call it, or the destructor, on every way out: libkymo hooks no signal and no exit().
-  // Errors: the sink's.
+  // Errors: the sink's; deadline_exceeded: a callback of a metric has not returned for five
+  // seconds. Then recording has not stopped: call it again once the callback has returned. Until
+  // then the destructor waits as long, and leaves the recorder's memory to its thread.
   Result<void> stop();
   [[nodiscard]] bool running() const;
 

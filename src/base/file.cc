@@ -6,13 +6,31 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 
 namespace kymo {
 namespace {
 
 constexpr mode_t kFileMode = 0644;
+// Files of killed writers, of this process's pid, that may be in the way.
+constexpr int kMostLeftBehind = 1000;
+
+// A new file beside `path`, of a name that no other call has; `name` tells which.
+FileDescriptor create_beside(const std::string& path, std::string* name) {
+  static std::atomic<std::uint64_t> calls{0};
+  FileDescriptor fd;
+  for (int tries = 0; !fd.valid() && tries < kMostLeftBehind; ++tries) {
+    *name = path + ".new-" + std::to_string(::getpid()) + '-' +
+            std::to_string(calls.fetch_add(1, std::memory_order_relaxed));
+    fd = FileDescriptor(
+        ::open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
+    if (!fd.valid() && errno != EEXIST) break;
+  }
+  return fd;
+}
 
 }  // namespace
 
@@ -96,13 +114,13 @@ Result<FileDescriptor> create_anew(const std::string& path, unsigned mode) {
 }
 
 Result<void> replace_file(const std::string& path, std::string_view content) {
-  const std::string temporary = path + ".new";
-  const Result<FileDescriptor> fd = create_anew(temporary, kFileMode);
-  if (!fd) {
-    return system_error("cannot write " + path, fd.error().errno_value);
+  std::string temporary;
+  const FileDescriptor fd = create_beside(path, &temporary);
+  if (!fd.valid()) {
+    return system_error("cannot write " + path, errno);
   }
   std::size_t written = 0;
-  if (const int error = write_all(fd->get(), content, &written); error != 0) {
+  if (const int error = write_all(fd.get(), content, &written); error != 0) {
     ::unlink(temporary.c_str());
     return system_error("cannot write " + path, error);
   }
@@ -114,12 +132,17 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
   return {};
 }
 
-void make_folders(const std::string& path) {
+int make_folders(const std::string& path) {
   constexpr mode_t kOthersOnlyRead = 0755;
+  int error = 0;
   for (std::size_t end = 0; end != std::string::npos && !path.empty();) {
     end = path.find('/', end + 1);
-    ::mkdir(path.substr(0, end).c_str(), kOthersOnlyRead);
+    const bool made = ::mkdir(path.substr(0, end).c_str(), kOthersOnlyRead) == 0;
+    if (!made && errno != EEXIST && error == 0) error = errno;
   }
+  struct stat there {};
+  if (path.empty() || (::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode))) return 0;
+  return error != 0 ? error : ENOTDIR;
 }
 
 }  // namespace kymo

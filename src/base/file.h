@@ -40,20 +40,23 @@ Result<FileDescriptor> create_append_only(const std::string& path);
 Result<std::string> read_file(const std::string& path, std::size_t most = std::size_t{64} << 20U);
 
 // Creates `path` for writing and reading. What had the name is removed first and never opened: no
-// link that somebody put there leads elsewhere. Errors: those of open(2); EEXIST where another was
-// faster or what is there may not be removed.
+// link that somebody put there leads elsewhere. Errors: those of open(2); EEXIST: somebody made the
+// name again, or we may not remove it.
 Result<FileDescriptor> create_anew(const std::string& path, unsigned mode);
 
 // Writes all of `data`, going on after short writes and EINTR. On an error `written` tells how much
 // got through. Returns 0 or errno.
 int write_all(int fd, std::string_view data, std::size_t* written);
 
-// Replaces `path` by a file with this content, so that a reader sees the old or the new one, whole.
-// Not synced: the promise covers a killed process, not a power failure.
+// Replaces `path` by a file with this content, so that a reader sees the old or the new one, whole,
+// also where several writers replace it at once: the last one's stays. Not synced: the promise
+// covers a killed process, not a power failure. A killed process may leave PATH.new-PID-N behind,
+// which is in nobody's way.
 Result<void> replace_file(const std::string& path, std::string_view content);
 
 // Makes a folder and those above it that are not there, of mode 0755 or less, whatever the umask:
-// others must not write into them. Errors show when something is made in it.
-void make_folders(const std::string& path);
+// others must not write into them. Returns 0 where the folder is there in the end, or errno; who
+// makes something in it next may leave it to that to fail.
+int make_folders(const std::string& path);
 
 }  // namespace kymo

@@ -28,6 +28,22 @@ Result<TextFile> TextFile::open(const std::string& path) {
   if (::fstat(fd.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
     return Error{Code::invalid_argument, "open recording " + path + ": it is a directory"};
   }
+  return over(std::move(fd), path);
+}
+
+Result<TextFile> TextFile::open_regular(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+    return system_error("open recording " + path, errno);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return Error{Code::invalid_argument, "open recording " + path + ": it is no regular file"};
+  }
+  return over(std::move(fd), path);
+}
+
+Result<TextFile> TextFile::over(FileDescriptor fd, const std::string& path) {
   TextFile file(path, std::move(fd));
   if (Result<void> sniffed = file.sniff(); !sniffed) {
     return sniffed.error();

@@ -22,6 +22,10 @@ class TextFile {
   // Errors: of opening and reading; invalid_argument for a directory; unimplemented for a
   // compressed file in a build without zstd.
   static Result<TextFile> open(const std::string& path);
+  // As open(), of a regular file alone: never waits for the other end of a pipe.
+  static Result<TextFile> open_regular(const std::string& path);
+  // Goes on with a descriptor at a file's beginning. `path`: for messages.
+  static Result<TextFile> over(FileDescriptor fd, const std::string& path);
 
   // Fills up to `size` bytes; fewer, or 0, only where the text ends.
   Result<std::size_t> read(char* out, std::size_t size);

@@ -36,12 +36,15 @@ std::optional<std::uint64_t> hex(std::string_view text) {
   return value;
 }
 
+// Whether a file of /proc could not be read, although its process is there.
+bool unseen(const Result<std::string>& file) {
+  return !file && file.error().errno_value != ENOENT && file.error().errno_value != ESRCH;
+}
+
 // The executable ones of "begin-end rwxp offset device inode path".
-std::vector<Mapping> code_of(pid_t pid, const std::string& root) {
+std::vector<Mapping> code_in(std::string_view maps) {
   std::vector<Mapping> found;
-  const Result<std::string> maps = read_file(root + "/" + std::to_string(pid) + "/maps");
-  if (!maps) return found;
-  for (std::string_view rest = *maps; !rest.empty();) {
+  for (std::string_view rest = maps; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     const std::size_t dash = line.find('-');
@@ -75,30 +78,38 @@ bool stands_in_foreign_code(std::string_view doing, const std::vector<Mapping>& 
 }
 
 bool borrowed(pid_t pid, const std::string& root) {
-  const std::vector<Mapping> code = code_of(pid, root);
+  const Result<std::string> maps = read_file(root + "/" + std::to_string(pid) + "/maps");
+  if (!maps) return unseen(maps);
+  const std::vector<Mapping> code = code_in(*maps);
   const std::vector<pid_t> threads = probe::threads_of(pid, root);
   return std::any_of(threads.begin(), threads.end(), [&](pid_t thread) {
     const Result<std::string> doing = read_file(root + "/" + std::to_string(pid) + "/task/" +
                                                 std::to_string(thread) + "/syscall");
-    return doing && stands_in_foreign_code(*doing, code);
+    return doing ? stands_in_foreign_code(*doing, code) : unseen(doing);
   });
 }
 
 }  // namespace
 
-bool borrows_a_process(pid_t tracer, const std::string& root) {
+std::vector<pid_t> traced_by(pid_t tracer, const std::string& root) {
+  std::vector<pid_t> traced;
   std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator(root, gone)) {
-    const std::string name = entry.path().filename();
+  for (std::filesystem::directory_iterator entry(root, gone), end; !gone && entry != end;
+       entry.increment(gone)) {
+    const std::string name = entry->path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const Result<probe::Process> process = probe::read_process(std::stoi(name), root);
-    if (!process || process->tracer == 0) continue;
-    if ((process->tracer == tracer || getpgid(process->tracer) == tracer) &&
-        borrowed(process->pid, root)) {
-      return true;
+    if (process && process->tracer != 0 &&
+        (process->tracer == tracer || getpgid(process->tracer) == tracer)) {
+      traced.push_back(process->pid);
     }
   }
-  return false;
+  return traced;
+}
+
+bool borrows_a_process(pid_t tracer, const std::string& root) {
+  const std::vector<pid_t> traced = traced_by(tracer, root);
+  return std::any_of(traced.begin(), traced.end(), [&](pid_t pid) { return borrowed(pid, root); });
 }
 
 }  // namespace kymo::criu

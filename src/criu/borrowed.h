@@ -4,8 +4,13 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 namespace kymo::criu {
+
+// The processes that `tracer` traces, or one of its process group. Cost: a look at every process of
+// the machine.
+std::vector<pid_t> traced_by(pid_t tracer, const std::string& root = "/proc");
 
 // Whether a thread that `tracer` traces, or one of its process group, stands in code that is not
 // its own. CRIU executes code in the place of a process's: system calls that it writes over the
@@ -15,8 +20,9 @@ namespace kymo::criu {
 // it notices that CRIU is gone, and gives the process back. Each lasts a millisecond at most, but
 // for the transfer of pages.
 //
-// To be asked of a tracer that is stopped: what its processes do then ends by itself. `root` stands
-// in for /proc in tests. Cost: a look at every process of the machine.
+// To be asked of a tracer that is stopped: what its processes do then ends by itself. True, too,
+// where that cannot be seen, as for want of a descriptor. `root` stands in for /proc in tests.
+// Cost: a look at every process of the machine.
 bool borrows_a_process(pid_t tracer, const std::string& root = "/proc");
 
 // How long whoever wants to kill CRIU waits for the end of it.

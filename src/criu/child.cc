@@ -19,7 +19,9 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/reap.h"
 #include "criu/borrowed.h"
+#include "criu/connections.h"
 #include "criu/images.h"
 #include "probe/process.h"
 
@@ -118,12 +120,21 @@ Change change_of(pid_t pid, std::chrono::milliseconds within) {
   }
 }
 
-// What cannot be told is not waited for.
+// What cannot be told counts as borrowed: that is waited for within bounds.
 bool borrows(pid_t criu) noexcept {
   try {
     return borrows_a_process(criu);
   } catch (...) {
-    return false;
+    return true;
+  }
+}
+
+void give_up_connections(pid_t criu) noexcept {
+  try {
+    for (const pid_t process : traced_by(criu)) {
+      leave_repair_mode(process);
+    }
+  } catch (...) {  // for want of memory; the kill is what matters
   }
 }
 
@@ -266,6 +277,7 @@ Result<wire::Response> Child::receive() {
 
 Error Child::ended_early() {
   finish();
+  if (lingers_) return lingering();
   std::string message = "criu '" + path_ + "' " + describe(wait_status_) + " without an answer";
   const std::string said = last_line(stderr_);
   if (!said.empty()) {
@@ -283,6 +295,11 @@ Error Child::ended_by_us() {
                "criu '" + path_ + "' did not answer within " + std::to_string(timeout_.count()) +
                    " ms and was killed" +
                    (lingers_ ? ", but does not end: its disk does not answer" : "")};
+}
+
+Error Child::lingering() const {
+  return {Code::deadline_exceeded,
+          "criu '" + path_ + "' was killed, but does not end: its disk does not answer"};
 }
 
 Child::Clock::time_point Child::deadline() const {
@@ -310,6 +327,7 @@ Result<bool> Child::wait_for(int fd) {
 
 Result<void> Child::check_end() {
   finish();
+  if (lingers_) return lingering();
   if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 0) {
     return {};
   }
@@ -342,10 +360,9 @@ bool Child::ends_within(std::chrono::milliseconds time) const {
   return ready > 0;
 }
 
-// Returns with criu stopped (or ended) where its processes can do without it; so late, too, where
-// it does not come to such an instant. One that waits for a disk that stalls does not stop, nor
-// does what it does to its processes go on: they are looked at all the same, and a kill ends its
-// wait.
+// Stops criu at an instant at which its processes do not need it, and returns. If there is no such
+// instant within kMostBorrowing, it returns all the same. A criu that waits for a stalled disk
+// cannot stop, but it does nothing to its processes meanwhile either, so it can be killed.
 void Child::wait_until_killable() const {
   const auto until = Clock::now() + kMostBorrowing;
   for (;;) {
@@ -364,22 +381,14 @@ void Child::reap(bool kill_first) {
   }
   if (kill_first) {
     wait_until_killable();
+    give_up_connections(pid_);
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);  // it may have left its group
-    if (!ends_within(kKilledWithin)) {
-      // The kernel cannot end it while its disk does not answer.
-      std::thread([pid = pid_] {
-        while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-        }
-      }).detach();
-      pid_ = -1;
-      lingers_ = true;
-      return;
-    }
   }
   rusage used{};
-  while (wait4(pid_, &wait_status_, 0, &used) < 0 && errno == EINTR) {
-  }
+  const std::optional<int> status = reap_within(pid_, kKilledWithin, &used);
+  lingers_ = !status;
+  wait_status_ = status.value_or(0);
   major_faults_ = static_cast<std::uint64_t>(used.ru_majflt);
   life_ns_ = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - started_).count());

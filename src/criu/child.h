@@ -71,6 +71,7 @@ class Child {
   Error ended_by_us();
   void wait_until_killable() const;
   [[nodiscard]] bool ends_within(std::chrono::milliseconds time) const;
+  [[nodiscard]] Error lingering() const;
   void reap(bool kill_first);
 
   std::string path_;

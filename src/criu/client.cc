@@ -16,6 +16,7 @@
 #include "criu/rpc.pb.h"
 #include "criu/scratch_folder.h"
 #include "criu/streamed.h"
+#include "criu/sync_images.h"
 
 namespace kymo::criu {
 namespace {
@@ -51,14 +52,18 @@ struct Answer {
   std::uint64_t major_faults = 0;
 };
 
+// Called at each notification of criu's, which waits for it, and fails where it gives an error.
+using Passed = std::function<Result<void>(std::string_view name)>;
+
 // One call: request out, notifications answered, the last response and the end of the process
 // awaited. `accepted` tells whether the response is a success; it decides what the call is counted
 // as.
 Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire::Request& request,
-                        const Notified& notified) {
+                        const Passed& passed) {
   const auto started = Child::Clock::now();
   Result<Answer> answer = [&]() -> Result<Answer> {
     CallPhases phases;
+    Result<void> refused;
     Result<std::unique_ptr<Child>> started_child =
         Child::start(options.path, options.timeout, options.cancel);
     if (!started_child) {
@@ -76,15 +81,16 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
       if (response->type() != wire::NOTIFY) {
         phases.ends();
         const std::uint64_t life_ns = child.finish();
+        if (!refused) return refused.error();
         return Answer{std::move(*response), life_ns, child.major_faults()};
       }
       phases.after(response->notify().script());
-      if (notified) {
-        notified(response->notify().script());
+      if (passed && refused) {
+        refused = passed(response->notify().script());
       }
       wire::Request go_on;
       go_on.set_type(wire::NOTIFY);
-      go_on.set_notify_success(true);
+      go_on.set_notify_success(refused.ok());
       if (Result<void> sent = child.send(go_on); !sent) {
         return sent.error();
       }
@@ -155,8 +161,8 @@ void set_shared(const SharedOptions& from, wire::Options& opts) {
 }
 
 // The options with no longer a timeout than that (0: as they are), and to be cancelled so.
-ClientOptions within(ClientOptions options, std::chrono::milliseconds limit,
-                     const Cancellation* cancel) {
+ClientOptions limited(ClientOptions options, std::chrono::milliseconds limit,
+                      const Cancellation* cancel) {
   options.cancel = cancel;
   if (limit.count() > 0 && (options.timeout.count() == 0 || limit < options.timeout)) {
     options.timeout = limit;
@@ -180,7 +186,7 @@ struct Work {
 };
 
 Result<Answer> work(const ClientOptions& options, Work& job, const std::string& images_dir,
-                    const std::string& work_dir, const Notified& notified) {
+                    const std::string& work_dir, const Passed& passed) {
   const OpenDirectory images(images_dir);
   if (images.fd() < 0) {
     return system_error(job.tried + ": cannot open the images directory " + images_dir,
@@ -200,7 +206,7 @@ Result<Answer> work(const ClientOptions& options, Work& job, const std::string& 
   opts.set_notify_scripts(true);
   // A program that records into a ring file holds a lock on it, as databases do on theirs.
   opts.set_file_locks(true);
-  Result<Answer> answer = converse(options, job.kind, job.request, notified);
+  Result<Answer> answer = converse(options, job.kind, job.request, passed);
   if (!answer) {
     return with_context(job.tried, answer.error(), job.log_path);
   }
@@ -298,12 +304,12 @@ Result<DumpReply> Client::pre_dump(const PreDumpRequest& request) const {
   job.request.mutable_opts()->set_log_file(kPreDumpLog);
   track_memory(request.parent, *job.request.mutable_opts());
   set_shared(request.options, *job.request.mutable_opts());
-  return dump_reply(work(within(options_, request.time_limit, request.cancel), job,
+  return dump_reply(work(limited(options_, request.time_limit, request.cancel), job,
                          request.images_dir, request.work_dir, {}));
 }
 
 Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notified) const {
-  const ClientOptions options = within(options_, request.time_limit, request.cancel);
+  const ClientOptions options = limited(options_, request.time_limit, request.cancel);
   if (request.stream) {
     return streamed_dump(options, request, notified);
   }
@@ -319,12 +325,20 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
     track_memory(request.parent, *job.request.mutable_opts());
   }
   set_shared(request.options, *job.request.mutable_opts());
-  return dump_reply(work(options, job, request.images_dir, request.work_dir, notified));
+  const auto until = std::chrono::steady_clock::now() + options.timeout;
+  const auto passed = [&](std::string_view name) -> Result<void> {
+    if (notified) notified(name);
+    if (!request.sync || name != kAllWritten) return {};
+    return sync_in_time(request.images_dir, options.timeout.count() == 0
+                                                ? std::chrono::steady_clock::time_point::max()
+                                                : until);
+  };
+  return dump_reply(work(options, job, request.images_dir, request.work_dir, passed));
 }
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,
                                      const Notified& notified) const {
-  const ClientOptions options = within(options_, std::chrono::milliseconds(0), request.cancel);
+  const ClientOptions options = limited(options_, std::chrono::milliseconds(0), request.cancel);
   if (request.stream) {
     return streamed_restore(options, request, notified);
   }
@@ -336,7 +350,11 @@ Result<RestoreReply> Client::restore(const RestoreRequest& request,
   job.request.mutable_opts()->set_rst_sibling(true);
   job.request.mutable_opts()->set_log_file(kRestoreLog);
   set_shared(request.options, *job.request.mutable_opts());
-  const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, notified);
+  const auto passed = [&](std::string_view name) {
+    if (notified) notified(name);
+    return Result<void>();
+  };
+  const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, passed);
   if (!answer) {
     return answer.error();
   }

@@ -92,6 +92,9 @@ struct DumpRequest {
   std::string images_dir;
   std::string work_dir;  // dump.log and stats-dump go here
   bool leave_running = false;
+  // The images are made durable before the processes end or run on (sync_images.h). Where that
+  // fails or does not end in time, the dump fails and they run on.
+  bool sync = false;
   // Set: through an image streamer, which keeps the images so (streamed.h); `streamed` is then
   // called as they come, on a thread of the streamer's.
   std::optional<Encoding> stream = std::nullopt;

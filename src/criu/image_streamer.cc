@@ -81,6 +81,7 @@ struct ImageStreamer::State {
   bool settling = false;
   bool ending = false;
   bool ended = false;
+  bool abandoned = false;  // nobody wants to be told any more
 
   void run();
   bool one_round();
@@ -91,6 +92,7 @@ struct ImageStreamer::State {
   void pump(const std::vector<pollfd>& ready);
   bool all_still();
   void settle_all();
+  void tell(const Streamed& so_far);
   void fail(const Error& why);
 };
 
@@ -199,7 +201,12 @@ void ImageStreamer::State::settle_all() {
   for (const auto& file : files) {
     if (Result<void> ok = file->flush(totals); !ok) fail(ok.error());
   }
-  if (moved) moved(totals);
+  tell(totals);
+}
+
+void ImageStreamer::State::tell(const Streamed& so_far) {
+  const std::lock_guard lock(mutex);
+  if (moved && !abandoned) moved(so_far);
 }
 
 bool ImageStreamer::State::one_round() {
@@ -238,6 +245,7 @@ void ImageStreamer::State::run() {
   files.clear();
   connection.reset();
   listener.reset();
+  unlinkat(dir.get(), socket_name.c_str(), 0);
   if (unended) {
     fail(Error{Code::data_loss, "image stream: CRIU left an image without its end"});
   }
@@ -248,9 +256,9 @@ void ImageStreamer::State::run() {
   answered.notify_all();
 }
 
-ImageStreamer::ImageStreamer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ImageStreamer::ImageStreamer(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<ImageStreamer>> ImageStreamer::start(std::unique_ptr<State> state,
+Result<std::unique_ptr<ImageStreamer>> ImageStreamer::start(std::shared_ptr<State> state,
                                                             const std::string& images_dir,
                                                             const char* socket_name) {
   state->dir = FileDescriptor(open(images_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -272,8 +280,7 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::start(std::unique_ptr<Stat
       listen(state->listener.get(), 1) != 0) {
     return stream_error("listen in the images directory", errno);
   }
-  State* raw = state.get();
-  state->thread = std::thread([raw] { raw->run(); });
+  state->thread = std::thread([state] { state->run(); });
   return std::unique_ptr<ImageStreamer>(new ImageStreamer(std::move(state)));
 }
 
@@ -281,7 +288,7 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::capture(const std::string&
                                                               const Encoding& encoding,
                                                               Moved moved) {
   if (Result<void> ok = check_encoding(encoding); !ok) return ok.error();
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
   state->encoding = encoding;
   state->moved = std::move(moved);
   return start(std::move(state), images_dir, kCaptureSocket);
@@ -289,15 +296,14 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::capture(const std::string&
 
 Result<std::unique_ptr<ImageStreamer>> ImageStreamer::serve(const std::string& images_dir,
                                                             Moved moved) {
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
   state->capturing = false;
   state->moved = std::move(moved);
   return start(std::move(state), images_dir, kServeSocket);
 }
 
 ImageStreamer::~ImageStreamer() {
-  static_cast<void>(finish());
-  unlinkat(state_->dir.get(), state_->socket_name.c_str(), 0);
+  static_cast<void>(finish(std::chrono::seconds(3)));
 }
 
 Result<void> ImageStreamer::settle(std::chrono::steady_clock::time_point until) {
@@ -313,18 +319,26 @@ Result<void> ImageStreamer::settle(std::chrono::steady_clock::time_point until) 
   return Error{Code::deadline_exceeded, "image stream: the images were not written in time"};
 }
 
-Result<Streamed> ImageStreamer::finish() {
+Result<Streamed> ImageStreamer::finish(std::chrono::milliseconds patience) {
   State& s = *state_;
+  std::unique_lock lock(s.mutex);
   if (s.thread.joinable()) {
-    {
-      const std::lock_guard lock(s.mutex);
-      s.ending = true;
-    }
+    s.ending = true;
     const std::uint64_t one = 1;
     static_cast<void>(write(s.wake.get(), &one, sizeof one));
-    s.thread.join();
+    if (s.answered.wait_for(lock, patience, [&s] { return s.ended; })) {
+      lock.unlock();
+      s.thread.join();
+      lock.lock();
+    } else {
+      s.abandoned = true;
+      s.thread.detach();
+    }
   }
   if (s.error) return *s.error;
+  if (s.abandoned) {
+    return Error{Code::deadline_exceeded, "image stream: the disk of the images does not answer"};
+  }
   return s.totals;
 }
 

@@ -37,16 +37,17 @@ class ImageStreamer {
   // deadline_exceeded.
   Result<void> settle(std::chrono::steady_clock::time_point until);
   // CRIU has ended: takes what still lies in the pipes, and ends. Errors: what went wrong, an image
-  // that CRIU never ended among it.
-  Result<Streamed> finish();
+  // that CRIU never ended among it; deadline_exceeded: the disk does not answer within `patience`,
+  // and the thread is left to itself.
+  Result<Streamed> finish(std::chrono::milliseconds patience);
 
  private:
   struct State;
-  explicit ImageStreamer(std::unique_ptr<State> state);
-  static Result<std::unique_ptr<ImageStreamer>> start(std::unique_ptr<State> state,
+  explicit ImageStreamer(std::shared_ptr<State> state);
+  static Result<std::unique_ptr<ImageStreamer>> start(std::shared_ptr<State> state,
                                                       const std::string& images_dir,
                                                       const char* socket_name);
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // the thread's, too, which may outlive this
 };
 
 }  // namespace kymo::criu

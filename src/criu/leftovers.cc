@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <string_view>
 #include <thread>
 
 #include "base/file.h"
 #include "base/mounts.h"
+#include "base/patience.h"
 #include "criu/borrowed.h"
+#include "criu/connections.h"
 #include "probe/open_files.h"
 #include "probe/process.h"
 
@@ -27,24 +30,47 @@ constexpr std::chrono::milliseconds kLookEvery{2};
 constexpr std::string_view kDumpIsDone = "Unfreezing tasks into";
 constexpr std::string_view kRestoreIsDone = "Running pre-resume scripts";
 
+// False, too, where the disk of the log does not answer.
 bool log_has(const std::string& log_path, std::string_view mark) {
-  const Result<std::string> log = read_file(log_path, std::size_t{1} << 30U);
-  return log && log->find(mark) != std::string::npos;
+  const auto has = within(kDiskPatience, [log_path, mark] {
+    const Result<std::string> log = read_file(log_path, std::size_t{1} << 30U);
+    return log && log->find(mark) != std::string::npos;
+  });
+  return has.value_or(false);
 }
 
 bool is_in(const std::vector<pid_t>& tree, pid_t pid) {
   return std::find(tree.begin(), tree.end(), pid) != tree.end();
 }
 
-// The processes with the log open: CRIU's own, or those of the tree.
+// Those who trace processes of the tree.
+std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
+  std::set<pid_t> tracers;
+  for (const pid_t pid : tree) {
+    const Result<probe::Process> seen = probe::read_process(pid);
+    if (seen && seen->tracer != 0) tracers.insert(seen->tracer);
+  }
+  return {tracers.begin(), tracers.end()};
+}
+
+// The processes with the log open: CRIU's own, or those of the tree. Where the disk of the log does
+// not answer, CRIU is who traces the tree.
 std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>& tree,
                            bool of_the_tree) {
-  std::vector<pid_t> found = probe::processes_with_open(log_path);
+  const auto found_by_log =
+      within(kDiskPatience, [log_path] { return probe::processes_with_open(log_path); });
+  std::vector<pid_t> found;
+  if (found_by_log) {
+    found = *found_by_log;
+  } else if (!of_the_tree) {
+    found = tracers_of(tree);
+  }
   std::erase_if(found, [&](pid_t pid) {
     const Result<probe::Process> seen = probe::read_process(pid);
     // Who reads along while CRIU writes is no part of it.
     const bool ours = pid == getpid();
-    return ours || is_in(tree, pid) != of_the_tree || !seen || seen->zombie();
+    const bool gone = seen ? seen->zombie() : seen.error().code == Code::not_found;
+    return ours || is_in(tree, pid) != of_the_tree || gone;
   });
   return found;
 }
@@ -55,7 +81,9 @@ void stop(pid_t criu) {
   kill(criu, SIGSTOP);
   for (;;) {
     const Result<probe::Process> seen = probe::read_process(criu);
-    if (!seen || seen->stopped() || seen->zombie() || steady_clock::now() > until) {
+    const bool still =
+        seen ? seen->stopped() || seen->zombie() : seen.error().code == Code::not_found;
+    if (still || steady_clock::now() > until) {
       return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -90,6 +118,9 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
     const bool leave =
         log_has(log_path, done) ||
         (dump && waited < kMostBorrowing && std::any_of(running.begin(), running.end(), borrows));
+    if (!leave) {
+      for (const pid_t pid : tree) leave_repair_mode(pid);
+    }
     for (const pid_t criu : running) {
       kill(criu, leave ? SIGCONT : SIGKILL);
     }
@@ -123,9 +154,11 @@ Result<void> end_leftover_restore(const std::string& log_path, const std::vector
   }
 }
 
-void remove_leftover_mounts(const std::string& work_dir) {
+namespace {
+
+bool remove_mounts(const std::string& work_dir) {
   constexpr std::string_view kCgroups = ".criu.cgyard.";
-  if (!detach_mounts(work_dir + "/" + std::string(kCgroups))) return;
+  if (!detach_mounts(work_dir + "/" + std::string(kCgroups))) return false;
   std::error_code error;
   std::vector<std::filesystem::path> left;
   for (std::filesystem::directory_iterator entry(work_dir, error), end; !error && entry != end;
@@ -135,6 +168,13 @@ void remove_leftover_mounts(const std::string& work_dir) {
   for (const std::filesystem::path& folder : left) {
     ::rmdir(folder.c_str());
   }
+  return true;
+}
+
+}  // namespace
+
+void remove_leftover_mounts(const std::string& work_dir) {
+  static_cast<void>(within(kDiskPatience, [work_dir] { return remove_mounts(work_dir); }));
 }
 
 }  // namespace kymo::criu

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string_view>
 
+#include "base/patience.h"
+
 namespace kymo::criu {
 namespace {
 
@@ -61,7 +63,9 @@ bool is_noise(std::string_view line) {
   return false;
 }
 
-std::string last_errors(const std::string& log_path) {
+namespace {
+
+std::string read_last_errors(const std::string& log_path) {
   std::ifstream log = open_at_tail(log_path);
   std::deque<std::string> errors;
   for (std::string line; std::getline(log, line);) {
@@ -87,6 +91,12 @@ std::string last_errors(const std::string& log_path) {
     joined += (joined.empty() ? "" : "; ") + std::string(kNoSpace);
   }
   return joined;
+}
+
+}  // namespace
+
+std::string last_errors(const std::string& log_path) {
+  return within(kDiskPatience, [log_path] { return read_last_errors(log_path); }).value_or("");
 }
 
 }  // namespace kymo::criu

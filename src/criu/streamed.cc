@@ -15,6 +15,7 @@
 #include "criu/image_streamer.h"
 #include "criu/log.h"
 #include "criu/pstree.h"
+#include "criu/sync_images.h"
 
 namespace kymo::criu {
 namespace {
@@ -23,7 +24,6 @@ constexpr char kStreamedDumpLog[] = "dump.log";
 constexpr char kStreamedRestoreLog[] = "restore.log";
 
 // The point of a dump at which everything is written and nothing let go yet.
-constexpr std::string_view kAllWritten = "post-dump";
 
 // A folder that criu reaches by a short path: that of a socket in it must not be long.
 struct ReachedFolder {
@@ -86,6 +86,13 @@ Result<Folders> reach_both(const std::string& tried, const std::string& images,
   return Folders{std::move(images_folder).value(), std::move(work_folder).value()};
 }
 
+// What lies in the pipes of a CRIU that failed is of no use.
+std::chrono::milliseconds patience_after(bool done) {
+  constexpr std::chrono::minutes kToWriteTheRest{10};
+  constexpr std::chrono::seconds kToGiveUp{3};
+  return done ? std::chrono::milliseconds(kToWriteTheRest) : kToGiveUp;
+}
+
 // What a dump and a restore have in common.
 std::vector<std::string> arguments_of(const char* verb, const Folders& folders, const char* log,
                                       int log_level) {
@@ -118,13 +125,18 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
   if (request.leave_running) command.arguments.emplace_back("--leave-running");
   command.arguments.insert(command.arguments.end(), request.arguments.begin(),
                            request.arguments.end());
+  Result<void> synced;
   command.passed = [&](std::string_view name,
                        std::chrono::steady_clock::time_point until) -> Result<void> {
     if (notified) notified(name);
-    return name == kAllWritten ? settle(**streamer, until, options.cancel) : Result<void>();
+    if (name != kAllWritten) return {};
+    Result<void> written = settle(**streamer, until, options.cancel);
+    if (written && request.sync) synced = sync_in_time(request.images_dir, until);
+    return written ? synced : written;
   };
   const Result<CommandEnd> end = run_command(options, command);
-  const Result<Streamed> stream = (*streamer)->finish();
+  const Result<Streamed> stream = (*streamer)->finish(patience_after(end.ok()));
+  if (!synced) return Error{synced.error().code, tried + ": " + synced.error().message};
   if (!end) {
     return streamed_error(tried, stream, end.error(), request.work_dir + "/" + kStreamedDumpLog);
   }
@@ -160,7 +172,7 @@ Result<RestoreReply> streamed_restore(const ClientOptions& options, const Restor
     return Result<void>();
   };
   const Result<CommandEnd> end = run_command(options, command);
-  const Result<Streamed> stream = (*streamer)->finish();
+  const Result<Streamed> stream = (*streamer)->finish(patience_after(end.ok()));
   if (!end) {
     return streamed_error(tried, stream, end.error(), request.work_dir + "/" + kStreamedRestoreLog);
   }

@@ -19,8 +19,7 @@ constexpr int kFormatVersion = 1;
 
 // mkdir -p, the last folder of mode 0700.
 Result<void> make_private_folder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(fs::path(path).parent_path(), error);
+  make_folders(fs::path(path).parent_path());
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return system_error("make the checkpoint directory " + path, errno);
   }

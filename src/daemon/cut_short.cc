@@ -170,16 +170,63 @@ Result<void> close(store::Store& store, const store::Checkpoint& started,
 }
 
 // The process whose standard output is this file: nobody but the job itself has it.
-std::optional<probe::Process> writer_of(const std::string& path) {
+Result<std::optional<probe::Process>> writer_of(const std::string& path) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
+  fs::directory_iterator entry("/proc", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename();
     if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
-    if (!fs::equivalent(entry.path() / "fd/1", path, error)) continue;
+    std::error_code gone;
+    if (!fs::equivalent(entry->path() / "fd/1", path, gone)) continue;
     Result<probe::Process> process = probe::read_process(std::stoi(name));
-    if (process && process->session == process->pid) return *process;
+    if (!process && process.error().code != Code::not_found) return process.error();
+    if (process && process->session == process->pid) return std::optional(*process);
   }
-  return std::nullopt;
+  if (error) return system_error("read /proc", error.value());
+  return std::optional<probe::Process>();
+}
+
+// Shows each entry of a folder; false: it is no folder, cannot be read, or `is_good` says no.
+template <class IsGood>
+bool all_in(const fs::path& folder, IsGood is_good) {
+  std::error_code error;
+  if (fs::symlink_status(folder, error).type() != fs::file_type::directory) return false;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!is_good(*entry)) return false;
+  }
+  return !error;
+}
+
+// Whether it holds no more than what is made before a dump begins: empty folders, and a recording.
+// Somebody may keep folders of his own here.
+bool is_unbegun(const CheckpointDir& dir) {
+  const auto none = [](const fs::directory_entry&) { return false; };
+  const auto of_recording = [](const fs::directory_entry& file) {
+    std::error_code error;
+    return file.path().filename().string().starts_with("dump.") &&
+           file.symlink_status(error).type() == fs::file_type::regular;
+  };
+  return all_in(dir.path(), [&](const fs::directory_entry& entry) {
+    if (entry.path() == dir.recordings()) return all_in(entry.path(), of_recording);
+    return (entry.path() == dir.partial_images() || entry.path() == dir.work()) &&
+           all_in(entry.path(), none);
+  });
+}
+
+// A folder that is not empty by now stays.
+bool remove_unbegun(const CheckpointDir& dir) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(dir.recordings(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    files.push_back(entry->path());
+  }
+  for (const fs::path& file : files) unlink(file.c_str());
+  for (const std::string& folder : {dir.recordings(), dir.work(), dir.partial_images()}) {
+    rmdir(folder.c_str());
+  }
+  return rmdir(dir.path().c_str()) == 0;
 }
 
 }  // namespace
@@ -202,16 +249,13 @@ Result<void> remove_unlisted_folders(store::Store& store, const std::string& sta
   std::set<std::string> listed;
   for (const store::Checkpoint& checkpoint : *checkpoints) listed.insert(checkpoint.directory);
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(state_dir + "/checkpoints", error)) {
-    const CheckpointDir dir(entry.path());
-    if (listed.contains(dir.path()) || !entry.is_directory(error)) continue;
-    // Of a dump that had begun there is one of these, or the folder cannot be looked at.
-    const bool partial = fs::exists(dir.partial_images(), error);
-    const bool begun = fs::exists(dir.record(), error) || fs::exists(dir.images(), error) ||
-                       (partial && !fs::is_empty(dir.partial_images(), error));
-    if (begun || error) continue;
-    spdlog::warn("checkpoint {}: kymod ended before its dump began; removed", dir.path());
-    fs::remove_all(dir.path(), error);
+  for (fs::directory_iterator entry(state_dir + "/checkpoints", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const CheckpointDir dir(entry->path());
+    if (listed.contains(dir.path()) || !is_unbegun(dir)) continue;
+    if (remove_unbegun(dir)) {
+      spdlog::warn("checkpoint {}: kymod ended before its dump began; removed", dir.path());
+    }
   }
   return {};
 }
@@ -221,7 +265,11 @@ Result<void> settle_unstarted_jobs(store::Store& store) {
   if (!jobs) return jobs.error();
   for (store::Job& job : *jobs) {
     if (job.state != store::JobState::running || job.pid != 0) continue;
-    if (const std::optional<probe::Process> process = writer_of(job.stdout_path)) {
+    const Result<std::optional<probe::Process>> writer = writer_of(job.stdout_path);
+    if (!writer) {
+      spdlog::error("job {}: it cannot be seen whether it was started: {}; the next start looks",
+                    job.name, writer.error().message);
+    } else if (const std::optional<probe::Process>& process = *writer) {
       job.pid = process->pid;
       job.start_ticks = process->start_ticks;
       spdlog::warn("job {}: kymod ended while it was started; it is pid {}", job.name, job.pid);

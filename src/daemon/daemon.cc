@@ -25,6 +25,7 @@
 #include "daemon/running_request.h"
 #include "daemon/service.h"
 #include "daemon/space_bound.h"
+#include "daemon/state_dir.h"
 #include "daemon/unix_listener.h"
 #include "daemon/web_api.h"
 #include "http/token_file.h"
@@ -40,21 +41,6 @@ namespace {
 
 constexpr auto kDrain = std::chrono::seconds(60);
 constexpr timespec kLookAfterJobs{1, 0};
-
-// Makes the state directory, private, and takes it for this daemon alone for as long as it lives.
-Result<FileDescriptor> take_state_dir(const std::string& path) {
-  make_folders(std::filesystem::path(path).parent_path());
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error("make the state directory " + path, errno);
-  }
-  FileDescriptor lock(open((path + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.valid()) return system_error("write into the state directory " + path, errno);
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno != EWOULDBLOCK) return system_error("lock the state directory " + path, errno);
-  return Error{Code::already_exists, "the state directory " + path +
-                                         " is in use: stop the other kymod, or name another with "
-                                         "--state-dir"};
-}
 
 // When calls that go on at the stop are cancelled: a watcher whose reader stands still.
 std::chrono::system_clock::time_point soon() {
@@ -78,6 +64,7 @@ struct Daemon::State {
   FileDescriptor state_lock;
   std::unique_ptr<UnixListener> listener;
   std::unique_ptr<Metrics> metrics;
+  std::optional<runtime::CriuChoice> crius;
   std::unique_ptr<OtlpExporter> spans;  // null: not asked for
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<store::Store> store;
@@ -91,7 +78,6 @@ struct Daemon::State {
   std::unique_ptr<http::Server> http;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
-  std::optional<runtime::CriuChoice> crius;
 
   criu::ClientOptions criu_options() const;
   Result<void> open_store();
@@ -327,7 +313,7 @@ Result<void> Daemon::run() {
   if (!drained) {
     // Its thread cannot be ended; a criu that is left alone lets its process go.
     spdlog::error("a request still runs after {} s: leaving it", kDrain.count());
-    spdlog::shutdown();
+    spdlog::default_logger()->flush();  // not shutdown(): that request may log meanwhile
     _exit(1);
   }
   state.server->Shutdown(soon());

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "base/patience.h"
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/forecast.h"
@@ -140,6 +141,13 @@ Result<void> refuse_for_container(const DumpContext& c) {
                  "dump " + c.target.text() +
                      ": --stream is for plain processes: runc has no way to tell CRIU to stream"};
   }
+  if (c.request.sync()) {
+    return Error{Code::unimplemented,
+                 "dump " + c.target.text() +
+                     ": --sync is for plain processes: a runtime ends its container before its "
+                     "images can be synced; dump it with --leave-running, then sync the images "
+                     "and stop it"};
+  }
   return {};
 }
 
@@ -184,6 +192,7 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
     spec.work_dir = c.dir->work();
   }
   spec.leave_running = c.request.leave_running();
+  spec.sync = c.request.sync();
   spec.container = c.target.container;
   spec.options = to_options(c.request.options());
   spec.stream = c.stream;
@@ -459,6 +468,7 @@ std::string conditions_of(const DumpContext& c) {
     text += criu::name_of(c.stream->compression);
   }
   if (c.request.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
+  if (c.request.sync()) text += text.empty() ? "sync" : ", sync";
   return text;
 }
 
@@ -490,6 +500,9 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   const store::Run run = run_of(c);
   warn_unless(
       c, c.parts.store.update_checkpoint(c.checkpoint, c.job && gone ? &*c.job : nullptr, &run));
+  if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
+    c.warnings.push_back(std::move(warning));
+  }
 }
 
 void end_recording(DumpContext& c, const Result<void>& result) {
@@ -506,18 +519,33 @@ void end_recording(DumpContext& c, const Result<void>& result) {
   }
 }
 
+// Leaves the directory saying how it ended. That of a failed dump may lie on a disk that does not
+// answer: its client is answered all the same.
+void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
+  constexpr std::chrono::milliseconds kDiskAnswers{3000};
+  const Scope writing("write record", {.category = "files"});
+  // Images that CRIU finished are the process now: they are never thrown away.
+  const auto write = [dir = *c.dir, discard = !c.dumped,
+                      record = record_of(c, result, duration_ns)] {
+    if (discard) discard_images(dir);
+    return write_record(dir, record);
+  };
+  const std::optional<Result<void>> written = result ? write() : within(kDiskAnswers, write);
+  if (written) {
+    warn_unless(c, *written);
+  } else {
+    spdlog::warn("{}: its disk does not answer, so what the failed dump wrote may stay there",
+                 c.dir->path());
+  }
+}
+
 // Leaves the directory, the store and the recording saying how it ended, and lets go of what it
 // had.
 void conclude(DumpContext& c, const Result<void>& result) {
   const Scope scope("conclude", {.category = "request"});
   if (c.dir) {  // else refused before anything was made
-    // Images that CRIU finished are the process now: they are never thrown away.
-    if (!c.dumped) discard_images(*c.dir);
     const std::uint64_t duration_ns = monotonic_ns() - c.began_monotonic_ns;
-    {
-      const Scope writing("write record", {.category = "files"});
-      warn_unless(c, write_record(*c.dir, record_of(c, result, duration_ns)));
-    }
+    write_outcome(c, result, duration_ns);
     if (c.listed) update_store(c, result, duration_ns);
     end_recording(c, result);
   }

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
+
 namespace kymo::daemon {
 namespace {
 
@@ -19,7 +21,7 @@ Result<std::string> folder_with_criu(const std::string& criu, const std::string&
   const std::filesystem::path program(criu);
   if (program.filename() == "criu") return program.parent_path().string();
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  make_folders(folder);
   std::filesystem::remove(folder + "/criu", error);
   std::filesystem::create_symlink(program, folder + "/criu", error);
   if (error) return system_error("name " + criu + " in " + folder, error.value());

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -12,9 +11,9 @@
 namespace kymo::daemon {
 
 Result<void> make_job_folder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return system_error("make the job's folder " + path, error.value());
+  if (const int error = make_folders(path); error != 0) {
+    return system_error("make the job's folder " + path, error);
+  }
   if (chmod(path.c_str(), 0700) != 0) {
     return system_error("protect the job's folder " + path, errno);
   }

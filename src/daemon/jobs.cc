@@ -336,8 +336,24 @@ void Jobs::exited(const runtime::ProcessId& process, int wait_status) {
   refresh();
 }
 
+// Tries again to store what the disk had no room for.
+void Jobs::store_the_rest() {
+  const std::size_t left = store_.unstored();
+  if (left == unstored_) return;
+  unstored_ = left;
+  if (left == 0) {
+    spdlog::info("the state directory has space again: everything is stored");
+  } else {
+    spdlog::error(
+        "the state directory's disk is full: {} changes are in memory alone until there "
+        "is space, and lost if kymod ends before: free some",
+        left);
+  }
+}
+
 void Jobs::refresh() {
   const std::lock_guard lock(mutex_);
+  store_the_rest();
   const Result<std::vector<store::Job>> jobs = store_.jobs();
   if (!jobs) {
     spdlog::error("look after the jobs: {}", jobs.error().message);

@@ -88,6 +88,7 @@ class Jobs {
   Result<void> reserve(store::Job& job, const std::string& base);
   void mark_exited(store::Job job, std::optional<int> wait_status);
   bool follow_container(store::Job job);
+  void store_the_rest();
 
   struct Ended {
     runtime::ProcessId process;
@@ -103,6 +104,7 @@ class Jobs {
   const std::string state_dir_;
   JobContainers containers_;
   std::mutex mutex_;
+  std::size_t unstored_ = 0;          // guarded by mutex_: what was said of it last
   std::map<std::string, Held> held_;  // by id
 };
 

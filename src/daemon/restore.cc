@@ -15,6 +15,7 @@
 #include "criu/images.h"
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
+#include "daemon/own_folder.h"
 #include "daemon/pipeline.h"
 #include "daemon/restore_note.h"
 #include "daemon/run_record.h"
@@ -252,8 +253,7 @@ Result<void> check_restorable(RestoreContext& c) {
 // Where log and recording go of images that are no checkpoint of ours.
 Result<void> make_place(RestoreContext& c) {
   const fs::path base = fs::path(c.parts.config.state_dir) / "restores";
-  std::error_code error;
-  fs::create_directories(base, error);
+  make_folders(base);
   for (int n = 1; !c.to; ++n) {
     const std::string path =
         base / (fs::path(c.directory).filename().string() + "-" + std::to_string(n));
@@ -266,15 +266,34 @@ Result<void> make_place(RestoreContext& c) {
   return {};
 }
 
-// The folders of log and recording, which a checkpoint copied from elsewhere may lack.
+// CRIU and podman's runtime would write through a link to wherever it leads, or read what is there.
+Result<void> check_no_links(const RestoreContext& c, const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    if (it->is_symlink(gone)) {
+      return Error{Code::permission_denied, "restore " + c.directory + ": " + it->path().string() +
+                                                " is a link, which could lead anywhere: remove it"};
+    }
+  }
+  if (error) return system_error("restore " + c.directory + ": look into " + folder, error.value());
+  return {};
+}
+
+// The folders of log and recording, which a checkpoint copied from elsewhere may lack, or have from
+// whoever made it: what is written there must not go through a link of another user.
 Result<void> prepare_directory(RestoreContext& c) {
   if (Result<void> made = make_place(c); !made) return made;
   for (const std::string& folder : {c.to->work(), c.to->recordings()}) {
     if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
       return system_error("restore " + c.directory + ": make " + folder, errno);
     }
+    if (auto own = open_own_folder(folder); !own) {
+      return Error{own.error().code, "restore " + c.directory + ": " + own.error().message,
+                   own.error().errno_value};
+    }
   }
-  return {};
+  return check_no_links(c, c.to->work());
 }
 
 Result<void> find_job(RestoreContext& c) {
@@ -286,8 +305,14 @@ Result<void> find_job(RestoreContext& c) {
     if (job) c.job = *job;
   }
   // A copy, under another id, of a container that still runs: the job stays with that one.
-  if (c.job && !c.container.empty() && probe::process_lives(c.job->pid, c.job->start_ticks)) {
-    c.job.reset();
+  if (c.job && !c.container.empty()) {
+    const probe::Life life = probe::life_of(c.job->pid, c.job->start_ticks);
+    if (life == probe::Life::unknown) {
+      return Error{Code::unavailable, "restore " + c.directory + ": whether process " +
+                                          std::to_string(c.job->pid) + " of job " + c.job->name +
+                                          " still runs cannot be told now: try again"};
+    }
+    if (life == probe::Life::runs) c.job.reset();
   }
   // A container that became a job since, or that was released and adopted again.
   if (!c.job && !c.container.empty()) {
@@ -406,6 +431,9 @@ Result<void> register_job(RestoreContext& c) {
     c.job->exit_status.reset();
     Result<void> updated = c.parts.store.update_job(*c.job);
     if (!updated) c.warnings.push_back(updated.error().message);
+    if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
+      c.warnings.push_back(std::move(warning));
+    }
     note_container(c);
     return {};
   }

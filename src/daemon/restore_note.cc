@@ -41,11 +41,17 @@ std::string boot_id() {
   return id ? id->substr(0, id->find('\n')) : "";
 }
 
+// True, too, where this boot's id cannot be read.
+bool of_this_boot(const json& note) {
+  const std::string now = boot_id();
+  return now.empty() || note.value("boot_id", "") == now;
+}
+
 // The process that the restore made, where it runs. None has its pid from before: the restore
 // would have been refused.
 Result<runtime::ProcessId> restored(const std::vector<pid_t>& tree, const json& note) {
   const Error none{Code::not_found, "nothing of it runs"};
-  if (tree.empty() || note.value("boot_id", "") != boot_id()) return none;
+  if (tree.empty() || !of_this_boot(note)) return none;
   const Result<probe::Process> root = probe::read_process(tree.front());
   if (!root && root.error().code != Code::not_found) return root.error();
   if (!root || root->zombie() || root->ending) return none;
@@ -70,24 +76,38 @@ void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId
   if (!done) spdlog::error("the restored process is no job: {}", done.error().message);
 }
 
-// False: whether the restore made a process cannot be seen now.
-bool settle(store::Store& store, Jobs& jobs, const json& note) {
+// False: what became of the restore cannot be seen now.
+bool settle(store::Store& store, Jobs& jobs, const json& note, const EndRestore& end_restore) {
   const std::string directory = note.value("directory", "");
   std::vector<pid_t> tree;
-  if (const auto images = criu::read_pstree(note.value("images", "") + "/pstree.img"); images) {
+  const auto images = criu::read_pstree(note.value("images", "") + "/pstree.img");
+  if (images) {
     for (const criu::ImageProcess& process : *images) tree.push_back(process.pid);
   }
-  const Result<void> ended =
-      criu::end_leftover_restore(note.value("work", "") + "/restore.log", tree);
-  if (!ended) spdlog::error("restore {}: {}", directory, ended.error().message);
-  if (ended) criu::remove_leftover_mounts(note.value("work", ""));
-  const Result<runtime::ProcessId> process = restored(tree, note);
-  if (!process && process.error().code != Code::not_found) {
-    spdlog::error("restore {}: cut short, and whether its process runs is not known: {}", directory,
-                  process.error().message);
+  const Result<void> ended = end_restore(note.value("work", "") + "/restore.log", tree);
+  if (!ended) {
+    spdlog::error("restore {}: cut short, and the next start looks again: {}", directory,
+                  ended.error().message);
     return false;
   }
-  if (process && ended) {
+  criu::remove_leftover_mounts(note.value("work", ""));
+  // Without a pstree.img there is nothing that could have been restored; nothing outlives a boot.
+  if (!images && images.error().code != Code::not_found && of_this_boot(note)) {
+    spdlog::error(
+        "restore {}: cut short, and which processes it made is not known; the next start looks "
+        "again: {}",
+        directory, images.error().message);
+    return false;
+  }
+  const Result<runtime::ProcessId> process = restored(tree, note);
+  if (!process && process.error().code != Code::not_found) {
+    spdlog::error(
+        "restore {}: cut short, and whether its process runs is not known; the next start looks "
+        "again: {}",
+        directory, process.error().message);
+    return false;
+  }
+  if (process) {
     spdlog::warn("restore {}: kymod ended before it was told, but process {} runs", directory,
                  process->pid);
     register_restored(store, jobs, *process, note.value("job_id", ""));
@@ -122,7 +142,8 @@ void RestoreNote::remove() {
   path_.clear();
 }
 
-void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir) {
+void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,
+                               const EndRestore& end_restore) {
   std::error_code error;
   std::vector<std::string> notes;
   for (fs::directory_iterator entry(folder_of(state_dir), error), end; !error && entry != end;
@@ -131,10 +152,15 @@ void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::strin
   }
   for (const std::string& path : notes) {
     const Result<std::string> text = read_file(path);
-    const json note = text ? parse_json(*text) : json();
+    if (!text) {
+      spdlog::error("the note of a restore cannot be read, and the next start looks again: {}",
+                    text.error().message);
+      continue;
+    }
+    const json note = parse_json(*text);
     bool settled = true;
     try {
-      if (note.is_object()) settled = settle(store, jobs, note);
+      if (note.is_object()) settled = settle(store, jobs, note, end_restore);
     } catch (const json::exception& damaged) {
       spdlog::error("the note of a restore {}: {}", path, damaged.what());
     }

@@ -2,8 +2,12 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "criu/leftovers.h"
 #include "daemon/jobs.h"
 #include "kymo/result.h"
 #include "store/store.h"
@@ -37,9 +41,15 @@ class RestoreNote {
   std::string path_;
 };
 
+// Ends what is left of a restore: criu::end_leftover_restore(), or another in tests.
+using EndRestore =
+    std::function<Result<void>(const std::string& log_path, const std::vector<pid_t>& tree)>;
+
 // At the daemon's start: brings to an end what an earlier daemon's restores, cut short by its own
 // end, have left. What had resumed is a running job; of the rest nothing stays, and the images can
-// be restored again. A line in the log says which. Threads: one, before any request.
-void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir);
+// be restored again. A line in the log says which. Where that cannot be told, the note stays, and
+// the next start looks again. Threads: one, before any request.
+void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,
+                               const EndRestore& end_restore = criu::end_leftover_restore);
 
 }  // namespace kymo::daemon

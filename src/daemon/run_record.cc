@@ -69,6 +69,12 @@ std::string history_owner(const Target& target) {
   return std::string(kProgramOwner) + command;
 }
 
+std::string unstored_warning(store::Store& store) {
+  if (store.unstored() == 0) return {};
+  return "the disk of the state directory is full: how this ended is kept in memory until there is "
+         "space, and lost if kymod ends before; free some";
+}
+
 v1::HistoryRun to_api(const store::Run& run) {
   v1::HistoryRun out;
   out.set_checkpoint(run.checkpoint_id);

@@ -29,6 +29,9 @@ std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults
 // program's, which its whole command line tells from others (docs/history.md).
 std::string history_owner(const Target& target);
 
+// What a request says where it could not store what it changed; empty: it could.
+std::string unstored_warning(store::Store& store);
+
 // As the API shows it; what is damaged in the store's texts is left out.
 v1::HistoryRun to_api(const store::Run& run);
 std::optional<v1::DumpStats> dump_stats_of(const std::string& text);

@@ -13,37 +13,90 @@
 namespace kymo::exporting {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr mode_t kMode = 0644;
 
-// Where a link leads, so that the link stays and its target is replaced.
-std::string behind_links(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path target = std::filesystem::canonical(path, error);
-  return error ? path : target.string();
+constexpr int kMostLinks = 40;
+constexpr int kMostTries = 100;
+
+// Where a link leads, so that the link stays and its target is replaced. Of our own links and
+// root's: another user's link could lead to any file of ours.
+Result<std::string> behind_links(const std::string& asked) {
+  std::string path = asked;
+  struct stat there = {};
+  for (int n = 0; ::lstat(path.c_str(), &there) == 0 && S_ISLNK(there.st_mode); ++n) {
+    if (there.st_uid != ::geteuid() && there.st_uid != 0) {
+      return Error{Code::permission_denied,
+                   "cannot write " + asked + ": " + path + " is a link that belongs to uid " +
+                       std::to_string(there.st_uid) + ", and could lead anywhere; remove it"};
+    }
+    std::error_code error;
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) return system_error("cannot follow the link " + path, error.value());
+    if (n == kMostLinks) return system_error("cannot write " + asked, ELOOP);
+    path = (fs::path(path).parent_path() / target).string();
+  }
+  return path;
+}
+
+bool is_named(const struct stat& file, const std::string& name) {
+  struct stat named = {};
+  return ::lstat(name.c_str(), &named) == 0 && named.st_ino == file.st_ino &&
+         named.st_dev == file.st_dev;
+}
+
+Error is_written(const std::string& temporary) {
+  return Error{Code::failed_precondition,
+               "cannot write " + temporary + ": another export is writing it"};
+}
+
+// Removes what a killed export left, or somebody put there. It is locked meanwhile, so that nobody
+// removes what has taken its place.
+Result<void> make_way(const std::string& temporary) {
+  const FileDescriptor left(
+      ::open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat file = {};
+  const bool opened = left.valid() && ::fstat(left.get(), &file) == 0;
+  if (opened && S_ISREG(file.st_mode)) {
+    if (::flock(left.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      return is_written(temporary);
+    }
+    if (!is_named(file, temporary)) return {};  // gone, or another: to be looked at anew
+  }
+  if (::unlink(temporary.c_str()) == 0 || errno == ENOENT) return {};
+  return system_error("cannot remove " + temporary, errno);
 }
 
 }  // namespace
 
 Result<PendingFile> PendingFile::create(const std::string& asked) {
-  const std::string path = behind_links(asked);
-  const std::string temporary = path + ".new";
-  FileDescriptor fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kMode));
-  if (!fd.valid()) return system_error("cannot create " + temporary, errno);
-  struct stat ours = {};
-  struct stat named = {};
-  const bool locked = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
-  // The file may have got its name between opening and locking: then it is somebody's result.
-  if (!locked || ::fstat(fd.get(), &ours) != 0 || ::lstat(temporary.c_str(), &named) != 0 ||
-      ours.st_ino != named.st_ino) {
+  const Result<std::string> path = behind_links(asked);
+  if (!path) return path.error();
+  struct stat wanted = {};
+  if (::stat(asked.c_str(), &wanted) == 0 && !is_named(wanted, *path)) {
     return Error{Code::failed_precondition,
-                 "cannot write " + temporary + ": another export is writing it"};
+                 "cannot write " + asked + ": the file behind it has no name any more"};
   }
-  if (!S_ISREG(ours.st_mode)) {
-    return Error{Code::failed_precondition, "cannot write " + temporary + ": it is no file"};
+  const std::string temporary = *path + ".new";
+  FileDescriptor fd;
+  for (int tries = 0; !fd.valid(); ++tries) {
+    // Always a file that we made: another user's stays his, even under another name.
+    fd = FileDescriptor(
+        ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
+    if (fd.valid()) break;
+    if (errno != EEXIST || tries == kMostTries) {
+      return system_error("cannot create " + temporary, errno);
+    }
+    if (Result<void> made = make_way(temporary); !made) return made.error();
   }
-  if (::ftruncate(fd.get(), 0) != 0) return system_error("cannot write " + temporary, errno);
-  return PendingFile(path, std::move(fd));
+  struct stat ours = {};
+  const bool locked = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
+  // Between making and locking it another export may have taken it for one that was left.
+  if (!locked || ::fstat(fd.get(), &ours) != 0 || !is_named(ours, temporary)) {
+    return is_written(temporary);
+  }
+  return PendingFile(*path, std::move(fd));
 }
 
 PendingFile::~PendingFile() {
@@ -65,7 +118,8 @@ Result<std::unique_ptr<ExportFile>> ExportFile::create(const std::string& path) 
     file->fd_ = STDOUT_FILENO;
   } else if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
     // A pipe or a device is written to; a folder refuses.
-    file->direct_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (const Result<std::string> target = behind_links(path); !target) return target.error();
+    file->direct_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
     if (!file->direct_.valid()) return system_error("cannot write " + path, errno);
     file->fd_ = file->direct_.get();
   } else {

@@ -9,13 +9,15 @@
 
 namespace kymo::exporting {
 
-// A file in the making: PATH.new, or TARGET.new where PATH is a link, which becomes PATH when it is
-// whole. Locked, so that two exports to one place do not mix.
+// A file in the making: PATH.new, or TARGET.new where PATH is a link of ours or root's, which
+// becomes PATH when it is whole. It is always made anew. Locked, so that two exports to one place
+// do not mix.
 //
 // Threads: one at a time. Ownership: of PATH.new until published; removes it otherwise.
 class PendingFile {
  public:
-  // Errors: of the system; failed_precondition where somebody else is writing it.
+  // Errors: of the system; failed_precondition where somebody else is writing it;
+  // permission_denied for another user's link.
   static Result<PendingFile> create(const std::string& asked);
   PendingFile(PendingFile&& other) noexcept = default;
   PendingFile& operator=(PendingFile&& other) = delete;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 
 namespace kymo::http {
 namespace {
@@ -18,11 +20,22 @@ constexpr std::size_t kLeastBytesPerSecond = 64 << 10;
 constexpr std::chrono::milliseconds kReadOn{200};
 constexpr int kMostReadOn = 256;  // pieces of 4 KiB
 
-}  // namespace
+std::atomic<int> lingering{0};  // connections whose clients are still read
 
-bool Connection::is_headless() const {
-  return request_length(incoming_.request) == 0;
+const char* reason_of(int status) {
+  switch (status) {
+    case 411:
+      return "Length Required";
+    case 413:
+      return "Content Too Large";
+    case 431:
+      return "Request Header Fields Too Large";
+    default:
+      return "Bad Request";
+  }
 }
+
+}  // namespace
 
 ssize_t Connection::read(char* to, std::size_t size) {
   const std::size_t taken = std::min(size, incoming_.request.size() - read_);
@@ -60,10 +73,10 @@ bool Connection::wait_to_write() {
   return ready > 0 || (ready < 0 && errno == EINTR);
 }
 
-void Connection::refuse_as_too_long(std::string_view body) {
+void Connection::refuse(std::string_view body) {
   std::string reply =
-      "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: application/json\r\n"
-      "Connection: close\r\nContent-Length: " +
+      "HTTP/1.1 " + std::to_string(incoming_.refused) + ' ' + reason_of(incoming_.refused) +
+      "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " +
       std::to_string(body.size()) + "\r\n\r\n";
   reply += body;
   static_cast<void>(write(reply.data(), reply.size()));
@@ -71,14 +84,19 @@ void Connection::refuse_as_too_long(std::string_view body) {
 
 void Connection::finish() {
   shutdown(incoming_.connection.get(), SHUT_WR);
-  if (!incoming_.cut) return;
+  if (incoming_.refused == 0) return;
+  if (lingering.fetch_add(1, std::memory_order_relaxed) < kMostLingering) read_on();
+  lingering.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Connection::read_on() const {
   std::array<char, 4096> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): read into
   const auto until = steady_clock::now() + kReadOn;
   for (int i = 0; i < kMostReadOn; ++i) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now());
     pollfd more{incoming_.connection.get(), POLLIN, 0};
-    if (left <= 0 || poll(&more, 1, static_cast<int>(left)) <= 0) return;
+    const auto timeout = std::max<std::int64_t>(0, left.count());  // what is there is always read
+    if (poll(&more, 1, static_cast<int>(timeout)) <= 0) return;
     if (recv(incoming_.connection.get(), piece.data(), piece.size(), 0) <= 0) return;
   }
 }

@@ -13,20 +13,22 @@ namespace kymo::http {
 
 // A connection whose request is there, as the HTTP library reads and writes it.
 //
-// A client may take its time over an answer, at 64 KiB a second at least once three seconds have
-// been waited for it: one that stands still, or pretends to read, holds a thread for seconds.
+// A client may make us wait three seconds, and one more for each 64 KiB that it has taken. Then it
+// is cut off.
 //
 // Threads: one; cut() any.
 class Connection : public httplib::Stream {
  public:
+  static constexpr int kMostLingering = 4;
+
   explicit Connection(Incoming incoming) : incoming_(std::move(incoming)) {}
 
-  // Whether its head is longer than is read.
-  [[nodiscard]] bool is_headless() const;
-  // Answers that, without the library.
-  void refuse_as_too_long(std::string_view body);
-  // Nothing more is written. What the client still sends is read for a moment: a connection that is
-  // closed before takes the answer with it.
+  // The HTTP status that refuses the request; 0: the library answers it.
+  [[nodiscard]] int refused() const { return incoming_.refused; }
+  // Answers with that status and this JSON, without the library.
+  void refuse(std::string_view body);
+  // Ends the answer. Then reads for a moment what the client still sends: closing with unread data
+  // would destroy the answer. At most kMostLingering threads do so at a time.
   void finish();
   // Whoever reads or writes it is told that it is gone.
   void cut();
@@ -37,10 +39,12 @@ class Connection : public httplib::Stream {
   ssize_t write(const char* data, std::size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
   void get_local_ip_and_port(std::string& ip, int& port) const override;
-  [[nodiscard]] socket_t socket() const override { return incoming_.connection.get(); }
+  // None: the library does not wait for it with select(), and refuses one above FD_SETSIZE.
+  [[nodiscard]] socket_t socket() const override { return -1; }
 
  private:
   bool wait_to_write();
+  void read_on() const;
 
   Incoming incoming_;
   std::size_t read_ = 0;     // of the request

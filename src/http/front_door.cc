@@ -16,10 +16,12 @@
 #include <cerrno>
 #include <charconv>
 #include <climits>
+#include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace kymo::http {
 namespace {
@@ -28,35 +30,64 @@ namespace {
 constexpr int kSendBuffer = 128 << 10;
 // How long nobody is accepted after that failed, as for want of a descriptor.
 constexpr std::chrono::milliseconds kDeaf{50};
+constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
-constexpr std::size_t kLongestRequest = FrontDoor::kLongestHead + FrontDoor::kLongestBody;
-
 bool is_called(std::string_view line, std::string_view name) {
   return line.size() > name.size() && line[name.size()] == ':' &&
          strncasecmp(line.data(), name.data(), name.size()) == 0;
 }
 
-// What Content-Length says; 0: nothing, or nothing that is understood.
-std::size_t body_length(std::string_view head) {
-  while (!head.empty()) {
-    const std::size_t end = std::min(head.find("\r\n"), head.size());
-    std::string_view line = head.substr(0, end);
-    head.remove_prefix(std::min(end + 2, head.size()));
-    if (!is_called(line, "Content-Length")) continue;
-    line.remove_prefix(std::min(line.find_first_not_of(" \t", line.find(':') + 1), line.size()));
-    std::size_t length = 0;
-    std::from_chars(line.data(), line.data() + line.size(), length);
-    return length;
-  }
-  return 0;
+// Nothing: this is no length. What does not fit is the largest number.
+std::optional<std::size_t> length_in(std::string_view value) {
+  value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
+  value.remove_suffix(value.size() - (value.find_last_not_of(" \t") + 1));
+  const bool digits =
+      std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (value.empty() || !digits) return std::nullopt;
+  std::size_t length = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
+  return error == std::errc() ? length : SIZE_MAX;
 }
 
 }  // namespace
 
-std::size_t request_length(std::string_view text) {
-  const std::size_t end = text.substr(0, FrontDoor::kLongestHead).find(kHeadEnd);
-  if (end == std::string_view::npos) return 0;
-  return end + kHeadEnd.size() + std::min(body_length(text.substr(0, end)), kLongestRequest);
+void Framing::read(std::string_view text) {
+  while (length_ == 0 && refused_ == 0 && seen_ < text.size()) {
+    const char c = text[seen_];
+    const bool after_cr = seen_ > 0 && text[seen_ - 1] == '\r';
+    ++seen_;
+    if (c == '\0' || (c == '\n') != after_cr) {
+      refused_ = 400;
+    } else if (c == '\n' && text.substr(0, seen_).ends_with(kHeadEnd)) {
+      read_fields(text.substr(0, seen_));
+    } else if (seen_ == FrontDoor::kLongestHead) {
+      refused_ = 431;
+    }
+  }
+}
+
+void Framing::read_fields(std::string_view head) {
+  std::optional<std::size_t> body;
+  for (std::size_t at = 0; at < head.size();) {
+    const std::string_view line = head.substr(at, head.find(kLineEnd, at) - at);
+    at += line.size() + kLineEnd.size();
+    if (is_called(line, "Transfer-Encoding")) {
+      refused_ = 411;
+      return;
+    }
+    if (!is_called(line, "Content-Length")) continue;
+    const std::optional<std::size_t> length = length_in(line.substr(line.find(':') + 1));
+    if (body || !length) {
+      refused_ = 400;
+      return;
+    }
+    body = length;
+  }
+  if (body.value_or(0) > FrontDoor::kLongestBody) {
+    refused_ = 413;
+  } else {
+    length_ = head.size() + body.value_or(0);
+  }
 }
 
 Result<FileDescriptor> listen_on(const std::string& host, std::uint16_t port) {
@@ -104,6 +135,7 @@ Result<void> FrontDoor::open(FileDescriptor listener, Take take) {
   end_of_ours_ = std::max(last - kReserve, last / 2);
   wake_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_.valid()) return system_error("make an event", errno);
+  polled_.reserve(kMostWaiting + 2);
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& none) {
@@ -121,32 +153,45 @@ void FrontDoor::close() {
 }
 
 void FrontDoor::run() {
-  std::vector<pollfd> polled;
   for (;;) {
-    const Clock::time_point now = Clock::now();
-    const bool deaf = now < deaf_until_;
-    polled.assign({{wake_.get(), POLLIN, 0}, {deaf ? -1 : listener_.get(), POLLIN, 0}});
-    Clock::time_point until = deaf ? deaf_until_ : Clock::time_point::max();
-    for (const Waiting& waiting : waiting_) {
-      polled.push_back({waiting.incoming.connection.get(), POLLIN, 0});
-      until = std::min(until, waiting.until);
+    try {
+      if (!turn()) return;
+    } catch (const std::exception&) {  // no memory: the connection at hand is closed
+      deaf_until_ = Clock::now() + kDeaf;
     }
-    int timeout = -1;
-    if (until != Clock::time_point::max()) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
-      timeout = static_cast<int>(std::max<std::int64_t>(0, left.count()));
-    }
-    if (poll(polled.data(), polled.size(), timeout) < 0) continue;  // a signal
-    if (polled[0].revents != 0) return;
-    std::size_t i = 2;
-    const Clock::time_point then = Clock::now();
-    for (auto at = waiting_.begin(); at != waiting_.end(); ++i) {
-      const bool ready = polled[i].revents != 0;
-      const bool stays = ready ? read_more(*at) : then < at->until;
-      at = stays ? std::next(at) : waiting_.erase(at);
-    }
-    if (polled[1].revents != 0) accept_all();
   }
+}
+
+bool FrontDoor::turn() {
+  const Clock::time_point now = Clock::now();
+  const bool deaf = now < deaf_until_;
+  polled_.assign({{wake_.get(), POLLIN, 0}, {deaf ? -1 : listener_.get(), POLLIN, 0}});
+  Clock::time_point until = deaf ? deaf_until_ : Clock::time_point::max();
+  for (const Waiting& waiting : waiting_) {
+    polled_.push_back({waiting.incoming.connection.get(), POLLIN, 0});
+    until = std::min(until, waiting.until);
+  }
+  int timeout = -1;
+  if (until != Clock::time_point::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+    timeout = static_cast<int>(std::max<std::int64_t>(0, left.count()));
+  }
+  if (poll(polled_.data(), polled_.size(), timeout) < 0) {
+    if (errno == EINTR) return true;
+    std::this_thread::sleep_for(kDeaf);  // no memory, say: it would fail again at once
+    eventfd_t closed = 0;
+    return eventfd_read(wake_.get(), &closed) != 0;
+  }
+  if (polled_[0].revents != 0) return false;
+  std::size_t i = 2;
+  const Clock::time_point then = Clock::now();
+  for (auto at = waiting_.begin(); at != waiting_.end(); ++i) {
+    const bool ready = polled_[i].revents != 0;
+    const bool stays = ready ? read_more(*at) : then < at->until;
+    at = stays ? std::next(at) : waiting_.erase(at);
+  }
+  if (polled_[1].revents != 0) accept_all();
+  return true;
 }
 
 void FrontDoor::accept_all() {
@@ -163,12 +208,20 @@ void FrontDoor::accept_all() {
     if ((too_many || waiting_.size() >= kMostWaiting) && !waiting_.empty()) waiting_.pop_front();
     if (too_many) fd = FileDescriptor(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));  // that one's, now free
     if (!fd.valid() || fd.get() >= end_of_ours_) continue;
-    waiting_.push_back({{std::move(fd), {}, false}, Clock::now() + kPatience});
+    waiting_.push_back({{std::move(fd), {}, 0}, {}, Clock::now() + kPatience});
     if (!read_more(waiting_.back())) waiting_.pop_back();
   }
 }
 
 bool FrontDoor::read_more(Waiting& from) {
+  try {
+    return read_and_take(from);
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool FrontDoor::read_and_take(Waiting& from) {
   std::string& text = from.incoming.request;
   std::array<char, 4096> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): read into
   for (;;) {
@@ -177,10 +230,11 @@ bool FrontDoor::read_more(Waiting& from) {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Clock::now() < from.until;
     if (got <= 0) return false;
     text.append(piece.data(), static_cast<std::size_t>(got));
-    const std::size_t length = request_length(text);
+    from.framing.read(text);
+    from.incoming.refused = from.framing.refused();
+    const std::size_t length = from.framing.length();
     const bool whole = length != 0 && text.size() >= length;
-    from.incoming.cut = length == 0 ? text.size() > kLongestHead : length > kLongestRequest;
-    if (!whole && !from.incoming.cut) continue;
+    if (!whole && from.incoming.refused == 0) continue;
     take_(std::move(from.incoming));
     return false;
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/file.h"
 #include "kymo/result.h"
@@ -25,18 +28,41 @@ Result<std::uint16_t> port_of(int listener);
 struct Incoming {
   FileDescriptor connection;  // does not block
   std::string request;        // its head and its body
-  bool cut = false;           // longer than is read; `request` is the beginning
+  int refused = 0;            // the HTTP status that refuses it, before all of it is read; 0: none
+};
+
+// Finds the end of a request as it comes in.
+//
+// HTTP ends a line with CR and LF. A parser that takes a lone LF for an end, too, sees other
+// headers than one that does not. So a head with a lone LF or CR is refused.
+class Framing {
+ public:
+  // `text`: everything that has come so far. Cost: that of what is new in the head.
+  void read(std::string_view text);
+  // The length of the request that `text` begins with, head and body. 0: the head is not complete,
+  // or is too long.
+  [[nodiscard]] std::size_t length() const { return length_; }
+  // The HTTP status that refuses the request; 0: none.
+  [[nodiscard]] int refused() const { return refused_; }
+
+ private:
+  void read_fields(std::string_view head);
+
+  std::size_t seen_ = 0;  // bytes of the head that were read
+  std::size_t length_ = 0;
+  int refused_ = 0;
 };
 
 // Accepts connections and reads requests, on one thread for all: a client that dawdles, or sends
 // without end, costs a descriptor and 32 KiB for some seconds, and never a thread.
 //
-// Of what waits for its request to be whole there are at most kMostWaiting: one more, and the one
-// that has waited longest is let go of. Whoever asks for something at once is so always heard. The
-// last of the process' descriptors are kept for what else it does.
+// At most kMostWaiting connections may have an unfinished request. When one more comes, the oldest
+// is closed, so that new clients still get in. The last of the process' descriptors are kept for
+// what else it does.
 //
 // Threads:   open() and close() on one; `take` is called on the door's own.
 // Ownership: `take` gets the connection.
+// Errors:    an exception of `take`, or no memory, closes the connection at hand and no other.
 class FrontDoor {
  public:
   static constexpr std::size_t kLongestHead = 16384;
@@ -60,27 +86,27 @@ class FrontDoor {
   using Clock = std::chrono::steady_clock;
   struct Waiting {
     Incoming incoming;
+    Framing framing;
     Clock::time_point until;
   };
 
   void run();
+  // Waits for something to do, and does it. False: close() was called.
+  bool turn();
   void accept_all();
   // Reads what there is. True: it waits for more.
   bool read_more(Waiting& from);
+  // The same; may throw.
+  bool read_and_take(Waiting& from);
 
   FileDescriptor listener_;
   FileDescriptor wake_;
   Take take_;
-  std::list<Waiting> waiting_;  // the longest first
-  int end_of_ours_ = 0;         // descriptors from this one on are kept for others
+  std::list<Waiting> waiting_;  // the oldest first
+  std::vector<pollfd> polled_;
+  int end_of_ours_ = 0;  // HTTP uses only descriptors below this one
   Clock::time_point deaf_until_{};
   std::thread thread_;
 };
-
-// How long a request that begins so is, by its head; 0: that is not whole yet, or longer than is
-// read. A body that does not
-// tell its length counts as none, and more than is read as some length that is more. Cost: that of
-// the head.
-std::size_t request_length(std::string_view text);
 
 }  // namespace kymo::http

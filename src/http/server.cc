@@ -86,19 +86,29 @@ const char* name_of(Code code) {
 Request request_of(const httplib::Request& from) {
   Request request;
   for (const auto& [name, value] : from.params) request.query[name] = value;
-  request.body = from.body;
   return request;
-}
-
-// The library refuses a POST that has none.
-bool has_body(const httplib::Request& request) {
-  return request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
 }
 
 void fill(httplib::Response& to, const Reply& reply) {
   to.status = reply.status;
   for (const auto& [name, value] : reply.headers) to.set_header(name, value);
   to.set_content(reply.body, reply.type);
+}
+
+// Why the front door refuses a request with this status.
+std::string refusal_text(int status) {
+  switch (status) {
+    case 411:
+      return "a Transfer-Encoding is not understood: send the body with a Content-Length";
+    case 413:
+      return "the body is longer than " + std::to_string(FrontDoor::kLongestBody) + " bytes";
+    case 431:
+      return "the head of the request is longer than " + std::to_string(FrontDoor::kLongestHead) +
+             " bytes";
+    default:
+      return "the head of the request is malformed: end each line with CR and LF, and send no NUL "
+             "and at most one Content-Length, in digits";
+  }
 }
 
 // In the header that scripts send, or in the address that `kymo web` prints.
@@ -268,8 +278,10 @@ bool Server::State::refused(const httplib::Request& request, httplib::Response& 
 
 void Server::State::begin_stream(const StreamHandler& handler, const httplib::Request& request,
                                  httplib::Response& response) {
-  const auto leave = std::shared_ptr<void>(nullptr, [this](void*) { --streams; });
-  if (streams.fetch_add(1) >= kMostStreams) {
+  const std::size_t others = streams.fetch_add(1);
+  // Counts down even where no memory is left for the pointer itself.
+  const auto leave = std::shared_ptr<void>(nullptr, [this](void*) { streams.fetch_sub(1); });
+  if (others >= kMostStreams) {
     return fill(response, error_reply({Code::resource_exhausted,
                                        std::to_string(kMostStreams) +
                                            " event streams are open already: close a page"}));
@@ -304,53 +316,39 @@ void Server::State::answer(const Route* route, const httplib::Request& request,
 }
 
 void Server::State::set_up() {
-  library.set_payload_max_length(FrontDoor::kLongestBody);
   library.set_default_headers({{"X-Content-Type-Options", "nosniff"},
                                {"Referrer-Policy", "no-referrer"},
                                {"Cache-Control", "no-store"},
                                {"Cross-Origin-Resource-Policy", "same-origin"},
                                {"Cross-Origin-Opener-Policy", "same-origin"}});
-  // What is read is answered here. What has a body comes by again once it is there.
+  // Everything is answered here, before the library would read a body: it is given none.
   library.set_pre_routing_handler(
       [this](const httplib::Request& request, httplib::Response& response) {
         const Route* const route = route_of(request);
-        if (refused(request, response, route)) return httplib::Server::HandlerResponse::Handled;
-        if (route != nullptr && route->way == Way::post && has_body(request)) {
-          return httplib::Server::HandlerResponse::Unhandled;
-        }
-        answer(route, request, response);
+        if (!refused(request, response, route)) answer(route, request, response);
         return httplib::Server::HandlerResponse::Handled;
       });
-  // What the library itself refuses, such as a body that is too long.
+  // What the library itself refuses.
   library.set_error_handler([](const httplib::Request&, httplib::Response& response) {
     if (!response.body.empty()) return;
     const int status = response.status;
     Reply reply =
-        error_reply({Code::invalid_argument,
-                     status == 413 ? "the body is longer than " +
-                                         std::to_string(FrontDoor::kLongestBody) + " bytes"
-                                   : "this is no HTTP request that is understood"});
+        error_reply({Code::invalid_argument, "this is no HTTP request that is understood"});
     reply.status = status;
     fill(response, reply);
-  });
-  library.Post(".*", [this](const httplib::Request& request, httplib::Response& response) {
-    answer(route_of(request), request, response);
   });
 }
 
 void Server::State::serve(Connection& connection) {
-  {
-    const std::lock_guard lock(mutex);
-    if (stopping) return;
-    served.insert(&connection);
-  }
   try {
-    if (connection.is_headless()) {
-      connection.refuse_as_too_long(
-          error_reply({Code::invalid_argument, "the head of the request is longer than " +
-                                                   std::to_string(FrontDoor::kLongestHead) +
-                                                   " bytes"})
-              .body);
+    {
+      const std::lock_guard lock(mutex);
+      if (stopping) return;
+      served.insert(&connection);
+    }
+    if (connection.refused() != 0) {
+      connection.refuse(
+          error_reply({Code::invalid_argument, refusal_text(connection.refused())}).body);
     } else {
       library.serve(connection);
     }
@@ -364,11 +362,11 @@ void Server::State::serve(Connection& connection) {
 
 void Server::State::take(Incoming incoming) {
   try {
-    incoming.request = without_header(incoming.request, "Range");
+    incoming.request = head_for_library(incoming.request);
     const auto connection = std::make_shared<Connection>(std::move(incoming));
     // Where too much waits already, the connection is closed.
     static_cast<void>(threads.enqueue([this, connection] { serve(*connection); }));
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {  // no memory left: the connection is closed
   }
 }
 

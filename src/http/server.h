@@ -16,9 +16,9 @@
 
 namespace kymo::http {
 
+// What is asked for. A body is read, up to FrontDoor::kLongestBody, and left out.
 struct Request {
   std::map<std::string, std::string> query;
-  std::string body;
 
   // Empty where it is not there.
   [[nodiscard]] std::string value(const std::string& name) const;
@@ -52,10 +52,9 @@ class EventStream {
 
 // An HTTP port with its paths; any other is 404.
 //
-// Threads:   start() and stop() on one. Each request has a thread of its own, of at most
-// kMostThreads;
-//            of those event streams have at most kMostStreams (429 beyond), so that clients which
-//            stand still keep nobody out.
+// Threads:   start() and stop() on one. Each request runs on its own thread, at most kMostThreads
+//            at once. Event streams take at most kMostStreams of them (429 beyond), so that stalled
+//            clients lock nobody out.
 // Ownership: owns its handlers, which may be called until stop() has returned.
 // Errors:    start(): the address cannot be bound, named with its cause. An exception of a handler
 //            is a reply of status 500.
@@ -98,8 +97,8 @@ class Server {
   [[nodiscard]] const std::string& address() const;
   // The address of a page with the token.
   [[nodiscard]] std::string url(const std::string& path) const;
-  // One that leads there once, within a minute: it may be passed to a program, whose command line
-  // everybody can read. Empty: no token can be made. Threads: any.
+  // One that leads there once, within a minute. Until then it is a secret, too: never put it on a
+  // command line, which every user can read. Empty: no token can be made. Threads: any.
   [[nodiscard]] std::string url_once(const std::string& path) const;
 
  private:

@@ -1,5 +1,6 @@
 #include "http/threads.h"
 
+#include <exception>
 #include <system_error>
 #include <utility>
 
@@ -22,7 +23,7 @@ bool Threads::enqueue(std::function<void()> work) {
   if (waiting_.size() > idle_ && threads_.size() < most_) {
     try {
       threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {  // the system gives no more: those that are there do it
+    } catch (const std::exception&) {  // the system gives no more: those that are there do it
     }
   }
   more_.notify_one();

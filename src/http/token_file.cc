@@ -1,5 +1,6 @@
 #include "http/token_file.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 
 #include "base/file.h"
 
@@ -18,6 +20,7 @@ namespace {
 constexpr std::size_t kBytes = 32;
 constexpr std::size_t kFewestDigits = 16;
 constexpr std::size_t kMostDigits = 256;
+constexpr std::size_t kMostBytes = 4096;
 
 Result<std::string> make_file(const std::string& path) {
   Result<std::string> token = make_token();
@@ -34,6 +37,45 @@ Result<std::string> make_file(const std::string& path) {
     return system_error("make the token's file " + path, errno);
   }
   return token;
+}
+
+// What kind of file it is, and whose; none: it may hold the token.
+std::optional<std::string> refusal_of(const std::string& path, const struct stat& file) {
+  if (!S_ISREG(file.st_mode)) {
+    return "the token's file " + path + " is no regular file: name another";
+  }
+  if (file.st_uid != 0 && file.st_uid != geteuid()) {
+    return "the token's file " + path + " belongs to uid " + std::to_string(file.st_uid) +
+           ", who so chose the token: remove the file, and one is made; or name another";
+  }
+  const unsigned mode = file.st_mode & 0777U;
+  if (mode == 0600 || mode == 0640) return std::nullopt;
+  std::array<char, 8> octal{};
+  std::snprintf(octal.data(), octal.size(), "%04o", mode);
+  return "the token's file " + path + " has mode " + octal.data() +
+         ", so other users may know the token: remove the file, and kymod makes one "
+         "with a new token; or write a new token into it and give it mode 0600 or 0640";
+}
+
+Result<std::string> read_token(int fd, const std::string& path) {
+  std::string text;
+  std::array<char, 1024> piece{};
+  while (text.size() < kMostBytes) {
+    const ssize_t got = read(fd, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("read the token's file " + path, errno);
+    if (got == 0) break;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
+    text.pop_back();
+  }
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+  if (plain && text.size() >= kFewestDigits && text.size() <= kMostDigits) return text;
+  return Error{Code::data_loss, "the token's file " + path +
+                                    " holds no token: 16 to 256 letters and digits; remove it, "
+                                    "and a new one is made"};
 }
 
 }  // namespace
@@ -53,41 +95,27 @@ Result<std::string> make_token() {
 }
 
 Result<std::string> load_token(const std::string& path) {
-  struct stat file {};
-  if (stat(path.c_str(), &file) != 0) {
-    if (errno == ENOENT) return make_file(path);
+  // What is looked at is what is read: the name may lead to another file a moment later. Opening a
+  // FIFO must not wait.
+  const FileDescriptor file(
+      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  if (!file.valid()) {
+    const int cause = errno;
+    if (cause == ENOENT) return make_file(path);
+    if (cause == ELOOP) {
+      return Error{Code::permission_denied,
+                   "the token's file " + path + " is a link: name the file itself"};
+    }
+    return system_error("open the token's file " + path, cause);
+  }
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0) {
     return system_error("look at the token's file " + path, errno);
   }
-  const unsigned mode = file.st_mode & 0777U;
-  if (file.st_uid != 0 && file.st_uid != geteuid()) {
-    return Error{Code::permission_denied,
-                 "the token's file " + path + " belongs to uid " + std::to_string(file.st_uid) +
-                     ", who so chose the token: remove the file, and one is made; or name another"};
+  if (const auto refusal = refusal_of(path, info); refusal) {
+    return Error{Code::permission_denied, *refusal};
   }
-  if (!S_ISREG(file.st_mode)) {
-    return Error{Code::permission_denied,
-                 "the token's file " + path + " is no regular file: name another"};
-  }
-  if (mode != 0600 && mode != 0640) {
-    std::array<char, 8> octal{};
-    std::snprintf(octal.data(), octal.size(), "%04o", mode);
-    return Error{
-        Code::permission_denied,
-        "the token's file " + path + " has mode " + octal.data() +
-            ", so other users may know the token: remove the file, and kymod makes one "
-            "with a new token; or write a new token into it and give it mode 0600 or 0640"};
-  }
-  Result<std::string> text = read_file(path, 4096);
-  if (!text) return text;
-  while (!text->empty() && std::isspace(static_cast<unsigned char>(text->back())) != 0) {
-    text->pop_back();
-  }
-  const bool plain =
-      std::all_of(text->begin(), text->end(), [](unsigned char c) { return std::isalnum(c) != 0; });
-  if (plain && text->size() >= kFewestDigits && text->size() <= kMostDigits) return text;
-  return Error{Code::data_loss, "the token's file " + path +
-                                    " holds no token: 16 to 256 letters and digits; remove it, "
-                                    "and a new one is made"};
+  return read_token(file.get(), path);
 }
 
 }  // namespace kymo::http

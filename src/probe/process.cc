@@ -145,7 +145,12 @@ Result<Process> read_process(pid_t pid, const std::string& root) {
   if (!parse_stat(*stat, process)) {
     return Error{Code::data_loss, "cannot understand " + base + "/stat: it is not as in proc(5)"};
   }
-  parse_status(read_or_empty(base + "/status"), process);
+  const Result<std::string> status = read_file(base + "/status");
+  if (status) {
+    parse_status(*status, process);
+  } else if (!means_gone(status.error().errno_value)) {  // it may be traced, or root's
+    return status.error();
+  }
   std::istringstream command(read_or_empty(base + "/cmdline"));
   for (std::string word; std::getline(command, word, '\0');) {
     process.command.push_back(word);

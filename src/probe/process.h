@@ -44,7 +44,8 @@ enum class Life : std::uint8_t {
 // Whether this very process still runs. `start_ticks` 0 matches any process of that pid.
 Life life_of(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/proc");
 
-// False only of one that is known to have ended: for whoever would do something about its end.
+// False only of one that is known to have ended: for callers that act when it has, not for callers
+// that kill.
 bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/proc");
 
 // A descriptor, closed on exec, that becomes readable when the process ends; the caller closes it.

@@ -7,27 +7,53 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace kymo::report {
 namespace {
 
-// Bytes of UTF-8 at the front that are one control character, or 0.
-std::size_t harmful_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
+// What a text begins with, read as UTF-8.
+struct Character {
+  std::size_t length = 0;  // bytes, by the first of them; 0: none begins so
+  std::size_t valid = 0;   // bytes that are there and fit; all of them: a character
+  char32_t point = 0;
+
+  [[nodiscard]] bool is_whole() const { return length != 0 && valid == length; }
+};
+
+// Overlong forms, surrogates and what is beyond U+10FFFF are no characters: the second byte tells.
+bool fits_second(unsigned first, unsigned second) {
+  const unsigned least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  return second >= least && second <= most;
+}
+
+Character first_of(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
-  if (first < ' ' || first == 0x7f) return 1;
-  // U+0080 to U+009F: terminals take them for escapes, too.
-  if (first == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;
-  if (first == 0xd8 && byte(1) == 0x9c) return 2;  // U+061C
-  if (first != 0xe2) return 0;
-  const unsigned last = byte(2);
-  // U+200B to U+200F, U+2028 to U+202E, U+2060 to U+206F.
-  const bool of_80 =
-      byte(1) == 0x80 && ((last >= 0x8b && last <= 0x8f) || (last >= 0xa8 && last <= 0xae));
-  const bool of_81 = byte(1) == 0x81 && last >= 0xa0 && last <= 0xaf;
-  return of_80 || of_81 ? 3 : 0;
+  if (first < 0x80) return {1, 1, first};
+  if (first < 0xc2 || first > 0xf4) return {};
+  Character character;
+  character.length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  character.point = first & (0x7fU >> character.length);
+  character.valid = 1;
+  for (std::size_t i = 1; i < character.length && i < text.size(); ++i) {
+    const bool fits = i == 1 ? fits_second(first, byte(1)) : (byte(i) & 0xc0U) == 0x80U;
+    if (!fits) break;
+    character.point = (character.point << 6U) | (byte(i) & 0x3fU);
+    ++character.valid;
+  }
+  return character;
+}
+
+// Control characters (terminals take U+0080 to U+009F for escapes, too), and what turns the order
+// of what is read about.
+bool is_harmful(char32_t point) {
+  const auto between = [point](char32_t first, char32_t last) {
+    return point >= first && point <= last;
+  };
+  return point < ' ' || between(0x7f, 0x9f) || point == 0x61c || between(0x200b, 0x200f) ||
+         between(0x2028, 0x202e) || between(0x2060, 0x206f);
 }
 
 constexpr double kKibi = 1024;
@@ -126,11 +152,40 @@ std::string printable(std::string_view text) {
   std::string safe;
   safe.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t harmful = harmful_length(text);
-    safe += harmful == 0 ? text.front() : '?';
-    text.remove_prefix(std::max<std::size_t>(harmful, 1));
+    const Character next = first_of(text);
+    const std::size_t length = next.is_whole() ? next.length : 1;
+    const bool shown = next.is_whole() && !is_harmful(next.point);
+    safe += shown ? text.substr(0, length) : "?";
+    text.remove_prefix(length);
   }
   return safe;
+}
+
+std::string TerminalFilter::pass(std::string_view piece) {
+  std::string text = std::move(kept_);
+  kept_.clear();
+  text += piece;
+  // A character that is cut in two ends in a byte of the last three.
+  for (std::size_t tail = std::min<std::size_t>(3, text.size()); tail > 0; --tail) {
+    const std::string_view end(text.data() + text.size() - tail, tail);
+    const Character last = first_of(end);
+    if (last.length <= tail || last.valid != tail) continue;
+    kept_ = text.substr(text.size() - tail);
+    text.resize(text.size() - tail);
+    break;
+  }
+  std::string shown;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find_first_of("\n\r\t"), rest.size());
+    shown += printable(rest.substr(0, end));
+    if (end < rest.size()) shown += rest[end];
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return shown;
+}
+
+std::string TerminalFilter::end() {
+  return printable(std::exchange(kept_, {}));
 }
 
 std::string shortened(const std::string& text, std::size_t length) {

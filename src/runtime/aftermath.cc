@@ -10,10 +10,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/patience.h"
 #include "criu/images.h"
 #include "criu/stats.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
+#include "runtime/network_lock.h"
 
 namespace kymo::runtime {
 namespace {
@@ -26,10 +28,11 @@ using std::chrono::steady_clock;
 void remove_images(const std::string& images_dir) {
   std::error_code error;
   std::vector<std::filesystem::path> images;
-  for (const auto& entry : std::filesystem::directory_iterator(images_dir, error)) {
-    const std::string name = entry.path().filename().native();
+  for (std::filesystem::directory_iterator entry(images_dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().native();
     if (name.find(".img") != std::string::npos || name.starts_with("pre-") || name == "parent") {
-      images.push_back(entry.path());
+      images.push_back(entry->path());
     }
   }
   // First the one without which no reader takes the rest for a checkpoint.
@@ -60,7 +63,10 @@ void remove_images_soon(const std::string& images_dir) {
   const auto mine = all.directories.insert(images_dir);
   try {
     std::thread([images_dir, mine] {
-      remove_images(images_dir);
+      try {
+        remove_images(images_dir);
+      } catch (const std::exception&) {  // no memory left: then some images stay
+      }
       Removals& ours = removals();
       const std::lock_guard done(ours.mutex);
       ours.directories.erase(mine);
@@ -96,18 +102,21 @@ void forget(const std::string& path) {
   std::filesystem::remove(path, ignored);
 }
 
-// Where nobody can tell whether it still runs, whole images are kept: they may be all that is left
-// of it.
 bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before) {
-  // Of one that runs no file is asked: their disk may be what CRIU was killed for.
-  return !spec.leave_running &&
-         probe::life_of(before.process.pid, before.process.start_ticks) != probe::Life::runs &&
-         !criu::stored_path(spec.images_dir + "/inventory.img").empty();
+  // While the process runs, the images are not touched: their disk may be why CRIU was killed.
+  if (spec.leave_running ||
+      probe::life_of(before.process.pid, before.process.start_ticks) != probe::Life::ended) {
+    return false;
+  }
+  const auto whole = within(kDiskPatience, [inventory = spec.images_dir + "/inventory.img"] {
+    return !criu::stored_path(inventory).empty();
+  });
+  return whole.value_or(false);
 }
 
 void end_the_rest(const DumpTarget& before) {
   for (const ProcessId& member : before.tree) {
-    if (probe::process_lives(member.pid, member.start_ticks)) {
+    if (probe::life_of(member.pid, member.start_ticks) == probe::Life::runs) {
       kill(member.pid, SIGKILL);
     }
   }
@@ -141,11 +150,24 @@ bool is_being_cleared(const std::string& images_dir) {
 
 Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
   const Scope scope("let it run on", {.category = "runtime"});
+  std::vector<pid_t> tree;
+  for (const ProcessId& member : before.tree) {
+    if (probe::process_lives(member.pid, member.start_ticks)) tree.push_back(member.pid);
+  }
+  const Result<void> connected = give_back_network(tree);
   const Result<void> running = ensure_running(before);
+  const probe::Life life = probe::life_of(before.process.pid, before.process.start_ticks);
+  if (life == probe::Life::unknown) {  // the images may be all that is left of it
+    error.message += "; and it cannot be seen whether process " +
+                     std::to_string(before.process.pid) + " runs: its images are kept in " +
+                     spec.images_dir;
+    return error;
+  }
   remove_images_soon(spec.images_dir);
   const std::string what = spec.container.empty() ? "process" : "container";
   error.message += running ? "; the " + what + " runs on" + ended_meanwhile(before)
                            : "; and " + running.error().message;
+  if (!connected) error.message += "; but " + connected.error().message;
   return error;
 }
 

@@ -28,8 +28,9 @@ void end_the_rest(const DumpTarget& before);
 // What CRIU is told of these.
 criu::SharedOptions shared_options(const CheckpointOptions& options);
 
-// After a failed dump: sees that what was to be dumped runs on, adds to the error whether it does,
-// and removes the images: for two seconds at most, then that goes on by itself.
+// After a failed dump: gives what was to be dumped its network back, sees that it runs on, adds to
+// the error whether it does, and removes the images: for two seconds at most, then that goes on by
+// itself.
 Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error);
 
 // Whether images of a failed dump are being removed there, as from a disk that stalls.

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/reap.h"
 #include "probe/process.h"
 #include "runtime/launch.h"
 #include "runtime/session.h"
@@ -22,6 +23,9 @@ namespace kymo::runtime {
 namespace {
 
 constexpr std::string_view kPathVariable = "PATH=";
+// Within which a command that was killed is gone, unless the kernel waits for its disk.
+constexpr std::chrono::milliseconds kKilledWithin{3000};
+constexpr int kLookEveryMs = 10;
 constexpr off_t kMostErrors = 64 * 1024;
 constexpr off_t kMostOutput = 16 * 1024 * 1024;
 
@@ -45,8 +49,8 @@ struct MemoryFile {
 // Whether the process ended within the time, before it was cancelled.
 bool wait_ended(pid_t pid, std::chrono::milliseconds timeout, const Cancellation* cancel) {
   const FileDescriptor process(probe::open_process(pid));
-  if (!process.valid()) {
-    return true;  // it has ended; waitpid tells
+  if (!process.valid() && errno == ESRCH) {
+    return true;  // waitpid tells how
   }
   const std::uint64_t until_ns =
       monotonic_ns() + static_cast<std::uint64_t>(timeout.count()) * (kNanosPerSecond / 1000);
@@ -58,12 +62,20 @@ bool wait_ended(pid_t pid, std::chrono::milliseconds timeout, const Cancellation
                                    : static_cast<int>(std::min<std::uint64_t>(
                                          (until_ns - now_ns) / 1'000'000 + 1, 3'600'000));
     }
+    if (!process.valid()) {  // no descriptor is left: it is asked again and again
+      siginfo_t ended{};
+      ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT);
+      if (ended.si_pid == pid) {
+        return true;
+      }
+      wait_ms = wait_ms < 0 ? kLookEveryMs : std::min(wait_ms, kLookEveryMs);
+    }
     pollfd fds[] = {{process.get(), POLLIN, 0}, {fd_of(cancel), POLLIN, 0}};
     const int ready = ::poll(fds, 2, wait_ms);
     if (ready > 0) {
       return fds[0].revents != 0;
     }
-    if (ready == 0 && monotonic_ns() >= until_ns) {
+    if (ready == 0 && timeout.count() != 0 && monotonic_ns() >= until_ns) {
       return false;
     }
   }
@@ -112,7 +124,8 @@ Result<CommandOutcome> run_command(const Command& command) {
     ::kill(*pid, SIGKILL);
   }
   CommandOutcome outcome;
-  const int status = reap(*pid);
+  const std::optional<int> ended = in_time ? reap(*pid) : reap_within(*pid, kKilledWithin);
+  const int status = ended.value_or(SIGKILL);  // as of one that it has ended
   outcome.life_ns = monotonic_ns() - began_ns;
   const bool ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!in_time && !ended_well && is_asked(command.cancel)) {

@@ -178,8 +178,9 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
     if (!was_frozen) {
       thaw_container(spec);  // what cannot be thawed shows in the check that follows
     }
+    Error error = let_run_on(spec, *before, done.error());
     add_dump_phases(call.log_path, {}, clock);
-    return let_run_on(spec, *before, done.error());
+    return error;
   }
   if (!spec.leave_running) {
     if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {

@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/patience.h"
 #include "criu/leftovers.h"
 #include "probe/process.h"
 #include "runtime/freezer.h"
+#include "runtime/network_lock.h"
 #include "runtime/session.h"
 
 namespace kymo::runtime {
@@ -17,11 +19,14 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kEndsByItself{5000};  // a runtime whose CRIU has ended
 constexpr std::chrono::milliseconds kEndLookEvery{5};
 
-// podman makes an empty file of it before.
+// podman makes an empty file of it before. False, too, where the disk of the log does not answer.
 bool criu_has_begun(const std::string& log_path) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(log_path, error);
-  return !error && size != 0;
+  const auto begun = within(kDiskPatience, [log_path] {
+    std::error_code error;
+    const std::uintmax_t size = std::filesystem::file_size(log_path, error);
+    return !error && size != 0;
+  });
+  return begun.value_or(false);
 }
 
 }  // namespace
@@ -50,9 +55,14 @@ void end_container_restore(const std::string& log_path, const std::string& mark,
     std::this_thread::sleep_for(kEndLookEvery);
   }
   kill_sessions({session});
-  for (std::vector<pid_t> left = sessions_with(mark); !members_of(left).empty();
-       left = sessions_with(mark)) {
+  // What waits for a disk that stalls ends once that answers.
+  for (const auto until = steady_clock::now() + kEndsByItself; steady_clock::now() < until;) {
+    const std::vector<pid_t> left = sessions_with(mark);
+    if (members_of(left).empty()) {
+      break;
+    }
     kill_sessions(left);
+    std::this_thread::sleep_for(kEndLookEvery);
   }
   static_cast<void>(criu::end_leftover_restore(log_path, {}).ok());
 }
@@ -65,13 +75,15 @@ std::string dump_mark(const DumpSpec& spec) {
   return "KYMO_DUMP=" + spec.images_dir;
 }
 
-void settle_container_dump(const DumpSpec& spec, const std::string& log_path) {
+Result<void> settle_container_dump(const DumpSpec& spec, const std::string& log_path) {
   std::vector<pid_t> tree;
   if (probe::process_lives(spec.process.pid, spec.process.start_ticks)) {
     tree = probe::process_tree(spec.process.pid);
   }
   end_container_dump(log_path, tree, sessions_with(dump_mark(spec)));
+  Result<void> back = give_back_network(tree);
   thaw_container(spec);
+  return back;
 }
 
 void thaw_container(const DumpSpec& spec) {

@@ -31,7 +31,7 @@ void end_container_restore(const std::string& log_path, const std::string& mark,
 std::string restore_mark(const RestoreSpec& spec);
 
 // Runtime::settle_dump() for a container.
-void settle_container_dump(const DumpSpec& spec, const std::string& log_path);
+Result<void> settle_container_dump(const DumpSpec& spec, const std::string& log_path);
 
 // A container that its runtime's end has left frozen goes on; what cannot be thawed stays.
 void thaw_container(const DumpSpec& spec);

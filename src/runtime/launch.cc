@@ -64,8 +64,17 @@ Result<std::string> find_program(const RunSpec& spec) {
 }
 
 int open_output(const std::string& path) {
+  // A link could lead anywhere; but for a descriptor of our own, given by its path.
+  const int links = path.starts_with("/proc/self/fd/") ? 0 : O_NOFOLLOW;
   // Append-only and write-only: CRIU restores such a file whatever its size has become.
-  return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+  return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | links, 0600);
+}
+
+Error not_opened(const std::string& path, const char* what, const std::string& program, int error) {
+  const std::string tried = "cannot open " + path + " for the " + what + " of '" + program + "'";
+  if (error != ELOOP) return system_error(tried, error);
+  return Error{Code::permission_denied, tried + ": it is a link, which is not followed: remove it",
+               ELOOP};
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
@@ -137,13 +146,11 @@ Result<pid_t> launch(const RunSpec& spec) {
   }
   const FileDescriptor out(moved_up(open_output(spec.stdout_path)));
   if (!out.valid()) {
-    return system_error(
-        "cannot open " + spec.stdout_path + " for the output of '" + spec.command[0] + "'", errno);
+    return not_opened(spec.stdout_path, "output", spec.command[0], errno);
   }
   const FileDescriptor err(moved_up(open_output(spec.stderr_path)));
   if (!err.valid()) {
-    return system_error(
-        "cannot open " + spec.stderr_path + " for the errors of '" + spec.command[0] + "'", errno);
+    return not_opened(spec.stderr_path, "errors", spec.command[0], errno);
   }
   pid_t pid = 0;
   const int rc = spawn(*program, spec, out.get(), err.get(), pid);

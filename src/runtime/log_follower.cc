@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/patience.h"
 #include "criu/phases.h"
 
 namespace kymo::runtime {
@@ -26,17 +27,25 @@ constexpr std::size_t kLongestLine = 64 * 1024;
 struct LogFollower::State {
   std::string path;
   Notified notified;
-  FileDescriptor file;
-  std::string line;  // what has been read of the present one
+  FileDescriptor file;  // it and the line: the thread's
+  std::string line;     // what has been read of the present one
   std::mutex mutex;
-  std::condition_variable stop;
-  bool stopping = false;
+  std::condition_variable changed;
+  bool stopping = false;   // guarded by mutex
+  bool ended = false;      // guarded by mutex: everything in the log was told
+  bool abandoned = false;  // guarded by mutex: nobody wants to be told any more
   std::thread thread;
 
   void look();
   void take(std::string_view text);
+  void tell(std::string_view notification);
   void follow();
 };
+
+void LogFollower::State::tell(std::string_view notification) {
+  const std::lock_guard lock(mutex);
+  if (!abandoned) notified(notification);
+}
 
 void LogFollower::State::take(std::string_view text) {
   while (!text.empty()) {
@@ -50,8 +59,7 @@ void LogFollower::State::take(std::string_view text) {
     }
     const auto parsed = criu::parse_log_line(line);
     if (parsed && parsed->text.starts_with(kMark) && parsed->text.ends_with(kMarkEnd)) {
-      notified(
-          parsed->text.substr(kMark.size(), parsed->text.size() - kMark.size() - kMarkEnd.size()));
+      tell(parsed->text.substr(kMark.size(), parsed->text.size() - kMark.size() - kMarkEnd.size()));
     }
     line.clear();
     text.remove_prefix(end + 1);
@@ -72,19 +80,25 @@ void LogFollower::State::look() {
 }
 
 void LogFollower::State::follow() {
-  std::unique_lock lock(mutex);
-  while (!stopping) {
+  for (bool last = false;;) {
     look();
-    stop.wait_for(lock, kLogLookEvery);
+    std::unique_lock lock(mutex);
+    if (last) {
+      ended = true;
+      changed.notify_all();
+      return;
+    }
+    changed.wait_for(lock, kLogLookEvery, [this] { return stopping; });
+    last = stopping;
   }
 }
 
 LogFollower::LogFollower(std::string log_path, Notified notified)
-    : state_(std::make_unique<State>()) {
+    : state_(std::make_shared<State>()) {
   state_->path = std::move(log_path);
   state_->notified = std::move(notified);
   if (state_->notified) {
-    state_->thread = std::thread([state = state_.get()] { state->follow(); });
+    state_->thread = std::thread([state = state_] { state->follow(); });
   }
 }
 
@@ -93,16 +107,20 @@ LogFollower::~LogFollower() {
 }
 
 void LogFollower::finish() {
-  if (!state_->thread.joinable()) {
+  State& s = *state_;
+  if (!s.thread.joinable()) {
     return;
   }
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
+  std::unique_lock lock(s.mutex);
+  s.stopping = true;
+  s.changed.notify_all();
+  if (s.changed.wait_for(lock, kDiskPatience, [&s] { return s.ended; })) {
+    lock.unlock();
+    s.thread.join();
+  } else {
+    s.abandoned = true;
+    s.thread.detach();
   }
-  state_->stop.notify_one();
-  state_->thread.join();
-  state_->look();
 }
 
 }  // namespace kymo::runtime

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/patience.h"
 #include "kymo/scope.h"
 
 namespace kymo::runtime {
@@ -14,9 +15,13 @@ constexpr std::uint64_t kNanosecondsInAMicrosecond = 1000;
 constexpr std::string_view kBeforeFreeze = "pre-dump";
 constexpr ScopeOptions kSaidAgain{.category = "criu", .redundant = true};
 
+// Empty where it cannot be read, or its disk does not answer.
 std::string log_text(const std::string& path) {
-  Result<std::string> log = read_file(path);
-  return log ? *std::move(log) : std::string();
+  const auto text = within(kDiskPatience, [path] {
+    Result<std::string> log = read_file(path);
+    return log ? *std::move(log) : std::string();
+  });
+  return text.value_or("");
 }
 
 void add_phases(const criu::LogPhases& phases, const LogClock& clock) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -353,7 +352,8 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
     move_file(userdata + stats, work_dir + stats);
     if (outcome != nullptr && outcome->exit_status == 0) {
       *said = outcome->output;
-      std::ofstream(work_dir + "/podman-" + verb + ".json") << outcome->output;
+      // To look at later; the dump or restore is good without it.
+      static_cast<void>(replace_file(work_dir + "/podman-" + verb + ".json", outcome->output).ok());
     }
   };
   return call;
@@ -439,17 +439,18 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
 Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   const Result<PodmanStore> store = this->store();
   if (!store) {
-    settle_container_dump(spec, spec.work_dir + kDumpLog);  // all but podman's own folder
+    // All but podman's own folder.
+    static_cast<void>(settle_container_dump(spec, spec.work_dir + kDumpLog).ok());
     return store.error();
   }
   const std::string userdata = store->folder_of(spec.container);
-  settle_container_dump(spec, userdata + kDumpLog);
+  Result<void> settled = settle_container_dump(spec, userdata + kDumpLog);
   for (const char* file : {kDumpLog, kDumpStats, kSharedMemory}) {
     move_file(userdata + file, spec.work_dir + file);
   }
   CheckpointLink::undo(userdata + kCheckpoint, spec.images_dir);
   PreCheckpointLinks::undo(userdata, spec.images_dir);
-  return {};
+  return settled;
 }
 
 // The id of the container into which this is to be restored.

@@ -67,6 +67,9 @@ bool holds_us(pid_t pid) {
       return true;
     }
     const Result<probe::Process> process = probe::read_process(at);
+    if (!process && process.error().code != Code::not_found) {
+      return true;  // as for want of a descriptor: it may
+    }
     at = process ? process->parent : 0;
   }
   return false;
@@ -153,7 +156,10 @@ Result<probe::Process> check_program(const std::string& tried, const ProcessId& 
   }
   Result<probe::Process> process = probe::read_process(id.pid);
   if (!process) {
-    return Error{process.error().code, tried + ": " + process.error().message + "; see ps", ESRCH};
+    const bool gone = process.error().code == Code::not_found;
+    return Error{process.error().code,
+                 tried + ": " + process.error().message + (gone ? "; see ps" : ""),
+                 process.error().errno_value};
   }
   if (process->kernel_thread) {
     return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + process->name +
@@ -225,6 +231,13 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
     return ok.error();
   }
   DumpTarget target{*process, {}, probe::stopped_threads(spec.process.pid)};
+  for (const pid_t thread : target.stopped) {
+    // One that could not be looked at counts as stopped, and would be forgiven for it later.
+    if (const auto seen = probe::read_process(thread);
+        !seen && seen.error().code != Code::not_found) {
+      return Error{Code::unavailable, tried + ": " + seen.error().message};
+    }
+  }
   for (const pid_t member : probe::process_tree(spec.process.pid)) {
     if (const auto seen = probe::read_process(member); seen) {
       target.tree.push_back({member, seen->start_ticks});

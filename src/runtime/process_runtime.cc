@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
+#include "base/reap.h"
 #include "criu/images.h"
 #include "criu/leftovers.h"
 #include "criu/pstree.h"
@@ -18,6 +20,7 @@
 #include "runtime/aftermath.h"
 #include "runtime/launch.h"
 #include "runtime/log_phases.h"
+#include "runtime/network_lock.h"
 #include "runtime/pid_claims.h"
 #include "runtime/pre_dump.h"
 #include "runtime/process_checks.h"
@@ -29,21 +32,27 @@
 namespace kymo::runtime {
 namespace {
 
-// Ends what a failed restore may have left behind: what descends from the root, whose pid was free
+constexpr std::chrono::milliseconds kRootLookEvery{20};
+constexpr int kRootLooks = 50;  // a second of them
+
+// Kills what a failed restore may have left behind: what descends from the root, whose pid was free
 // when the restore began and claimed since. Another child of ours may have got it all the same, one
-// that was started meanwhile: the reaper knows that.
-void clear_failed_restore(pid_t root, Reaper& reaper) {
-  const Result<probe::Process> left = probe::read_process(root);
+// that was started meanwhile: the reaper knows that. True: the root is to be reaped.
+bool kill_half_restored(pid_t root, Reaper& reaper) {
+  Result<probe::Process> left = probe::read_process(root);
+  for (int i = 0; i < kRootLooks && !left && left.error().code != Code::not_found; ++i) {
+    std::this_thread::sleep_for(kRootLookEvery);  // as for want of a descriptor
+    left = probe::read_process(root);
+  }
   if (!left || left->parent != getpid() || reaper.watches(root)) {
-    return;
+    return false;
   }
   std::vector<pid_t> tree = probe::process_tree(root);
   std::reverse(tree.begin(), tree.end());
   for (const pid_t member : tree) {
     kill(member, SIGKILL);
   }
-  while (waitpid(root, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  return true;
 }
 
 // Of a criu that is started by its command line.
@@ -84,6 +93,7 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   request.images_dir = spec.images_dir;
   request.work_dir = spec.work_dir;
   request.leave_running = spec.leave_running;
+  request.sync = spec.sync;
   request.time_limit = *left;
   request.cancel = spec.cancel;
   request.options = shared_options(spec.options);
@@ -268,13 +278,14 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
     outcome.warnings.push_back("every image was written and the process ended, but then " +
                                reply.error().message);
   } else {
-    add_dump_phases(log_path, {}, clock);
     Error error = reply.error();
     if (before->process.session != before->process.pid && !spec.options.shell_job) {
       error.message +=
           "; it does not lead its session, which a dump needs: start it by kymo or setsid";
     }
-    return let_run_on(spec, *before, std::move(error));
+    error = let_run_on(spec, *before, std::move(error));
+    add_dump_phases(log_path, {}, clock);
+    return error;
   }
   if (!spec.leave_running) {
     if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {
@@ -289,8 +300,10 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
 
 Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
   const std::vector<pid_t> tree = probe::process_tree(spec.process.pid);
-  Result<void> before = criu::end_leftover_dump(spec.work_dir + "/pre-dump.log", tree);
-  return before ? criu::end_leftover_dump(spec.work_dir + "/dump.log", tree) : before;
+  const Result<void> before = criu::end_leftover_dump(spec.work_dir + "/pre-dump.log", tree);
+  const Result<void> ended = criu::end_leftover_dump(spec.work_dir + "/dump.log", tree);
+  Result<void> back = give_back_network(tree);
+  return !before ? before : !ended ? ended : back;
 }
 
 Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
@@ -304,8 +317,8 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   const PidClaims::Claim claim = restoring_.claim(ids_of(*images));
   if (!claim) {
     return Error{Code::already_exists, "cannot restore " + spec.images_dir +
-                                           ": another restore is about to give its pids away; "
-                                           "wait for that one"};
+                                           ": another restore that is running needs the same pids; "
+                                           "wait until it ends"};
   }
   const auto tree = check_images(spec);  // that other may have ended just now
   if (!tree) {
@@ -322,9 +335,13 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
     scope.fail(reply.error().message);
     scope.end();
     add_restore_phases(log_path, {}, clock);
+    bool killed = false;
     {
       const std::lock_guard lock(children_);
-      clear_failed_restore(tree->front().pid, **reaper_);
+      killed = kill_half_restored(tree->front().pid, **reaper_);
+    }
+    if (killed) {
+      reap_within(tree->front().pid, kGoneWithin);
     }
     criu::remove_leftover_mounts(spec.work_dir);
     return reply.error();

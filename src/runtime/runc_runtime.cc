@@ -319,8 +319,7 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
 }
 
 Result<void> RuncRuntime::settle_dump(const DumpSpec& spec) {
-  settle_container_dump(spec, spec.work_dir + kCriuLog);
-  return {};
+  return settle_container_dump(spec, spec.work_dir + kCriuLog);
 }
 
 Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {

@@ -97,6 +97,8 @@ struct DumpSpec {
   bool leave_running = false;
   std::string container{};  // its id; empty: a plain process
   CheckpointOptions options{};
+  // The images are durable before it ends or runs on; of plain processes.
+  bool sync = false;
   // Set: the images go through us, and are kept so.
   std::optional<criu::Encoding> stream{};
   // When it must have ended, by monotonic_ns(): what has not is ended then, and the process runs

@@ -17,9 +17,8 @@ Result<AppendFile> AppendFile::create(const std::string& path) {
   return AppendFile(*std::move(fd));
 }
 
-Result<AppendFile> AppendFile::resume(const std::string& path, std::uint64_t size) {
-  FileDescriptor fd(
-      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+Result<FileDescriptor> AppendFile::open_own(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
     return errno == ELOOP
@@ -30,6 +29,15 @@ Result<AppendFile> AppendFile::resume(const std::string& path, std::uint64_t siz
     return Error{Code::permission_denied,
                  path + " belongs to uid " + std::to_string(status.st_uid) +
                      " or is no regular file; only its owner's own file is continued"};
+  }
+  return fd;
+}
+
+Result<AppendFile> AppendFile::resume(FileDescriptor fd, const std::string& path,
+                                      std::uint64_t size) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) {
+    return system_error("cannot continue " + path, errno);
   }
   if (const auto there = static_cast<std::uint64_t>(status.st_size); there < size) {
     return Error{Code::data_loss,

@@ -17,9 +17,12 @@ class AppendFile {
  public:
   // Creates the file, which must not exist.
   static Result<AppendFile> create(const std::string& path);
-  // Goes on with a file that is there, cut back to its first `size` bytes. Errors: not_found,
-  // permission_denied; data_loss where it is shorter.
-  static Result<AppendFile> resume(const std::string& path, std::uint64_t size);
+  // Opens a file that is there for reading and appending, and never waits. Errors: not_found;
+  // permission_denied: it is a link, no regular file, or another user's.
+  static Result<FileDescriptor> open_own(const std::string& path);
+  // Goes on with it, cut back to its first `size` bytes: what was read of the descriptor is what is
+  // cut, whatever has its name by then. Errors: data_loss where it is shorter.
+  static Result<AppendFile> resume(FileDescriptor fd, const std::string& path, std::uint64_t size);
 
   // Appends all of `text` or nothing. Returns 0 or errno.
   int append(std::string_view text);

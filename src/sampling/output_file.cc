@@ -34,19 +34,6 @@ Result<OutputFile> OutputFile::create(const std::string& path, std::size_t max_a
   return OutputFile(*std::move(file), *std::move(compressor));
 }
 
-Result<OutputFile> OutputFile::resume(const std::string& path, std::uint64_t size,
-                                      std::size_t max_append) {
-  Result<std::optional<FrameCompressor>> compressor = compressor_for(path, max_append);
-  if (!compressor) {
-    return compressor.error();
-  }
-  Result<AppendFile> file = AppendFile::resume(path, size);
-  if (!file) {
-    return file.error();
-  }
-  return OutputFile(*std::move(file), *std::move(compressor));
-}
-
 int OutputFile::append(std::string_view text) {
   if (!compressor_) {
     return file_.append(text);

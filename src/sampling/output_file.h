@@ -22,9 +22,6 @@ class OutputFile {
   // Creates the file, which must not exist. Errors: AppendFile's; unimplemented for a name that
   // asks for zstd in a build without it.
   static Result<OutputFile> create(const std::string& path, std::size_t max_append);
-  // Goes on behind the first `size` bytes of a file that is there (AppendFile::resume).
-  static Result<OutputFile> resume(const std::string& path, std::uint64_t size,
-                                   std::size_t max_append);
 
   // Appends all of `text` or nothing. Returns 0 or errno.
   int append(std::string_view text);

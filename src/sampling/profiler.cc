@@ -85,6 +85,19 @@ Result<void> check(const ProfilerOptions& options) {
   return {};
 }
 
+// How long a sample may take that has begun when the recorder is stopped, in looks a millisecond
+// apart. They are counted, since a clock may jump meanwhile.
+constexpr int kMostLooks = 5000;
+
+bool comes_true(const std::atomic<bool>& condition) {
+  constexpr int kSoon = 50;  // the first looks are closer
+  for (int i = 0; !condition.load(std::memory_order_acquire); ++i) {
+    if (i == kSoon + kMostLooks) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(i < kSoon ? 20 : 1000));
+  }
+  return true;
+}
+
 // What one sample takes on this machine, at its fastest: the shortest interval that could be held.
 std::uint64_t measure_sample_ns(const Sampler& sampler) {
   constexpr int kSamples = 200;
@@ -126,6 +139,7 @@ struct Profiler::State {
     Event wake_writer;
     Collector collector;
     Writer writer;
+    std::atomic<bool> collector_ended{false};
     std::thread collector_thread;
     std::thread writer_thread;
   };
@@ -264,6 +278,7 @@ void Profiler::State::start_threads() {
     is_set_up.set_value();
     run->collector.run();
     run->writer.collector_done();
+    run->collector_ended.store(true, std::memory_order_release);
   });
   keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
   set_up.wait();  // whoever started it finds what was refused, and every tick from now on is due
@@ -278,6 +293,12 @@ Result<void> Profiler::State::stop() {
     return {};
   }
   run->stop.signal();
+  if (!comes_true(run->collector_ended)) {
+    return Error{Code::deadline_exceeded,
+                 "stop the recorder: a callback of a metric has not returned for 5 s; its thread "
+                 "and memory stay in use: stop again once it has returned",
+                 0};
+  }
   run->collector_thread.join();
   duration_ns.store(elapsed_ns(), std::memory_order_release);
   run->writer_thread.join();
@@ -293,9 +314,10 @@ Profiler::Profiler(const Registry& registry, ProfilerOptions options)
 
 Profiler::~Profiler() {
   static_cast<void>(state_->stop());
-  if (state_->is_forked_copy()) {
-    // Nothing of it can be taken down here: threads that do not exist cannot be joined, and the
-    // files are the parent's to finish.
+  // Nothing can be taken down of a forked copy: threads that do not exist cannot be joined, and the
+  // files are the parent's to finish. Nor of a recorder whose thread stands in a callback still: it
+  // uses the memory when that returns.
+  if (state_->is_forked_copy() || state_->run) {
     static_cast<void>(state_.release());
   }
 }

@@ -8,9 +8,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@
 #include "base/json_text.h"
 #include "base/recording_name.h"
 #include "base/text_file.h"
+#include "base/zstd_frames.h"
+#include "sampling/append_file.h"
 #include "sampling/metadata.h"
 #include "sampling/output_file.h"
 #include "sampling/recording_parts.h"
@@ -33,6 +36,7 @@ namespace {
 
 constexpr std::size_t kRowsAtOnce = 1000;
 constexpr std::size_t kPieceBytes = 256 * 1024;
+constexpr std::size_t kMostBeside = std::size_t{1} << 30U;
 constexpr auto kCauses = {MissCause::late, MissCause::ring_full, MissCause::sink_error,
                           MissCause::frozen};
 
@@ -42,12 +46,22 @@ struct Left {
   std::vector<LeftSlot> slots;
 };
 
+Result<void> lock_ring(RingMemory& ring, const std::string& ring_path) {
+  if (ring.try_lock()) {
+    return {};
+  }
+  return Error{Code::failed_precondition,
+               "the ring " + ring_path + " is in use by process " +
+                   std::to_string(ring.header().pid) + "; stop it first",
+               0};
+}
+
 Result<Left> open_left(const std::string& ring_path) {
   Result<std::unique_ptr<RingMemory>> ring = RingMemory::open_file(ring_path);
   if (!ring) {
     return ring.error();
   }
-  // What a ring says is written to files: somebody else's could name any.
+  // What a ring says is written to files: another user's ring could name any file of ours.
   if (const uid_t owner = (*ring)->owner(); owner != ::geteuid()) {
     return Error{Code::permission_denied,
                  "the ring " + ring_path + " belongs to uid " + std::to_string(owner) +
@@ -55,11 +69,8 @@ Result<Left> open_left(const std::string& ring_path) {
                      "; recover it as its owner",
                  EPERM};
   }
-  if (!(*ring)->try_lock()) {
-    return Error{Code::failed_precondition,
-                 "the ring " + ring_path + " is in use by process " +
-                     std::to_string((*ring)->header().pid) + "; stop it first",
-                 0};
+  if (Result<void> locked = lock_ring(**ring, ring_path); !locked) {
+    return locked.error();
   }
   Result<RingDescription> description = describe(**ring, ring_path);
   if (!description) {
@@ -75,15 +86,18 @@ std::size_t longest_append(const Left& left) {
   return static_cast<std::size_t>(left.ring->header().stride) * kRowsAtOnce * kMaxNumberChars;
 }
 
+// Appends all of a text or nothing. Returns 0 or errno.
+using Append = std::function<int(std::string_view)>;
+
 // Appends the left rows.
-Result<std::uint64_t> append_rows(const Left& left, OutputFile& file, const std::string& path) {
+Result<std::uint64_t> append_rows(const Left& left, const Append& append, const std::string& path) {
   TsvFormatter formatter(left.ring->header().stride, kRowsAtOnce);
   std::uint64_t rows = 0;
   for (const LeftSlot& slot : left.slots) {
     for (std::size_t first = 0; first < slot.rows.count; first += kRowsAtOnce) {
       const std::size_t count = std::min(kRowsAtOnce, slot.rows.count - first);
       const Rows part{slot.rows.data + first * slot.rows.stride, count, slot.rows.stride};
-      if (const int error = file.append(formatter.format(part, 0)); error != 0) {
+      if (const int error = append(formatter.format(part, 0)); error != 0) {
         return system_error("cannot write " + path, error);
       }
       rows += count;
@@ -101,9 +115,15 @@ std::string header_of(const RingDescription& description) {
   return header + '\n';
 }
 
-// A file that is cut and continued must be the recording that the ring says it is.
-Result<void> check_header(const std::string& path, const std::string& header) {
-  Result<TextFile> file = TextFile::open(path);
+// A file that is cut and continued must be the recording that the ring says it is. It is read by
+// its descriptor, which will be cut: another file may get its name meanwhile.
+Result<void> check_header(const FileDescriptor& recording, const std::string& path,
+                          const std::string& header) {
+  FileDescriptor same(::fcntl(recording.get(), F_DUPFD_CLOEXEC, 0));
+  if (!same.valid()) {
+    return system_error("cannot read " + path, errno);
+  }
+  Result<TextFile> file = TextFile::over(std::move(same), path);
   if (!file) {
     return file.error();
   }
@@ -139,7 +159,7 @@ struct Contents {
 };
 
 Result<Contents> contents_of(const std::string& tsv) {
-  Result<TextFile> file = TextFile::open(tsv);
+  Result<TextFile> file = TextFile::open_regular(tsv);
   if (!file) {
     return file.error();
   }
@@ -167,6 +187,21 @@ Result<Contents> contents_of(const std::string& tsv) {
   }
 }
 
+// The text of a file beside the recording; empty where there is none or it is no regular file.
+std::string text_beside(const std::string& path) {
+  Result<TextFile> file = TextFile::open_regular(path);
+  std::string text;
+  std::vector<char> piece(kPieceBytes);
+  while (file && text.size() < kMostBeside) {
+    const Result<std::size_t> size = file->read(piece.data(), piece.size());
+    if (!size || *size == 0) {
+      break;
+    }
+    text.append(piece.data(), *size);
+  }
+  return text;
+}
+
 // What the gaps file lists. The recorder may have been killed before it wrote its last ones.
 struct ListedGaps {
   std::map<std::string, std::uint64_t> missed;  // ticks, by the counts' names
@@ -175,7 +210,7 @@ struct ListedGaps {
 };
 
 ListedGaps listed_gaps(const std::string& tsv) {
-  std::ifstream file(recording_stem(tsv) + ".gaps.tsv");
+  std::istringstream file(text_beside(recording_stem(tsv) + ".gaps.tsv"));
   std::string line;
   std::getline(file, line);
   ListedGaps gaps;
@@ -193,8 +228,8 @@ ListedGaps listed_gaps(const std::string& tsv) {
 
 // What describes the recording; null where nothing does.
 nlohmann::json metadata_of(const std::string& tsv) {
-  const Result<std::string> text = read_file(metadata_path(tsv));
-  return text ? parse_object(*text) : nlohmann::json();
+  const std::string text = text_beside(metadata_path(tsv));
+  return text.empty() ? nlohmann::json() : parse_object(text);
 }
 
 // What the recorder measured of the rows that it had last counted, and of no later one.
@@ -278,22 +313,36 @@ void remove_part_after(const Left& left, std::uint64_t number, const std::string
 Result<Recovery> recover_into_recording(const Left& left) {
   const OutputPosition accepted(left.ring->header().accepted.load(std::memory_order_acquire));
   const std::string output = part_path(left.description.output, accepted.file());
-  struct stat status {};
-  if (::stat(output.c_str(), &status) != 0) {
-    return system_error("cannot continue the recording " + output +
-                            " that the ring belongs to (choose another with --output)",
-                        errno);
-  }
-  if (Result<void> ours = check_header(output, header_of(left.description)); !ours) {
-    return ours.error();
-  }
-  Result<OutputFile> file = OutputFile::resume(output, accepted.bytes(), longest_append(left));
-  if (!file) {
-    Error error = file.error();
+  const auto choose_another = [](Error error) {
     error.message += "; choose another file with --output";
     return error;
+  };
+  Result<FileDescriptor> recording = AppendFile::open_own(output);
+  struct stat status {};
+  if (!recording || ::fstat(recording->get(), &status) != 0) {
+    return choose_another(recording ? system_error("cannot continue " + output, errno)
+                                    : recording.error());
   }
-  Result<std::uint64_t> rows = append_rows(left, *file, output);
+  if (Result<void> ours = check_header(*recording, output, header_of(left.description)); !ours) {
+    return ours.error();
+  }
+  std::optional<FrameCompressor> compressor;
+  if (is_compressed_name(output)) {
+    Result<FrameCompressor> made = FrameCompressor::make(longest_append(left));
+    if (!made) {
+      return made.error();
+    }
+    compressor.emplace(*std::move(made));
+  }
+  Result<AppendFile> file = AppendFile::resume(*std::move(recording), output, accepted.bytes());
+  if (!file) {
+    return choose_another(file.error());
+  }
+  const auto append = [&](std::string_view text) {
+    const std::string_view bytes = compressor ? compressor->compress(text) : text;
+    return bytes.empty() && !text.empty() ? ENOMEM : file->append(bytes);
+  };
+  Result<std::uint64_t> rows = append_rows(left, append, output);
   if (!rows) {
     return rows.error();
   }
@@ -317,7 +366,8 @@ Result<Recovery> recover_into_new(const Left& left, const std::string& output) {
   if (const int error = file->append(header); error != 0) {
     return system_error("cannot write " + output, error);
   }
-  Result<std::uint64_t> rows = append_rows(left, *file, output);
+  const auto append = [&](std::string_view text) { return file->append(text); };
+  Result<std::uint64_t> rows = append_rows(left, append, output);
   if (!rows) {
     return rows.error();
   }
@@ -351,9 +401,13 @@ Result<std::string> set_ring_aside(const std::string& ring_path) {
   if (::access(ring_path.c_str(), F_OK) != 0 && errno == ENOENT) {
     return std::string();
   }
-  const Result<Left> left = open_left(ring_path);  // and locked until it has its new name
-  if (!left) {
-    return left.error();
+  // Whoever made it: what it says is not used. Locked until it has its new name.
+  const Result<std::unique_ptr<RingMemory>> ring = RingMemory::open_file(ring_path);
+  if (!ring) {
+    return ring.error();
+  }
+  if (Result<void> locked = lock_ring(**ring, ring_path); !locked) {
+    return locked.error();
   }
   for (int n = 1;; ++n) {
     std::string aside = ring_path + ".left-" + std::to_string(n);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 namespace kymo {
 namespace {
@@ -60,10 +61,8 @@ struct Snapshots::Folder {
 };
 
 Result<void> Snapshots::Folder::prepare() {
-  std::error_code error;
-  fs::create_directories(options.directory, error);
-  if (error) {
-    return system_error("cannot make the snapshots' folder " + options.directory, error.value());
+  if (const int error = make_folders(options.directory); error != 0) {
+    return system_error("cannot make the snapshots' folder " + options.directory, error);
   }
   remove_oldest(std::max<std::size_t>(1, options.max_snapshots) - 1);
   return {};

@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "store/database.h"
 #include "store/schema.h"
+#include "store/unstored.h"
 
 namespace kymo::store {
 namespace {
@@ -201,8 +202,50 @@ struct Store::State {
   std::mutex mutex;
   std::unique_ptr<Database> db;
   std::string moved_aside;
+  Unstored unstored;
 
   // Precondition of each below: the mutex is held.
+  Result<void> store_unstored() {
+    if (unstored.count() == 0) return {};
+    Result<void> stored = db->transaction([&]() -> Result<void> {
+      const auto good = [](const Result<void>& done) {  // what was removed meanwhile stays so
+        return done || done.error().code == Code::not_found;
+      };
+      for (const auto& [id, checkpoint] : unstored.checkpoints) {
+        if (Result<void> done = update_checkpoint(checkpoint); !good(done)) return done;
+      }
+      for (const auto& [id, job] : unstored.jobs) {
+        if (Result<void> done = update_job(job); !good(done)) return done;
+      }
+      for (const Run& run : unstored.runs) {
+        if (Result<void> done = add_run(run); !done) return done;
+      }
+      return {};
+    });
+    if (stored) unstored = {};
+    return stored;
+  }
+
+  // Changes what is stored, or keeps the change where its disk is full.
+  template <class Change, class Keep>
+  Result<void> change_or_keep(Change change, Keep keep) {
+    Result<void> done = store_unstored();  // first, so that the newer is the last
+    if (done) done = db->transaction(change);
+    if (done || done.error().code != Code::resource_exhausted) return done;
+    keep();
+    return {};
+  }
+
+  Result<void> update_checkpoint(const Checkpoint& c) {
+    Result<void> done =
+        db->run("update checkpoint '" + c.id + "'",
+                "UPDATE checkpoints SET state = ?, error = ?, image_bytes = ?, duration_ns = ?,"
+                " stats_json = ?, directory = ? WHERE id = ?",
+                {name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
+                 to_integer(c.duration_ns), c.stats_json, c.directory, c.id});
+    return done && db->changed() == 0 ? Result<void>(not_found("checkpoint", c.id)) : done;
+  }
+
   Result<void> update_job(const Job& job) {
     Result<void> done = db->run(
         "update job '" + job.name + "'",
@@ -259,6 +302,12 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
   return std::unique_ptr<Store>(new Store(std::move(state)));
 }
 
+std::size_t Store::unstored() {
+  const std::lock_guard lock(state_->mutex);
+  static_cast<void>(state_->store_unstored().ok());
+  return state_->unstored.count();
+}
+
 const std::string& Store::moved_aside() const {
   return state_->moved_aside;
 }
@@ -275,7 +324,8 @@ Result<void> Store::add_job(const Job& job) {
 
 Result<void> Store::update_job(const Job& job) {
   const std::lock_guard lock(state_->mutex);
-  return state_->update_job(job);
+  return state_->change_or_keep([&] { return state_->update_job(job); },
+                                [&] { state_->unstored.jobs[job.id] = job; });
 }
 
 Result<Job> Store::job(std::string_view id_or_name) {
@@ -291,7 +341,11 @@ Result<Job> Store::job(std::string_view id_or_name) {
   if (!done) {
     return done.error();
   }
-  return found ? Result<Job>(*found) : not_found("job", id_or_name);
+  if (!found) {
+    return not_found("job", id_or_name);
+  }
+  state_->unstored.apply(*found);
+  return *found;
 }
 
 Result<std::vector<Job>> Store::jobs() {
@@ -301,12 +355,13 @@ Result<std::vector<Job>> Store::jobs() {
       "list jobs",
       std::string("SELECT ") + kJobColumns + " FROM jobs ORDER BY created_unix_ns, rowid", {},
       [&](const Row& row) { all.push_back(read_job(row)); });
+  for (Job& job : all) state_->unstored.apply(job);
   return done ? Result<std::vector<Job>>(std::move(all)) : done.error();
 }
 
 Result<void> Store::remove_job(std::string_view id) {
   const std::lock_guard lock(state_->mutex);
-  return state_->db->transaction([&]() -> Result<void> {
+  Result<void> done = state_->db->transaction([&]() -> Result<void> {
     Result<void> removed = state_->remove("job", "DELETE FROM jobs WHERE id = ?", id);
     if (!removed) {
       return removed;
@@ -314,6 +369,11 @@ Result<void> Store::remove_job(std::string_view id) {
     return state_->db->run("remove a job's runs", "DELETE FROM runs WHERE job_id = ?",
                            {std::string(id)});
   });
+  if (done) {
+    state_->unstored.jobs.erase(std::string(id));
+    std::erase_if(state_->unstored.runs, [&](const Run& run) { return run.job_id == id; });
+  }
+  return done;
 }
 
 Result<void> Store::add_checkpoint(const Checkpoint& c) {
@@ -328,25 +388,18 @@ Result<void> Store::add_checkpoint(const Checkpoint& c) {
 
 Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job, const Run* run) {
   const std::lock_guard lock(state_->mutex);
-  return state_->db->transaction([&]() -> Result<void> {
-    Result<void> done = state_->db->run(
-        "update checkpoint '" + c.id + "'",
-        "UPDATE checkpoints SET state = ?, error = ?, image_bytes = ?, duration_ns = ?,"
-        " stats_json = ?, directory = ? WHERE id = ?",
-        {name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
-         to_integer(c.duration_ns), c.stats_json, c.directory, c.id});
-    if (!done) {
-      return done;
+  const auto change = [&]() -> Result<void> {
+    Result<void> done = state_->update_checkpoint(c);
+    if (done && job != nullptr) {
+      done = state_->update_job(*job);
     }
-    if (state_->db->changed() == 0) {
-      return not_found("checkpoint", c.id);
-    }
-    if (job != nullptr) {
-      if (Result<void> updated = state_->update_job(*job); !updated) {
-        return updated;
-      }
-    }
-    return run != nullptr ? state_->add_run(*run) : Result<void>();
+    return done && run != nullptr ? state_->add_run(*run) : done;
+  };
+  return state_->change_or_keep(change, [&] {
+    Unstored& unstored = state_->unstored;
+    unstored.checkpoints[c.id] = c;
+    if (job != nullptr) unstored.jobs[job->id] = *job;
+    if (run != nullptr) unstored.runs.push_back(*run);
   });
 }
 
@@ -360,7 +413,11 @@ Result<Checkpoint> Store::checkpoint(std::string_view id) {
   if (!done) {
     return done.error();
   }
-  return found ? Result<Checkpoint>(*found) : not_found("checkpoint", id);
+  if (!found) {
+    return not_found("checkpoint", id);
+  }
+  state_->unstored.apply(*found);
+  return *found;
 }
 
 Result<std::vector<Checkpoint>> Store::checkpoints(std::string_view job_id) {
@@ -371,17 +428,21 @@ Result<std::vector<Checkpoint>> Store::checkpoints(std::string_view job_id) {
       std::string("SELECT ") + kCheckpointColumns +
           " FROM checkpoints WHERE ?1 = '' OR job_id = ?1 ORDER BY created_unix_ns, rowid",
       {std::string(job_id)}, [&](const Row& row) { all.push_back(read_checkpoint(row)); });
+  for (Checkpoint& one : all) state_->unstored.apply(one);
   return done ? Result<std::vector<Checkpoint>>(std::move(all)) : done.error();
 }
 
 Result<void> Store::remove_checkpoint(std::string_view id) {
   const std::lock_guard lock(state_->mutex);
-  return state_->remove("checkpoint", "DELETE FROM checkpoints WHERE id = ?", id);
+  Result<void> done = state_->remove("checkpoint", "DELETE FROM checkpoints WHERE id = ?", id);
+  if (done) state_->unstored.checkpoints.erase(std::string(id));
+  return done;
 }
 
 Result<void> Store::add_run(const Run& run) {
   const std::lock_guard lock(state_->mutex);
-  return state_->db->transaction([&] { return state_->add_run(run); });
+  return state_->change_or_keep([&] { return state_->add_run(run); },
+                                [&] { state_->unstored.runs.push_back(run); });
 }
 
 Result<std::vector<Run>> Store::runs(std::string_view job_id, RunKind kind) {
@@ -393,6 +454,7 @@ Result<std::vector<Run>> Store::runs(std::string_view job_id, RunKind kind) {
           " FROM runs WHERE (?1 = '' OR job_id = ?1) AND kind = ?2 ORDER BY created_unix_ns, rowid",
       {std::string(job_id), name_in(kRunKinds, kind)},
       [&](const Row& row) { all.push_back(read_run(row)); });
+  state_->unstored.apply(all, job_id, kind);
   return done ? Result<std::vector<Run>>(std::move(all)) : done.error();
 }
 

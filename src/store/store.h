@@ -71,9 +71,11 @@ struct Run {
 // Threads:   every member from any thread, one at a time inside. Other processes may read the file.
 // Ownership: owns its connection; the destructor closes it.
 // Errors:    one line that names the file. Each change is a transaction: after an error nothing of
-// it
-//            is there. not_found: no such job or checkpoint; already_exists: an id or name is
-//            taken; unavailable: another process has held the file locked for five seconds.
+//            it is there. not_found: no such job or checkpoint; already_exists: an id or name is
+//            taken; unavailable: another process has held the file locked for five seconds;
+//            resource_exhausted: its disk is full. An update is no error then, since what it tells
+//            of has happened: it is kept in memory, seen by every read, and stored as soon as
+//            there is space. See unstored().
 class Store {
  public:
   // Opens or creates the file; its folder must exist. A file that is damaged or no database is
@@ -86,6 +88,10 @@ class Store {
 
   // Where open() put a damaged file and why, as a line for the log; empty when it had no need to.
   [[nodiscard]] const std::string& moved_aside() const;
+
+  // How many changes are in memory alone, for want of space; they are lost where the program ends
+  // first. Tries to store them.
+  std::size_t unstored();
 
   Result<void> add_job(const Job& job);
   // Replaces everything but id, name and creation time.

@@ -355,6 +355,9 @@ const KymoLive = (() => {
 
   // --- the recorder -----------------------------------------------------------------------------
 
+  // The fields that hold what somebody typed and the recorder was not told yet: a new status leaves them alone.
+  const edited = new Set();
+
   // What can be done to it now. What cannot be is left readable, with its reason.
   function controls() {
     const { status } = state;
@@ -364,8 +367,8 @@ const KymoLive = (() => {
     const able = { start: !recorder.running, stop: recorder.running, set: true, snapshot: recorder.running };
     for (const [id, can] of Object.entries(able)) byId(id).disabled = !status.controls || !can;
     for (const id of ["rate", "wanted"]) byId(id).readOnly = !status.controls;
-    if (document.activeElement !== byId("rate")) byId("rate").value = recorder.interval_ns / 1000;
-    if (document.activeElement !== byId("wanted")) byId("wanted").value = recorder.metrics;
+    if (!edited.has("rate")) byId("rate").value = recorder.interval_ns / 1000;
+    if (!edited.has("wanted")) byId("wanted").value = recorder.metrics;
     byId("known").replaceChildren(...["all", ...new Set(state.columns.map((column) => column.metric))].map((name) => element("option", { value: name })));
     if (!status.controls) tell("The page only reads: start kymod with --http-controls, or use kymo recorder and kymo snapshot.");
   }
@@ -380,13 +383,14 @@ const KymoLive = (() => {
     tell("…");
     try {
       const recorder = await (await call("/api/recorder", { action, ...parameters }, { method: "POST" })).json();
-      state.status.recorder = recorder;
+      if (action !== "stop") edited.clear();
       tell(recorder.running ? `recording ${recorder.metrics} every ${duration(recorder.interval_ns)}` + (recorder.log_path ? ` into ${recorder.log_path}` : "")
         : `stopped after ${recorder.rows_written.toLocaleString("en")} rows` + (recorder.log_path ? `, whole in ${recorder.log_path}` : ""));
+      connect(); // all that is shown is told anew: a status set here alone would hide the change from the stream
     } catch (error) {
       tell(error.message, true);
+      controls();
     }
-    controls();
   }
 
   // What is wished otherwise than it is.
@@ -424,6 +428,7 @@ const KymoLive = (() => {
   byId("detail").addEventListener("change", connect);
   byId("filter").addEventListener("input", list);
   byId("snapshot").addEventListener("click", snapshot);
+  for (const id of ["rate", "wanted"]) byId(id).addEventListener("input", () => edited.add(id));
   byId("start").addEventListener("click", () => control("start", wishes()));
   byId("stop").addEventListener("click", () => control("stop"));
   byId("set").addEventListener("click", () => control("set", wishes()));

@@ -7,10 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 namespace kymo {
 namespace {
@@ -54,7 +58,45 @@ TEST_F(FileTest, ReplacesWholeAndLeavesNoTemporary) {
   ASSERT_TRUE(replace_file(path, "one"));
   ASSERT_TRUE(replace_file(path, "two"));
   EXPECT_EQ(content(path), "two");
-  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_),
+                          std::filesystem::directory_iterator()),
+            1);
+}
+
+// One writer removed the other's half-written file and let it publish its own as half as that.
+TEST_F(FileTest, TwoWritersOfOneFileNeverPublishAHalfOne) {
+  const std::string path = folder_ + "/meta";
+  const std::string texts[] = {std::string(300'000, 'a'), std::string(200'000, 'b')};
+  std::atomic<int> failed{0};
+  std::atomic<int> writers{2};
+  std::vector<std::thread> threads;
+  for (const std::string& text : texts) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 100; ++n) failed += replace_file(path, text).ok() ? 0 : 1;
+      --writers;
+    });
+  }
+  int halves = 0;
+  while (writers.load() > 0) {
+    const Result<std::string> seen = read_file(path);
+    halves += seen && *seen != texts[0] && *seen != texts[1] ? 1 : 0;
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed.load(), 0);
+  EXPECT_EQ(halves, 0);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_),
+                          std::filesystem::directory_iterator()),
+            1)
+      << "something is left beside it";
+}
+
+TEST_F(FileTest, WhatAKilledWriterLeftIsInNobodysWay) {
+  const std::string path = folder_ + "/meta";
+  const std::string begin = path + ".new-" + std::to_string(::getpid()) + '-';
+  for (int n = 0; n < 300; ++n) std::ofstream(begin + std::to_string(n)) << "half";
+  ASSERT_TRUE(replace_file(path, "whole"));
+  EXPECT_EQ(content(path), "whole");
+  EXPECT_EQ(content(begin + "299"), "half");
 }
 
 TEST_F(FileTest, WriteAllReportsWhatGotThrough) {
@@ -84,11 +126,9 @@ TEST_F(FileTest, ReadingWhatIsGoneIsAnErrorAndNoException) {
   EXPECT_EQ(read_file(stat).error().errno_value, ENOENT);
 }
 
-// A link in its way led the writing elsewhere.
 TEST_F(FileTest, ReplacesAFileAndNotWhatALinkInItsWayNames) {
   const std::string precious = folder_ + "/precious";
   std::ofstream(precious) << "precious";
-  ASSERT_EQ(::symlink(precious.c_str(), (folder_ + "/text.new").c_str()), 0);
   ASSERT_EQ(::symlink(precious.c_str(), (folder_ + "/text").c_str()), 0);
   ASSERT_TRUE(replace_file(folder_ + "/text", "new"));
   EXPECT_EQ(*read_file(folder_ + "/text"), "new");
@@ -104,6 +144,10 @@ TEST_F(FileTest, FoldersAreNotForOthersToWriteIntoWhateverTheUmask) {
     ASSERT_EQ(::stat((folder_ + "/" + made).c_str(), &info), 0) << made;
     EXPECT_EQ(info.st_mode & 07777U, 0755U) << made;
   }
+  EXPECT_EQ(make_folders(folder_ + "/some/where"), 0);
+  std::ofstream(folder_ + "/file") << "";
+  EXPECT_EQ(make_folders(folder_ + "/file"), ENOTDIR);
+  EXPECT_EQ(make_folders(folder_ + "/file/below"), ENOTDIR);
 }
 
 TEST_F(FileTest, ReadsAWholeFileAndNoneThatIsTooLarge) {

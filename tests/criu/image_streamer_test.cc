@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +21,8 @@
 
 namespace kymo::criu {
 namespace {
+
+constexpr std::chrono::seconds kPatience{60};
 
 namespace fs = std::filesystem;
 using std::chrono::seconds;
@@ -132,7 +135,7 @@ TEST_P(ImageStreamerTest, WhatIsCapturedIsServed) {
       criu.ask("empty.img");
       static_cast<void>(criu.open_pipe(true));
     }
-    const auto streamed = streamer->finish();
+    const auto streamed = streamer->finish(kPatience);
     ASSERT_TRUE(streamed.ok()) << streamed.error().message;
     EXPECT_EQ(streamed->bytes, pages.size() + core.size());
     EXPECT_EQ(streamed->page_bytes, pages.size());
@@ -168,7 +171,7 @@ TEST_P(ImageStreamerTest, WhatIsCapturedIsServed) {
     }
     EXPECT_EQ(read_from(first), pages);
   }
-  const auto served = streamer->finish();
+  const auto served = streamer->finish(kPatience);
   EXPECT_TRUE(served.ok()) << served.error().message;
 }
 
@@ -183,7 +186,7 @@ TEST_P(ImageStreamerTest, SettledIsInTheFileThoughTheImageHasNotEnded) {
   EXPECT_EQ(seen_.bytes, 10'000U);
   EXPECT_EQ(seen_.stored, fs::file_size(file("pages-1.img")));
   EXPECT_GT(seen_.stored, 100U);
-  const auto unended = streamer->finish();  // though it is all here, CRIU did not say so
+  const auto unended = streamer->finish(kPatience);  // though it is all here, CRIU did not say so
   EXPECT_EQ(unended.error().code, Code::data_loss);
 }
 
@@ -208,7 +211,7 @@ TEST_P(ImageStreamerTest, AFullDiskClosesThePipeAndIsTold) {
   setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_FALSE(settled.ok());
   EXPECT_NE(settled.error().message.find("pages-1.img"), std::string::npos);
-  EXPECT_FALSE(streamer->finish().ok());
+  EXPECT_FALSE(streamer->finish(kPatience).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ImageStreamerTest,
@@ -226,7 +229,7 @@ TEST(ImageStreamerFaultsTest, HostileNamesAndRubbishMakeNoFile) {
       const PretendedCriu criu(images, "streamer-capture.sock");
       criu.say(said);
     }
-    EXPECT_FALSE(streamer->finish().ok());
+    EXPECT_FALSE(streamer->finish(kPatience).ok());
     streamer.reset();
     EXPECT_TRUE(fs::is_empty(images));
     EXPECT_FALSE(fs::exists(folder.path() + "/escaped.img"));
@@ -252,7 +255,7 @@ TEST(ImageStreamerFaultsTest, ALinkIsNotServedNorWrittenThrough) {
     const FileDescriptor pipe = criu.open_pipe(true);
     static_cast<void>(streamer->settle(steady_clock::now() + seconds(10)));
   }
-  EXPECT_FALSE(streamer->finish().ok());
+  EXPECT_FALSE(streamer->finish(kPatience).ok());
   EXPECT_EQ(fs::file_size(outside), 6U);
 }
 
@@ -266,13 +269,13 @@ TEST(ImageStreamerFaultsTest, ADamagedImageIsNamedAndWithoutAPipeNothingHangs) {
     ASSERT_TRUE(criu.is_there());
     EXPECT_EQ(read_from(criu.open_pipe(false)), "");
   }
-  const auto served = streamer->finish();
+  const auto served = streamer->finish(kPatience);
   ASSERT_FALSE(served.ok());
   EXPECT_NE(served.error().message.find("core-1.img"), std::string::npos);
 
   auto idle = ImageStreamer::capture(folder.path(), {}, nullptr).value();
   EXPECT_TRUE(idle->settle(steady_clock::now() + seconds(10)).ok());
-  EXPECT_TRUE(idle->finish().ok());  // CRIU never came
+  EXPECT_TRUE(idle->finish(kPatience).ok());  // CRIU never came
 }
 
 }  // namespace

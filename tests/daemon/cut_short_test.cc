@@ -195,12 +195,18 @@ TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
   ASSERT_TRUE(publish_images(whole).ok());
   const CheckpointDir recorded = made("recorded");
   ASSERT_TRUE(write_record(recorded, nlohmann::json::object()).ok());
+  // Somebody's own: a folder of checkpoints, images of another CRIU, an archive.
+  ASSERT_EQ(mkdir((checkpoints + "/group").c_str(), 0700), 0);
+  const CheckpointDir in_group = made("group/inner");
+  static_cast<void>(folder_.folder("checkpoints/mine"));
+  static_cast<void>(folder_.file("checkpoints/mine/inventory.img", "x"));
   dir_ = CheckpointDir(checkpoints + "/listed");
   begin_dump({});
   ASSERT_TRUE(remove_unlisted_folders(*store_, folder_.path()).ok());
   EXPECT_FALSE(fs::exists(empty.path()));
   EXPECT_FALSE(fs::exists(checkpoints + "/bare"));
-  for (const CheckpointDir& kept : {begun, whole, recorded, dir_}) {
+  EXPECT_TRUE(fs::exists(checkpoints + "/mine/inventory.img"));
+  for (const CheckpointDir& kept : {begun, whole, recorded, in_group, dir_}) {
     EXPECT_TRUE(fs::exists(kept.path())) << kept.path();
   }
 }

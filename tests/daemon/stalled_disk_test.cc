@@ -147,8 +147,9 @@ struct StandingDiskTest : StalledDiskTest {
                          folder.path() + "/out",
                          folder.path() + "/err"})
                   .value();
-    spec = {process, disk.path() + "/images", folder.folder("work"), false};
+    spec = {process, disk.path() + "/images", disk.path() + "/work", false};
     std::filesystem::create_directory(spec.images_dir);
+    std::filesystem::create_directory(spec.work_dir);
     return disk.mounted();
   }
   // The error of a dump with a deadline of two seconds, which must come within `most`.
@@ -186,7 +187,7 @@ struct StandingDiskTest : StalledDiskTest {
 TEST_F(StandingDiskTest, ADeadlineEndsTheDumpAndTheProcessRunsOn) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());
-  const Error error = dump_while([&] { disk.stop(); }, std::chrono::seconds(10));
+  const Error error = dump_while([&] { disk.stop(); }, std::chrono::seconds(60));
   EXPECT_EQ(error.code, Code::deadline_exceeded) << error.message;
   EXPECT_NE(error.message.find("the process runs on"), std::string::npos) << error.message;
   EXPECT_TRUE(runs());
@@ -198,17 +199,69 @@ TEST_F(StandingDiskTest, ADeadlineEndsTheDumpAndTheProcessRunsOn) {
   expect_dumped_once_it_answers();
 }
 
+// The thread that stores a streamed dump's images waited for the disk, and the request for it.
+TEST_F(StandingDiskTest, ADeadlineEndsAStreamedDumpToo) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  spec.stream = criu::Encoding{};
+  const Error error = dump_while([&] { disk.stop(); }, std::chrono::seconds(60));
+  EXPECT_NE(error.message.find("the process runs on"), std::string::npos) << error.message;
+  EXPECT_TRUE(runs());
+  disk.go_on();
+  expect_dumped_once_it_answers();
+}
+
 // Of a call that the disk has taken the kernel lets not even a killed CRIU go.
 TEST_F(StandingDiskTest, WhereNoKillEndsCriuThatIsSaidAndTheProcessRunsOnOnceTheDiskAnswers) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());
-  const Error error = dump_while([&] { disk.be("stalls"); }, std::chrono::seconds(15));
+  spec.work_dir =
+      folder.folder("work");  // its log lies elsewhere: else it stands before it freezes
+  const Error error = dump_while([&] { disk.be("stalls"); }, std::chrono::seconds(60));
   EXPECT_EQ(error.code, Code::deadline_exceeded) << error.message;
   EXPECT_NE(error.message.find("cannot end before its disk answers"), std::string::npos)
       << error.message;
   EXPECT_TRUE(probe::process_lives(process.pid, process.start_ticks));
   disk.be("well");
   EXPECT_TRUE(test::eventually([&] { return runs(); }));
+  expect_dumped_once_it_answers();
+}
+
+// A power failure after a dump lost the process and its images both.
+TEST_F(StandingDiskTest, WithSyncTheImagesAreDurableBeforeTheProcessEnds) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  spec.sync = true;
+  std::string before_the_end;
+  runtime::Observer observer;
+  observer.notified = [&](std::string_view) { before_the_end = disk.synced(); };
+  const auto dumped = runtime->dump(spec, observer);
+  ASSERT_TRUE(dumped.ok()) << dumped.error().message;
+  EXPECT_EQ(before_the_end, "") << "there is nothing to sync before all is written";
+  for (const auto& image : std::filesystem::directory_iterator(spec.images_dir)) {
+    const std::string line = "/images/" + image.path().filename().string() + "\n";
+    EXPECT_NE(disk.synced().find(line), std::string::npos) << line;
+  }
+  EXPECT_NE(disk.synced().find("/images\n"), std::string::npos) << "and their names";
+}
+
+TEST_F(StandingDiskTest, WhereTheDiskCannotKeepTheImagesADumpWithSyncFailsAndTheProcessRunsOn) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  for (const bool stream : {false, true}) {
+    SCOPED_TRACE(stream);
+    spec.sync = true;
+    if (stream) spec.stream = criu::Encoding{};
+    disk.be("forgets");
+    const auto dumped = runtime->dump(spec, {});
+    ASSERT_FALSE(dumped.ok());
+    EXPECT_NE(dumped.error().message.find("the images are not durable"), std::string::npos)
+        << dumped.error().message;
+    EXPECT_NE(dumped.error().message.find("the process runs on"), std::string::npos)
+        << dumped.error().message;
+    EXPECT_TRUE(runs());
+  }
+  disk.be("well");
   expect_dumped_once_it_answers();
 }
 

@@ -115,7 +115,7 @@ void ContainerKillsTest::expect_nothing_lost_and_nothing_left(const Kymod& kymod
   EXPECT_FALSE(fs::exists(dir_ + "/images.partial"));
   EXPECT_EQ(fs::exists(dir_ + "/images/inventory.img"), listed["state"] == "complete") << listed;
   const std::string text = container.kind + " container " + container.name;
-  EXPECT_NE(kymod.log().find("dump of " + text), std::string::npos) << kymod.log();
+  EXPECT_TRUE(kymod.logs("dump of " + text)) << kymod.log();
   if (container.status() == "running") {
     EXPECT_TRUE(counts_on(container.root));
     if (listed["state"] == "failed") {

@@ -5,8 +5,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
 
+#include "probe/process.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -239,6 +244,43 @@ TEST(ContainersTest, ADeadlineOfARuncContainerIsForetoldAndKeptOrItRunsOn) {
   kymod.start();
   expect_deadline_foretold_and_kept(kymod, "runc", "kymo-web");
   EXPECT_EQ(runc.status("kymo-web"), "running");
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+// What iptables says in the network namespace of the process.
+std::string rules_of(pid_t pid) {
+  const std::string command =
+      "nsenter --net=/proc/" + std::to_string(pid) + "/ns/net iptables -w -S 2>&1";
+  const std::unique_ptr<FILE, int (*)(FILE*)> rules(popen(command.c_str(), "r"), &pclose);
+  std::string text(1 << 16, '\0');
+  text.resize(fread(text.data(), 1, text.size(), rules.get()));
+  return text;
+}
+
+// CRIU blocks a network namespace while it dumps it: killed, it left that so.
+TEST(ContainersTest, ADeadlineGivesARuncContainerItsNetworkBack) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
+  nlohmann::json spec = nlohmann::json::parse(read_file(bundle + "/config.json"));
+  spec["linux"]["namespaces"].push_back({{"type", "network"}});
+  std::ofstream(bundle + "/config.json") << spec;
+  const pid_t pid = run_web(kymod, bundle)["pid"];
+  Outcome outcome;
+  std::thread client([&] {
+    outcome =
+        kymod.kymo({"dump", "runc", "kymo-web", "--dir", kymod.path("c"), "--deadline", "5s"});
+  });
+  EXPECT_TRUE(eventually([&] { return rules_of(pid).find("-j CRIU") != std::string::npos; }));
+  const Result<probe::Process> held = probe::read_process(pid);
+  EXPECT_TRUE(held && held->tracer != 0) << "the dump was over too soon";
+  if (held && held->tracer != 0) kill(held->tracer, SIGSTOP);
+  client.join();
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find("the container runs on"), std::string::npos) << outcome.err;
+  EXPECT_EQ(rules_of(pid).find("CRIU"), std::string::npos) << rules_of(pid);
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 

@@ -53,7 +53,7 @@ void succeed(const Kymod& kymod, const std::vector<std::string>& words) {
 }
 
 nlohmann::json listener(const Kymod& kymod) {
-  const nlohmann::json job = kymod.kymo_json(
+  nlohmann::json job = kymod.kymo_json(
       {"run", "process", "--name", "server", "--", "/usr/bin/python3", SUBJECT_PROGRAM, "listen"});
   EXPECT_TRUE(eventually([&] { return !read_file(job["stdout_path"]).empty(); }));
   return job;
@@ -117,7 +117,7 @@ TEST_F(CriuChoiceTest, ACriuTooOldForTheKernelSaysSoAndTheServerRunsOn) {
   if (!kernel_is_new()) GTEST_SKIP() << "this kernel is not too new for any CRIU";
   Kymod kymod(kOldAlone);
   kymod.start();
-  EXPECT_NE(kymod.log().find("is too old for Linux"), std::string::npos) << kymod.log();
+  EXPECT_TRUE(kymod.logs("is too old for Linux")) << kymod.log();
   const nlohmann::json job = listener(kymod);
   const Outcome dump = kymod.kymo({"dump", "process", "server", "--dir", kymod.path("c")});
   EXPECT_EQ(dump.exit_code, 1);
@@ -170,7 +170,7 @@ TEST_F(CriuChoiceTest, ACriuThatDoesNotStartIsReplacedByTheFallback) {
   const std::string broken = folder.file("criu", "#!/bin/sh\nexit 1\n", 0755);
   Kymod kymod({"--criu", broken, "--criu-fallback", criu_path()});
   kymod.start();
-  EXPECT_NE(kymod.log().find("--criu is not used"), std::string::npos) << kymod.log();
+  EXPECT_TRUE(kymod.logs("--criu is not used")) << kymod.log();
   static_cast<void>(kymod.churn(4, "churn"));
   succeed(kymod, {"dump", "process", "churn", "--dir", kymod.path("c")});
   EXPECT_EQ(made_by(kymod.path("c")), version_of(criu_path()));

@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "probe/process.h"
 #include "programs.h"
+#include "support/moody_disk.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -183,6 +185,37 @@ TEST_F(CriuFaultsTest, AFullDiskUnderTheStateDirectory) {
   expect_failure(kymod_->kymo({"dump", "process", "work"}), "No space left on device");
   expect_no_checkpoint();
   disk.empty();
+}
+
+// The process stood still until the disk answered, and the client waited as long.
+TEST(CriuOnAStalledDisk, ADumpEndsAtItsDeadlineAndTheClientIsAnswered) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  const MoodyDisk disk(folder);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  Kymod kymod;
+  kymod.start();
+  const json job = kymod.churn(16, "work");
+  disk.be("naps");  // so that the dump is not over before it is seen
+  Outcome failed;
+  std::thread client([&] {
+    failed =
+        kymod.kymo({"dump", "process", "work", "--dir", disk.path() + "/c", "--deadline", "12s"});
+  });
+  EXPECT_TRUE(eventually([&] {
+    const Result<probe::Process> process = probe::read_process(job["pid"].get<pid_t>());
+    return process && process->tracer != 0;
+  })) << kymod.log();
+  disk.stop();
+  client.join();
+  EXPECT_EQ(failed.exit_code, 1);
+  // At once; or, where CRIU waits for a call that the disk has taken, once the disk answers.
+  EXPECT_NE(failed.err.find("runs on"), std::string::npos) << failed.err;
+  disk.be("well");
+  disk.go_on();
+  EXPECT_TRUE(kymod.goes_on(job)) << read_file(job["stderr_path"]);
+  EXPECT_EQ(kymod.job("work")["state"], "running");
+  static_cast<void>(kymod.kymo_json({"dump", "process", "work"}));
 }
 
 // CRIU does without its log; what cannot be kept is said, and the process is back.

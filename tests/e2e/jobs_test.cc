@@ -168,7 +168,8 @@ TEST(JobsTest, TheOldestCheckpointsMakeRoomAndOthersPlacesAreLeftAlone) {
   }
   EXPECT_TRUE(fs::exists(dirs[3] + "/images/inventory.img"));
   EXPECT_TRUE(fs::exists(mine + "/images/inventory.img"));
-  EXPECT_NE(kymod.log().find("made room: checkpoint"), std::string::npos);
+  EXPECT_TRUE(
+      eventually([&] { return kymod.log().find("made room: checkpoint") != std::string::npos; }));
   EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"].size(), 5U) << "history outlives them";
 }
 
@@ -189,6 +190,21 @@ TEST(JobsTest, AttachLetsAJobCommandATerminalOnlyWhenAskedTo) {
   EXPECT_EQ(plain.find('\033'), std::string::npos) << plain;
   EXPECT_NE(shown(" --raw").find("a\033[31mb"), std::string::npos);
   EXPECT_EQ(kymod.kymo({"attach", "work"}).out, "a\033[31mb\tc\n") << "to a file, as it is";
+}
+
+// U+009B begins an escape, too: as a byte of its own, and where its two bytes come one by one.
+TEST(JobsTest, AttachShowsNoEscapeOfOneCharacterToATerminal) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  ASSERT_TRUE(
+      shell(kymod, "work", "printf 'a\\302'; sleep 1; printf '\\2331mb \\2331mc \\303\\244\\n'")
+          .contains("pid"));
+  const std::string shown =
+      run({"script", "-qec", KYMO_PROGRAM " attach work --socket " + kymod.socket(), "/dev/null"})
+          .out;
+  EXPECT_NE(shown.find("a?1mb ?1mc \u00e4"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find('\x9b'), std::string::npos) << shown;
 }
 
 TEST(JobsTest, WhatRunsAlreadyIsAdoptedDumpedAndRestored) {

@@ -105,6 +105,10 @@ std::string Kymod::log() const {
   return read_file(path("log-" + std::to_string(starts_)));
 }
 
+bool Kymod::logs(const std::string& text) const {
+  return eventually([&] { return log().find(text) != std::string::npos; });
+}
+
 void Kymod::start() {
   ++starts_;
   const std::string to = path("log-" + std::to_string(starts_));

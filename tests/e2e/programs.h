@@ -61,6 +61,8 @@ class Kymod {
   // HOST:PORT of its HTTP server.
   [[nodiscard]] const std::string& http() const { return http_; }
   [[nodiscard]] std::string log() const;
+  // Whether its log comes to have this: a line is written a moment after it is said.
+  [[nodiscard]] bool logs(const std::string& text) const;
 
  private:
   void end();

@@ -13,12 +13,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <future>
+#include <memory>
 #include <string_view>
+#include <thread>
 
 #include "base/file.h"
+#include "probe/process.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -155,6 +159,67 @@ TEST_F(SubjectsTest, ServersWithConnectionsGoOnWhereTheyAreLeftRunning) {
                                       "--tcp-established", "--leave-running"});
   EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
   EXPECT_EQ(connection.ask("after"), "AFTER");
+}
+
+// Whether iptables drops packets of this port for a CRIU, whose rules have this mark.
+bool is_locked(int port) {
+  const std::string command =
+      "iptables -w -S | grep -- '--mark 0xc114 .*port " + std::to_string(port) + " ' >/dev/null";
+  return std::system(command.c_str()) == 0;
+}
+
+// A dump of a server with three connections, whose CRIU stands still while it holds them.
+class HeldConnectionsTest : public SubjectsTest {
+ protected:
+  void begin() {
+    port_ = start({"listen"})["port"];
+    for (int i = 0; i < 3; ++i) {
+      connections_.emplace_back(port_);
+      EXPECT_EQ(connections_.back().ask("before"), "BEFORE");
+    }
+    ASSERT_FALSE(is_locked(port_));
+    client_ = std::thread([this] {
+      outcome_ = kymod_.kymo({"dump", "process", "subject", "--dir", checkpoint(),
+                              "--tcp-established", "--deadline", "5s"});
+    });
+    ASSERT_TRUE(eventually([this] { return is_locked(port_); })) << kymod_.log();
+    const Result<probe::Process> held = probe::read_process(job_["pid"].get<pid_t>());
+    ASSERT_TRUE(held.ok());
+    ASSERT_NE(held->tracer, 0) << "the dump was over too soon";
+    ASSERT_EQ(kill(held->tracer, SIGSTOP), 0);
+  }
+  void TearDown() override {
+    if (client_.joinable()) client_.join();
+  }
+  void expect_connections_go_on() {
+    for (const Connection& connection : connections_) {
+      EXPECT_EQ(connection.ask("after"), "AFTER");
+    }
+    EXPECT_FALSE(is_locked(port_));
+    EXPECT_EQ(kymod_.job("subject")["state"], "running");
+    EXPECT_EQ(read_file(job_["stderr_path"]), "");
+  }
+
+  int port_ = 0;
+  std::vector<Connection> connections_;
+  std::thread client_;
+  Outcome outcome_;
+};
+
+// The process ran on, but every send failed with EPERM, and no packet came through.
+TEST_F(HeldConnectionsTest, ADeadlineGivesThemBack) {
+  begin();
+  client_.join();
+  EXPECT_EQ(outcome_.exit_code, 1);
+  EXPECT_NE(outcome_.err.find("the process runs on"), std::string::npos) << outcome_.err;
+  expect_connections_go_on();
+}
+
+TEST_F(HeldConnectionsTest, AKymodThatWasKilledGivesThemBackWhenItIsStartedAgain) {
+  begin();
+  EXPECT_EQ(kymod_.stop(SIGKILL), -1);
+  kymod_.start();
+  expect_connections_go_on();
 }
 
 TEST_F(SubjectsTest, FileLocksAreHeldAfterTheRestore) {

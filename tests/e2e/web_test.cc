@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -251,8 +252,8 @@ TEST(WebRecorderTest, TheCommandAndThePageStartStopAndSet) {
   EXPECT_NE(kymod.kymo({"snapshot"}).err.find("kymo recorder start"), std::string::npos);
   const nlohmann::json without = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
   EXPECT_EQ(without["recording"], "");
-  EXPECT_NE(kymod.log().find("recorder: stopped by kymo"), std::string::npos) << kymod.log();
-  EXPECT_NE(kymod.log().find("recorder: started by the page"), std::string::npos);
+  EXPECT_TRUE(kymod.logs("recorder: stopped by kymo")) << kymod.log();
+  EXPECT_TRUE(kymod.logs("recorder: started by the page"));
 }
 
 TEST(WebRecorderTest, ThePageOnlyReadsUnlessItMay) {
@@ -264,6 +265,100 @@ TEST(WebRecorderTest, ThePageOnlyReadsUnlessItMay) {
   EXPECT_EQ(refused.message(),
             "the page only reads here: start kymod with --http-controls, or use kymo recorder");
   EXPECT_TRUE(kymod.kymo_json({"recorder"})["running"]);
+}
+
+// --- a browser -----------------------------------------------------------------------------------
+
+// A browser that notes what it was started with; `more` runs besides.
+std::string noting_browser(const TemporaryDirectory& folder, const std::string& more) {
+  return folder.file("browser",
+                     "#!/bin/sh\necho \"$@\" >" + folder.path() + "/words\n" + more + "\n", 0755);
+}
+
+struct Redirect {
+  std::string path;  // of the file that the browser is given
+  std::string text;
+};
+
+Redirect redirect_of(const TemporaryDirectory& folder) {
+  const std::string words = read_file(folder.path() + "/words");
+  EXPECT_EQ(words.rfind("file://", 0), 0U) << words;
+  EXPECT_EQ(words.find("ticket"), std::string::npos) << words;
+  EXPECT_EQ(words.find("token"), std::string::npos) << words;
+  const std::string path = words.substr(7, words.find('\n') - 7);
+  return {path, read_file(path)};
+}
+
+unsigned mode_of(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(lstat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 07777U;
+}
+
+// Any user could read the link on the browser's command line, and be faster than the browser.
+TEST(WebOpenTest, TheBrowserIsGivenAFileThatItsOwnerAloneCanRead) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const TemporaryDirectory folder;
+  const std::string browser = noting_browser(folder, "");
+  const auto open = [&](const std::vector<std::string>& where) {
+    std::vector<std::string> command{"env", "-u",   "XDG_RUNTIME_DIR",
+                                     "-u",  "HOME", "BROWSER=" + browser};
+    command.insert(command.end(), where.begin(), where.end());
+    command.insert(command.end(), {KYMO_PROGRAM, "web", "--open", "--socket", kymod.socket()});
+    return run(command);
+  };
+  for (const auto& [variable, below] :
+       {std::pair("XDG_RUNTIME_DIR", "/kymograph"), std::pair("HOME", "/.cache/kymograph")}) {
+    const std::string home = folder.folder(variable);
+    for (int i = 0; i < 2; ++i) {
+      const Outcome opened = open({variable + ("=" + home)});
+      EXPECT_EQ(opened.exit_code, 0) << opened.err;
+    }
+    const Redirect redirect = redirect_of(folder);
+    EXPECT_EQ(redirect.path, home + below + "/open.html");
+    EXPECT_EQ(mode_of(redirect.path), 0600U);
+    EXPECT_EQ(mode_of(home + below), 0700U);
+    const std::size_t at = redirect.text.find("url=http://" + kymod.http() + "/?ticket=");
+    ASSERT_NE(at, std::string::npos) << redirect.text;
+    const std::string link = redirect.text.substr(at + 4, redirect.text.find('"', at) - at - 4);
+    const auto status = [&] {
+      return run({"curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", link}).out;
+    };
+    EXPECT_EQ(status(), "302");
+    EXPECT_EQ(status(), "401") << "it works once";
+  }
+  // Where others could put a link there, nothing is written.
+  const std::string shared = folder.folder("shared");
+  ASSERT_EQ(mkdir((shared + "/kymograph").c_str(), 0700), 0);
+  ASSERT_EQ(chmod((shared + "/kymograph").c_str(), 0750), 0);
+  const Outcome refused = open({"XDG_RUNTIME_DIR=" + shared});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("is no folder of yours alone"), std::string::npos) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(shared + "/kymograph/open.html"));
+  const Outcome nowhere = open({});
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_NE(nowhere.err.find("open the address yourself"), std::string::npos) << nowhere.err;
+}
+
+// It waits for SIGINT and SIGTERM with both blocked; a browser could not be ended by them.
+TEST(WebOpenTest, ABrowserThatAViewStartsCanBeInterrupted) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  {
+    Kymod kymod({"--profiling-metrics-log", folder.path() + "/all.tsv"});
+    kymod.start();
+    ASSERT_TRUE(eventually([&] { return now_ns(kymod) > 300'000'000; }));
+    EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  }
+  const std::string browser = noting_browser(
+      folder, "grep SigBlk /proc/self/status >" + folder.path() + "/blocked\nkill $PPID");
+  const Outcome viewed = run({"env", "BROWSER=" + browser, "XDG_RUNTIME_DIR=" + folder.path(),
+                              KYMO_PROGRAM, "view", folder.path() + "/all.tsv", "--open"});
+  EXPECT_EQ(viewed.exit_code, 0) << viewed.err;
+  EXPECT_EQ(read_file(folder.path() + "/blocked"), "SigBlk:\t0000000000000000\n");
+  EXPECT_NE(redirect_of(folder).text.find("/?ticket="), std::string::npos);
 }
 
 // --- clients that stand still --------------------------------------------------------------------

@@ -104,6 +104,44 @@ class FailureTest(ExportTest):
                 self.assertTrue(os.path.exists(str(output) + ".new"))
             self.assertFalse(output.exists())
 
+    # Whoever had made it beforehand could write into the result later.
+    def test_a_file_made_beforehand_does_not_become_the_result(self):
+        path = self.written(["a"], [[1, 1]])
+        for ending in ("csv", "sqlite"):
+            with self.subTest(ending), open(str(self.folder / f"out.{ending}.new"), "w+", encoding="ascii") as planted:
+                if os.geteuid() == 0:
+                    os.fchown(planted.fileno(), 65534, 65534)
+                output = self.export(path, "out." + ending)
+                self.assertEqual(planted.read(), "")
+                self.assertNotEqual(output.stat().st_ino, os.fstat(planted.fileno()).st_ino)
+                self.assertEqual(output.stat().st_uid, os.geteuid())
+
+    # A link that anybody had put into /tmp chose what root overwrote.
+    @unittest.skipIf(os.geteuid() != 0, "needs root to make a link of another user")
+    def test_another_users_link_is_not_followed(self):
+        path = self.written(["a"], [[1, 1]])
+        precious = self.folder / "precious"
+        precious.write_text("precious")
+        for name, target in (("link.csv", precious), ("link.sqlite", precious), ("device.csv", "/dev/full")):
+            with self.subTest(name):
+                link = self.folder / name
+                link.symlink_to(target)
+                os.lchown(link, 65534, 65534)
+                ran = self.kymo(path, "--output", link)
+                self.assertEqual(ran.returncode, 1)
+                self.assertIn("is a link that belongs to uid 65534", ran.stderr)
+                self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
+                self.assertEqual(precious.read_text(), "precious")
+
+    def test_standard_output_by_its_path(self):
+        path = self.written(["a"], [[1, 1]])
+        ran = self.kymo(path, "--output", "/dev/stdout", "--format", "csv")
+        self.assertEqual((ran.returncode, ran.stdout), (0, "Time (ns),a\n1,1\n"), ran.stderr)
+        with (self.folder / "redirected.csv").open("w") as redirected:
+            ran = subprocess.run([os.environ["KYMO"], "export", str(path), "--output", "/dev/stdout", "--format", "csv"],
+                                 stdout=redirected, check=True, timeout=60)
+        self.assertEqual((self.folder / "redirected.csv").read_bytes(), b"Time (ns),a\r\n1,1\r\n")
+
     def test_a_device_is_written_to_and_not_replaced(self):
         path = self.written(["a"], [[1, 1]])
         ran = self.kymo(path, "--format", "csv", "--output", "/dev/full")

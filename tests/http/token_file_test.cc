@@ -56,6 +56,21 @@ TEST(TokenFileTest, OneOfAnotherUsersIsRefused) {
       << refused.error().message;
 }
 
+// It was looked at by name, and opened by name afterwards: a link could have been changed between.
+TEST(TokenFileTest, ALinkIsRefusedAndAPipeIsNotWaitedFor) {
+  const test::TemporaryDirectory folder;
+  const std::string token = folder.file("token", "0123456789abcdef\n", 0600);
+  const std::string link = folder.path() + "/link";
+  ASSERT_EQ(symlink(token.c_str(), link.c_str()), 0);
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {link, pipe}) {
+    const Result<std::string> refused = load_token(path);
+    ASSERT_FALSE(refused) << path;
+    EXPECT_EQ(refused.error().code, Code::permission_denied) << refused.error().message;
+  }
+}
+
 TEST(TokenFileTest, WhatIsNoTokenIsRefused) {
   const test::TemporaryDirectory folder;
   int n = 0;

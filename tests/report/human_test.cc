@@ -47,8 +47,41 @@ TEST(Human, NothingThatATerminalObeysIsLeft) {
                       "e\u2028"),
             "a?b?c?d?e?");
   EXPECT_EQ(printable("a\u2013\u2019\u20ac\u0600"), "a\u2013\u2019\u20ac\u0600");
-  EXPECT_EQ(printable("\xe2\x80"), "\xe2\x80");  // cut short
+  EXPECT_EQ(printable("a\u00b5\U0001f600\U0010ffff"), "a\u00b5\U0001f600\U0010ffff");
   EXPECT_EQ(printable("\xc3\x9b \xc2\xb5s"), "\xc3\x9b \xc2\xb5s");
+}
+
+// Terminals of eight bits, and some that decode loosely, obey these bytes.
+TEST(Human, BytesThatAreNoUtf8AreNotLeft) {
+  EXPECT_EQ(printable("\x9b[31m"), "?[31m");
+  EXPECT_EQ(printable("\xe2\x80"), "??") << "cut short";
+  EXPECT_EQ(printable("\xe2\x80z"), "??z");
+  EXPECT_EQ(printable("\xc2"), "?");
+  EXPECT_EQ(printable("\xc0\x9b"), "??") << "overlong";
+  EXPECT_EQ(printable("\xe0\x82\x9b"), "???") << "overlong";
+  EXPECT_EQ(printable("\xf0\x80\x82\x9b"), "????") << "overlong";
+  EXPECT_EQ(printable("\xed\xa0\x80"), "???") << "a surrogate";
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "????") << "beyond U+10FFFF";
+  EXPECT_EQ(printable("\xff\xfe"), "??");
+  EXPECT_EQ(printable("caf\xe9"), "caf?") << "Latin-1";
+}
+
+// "\xc2" at the end of one piece and "\x9b" at the start of the next commanded the terminal.
+TEST(Human, AFilterOfAStreamKnowsWhatCameBefore) {
+  const std::string text = "a\xc2\x9b[31m\n\tb\r\u20ac\U0001f600\xf0\x9f\x98 \xe2\x82\x82\x9b\xc2";
+  const std::string shown = "a?[31m\n\tb\r\u20ac\U0001f600??? \u2082??";
+  for (std::size_t length = 1; length <= text.size(); ++length) {
+    TerminalFilter filter;
+    std::string got;
+    for (std::size_t at = 0; at < text.size(); at += length) {
+      got += filter.pass(text.substr(at, length));
+    }
+    EXPECT_EQ(got + filter.end(), shown) << "in pieces of " << length;
+  }
+  TerminalFilter filter;
+  EXPECT_EQ(filter.pass("\xc2"), "");
+  EXPECT_EQ(filter.pass("\x9b"), "?");
+  EXPECT_EQ(filter.end(), "");
 }
 
 TEST(Human, ShortenedTextHasWholeCharacters) {

@@ -142,5 +142,18 @@ TEST_F(LaunchTest, TheReaperTellsHowAChildEndedAndLeavesOthersAlone) {
   EXPECT_EQ(WEXITSTATUS(others), 3);
 }
 
+// In a checkpoint that came from elsewhere, a link chose what root wrote to.
+TEST_F(LaunchTest, AnOutputThatIsALinkIsNotFollowed) {
+  const std::string precious = folder_.file("precious", "precious");
+  RunSpec what = spec({"echo", "more"});
+  ASSERT_EQ(symlink(precious.c_str(), what.stdout_path.c_str()), 0);
+  const Result<pid_t> refused = launch(what);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("it is a link, which is not followed"), std::string::npos);
+  EXPECT_EQ(text("precious"), "precious");
+  what.stdout_path = what.stderr_path = "/dev/null";
+  EXPECT_EQ(run(what), 0);
+}
+
 }  // namespace
 }  // namespace kymo::runtime

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <sstream>
@@ -102,6 +103,31 @@ TEST_F(ProfilerTest, StopWithoutAStartIsHarmless) {
   EXPECT_TRUE(profiler.stop());
   EXPECT_EQ(sink_->closed, 0);
   EXPECT_EQ(profiler.now_ns(), 0U);
+}
+
+// stop() hung for as long as the callback did.
+TEST_F(ProfilerTest, ACallbackThatBlocksIsNotWaitedForForEver) {
+  std::atomic<bool> blocks = false;
+  std::promise<void> release;
+  ASSERT_TRUE(registry_.callback({"blocked", "help", Kind::gauge, Unit::count, {}},
+                                 [&blocks, released = release.get_future().share()] {
+                                   if (blocks) released.wait();
+                                   return std::uint64_t{7};
+                                 }));
+  Profiler profiler(registry_, options());
+  ASSERT_TRUE(profiler.start());
+  std::this_thread::sleep_for(milliseconds(20));
+  blocks = true;
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, Code::deadline_exceeded);
+  EXPECT_NE(stopped.error().message.find("a callback of a metric has not returned"),
+            std::string::npos);
+  release.set_value();
+  EXPECT_TRUE(profiler.stop());
+  const ProfilerStats stats = profiler.stats();
+  EXPECT_GT(stats.rows_written, 0U);
+  EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
 }
 
 TEST_F(ProfilerTest, StopIsOnceAndTakesALastSample) {

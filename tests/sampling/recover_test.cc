@@ -1,5 +1,8 @@
 #include "sampling/recover.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -279,6 +282,37 @@ TEST_F(RecoverTest, RefusesARingARecordingAndALinkOfAnothers) {
   std::filesystem::remove(tsv_);
   std::filesystem::rename(in_folder("elsewhere"), tsv_);
   EXPECT_EQ(refusal(), "recovered");
+}
+
+// A pipe under the recording's name kept it waiting for ever.
+TEST_F(RecoverTest, NeverWaitsForAPipe) {
+  { fill(*start(tsv_), 3); }
+  std::filesystem::rename(tsv_, in_folder("kept"));
+  ASSERT_EQ(::mkfifo(tsv_.c_str(), 0600), 0);
+  EXPECT_NE(refusal().find("is no regular file"), std::string::npos) << refusal();
+  std::filesystem::remove(tsv_);
+  std::filesystem::rename(in_folder("kept"), tsv_);
+  for (const char* name : {"run.1.tsv", "run.gaps.tsv", "run.meta.json"}) {
+    std::filesystem::remove(in_folder(name));
+    ASSERT_EQ(::mkfifo(in_folder(name).c_str(), 0600), 0) << name;
+  }
+  EXPECT_EQ(refusal(), "recovered");
+  EXPECT_EQ(lines(tsv_), numbered(3));
+  EXPECT_TRUE(std::filesystem::is_fifo(in_folder("run.1.tsv")));
+}
+
+// It kept kymod from starting.
+TEST_F(RecoverTest, AnotherUsersRingIsSetAside) {
+  start(tsv_).reset();
+  if (::geteuid() == 0) {
+    constexpr uid_t kNobody = 65534;
+    ASSERT_EQ(::chown(ring_path_.c_str(), kNobody, kNobody), 0);
+  }
+  const Result<std::string> aside = set_ring_aside(ring_path_);
+  ASSERT_TRUE(aside) << aside.error().message;
+  EXPECT_EQ(*aside, ring_path_ + ".left-1");
+  EXPECT_FALSE(std::filesystem::exists(ring_path_));
+  EXPECT_TRUE(std::filesystem::exists(*aside));
 }
 
 TEST_F(RecoverTest, RefusesAFileThatIsNotTheRingsRecording) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -386,6 +387,48 @@ TEST_F(OlderFormat, StaysAsItWasWhereTheChangeFailsHalfWay) {
   sql("DROP TABLE runs");
   reopen();
   EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 2U);
+}
+
+// The checkpoint stayed "started" for good, and a restored job "exited" while it ran.
+TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
+  const std::string disk = folder_.folder("disk");
+  if (mount("none", disk.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    GTEST_SKIP() << "no right to mount";
+  }
+  {
+    const std::unique_ptr<Store> store = Store::open(disk + "/kymo.db").value();
+    Job job = make_job("a");
+    Checkpoint checkpoint = make_checkpoint("c", "a");
+    ASSERT_TRUE(store->add_job(job).ok());
+    ASSERT_TRUE(store->add_checkpoint(checkpoint).ok());
+    std::ofstream(disk + "/filling") << std::string(4 << 20, 'x');
+    job.state = JobState::dumped;
+    job.command = {std::string(20'000, 'y')};  // has no room in what the database has already
+    checkpoint.state = CheckpointState::complete;
+    checkpoint.stats_json = std::string(20'000, 'z');
+    store::Run run;
+    run.id = "r";
+    run.job_id = "a";
+    EXPECT_TRUE(store->update_checkpoint(checkpoint, &job, &run).ok());
+    EXPECT_EQ(store->unstored(), 3U);
+    EXPECT_EQ(store->job("a")->state, JobState::dumped);
+    EXPECT_EQ(store->jobs()->front().state, JobState::dumped);
+    EXPECT_EQ(store->checkpoint("c")->state, CheckpointState::complete);
+    EXPECT_EQ(store->checkpoints("a")->front().stats_json, checkpoint.stats_json);
+    EXPECT_EQ(store->runs("a", RunKind::dump)->size(), 1U);
+    job.state = JobState::running;
+    EXPECT_TRUE(store->update_job(job).ok());
+    EXPECT_EQ(store->unstored(), 3U) << "the newer one instead";
+    std::filesystem::remove(disk + "/filling");
+    EXPECT_EQ(store->unstored(), 0U);
+  }
+  {
+    const std::unique_ptr<Store> again = Store::open(disk + "/kymo.db").value();
+    EXPECT_EQ(again->job("a")->state, JobState::running);
+    EXPECT_EQ(again->checkpoint("c")->state, CheckpointState::complete);
+    EXPECT_EQ(again->runs("a", RunKind::dump)->size(), 1U);
+  }
+  EXPECT_EQ(umount(disk.c_str()), 0);
 }
 
 }  // namespace

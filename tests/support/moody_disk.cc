@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 namespace kymo::test {
 namespace {
@@ -42,6 +43,11 @@ MoodyDisk::~MoodyDisk() {
 void MoodyDisk::be(const std::string& mood) const {
   std::ofstream(inner_ + ".mood.new") << mood;
   std::filesystem::rename(inner_ + ".mood.new", inner_ + ".mood");
+}
+
+std::string MoodyDisk::synced() const {
+  std::ifstream file(inner_ + ".synced");
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 void MoodyDisk::stop() const {

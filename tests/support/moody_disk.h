@@ -17,9 +17,11 @@ class MoodyDisk {
   MoodyDisk(const MoodyDisk&) = delete;
   MoodyDisk& operator=(const MoodyDisk&) = delete;
 
-  // "well", "stalls", "fails", or "naps": stalls for two seconds, works for a fifth of one, and so
-  // on.
+  // "well", "stalls", "fails", "naps": stalls for two seconds, works for a fifth of one, and so on;
+  // or "forgets": only fsync(2) fails.
   void be(const std::string& mood) const;
+  // The paths that were made durable, a line each.
+  [[nodiscard]] std::string synced() const;
   // Its program stops: what is asked of it is not even taken, and ends when the asker is killed.
   // What it holds when it "stalls" does not.
   void stop() const;

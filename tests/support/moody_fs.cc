@@ -1,6 +1,7 @@
 // A filesystem with moods, for tests: DIRECTORY passed through to MOUNTPOINT, and its writes
 // answered as the file DIRECTORY.mood says: "well", "stalls" (they wait until it says otherwise) or
 // "fails" (EIO), "naps" (they wait for two seconds, go on for a fifth of one, and so on).
+// "forgets": only fsync(2) fails. What was synced is listed in DIRECTORY.synced, a path a line.
 //
 //   kymo-test-moody-fs DIRECTORY MOUNTPOINT      (stays in the foreground; fusermount3 -u ends it)
 
@@ -73,6 +74,14 @@ int create_file(const char* path, mode_t mode, fuse_file_info* info) {
   return fd < 0 ? -errno : 0;
 }
 
+// A socket, as an image streamer listens on.
+int make_node(const char* path, mode_t mode, dev_t device) {
+  if (const int error = suffer(); error != 0) {
+    return error;
+  }
+  return answer(::mknod(inner(path).c_str(), mode, device));
+}
+
 int read_file(const char*, char* data, size_t size, off_t at, fuse_file_info* info) {
   return answer(::pread(static_cast<int>(info->fh), data, size, at));
 }
@@ -89,6 +98,18 @@ int truncate_file(const char* path, off_t size, fuse_file_info*) {
     return error;
   }
   return answer(::truncate(inner(path).c_str(), size));
+}
+
+int sync_file(const char* path, int, fuse_file_info* info) {
+  if (mood() == "forgets") {
+    return -EIO;
+  }
+  std::ofstream(g_directory + ".synced", std::ios::app) << path << "\n";
+  return info == nullptr ? 0 : answer(::fsync(static_cast<int>(info->fh)));
+}
+
+int sync_folder(const char* path, int, fuse_file_info*) {
+  return sync_file(path, 0, nullptr);
 }
 
 int release_file(const char*, fuse_file_info* info) {
@@ -159,9 +180,12 @@ int main(int argc, char** argv) {
   operations.getattr = get_attributes;
   operations.open = open_file;
   operations.create = create_file;
+  operations.mknod = make_node;
   operations.read = read_file;
   operations.write = write_file;
   operations.truncate = truncate_file;
+  operations.fsync = sync_file;
+  operations.fsyncdir = sync_folder;
   operations.release = release_file;
   operations.unlink = remove_file;
   operations.rename = rename_file;

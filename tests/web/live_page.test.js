@@ -209,6 +209,13 @@ test("the recorder is stopped, started and set, and a refusal is one line", asyn
   assert.match(await page.textContent("#controlled"), /no_such_metric/);
   assert.ok(faults.splice(before).every((fault) => /status of 404/.test(fault)));
   await page.fill("#wanted", "all");
+  // A new status that came between typing and the click put the old rate back.
+  await page.fill("#rate", "3000");
+  await page.focus("#set");
+  await page.evaluate(() => { kymoPage.state.store.old = true; document.getElementById("detail").dispatchEvent(new Event("change")); });
+  await page.waitForFunction(() => !kymoPage.state.store.old && kymoPage.state.store.count > 0);
+  await page.click("#set");
+  await page.waitForFunction(() => /every 3 ms/.test(document.getElementById("subtitle").textContent));
   // A page that came back while one recording had ended and the next not begun stayed with what it was told then.
   for (const us of [1000, 2000, 1000, 2000, 1000]) {
     await page.fill("#rate", String(us));

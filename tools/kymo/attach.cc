@@ -2,11 +2,12 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <ostream>
+#include <string_view>
 
 #include "print.h"
 #include "report/human.h"
@@ -19,18 +20,23 @@ constexpr int kBySignal = 128;  // the shell's exit code for what a signal ended
 
 volatile std::sig_atomic_t attach_interrupted = 0;
 
-// What a terminal would obey is made printable, but for the ends of lines and tabs: a job may write
-// what it was given by anybody.
-std::string harmless(std::string_view text) {
-  std::string shown;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of("\n\r\t"), text.size());
-    shown += report::printable(text.substr(0, end));
-    if (end < text.size()) shown += text[end];
-    text.remove_prefix(std::min(end + 1, text.size()));
+// One of the job's streams, to one of ours. A job may write what it was given by anybody, so a
+// terminal gets nothing that it would obey.
+class AttachedStream {
+ public:
+  AttachedStream(std::ostream& to, bool raw) : to_(to), raw_(raw) {}
+
+  void pass(std::string_view text) {
+    raw_ ? to_ << text : to_ << filter_.pass(text);
+    to_.flush();
   }
-  return shown;
-}
+  void end() { (to_ << filter_.end()).flush(); }
+
+ private:
+  std::ostream& to_;
+  const bool raw_;
+  report::TerminalFilter filter_;
+};
 
 struct AttachFlags {
   std::string job;
@@ -40,18 +46,16 @@ struct AttachFlags {
 
 void attach_to(Context& context, const AttachFlags& flags) {
   std::signal(SIGINT, [](int) { attach_interrupted = 1; });
-  const bool raw_out = flags.raw || isatty(STDOUT_FILENO) == 0;
-  const bool raw_err = flags.raw || isatty(STDERR_FILENO) == 0;
+  AttachedStream out(std::cout, flags.raw || isatty(STDOUT_FILENO) == 0);
+  AttachedStream err(std::cerr, flags.raw || isatty(STDERR_FILENO) == 0);
   client::AttachOutput output;
-  output.out = [raw_out](std::string_view text) {
-    (raw_out ? std::cout << text : std::cout << harmless(text)).flush();
-  };
-  output.err = [raw_err](std::string_view text) {
-    (raw_err ? std::cerr << text : std::cerr << harmless(text)).flush();
-  };
+  output.out = [&out](std::string_view text) { out.pass(text); };
+  output.err = [&err](std::string_view text) { err.pass(text); };
   output.say = say;
   output.stop = [] { return attach_interrupted != 0 || !std::cout.good(); };
   const Result<v1::Job> ended = client::attach(context.socket, flags.job, flags.options, output);
+  out.end();
+  err.end();
   if (!ended) return fail(context, ended.error());
   if (ended->state() != v1::Job::EXITED) {
     std::cerr << "kymo: detached: job " << ended->name() << " goes on\n";

@@ -162,6 +162,7 @@ struct DumpFlags {
   std::string target;
   std::string directory;
   bool leave_running = false;
+  bool sync = false;
   bool print_stats = false;
   v1::CheckpointOptions options;
 };
@@ -175,6 +176,9 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
                    "Directory for the checkpoint, new or empty (default: one of kymod's own)");
   verb->add_flag("--leave-running", flags->leave_running,
                  "Let the process run on (default: it has ended when the dump is done)");
+  verb->add_flag("--sync", flags->sync,
+                 "Write the images to their disk, safe from a power failure, before the process "
+                 "ends; if that fails it runs on");
   add_checkpoint_options(*verb, flags->options);
   verb->add_flag("--print-stats", flags->print_stats,
                  "Print the statistics alone, as podman's --print-stats does");
@@ -191,6 +195,7 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
           std::filesystem::absolute(flags->directory).lexically_normal().string());
     }
     request.set_leave_running(flags->leave_running);
+    request.set_sync(flags->sync);
     set_stream(request, *streaming);
     *request.mutable_options() = flags->options;
     dump(context, request, flags->target, flags->print_stats);

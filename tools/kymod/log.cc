@@ -1,19 +1,26 @@
 #include "kymod/log.h"
 
 #include <poll.h>
+#include <spdlog/details/os.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/base_sink.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/sinks/sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -23,8 +30,11 @@
 namespace kymo {
 namespace {
 
-constexpr std::size_t kMostWaiting = 1000;  // lines
-constexpr std::chrono::milliseconds kLastWords{1000};
+using std::chrono::steady_clock;
+
+constexpr std::size_t kMostLines = 1000;
+constexpr std::size_t kMostBytes = std::size_t{1} << 20U;
+constexpr std::chrono::seconds kLastWords{1};
 
 // A line of the log is one line, whatever names a request brought.
 class PrintableText : public spdlog::custom_flag_formatter {
@@ -39,95 +49,149 @@ class PrintableText : public spdlog::custom_flag_formatter {
   }
 };
 
-bool can_write(std::chrono::milliseconds within) {
-  pollfd err{STDERR_FILENO, POLLOUT, 0};
-  return poll(&err, 1, static_cast<int>(within.count())) == 1;
+const char* color_of(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::debug:
+      return "\033[36m";
+    case spdlog::level::warn:
+      return "\033[33m\033[1m";
+    case spdlog::level::err:
+    case spdlog::level::critical:
+      return "\033[31m\033[1m";
+    default:
+      return "\033[32m";
+  }
 }
 
-void write_line(const std::string& line) {
-  std::size_t written = 0;
-  static_cast<void>(write_all(STDERR_FILENO, line, &written));  // there is nobody else to tell
+bool has_colors() {
+  const char* const none = std::getenv("NO_COLOR");
+  return isatty(STDERR_FILENO) != 0 && spdlog::details::os::is_color_terminal() &&
+         (none == nullptr || *none == '\0');
 }
 
-// Writes a line at once where that cannot wait, as into a file or a pipe that is read; else a
-// thread does it. A pipe that can be written to at all takes PIPE_BUF bytes.
-class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
+// Waits as long as it takes. False: nobody reads stderr any more.
+bool write_to_stderr(std::string_view text) {
+  for (;;) {
+    std::size_t written = 0;
+    const int cause = write_all(STDERR_FILENO, text, &written);
+    if (cause == 0) return true;
+    if (cause != EAGAIN) return false;
+    text.remove_prefix(written);
+    pollfd room{STDERR_FILENO, POLLOUT, 0};
+    static_cast<void>(poll(&room, 1, -1));
+  }
+}
+
+// Lines wait in a queue, and one thread writes them: a pipe that is full, a terminal that was
+// stopped and a disk that stalls hold up that thread alone.
+//
+// Threads: any. It is never destroyed: its thread may stand in a write() that does not return.
+class StderrSink : public spdlog::sinks::sink {
  public:
-  StderrSink() : thread_([this] { drain(); }) {}
-  ~StderrSink() override {
-    {
-      const std::lock_guard lock(queue_mutex_);
-      stopping_ = true;
-    }
-    more_.notify_all();
-    thread_.join();
+  StderrSink() : colors_(has_colors()) {
+    std::thread([this] { write_lines(); }).detach();
   }
 
- protected:
-  void sink_it_(const spdlog::details::log_msg& message) override {
+  void log(const spdlog::details::log_msg& message) override {
+    const std::lock_guard lock(mutex_);
+    try {
+      queue(line_of(message));
+    } catch (const std::exception&) {  // no memory
+      ++lost_;
+    }
+  }
+  void count_lost() {
+    const std::lock_guard lock(mutex_);
+    ++lost_;
+  }
+  void flush() override {
+    std::unique_lock lock(mutex_);
+    written_.wait_for(lock, kLastWords, [this] { return waiting_.empty() && !writing_; });
+  }
+  void set_pattern(const std::string& pattern) override {
+    set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern));
+  }
+  void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
+    const std::lock_guard lock(mutex_);
+    formatter_ = std::move(formatter);
+  }
+
+ private:
+  std::string line_of(const spdlog::details::log_msg& message) {
+    message.color_range_start = 0;
+    message.color_range_end = 0;
     spdlog::memory_buf_t text;
     formatter_->format(message, text);
     std::string line(text.data(), text.size());
-    const std::lock_guard lock(queue_mutex_);
-    if (waiting_.empty() && !writing_ && line.size() <= PIPE_BUF &&
-        can_write(std::chrono::milliseconds(0))) {
-      return write_line(line);
+    if (colors_ && message.color_range_end > message.color_range_start) {
+      line.insert(message.color_range_end, "\033[m");
+      line.insert(message.color_range_start, color_of(message.level));
     }
-    if (waiting_.size() >= kMostWaiting) {
+    return line;
+  }
+
+  void queue(std::string line) {
+    if (waiting_.size() >= kMostLines || bytes_ + line.size() > kMostBytes) {
       ++lost_;
       return;
     }
+    const std::size_t size = line.size();
     waiting_.push_back(std::move(line));
-    more_.notify_all();
+    bytes_ += size;
+    more_.notify_one();
   }
-  void flush_() override {}
 
- private:
-  void drain() {
-    std::unique_lock lock(queue_mutex_);
+  void write_lines() {
+    std::unique_lock lock(mutex_);
     for (;;) {
-      more_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
+      more_.wait(lock, [this] { return !waiting_.empty(); });
+      const std::string line = std::move(waiting_.front());
+      waiting_.pop_front();
+      bytes_ -= line.size();
       writing_ = true;
       lock.unlock();
-      const bool writable = can_write(kLastWords);
+      const bool written = write_to_stderr(line);
       lock.lock();
-      if (!writable && stopping_) return;
-      if (!writable) continue;
-      std::string line = std::move(waiting_.front());
-      waiting_.pop_front();
-      if (lost_ != 0 && waiting_.empty()) {
-        line += "(" + std::to_string(lost_) + " lines are lost: nobody read them)\n";
-        lost_ = 0;
-      }
-      lock.unlock();
-      for (std::size_t at = 0; at < line.size(); at += PIPE_BUF) {
-        if (can_write(kLastWords)) write_line(line.substr(at, PIPE_BUF));
-      }
-      lock.lock();
-      writing_ = !waiting_.empty();
+      if (!written) ++lost_;
+      if (written && lost_ != 0 && waiting_.empty()) tell_lost(lock);
+      writing_ = false;
+      if (waiting_.empty()) written_.notify_all();
     }
   }
 
-  std::mutex queue_mutex_;
+  void tell_lost(std::unique_lock<std::mutex>& lock) {
+    const std::size_t lost = std::exchange(lost_, 0);
+    lock.unlock();
+    std::array<char, 80> text{};  // needs no memory
+    std::snprintf(text.data(), text.size(), "(%zu lines are lost: nobody read them)\n", lost);
+    const bool written = write_to_stderr(text.data());
+    lock.lock();
+    if (!written) lost_ += lost;
+  }
+
+  const bool colors_;
+  std::mutex mutex_;
   std::condition_variable more_;
-  std::deque<std::string> waiting_;  // guarded by queue_mutex_, as what follows
-  std::size_t lost_ = 0;
-  bool writing_ = false;  // the thread is at a line that came earlier
-  bool stopping_ = false;
-  std::thread thread_;
+  std::condition_variable written_;
+  std::unique_ptr<spdlog::formatter> formatter_ = std::make_unique<spdlog::pattern_formatter>();
+  std::deque<std::string> waiting_;  // guarded by mutex_, as all of these
+  std::size_t bytes_ = 0;            // of waiting_
+  std::size_t lost_ = 0;             // lines
+  bool writing_ = false;             // the thread is at a line that it took out
 };
+
+// Leaked on purpose: at the end a request may still log, and the sink's thread may stand in a
+// write.
+std::shared_ptr<spdlog::logger>* kept = nullptr;
 
 }  // namespace
 
 void begin_log(const std::string& level) {
-  spdlog::sink_ptr sink;
-  if (isatty(STDERR_FILENO) != 0) {
-    sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
-  } else {
-    sink = std::make_shared<StderrSink>();
-  }
-  auto log = std::make_shared<spdlog::logger>("kymod", std::move(sink));
+  const auto sink = std::make_shared<StderrSink>();
+  auto log = std::make_shared<spdlog::logger>("kymod", sink);
+  kept = new std::shared_ptr<spdlog::logger>(log);
+  // Where spdlog itself fails, it would write to stderr, and wait.
+  log->set_error_handler([lines = sink.get()](const std::string&) { lines->count_lost(); });
   auto pattern = std::make_unique<spdlog::pattern_formatter>();
   pattern->add_flag<PrintableText>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %*");
   log->set_formatter(std::move(pattern));
@@ -136,7 +200,25 @@ void begin_log(const std::string& level) {
 }
 
 void end_log() {
-  spdlog::shutdown();
+  (*kept)->flush();
+}
+
+void print_line(const std::string& line) {
+  const std::string text = line + '\n';
+  const auto until = steady_clock::now() + kLastWords;
+  // What can be written to at all takes PIPE_BUF bytes.
+  for (std::size_t at = 0; at < text.size(); at += PIPE_BUF) {
+    pollfd err{STDERR_FILENO, POLLOUT, 0};
+    int ready = -1;
+    do {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now());
+      ready = poll(&err, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
+    } while (ready < 0 && errno == EINTR);
+    std::size_t written = 0;
+    if (ready != 1 || write_all(STDERR_FILENO, text.substr(at, PIPE_BUF), &written) != 0) {
+      return;  // there is nobody else to tell
+    }
+  }
 }
 
 }  // namespace kymo

@@ -26,7 +26,7 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 
 int fail(const kymo::Error& error) {
-  std::fprintf(stderr, "kymod: %s\n", error.message.c_str());
+  kymo::print_line("kymod: " + error.message);
   return error.code == kymo::Code::invalid_argument ? kUsage : kFailed;
 }
 
@@ -244,7 +244,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "kymod: %s\n", kymo::cli::explain_usage(error, app, {}).c_str());
+    kymo::print_line("kymod: " + kymo::cli::explain_usage(error, app, {}));
     return kUsage;
   }
   if (auto ok = complete(config, metrics, format, rate_us); !ok) return fail(ok.error());
@@ -257,7 +257,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "kymod: %s\n", error.what());
+    kymo::print_line(std::string("kymod: ") + error.what());
     return kFailed;
   }
 }

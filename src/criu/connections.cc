@@ -1,0 +1,101 @@
+#include "criu/connections.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <set>
+
+#include "base/file.h"
+#include "probe/process.h"
+
+namespace kymo::criu {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Shows a descriptor of each TCP socket of the process, which belongs to this one meanwhile.
+void for_each_tcp_socket(pid_t pid, const std::function<void(int socket)>& look) {
+  const FileDescriptor process(probe::open_process(pid));
+  if (!process.valid()) return;
+  std::set<std::string> seen;
+  std::error_code gone;
+  const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
+  for (fs::directory_iterator fd(folder, gone), end; !gone && fd != end; fd.increment(gone)) {
+    std::error_code closed;
+    const std::string target = fs::read_symlink(fd->path(), closed);
+    if (closed || !target.starts_with("socket:") || !seen.insert(target).second) continue;
+    const std::string name = fd->path().filename();
+    int number = -1;
+    std::from_chars(name.data(), name.data() + name.size(), number);
+    const FileDescriptor socket(
+        static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+    int protocol = 0;
+    socklen_t size = sizeof protocol;
+    if (socket.valid() &&
+        ::getsockopt(socket.get(), SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
+        protocol == IPPROTO_TCP) {
+      look(socket.get());
+    }
+  }
+}
+
+// The address and port of an end; whether it has them.
+bool read_end(int (*get)(int, sockaddr*, socklen_t*), int socket, bool& ipv6, std::string& address,
+              std::uint16_t& port) {
+  sockaddr_storage end{};
+  socklen_t size = sizeof end;
+  if (get(socket, reinterpret_cast<sockaddr*>(&end), &size) != 0) return false;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (end.ss_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&end);
+    inet_ntop(AF_INET, &v4->sin_addr, text, sizeof text);
+    port = ntohs(v4->sin_port);
+  } else if (end.ss_family == AF_INET6) {
+    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&end);
+    // An IPv4 connection of an IPv6 socket: its packets, and so CRIU's rules, are of IPv4.
+    ipv6 = !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+    if (ipv6) {
+      inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text);
+    } else {
+      inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], text, sizeof text);
+    }
+    port = ntohs(v6->sin6_port);
+  }
+  address = text;
+  return !address.empty();
+}
+
+}  // namespace
+
+std::vector<Connection> connections_of(pid_t pid) {
+  std::vector<Connection> found;
+  for_each_tcp_socket(pid, [&](int socket) {
+    Connection one;
+    if (read_end(&::getsockname, socket, one.ipv6, one.local, one.local_port) &&
+        read_end(&::getpeername, socket, one.ipv6, one.peer, one.peer_port)) {
+      found.push_back(std::move(one));
+    }
+  });
+  return found;
+}
+
+void leave_repair_mode(pid_t pid) {
+  for_each_tcp_socket(pid, [](int socket) {
+    int repairing = 0;
+    socklen_t size = sizeof repairing;
+    if (::getsockopt(socket, IPPROTO_TCP, TCP_REPAIR, &repairing, &size) == 0 && repairing != 0) {
+      const int off = 0;
+      ::setsockopt(socket, IPPROTO_TCP, TCP_REPAIR, &off, sizeof off);
+    }
+  });
+}
+
+}  // namespace kymo::criu

@@ -1,0 +1,59 @@
+#include "criu/sync_images.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/patience.h"
+
+namespace kymo::criu {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<void> sync_one(const fs::path& path) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) {
+    return system_error("write " + path.string() + " to its disk", errno);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> sync_images(const std::string& images_dir) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(images_dir, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code unknown;
+    const fs::file_type type = entry->symlink_status(unknown).type();
+    if (type != fs::file_type::regular && type != fs::file_type::directory) continue;
+    if (Result<void> synced = sync_one(entry->path()); !synced) return synced;
+  }
+  if (error) return system_error("list " + images_dir, error.value());
+  const fs::path folder(images_dir);
+  for (const fs::path& above : {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
+    if (Result<void> synced = sync_one(above); !synced) return synced;
+  }
+  return {};
+}
+
+Result<void> sync_in_time(const std::string& images_dir,
+                          std::chrono::steady_clock::time_point until) {
+  constexpr std::chrono::hours kLong{24};
+  const auto left =
+      std::min<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), kLong);
+  const auto synced = within(std::chrono::ceil<std::chrono::milliseconds>(left),
+                             [images_dir] { return sync_images(images_dir); });
+  const std::string why = "the images are not durable: ";
+  if (!synced) return Error{Code::deadline_exceeded, why + "their disk does not answer in time"};
+  return *synced ? *synced
+                 : Error{synced->error().code, why + synced->error().message,
+                         synced->error().errno_value};
+}
+
+}  // namespace kymo::criu

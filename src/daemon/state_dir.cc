@@ -1,0 +1,57 @@
+#include "daemon/state_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "daemon/own_folder.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where it is, if the path is a link of ours or root's. Another user's link is left for
+// open_own_folder() to refuse.
+std::string behind_own_link(const std::string& path) {
+  struct stat link {};
+  if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
+  if (link.st_uid != ::geteuid() && link.st_uid != 0) return path;
+  std::error_code error;
+  const fs::path target = fs::canonical(path, error);
+  return error ? path : target.string();
+}
+
+}  // namespace
+
+Result<FileDescriptor> take_state_dir(const std::string& path) {
+  // A path that ends in a slash would have open(2) follow a link.
+  std::string named = path;
+  while (named.size() > 1 && named.ends_with('/')) named.pop_back();
+  make_folders(fs::path(named).parent_path());
+  if (::mkdir(named.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error("make the state directory " + path, errno);
+  }
+  const Result<FileDescriptor> folder = open_own_folder(behind_own_link(named));
+  if (!folder) {
+    return Error{
+        folder.error().code,
+        "use the state directory " + folder.error().message + ", or name another with --state-dir",
+        folder.error().errno_value};
+  }
+  FileDescriptor lock(
+      ::openat(folder->get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock.valid()) return system_error("write the lock in the state directory " + path, errno);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return system_error("lock the state directory " + path, errno);
+  return Error{Code::already_exists, "the state directory " + path +
+                                         " is in use: stop the other kymod, or name another with "
+                                         "--state-dir"};
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,41 @@
+#include "base/reap.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace kymo {
+namespace {
+
+pid_t child_that_waits() {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (;;) pause();
+  }
+  return child;
+}
+
+TEST(Reap, TellsHowAChildEnded) {
+  const pid_t child = child_that_waits();
+  ASSERT_GT(child, 0);
+  kill(child, SIGKILL);
+  rusage used{};
+  const std::optional<int> status = reap_within(child, std::chrono::seconds(60), &used);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(WTERMSIG(*status), SIGKILL);
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), -1) << "it is reaped";
+}
+
+TEST(Reap, OneThatDoesNotEndIsNotWaitedForAndReapedLater) {
+  const pid_t child = child_that_waits();
+  ASSERT_GT(child, 0);
+  EXPECT_FALSE(reap_within(child, std::chrono::milliseconds(1)).has_value());
+  EXPECT_EQ(kill(child, 0), 0) << "it lives";
+  kill(child, SIGKILL);
+  for (int i = 0; i < 60'000 && kill(child, 0) == 0; ++i) usleep(1000);
+  EXPECT_EQ(kill(child, 0), -1) << "nobody has reaped it";
+}
+
+}  // namespace
+}  // namespace kymo

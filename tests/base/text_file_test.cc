@@ -1,0 +1,43 @@
+#include "base/text_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace kymo {
+namespace {
+
+std::string text_of(Result<TextFile> file) {
+  std::string text(100, '\0');
+  text.resize(file->read(text.data(), text.size()).value());
+  return text;
+}
+
+TEST(TextFileTest, APipeIsReadWhereAnyFileIsExpected) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "Time (ns)\n", 10), 10);
+  ::close(ends[1]);
+  const std::string path = "/proc/self/fd/" + std::to_string(ends[0]);
+  EXPECT_FALSE(TextFile::open_regular(path));
+  EXPECT_EQ(text_of(TextFile::open(path)), "Time (ns)\n");
+  ::close(ends[0]);
+}
+
+TEST(TextFileTest, OpenRegularNeverWaitsAndRefusesAllElse) {
+  std::string folder = ::testing::TempDir() + "kymo-text-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  ASSERT_EQ(::mkfifo((folder + "/fifo").c_str(), 0600), 0);
+  EXPECT_EQ(TextFile::open_regular(folder + "/fifo").error().code, Code::invalid_argument);
+  EXPECT_EQ(TextFile::open_regular(folder).error().code, Code::invalid_argument);
+  EXPECT_EQ(TextFile::open_regular(folder + "/none").error().code, Code::not_found);
+  std::ofstream(folder + "/file") << "text";
+  EXPECT_EQ(text_of(TextFile::open_regular(folder + "/file")), "text");
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace kymo
