@@ -50,4 +50,24 @@ auto within(std::chrono::milliseconds patience, Ask ask) -> std::optional<declty
   return std::exchange(shared->answer, std::nullopt);
 }
 
+// Joins a thread that is about to end, or leaves it to itself where that takes longer than
+// `patience`, as with one that a disk holds up: then it must own all that it uses. Whether it was
+// joined.
+//
+// `lock` is held at the call and at the return; the thread notifies `changed` once `ended()`, which
+// the lock guards, is true. Nothing else may join it. Threads: any; blocks for `patience` at most.
+template <class Ended>
+bool join_or_leave(std::thread& thread, std::unique_lock<std::mutex>& lock,
+                   std::condition_variable& changed, Ended ended,
+                   std::chrono::milliseconds patience = kDiskPatience) {
+  if (!changed.wait_for(lock, patience, ended)) {
+    thread.detach();
+    return false;
+  }
+  lock.unlock();  // the thread may still be about to give it back
+  thread.join();
+  lock.lock();
+  return true;
+}
+
 }  // namespace kymo

@@ -43,8 +43,8 @@ Result<TextFile> TextFile::open_regular(const std::string& path) {
   return over(std::move(fd), path);
 }
 
-Result<TextFile> TextFile::over(FileDescriptor fd, const std::string& path) {
-  TextFile file(path, std::move(fd));
+Result<TextFile> TextFile::over(FileDescriptor fd, const std::string& path, std::uint64_t most) {
+  TextFile file(path, std::move(fd), most);
   if (Result<void> sniffed = file.sniff(); !sniffed) {
     return sniffed.error();
   }
@@ -101,11 +101,13 @@ Result<void> TextFile::seek(std::uint64_t offset) {
 }
 
 Result<std::size_t> TextFile::read_file(char* out, std::size_t size) {
+  size = static_cast<std::size_t>(std::min<std::uint64_t>(size, unread_));
   std::size_t filled = 0;
   while (filled < size) {
     const ssize_t n = ::read(fd_.get(), out + filled, size - filled);
     if (n > 0) {
       filled += static_cast<std::size_t>(n);
+      unread_ -= static_cast<std::uint64_t>(n);
     } else if (n == 0) {
       break;
     } else if (errno != EINTR) {

@@ -24,8 +24,10 @@ class TextFile {
   static Result<TextFile> open(const std::string& path);
   // As open(), of a regular file alone: never waits for the other end of a pipe.
   static Result<TextFile> open_regular(const std::string& path);
-  // Goes on with a descriptor at a file's beginning. `path`: for messages.
-  static Result<TextFile> over(FileDescriptor fd, const std::string& path);
+  // Goes on with a descriptor at a file's beginning, and takes its first `most` bytes for all of
+  // it. `path`: for messages.
+  static Result<TextFile> over(FileDescriptor fd, const std::string& path,
+                               std::uint64_t most = UINT64_MAX);
 
   // Fills up to `size` bytes; fewer, or 0, only where the text ends.
   Result<std::size_t> read(char* out, std::size_t size);
@@ -38,13 +40,15 @@ class TextFile {
   [[nodiscard]] const std::string& damage() const { return damage_; }
 
  private:
-  TextFile(std::string path, FileDescriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  TextFile(std::string path, FileDescriptor fd, std::uint64_t most)
+      : path_(std::move(path)), fd_(std::move(fd)), unread_(most) {}
   Result<void> sniff();
   Result<std::size_t> read_file(char* out, std::size_t size);
   Result<std::size_t> read_frames(char* out, std::size_t size);
 
   std::string path_;
   FileDescriptor fd_;
+  std::uint64_t unread_;  // bytes of the file that may still be read
   std::optional<FrameReader> frames_;
   std::vector<char> compressed_;  // bytes [used_, filled_) wait
   std::size_t used_ = 0;

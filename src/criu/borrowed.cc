@@ -60,12 +60,12 @@ std::vector<Mapping> code_in(std::string_view maps) {
 }
 
 // What /proc says a thread does: "running", or "number arguments... stack-pointer place", the
-// number -1 outside system calls.
+// number -1 outside system calls. One that runs is where nobody can see: CRIU may have sent it into
+// foreign code, where it will be once it has a processor, and lets it run nowhere else but for the
+// instant between its seizing and its stop.
 bool stands_in_foreign_code(std::string_view doing, const std::vector<Mapping>& code) {
-  const bool infected =
-      std::any_of(code.begin(), code.end(), [](const Mapping& one) { return one.parasite; });
   while (!doing.empty() && doing.back() == '\n') doing.remove_suffix(1);
-  if (doing == "running") return infected;
+  if (doing == "running") return true;
   const auto place = hex(doing.substr(doing.rfind(' ') + 1));
   if (!place) return false;  // it is gone
   const auto at = std::find_if(code.begin(), code.end(), [&](const Mapping& one) {

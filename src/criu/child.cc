@@ -103,7 +103,7 @@ std::string describe(int wait_status) {
 
 enum class Change : std::uint8_t { none, stopped, ended };
 
-// What a child has come to within the time; it stays to be waited for.
+// Whether the child stopped or ended within the time. It still has to be reaped.
 Change change_of(pid_t pid, std::chrono::milliseconds within) {
   const auto until = std::chrono::steady_clock::now() + within;
   for (;;) {
@@ -120,7 +120,7 @@ Change change_of(pid_t pid, std::chrono::milliseconds within) {
   }
 }
 
-// What cannot be told counts as borrowed: that is waited for within bounds.
+// If /proc cannot be read the answer is yes: the caller waits for a limited time only.
 bool borrows(pid_t criu) noexcept {
   try {
     return borrows_a_process(criu);
@@ -365,13 +365,13 @@ bool Child::ends_within(std::chrono::milliseconds time) const {
 // cannot stop, but it does nothing to its processes meanwhile either, so it can be killed.
 void Child::wait_until_killable() const {
   const auto until = Clock::now() + kMostBorrowing;
-  for (;;) {
+  for (std::chrono::milliseconds pause(1);; pause = next_look(pause)) {
     kill(pid_, SIGSTOP);
     if (change_of(pid_, kStopsWithin) == Change::ended || !borrows(pid_) || Clock::now() > until) {
       return;
     }
     kill(pid_, SIGCONT);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(pause);
   }
 }
 

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/patience.h"
 #include "criu/streamer_requests.h"
 
 namespace kymo::criu {
@@ -326,14 +327,8 @@ Result<Streamed> ImageStreamer::finish(std::chrono::milliseconds patience) {
     s.ending = true;
     const std::uint64_t one = 1;
     static_cast<void>(write(s.wake.get(), &one, sizeof one));
-    if (s.answered.wait_for(lock, patience, [&s] { return s.ended; })) {
-      lock.unlock();
-      s.thread.join();
-      lock.lock();
-    } else {
-      s.abandoned = true;
-      s.thread.detach();
-    }
+    s.abandoned = !join_or_leave(
+        s.thread, lock, s.answered, [&s] { return s.ended; }, patience);
   }
   if (s.error) return *s.error;
   if (s.abandoned) {

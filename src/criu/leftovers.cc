@@ -43,7 +43,7 @@ bool is_in(const std::vector<pid_t>& tree, pid_t pid) {
   return std::find(tree.begin(), tree.end(), pid) != tree.end();
 }
 
-// Those who trace processes of the tree.
+// The processes that trace the tree.
 std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
   std::set<pid_t> tracers;
   for (const pid_t pid : tree) {
@@ -102,7 +102,7 @@ Error would_not_end(pid_t pid) {
 Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tree,
                       std::string_view done, bool dump) {
   const auto began = steady_clock::now();
-  for (;;) {
+  for (auto pause = kLookEvery;; pause = next_look(pause)) {
     const std::vector<pid_t> running = holders(log_path, tree, false);
     if (running.empty()) {
       return {};
@@ -124,8 +124,23 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
     for (const pid_t criu : running) {
       kill(criu, leave ? SIGCONT : SIGKILL);
     }
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(pause);
   }
+}
+
+bool remove_mounts(const std::string& work_dir) {
+  constexpr std::string_view kCgroups = ".criu.cgyard.";
+  if (!detach_mounts(work_dir + "/" + std::string(kCgroups))) return false;
+  std::error_code error;
+  std::vector<std::filesystem::path> left;
+  for (std::filesystem::directory_iterator entry(work_dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(kCgroups)) left.push_back(entry->path());
+  }
+  for (const std::filesystem::path& folder : left) {
+    ::rmdir(folder.c_str());
+  }
+  return true;
 }
 
 }  // namespace
@@ -153,25 +168,6 @@ Result<void> end_leftover_restore(const std::string& log_path, const std::vector
     std::this_thread::sleep_for(kLookEvery);
   }
 }
-
-namespace {
-
-bool remove_mounts(const std::string& work_dir) {
-  constexpr std::string_view kCgroups = ".criu.cgyard.";
-  if (!detach_mounts(work_dir + "/" + std::string(kCgroups))) return false;
-  std::error_code error;
-  std::vector<std::filesystem::path> left;
-  for (std::filesystem::directory_iterator entry(work_dir, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(kCgroups)) left.push_back(entry->path());
-  }
-  for (const std::filesystem::path& folder : left) {
-    ::rmdir(folder.c_str());
-  }
-  return true;
-}
-
-}  // namespace
 
 void remove_leftover_mounts(const std::string& work_dir) {
   static_cast<void>(within(kDiskPatience, [work_dir] { return remove_mounts(work_dir); }));

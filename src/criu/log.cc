@@ -52,19 +52,6 @@ bool is_cut_by_full_disk(const std::string& log_path) {
   return statvfs(log_path.c_str(), &disk) == 0 && disk.f_bavail == 0;
 }
 
-}  // namespace
-
-bool is_noise(std::string_view line) {
-  for (const std::string_view noise : kNoise) {
-    if (line.find(noise) != std::string_view::npos) {
-      return true;
-    }
-  }
-  return false;
-}
-
-namespace {
-
 std::string read_last_errors(const std::string& log_path) {
   std::ifstream log = open_at_tail(log_path);
   std::deque<std::string> errors;
@@ -94,6 +81,15 @@ std::string read_last_errors(const std::string& log_path) {
 }
 
 }  // namespace
+
+bool is_noise(std::string_view line) {
+  for (const std::string_view noise : kNoise) {
+    if (line.find(noise) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
 
 std::string last_errors(const std::string& log_path) {
   return within(kDiskPatience, [log_path] { return read_last_errors(log_path); }).value_or("");

@@ -1,17 +1,13 @@
 #include "daemon/daemon.h"
 
-#include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
 
 #include "base/file.h"
 #include "criu/client.h"
@@ -69,7 +65,7 @@ struct Daemon::State {
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<store::Store> store;
   std::unique_ptr<Jobs> jobs;
-  Claims claims;
+  Claims<std::string> claims;
   std::unique_ptr<ProgressBoard> progress;
   FirstRuns first_runs;
   std::unique_ptr<runtime::Runtime> runtime;

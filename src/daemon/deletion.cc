@@ -127,13 +127,13 @@ bool below_state_dir(const std::string& state_dir, const std::string& directory)
          directory.size() > folder.size();
 }
 
-Result<void> delete_checkpoint(store::Store& store, Claims& claims, const std::string& state_dir,
-                               const store::Checkpoint& checkpoint,
+Result<void> delete_checkpoint(store::Store& store, Claims<std::string>& claims,
+                               const std::string& state_dir, const store::Checkpoint& checkpoint,
                                std::vector<std::string>& warnings) {
   const CheckpointDir dir(checkpoint.directory);
   // Bare images are restored by their own path.
-  const Claims::Claim claim = claims.claim("directory:" + dir.path());
-  const Claims::Claim images_claim = claims.claim("directory:" + dir.images());
+  const auto claim = claims.claim("directory:" + dir.path());
+  const auto images_claim = claims.claim("directory:" + dir.images());
   if (!claim || !images_claim) return in_use(checkpoint);
   std::error_code error;
   const bool there = fs::exists(dir.path(), error);
@@ -176,7 +176,7 @@ Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteReq
 Result<void> finish_deletions(store::Store& store, const std::string& state_dir) {
   const Result<std::vector<store::Checkpoint>> all = store.checkpoints();
   if (!all) return all.error();
-  Claims claims;
+  Claims<std::string> claims;
   for (const store::Checkpoint& checkpoint : *all) {
     if (checkpoint.state != store::CheckpointState::deleting) continue;
     std::vector<std::string> warnings;

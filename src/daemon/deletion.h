@@ -20,8 +20,8 @@ namespace kymo::daemon {
 Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteRequest& request);
 
 // One checkpoint; what could not be removed, and why, is added to `warnings`.
-Result<void> delete_checkpoint(store::Store& store, Claims& claims, const std::string& state_dir,
-                               const store::Checkpoint& checkpoint,
+Result<void> delete_checkpoint(store::Store& store, Claims<std::string>& claims,
+                               const std::string& state_dir, const store::Checkpoint& checkpoint,
                                std::vector<std::string>& warnings);
 
 // At the daemon's start: brings deletions to an end that an earlier daemon had begun.

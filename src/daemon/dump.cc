@@ -57,8 +57,8 @@ struct DumpContext {
   std::optional<store::Job> job;
   const runtime::CriuProgram* criu = nullptr;  // set once the process is found
   Jobs::Hold held;
-  Claims::Claim process_claim;
-  Claims::Claim directory_claim;
+  Claims<std::string>::Claim process_claim;
+  Claims<std::string>::Claim directory_claim;
   std::optional<CheckpointDir> dir;  // set once it is ours
   store::Checkpoint checkpoint;
   bool listed = false;  // in the store

@@ -17,7 +17,7 @@ Result<v1::FreezeResponse> set_frozen(const Parts& parts, const v1::Target& aske
     const auto program = runtime::check_program(verb + " " + target->text(), target->process);
     if (!program) return program.error();
   }
-  const Claims::Claim claim = parts.claims.claim("process:" + std::to_string(target->process.pid));
+  const auto claim = parts.claims.claim("process:" + std::to_string(target->process.pid));
   if (!claim) {
     return Error{Code::failed_precondition,
                  verb + " " + target->text() + ": it is being dumped: wait for that to end"};

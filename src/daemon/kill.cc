@@ -44,7 +44,7 @@ Result<v1::KillResponse> kill_job(const Parts& parts, const v1::KillRequest& req
   }
   if (job->pid <= 0) return Error{Code::failed_precondition, tried + "it is being started"};
   // CRIU holds a process that is dumped: it would find the signal in the images, or be upset by it.
-  const Claims::Claim claim = parts.claims.claim("process:" + std::to_string(job->pid));
+  const auto claim = parts.claims.claim("process:" + std::to_string(job->pid));
   if (!claim) {
     return Error{Code::failed_precondition, tried + "it is being dumped: wait for that to end"};
   }

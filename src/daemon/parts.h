@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "daemon/claims.h"
+#include "base/claims.h"
 #include "daemon/config.h"
 #include "daemon/first_runs.h"
 #include "daemon/jobs.h"
@@ -26,7 +26,7 @@ struct Parts {
   runtime::Runtime& podman;
   store::Store& store;
   Jobs& jobs;
-  Claims& claims;
+  Claims<std::string>& claims;  // "process:PID" and "directory:PATH"
   FirstRuns& first_runs;
   ProgressBoard& progress;
 };

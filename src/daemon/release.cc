@@ -14,7 +14,7 @@ Result<v1::ReleaseResponse> release_job(const Parts& parts, const v1::ReleaseReq
                                                 std::string(store::name_of(job->state)) +
                                                 ": kymo delete removes it"};
   }
-  const Claims::Claim claim = parts.claims.claim("process:" + std::to_string(job->pid));
+  const auto claim = parts.claims.claim("process:" + std::to_string(job->pid));
   if (!claim || job->pid <= 0) {
     return Error{
         Code::failed_precondition,

@@ -59,7 +59,7 @@ struct RestoreContext {
   runtime::CriuProgram criu;        // that restores it
   std::optional<CheckpointDir> to;  // where log and recording go
   std::optional<store::Job> job;
-  Claims::Claim claim;
+  Claims<std::string>::Claim claim;
   Jobs::Hold held;
   RestoreNote note;
   RequestRecording recording;

@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{3};
 constexpr std::size_t kLeastBytesPerSecond = 64 << 10;
-// Of what a client sends in vain.
+// How long we read what a refused client still sends.
 constexpr std::chrono::milliseconds kReadOn{200};
 constexpr int kMostReadOn = 256;  // pieces of 4 KiB
 

@@ -30,7 +30,7 @@ class Connection : public httplib::Stream {
   // Ends the answer. Then reads for a moment what the client still sends: closing with unread data
   // would destroy the answer. At most kMostLingering threads do so at a time.
   void finish();
-  // Whoever reads or writes it is told that it is gone.
+  // Makes every later read and write of it fail.
   void cut();
 
   [[nodiscard]] bool is_readable() const override { return read_ < incoming_.request.size(); }

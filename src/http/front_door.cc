@@ -26,9 +26,9 @@
 namespace kymo::http {
 namespace {
 
-// What the kernel keeps for a client that stands still.
+// What the kernel holds for a client that does not read.
 constexpr int kSendBuffer = 128 << 10;
-// How long nobody is accepted after that failed, as for want of a descriptor.
+// The pause after accept() failed, for example because no descriptor was left.
 constexpr std::chrono::milliseconds kDeaf{50};
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";

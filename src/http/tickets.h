@@ -7,12 +7,12 @@
 
 namespace kymo::http {
 
-// What opens a page once, within a minute. Threads: any.
+// One-time tickets: each opens a page once, within a minute. Threads: any.
 class Tickets {
  public:
-  // Empty: none can be made.
+  // Empty: the system gives no random bytes.
   std::string issue();
-  // False: there is none such, or not any more.
+  // False: there is no such ticket, or it was used, or its minute is over.
   bool take(const std::string& ticket);
 
  private:

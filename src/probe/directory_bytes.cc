@@ -16,6 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/patience.h"
+
 namespace kymo::probe {
 namespace {
 
@@ -251,13 +253,8 @@ std::uint64_t DirectoryBytesWatcher::finish() {
   while (write(s.stop_fd, &one, sizeof one) < 0 && errno == EINTR) {
   }
   std::unique_lock lock(s.mutex);
-  if (s.over.wait_for(lock, kPatience, [&s] { return s.ended; })) {
-    lock.unlock();
-    s.thread.join();
-  } else {
-    s.abandoned = true;
-    s.thread.detach();
-  }
+  s.abandoned = !join_or_leave(
+      s.thread, lock, s.over, [&s] { return s.ended; }, kPatience);
   return s.total;
 }
 

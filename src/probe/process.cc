@@ -33,7 +33,8 @@ std::string read_or_empty(const std::string& path) {
   return text ? std::move(text).value() : std::string();
 }
 
-// Of what /proc says: anything else, such as no descriptor left, says nothing about the process.
+// Whether this error of a file in /proc means that the process is gone. Any other, such as EMFILE,
+// says nothing about the process.
 bool means_gone(int error) {
   return error == ENOENT || error == ESRCH;
 }

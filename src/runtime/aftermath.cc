@@ -49,13 +49,13 @@ struct Removals {
   std::multiset<std::string> directories;  // guarded by mutex
 };
 
-// Outlives the program: a removal that stalls goes on while it ends.
+// Never destroyed: a removal may still run while the program ends.
 Removals& removals() {
   static auto* const kAll = new Removals;
   return *kAll;
 }
 
-// Where the disk stalls the removal goes on by itself, and nobody waits for it.
+// If the disk stalls, the removal goes on in the background.
 void remove_images_soon(const std::string& images_dir) {
   constexpr milliseconds kSoon{2000};
   Removals& all = removals();

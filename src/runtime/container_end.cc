@@ -34,14 +34,20 @@ bool criu_has_begun(const std::string& log_path) {
 void end_container_dump(const std::string& log_path, const std::vector<pid_t>& tree,
                         const std::vector<pid_t>& sessions) {
   const auto until = steady_clock::now() + kEndsByItself;
-  do {
+  while (steady_clock::now() < until) {
     // What would not end is killed with its session.
     static_cast<void>(criu::end_leftover_dump(log_path, tree).ok());
     if (members_of(sessions).empty()) {
       return;
     }
+    // A CRIU that has not begun can be killed, if it cannot begin between this look and its end.
+    const std::vector<pid_t> stopped = stop_sessions(sessions);
+    if (!criu_has_begun(log_path)) {
+      break;
+    }
+    continue_all(stopped);
     std::this_thread::sleep_for(kEndLookEvery);
-  } while (criu_has_begun(log_path) && steady_clock::now() < until);
+  }
   kill_sessions(sessions);
 }
 

@@ -114,13 +114,7 @@ void LogFollower::finish() {
   std::unique_lock lock(s.mutex);
   s.stopping = true;
   s.changed.notify_all();
-  if (s.changed.wait_for(lock, kDiskPatience, [&s] { return s.ended; })) {
-    lock.unlock();
-    s.thread.join();
-  } else {
-    s.abandoned = true;
-    s.thread.detach();
-  }
+  s.abandoned = !join_or_leave(s.thread, lock, s.changed, [&s] { return s.ended; });
 }
 
 }  // namespace kymo::runtime

@@ -148,6 +148,20 @@ std::string tried_to_dump(const DumpSpec& spec) {
                                                   : "container " + spec.container);
 }
 
+// Says what holds the process, and what to do. A CRIU that waits for its disk cannot be ended.
+Error still_stopped(pid_t pid, pid_t thread) {
+  const std::string what = "process " + std::to_string(pid);
+  const Result<probe::Process> seen = probe::read_process(thread);
+  if (seen && seen->tracer != 0) {
+    return {Code::internal,
+            what + " is still held by process " + std::to_string(seen->tracer) +
+                ", which was killed but cannot end before its disk answers; it runs on as soon as "
+                "that does: mend the disk, or unmount it with umount -f"};
+  }
+  return {Code::internal,
+          what + " is still stopped (thread " + std::to_string(thread) + "): send it SIGCONT"};
+}
+
 }  // namespace
 
 Result<probe::Process> check_program(const std::string& tried, const ProcessId& id) {
@@ -298,24 +312,6 @@ Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
       check_directory("cannot restore " + spec.images_dir, "the work directory", spec.work_dir);
   return work ? std::move(tree) : work.error();
 }
-
-namespace {
-
-// What holds it, and what to do: of a CRIU that waits for its disk, nothing else ends that.
-Error still_stopped(pid_t pid, pid_t thread) {
-  const std::string what = "process " + std::to_string(pid);
-  const Result<probe::Process> seen = probe::read_process(thread);
-  if (seen && seen->tracer != 0) {
-    return {Code::internal,
-            what + " is still held by process " + std::to_string(seen->tracer) +
-                ", which was killed but cannot end before its disk answers; it runs on as soon as "
-                "that does: mend the disk, or unmount it with umount -f"};
-  }
-  return {Code::internal,
-          what + " is still stopped (thread " + std::to_string(thread) + "): send it SIGCONT"};
-}
-
-}  // namespace
 
 Result<void> ensure_running(const DumpTarget& before) {
   const probe::Process& process = before.process;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/claims.h"
 #include "base/reap.h"
 #include "criu/images.h"
 #include "criu/leftovers.h"
@@ -21,7 +22,6 @@
 #include "runtime/launch.h"
 #include "runtime/log_phases.h"
 #include "runtime/network_lock.h"
-#include "runtime/pid_claims.h"
 #include "runtime/pre_dump.h"
 #include "runtime/process_checks.h"
 #include "runtime/process_freeze.h"
@@ -203,7 +203,9 @@ class ProcessRuntime : public Runtime {
 
   const criu::ClientOptions criu_;
   Result<std::unique_ptr<Reaper>> reaper_;
-  PidClaims restoring_;
+  // The pids that running restores give to their processes: two that want the same one would end
+  // each other's.
+  Claims<pid_t> restoring_;
   std::mutex children_;  // held while a child is made and watched, or looked for to be ended
 };
 
@@ -314,7 +316,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   if (!images) {
     return images.error();
   }
-  const PidClaims::Claim claim = restoring_.claim(ids_of(*images));
+  const auto claim = restoring_.claim_all(ids_of(*images));
   if (!claim) {
     return Error{Code::already_exists, "cannot restore " + spec.images_dir +
                                            ": another restore that is running needs the same pids; "

@@ -41,7 +41,7 @@ std::vector<pid_t> members_of(const std::vector<pid_t>& sessions) {
   return members;
 }
 
-void kill_sessions(const std::vector<pid_t>& sessions) {
+std::vector<pid_t> stop_sessions(const std::vector<pid_t>& sessions) {
   std::set<pid_t> stopped;
   for (bool more = true; more;) {
     more = false;
@@ -52,7 +52,17 @@ void kill_sessions(const std::vector<pid_t>& sessions) {
       }
     }
   }
+  return {stopped.begin(), stopped.end()};
+}
+
+void continue_all(const std::vector<pid_t>& stopped) {
   for (const pid_t member : stopped) {
+    ::kill(member, SIGCONT);
+  }
+}
+
+void kill_sessions(const std::vector<pid_t>& sessions) {
+  for (const pid_t member : stop_sessions(sessions)) {
     ::kill(member, SIGKILL);
   }
 }

@@ -13,6 +13,10 @@ namespace kymo::runtime {
 // The processes that run in one of these sessions; zombies do not run.
 std::vector<pid_t> members_of(const std::vector<pid_t>& sessions);
 
+// Stops whatever runs in them, and lets it go on.
+std::vector<pid_t> stop_sessions(const std::vector<pid_t>& sessions);
+void continue_all(const std::vector<pid_t>& stopped);
+
 // Ends whatever runs in them. All are stopped first, so that none starts another meanwhile.
 void kill_sessions(const std::vector<pid_t>& sessions);
 

@@ -115,15 +115,16 @@ std::string header_of(const RingDescription& description) {
   return header + '\n';
 }
 
-// A file that is cut and continued must be the recording that the ring says it is. It is read by
-// its descriptor, which will be cut: another file may get its name meanwhile.
+// A file that is cut and continued must be the recording that the ring says it is, in the `kept`
+// bytes that the cut leaves. It is read by its descriptor, which will be cut: another file may get
+// its name meanwhile.
 Result<void> check_header(const FileDescriptor& recording, const std::string& path,
-                          const std::string& header) {
+                          const std::string& header, std::uint64_t kept) {
   FileDescriptor same(::fcntl(recording.get(), F_DUPFD_CLOEXEC, 0));
   if (!same.valid()) {
     return system_error("cannot read " + path, errno);
   }
-  Result<TextFile> file = TextFile::over(std::move(same), path);
+  Result<TextFile> file = TextFile::over(std::move(same), path, kept);
   if (!file) {
     return file.error();
   }
@@ -144,7 +145,7 @@ Result<void> check_header(const FileDescriptor& recording, const std::string& pa
   return Error{Code::failed_precondition,
                path +
                    " does not begin as the recording that the ring belongs to: it was changed "
-                   "since, or is another; it was left as it is"};
+                   "since, or is another, or the ring is damaged; it was left as it is"};
 }
 
 std::string metadata_path(const std::string& tsv) {
@@ -323,7 +324,9 @@ Result<Recovery> recover_into_recording(const Left& left) {
     return choose_another(recording ? system_error("cannot continue " + output, errno)
                                     : recording.error());
   }
-  if (Result<void> ours = check_header(*recording, output, header_of(left.description)); !ours) {
+  if (Result<void> ours =
+          check_header(*recording, output, header_of(left.description), accepted.bytes());
+      !ours) {
     return ours.error();
   }
   std::optional<FrameCompressor> compressor;

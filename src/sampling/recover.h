@@ -28,10 +28,10 @@ struct Recovery {
 Result<Recovery> recover_ring(const std::string& ring_path,
                               const std::optional<std::string>& output = std::nullopt);
 
-// Makes room for a new ring at `ring_path`: a ring that a killed recorder left there is renamed to
-// RING.left-<n>, n the first number that is free, and that name returned; an empty one where
-// nothing is there. Errors: failed_precondition (in use), and those of a file that is no whole
-// ring.
+// Makes room for a new ring at `ring_path`: a ring that a killed recorder left there, whoever's it
+// is, is renamed to RING.left-<n>, n the first number that is free, and that name returned; an
+// empty one where nothing is there. Of the ring only its header and its lock are looked at. Errors:
+// failed_precondition (in use), and those of a file that is no whole ring.
 Result<std::string> set_ring_aside(const std::string& ring_path);
 
 }  // namespace kymo

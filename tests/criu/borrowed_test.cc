@@ -75,6 +75,18 @@ TEST(BorrowedTest, AProcessInItsOwnCodeIsNot) {
   EXPECT_FALSE(borrows());
 }
 
+// A container was lost: on a busy machine what CRIU had sent into its code still waited for a
+// processor when CRIU was killed.
+TEST(BorrowedTest, OneThatRunsMayBe) {
+  const Traced child([] {
+    for (;;) {
+    }
+  });
+  EXPECT_TRUE(test::eventually(borrows));
+  child.stop();
+  EXPECT_FALSE(borrows()) << "it is stopped in its own code";
+}
+
 TEST(BorrowedTest, OneThatRunsTheParasiteIs) {
   constexpr unsigned char kForEver[] = {0xeb, 0xfe};  // jmp to itself
   const Traced child([&] {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "daemon/checkpoint_dir.h"
@@ -46,7 +47,7 @@ class DeletionTest : public ::testing::Test {
 
   test::TemporaryDirectory folder_;
   std::unique_ptr<store::Store> store_;
-  Claims claims_;
+  Claims<std::string> claims_;
   std::vector<std::string> warnings_;
 };
 
@@ -63,7 +64,7 @@ TEST_F(DeletionTest, NothingIsLeftOfACheckpoint) {
 TEST_F(DeletionTest, OneInUseIsRefusedAndStaysWhole) {
   const store::Checkpoint checkpoint = make(state() + "/checkpoints/web-1");
   for (const char* used : {"", "/images"}) {
-    const Claims::Claim claim = claims_.claim("directory:" + checkpoint.directory + used);
+    const auto claim = claims_.claim("directory:" + checkpoint.directory + used);
     const Result<void> refused = remove(checkpoint);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, Code::failed_precondition);

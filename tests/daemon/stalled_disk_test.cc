@@ -32,6 +32,16 @@ struct StalledDiskTest : testing::Test {
       kill(process.pid, SIGKILL);
     }
   }
+  // The process to dump.
+  void run() {
+    process = runtime
+                  ->run({{"sleep", "1000"},
+                         {"PATH=/usr/bin:/bin"},
+                         folder.path(),
+                         folder.path() + "/out",
+                         folder.path() + "/err"})
+                  .value();
+  }
   // What dump.cc and restore.cc do when CRIU waits for an answer, timed.
   runtime::Observer observer(RequestRecording& recording, RunningRequest& running) {
     runtime::Observer observer;
@@ -76,13 +86,7 @@ TEST_F(StalledDiskTest, NoNotificationOfADumpOrRestoreWaitsForIt) {
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
   const auto recorder = Recorder::make(metrics->registry(), config).value();
   ASSERT_TRUE(recorder->start());
-  process = runtime
-                ->run({{"sleep", "1000"},
-                       {"PATH=/usr/bin:/bin"},
-                       folder.path(),
-                       folder.path() + "/out",
-                       folder.path() + "/err"})
-                .value();
+  run();
   const std::string images = disk.path() + "/images";
   std::filesystem::create_directory(images);
   const std::string work = folder.folder("work");  // CRIU's log: a thousand writes
@@ -140,13 +144,7 @@ struct StandingDiskTest : StalledDiskTest {
   // Runs it; false: the test cannot be done here.
   bool begin() {
     EXPECT_TRUE(disk.mounted()) << "FUSE does not work here";
-    process = runtime
-                  ->run({{"sleep", "1000"},
-                         {"PATH=/usr/bin:/bin"},
-                         folder.path(),
-                         folder.path() + "/out",
-                         folder.path() + "/err"})
-                  .value();
+    run();
     spec = {process, disk.path() + "/images", disk.path() + "/work", false};
     std::filesystem::create_directory(spec.images_dir);
     std::filesystem::create_directory(spec.work_dir);

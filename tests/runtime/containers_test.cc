@@ -208,16 +208,17 @@ TEST_F(RuncTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
   const auto runtime = this->runtime();
   const DumpSpec dump = spec(*runtime, "web");
   ASSERT_TRUE(runtime->dump(dump, {}).ok());
-  // Read slowly, so that a restore takes longer than it takes to see that it has begun.
   const std::string images = runc_.folder().folder("slowly-read");
-  const test::SlowMount mount(dump.images_dir, images, "1M", test::SlowMount::Slow::reading);
-  ASSERT_TRUE(mount.mounted());
   int cancelled = 0;
   bool done = false;
   for (int ms = 0; !done && ms < 6000; ms += 40) {
     SCOPED_TRACE(std::to_string(ms) + " ms");
     RestoreSpec restore = restore_of(dump, bundle);
     restore.images_dir = images;
+    // Read slowly, so that a restore takes longer than it takes to see that it has begun; mounted
+    // anew, so that nothing of the images is in memory from the restore before.
+    const test::SlowMount mount(dump.images_dir, images, "1M", test::SlowMount::Slow::reading);
+    ASSERT_TRUE(mount.mounted());
     const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
     restore.cancel = cancel.get();
     const Result<RestoreOutcome> restored = runtime->restore(restore, {});
