@@ -172,6 +172,30 @@ criu_restores() {
   return "$restored"
 }
 
+# criu_restores_container PATH: whether runc dumps and restores with it a container, with a read-only root.
+criu_restores_container() {
+  local criu=$1 bundle restored=1
+  bundle=$(mktemp -d)
+  mkdir -p "$bundle"/rootfs/{bin,proc,dev,sys,tmp,etc}
+  cp "$(command -v busybox)" "$bundle/rootfs/bin/busybox"
+  # One that sleeps, without a terminal, a network of its own, and a limit that CRIU would have to exceed.
+  (cd "$bundle" && runc spec && perl -0pi -e 's/"terminal": true/"terminal": false/;
+    s/"args": \[[^]]*\]/"args": ["\/bin\/busybox", "sleep", "1000"]/; s/"rlimits": \[[^]]*\],//;
+    s/\{\s*"type": "network"\s*\},//' config.json)
+  with_runc() {
+    as_root env PATH="${criu%/*}:$PATH" runc --root "$bundle/state" "$@" </dev/null >/dev/null 2>&1
+  }
+  if with_runc run --detach --bundle "$bundle" tried &&
+    with_runc checkpoint --image-path "$bundle/images" --work-path "$bundle/work" tried &&
+    with_runc restore --detach --image-path "$bundle/images" --work-path "$bundle/work" --bundle "$bundle" tried; then
+    restored=0
+  fi
+  [ "$restored" -eq 0 ] || as_root grep -ah Error "$bundle"/work/*.log >&2 || true
+  with_runc delete --force tried || true
+  as_root rm -rf "$bundle"
+  return "$restored"
+}
+
 # install_one SUITE BIN: fetches under the lock what is not there yet.
 install_one() {
   local suite=$1 bin=$2 scratch
@@ -196,12 +220,19 @@ lock_deps() {
 
 listening='IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die;'
 
-# tell_of NAME PATH PROGRAM: tries it, and says what came of it.
+# tell_of NAME PATH PROGRAM: tries it, and says what came of it. A container is tried where set-up has brought runc.
 tell_of() {
+  local what="$1: $2 ($(criu_version "$2"))"
   if criu_restores "$2" "$3"; then
-    say "$1: $2 ($(criu_version "$2")), check: Looks good, a process was dumped and restored"
+    say "$what, check: Looks good, a process was dumped and restored"
   else
-    say "$1: $2 ($(criu_version "$2")) passes its check, but did not dump and restore a process, see above"
+    say "$what passes its check, but did not dump and restore a process, see above"
+  fi
+  [ "$purpose" = all ] || return 0
+  if criu_restores_container "$2"; then
+    say "$what: a runc container was dumped and restored"
+  else
+    say "$what did not dump and restore a runc container, see above"
   fi
 }
 
