@@ -48,10 +48,14 @@ TEST_P(Corpus, EverySeedIsReadWholeAndCutAtEveryPlace) {
 
 constexpr Target kTargets[] = {
     {"annotated", annotated}, {"counters", counters}, {"gaps", gaps},
-    {"metadata", metadata},   {"recover", recover},   {"ring", ring},
-    {"rule", rule},           {"tsv", tsv},           {"zstd", zstd},
+    {"json", json},           {"metadata", metadata}, {"recover", recover},
+    {"ring", ring},           {"rule", rule},         {"tsv", tsv},
+    {"zstd", zstd},
 #if KYMO_FUZZ_CRIU
-    {"criu", criu},           {"streamer", streamer},
+    {"archive", archive},     {"criu", criu},         {"streamer", streamer},
+#endif
+#if KYMO_FUZZ_HTTP
+    {"http", http},
 #endif
 };
 
