@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/mounts.h"
 #include "daemon/catalogue.h"
@@ -25,6 +27,23 @@ bool holds(const CheckpointDir& dir, const store::Checkpoint& checkpoint) {
                        nlohmann::json(checkpoint.created_unix_ns);
 }
 
+// Within which a recording is closed whose request has ended, unless its disk stalls.
+constexpr std::chrono::milliseconds kClosedWithin{2000};
+
+// A file that is removed while it is open, as the recording of a restore that has just ended, has a
+// hidden name on NFS and FUSE until it is closed.
+std::error_code remove_with_open_files(const std::string& path) {
+  const auto until = std::chrono::steady_clock::now() + kClosedWithin;
+  for (;;) {
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error != std::errc::directory_not_empty || std::chrono::steady_clock::now() > until) {
+      return error;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 // What a dump made, the images being out of the way already.
 void remove_parts(const CheckpointDir& dir, std::vector<std::string>& warnings) {
   // A CRIU that was killed may have left the machine's cgroups mounted there.
@@ -34,9 +53,9 @@ void remove_parts(const CheckpointDir& dir, std::vector<std::string>& warnings) 
   }
   for (const std::string& part :
        {dir.deleted_images(), dir.partial_images(), dir.work(), dir.recordings(), dir.record()}) {
-    std::error_code error;
-    fs::remove_all(part, error);
-    if (error) warnings.push_back("remove " + part + ": " + error.message());
+    if (const std::error_code error = remove_with_open_files(part); error) {
+      warnings.push_back("remove " + part + ": " + error.message());
+    }
   }
   if (rmdir(dir.path().c_str()) == 0 || errno == ENOENT) return;
   const bool others = errno == ENOTEMPTY || errno == EEXIST;

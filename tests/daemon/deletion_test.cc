@@ -1,12 +1,16 @@
 #include "daemon/deletion.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/file.h"
 #include "daemon/checkpoint_dir.h"
+#include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {
@@ -50,6 +54,23 @@ class DeletionTest : public ::testing::Test {
   Claims<std::string> claims_;
   std::vector<std::string> warnings_;
 };
+
+// On FUSE, and on NFS, it keeps a name in its folder, which could not be removed.
+TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
+  const test::MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  const store::Checkpoint checkpoint = make(disk.path() + "/c");
+  FileDescriptor recording(
+      ::open((checkpoint.directory + "/recordings/dump.tsv").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(recording.valid());
+  const std::jthread closer([&recording] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    recording.reset();
+  });
+  ASSERT_TRUE(remove(checkpoint).ok());
+  EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
+}
 
 TEST_F(DeletionTest, NothingIsLeftOfACheckpoint) {
   for (const std::string& directory : {state() + "/checkpoints/web-1", folder_.path() + "/mine"}) {
