@@ -1,0 +1,193 @@
+"""scripts/torture: checks after each deed that nothing is frozen, lost or misreported."""
+
+import argparse
+import collections
+import contextlib
+import signal
+import sys
+import time
+
+import deeds
+from world import Subject, World, eventually
+
+KINDS = ("process", "runc", "podman")
+SETTLES = 25  # seconds within which all must be as it should, once nothing disturbs it
+
+
+class Torture:
+    def __init__(self, world, kinds, verbose):
+        self.world = world
+        self.verbose = verbose
+        self.counts = collections.Counter()
+        self.violations = []
+        self.last = ""
+        self.subjects = [Subject(world, kind) for kind in kinds for _ in range(2 if kind == "process" else 1)]
+        for subject in self.subjects:
+            if not subject.started or not subject.moves():
+                raise SystemExit(f"torture: cannot begin: {subject.name}: {subject.started.err}")
+
+    def violated(self, what):
+        self.violations.append(f"{what}, after: {self.last}")
+        print(f"torture: VIOLATION: {self.violations[-1]}", flush=True)
+
+    def turn(self):
+        subject = self.world.random.choice(self.subjects)
+        if subject.checkpoint is not None:
+            self.restore(subject)
+        elif self.world.random.random() < 0.15:
+            self.freeze(subject)
+        else:
+            self.dump(subject)
+        for other in self.subjects:
+            self.check(other)
+        self.check_leftovers()
+
+    def send(self, subject, words):
+        disturbance, code, said = deeds.request(self.world, subject, words)
+        self.last = f"{' '.join(map(str, words))} ({disturbance.kind} after {disturbance.after:.2f} s)" \
+                    f" -> {code} {said[-300:]}"
+        self.counts[disturbance.kind] += 1
+        if self.verbose:
+            print(f"torture: {self.last}", flush=True)
+        if code is None:
+            self.violated(f"no answer within {deeds.LONGEST} s")
+        if disturbance.daemon_died or self.world.daemon.poll() is not None:
+            if not disturbance.daemon_died:
+                self.violated(f"kymod ended by itself ({self.world.daemon.returncode})")
+            if not self.world.start():
+                self.violated("kymod does not start again")
+                raise SystemExit(1)
+        if not eventually(self.world.idle, deeds.LONGEST):
+            self.violated("a request does not end")
+        return disturbance, code
+
+    def dump(self, subject):
+        words, place, leave = deeds.dump_words(self.world, subject)
+        disturbance, code = self.send(subject, words)
+        self.counts["dumps" if code == 0 else "dumps that failed"] += 1
+        if code == 0:
+            subject.checkpoint = None if leave else place
+        elif not disturbance.kind.endswith(("kymod", "client")) and self.where(subject) != "running":
+            self.violated(f"{subject.name} does not run on, though its dump failed")
+        self.find(subject)
+        if subject.checkpoint is None and code == 0:
+            self.delete(place)
+
+    def restore(self, subject):
+        before = subject.count()
+        place = subject.checkpoint
+        _, code = self.send(subject, subject.restore_words())
+        self.counts["restores" if code == 0 else "restores that failed"] += 1
+        if code == 0:
+            subject.checkpoint = None
+        self.find(subject)
+        if subject.checkpoint is None:
+            if subject.count() < before:
+                self.violated(f"{subject.name} counts from {subject.count()}, and had come to {before}")
+            self.delete(place)
+
+    def delete(self, place):
+        answer = self.world.kymo("delete", place)
+        if not answer or place.exists():
+            self.violated(f"{place} is not deleted: {answer.out} {answer.err}")
+
+    def freeze(self, subject):
+        frozen = self.world.kymo("freeze", subject.kind, subject.name)
+        self.last = f"freeze {subject.name} -> {frozen.code} {frozen.err}"
+        self.counts["freezes"] += 1
+        if frozen and subject.moves(0.5):
+            self.violated(f"{subject.name} counts while it is frozen")
+        jobs = self.world.jobs() or {}
+        if frozen and not jobs.get(subject.name, {}).get("frozen"):
+            self.violated(f"{subject.name} is frozen and not said to be")
+        thawed = self.world.kymo("unfreeze", subject.kind, subject.name)
+        if frozen and not thawed:
+            self.violated(f"{subject.name} is not unfrozen: {thawed.err}")
+
+    def where(self, subject):
+        """Where it is, seen from outside and by what kymod says: "running", its checkpoint, or "" where neither is."""
+        def look():
+            if subject.moves(1.5):
+                return "running"
+            job = (self.world.jobs() or {}).get(subject.name)
+            return job["last_checkpoint"] if job and job["state"] == "dumped" and job["last_checkpoint"] else ""
+        return eventually(look, SETTLES)
+
+    def find(self, subject):
+        """After a deed that was disturbed: what became of it."""
+        where = self.where(subject)
+        if not where:
+            self.violated(f"{subject.name} is lost: it does not count, and there is no checkpoint of it")
+            self.replace(subject)
+        elif where == "running":
+            subject.checkpoint = None
+        elif subject.checkpoint is None or str(subject.checkpoint) != where:
+            subject.checkpoint = type(self.world.folder)(where)
+
+    def replace(self, subject):
+        with contextlib.suppress(ValueError):
+            self.subjects[self.subjects.index(subject)] = Subject(self.world, subject.kind)
+
+    def check(self, subject):
+        expected = "dumped" if subject.checkpoint is not None else "running"
+        if expected == "running" and not subject.moves():
+            self.violated(f"{subject.name} stands still")
+
+        def said():
+            job = (self.world.jobs() or {}).get(subject.name, {})
+            return job.get("state") == expected and not job.get("frozen")
+        if not eventually(said, SETTLES):
+            self.violated(f"{subject.name} is {expected}, and ps says {(self.world.jobs() or {}).get(subject.name)}")
+        if subject.checkpoint is not None and not (subject.checkpoint / "images").is_dir():
+            self.violated(f"{subject.checkpoint} is listed and has no images")
+
+    def check_leftovers(self):
+        if not eventually(lambda: not self.world.criu_processes(), SETTLES):
+            self.violated(f"CRIU is left: {self.world.criu_processes()}")
+        half = [path for disk in ("plain", "moody", "small", "state")
+                for path in (self.world.folder / disk).glob("**/images.partial")]
+        if half and not eventually(lambda: not any(path.exists() for path in half), SETTLES):
+            self.violated(f"half images are left: {half}")
+
+    def end(self):
+        for subject in self.subjects:
+            if subject.checkpoint is not None:
+                self.last = f"the last restore of {subject.name}"
+                if not (answer := self.world.kymo(*subject.restore_words())) or not subject.moves():
+                    self.violated(f"{subject.checkpoint} cannot be restored: {answer.err}")
+            self.world.kymo("kill", subject.name, "--signal", "KILL", "--wait")
+        began = time.monotonic()
+        if self.world.stop() != 0 or time.monotonic() - began > 5:
+            self.violated(f"kymod took {time.monotonic() - began:.1f} s to stop")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/torture", description=__doc__)
+    parser.add_argument("minutes", nargs="?", type=float, default=3)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
+    parser.add_argument("--only", choices=KINDS, action="append", help="this runtime alone; repeatable")
+    parser.add_argument("--verbose", action="store_true", help="print each request and how it ended")
+    arguments = parser.parse_args()
+    print(f"torture: seed {arguments.seed}, {arguments.minutes:g} minutes", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    world = World(arguments.seed)
+    try:
+        if not world.start():
+            raise SystemExit(f"torture: kymod does not start: {world.log.read_text()[-1000:]}")
+        torture = Torture(world, arguments.only or KINDS, arguments.verbose)
+        until = time.monotonic() + arguments.minutes * 60
+        while time.monotonic() < until and len(torture.violations) < 20:
+            torture.turn()
+            torture.counts["deeds"] += 1
+        torture.end()
+        if torture.violations:
+            print(world.log.read_text(errors="replace")[-4000:])
+    finally:
+        world.close()
+    for name, count in sorted(torture.counts.items()):
+        print(f"{count:7} {name}")
+    print(f"torture: seed {arguments.seed}: {torture.counts['deeds']} deeds, {len(torture.violations)} violations")
+    return 1 if torture.violations else 0
+
+
+sys.exit(main())

@@ -1,0 +1,104 @@
+"""What is done to kymod and its subjects, each thing chosen by the seed."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+from world import connect
+
+LONGEST = 60  # seconds within which any request must have an answer
+
+
+class Disturbance:
+    """What happens beside a request. `daemon_died`: it took kymod away."""
+
+    def __init__(self, world):
+        self.world = world
+        self.kind = world.random.choice(
+            ["nothing", "nothing", "kill kymod", "stop kymod", "stop criu", "interrupt client", "kill client",
+             "cancel", "stall disk", "fill state", "flood"])
+        self.after = world.random.uniform(0, 0.5) ** 2 * 2
+        self.lasts = world.random.uniform(0.2, 3)
+        self.daemon_died = False
+
+    def during(self, client, subject):
+        """Waits for the instant, and does it."""
+        try:
+            client.wait(timeout=self.after)
+        except subprocess.TimeoutExpired:
+            getattr(self, "_" + self.kind.replace(" ", "_"))(client, subject)
+
+    def _nothing(self, client, subject):
+        pass
+
+    def _kill_kymod(self, client, subject):
+        self.world.stop(signal.SIGKILL)
+        self.daemon_died = True
+
+    def _stop_kymod(self, client, subject):
+        self.world.daemon.send_signal(signal.SIGSTOP)
+        time.sleep(self.lasts)
+        self.world.daemon.send_signal(signal.SIGCONT)
+
+    def _stop_criu(self, client, subject):
+        stopped = self.world.criu_processes()
+        for what in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, what)
+            time.sleep(self.lasts if what == signal.SIGSTOP else 0)
+
+    def _interrupt_client(self, client, subject):
+        client.send_signal(signal.SIGINT)
+
+    def _kill_client(self, client, subject):
+        client.kill()
+
+    def _cancel(self, client, subject):
+        self.world.kymo("cancel", subject.name)
+
+    def _stall_disk(self, client, subject):
+        self.world.mood("stalls")
+        time.sleep(self.lasts)
+        self.world.mood("well")
+
+    def _fill_state(self, client, subject):
+        with self.world.full("state"):
+            time.sleep(self.lasts / 3)
+
+    def _flood(self, client, subject):
+        port = self.world.http_port()
+        with contextlib.ExitStack() as open_clients, contextlib.suppress(OSError):
+            for _ in range(300):
+                open_clients.enter_context(connect(port))
+            time.sleep(self.lasts / 3)
+
+
+def request(world, subject, words):
+    """Sends it, disturbed. Returns the disturbance, the client's exit code (None: it was in the way and never
+    ended), and what it said."""
+    disturbance = Disturbance(world)
+    client = world.begin(*words)
+    disturbance.during(client, subject)
+    try:
+        _, said = client.communicate(timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        client.kill()
+        _, said = client.communicate()
+        return disturbance, None, said.strip()
+    return disturbance, client.returncode, said.strip()
+
+
+def dump_words(world, subject):
+    """A dump of it into a new place, as the seed has it: the words, the place, and whether it is to run on."""
+    choose = world.random
+    place = world.new_place(choose.choice(["plain", "plain", "moody", "small", "state"]))
+    words = ["dump", subject.kind, subject.name, "--dir", place]
+    leave = choose.random() < 0.4
+    words += ["--leave-running"] if leave else []
+    words += ["--deadline", f"{choose.randrange(20, 1500)}ms"] if choose.random() < 0.3 else []
+    if subject.kind == "process":
+        words += choose.choice([[], [], ["--stream"], ["--stream", "--compression", "zstd"], ["--sync"]])
+    return words, place, leave

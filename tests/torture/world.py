@@ -1,0 +1,256 @@
+"""What is tortured: a kymod of our own, disks that stall and fill, and things to checkpoint.
+
+All of it lies in one folder, which World makes and removes. Everything here needs root.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("KYMO_BUILD_DIR", ROOT / "build/release"))
+PODMAN = ["podman", "--cgroup-manager=cgroupfs", "--runtime", "runc"]
+LOOP = "i=1000000; while true; do i=$((i+1)); echo $i 1<>%s; sleep 0.05; done"
+# Counts in its memory and in a file, beside so many MiB of other memory.
+COUNTER = ("open my $f, '+<', $ARGV[0] or die; my $m = 'x' x ($ARGV[1] << 20); my $i = 1000000;"
+           "while (1) { $i++; sysseek $f, 0, 0; syswrite $f, \"$i\\n\"; select undef, undef, undef, 0.03 }")
+
+
+def eventually(condition, within):
+    """What `condition` says once it is true, or at the end of so many seconds."""
+    until = time.monotonic() + within
+    while not (seen := condition()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return seen
+
+
+def criu(which):
+    return subprocess.run([ROOT / "scripts/setup", which], stdout=subprocess.PIPE, text=True,
+                          check=False).stdout.strip()
+
+
+class Answer:
+    """How a command of kymo ended."""
+
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err.strip()
+
+    def __bool__(self):
+        return self.code == 0
+
+
+class World:
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-torture-"))
+        self.socket = self.folder / "kymod.sock"
+        self.log = self.folder / "kymod.log"
+        self.ends = contextlib.ExitStack()
+        self.daemon = None
+        self.made = 0
+        self.criu = criu("--criu")
+        self.environment = {**os.environ, "KYMO_SOCKET": str(self.socket)}
+        self.environment["PATH"] = f"{pathlib.Path(self.criu).parent}:{os.environ['PATH']}"
+        for name, size in (("state", "256m"), ("small", "16m")):
+            self._mount_memory(name, size)
+        (self.folder / "plain").mkdir()
+        self._mount_moody()
+
+    # Disks.
+
+    def _mount_memory(self, name, size):
+        place = self.folder / name
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "kymo-torture", place], check=True)
+        self.ends.callback(subprocess.run, ["umount", "--lazy", place], check=False)
+
+    def _mount_moody(self):
+        inner, place = self.folder / "moody.inner", self.folder / "moody"
+        inner.mkdir()
+        place.mkdir()
+        self.mood("well")
+        disk = subprocess.Popen([BUILD / "tests/support/kymo-test-moody-fs", inner, place], stderr=subprocess.DEVNULL)
+        self.ends.callback(disk.wait)
+        self.ends.callback(disk.terminate)
+        self.ends.callback(subprocess.run, ["umount", "--lazy", place], check=False)
+        assert eventually(lambda: os.path.ismount(place), 10), "FUSE does not work here"
+
+    def mood(self, word):
+        """The moody disk is `well`, `stalls` or `fails` from now on."""
+        new = self.folder / "moody.inner.mood.new"
+        new.write_text(word)
+        new.rename(self.folder / "moody.inner.mood")
+
+    @contextlib.contextmanager
+    def full(self, disk):
+        """While this lasts there is no room on the disk."""
+        filler = self.folder / disk / "filler"
+        try:
+            with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(1 << 16))
+            yield
+        finally:
+            filler.unlink()
+
+    def new_place(self, disk):
+        self.made += 1
+        return self.folder / disk / f"c{self.made}"
+
+    # The daemon.
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.daemon = subprocess.Popen(
+                [BUILD / "tools/kymod/kymod", "--socket", self.socket, "--state-dir", self.folder / "state",
+                 "--http", "127.0.0.1:0", "--criu", self.criu, "--criu-fallback", criu("--criu-fallback"),
+                 "--criu-timeout", "30", "--runc-root", self.folder / "runc", "--podman-flags", " ".join(PODMAN[1:])],
+                stdout=log, stderr=log, env=self.environment, start_new_session=True)
+        return bool(eventually(lambda: self.daemon.poll() is not None or self.kymo("ps"), 30)) and \
+            self.daemon.poll() is None
+
+    def stop(self, how=signal.SIGTERM):
+        self.daemon.send_signal(how)
+        return self.daemon.wait(timeout=30)
+
+    def begin(self, *words):
+        """Starts kymo with these words."""
+        return subprocess.Popen([BUILD / "tools/kymo/kymo", *map(str, words)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=self.environment)
+
+    def kymo(self, *words, within=90):
+        client = self.begin(*words)
+        try:
+            out, err = client.communicate(timeout=within)
+            return Answer(client.returncode, out, err)
+        except subprocess.TimeoutExpired:
+            client.kill()
+            client.communicate()
+            return Answer(None, "", f"no answer in {within} s")
+
+    def jobs(self):
+        answer = self.kymo("ps", "--json", within=20)
+        if not answer:
+            return None
+        listed = json.loads(answer.out)
+        return {job["name"]: job for job in listed}
+
+    def idle(self):
+        """Whether kymod answers, and has ended all requests: one may go on whose client was killed."""
+        return bool(self.kymo("progress", "--json"))  # which follows what runs to its end
+
+    def http_port(self):
+        """The port that its log says it serves on; None: none yet."""
+        for line in reversed(self.log.read_text(errors="replace").splitlines()):
+            if "127.0.0.1:" in line:
+                return int("".join(c for c in line.rsplit("127.0.0.1:", 1)[1].split("/")[0] if c.isdigit()))
+        return None
+
+    def criu_processes(self):
+        """What of CRIU works in this folder: its command line or a file that it has open says so."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if not entry.name.isdigit() or "criu" not in (entry / "comm").read_text():
+                    continue
+                if any(str(self.folder) in os.readlink(fd) for fd in (entry / "fd").iterdir()):
+                    found.append(int(entry.name))
+        return found
+
+    def close(self):
+        for end in ("runc", "podman"):
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                getattr(self, f"_end_{end}")()
+        if self.daemon and self.daemon.poll() is None:
+            self.daemon.kill()
+            self.daemon.wait()
+        # What counts has this folder in its command line.
+        subprocess.run(["pkill", "-KILL", "-f", str(self.folder) + "/p"], check=False)
+        self.ends.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end_runc(self):
+        for container in (self.folder / "runc").iterdir():
+            subprocess.run(["runc", "--root", self.folder / "runc", "delete", "--force", container.name], check=False)
+
+    def _end_podman(self):
+        names = [name for name in os.listdir(self.folder) if name.startswith("podman-")]
+        if names:
+            subprocess.run([*PODMAN, "rm", "--force", "--time", "0", *names], check=False,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+class Subject:
+    """Something that counts, and that kymod checkpoints. `checkpoint` is where it is while it does not run."""
+
+    def __init__(self, world, kind):
+        world.made += 1
+        self.world, self.kind = world, kind
+        self.name = f"{kind}-{os.getpid()}-{world.made}"
+        self.checkpoint = None
+        self.frozen = False
+        self.file = world.folder / f"p{world.made}.count"
+        if kind == "process":
+            self.file.write_text("0000000\n")
+            mib = world.random.choice([1, 1, 8, 40])
+            words = ["process", "--name", self.name, "--", "perl", "-e", COUNTER, self.file, mib]
+        elif kind == "runc":
+            words = ["runc", "--bundle", self._bundle(), "--id", self.name]
+        else:
+            root = self._root(world.folder / self.name)
+            words = ["podman", "--name", self.name, "--", "--network", "none", "--security-opt", "seccomp=unconfined",
+                     "--ulimit", "nproc=1000:1000", "--ulimit", "nofile=1000:1000", "--rootfs", root,
+                     "/bin/sh", "-c", LOOP % "/count"]
+        self.started = world.kymo("run", *words)
+
+    def _root(self, bundle):
+        root = bundle / "rootfs"
+        for name in ("bin", "proc", "dev", "sys", "tmp", "etc"):
+            (root / name).mkdir(parents=True)
+        shutil.copy(shutil.which("busybox"), root / "bin/busybox")
+        for name in ("sh", "sleep"):
+            (root / "bin" / name).symlink_to("busybox")
+        self.file = root / "count"
+        return root
+
+    def _bundle(self):
+        bundle = self.world.folder / self.name
+        self._root(bundle)
+        subprocess.run(["runc", "spec"], cwd=bundle, check=True)
+        spec = json.loads((bundle / "config.json").read_text())
+        spec["process"].update(terminal=False, args=["/bin/sh", "-c", LOOP % "/count"])
+        del spec["process"]["rlimits"]
+        spec["root"]["readonly"] = False
+        spaces = spec["linux"]["namespaces"]
+        spec["linux"]["namespaces"] = [space for space in spaces if space["type"] != "network"]
+        (bundle / "config.json").write_text(json.dumps(spec))
+        return bundle
+
+    def count(self):
+        try:
+            return int(self.file.read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def moves(self, within=5):
+        """Whether it counts: the one sign of life that does not come from kymod."""
+        before = self.count()
+        return bool(eventually(lambda: self.count() > before, within))
+
+    def restore_words(self):
+        return ("restore", self.checkpoint)
+
+
+def connect(port):
+    """A client that has said half of what it wants."""
+    client = socket.create_connection(("127.0.0.1", port), timeout=5)
+    client.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
+    return client
