@@ -448,6 +448,35 @@ TEST_F(PodmanTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
   EXPECT_EQ(done, 1);
 }
 
+TEST_F(PodmanTest, AtWhateverInstantADumpIsCancelledTheContainerRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  const std::string root = podman_.start("kymo-rt");
+  const auto runtime = PodmanTest::runtime();
+  const Result<Container> found = runtime->find("kymo-rt");
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  int cancelled = 0;
+  bool done = false;
+  for (int ms = 0; !done && ms < 8000; ms += 90) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    const std::string name = std::to_string(ms);
+    DumpSpec dump{found->process, folder_.folder(name + "-images"), folder_.folder(name + "-work"),
+                  true, found->id};
+    const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
+    dump.cancel = cancel.get();
+    const Result<DumpOutcome> dumped = runtime->dump(dump, {});
+    done = dumped.ok();
+    EXPECT_EQ(has_images(dump.images_dir), done);
+    if (!done) {
+      ++cancelled;
+      EXPECT_EQ(dumped.error().code, Code::cancelled) << dumped.error().message;
+    }
+    ASSERT_EQ(podman_.status("kymo-rt"), "running");
+    ASSERT_TRUE(test::counts_on(root));
+  }
+  EXPECT_TRUE(done);
+  EXPECT_GT(cancelled, 0);
+}
+
 TEST_F(PodmanTest, AtWhateverInstantARestoreIsCancelledItCanBeRestoredAgain) {
   KYMO_NEEDS_PODMAN();
   const std::string root = podman_.start("kymo-rt");
@@ -458,13 +487,14 @@ TEST_F(PodmanTest, AtWhateverInstantARestoreIsCancelledItCanBeRestoredAgain) {
                       found->id};
   ASSERT_TRUE(runtime->dump(dump, {}).ok());
   const std::string images = folder_.folder("slowly-read");
-  const test::SlowMount mount(dump.images_dir, images, "1M", test::SlowMount::Slow::reading);
-  ASSERT_TRUE(mount.mounted());
   int cancelled = 0;
   bool done = false;
   for (int ms = 0; !done && ms < 8000; ms += 90) {
     SCOPED_TRACE(std::to_string(ms) + " ms");
     RestoreSpec restore{images, dump.work_dir, found->id};
+    // As above: slowly, and anew each time.
+    const test::SlowMount mount(dump.images_dir, images, "1M", test::SlowMount::Slow::reading);
+    ASSERT_TRUE(mount.mounted());
     const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
     restore.cancel = cancel.get();
     const Result<RestoreOutcome> restored = runtime->restore(restore, {});

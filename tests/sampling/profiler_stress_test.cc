@@ -1,9 +1,12 @@
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <list>
 #include <random>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -87,11 +90,11 @@ class RecordingStress : public TemporaryFolderTest {};
 // The lowest real-time one, as kymod and kymo record ask for.
 constexpr int kPriority = 1;
 
-// A loop that only sleeps, from tick to tick of a millisecond, with the recorder's own slice: what
-// it oversleeps the machine has taken from whoever would have run.
+// A loop that only sleeps, from tick to tick of a millisecond, with the recorder's own slice, on
+// one CPU: what it oversleeps the machine has taken from whoever would have run there.
 class SleepingLoop {
  public:
-  SleepingLoop() : thread_([this] { run(); }) {}
+  explicit SleepingLoop(int cpu) : cpu_(cpu), thread_([this] { run(); }) {}
   // Ends it; the ticks that it overslept.
   std::uint64_t overslept() {
     stop_.store(true, std::memory_order_relaxed);
@@ -102,7 +105,7 @@ class SleepingLoop {
  private:
   void run() {
     std::vector<std::string> refused;
-    set_up_this_thread({kPriority, 0, -1}, &refused);
+    set_up_this_thread({kPriority, 0, cpu_}, &refused);
     Pacer::sharpen_this_thread();
     constexpr std::chrono::milliseconds kInterval(1);
     auto deadline = std::chrono::steady_clock::now() + kInterval;
@@ -114,24 +117,37 @@ class SleepingLoop {
     }
   }
 
+  int cpu_;
   std::atomic<bool> stop_{false};
   std::uint64_t overslept_ = 0;  // the thread's until it is joined
   std::thread thread_;
 };
 
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ::sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> cpus;
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(static_cast<int>(cpu));
+  }
+  return cpus;
+}
+
 struct Beside {
   ProfilerStats recorder;
-  std::uint64_t overslept = 0;  // by a sleeping loop at the same time
+  std::uint64_t overslept = 0;  // by sleeping loops at the same time, one on each CPU
 
-  // The promise: a recorder misses hardly more than a loop that does nothing. The two run on
-  // different CPUs, so that a stall may meet one of them alone: hence the fifth, and 0.25 %.
+  // The promise: a recorder misses hardly more than a loop that does nothing. It runs on any CPU,
+  // and what stalls, as where the host of a virtual machine takes one away, may be that one alone.
+  // The fifth and the 0.25 % are for stalls of a millisecond, which it may meet and the loop not.
   [[nodiscard]] bool is_kept() const {
     return static_cast<double>(recorder.missed()) <=
            1.2 * static_cast<double>(overslept) + 0.0025 * static_cast<double>(recorder.ticks_due);
   }
   [[nodiscard]] std::string text() const {
     return std::to_string(recorder.missed()) + " of " + std::to_string(recorder.ticks_due) +
-           " missed, a sleeping loop overslept " + std::to_string(overslept);
+           " missed, sleeping loops overslept " + std::to_string(overslept);
   }
 };
 
@@ -141,11 +157,13 @@ Beside record_beside_a_loop(const Registry& registry, const std::string& path,
   options.sink = make_tsv_sink(path);
   options.realtime_priority = kPriority;
   Profiler profiler(registry, options);
-  SleepingLoop loop;
+  std::list<SleepingLoop> loops;
+  for (const int cpu : allowed_cpus()) loops.emplace_back(cpu);
   EXPECT_TRUE(profiler.start());
   std::this_thread::sleep_for(time);
   EXPECT_TRUE(profiler.stop());
-  const std::uint64_t overslept = loop.overslept();
+  std::uint64_t overslept = 0;
+  for (SleepingLoop& loop : loops) overslept += loop.overslept();
   return {profiler.stats(), overslept};
 }
 
