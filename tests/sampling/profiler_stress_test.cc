@@ -136,7 +136,8 @@ std::vector<int> allowed_cpus() {
 
 struct Beside {
   ProfilerStats recorder;
-  std::uint64_t overslept = 0;  // by sleeping loops at the same time, one on each CPU
+  std::uint64_t overslept =
+      0;  // the most that a sleeping loop did at the same time, one on each CPU
 
   // The promise: a recorder misses hardly more than a loop that does nothing. It runs on any CPU,
   // and what stalls, as where the host of a virtual machine takes one away, may be that one alone.
@@ -147,7 +148,7 @@ struct Beside {
   }
   [[nodiscard]] std::string text() const {
     return std::to_string(recorder.missed()) + " of " + std::to_string(recorder.ticks_due) +
-           " missed, sleeping loops overslept " + std::to_string(overslept);
+           " missed, a sleeping loop overslept " + std::to_string(overslept);
   }
 };
 
@@ -163,7 +164,7 @@ Beside record_beside_a_loop(const Registry& registry, const std::string& path,
   std::this_thread::sleep_for(time);
   EXPECT_TRUE(profiler.stop());
   std::uint64_t overslept = 0;
-  for (SleepingLoop& loop : loops) overslept += loop.overslept();
+  for (SleepingLoop& loop : loops) overslept = std::max(overslept, loop.overslept());
   return {profiler.stats(), overslept};
 }
 
@@ -194,11 +195,11 @@ TEST_F(RecordingStress, OneKilohertzCapturesWhatASleepingLoopDoes) {
   EXPECT_TRUE(beside.is_kept()) << beside.text();
 }
 
-// The same measure of a recorder that is held up: 3 ms in every hundredth sample.
+// The same measure of a recorder that is held up: 3 ms in every twentieth sample.
 TEST_F(RecordingStress, TheKilohertzPromiseCanFail) {
   Registry registry;
   ASSERT_TRUE(registry.callback({"slow", "help", Kind::gauge, Unit::count, {}}, [n = 0]() mutable {
-    if (++n % 100 == 0) {
+    if (++n % 20 == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
     }
     return 0ULL;
