@@ -310,6 +310,19 @@ STREAM = Part(
         Figure(f"{way}.bytes", f"{text}, on disk", "bytes", "" if way == "plain" else "plain.bytes"))],
     builds=("release",))
 
+SAFE = Part(
+    "safe", "Durable images, and checksums",
+    "A process of 256 MiB is dumped onto a disk so that it ends, and restored: by CRIU alone, with `--sync` and with `--checksums`,\n"
+    "in an order drawn by lot, the disk idle before each. A restore compares the checksums. The process must be there again.",
+    lambda context: steps.script(context, "safe_dumps.py", ["--pairs", "15", "--mib", "256", "--folder", context.disk],
+                                 ["--pairs", "2", "--mib", "16", "--folder", context.disk]),
+    [figure for way, text in (("plain", "without either"), ("sync", "`--sync`"), ("checksums", "`--checksums`"))
+     for figure in (
+        milliseconds(f"{way}.dump", f"**dump**, {text}", "" if way == "plain" else "plain.dump"),
+        milliseconds(f"{way}.frozen", f"frozen time, {text}", "" if way == "plain" else "plain.frozen"),
+        milliseconds(f"{way}.restore", f"**restore**, {text}", "" if way == "plain" else "plain.restore"))],
+    builds=("release",))
+
 OUTSIDE = Part(
     "outside", "Downtime, seen from without",
     "`kymo record -p` samples the counters of a process while it is dumped and left running, and knows of no dump. How long the\n"
@@ -350,5 +363,5 @@ STALLED = Part(
     builds=("release",))
 
 PARTS = {part.name: part for part in (
-    COUNTER, HISTOGRAM, SAMPLE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, OUTSIDE,
+    COUNTER, HISTOGRAM, SAMPLE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
     START, LIVE, STALLED)}

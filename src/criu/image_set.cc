@@ -41,7 +41,7 @@ bool is_work_file(std::string_view name) {
 // Whether a file's content is looked at. Others, such as memory pages and the files of a tmpfs, may
 // be of any size.
 bool is_read(std::string_view name) {
-  return is_work_file(name) || name == kInventory || name == "files.img" ||
+  return is_work_file(name) || name == kInventory || name == "pstree.img" || name == "files.img" ||
          name == "reg-files.img" ||
          (name.ends_with(".img") &&
           (name.starts_with("pagemap-") || name.starts_with("mm-") || name.starts_with("core-")));
@@ -169,12 +169,14 @@ void ImageSet::add_folder(const std::string& folder, bool (*wanted)(std::string_
     }
     const std::string path = it->path().lexically_normal();
     struct stat st {};
-    if (stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
+    const bool regular = stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
+    const auto size = static_cast<std::uint64_t>(st.st_size);
+    if (!regular) {
       if (is_read(name)) {
         leave_out(path, "no regular file");
       }
-    } else if (files_.try_emplace(name, File{path, {}, false}).second) {
-      count(name, static_cast<std::uint64_t>(st.st_size));
+    } else if (files_.try_emplace(name, File{path, {}, false, size}).second) {
+      count(name, size);
     }
   }
 }
@@ -255,7 +257,7 @@ bool ImageSet::add_member(archive* a, archive_entry* entry, std::size_t& held) {
     return true;
   }
   const auto size = static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
-  File file{member, {}, false};
+  File file{member, {}, false, size};
   if (is_read(name) && size > kLargestImage) {
     leave_out(member, "larger than any of its kind");
     count(name, size);
@@ -282,6 +284,20 @@ std::vector<std::string> ImageSet::names() const {
     names.push_back(name);
   }
   return names;
+}
+
+std::uint64_t ImageSet::size(const std::string& name) const {
+  const auto found = files_.find(name);
+  return found == files_.end() ? 0 : found->second.size;
+}
+
+bool ImageSet::packed(const std::string& name) const {
+  const auto found = files_.find(name);
+  if (found == files_.end()) {
+    return false;
+  }
+  std::string_view path = found->second.path;
+  return take_suffix(path) != Compression::none;
 }
 
 std::string ImageSet::where(const std::string& name) const {

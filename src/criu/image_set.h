@@ -39,6 +39,10 @@ class ImageSet {
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
   [[nodiscard]] bool has(const std::string& name) const { return files_.contains(name); }
+  // What a file takes on disk, or in the archive; 0 where it is not there.
+  [[nodiscard]] std::uint64_t size(const std::string& name) const;
+  // Whether an image is kept compressed: its size is then another.
+  [[nodiscard]] bool packed(const std::string& name) const;
   // Where a file is, for messages; the name itself where it is not there.
   [[nodiscard]] std::string where(const std::string& name) const;
   // A file whole; of an archive, one of those that were kept. Errors: not_found; out_of_range for
@@ -50,6 +54,7 @@ class ImageSet {
     std::string path;              // on disk; of an archive, the member's name
     std::vector<std::byte> bytes;  // of an archive's member that is kept
     bool kept = false;             // `bytes` are all of it
+    std::uint64_t size = 0;
   };
 
   Result<void> open_folder();

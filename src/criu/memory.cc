@@ -219,6 +219,18 @@ void PageCounts::add(PageState state, std::uint64_t pages) {
   }
 }
 
+Result<std::uint32_t> parse_pages_id(std::span<const std::byte> image, std::string_view name) {
+  const auto messages = image_messages(image, kPagemapImage, name);
+  if (!messages) {
+    return messages.error();
+  }
+  wire::PagemapHead head;
+  if (messages->empty() || !parse_message(messages->front(), head)) {
+    return not_of_this_kind(name, 2 * sizeof(std::uint32_t), "a pagemap's head");
+  }
+  return head.pages_id();
+}
+
 Result<std::vector<PageRun>> parse_pagemap(std::span<const std::byte> image,
                                            std::string_view name) {
   const auto messages = image_messages(image, kPagemapImage, name);

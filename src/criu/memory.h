@@ -77,6 +77,9 @@ CheckpointPages read_pages(const ImageSet& images);
 // beyond the address space.
 Result<std::vector<PageRun>> parse_pagemap(std::span<const std::byte> image, std::string_view name);
 
+// The number N of the image pages-N.img that has the pages of a pagemap image. Errors as above.
+Result<std::uint32_t> parse_pages_id(std::span<const std::byte> image, std::string_view name);
+
 // The mappings of a memory map image in the order of their addresses, files not yet named: `name`
 // is then [file ID]. Errors as for statistics.
 Result<std::vector<MappingPages>> parse_mappings(std::span<const std::byte> image,

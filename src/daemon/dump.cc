@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "base/patience.h"
+#include "criu/checksums.h"
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/forecast.h"
@@ -414,11 +415,20 @@ Result<void> count_statistics(DumpContext& c) {
   return {};
 }
 
+// The images are whole by now: that they have no checksums is no reason to lose them.
+Result<void> add_checksums(DumpContext& c) {
+  if (!c.request.checksums()) return {};
+  if (Result<void> written = criu::write_checksums(c.dir->partial_images()); !written) {
+    c.warnings.push_back("the checkpoint has no checksums: " + written.error().message);
+  }
+  return {};
+}
+
 Result<void> publish(DumpContext& c) {
   return publish_images(*c.dir);
 }
 
-constexpr std::array<Step<DumpContext>, 13> kDumpSteps{{
+constexpr std::array<Step<DumpContext>, 14> kDumpSteps{{
     {"validate", validate},
     {"find process", find_process},
     {"claim process", claim_process},
@@ -431,6 +441,7 @@ constexpr std::array<Step<DumpContext>, 13> kDumpSteps{{
     {"write entry", write_entry, "files"},
     {"dump", call_runtime, "runtime"},
     {"count statistics", count_statistics},
+    {"write checksums", add_checksums, "files"},
     {"publish images", publish, "files"},
 }};
 
@@ -469,6 +480,7 @@ std::string conditions_of(const DumpContext& c) {
   }
   if (c.request.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
   if (c.request.sync()) text += text.empty() ? "sync" : ", sync";
+  if (c.request.checksums()) text += text.empty() ? "checksums" : ", checksums";
   return text;
 }
 

@@ -12,7 +12,10 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "criu/checksums.h"
+#include "criu/image_set.h"
 #include "criu/images.h"
+#include "criu/verify.h"
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/own_folder.h"
@@ -250,6 +253,32 @@ Result<void> check_restorable(RestoreContext& c) {
   return runtime_of(c.parts, c.kind).may_restore(spec_of(c));
 }
 
+Result<void> refuse_damaged(const RestoreContext& c, const std::vector<std::string>& faults) {
+  if (faults.empty()) return {};
+  const std::string others =
+      faults.size() == 1 ? "" : " (" + std::to_string(faults.size()) + " faults: kymo verify)";
+  return Error{Code::data_loss,
+               "restore " + c.directory + ": its images are damaged: " + faults.front() + others};
+}
+
+// CRIU would find that images are missing or cut short when half is restored, and that they were
+// changed not at all.
+Result<void> verify(RestoreContext& c) {
+  const Result<criu::ImageSet> images = criu::ImageSet::open(c.images);
+  if (!images) {
+    return Error{images.error().code, "restore " + c.directory + ": " + images.error().message,
+                 images.error().errno_value};
+  }
+  if (Result<void> whole = refuse_damaged(c, criu::verify_images(*images).faults); !whole) {
+    return whole;
+  }
+  const Result<criu::Compared> compared = criu::compare_checksums(c.images);
+  if (compared) return refuse_damaged(c, compared->faults);
+  if (compared.error().code == Code::not_found) return {};
+  return Error{compared.error().code, "restore " + c.directory + ": " + compared.error().message,
+               compared.error().errno_value};
+}
+
 // Where log and recording go of images that are no checkpoint of ours.
 Result<void> make_place(RestoreContext& c) {
   const fs::path base = fs::path(c.parts.config.state_dir) / "restores";
@@ -454,6 +483,7 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"find runtime", find_runtime},
     {"choose criu", choose_criu},
     {"check", check_restorable, "runtime"},
+    {"verify images", verify, "files"},
     {"prepare directory", prepare_directory, "files"},
     {"find job", find_job, "store"},
     {"estimate size", estimate_size, "files"},

@@ -12,6 +12,7 @@
 
 #include "base/patience.h"
 #include "criu/images.h"
+#include "criu/parasite.h"
 #include "criu/stats.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
@@ -148,6 +149,16 @@ bool is_being_cleared(const std::string& images_dir) {
   return all.directories.contains(images_dir);
 }
 
+Result<void> unmap_criu(const std::vector<pid_t>& tree) {
+  const Scope scope("unmap CRIU's code", {.category = "runtime"});
+  Result<void> all;
+  for (const pid_t pid : tree) {
+    const Result<std::size_t> removed = criu::remove_parasite(pid);
+    if (!removed && removed.error().code != Code::not_found && all) all = removed.error();
+  }
+  return all;
+}
+
 Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
   const Scope scope("let it run on", {.category = "runtime"});
   std::vector<pid_t> tree;
@@ -156,6 +167,7 @@ Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
   }
   const Result<void> connected = give_back_network(tree);
   const Result<void> running = ensure_running(before);
+  const Result<void> unmapped = spec.frozen ? Result<void>() : unmap_criu(tree);
   const probe::Life life = probe::life_of(before.process.pid, before.process.start_ticks);
   if (life == probe::Life::unknown) {  // the images may be all that is left of it
     error.message += "; and it cannot be seen whether process " +
@@ -167,7 +179,9 @@ Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
   const std::string what = spec.container.empty() ? "process" : "container";
   error.message += running ? "; the " + what + " runs on" + ended_meanwhile(before)
                            : "; and " + running.error().message;
-  if (!connected) error.message += "; but " + connected.error().message;
+  for (const Result<void>* left : {&connected, &unmapped}) {
+    if (!*left) error.message += "; but " + left->error().message;
+  }
   return error;
 }
 

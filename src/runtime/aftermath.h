@@ -28,6 +28,11 @@ void end_the_rest(const DumpTarget& before);
 // What CRIU is told of these.
 criu::SharedOptions shared_options(const CheckpointOptions& options);
 
+// Takes CRIU's code out of processes that it was dumping when it was killed (criu/parasite.h); call
+// it once CRIU has ended and they run. Errors: of the first that still has it; it does nothing
+// there.
+Result<void> unmap_criu(const std::vector<pid_t>& tree);
+
 // After a failed dump: gives what was to be dumped its network back, sees that it runs on, adds to
 // the error whether it does, and removes the images: for two seconds at most, then that goes on by
 // itself.

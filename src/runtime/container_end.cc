@@ -7,6 +7,7 @@
 #include "base/patience.h"
 #include "criu/leftovers.h"
 #include "probe/process.h"
+#include "runtime/aftermath.h"
 #include "runtime/freezer.h"
 #include "runtime/network_lock.h"
 #include "runtime/session.h"
@@ -89,7 +90,8 @@ Result<void> settle_container_dump(const DumpSpec& spec, const std::string& log_
   end_container_dump(log_path, tree, sessions_with(dump_mark(spec)));
   Result<void> back = give_back_network(tree);
   thaw_container(spec);
-  return back;
+  Result<void> unmapped = spec.frozen ? Result<void>() : unmap_criu(tree);
+  return back ? unmapped : back;
 }
 
 void thaw_container(const DumpSpec& spec) {

@@ -304,8 +304,9 @@ Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
   const std::vector<pid_t> tree = probe::process_tree(spec.process.pid);
   const Result<void> before = criu::end_leftover_dump(spec.work_dir + "/pre-dump.log", tree);
   const Result<void> ended = criu::end_leftover_dump(spec.work_dir + "/dump.log", tree);
-  Result<void> back = give_back_network(tree);
-  return !before ? before : !ended ? ended : back;
+  const Result<void> back = give_back_network(tree);
+  Result<void> unmapped = unmap_criu(tree);
+  return !before ? before : !ended ? ended : !back ? back : unmapped;
 }
 
 Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Observer& observer) {

@@ -175,6 +175,7 @@ TEST_F(RuncTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
     }
     ASSERT_EQ(runc_.status("web"), "running");
     ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
+    EXPECT_FALSE(test::has_criu_code(dump.process.pid));
   }
   EXPECT_GT(cut_short, 10);
   EXPECT_EQ(done, 2);
@@ -198,6 +199,7 @@ TEST_F(RuncTest, AtWhateverInstantADumpIsCancelledTheContainerRunsOn) {
     }
     ASSERT_EQ(runc_.status("web"), "running");
     ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
+    EXPECT_FALSE(test::has_criu_code(dump.process.pid));
   }
   EXPECT_TRUE(done);
 }
@@ -444,6 +446,7 @@ TEST_F(PodmanTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
     EXPECT_EQ(has_images(dump.images_dir), dumped.ok());
     ASSERT_EQ(podman_.status("kymo-rt"), "running");
     ASSERT_TRUE(test::counts_on(root));
+    EXPECT_FALSE(test::has_criu_code(dump.process.pid));
   }
   EXPECT_EQ(done, 1);
 }
@@ -472,6 +475,7 @@ TEST_F(PodmanTest, AtWhateverInstantADumpIsCancelledTheContainerRunsOn) {
     }
     ASSERT_EQ(podman_.status("kymo-rt"), "running");
     ASSERT_TRUE(test::counts_on(root));
+    EXPECT_FALSE(test::has_criu_code(dump.process.pid));
   }
   EXPECT_TRUE(done);
   EXPECT_GT(cancelled, 0);

@@ -418,6 +418,7 @@ TEST_F(ProcessRuntimeTest, AtWhateverInstantADumpIsCancelledTheProcessRunsOn) {
       expect_no_images();
     }
     ASSERT_TRUE(churn.goes_on()) << how_it_ended(churn.id().pid);
+    EXPECT_FALSE(test::has_criu_code(churn.id().pid));
   }
   EXPECT_TRUE(done);
   EXPECT_GT(cancelled, 2);

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 namespace kymo::test {
@@ -67,6 +69,12 @@ std::string criu_fallback_path() {
 const std::string& why_no_fallback() {
   static const std::string kWhy = look_at_fallback();
   return kWhy;
+}
+
+bool has_criu_code(pid_t pid) {
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  const std::string text{std::istreambuf_iterator<char>(maps), {}};
+  return text.find("CRIUMFD") != std::string::npos;
 }
 
 }  // namespace kymo::test

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 namespace kymo::test {
@@ -16,6 +18,9 @@ const std::string& why_no_fallback();
 // Why real checkpoints cannot be made here, for GTEST_SKIP; empty where they can: this is root and
 // criu passes its own check (run once).
 const std::string& why_no_criu();
+
+// Whether CRIU's code is mapped in a process, as one that was killed leaves it.
+bool has_criu_code(pid_t pid);
 
 }  // namespace kymo::test
 

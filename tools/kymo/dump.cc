@@ -163,6 +163,7 @@ struct DumpFlags {
   std::string directory;
   bool leave_running = false;
   bool sync = false;
+  bool checksums = false;
   bool print_stats = false;
   v1::CheckpointOptions options;
 };
@@ -179,6 +180,8 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   verb->add_flag("--sync", flags->sync,
                  "Write the images to their disk, safe from a power failure, before the process "
                  "ends; if that fails it runs on");
+  verb->add_flag("--checksums", flags->checksums,
+                 "Write a checksum of each image, which each restore and kymo verify compare");
   add_checkpoint_options(*verb, flags->options);
   verb->add_flag("--print-stats", flags->print_stats,
                  "Print the statistics alone, as podman's --print-stats does");
@@ -196,6 +199,7 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
     }
     request.set_leave_running(flags->leave_running);
     request.set_sync(flags->sync);
+    request.set_checksums(flags->checksums);
     set_stream(request, *streaming);
     *request.mutable_options() = flags->options;
     dump(context, request, flags->target, flags->print_stats);

@@ -32,12 +32,12 @@ constexpr Verb kVerbs[] = {
     {"dump", add_dump},         {"restore", add_restore},   {"cancel", add_cancel},
     {"freeze", add_freeze},     {"unfreeze", add_freeze},   {"ps", add_ps},
     {"attach", add_attach},     {"kill", add_kill},         {"checkpoints", add_checkpoints},
-    {"inspect", add_inspect},   {"delete", add_delete},     {"history", add_history},
-    {"metrics", add_metrics},   {"report", add_report},     {"export", add_export},
-    {"check", add_check},       {"diff", add_diff},         {"stats", add_stats},
-    {"record", add_record},     {"recover", add_recover},   {"watch", add_watch},
-    {"recorder", add_recorder}, {"snapshot", add_snapshot}, {"progress", add_progress},
-    {"web", add_web},           {"view", add_view}};
+    {"inspect", add_inspect},   {"verify", add_verify},     {"delete", add_delete},
+    {"history", add_history},   {"metrics", add_metrics},   {"report", add_report},
+    {"export", add_export},     {"check", add_check},       {"diff", add_diff},
+    {"stats", add_stats},       {"record", add_record},     {"recover", add_recover},
+    {"watch", add_watch},       {"recorder", add_recorder}, {"snapshot", add_snapshot},
+    {"progress", add_progress}, {"web", add_web},           {"view", add_view}};
 
 std::vector<std::string> names_of_verbs() {
   std::vector<std::string> names;

@@ -54,6 +54,7 @@ void add_check(CLI::App& app, Context& context);
 void add_diff(CLI::App& app, Context& context);
 void add_stats(CLI::App& app, Context& context);
 void add_attach(CLI::App& app, Context& context);
+void add_verify(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_kill(CLI::App& app, Context& context);

@@ -1,0 +1,276 @@
+#include "criu/parasite.h"
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/file.h"
+#include "probe/process.h"
+
+namespace kymo::criu {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kThreadStopsWithin{500};
+constexpr std::chrono::milliseconds kLeavesCodeWithin{500};
+constexpr std::chrono::microseconds kStopLookEvery{100};
+constexpr std::uint64_t kCode64 = 0x33;  // the code segment of a thread that runs 64-bit code
+constexpr int kSystemCallStop = SIGTRAP | 0x80;
+constexpr int kEventStop = SIGTRAP | PTRACE_EVENT_STOP << 8;
+
+struct Range {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  [[nodiscard]] bool has(std::uint64_t place) const { return place >= begin && place < end; }
+};
+
+// The mappings of a process whose line ends so.
+Result<std::vector<Range>> mappings_called(pid_t pid, std::string_view name) {
+  const Result<std::string> maps = read_file("/proc/" + std::to_string(pid) + "/maps");
+  if (!maps) {
+    return maps.error();
+  }
+  std::vector<Range> found;
+  for (std::string_view rest = *maps; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    Range range;
+    const char* const end = line.data() + line.size();
+    const auto first = std::from_chars(line.data(), end, range.begin, 16);
+    if (line.ends_with(name) && first.ec == std::errc() && first.ptr != end &&
+        std::from_chars(first.ptr + 1, end, range.end, 16).ec == std::errc()) {
+      found.push_back(range);
+    }
+  }
+  return found;
+}
+
+Result<std::vector<Range>> parasite_in(pid_t pid) {
+  return mappings_called(pid, "/memfd:CRIUMFD (deleted)");
+}
+
+// Where the vdso has the instruction `syscall`; 0: nowhere.
+std::uint64_t system_call_of(pid_t pid) {
+  const Result<std::vector<Range>> vdso = mappings_called(pid, "[vdso]");
+  if (!vdso || vdso->empty()) {
+    return 0;
+  }
+  std::string code(vdso->front().end - vdso->front().begin, '\0');
+  const iovec here{code.data(), code.size()};
+  void* const begin = reinterpret_cast<void*>(vdso->front().begin);  // NOLINT: of another process
+  const iovec there{begin, code.size()};
+  if (::process_vm_readv(pid, &here, 1, &there, 1, 0) != static_cast<ssize_t>(code.size())) {
+    return 0;
+  }
+  const std::size_t at = code.find("\x0f\x05");
+  return at == std::string::npos ? 0 : vdso->front().begin + at;
+}
+
+// The status of a thread's next stop (waitpid(2), under ptrace); none: it has ended, or does not
+// stop in time. Its end is left to whoever waits for that.
+std::optional<int> next_stop(pid_t thread) {
+  for (const auto until = steady_clock::now() + kThreadStopsWithin; steady_clock::now() < until;) {
+    siginfo_t seen{};
+    if (::waitid(P_PID, static_cast<id_t>(thread), &seen, WSTOPPED | WNOHANG | __WALL) != 0 &&
+        errno != EINTR) {
+      return std::nullopt;
+    }
+    if (seen.si_pid == thread) {
+      return seen.si_status;
+    }
+    std::this_thread::sleep_for(kStopLookEvery);
+  }
+  return std::nullopt;
+}
+
+// Lets a thread that is stopped go, with this signal or 0, and stops it again at once, where the
+// kernel would begin an interrupted system call again. A signal that is to be delivered stops it
+// first, which uses the interruption up: it takes the signal, and is interrupted anew. None: as of
+// next_stop().
+std::optional<int> stop_again(pid_t thread, int signal) {
+  std::optional<int> stop = signal;
+  while (stop && *stop >> 8 == 0) {
+    if (::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0 ||
+        ::ptrace(PTRACE_CONT, thread, nullptr, *stop) != 0) {
+      return std::nullopt;
+    }
+    stop = next_stop(thread);
+  }
+  return stop;
+}
+
+// A process with all of its threads stopped under ptrace, until this goes away.
+class Held {
+ public:
+  explicit Held(pid_t pid) : pid_(pid) {
+    // One that is started meanwhile is found by the look after it.
+    for (bool more = true; more && !trouble_;) {
+      more = false;
+      for (const pid_t thread : probe::threads_of(pid)) {
+        if (!trouble_ && !threads_.contains(thread)) {
+          more = true;
+          hold(thread);
+        }
+      }
+    }
+  }
+  ~Held() {
+    for (const auto& [thread, signal] : threads_) {
+      ::ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
+      if (signal != 0) {
+        ::syscall(SYS_tgkill, pid_, thread, signal);
+      }
+    }
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
+
+  // Whether a thread stands in one of these.
+  [[nodiscard]] bool stands_in(const std::vector<Range>& ranges) const {
+    return std::any_of(threads_.begin(), threads_.end(), [&](const auto& thread) {
+      user_regs_struct registers{};
+      return ::ptrace(PTRACE_GETREGS, thread.first, nullptr, &registers) != 0 ||
+             std::any_of(ranges.begin(), ranges.end(),
+                         [&](const Range& range) { return range.has(registers.rip); });
+    });
+  }
+
+  // Has the first thread unmap these.
+  Result<void> unmap(const std::vector<Range>& ranges) {
+    const std::uint64_t instruction = system_call_of(pid_);
+    user_regs_struct own{};
+    std::uint64_t mask = 0;
+    if (::ptrace(PTRACE_GETREGS, pid_, nullptr, &own) != 0 ||
+        ::ptrace(PTRACE_GETSIGMASK, pid_, sizeof mask, &mask) != 0) {
+      return failed();
+    }
+    if (own.cs != kCode64 || instruction == 0) {
+      return Error{Code::failed_precondition, said() + "it runs no 64-bit code"};
+    }
+    std::uint64_t all = ~std::uint64_t{0};
+    if (::ptrace(PTRACE_SETSIGMASK, pid_, sizeof all, &all) != 0) {
+      return failed();
+    }
+    bool good = true;
+    for (const Range& range : ranges) {
+      good = good && unmap_one(range, own, instruction);
+    }
+    return give_back(own, mask) && good ? Result<void>() : failed();
+  }
+
+ private:
+  [[nodiscard]] std::string said() const {
+    return "unmap CRIU's code from process " + std::to_string(pid_) + ": ";
+  }
+  [[nodiscard]] Error failed() const {
+    return Error{Code::unavailable, said() + "it could not be made to do so", errno};
+  }
+
+  void hold(pid_t thread) {
+    const auto options = PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP;
+    if (::ptrace(PTRACE_SEIZE, thread, nullptr, options) != 0) {
+      if (errno == ESRCH && thread != pid_) {
+        threads_.try_emplace(thread, 0);  // it has ended
+        return;
+      }
+      trouble_ = Error{Code::unavailable, said() + "it cannot be traced", errno};
+      return;
+    }
+    threads_.try_emplace(thread, 0);
+    ::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
+    std::optional<int> stop = next_stop(thread);
+    if (stop && *stop >> 8 == 0) {
+      stop = stop_again(thread, *stop);
+    }
+    if (!stop || *stop != kEventStop) {
+      trouble_ = Error{Code::failed_precondition, said() + "it is stopped, or has ended"};
+    }
+  }
+
+  // Whether the first thread came to its next stop at a system call.
+  bool to_system_call() {
+    for (;;) {
+      if (::ptrace(PTRACE_SYSCALL, pid_, nullptr, nullptr) != 0) {
+        return false;
+      }
+      const std::optional<int> stop = next_stop(pid_);
+      if (!stop || *stop == kSystemCallStop) {
+        return stop.has_value();
+      }
+      if (*stop >> 8 == 0) {  // SIGSTOP, which no mask holds back: it gets it afterwards
+        threads_[pid_] = *stop;
+      }
+    }
+  }
+
+  bool unmap_one(const Range& range, user_regs_struct registers, std::uint64_t instruction) {
+    registers.rip = instruction;
+    registers.orig_rax = ~0ULL;  // no call is to be begun again
+    registers.rax = SYS_munmap;
+    registers.rdi = range.begin;
+    registers.rsi = range.end - range.begin;
+    return ::ptrace(PTRACE_SETREGS, pid_, nullptr, &registers) == 0 && to_system_call() &&
+           to_system_call() && ::ptrace(PTRACE_GETREGS, pid_, nullptr, &registers) == 0 &&
+           registers.rax == 0;
+  }
+
+  // What it was doing. Where that was a system call, the kernel begins it again after a stop for a
+  // signal or an interruption, and after no other.
+  bool give_back(const user_regs_struct& own, std::uint64_t mask) {
+    return ::ptrace(PTRACE_SETREGS, pid_, nullptr, &own) == 0 &&
+           ::ptrace(PTRACE_SETSIGMASK, pid_, sizeof mask, &mask) == 0 &&
+           stop_again(pid_, 0).has_value();
+  }
+
+  pid_t pid_;
+  std::map<pid_t, int> threads_;  // with the signal that each gets when it is let go
+  std::optional<Error> trouble_;
+};
+
+}  // namespace
+
+Result<std::size_t> remove_parasite(pid_t pid) {
+  for (const auto until = steady_clock::now() + kLeavesCodeWithin;;) {
+    const Result<std::vector<Range>> left = parasite_in(pid);
+    if (!left) {
+      return left.error();
+    }
+    if (left->empty()) {
+      return std::size_t{0};
+    }
+    Held held(pid);
+    if (!held.trouble() && !held.stands_in(*left)) {
+      Result<void> done = held.unmap(*left);
+      return done ? Result<std::size_t>(left->size()) : done.error();
+    }
+    const bool for_good = held.trouble() && held.trouble()->code == Code::failed_precondition;
+    if (for_good || steady_clock::now() > until) {
+      return held.trouble()
+                 ? *held.trouble()
+                 : Error{Code::unavailable, "unmap CRIU's code from process " +
+                                                std::to_string(pid) + ": a thread stays in it"};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace kymo::criu

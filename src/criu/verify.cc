@@ -1,0 +1,186 @@
+#include "criu/verify.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include "criu/images.h"
+#include "criu/images.pb.h"
+#include "criu/memory.h"
+#include "criu/pstree.h"
+
+namespace kymo::criu {
+namespace {
+
+// criu/include/magic.h and image.h: an inventory has no family; version 2 is that of CRIU 1.1 on.
+constexpr std::uint32_t kInventoryMagic = 0x58313116;
+constexpr std::uint32_t kNewestVersion = 2;
+// compel/include/uapi/task-state.h: one that had ended, and one that nobody had waited for.
+constexpr std::uint32_t kDead = 2;
+constexpr std::uint32_t kZombie = 6;
+
+std::string numbered(const char* prefix, std::uint64_t number) {
+  return prefix + std::to_string(number) + ".img";
+}
+
+// The first message of an image; empty, with a fault, where there is none.
+std::span<const std::byte> first_message(std::span<const std::byte> image, const ImageKind& kind,
+                                         const std::string& name,
+                                         std::vector<std::string>& faults) {
+  const auto messages = image_messages(image, kind, name);
+  if (!messages || messages->empty()) {
+    faults.push_back(messages ? name + ": it is empty" : messages.error().message);
+    return {};
+  }
+  return messages->front();
+}
+
+std::string fault_of_inventory(std::span<const std::byte> image) {
+  std::uint32_t head[2] = {};  // magic and the message's size
+  if (image.size() < sizeof head) {
+    return "it is cut short";
+  }
+  std::memcpy(head, image.data(), sizeof head);
+  wire::InventoryEntry inventory;
+  const auto message = image.subspan(sizeof head);
+  if (head[0] != kInventoryMagic || head[1] > message.size() ||
+      !parse_message(message.first(head[1]), inventory)) {
+    return "it is no inventory of CRIU's, or damaged";
+  }
+  if (inventory.img_version() == 0 || inventory.img_version() > kNewestVersion) {
+    return "its format is version " + std::to_string(inventory.img_version()) +
+           ", which this kymo does not know";
+  }
+  return {};
+}
+
+class Look {
+ public:
+  explicit Look(const ImageSet& images) : images_(images) {}
+
+  Verified verified() {
+    look_at_inventory();
+    look_at_processes();
+    for (const std::string& name : images_.names()) {
+      if (name.starts_with("pagemap-")) look_at_pagemap(name);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void fault(const std::string& text) { found_.faults.push_back(text); }
+
+  // The image's bytes; none, with a fault, where it cannot be read.
+  std::vector<std::byte> read(const std::string& name) {
+    Result<std::vector<std::byte>> bytes = images_.read(name);
+    if (!bytes) {
+      fault(images_.has(name) ? bytes.error().message : name + ": it is missing");
+      return {};
+    }
+    return *std::move(bytes);
+  }
+
+  void look_at_inventory() {
+    const std::vector<std::byte> image = read("inventory.img");
+    if (image.empty()) return;
+    if (const std::string why = fault_of_inventory(image); !why.empty()) {
+      fault("inventory.img: " + why);
+    }
+  }
+
+  void look_at_processes() {
+    const std::vector<std::byte> image = read("pstree.img");
+    if (image.empty()) return;
+    const Result<std::vector<ImageProcess>> tree = parse_pstree(image, images_.where("pstree.img"));
+    if (!tree) {
+      fault(tree.error().message);
+      return;
+    }
+    for (const ImageProcess& process : *tree) {
+      ++found_.processes;
+      look_at_process(process);
+    }
+  }
+
+  void look_at_process(const ImageProcess& process) {
+    const auto pid = static_cast<std::uint64_t>(process.pid);
+    if (!look_at_core(pid)) return;
+    for (const pid_t thread : process.threads) {
+      if (thread != process.pid) look_at_core(static_cast<std::uint64_t>(thread));
+    }
+    const std::string memory = numbered("mm-", pid);
+    const std::vector<std::byte> map = read(memory);
+    if (!map.empty()) {
+      if (const auto mappings = parse_mappings(map, memory); !mappings) {
+        fault(mappings.error().message);
+      }
+    }
+    if (const std::string pagemap = numbered("pagemap-", pid); !images_.has(pagemap)) {
+      fault(pagemap + ": it is missing");
+    }
+  }
+
+  // Whether it is that of a process that has a memory.
+  bool look_at_core(std::uint64_t id) {
+    const std::string name = numbered("core-", id);
+    const std::vector<std::byte> image = read(name);
+    if (image.empty()) return false;
+    const auto message = first_message(image, kCoreImage, name, found_.faults);
+    wire::CoreEntry core;
+    if (message.empty()) return false;
+    if (!parse_message(message, core)) {
+      fault(name + ": it is damaged");
+      return false;
+    }
+    return core.tc().task_state() != kDead && core.tc().task_state() != kZombie;
+  }
+
+  void look_at_pagemap(const std::string& name) {
+    const std::vector<std::byte> image = read(name);
+    if (image.empty()) return;
+    const auto id = parse_pages_id(image, name);
+    const auto runs = parse_pagemap(image, name);
+    if (!id || !runs) {
+      fault(id ? runs.error().message : id.error().message);
+      return;
+    }
+    PageCounts counts;
+    for (const PageRun& run : *runs) counts.add(run.state, run.pages);
+    found_.pages += counts.present;
+    look_at_pages(name, numbered("pages-", *id), counts.present);
+    if (counts.in_parent > 0) look_for_parent(name);
+  }
+
+  void look_at_pages(const std::string& pagemap, const std::string& name, std::uint64_t pages) {
+    if (pages == 0) return;
+    if (!images_.has(name)) {
+      fault(name + ": it is missing, and " + pagemap + " lists " + std::to_string(pages) +
+            " pages in it");
+    } else if (!images_.packed(name) && images_.size(name) != pages * kPageBytes) {
+      fault(name + ": it has " + std::to_string(images_.size(name)) + " bytes, and " + pagemap +
+            " lists " + std::to_string(pages) + " pages in it, which are " +
+            std::to_string(pages * kPageBytes));
+    }
+  }
+
+  // Only of a folder: an archive's links are not followed.
+  void look_for_parent(const std::string& pagemap) {
+    const std::filesystem::path folder =
+        std::filesystem::path(images_.where("inventory.img")).parent_path();
+    std::error_code error;
+    if (std::filesystem::is_directory(folder, error) &&
+        !std::filesystem::is_directory(folder / "parent", error)) {
+      fault("parent: it is missing, and " + pagemap + " leaves pages to it");
+    }
+  }
+
+  const ImageSet& images_;
+  Verified found_;
+};
+
+}  // namespace
+
+Verified verify_images(const ImageSet& images) {
+  return Look(images).verified();
+}
+
+}  // namespace kymo::criu

@@ -1,0 +1,91 @@
+#include "criu/checksums.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::criu {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ChecksumsTest : public testing::Test {
+ protected:
+  ChecksumsTest() {
+    folder_.file("a.img", "");
+    folder_.file("pages-1.img", std::string(3'000'000, 'x'));
+  }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return folder_.path() + "/" + name;
+  }
+  [[nodiscard]] std::vector<std::string> faults() const {
+    const Result<Compared> compared = compare_checksums(folder_.path());
+    EXPECT_TRUE(compared.ok()) << compared.error().message;
+    return compared ? compared->faults : std::vector<std::string>();
+  }
+  void write() { ASSERT_TRUE(write_checksums(folder_.path()).ok()); }
+
+  test::TemporaryDirectory folder_;
+};
+
+TEST_F(ChecksumsTest, AreThoseOfTheTool) {
+  write();
+  const std::string list = read_file(path(kChecksumsFile)).value();
+  // xxHash's own value for no bytes (tests/sanity_test_vectors.h, XXH3 of 128 bits, seed 0).
+  EXPECT_TRUE(list.starts_with("99aa06d3014798d86001c324468d497f  a.img\n")) << list;
+  const std::string check = "cd '" + folder_.path() + "' && xxh128sum --quiet -c " + kChecksumsFile;
+  EXPECT_EQ(std::system(check.c_str()), 0);  // NOLINT(cert-env33-c): a test's own command
+}
+
+TEST_F(ChecksumsTest, WhatWasWrittenHasNoFault) {
+  write();
+  const Result<Compared> compared = compare_checksums(folder_.path());
+  ASSERT_TRUE(compared.ok()) << compared.error().message;
+  EXPECT_EQ(compared->faults, std::vector<std::string>());
+  EXPECT_EQ(compared->files, 2U);
+  EXPECT_EQ(compared->bytes, 3'000'000U);
+}
+
+TEST_F(ChecksumsTest, EachChangeIsAFault) {
+  write();
+  std::fstream(path("pages-1.img"), std::ios::in | std::ios::out).seekp(2'000'000) << 'y';
+  EXPECT_EQ(faults(), std::vector<std::string>{
+                          "pages-1.img: is not what the dump wrote: its checksum is another"});
+  fs::remove(path("pages-1.img"));
+  EXPECT_EQ(faults(), std::vector<std::string>{"pages-1.img: is missing"});
+  write();
+  folder_.file("new.img", "x");
+  EXPECT_EQ(faults(),
+            std::vector<std::string>{"new.img: has no checksum: it was added since the dump"});
+}
+
+TEST_F(ChecksumsTest, AListThatIsDamagedIsAFaultAndLeadsNowhere) {
+  write();
+  const std::string list = read_file(path(kChecksumsFile)).value();
+  const std::string hash(32, '0');
+  for (const std::string& line :
+       {std::string("x"), hash, hash + " a.img", hash + "  ", hash + "  ../../etc/passwd",
+        hash + "  ..", std::string(32, 'g') + "  b.img", std::string("")}) {
+    folder_.file(kChecksumsFile, list + line + "\n");
+    EXPECT_EQ(faults(), std::vector<std::string>{"checksums.xxh128: line 3 is damaged"}) << line;
+  }
+}
+
+TEST_F(ChecksumsTest, WithoutAListThereIsNothingToCompare) {
+  EXPECT_EQ(compare_checksums(folder_.path()).error().code, Code::not_found);
+  EXPECT_EQ(write_checksums(path("nowhere")).error().code, Code::not_found);
+}
+
+TEST_F(ChecksumsTest, NoLinkAndNoPipeIsRead) {
+  write();
+  fs::remove(path("a.img"));
+  fs::create_symlink("/etc/passwd", path("a.img"));
+  EXPECT_EQ(faults(), std::vector<std::string>{"a.img: is missing"});
+}
+
+}  // namespace
+}  // namespace kymo::criu

@@ -1,0 +1,118 @@
+#include "criu/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "criu/images.h"
+#include "image_bytes.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::criu {
+namespace {
+
+namespace fs = std::filesystem;
+using Body = std::vector<std::uint8_t>;
+using Faults = std::vector<std::string>;
+
+ImageBytes head_of(const ImageKind& kind) {
+  return ImageBytes().word(kind.family).word(kind.magic);
+}
+
+// Images by hand, byte by byte (protobuf's wire format): process 7 with thread 8, and 9, which had
+// ended. Three pages of 7 are in pages-1.img, one is in the parent.
+class VerifyTest : public testing::Test {
+ protected:
+  VerifyTest() {
+    put("inventory.img", ImageBytes().word(0x58313116).message({0x08, 2}));
+    put("pstree.img", head_of(kPstreeImage)
+                          .message({0x08, 7, 0x10, 0, 0x18, 7, 0x20, 7, 0x28, 7, 0x28, 8})
+                          .message({0x08, 9, 0x10, 7, 0x18, 7, 0x20, 7, 0x28, 9}));
+    for (const char* id : {"7", "8"}) put_core(id, 1);
+    put_core("9", 6);
+    put("mm-7.img", head_of(kMmImage).message({0x72, 4, 0x08, 1, 0x10, 9}));
+    put("pagemap-7.img", head_of(kPagemapImage)
+                             .message({0x08, 1})
+                             .message({0x08, 0, 0x20, 4, 0x28, 2})
+                             .message({0x08, 0x80, 0xc0, 1, 0x20, 4, 0x28, 1})
+                             .message({0x08, 0x80, 0x80, 2, 0x20, 1, 0x28, 1}));
+    put("pages-1.img", std::string(3 * 4096, 'p'));
+    folder_.folder("parent");
+  }
+  void put(const std::string& name, std::string_view text) const { folder_.file(name, text); }
+  void put(const std::string& name, const ImageBytes& image) const { put(name, image.text()); }
+  void put_core(const std::string& id, std::uint8_t state) const {
+    put("core-" + id + ".img", head_of(kCoreImage).message({0x1a, 2, 0x10, state}));
+  }
+  void remove(const std::string& name) const { fs::remove_all(folder_.path() + "/" + name); }
+  [[nodiscard]] Verified verified() const {
+    const Result<ImageSet> images = ImageSet::open(folder_.path());
+    EXPECT_TRUE(images.ok()) << images.error().message;
+    return images ? verify_images(*images) : Verified();
+  }
+  [[nodiscard]] Faults faults() const { return verified().faults; }
+
+  test::TemporaryDirectory folder_;
+};
+
+TEST_F(VerifyTest, WholeImagesHaveNoFault) {
+  const Verified seen = verified();
+  EXPECT_EQ(seen.faults, Faults());
+  EXPECT_EQ(seen.processes, 2U);
+  EXPECT_EQ(seen.pages, 3U);
+}
+
+TEST_F(VerifyTest, EveryImageThatIsNeededIsMissed) {
+  for (const char* name : {"pstree.img", "core-7.img", "core-8.img", "core-9.img", "mm-7.img",
+                           "pagemap-7.img", "inventory.img"}) {
+    SCOPED_TRACE(name);
+    const std::string kept = folder_.path() + "/kept";
+    fs::rename(folder_.path() + "/" + name, kept);
+    EXPECT_EQ(faults(), Faults{std::string(name) + ": it is missing"});
+    fs::rename(kept, folder_.path() + "/" + name);
+  }
+}
+
+TEST_F(VerifyTest, ThereAreAsManyPagesAsAreListed) {
+  put("pages-1.img", std::string(3 * 4096 - 1, 'p'));
+  EXPECT_EQ(faults(), Faults{"pages-1.img: it has 12287 bytes, and pagemap-7.img lists 3 pages in "
+                             "it, which are 12288"});
+  put("pages-1.img", std::string(4 * 4096, 'p'));
+  EXPECT_EQ(faults().size(), 1U);
+  remove("pages-1.img");
+  EXPECT_EQ(faults(), Faults{"pages-1.img: it is missing, and pagemap-7.img lists 3 pages in it"});
+  put("pages-1.img.zst", "kept compressed: its size says nothing");
+  EXPECT_EQ(faults(), Faults());
+}
+
+TEST_F(VerifyTest, PagesThatAreLeftToAParentNeedOne) {
+  remove("parent");
+  EXPECT_EQ(faults(), Faults{"parent: it is missing, and pagemap-7.img leaves pages to it"});
+}
+
+TEST_F(VerifyTest, AnInventoryOfALaterFormatIsNotKnown) {
+  put("inventory.img", ImageBytes().word(0x58313116).message({0x08, 3}));
+  EXPECT_EQ(faults(), Faults{"inventory.img: its format is version 3, which this kymo does not "
+                             "know"});
+  put("inventory.img", "nonsense and more of it");
+  EXPECT_EQ(faults(), Faults{"inventory.img: it is no inventory of CRIU's, or damaged"});
+  put("inventory.img", "short");
+  EXPECT_EQ(faults(), Faults{"inventory.img: it is cut short"});
+}
+
+TEST_F(VerifyTest, WhatIsDamagedIsNamed) {
+  for (const char* name : {"pstree.img", "core-8.img", "mm-7.img", "pagemap-7.img"}) {
+    SCOPED_TRACE(name);
+    const std::string kept = folder_.path() + "/kept";
+    fs::copy_file(folder_.path() + "/" + name, kept);
+    put(name, "nonsense and more of it");
+    const Faults found = faults();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_NE(found.front().find(name), std::string::npos) << found.front();
+    remove(name);
+    fs::rename(kept, folder_.path() + "/" + name);
+  }
+}
+
+}  // namespace
+}  // namespace kymo::criu

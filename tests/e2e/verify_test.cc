@@ -1,0 +1,105 @@
+// Checkpoints of the real CRIU: whole ones are called whole, and a damaged one is refused before
+// anything of it is restored.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class VerifyCheckpointTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    kymod_.start();
+    static_cast<void>(kymod_.churn(8, "web"));
+  }
+  void dump(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"dump", "process", "web", "--dir", checkpoint_});
+    const Outcome dumped = kymod_.kymo(flags);
+    ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  }
+  // What verify says of it, with this exit code.
+  nlohmann::json verify(int exit_code) {
+    const Outcome seen = kymod_.kymo({"verify", checkpoint_, "--json"});
+    EXPECT_EQ(seen.exit_code, exit_code) << seen.err << seen.out;
+    return nlohmann::json::parse(seen.out, nullptr, false);
+  }
+  // The line with which a restore is refused; nothing runs, and nothing was written.
+  std::string refusal() {
+    const Outcome refused = kymod_.kymo({"restore", checkpoint_});
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_EQ(kymod_.job("web")["state"], "dumped");
+    EXPECT_FALSE(fs::exists(checkpoint_ + "/recordings/restore.tsv"));
+    return refused.err;
+  }
+  // The images' largest file of pages, or what it is kept as.
+  std::string pages() {
+    std::string largest;
+    for (const auto& entry : fs::directory_iterator(checkpoint_ + "/images")) {
+      if (largest.empty() || entry.file_size() > fs::file_size(largest)) largest = entry.path();
+    }
+    return largest;
+  }
+
+  Kymod kymod_;
+  std::string checkpoint_ = kymod_.path("c");
+};
+
+TEST_F(VerifyCheckpointTest, WholeOnesAreCalledWholeAndRestored) {
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{},
+                                             {"--checksums"},
+                                             {"--stream", "--checksums"},
+                                             {"--stream", "--compression", "zstd"},
+                                             {"--stream", "--compression", "lz4", "--checksums"}}) {
+    SCOPED_TRACE(flags.empty() ? "" : flags.back());
+    dump(flags);
+    const nlohmann::json seen = verify(0);
+    EXPECT_EQ(seen["faults"], nlohmann::json::array());
+    EXPECT_EQ(seen["processes"], 1);
+    EXPECT_GE(seen["pages"], 8 * 256);
+    const bool wanted = !flags.empty() && flags.back() == "--checksums";
+    EXPECT_EQ(seen["checksums"].is_object(), wanted);
+    const Outcome restored = kymod_.kymo({"restore", checkpoint_});
+    ASSERT_EQ(restored.exit_code, 0) << restored.err;
+    fs::remove_all(checkpoint_);
+  }
+}
+
+TEST_F(VerifyCheckpointTest, OneThatWasCutShortIsRefused) {
+  dump({});
+  fs::resize_file(pages(), fs::file_size(pages()) - 4096);
+  EXPECT_EQ(verify(1)["faults"].size(), 1U);
+  EXPECT_NE(refusal().find("its images are damaged: pages-"), std::string::npos);
+}
+
+TEST_F(VerifyCheckpointTest, OneOfWhichAByteIsAnotherIsRefusedWhereItHasChecksums) {
+  dump({"--checksums"});
+  const std::string changed = pages();
+  std::fstream file(changed, std::ios::in | std::ios::out);
+  const int byte = file.seekg(100'000).get();
+  file.seekp(100'000).put(static_cast<char>(~byte));
+  file.close();
+  EXPECT_EQ(verify(1)["faults"].size(), 1U);
+  EXPECT_NE(refusal().find(fs::path(changed).filename().string() + ": is not what the dump wrote"),
+            std::string::npos);
+}
+
+TEST_F(VerifyCheckpointTest, NothingIsCalledWholeThatIsNoCheckpoint) {
+  for (const std::string& target : {kymod_.path("none"), kymod_.state()}) {
+    const Outcome seen = kymod_.kymo({"verify", target});
+    EXPECT_EQ(seen.exit_code, 1) << target;
+    EXPECT_NE(seen.err.find(target), std::string::npos) << seen.err;
+  }
+}
+
+}  // namespace
+}  // namespace kymo::test
