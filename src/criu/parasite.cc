@@ -29,6 +29,9 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kThreadStopsWithin{500};
+// A thread that has been sent elsewhere must be waited for: let go there, its process would end. It
+// comes back at once, unless it gets no processor.
+constexpr std::chrono::milliseconds kComesBackWithin{60'000};
 constexpr std::chrono::milliseconds kLeavesCodeWithin{500};
 constexpr std::chrono::microseconds kStopLookEvery{100};
 constexpr std::uint64_t kCode64 = 0x33;  // the code segment of a thread that runs 64-bit code
@@ -83,10 +86,15 @@ std::uint64_t system_call_of(pid_t pid) {
   return at == std::string::npos ? 0 : vdso->front().begin + at;
 }
 
+bool has_ended(pid_t thread) {
+  const Result<probe::Process> seen = probe::read_process(thread);
+  return seen ? seen->zombie() : seen.error().code == Code::not_found;
+}
+
 // The status of a thread's next stop (waitpid(2), under ptrace); none: it has ended, or does not
 // stop in time. Its end is left to whoever waits for that.
-std::optional<int> next_stop(pid_t thread) {
-  for (const auto until = steady_clock::now() + kThreadStopsWithin; steady_clock::now() < until;) {
+std::optional<int> next_stop(pid_t thread, std::chrono::milliseconds patience) {
+  for (const auto until = steady_clock::now() + patience; steady_clock::now() < until;) {
     siginfo_t seen{};
     if (::waitid(P_PID, static_cast<id_t>(thread), &seen, WSTOPPED | WNOHANG | __WALL) != 0 &&
         errno != EINTR) {
@@ -94,6 +102,9 @@ std::optional<int> next_stop(pid_t thread) {
     }
     if (seen.si_pid == thread) {
       return seen.si_status;
+    }
+    if (has_ended(thread)) {
+      return std::nullopt;
     }
     std::this_thread::sleep_for(kStopLookEvery);
   }
@@ -111,7 +122,7 @@ std::optional<int> stop_again(pid_t thread, int signal) {
         ::ptrace(PTRACE_CONT, thread, nullptr, *stop) != 0) {
       return std::nullopt;
     }
-    stop = next_stop(thread);
+    stop = next_stop(thread, kComesBackWithin);
   }
   return stop;
 }
@@ -182,7 +193,7 @@ class Held {
     return "unmap CRIU's code from process " + std::to_string(pid_) + ": ";
   }
   [[nodiscard]] Error failed() const {
-    return Error{Code::unavailable, said() + "it could not be made to do so", errno};
+    return Error{Code::unavailable, said() + "it could not be made to do so"};
   }
 
   void hold(pid_t thread) {
@@ -197,7 +208,7 @@ class Held {
     }
     threads_.try_emplace(thread, 0);
     ::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
-    std::optional<int> stop = next_stop(thread);
+    std::optional<int> stop = next_stop(thread, kThreadStopsWithin);
     if (stop && *stop >> 8 == 0) {
       stop = stop_again(thread, *stop);
     }
@@ -212,7 +223,7 @@ class Held {
       if (::ptrace(PTRACE_SYSCALL, pid_, nullptr, nullptr) != 0) {
         return false;
       }
-      const std::optional<int> stop = next_stop(pid_);
+      const std::optional<int> stop = next_stop(pid_, kComesBackWithin);
       if (!stop || *stop == kSystemCallStop) {
         return stop.has_value();
       }
