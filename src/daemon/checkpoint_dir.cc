@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -50,6 +52,20 @@ std::string CheckpointDir::next_recording(const std::string& name) const {
     path = recordings() + "/" + name + "-" + std::to_string(n) + ".tsv";
   }
   return path;
+}
+
+int highest_number(const std::string& folder, const std::string& name) {
+  int highest = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string found = entry.path().filename();
+    if (found.rfind(name + "-", 0) != 0) continue;
+    const char* const end = found.data() + found.size();
+    int number = 0;
+    const auto parsed = std::from_chars(found.data() + name.size() + 1, end, number);
+    if (parsed.ec == std::errc() && parsed.ptr == end) highest = std::max(highest, number);
+  }
+  return highest;
 }
 
 Result<void> create_checkpoint_dir(const CheckpointDir& dir) {

@@ -28,6 +28,9 @@ class CheckpointDir {
   std::string path_;
 };
 
+// The highest N of which there is a NAME-N in the folder; 0: none.
+int highest_number(const std::string& folder, const std::string& name);
+
 // Makes the directory (it must not exist, or be empty) and the folders in it, all of mode 0700.
 Result<void> create_checkpoint_dir(const CheckpointDir& dir);
 // Gives whole images their name.

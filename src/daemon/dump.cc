@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -257,21 +256,6 @@ Error told_of_criu(const DumpContext& c, Error error) {
     error.message = "dump " + c.target.text() + ": " + too_old + ": " + error.message;
   }
   return error;
-}
-
-// The highest N of which there is a NAME-N in the folder; 0: none.
-int highest_number(const std::string& folder, const std::string& name) {
-  int highest = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string found = entry.path().filename();
-    if (found.rfind(name + "-", 0) != 0) continue;
-    const char* const end = found.data() + found.size();
-    int number = 0;
-    const auto parsed = std::from_chars(found.data() + name.size() + 1, end, number);
-    if (parsed.ec == std::errc() && parsed.ptr == end) highest = std::max(highest, number);
-  }
-  return highest;
 }
 
 // <state-dir>/checkpoints/NAME-N, claimed so that no other request takes it meanwhile. N is beyond

@@ -27,9 +27,10 @@ class VerifyTest : public testing::Test {
     put("inventory.img", ImageBytes().word(0x58313116).message({0x08, 2}));
     put("pstree.img", head_of(kPstreeImage)
                           .message({0x08, 7, 0x10, 0, 0x18, 7, 0x20, 7, 0x28, 7, 0x28, 8})
-                          .message({0x08, 9, 0x10, 7, 0x18, 7, 0x20, 7, 0x28, 9}));
+                          // CRIU leaves what it calls the thread of one that had ended unset.
+                          .message({0x08, 9, 0x10, 7, 0x18, 7, 0x20, 7, 0x28, 0x7f}));
     for (const char* id : {"7", "8"}) put_core(id, 1);
-    put_core("9", 6);
+    put_core("9", 2);
     put("mm-7.img", head_of(kMmImage).message({0x72, 4, 0x08, 1, 0x10, 9}));
     put("pagemap-7.img", head_of(kPagemapImage)
                              .message({0x08, 1})
@@ -42,7 +43,7 @@ class VerifyTest : public testing::Test {
   void put(const std::string& name, std::string_view text) const { folder_.file(name, text); }
   void put(const std::string& name, const ImageBytes& image) const { put(name, image.text()); }
   void put_core(const std::string& id, std::uint8_t state) const {
-    put("core-" + id + ".img", head_of(kCoreImage).message({0x1a, 2, 0x10, state}));
+    put("core-" + id + ".img", head_of(kCoreImage).message({0x1a, 2, 0x08, state}));
   }
   void remove(const std::string& name) const { fs::remove_all(folder_.path() + "/" + name); }
   [[nodiscard]] Verified verified() const {

@@ -74,6 +74,22 @@ TEST_F(VerifyCheckpointTest, WholeOnesAreCalledWholeAndRestored) {
   }
 }
 
+// It has no memory, and CRIU leaves its thread's number unset.
+TEST_F(VerifyCheckpointTest, AProcessThatHasEndedAndIsNotWaitedForIsNoFault) {
+  const nlohmann::json job = kymod_.kymo_json(
+      {"run", "process", "--name", "parent", "--", "/usr/bin/python3", "-c",
+       "import os, time\nchild = os.fork()\nif child == 0: os._exit(3)\n"
+       "os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)\nprint('ready', flush=True)\n"
+       "time.sleep(1000)"});
+  ASSERT_TRUE(eventually([&] { return read_file(job["stdout_path"]) == "ready\n"; }));
+  ASSERT_EQ(kymod_.kymo({"dump", "process", "parent", "--dir", checkpoint_}).exit_code, 0);
+  const nlohmann::json seen = verify(0);
+  EXPECT_EQ(seen["faults"], nlohmann::json::array());
+  EXPECT_EQ(seen["processes"], 2);
+  const Outcome restored = kymod_.kymo({"restore", checkpoint_});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+}
+
 TEST_F(VerifyCheckpointTest, OneThatWasCutShortIsRefused) {
   dump({});
   fs::resize_file(pages(), fs::file_size(pages()) - 4096);
