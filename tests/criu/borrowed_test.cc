@@ -42,6 +42,7 @@ class Traced {
     ptrace(PTRACE_INTERRUPT, pid_, nullptr, nullptr);
     waitpid(pid_, nullptr, 0);
   }
+  void go_on() const { ptrace(PTRACE_CONT, pid_, nullptr, nullptr); }
   void go_on_at(std::uint64_t place) const {
     user_regs_struct registers{};
     ptrace(PTRACE_GETREGS, pid_, nullptr, &registers);
@@ -70,7 +71,7 @@ TEST(BorrowedTest, AProcessInItsOwnCodeIsNot) {
   const Traced child([] {
     for (;;) pause();
   });
-  EXPECT_FALSE(borrows());
+  EXPECT_TRUE(test::eventually([] { return !borrows(); })) << "it waits";
   child.stop();
   EXPECT_FALSE(borrows());
 }
@@ -94,8 +95,12 @@ TEST(BorrowedTest, OneThatRunsTheParasiteIs) {
     if (code != MAP_FAILED) reinterpret_cast<void (*)()>(code)();
   });
   EXPECT_TRUE(test::eventually(borrows));
-  child.stop();
-  EXPECT_TRUE(borrows()) << "also while it is stopped in it";
+  EXPECT_TRUE(test::eventually([&] {  // by and by it has come there
+    child.stop();
+    if (borrows()) return true;
+    child.go_on();
+    return false;
+  })) << "also while it is stopped in it";
 }
 
 TEST(BorrowedTest, OneWhoseParasiteWaitsForACommandIsNot) {
