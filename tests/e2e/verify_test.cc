@@ -76,11 +76,14 @@ TEST_F(VerifyCheckpointTest, WholeOnesAreCalledWholeAndRestored) {
 
 // It has no memory, and CRIU leaves its thread's number unset.
 TEST_F(VerifyCheckpointTest, AProcessThatHasEndedAndIsNotWaitedForIsNoFault) {
+  constexpr const char* kParent = R"(import os, time
+child = os.fork()
+if child == 0: os._exit(3)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+print("ready", flush=True)
+time.sleep(1000))";
   const nlohmann::json job = kymod_.kymo_json(
-      {"run", "process", "--name", "parent", "--", "/usr/bin/python3", "-c",
-       "import os, time\nchild = os.fork()\nif child == 0: os._exit(3)\n"
-       "os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)\nprint('ready', flush=True)\n"
-       "time.sleep(1000)"});
+      {"run", "process", "--name", "parent", "--", "/usr/bin/python3", "-c", kParent});
   ASSERT_TRUE(eventually([&] { return read_file(job["stdout_path"]) == "ready\n"; }));
   ASSERT_EQ(kymod_.kymo({"dump", "process", "parent", "--dir", checkpoint_}).exit_code, 0);
   const nlohmann::json seen = verify(0);
