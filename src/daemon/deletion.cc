@@ -20,6 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Within which a recording is closed whose request has ended, unless its disk stalls.
+constexpr std::chrono::milliseconds kClosedWithin{2000};
+
 // Anything may lie in a directory that a user chose, by now; what is ours has its record there.
 bool holds(const CheckpointDir& dir, const store::Checkpoint& checkpoint) {
   const Result<nlohmann::json> record = read_record(dir);
@@ -27,19 +30,17 @@ bool holds(const CheckpointDir& dir, const store::Checkpoint& checkpoint) {
                        nlohmann::json(checkpoint.created_unix_ns);
 }
 
-// Within which a recording is closed whose request has ended, unless its disk stalls.
-constexpr std::chrono::milliseconds kClosedWithin{2000};
-
 // A file that is removed while it is open, as the recording of a restore that has just ended, has a
-// hidden name on NFS and FUSE until it is closed.
+// hidden name on NFS and FUSE until it is closed. That name may go between the look into the folder
+// and its own removal, which then says that there is no such file.
 std::error_code remove_with_open_files(const std::string& path) {
   const auto until = std::chrono::steady_clock::now() + kClosedWithin;
   for (;;) {
     std::error_code error;
     fs::remove_all(path, error);
-    if (error != std::errc::directory_not_empty || std::chrono::steady_clock::now() > until) {
-      return error;
-    }
+    const bool closing =
+        error == std::errc::directory_not_empty || error == std::errc::no_such_file_or_directory;
+    if (!closing || std::chrono::steady_clock::now() > until) return error;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

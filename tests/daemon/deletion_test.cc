@@ -72,6 +72,31 @@ TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
   EXPECT_FALSE(fs::exists(checkpoint.directory));
 }
 
+// The hidden name of one goes while the folder is being emptied: it is found there, and is gone
+// when it is to be removed.
+TEST_F(DeletionTest, RecordingsThatAreClosedMeanwhileAreNoTrouble) {
+  const test::MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  const store::Checkpoint checkpoint = make(disk.path() + "/c");
+  std::vector<FileDescriptor> recordings;
+  for (int n = 0; n != 200; ++n) {
+    const std::string path =
+        checkpoint.directory + "/recordings/restore-" + std::to_string(n) + ".tsv";
+    ASSERT_TRUE(replace_file(path, "Time (ns)\n").ok());
+    recordings.emplace_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(recordings.back().valid());
+  }
+  const std::jthread closer([&recordings] {
+    for (FileDescriptor& recording : recordings) {
+      recording.reset();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  ASSERT_TRUE(remove(checkpoint).ok());
+  EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
+}
+
 TEST_F(DeletionTest, NothingIsLeftOfACheckpoint) {
   for (const std::string& directory : {state() + "/checkpoints/web-1", folder_.path() + "/mine"}) {
     const store::Checkpoint checkpoint = make(directory);
