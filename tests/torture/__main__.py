@@ -2,7 +2,7 @@
 
 import argparse
 import collections
-import contextlib
+import pathlib
 import signal
 import sys
 import time
@@ -47,6 +47,7 @@ class Torture:
         self.last = f"{' '.join(map(str, words))} ({disturbance.kind} after {disturbance.after:.2f} s)" \
                     f" -> {code} {said[-300:]}"
         self.counts[disturbance.kind] += 1
+        self.counts["processes of CRIU that were stopped"] += disturbance.criu_stopped
         if self.verbose:
             print(f"torture: {self.last}", flush=True)
         if code is None:
@@ -122,11 +123,10 @@ class Torture:
         elif where == "running":
             subject.checkpoint = None
         elif subject.checkpoint is None or str(subject.checkpoint) != where:
-            subject.checkpoint = type(self.world.folder)(where)
+            subject.checkpoint = pathlib.Path(where)
 
     def replace(self, subject):
-        with contextlib.suppress(ValueError):
-            self.subjects[self.subjects.index(subject)] = Subject(self.world, subject.kind)
+        self.subjects[self.subjects.index(subject)] = Subject(self.world, subject.kind)
 
     def check(self, subject):
         expected = "dumped" if subject.checkpoint is not None else "running"

@@ -6,25 +6,28 @@ import signal
 import subprocess
 import time
 
-from world import connect
+from world import connect, eventually
 
 LONGEST = 60  # seconds within which any request must have an answer
 
 
 class Disturbance:
-    """What happens beside a request. `daemon_died`: it took kymod away."""
+    """What happens beside a request. `daemon_died`: it took kymod away. `criu_stopped`: so many of CRIU's processes."""
 
     def __init__(self, world):
         self.world = world
         self.kind = world.random.choice(
             ["nothing", "nothing", "kill kymod", "stop kymod", "stop criu", "interrupt client", "kill client",
              "cancel", "stall disk", "fill state", "flood"])
-        self.after = world.random.uniform(0, 0.5) ** 2 * 2
+        self.after = world.random.uniform(0, 0.5) ** 2 * (0.4 if self.kind == "stop criu" else 2)
         self.lasts = world.random.uniform(0.2, 3)
         self.daemon_died = False
+        self.criu_stopped = 0
 
     def during(self, client, subject):
-        """Waits for the instant, and does it."""
+        """Waits for the instant, and does it; CRIU's instants are counted from its own begin."""
+        if self.kind == "stop criu":
+            eventually(lambda: client.poll() is not None or self.world.criu_processes(), LONGEST)
         try:
             client.wait(timeout=self.after)
         except subprocess.TimeoutExpired:
@@ -44,6 +47,7 @@ class Disturbance:
 
     def _stop_criu(self, client, subject):
         stopped = self.world.criu_processes()
+        self.criu_stopped = len(stopped)
         for what in (signal.SIGSTOP, signal.SIGCONT):
             for pid in stopped:
                 with contextlib.suppress(ProcessLookupError):

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -118,8 +119,12 @@ class World:
             self.daemon.poll() is None
 
     def stop(self, how=signal.SIGTERM):
+        """Its exit code; None: it does not end."""
         self.daemon.send_signal(how)
-        return self.daemon.wait(timeout=30)
+        try:
+            return self.daemon.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            return None
 
     def begin(self, *words):
         """Starts kymo with these words."""
@@ -149,17 +154,16 @@ class World:
 
     def http_port(self):
         """The port that its log says it serves on; None: none yet."""
-        for line in reversed(self.log.read_text(errors="replace").splitlines()):
-            if "127.0.0.1:" in line:
-                return int("".join(c for c in line.rsplit("127.0.0.1:", 1)[1].split("/")[0] if c.isdigit()))
-        return None
+        ports = re.findall(r"http 127\.0\.0\.1:(\d+)", self.log.read_text(errors="replace"))
+        return int(ports[-1]) if ports else None
 
     def criu_processes(self):
-        """What of CRIU works in this folder: its command line or a file that it has open says so."""
+        """What of CRIU works in this folder: a file that it has open says so. It may be started by a loader of its own."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             with contextlib.suppress(OSError):
-                if not entry.name.isdigit() or "criu" not in (entry / "comm").read_text():
+                words = (entry / "cmdline").read_text().split("\0") if entry.name.isdigit() else [""]
+                if pathlib.Path(words[0]).name in ("kymod", "kymo") or not any(pathlib.Path(word).name == "criu" for word in words):
                     continue
                 if any(str(self.folder) in os.readlink(fd) for fd in (entry / "fd").iterdir()):
                     found.append(int(entry.name))
