@@ -78,13 +78,14 @@ Result<Hashed> hash_of(const std::string& path, std::vector<char>& buffer) {
   return hashed;
 }
 
-// The names of all files but the checksums themselves, in order.
+// The names of all files but the checksums themselves, in order; those of rounds of pre-dump lie in
+// folders. No link is followed.
 Result<std::vector<std::string>> files_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string name = entry->path().filename();
+    const std::string name = entry->path().lexically_relative(folder);
     std::error_code unknown;
     if (name != kChecksumsFile && entry->symlink_status(unknown).type() == fs::file_type::regular) {
       names.push_back(name);
@@ -104,8 +105,9 @@ std::optional<std::pair<std::string, std::string>> listed_in(std::string_view li
   }
   const std::string_view hash = line.substr(0, kHashDigits);
   const std::string_view name = line.substr(kHashDigits + kGap.size());
-  const bool plain = name.find('/') == std::string_view::npos && name != "." && name != "..";
-  if (!plain || hash.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+  const bool leads_out =
+      name.front() == '/' || ("/" + std::string(name) + "/").find("/../") != std::string::npos;
+  if (leads_out || hash.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
     return std::nullopt;
   }
   return std::pair(std::string(name), std::string(hash));

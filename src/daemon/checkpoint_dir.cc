@@ -11,13 +11,12 @@
 
 #include "base/file.h"
 #include "base/json_text.h"
+#include "report/checkpoint_record.h"
 
 namespace kymo::daemon {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kFormatVersion = 1;
 
 // mkdir -p, the last folder of mode 0700.
 Result<void> make_private_folder(const std::string& path) {
@@ -94,30 +93,12 @@ void discard_images(const CheckpointDir& dir) {
 }
 
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
-  record["format_version"] = kFormatVersion;
+  record["format_version"] = report::kRecordVersion;
   return replace_file(dir.record(), json_text(record, 2) + "\n");
 }
 
 Result<nlohmann::json> read_record(const CheckpointDir& dir) {
-  const Result<std::string> text = read_file(dir.record());
-  if (!text) {
-    return Error{text.error().code, "read the checkpoint's record: " + text.error().message,
-                 text.error().errno_value};
-  }
-  nlohmann::json record = parse_json(*text);
-  if (!record.is_object() ||
-      !record.value("format_version", nlohmann::json()).is_number_integer()) {
-    return Error{Code::data_loss, "the checkpoint's record " + dir.record() +
-                                      " is damaged: not JSON with a format_version"};
-  }
-  const auto version = record["format_version"].get<std::int64_t>();
-  if (version > kFormatVersion) {
-    return Error{Code::unimplemented, "the checkpoint's record " + dir.record() +
-                                          " has format_version " + std::to_string(version) +
-                                          ", newer than this kymod reads (" +
-                                          std::to_string(kFormatVersion) + "): use a newer one"};
-  }
-  return record;
+  return report::read_checkpoint_record(dir.record());
 }
 
 }  // namespace kymo::daemon

@@ -40,8 +40,7 @@ void discard_images(const CheckpointDir& dir);
 
 // Writes checkpoint.json whole; `format_version` is added.
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record);
-// Reads checkpoint.json. Errors: not_found when there is none; data_loss, or a newer format, by
-// name.
+// Reads checkpoint.json, as report::read_checkpoint_record() does.
 Result<nlohmann::json> read_record(const CheckpointDir& dir);
 
 }  // namespace kymo::daemon

@@ -18,6 +18,9 @@ class ChecksumsTest : public testing::Test {
   ChecksumsTest() {
     folder_.file("a.img", "");
     folder_.file("pages-1.img", std::string(3'000'000, 'x'));
+    folder_.folder("pre-1");  // a round of pre-dump
+    folder_.file("pre-1/pages-1.img", "before");
+    fs::create_directory_symlink("pre-1", path("parent"));
   }
   [[nodiscard]] std::string path(const std::string& name) const {
     return folder_.path() + "/" + name;
@@ -46,8 +49,8 @@ TEST_F(ChecksumsTest, WhatWasWrittenHasNoFault) {
   const Result<Compared> compared = compare_checksums(folder_.path());
   ASSERT_TRUE(compared.ok()) << compared.error().message;
   EXPECT_EQ(compared->faults, std::vector<std::string>());
-  EXPECT_EQ(compared->files, 2U);
-  EXPECT_EQ(compared->bytes, 3'000'000U);
+  EXPECT_EQ(compared->files, 3U);
+  EXPECT_EQ(compared->bytes, 3'000'006U);
 }
 
 TEST_F(ChecksumsTest, EachChangeIsAFault) {
@@ -57,6 +60,9 @@ TEST_F(ChecksumsTest, EachChangeIsAFault) {
                           "pages-1.img: is not what the dump wrote: its checksum is another"});
   fs::remove(path("pages-1.img"));
   EXPECT_EQ(faults(), std::vector<std::string>{"pages-1.img: is missing"});
+  write();
+  fs::remove(path("pre-1/pages-1.img"));
+  EXPECT_EQ(faults(), std::vector<std::string>{"pre-1/pages-1.img: is missing"});
   write();
   folder_.file("new.img", "x");
   EXPECT_EQ(faults(),
@@ -71,7 +77,7 @@ TEST_F(ChecksumsTest, AListThatIsDamagedIsAFaultAndLeadsNowhere) {
        {std::string("x"), hash, hash + " a.img", hash + "  ", hash + "  ../../etc/passwd",
         hash + "  ..", std::string(32, 'g') + "  b.img", std::string("")}) {
     folder_.file(kChecksumsFile, list + line + "\n");
-    EXPECT_EQ(faults(), std::vector<std::string>{"checksums.xxh128: line 3 is damaged"}) << line;
+    EXPECT_EQ(faults(), std::vector<std::string>{"checksums.xxh128: line 4 is damaged"}) << line;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "programs.h"
+#include "support/containers.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -118,6 +119,51 @@ TEST_F(VerifyCheckpointTest, NothingIsCalledWholeThatIsNoCheckpoint) {
     EXPECT_EQ(seen.exit_code, 1) << target;
     EXPECT_NE(seen.err.find(target), std::string::npos) << seen.err;
   }
+}
+
+// A container's checkpoint with checksums is called whole; with a byte changed, damaged, and is not
+// restored; with the byte put right, restored.
+void expect_verified(const Kymod& kymod, const std::string& kind, const std::string& container) {
+  const std::string checkpoint = kymod.path("c");
+  const Outcome dumped = kymod.kymo({"dump", kind, container, "--checksums", "--dir", checkpoint});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const auto change = [&] {
+    std::fstream file(checkpoint + "/images/pages-1.img", std::ios::in | std::ios::out);
+    const int byte = file.seekg(100).get();
+    file.seekp(100).put(static_cast<char>(~byte));
+  };
+  const nlohmann::json whole = kymod.kymo_json({"verify", checkpoint, "--json"});
+  EXPECT_EQ(whole["faults"], nlohmann::json::array());
+  EXPECT_GT(whole["checksums"]["files"], 10);
+  change();
+  EXPECT_EQ(kymod.kymo({"verify", checkpoint}).exit_code, 1);
+  const Outcome refused = kymod.kymo({"restore", checkpoint});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("pages-1.img: is not what the dump wrote"), std::string::npos)
+      << refused.err;
+  change();
+  const Outcome restored = kymod.kymo({"restore", checkpoint});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+}
+
+TEST(ContainersVerifyTest, OneOfRuncIsVerifiedBeforeItIsRestored) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  expect_verified(kymod, "runc", "kymo-web");
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+TEST(ContainersVerifyTest, OneOfPodmanIsVerifiedBeforeItIsRestored) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-e2e");
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  expect_verified(kymod, "podman", "kymo-e2e");
+  EXPECT_TRUE(counts_on(root));
 }
 
 }  // namespace

@@ -5,12 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "base/json_object.h"
 #include "checkpoint_named.h"
 #include "criu/checksums.h"
 #include "criu/image_set.h"
 #include "print.h"
+#include "report/checkpoint_record.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -18,21 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kRecordVersion = 1;
-
 // What is wrong with the record that kymod left beside the images; other tools leave none.
 std::string fault_of_record(const std::string& directory) {
-  const Result<std::string> text = read_file(directory + "/checkpoint.json");
-  if (!text) return text.error().code == Code::not_found ? "" : text.error().message;
-  const nlohmann::json record = parse_object(*text);
-  if (!member(record, "format_version").is_number_unsigned()) {
-    return "checkpoint.json: it is damaged";
-  }
-  if (const std::uint64_t version = number_of(record, "format_version"); version > kRecordVersion) {
-    return "checkpoint.json: its format is version " + std::to_string(version) +
-           ", which this kymo does not know";
-  }
-  const std::string state = text_of(record, "state");
+  const Result<nlohmann::json> record =
+      report::read_checkpoint_record(directory + "/checkpoint.json");
+  if (!record) return record.error().code == Code::not_found ? "" : record.error().message;
+  const std::string state = text_of(*record, "state");
   return state == "complete" ? "" : "checkpoint.json: the dump is not complete but '" + state + "'";
 }
 

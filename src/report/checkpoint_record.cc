@@ -1,0 +1,31 @@
+#include "report/checkpoint_record.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/json_object.h"
+
+namespace kymo::report {
+
+Result<nlohmann::json> read_checkpoint_record(const std::string& path) {
+  const Result<std::string> text = read_file(path);
+  if (!text) {
+    return Error{text.error().code, "read the checkpoint's record: " + text.error().message,
+                 text.error().errno_value};
+  }
+  nlohmann::json record = parse_object(*text);
+  if (!member(record, "format_version").is_number_integer()) {
+    return Error{Code::data_loss,
+                 "the checkpoint's record " + path + " is damaged: not JSON with a format_version"};
+  }
+  const auto version = record["format_version"].get<std::int64_t>();
+  if (version > kRecordVersion) {
+    return Error{Code::unimplemented, "the checkpoint's record " + path + " has format_version " +
+                                          std::to_string(version) +
+                                          ", newer than this program reads (" +
+                                          std::to_string(kRecordVersion) + "): use a newer one"};
+  }
+  return record;
+}
+
+}  // namespace kymo::report

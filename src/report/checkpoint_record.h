@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "kymo/result.h"
+
+namespace kymo::report {
+
+// The version of the format of checkpoint.json, kymod's record of a checkpoint.
+inline constexpr std::int64_t kRecordVersion = 1;
+
+// Reads one. Errors: not_found: there is none; data_loss: it is damaged; unimplemented: its format
+// is newer than this.
+Result<nlohmann::json> read_checkpoint_record(const std::string& path);
+
+}  // namespace kymo::report
