@@ -312,7 +312,7 @@ STREAM = Part(
 
 SAFE = Part(
     "safe", "Durable images, and checksums",
-    "A process of 256 MiB is dumped onto a disk so that it ends, and restored: by CRIU alone, with `--sync` and with `--checksums`,\n"
+    "A process of 256 MiB is dumped onto a disk so that it ends, and restored: plainly, with `--sync` and with `--checksums`,\n"
     "in an order drawn by lot, the disk idle before each. A restore compares the checksums. The process must be there again.",
     lambda context: steps.script(context, "safe_dumps.py", ["--pairs", "15", "--mib", "256", "--folder", context.disk],
                                  ["--pairs", "2", "--mib", "16", "--folder", context.disk]),

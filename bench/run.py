@@ -201,6 +201,8 @@ def parse(argv):
     unknown = [name for name in options.parts if name not in PARTS]
     if unknown:
         parser.error(f"no part '{unknown[0]}': there are {', '.join(PARTS)}")
+    if options.release != ROOT / "build/release" and not (options.output or options.quick):
+        parser.error("--release names a build that others do not have: write its results to a file of their own (--output)")
     return options
 
 

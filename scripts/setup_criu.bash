@@ -186,11 +186,11 @@ criu_restores_container() {
     as_root env PATH="${criu%/*}:$PATH" runc --root "$bundle/state" "$@" </dev/null >/dev/null 2>&1
   }
   if with_runc run --detach --bundle "$bundle" tried &&
-    with_runc checkpoint --image-path "$bundle/images" --work-path "$bundle/work" tried &&
-    with_runc restore --detach --image-path "$bundle/images" --work-path "$bundle/work" --bundle "$bundle" tried; then
+    with_runc checkpoint --image-path "$bundle/images" --work-path "$bundle/logs" tried &&
+    with_runc restore --detach --image-path "$bundle/images" --work-path "$bundle/logs" --bundle "$bundle" tried; then
     restored=0
   fi
-  [ "$restored" -eq 0 ] || as_root grep -ah Error "$bundle"/work/*.log >&2 || true
+  [ "$restored" -eq 0 ] || as_root grep -ah Error "$bundle"/logs/*.log >&2 || true
   with_runc delete --force tried || true
   as_root rm -rf "$bundle"
   return "$restored"

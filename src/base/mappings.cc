@@ -4,12 +4,50 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <string_view>
 #include <system_error>
+#include <utility>
+
+#include "base/file.h"
 
 namespace kymo {
+namespace {
+
+// Of "BEGIN-END MODE OFFSET DEVICE INODE   NAME"; none where it is no such line.
+std::optional<Mapping> mapping_in(std::string_view line) {
+  const char* const end = line.data() + line.size();
+  Mapping mapping;
+  const auto first = std::from_chars(line.data(), end, mapping.begin, 16);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, mapping.end, 16);
+  if (second.ec != std::errc()) return std::nullopt;
+  std::istringstream rest(std::string(second.ptr, end));
+  std::string mode;
+  std::string word;
+  rest >> mode >> word >> word >> word >> std::ws;
+  std::getline(rest, mapping.name);
+  mapping.executable = mode.find('x') != std::string::npos;
+  return mapping;
+}
+
+}  // namespace
+
+Result<std::vector<Mapping>> mappings_of(pid_t pid, const std::string& root) {
+  const Result<std::string> maps = read_file(root + "/" + std::to_string(pid) + "/maps");
+  if (!maps) return maps.error();
+  std::vector<Mapping> found;
+  for (std::string_view rest = *maps; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (auto mapping = mapping_in(line)) found.push_back(*std::move(mapping));
+  }
+  return found;
+}
 
 bool any_shared_mapping(pid_t pid, const std::function<bool(const SharedMapping&)>& each,
                         const std::string& root) {

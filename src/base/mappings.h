@@ -2,10 +2,28 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
+
+#include "kymo/result.h"
 
 namespace kymo {
+
+// What a process has mapped, as a line of /proc/PID/maps says it.
+struct Mapping {
+  std::uint64_t begin = 0;  // addresses, up to but without `end`
+  std::uint64_t end = 0;
+  bool executable = false;
+  std::string name;  // of a file, or as [vdso]; empty: memory of its own
+
+  [[nodiscard]] bool has(std::uint64_t place) const { return place >= begin && place < end; }
+};
+
+// All of them, in the order of their addresses. Errors: those of read_file(). `root` stands in for
+// /proc in tests.
+Result<std::vector<Mapping>> mappings_of(pid_t pid, const std::string& root = "/proc");
 
 // A file that a process has mapped to share with others.
 struct SharedMapping {

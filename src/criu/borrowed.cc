@@ -17,16 +17,8 @@
 namespace kymo::criu {
 namespace {
 
-// The parasite's mapping, as the kernel names it.
-constexpr std::string_view kParasite = "memfd:CRIUMFD";
 // What CRIU writes over the begin of a mapping: `syscall; int3`, and the instruction behind it.
 constexpr std::uint64_t kInjected = 16;
-
-struct Mapping {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  bool parasite = false;
-};
 
 std::optional<std::uint64_t> hex(std::string_view text) {
   if (text.starts_with("0x")) text.remove_prefix(2);
@@ -37,55 +29,37 @@ std::optional<std::uint64_t> hex(std::string_view text) {
 }
 
 // Whether a file of /proc could not be read, although its process is there.
-bool unseen(const Result<std::string>& file) {
+template <class T>
+bool unseen(const Result<T>& file) {
   return !file && file.error().errno_value != ENOENT && file.error().errno_value != ESRCH;
-}
-
-// The executable ones of "begin-end rwxp offset device inode path".
-std::vector<Mapping> code_in(std::string_view maps) {
-  std::vector<Mapping> found;
-  for (std::string_view rest = maps; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const std::size_t dash = line.find('-');
-    const std::size_t space = line.find(' ');
-    if (dash == std::string_view::npos || space == std::string_view::npos || space < dash) continue;
-    const auto begin = hex(line.substr(0, dash));
-    const auto end = hex(line.substr(dash + 1, space - dash - 1));
-    if (begin && end && line.substr(space + 1, 4).find('x') != std::string_view::npos) {
-      found.push_back({*begin, *end, line.find(kParasite) != std::string_view::npos});
-    }
-  }
-  return found;
 }
 
 // What /proc says a thread does: "running", or "number arguments... stack-pointer place", the
 // number -1 outside system calls. One that runs is where nobody can see: CRIU may have sent it into
 // foreign code, where it will be once it has a processor, and lets it run nowhere else but for the
 // instant between its seizing and its stop.
-bool stands_in_foreign_code(std::string_view doing, const std::vector<Mapping>& code) {
+bool stands_in_foreign_code(std::string_view doing, const std::vector<Mapping>& mappings) {
   while (!doing.empty() && doing.back() == '\n') doing.remove_suffix(1);
   if (doing == "running") return true;
   const auto place = hex(doing.substr(doing.rfind(' ') + 1));
   if (!place) return false;  // it is gone
-  const auto at = std::find_if(code.begin(), code.end(), [&](const Mapping& one) {
-    return *place >= one.begin && *place < one.end;
+  const auto at = std::find_if(mappings.begin(), mappings.end(), [&](const Mapping& one) {
+    return one.executable && one.has(*place);
   });
-  if (at == code.end()) return false;
-  if (!at->parasite) return *place - at->begin < kInjected;
+  if (at == mappings.end()) return false;
+  if (!is_parasite(*at)) return *place - at->begin < kInjected;
   const std::string_view call = doing.substr(0, doing.find(' '));
   return call != std::to_string(SYS_recvfrom) && call != std::to_string(SYS_recvmsg);
 }
 
 bool borrowed(pid_t pid, const std::string& root) {
-  const Result<std::string> maps = read_file(root + "/" + std::to_string(pid) + "/maps");
-  if (!maps) return unseen(maps);
-  const std::vector<Mapping> code = code_in(*maps);
+  const Result<std::vector<Mapping>> mappings = mappings_of(pid, root);
+  if (!mappings) return unseen(mappings);
   const std::vector<pid_t> threads = probe::threads_of(pid, root);
   return std::any_of(threads.begin(), threads.end(), [&](pid_t thread) {
     const Result<std::string> doing = read_file(root + "/" + std::to_string(pid) + "/task/" +
                                                 std::to_string(thread) + "/syscall");
-    return doing ? stands_in_foreign_code(*doing, code) : unseen(doing);
+    return doing ? stands_in_foreign_code(*doing, *mappings) : unseen(doing);
   });
 }
 

@@ -7,7 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "base/mappings.h"
+
 namespace kymo::criu {
+
+// Whether it is one of CRIU's parasite.
+inline bool is_parasite(const Mapping& mapping) {
+  return mapping.name.find("memfd:CRIUMFD") != std::string::npos;
+}
 
 // The processes that `tracer` traces, or one of its process group. Cost: a look at every process of
 // the machine.

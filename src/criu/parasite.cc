@@ -10,17 +10,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
+#include "base/mappings.h"
+#include "criu/borrowed.h"
 #include "probe/process.h"
 
 namespace kymo::criu {
@@ -38,52 +37,34 @@ constexpr std::uint64_t kCode64 = 0x33;  // the code segment of a thread that ru
 constexpr int kSystemCallStop = SIGTRAP | 0x80;
 constexpr int kEventStop = SIGTRAP | PTRACE_EVENT_STOP << 8;
 
-struct Range {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  [[nodiscard]] bool has(std::uint64_t place) const { return place >= begin && place < end; }
-};
-
-// The mappings of a process whose line ends so.
-Result<std::vector<Range>> mappings_called(pid_t pid, std::string_view name) {
-  const Result<std::string> maps = read_file("/proc/" + std::to_string(pid) + "/maps");
-  if (!maps) {
-    return maps.error();
-  }
-  std::vector<Range> found;
-  for (std::string_view rest = *maps; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    Range range;
-    const char* const end = line.data() + line.size();
-    const auto first = std::from_chars(line.data(), end, range.begin, 16);
-    if (line.ends_with(name) && first.ec == std::errc() && first.ptr != end &&
-        std::from_chars(first.ptr + 1, end, range.end, 16).ec == std::errc()) {
-      found.push_back(range);
-    }
+Result<std::vector<Mapping>> parasite_in(pid_t pid) {
+  Result<std::vector<Mapping>> found = mappings_of(pid);
+  if (found) {
+    std::erase_if(*found, [](const Mapping& one) { return !is_parasite(one); });
   }
   return found;
 }
 
-Result<std::vector<Range>> parasite_in(pid_t pid) {
-  return mappings_called(pid, "/memfd:CRIUMFD (deleted)");
-}
-
 // Where the vdso has the instruction `syscall`; 0: nowhere.
 std::uint64_t system_call_of(pid_t pid) {
-  const Result<std::vector<Range>> vdso = mappings_called(pid, "[vdso]");
-  if (!vdso || vdso->empty()) {
+  const Result<std::vector<Mapping>> mappings = mappings_of(pid);
+  if (!mappings) {
     return 0;
   }
-  std::string code(vdso->front().end - vdso->front().begin, '\0');
+  const auto vdso = std::find_if(mappings->begin(), mappings->end(),
+                                 [](const Mapping& one) { return one.name == "[vdso]"; });
+  if (vdso == mappings->end()) {
+    return 0;
+  }
+  std::string code(vdso->end - vdso->begin, '\0');
   const iovec here{code.data(), code.size()};
-  void* const begin = reinterpret_cast<void*>(vdso->front().begin);  // NOLINT: of another process
+  void* const begin = reinterpret_cast<void*>(vdso->begin);  // NOLINT: of another process
   const iovec there{begin, code.size()};
   if (::process_vm_readv(pid, &here, 1, &there, 1, 0) != static_cast<ssize_t>(code.size())) {
     return 0;
   }
   const std::size_t at = code.find("\x0f\x05");
-  return at == std::string::npos ? 0 : vdso->front().begin + at;
+  return at == std::string::npos ? 0 : vdso->begin + at;
 }
 
 bool has_ended(pid_t thread) {
@@ -156,17 +137,17 @@ class Held {
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
 
   // Whether a thread stands in one of these.
-  [[nodiscard]] bool stands_in(const std::vector<Range>& ranges) const {
+  [[nodiscard]] bool stands_in(const std::vector<Mapping>& ranges) const {
     return std::any_of(threads_.begin(), threads_.end(), [&](const auto& thread) {
       user_regs_struct registers{};
       return ::ptrace(PTRACE_GETREGS, thread.first, nullptr, &registers) != 0 ||
              std::any_of(ranges.begin(), ranges.end(),
-                         [&](const Range& range) { return range.has(registers.rip); });
+                         [&](const Mapping& range) { return range.has(registers.rip); });
     });
   }
 
   // Has the first thread unmap these.
-  Result<void> unmap(const std::vector<Range>& ranges) {
+  Result<void> unmap(const std::vector<Mapping>& ranges) {
     const std::uint64_t instruction = system_call_of(pid_);
     user_regs_struct own{};
     std::uint64_t mask = 0;
@@ -182,7 +163,7 @@ class Held {
       return failed();
     }
     bool good = true;
-    for (const Range& range : ranges) {
+    for (const Mapping& range : ranges) {
       good = good && unmap_one(range, own, instruction);
     }
     return give_back(own, mask) && good ? Result<void>() : failed();
@@ -233,7 +214,7 @@ class Held {
     }
   }
 
-  bool unmap_one(const Range& range, user_regs_struct registers, std::uint64_t instruction) {
+  bool unmap_one(const Mapping& range, user_regs_struct registers, std::uint64_t instruction) {
     registers.rip = instruction;
     registers.orig_rax = ~0ULL;  // no call is to be begun again
     registers.rax = SYS_munmap;
@@ -261,7 +242,7 @@ class Held {
 
 Result<std::size_t> remove_parasite(pid_t pid) {
   for (const auto until = steady_clock::now() + kLeavesCodeWithin;;) {
-    const Result<std::vector<Range>> left = parasite_in(pid);
+    const Result<std::vector<Mapping>> left = parasite_in(pid);
     if (!left) {
       return left.error();
     }

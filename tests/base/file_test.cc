@@ -16,25 +16,21 @@
 #include <thread>
 #include <vector>
 
+#include "support/temporary_directory.h"
+
 namespace kymo {
 namespace {
 
 class FileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "kymo-file-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   static std::string content(const std::string& path) {
     std::ostringstream text;
     text << std::ifstream(path).rdbuf();
     return text.str();
   }
 
-  std::string folder_;
+  test::TemporaryDirectory directory_;
+  std::string folder_ = directory_.path();
 };
 
 TEST_F(FileTest, CreatesOnlyWhatIsNotThere) {

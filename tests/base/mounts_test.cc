@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "support/temporary_directory.h"
 
 namespace kymo {
 namespace {
@@ -20,8 +21,8 @@ bool is_mounted(const std::string& part) {
 
 TEST(Mounts, WhatIsMountedBelowIsDetachedAndNothingBeside) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
-  std::string folder = ::testing::TempDir() + "kymo-mounts-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const test::TemporaryDirectory directory;
+  const std::string& folder = directory.path();
   for (const char* name : {"/images/with space", "/images/deep", "/imagesbeside"}) {
     fs::create_directories(folder + name);
     ASSERT_EQ(::mount("none", (folder + name).c_str(), "tmpfs", 0, nullptr), 0) << name;
@@ -34,7 +35,6 @@ TEST(Mounts, WhatIsMountedBelowIsDetachedAndNothingBeside) {
   EXPECT_FALSE(is_mounted(folder + "/images/"));
   EXPECT_TRUE(is_mounted(folder + "/imagesbeside"));
   ::umount2((folder + "/imagesbeside").c_str(), MNT_DETACH);
-  fs::remove_all(folder);
 }
 
 }  // namespace

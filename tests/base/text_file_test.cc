@@ -4,8 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
+
+#include "support/temporary_directory.h"
 
 namespace kymo {
 namespace {
@@ -28,15 +29,14 @@ TEST(TextFileTest, APipeIsReadWhereAnyFileIsExpected) {
 }
 
 TEST(TextFileTest, OpenRegularNeverWaitsAndRefusesAllElse) {
-  std::string folder = ::testing::TempDir() + "kymo-text-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const test::TemporaryDirectory directory;
+  const std::string& folder = directory.path();
   ASSERT_EQ(::mkfifo((folder + "/fifo").c_str(), 0600), 0);
   EXPECT_EQ(TextFile::open_regular(folder + "/fifo").error().code, Code::invalid_argument);
   EXPECT_EQ(TextFile::open_regular(folder).error().code, Code::invalid_argument);
   EXPECT_EQ(TextFile::open_regular(folder + "/none").error().code, Code::not_found);
   std::ofstream(folder + "/file") << "text";
   EXPECT_EQ(text_of(TextFile::open_regular(folder + "/file")), "text");
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -428,54 +428,64 @@ TEST_F(PodmanTest, AFailedDumpLeavesItRunningAndPodmansFolderAsItWas) {
   EXPECT_FALSE(fs::is_symlink(link));
 }
 
-TEST_F(PodmanTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
-  KYMO_NEEDS_PODMAN();
-  const std::string root = podman_.start("kymo-rt");
-  const auto runtime = PodmanTest::runtime();
-  const Result<Container> found = runtime->find("kymo-rt");
-  ASSERT_TRUE(found.ok()) << found.error().message;
-  int done = 0;
-  for (int ms = 1; done == 0 && ms < 3000; ms += 30) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
-    const std::string name = std::to_string(ms);
-    DumpSpec dump{found->process, folder_.folder(name + "-images"), folder_.folder(name + "-work"),
-                  true, found->id};
-    dump.deadline_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
-    const Result<DumpOutcome> dumped = runtime->dump(dump, {});
-    if (dumped) ++done;
-    EXPECT_EQ(has_images(dump.images_dir), dumped.ok());
-    ASSERT_EQ(podman_.status("kymo-rt"), "running");
-    ASSERT_TRUE(test::counts_on(root));
-    EXPECT_FALSE(test::has_criu_code(dump.process.pid));
+// Dumps of a container, each ended at another instant until one is done.
+class PodmanCutShortTest : public PodmanTest {
+ protected:
+  void begin() {
+    root_ = podman_.start("kymo-rt");
+    const Result<Container> found = runtime_->find("kymo-rt");
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    container_ = *found;
   }
-  EXPECT_EQ(done, 1);
+  // A dump into folders of this name, after which the container runs on.
+  [[nodiscard]] DumpSpec spec(const std::string& name) const {
+    return {container_.process, folder_.folder(name + "-images"), folder_.folder(name + "-work"),
+            true, container_.id};
+  }
+  // Dumps so, and looks at what that left.
+  Result<DumpOutcome> dump(const DumpSpec& spec) {
+    Result<DumpOutcome> dumped = runtime_->dump(spec, {});
+    EXPECT_EQ(has_images(spec.images_dir), dumped.ok());
+    EXPECT_EQ(podman_.status("kymo-rt"), "running");
+    EXPECT_TRUE(test::counts_on(root_));
+    EXPECT_FALSE(test::has_criu_code(spec.process.pid));
+    return dumped;
+  }
+
+  std::unique_ptr<Runtime> runtime_ = PodmanTest::runtime();
+  Container container_;
+  std::string root_;
+};
+
+TEST_F(PodmanCutShortTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  ASSERT_NO_FATAL_FAILURE(begin());
+  bool done = false;
+  for (int ms = 1; !done && ms < 3000 && !HasFailure(); ms += 30) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    DumpSpec cut = spec(std::to_string(ms));
+    cut.deadline_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
+    done = dump(cut).ok();
+  }
+  EXPECT_TRUE(done);
 }
 
-TEST_F(PodmanTest, AtWhateverInstantADumpIsCancelledTheContainerRunsOn) {
+TEST_F(PodmanCutShortTest, AtWhateverInstantItIsCancelledTheContainerRunsOn) {
   KYMO_NEEDS_PODMAN();
-  const std::string root = podman_.start("kymo-rt");
-  const auto runtime = PodmanTest::runtime();
-  const Result<Container> found = runtime->find("kymo-rt");
-  ASSERT_TRUE(found.ok()) << found.error().message;
+  ASSERT_NO_FATAL_FAILURE(begin());
   int cancelled = 0;
   bool done = false;
-  for (int ms = 0; !done && ms < 8000; ms += 90) {
+  for (int ms = 0; !done && ms < 8000 && !HasFailure(); ms += 90) {
     SCOPED_TRACE(std::to_string(ms) + " ms");
-    const std::string name = std::to_string(ms);
-    DumpSpec dump{found->process, folder_.folder(name + "-images"), folder_.folder(name + "-work"),
-                  true, found->id};
+    DumpSpec cut = spec(std::to_string(ms));
     const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
-    dump.cancel = cancel.get();
-    const Result<DumpOutcome> dumped = runtime->dump(dump, {});
+    cut.cancel = cancel.get();
+    const Result<DumpOutcome> dumped = dump(cut);
     done = dumped.ok();
-    EXPECT_EQ(has_images(dump.images_dir), done);
     if (!done) {
       ++cancelled;
       EXPECT_EQ(dumped.error().code, Code::cancelled) << dumped.error().message;
     }
-    ASSERT_EQ(podman_.status("kymo-rt"), "running");
-    ASSERT_TRUE(test::counts_on(root));
-    EXPECT_FALSE(test::has_criu_code(dump.process.pid));
   }
   EXPECT_TRUE(done);
   EXPECT_GT(cancelled, 0);
