@@ -73,6 +73,7 @@ def dump_by_kymo(kymo, kind, target):
         said = json.loads((target / "work/podman-checkpoint.json").read_text())
         of_runc = said["container_statistics"][0]["runtime_checkpoint_duration"]
         measured["over_runc"] = (said["podman_checkpoint_duration"] - of_runc) * 1000
+    subprocess.run([*kymo, "delete", target], check=True, capture_output=True)  # which waits for the recording's end
     return measured
 
 
@@ -84,7 +85,9 @@ def dump_bare(folder, kind, target):
     target.mkdir()
     began = time.monotonic_ns()
     subprocess.run(commands[kind], check=True, stderr=subprocess.PIPE, **NULL)
-    return {"bare": time.monotonic_ns() - began}
+    measured = {"bare": time.monotonic_ns() - began}
+    shutil.rmtree(target)
+    return measured
 
 
 def round_of(kymo, folder, kind, number):
@@ -92,9 +95,7 @@ def round_of(kymo, folder, kind, number):
     random.shuffle(ways)
     measured = {}
     for way in ways:
-        target = folder / f"{kind}-{number}"
-        measured |= way(target)
-        shutil.rmtree(target)
+        measured |= way(folder / f"{kind}-{number}")
     return measured
 
 

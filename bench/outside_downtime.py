@@ -35,7 +35,7 @@ class OutsideBench(Bench):
         stats = json.loads(self.run_kymo("dump", "process", "counted", "--dir", target, "--leave-running", "--json"))["stats"]
         if recorder.wait(60) != 0:
             sys.exit(f"outside_downtime: kymo record ended with {recorder.returncode}")
-        shutil.rmtree(target)
+        self.run_kymo("delete", target)  # which waits for the recording's end
         if stats["pages_written"] < 10:
             sys.exit(f"outside_downtime: only {stats['pages_written']} pages were written")
         told = json.loads(recording.with_suffix(".meta.json").read_text())["stats"]

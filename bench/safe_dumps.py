@@ -26,7 +26,7 @@ class SafeBench(Bench):
         restored = json.loads(self.run_kymo("restore", target, "--json"))
         if not pathlib.Path(f"/proc/{restored['pid']}").exists():
             sys.exit(f"safe_dumps: the process is not restored ({way})")
-        shutil.rmtree(target)
+        self.run_kymo("delete", target)  # which waits for the recording's end
         # What is written back later is not to burden the next way.
         subprocess.run(["sync"], check=True)
         return {"dump": dumped["duration_ns"], "frozen": dumped["stats"]["frozen_time_us"] * 1000,
