@@ -166,8 +166,10 @@ Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
     if (probe::process_lives(member.pid, member.start_ticks)) tree.push_back(member.pid);
   }
   const Result<void> connected = give_back_network(tree);
-  const Result<void> running = ensure_running(before);
+  Result<void> running = ensure_running(before);
   const Result<void> unmapped = spec.frozen ? Result<void>() : unmap_criu(tree);
+  // Who stood in CRIU's code has left it by now, and may have ended in its trap.
+  if (running) running = ensure_running(before);
   const probe::Life life = probe::life_of(before.process.pid, before.process.start_ticks);
   if (life == probe::Life::unknown) {  // the images may be all that is left of it
     error.message += "; and it cannot be seen whether process " +
