@@ -25,11 +25,9 @@ v1::Checkpoint::State state_of(store::CheckpointState state) {
   return v1::Checkpoint::STATE_UNSPECIFIED;
 }
 
-Result<std::map<std::string, std::string>> names_by_id(store::Store& store) {
-  const Result<std::vector<store::Job>> jobs = store.jobs();
-  if (!jobs) return jobs.error();
+std::map<std::string, std::string> names_by_id(store::Store& store) {
   std::map<std::string, std::string> names;
-  for (const store::Job& job : *jobs) names[job.id] = job.name;
+  for (const store::Job& job : store.jobs()) names[job.id] = job.name;
   return names;
 }
 
@@ -91,41 +89,36 @@ Result<v1::CheckpointsResponse> list_checkpoints(const Parts& parts,
     if (!job) return job.error();
     job_id = job->id;
   }
-  const Result<std::vector<store::Checkpoint>> checkpoints = parts.store.checkpoints(job_id);
-  if (!checkpoints) return checkpoints.error();
-  Result<std::map<std::string, std::string>> names = names_by_id(parts.store);
-  if (!names) return names.error();
+  std::map<std::string, std::string> names = names_by_id(parts.store);
   v1::CheckpointsResponse out;
-  for (const store::Checkpoint& checkpoint : *checkpoints) {
-    *out.add_checkpoints() = to_api(checkpoint, (*names)[checkpoint.job_id]);
+  for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
+    *out.add_checkpoints() = to_api(checkpoint, names[checkpoint.job_id]);
   }
   return out;
 }
 
 Result<store::Checkpoint> find_checkpoint(store::Store& store, const std::string& id_or_directory) {
   if (id_or_directory.find('/') == std::string::npos) return store.checkpoint(id_or_directory);
-  const Result<std::vector<store::Checkpoint>> all = store.checkpoints();
-  if (!all) return all.error();
-  const auto found = std::find_if(all->rbegin(), all->rend(), [&](const auto& checkpoint) {
+  const std::vector<store::Checkpoint> all = store.checkpoints();
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const auto& checkpoint) {
     return checkpoint.directory == id_or_directory;
   });
-  if (found != all->rend()) return *found;
+  if (found != all.rend()) return *found;
   return Error{Code::not_found,
                "no checkpoint lies in " + id_or_directory + ": kymo checkpoints lists them"};
 }
 
 Result<v1::InspectResponse> inspect(const Parts& parts, const v1::InspectRequest& request) {
-  const Result<std::vector<v1::Job>> jobs = parts.jobs.list();
-  if (!jobs) return jobs.error();
-  const auto job = std::find_if(jobs->begin(), jobs->end(), [&](const v1::Job& one) {
+  const std::vector<v1::Job> jobs = parts.jobs.list();
+  const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const v1::Job& one) {
     return one.id() == request.target() || one.name() == request.target();
   });
   v1::InspectResponse out;
-  if (job != jobs->end()) {
+  if (job != jobs.end()) {
     *out.mutable_job() = *job;
-    const Result<std::vector<store::Checkpoint>> all = parts.store.checkpoints(job->id());
-    if (!all) return all.error();
-    for (const store::Checkpoint& one : *all) *out.add_checkpoints() = to_api(one, job->name());
+    for (const store::Checkpoint& one : parts.store.checkpoints(job->id())) {
+      *out.add_checkpoints() = to_api(one, job->name());
+    }
     return out;
   }
   const Result<store::Checkpoint> checkpoint = find_checkpoint(parts.store, request.target());

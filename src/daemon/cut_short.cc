@@ -232,9 +232,7 @@ bool remove_unbegun(const CheckpointDir& dir) {
 }  // namespace
 
 Result<void> close_cut_short_dumps(store::Store& store, const SettleDump& settle) {
-  Result<std::vector<store::Checkpoint>> checkpoints = store.checkpoints();
-  if (!checkpoints) return checkpoints.error();
-  for (const store::Checkpoint& checkpoint : *checkpoints) {
+  for (const store::Checkpoint& checkpoint : store.checkpoints()) {
     if (checkpoint.state != store::CheckpointState::started) continue;
     if (Result<void> ok = close(store, checkpoint, settle); !ok) {
       spdlog::error("dump of pid {}, cut short: {}", checkpoint.pid, ok.error().message);
@@ -244,10 +242,10 @@ Result<void> close_cut_short_dumps(store::Store& store, const SettleDump& settle
 }
 
 Result<void> remove_unlisted_folders(store::Store& store, const std::string& state_dir) {
-  const Result<std::vector<store::Checkpoint>> checkpoints = store.checkpoints();
-  if (!checkpoints) return checkpoints.error();
   std::set<std::string> listed;
-  for (const store::Checkpoint& checkpoint : *checkpoints) listed.insert(checkpoint.directory);
+  for (const store::Checkpoint& checkpoint : store.checkpoints()) {
+    listed.insert(checkpoint.directory);
+  }
   std::error_code error;
   for (fs::directory_iterator entry(state_dir + "/checkpoints", error), end; !error && entry != end;
        entry.increment(error)) {
@@ -261,9 +259,7 @@ Result<void> remove_unlisted_folders(store::Store& store, const std::string& sta
 }
 
 Result<void> settle_unstarted_jobs(store::Store& store) {
-  Result<std::vector<store::Job>> jobs = store.jobs();
-  if (!jobs) return jobs.error();
-  for (store::Job& job : *jobs) {
+  for (store::Job& job : store.jobs()) {
     if (job.state != store::JobState::running || job.pid != 0) continue;
     const Result<std::optional<probe::Process>> writer = writer_of(job.stdout_path);
     if (!writer) {

@@ -297,6 +297,7 @@ Result<void> Daemon::run() {
     // Jobs of an earlier daemon are not our children: nothing tells of their end.
     if (got < 0 && errno == EAGAIN) {
       state.jobs->refresh();
+      state.jobs->store_the_rest();
       state.keep_bound();
       bound_job_outputs(state.parts());
     }

@@ -97,10 +97,8 @@ Result<v1::DeleteResponse> delete_failed(const Parts& parts, const std::string& 
     if (!job) return job.error();
     job_id = job->id;
   }
-  const Result<std::vector<store::Checkpoint>> all = parts.store.checkpoints(job_id);
-  if (!all) return all.error();
   v1::DeleteResponse out;
-  for (const store::Checkpoint& checkpoint : *all) {
+  for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
     if (checkpoint.state != store::CheckpointState::failed) continue;
     if (Result<void> ok = add_deleted(parts, checkpoint, out); !ok) return ok.error();
   }
@@ -113,9 +111,8 @@ Result<v1::DeleteResponse> delete_job(const Parts& parts, const store::Job& job,
   if (job.state == store::JobState::running) {
     return Error{Code::failed_precondition, tried + "it runs: end it first (kymo kill)"};
   }
-  const Result<std::vector<store::Checkpoint>> all = parts.store.checkpoints(job.id);
-  if (!all) return all.error();
-  const auto whole = std::count_if(all->begin(), all->end(), [](const auto& checkpoint) {
+  const std::vector<store::Checkpoint> all = parts.store.checkpoints(job.id);
+  const auto whole = std::count_if(all.begin(), all.end(), [](const auto& checkpoint) {
     return checkpoint.state == store::CheckpointState::complete;
   });
   if (whole != 0 && !with_checkpoints) {
@@ -125,7 +122,7 @@ Result<v1::DeleteResponse> delete_job(const Parts& parts, const store::Job& job,
                                  : " whole checkpoints: --all deletes them, too")};
   }
   v1::DeleteResponse out;
-  for (const store::Checkpoint& checkpoint : *all) {
+  for (const store::Checkpoint& checkpoint : all) {
     if (Result<void> ok = add_deleted(parts, checkpoint, out); !ok) return ok.error();
   }
   if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
@@ -194,10 +191,8 @@ Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteReq
 }
 
 Result<void> finish_deletions(store::Store& store, const std::string& state_dir) {
-  const Result<std::vector<store::Checkpoint>> all = store.checkpoints();
-  if (!all) return all.error();
   Claims<std::string> claims;
-  for (const store::Checkpoint& checkpoint : *all) {
+  for (const store::Checkpoint& checkpoint : store.checkpoints()) {
     if (checkpoint.state != store::CheckpointState::deleting) continue;
     std::vector<std::string> warnings;
     Result<void> done = delete_checkpoint(store, claims, state_dir, checkpoint, warnings);

@@ -50,9 +50,7 @@ Result<std::uint64_t> bound_output(const std::string& path, std::uint64_t most) 
 void bound_job_outputs(const Parts& parts) {
   const std::uint64_t most = parts.config.job_output_bytes;
   if (most == 0) return;
-  const Result<std::vector<store::Job>> jobs = parts.store.jobs();
-  if (!jobs) return;  // what looks after the jobs says so
-  for (const store::Job& job : *jobs) {
+  for (const store::Job& job : parts.store.jobs()) {
     if (job.state != store::JobState::running || job.stdout_path.empty()) continue;
     for (const std::string& path : {job.stdout_path, job.stderr_path}) {
       const Result<std::uint64_t> freed = bound_output(path, most);

@@ -238,9 +238,7 @@ Result<store::Job> Jobs::find(const std::string& id_or_name) {
 }
 
 std::optional<store::Job> Jobs::of_process(const runtime::ProcessId& process) {
-  const Result<std::vector<store::Job>> jobs = store_.jobs();
-  if (!jobs) return std::nullopt;
-  for (const store::Job& job : *jobs) {
+  for (const store::Job& job : store_.jobs()) {
     if (job.state == store::JobState::running && job.pid == process.pid &&
         job.start_ticks == process.start_ticks) {
       return job;
@@ -250,14 +248,13 @@ std::optional<store::Job> Jobs::of_process(const runtime::ProcessId& process) {
 }
 
 std::optional<store::Job> Jobs::of_container(const ContainerOf& container) {
-  Result<std::vector<store::Job>> jobs = store_.jobs();
-  if (!jobs) return std::nullopt;
+  std::vector<store::Job> jobs = store_.jobs();
   const auto is_it = [&](const store::Job& job) {
     const Result<std::optional<ContainerOf>> its = containers_.of(job.id);
     return its && *its && **its == container;
   };
-  const auto found = std::find_if(jobs->rbegin(), jobs->rend(), is_it);
-  return found == jobs->rend() ? std::nullopt : std::optional(std::move(*found));
+  const auto found = std::find_if(jobs.rbegin(), jobs.rend(), is_it);
+  return found == jobs.rend() ? std::nullopt : std::optional(std::move(*found));
 }
 
 Result<void> Jobs::remove(const store::Job& job) {
@@ -272,15 +269,11 @@ v1::Job Jobs::view(const store::Job& job, const std::string& last_checkpoint) {
   return out;
 }
 
-Result<std::vector<v1::Job>> Jobs::list() {
+std::vector<v1::Job> Jobs::list() {
   refresh();
-  const Result<std::vector<store::Job>> jobs = store_.jobs();
-  if (!jobs) return jobs.error();
-  const Result<std::vector<store::Checkpoint>> checkpoints = store_.checkpoints();
-  if (!checkpoints) return checkpoints.error();
   std::map<std::string, std::string> last;  // the list is oldest first: the newest one stays
   std::map<std::string, std::string> failure;
-  for (const store::Checkpoint& checkpoint : *checkpoints) {
+  for (const store::Checkpoint& checkpoint : store_.checkpoints()) {
     const bool failed = checkpoint.state == store::CheckpointState::failed;
     if (checkpoint.state == store::CheckpointState::complete) {
       last[checkpoint.job_id] = checkpoint.directory;
@@ -288,7 +281,7 @@ Result<std::vector<v1::Job>> Jobs::list() {
     failure[checkpoint.job_id] = failed ? checkpoint.error : "";
   }
   std::vector<v1::Job> out;
-  for (const store::Job& job : *jobs) {
+  for (const store::Job& job : store_.jobs()) {
     out.push_back(view(job, last[job.id]));
     out.back().set_last_failure(failure[job.id]);
     if (job.state == store::JobState::running && job.pid > 0) {
@@ -336,7 +329,6 @@ void Jobs::exited(const runtime::ProcessId& process, int wait_status) {
   refresh();
 }
 
-// Tries again to store what the disk had no room for.
 void Jobs::store_the_rest() {
   const std::size_t left = store_.unstored();
   if (left == unstored_) return;
@@ -353,14 +345,8 @@ void Jobs::store_the_rest() {
 
 void Jobs::refresh() {
   const std::lock_guard lock(mutex_);
-  store_the_rest();
-  const Result<std::vector<store::Job>> jobs = store_.jobs();
-  if (!jobs) {
-    spdlog::error("look after the jobs: {}", jobs.error().message);
-    return;
-  }
   std::uint64_t running = 0;
-  for (const store::Job& job : *jobs) {
+  for (const store::Job& job : store_.jobs()) {
     const bool ran = job.state == store::JobState::running;
     if (held_.count(job.id) != 0 ? ran : (ran && is_running(job)) || follow_container(job)) {
       ++running;
@@ -382,10 +368,7 @@ bool Jobs::follow_container(store::Job job) {
   job.start_ticks = process->start_ticks;
   job.state = store::JobState::running;
   job.exit_status.reset();
-  if (Result<void> ok = store_.update_job(job); !ok) {
-    spdlog::error("follow the container of job {}: {}", job.name, ok.error().message);
-    return false;
-  }
+  store_.note_job(job);
   spdlog::info("job {} runs again as pid {}: its container was started or restored", job.name,
                job.pid);
   return true;
@@ -394,10 +377,7 @@ bool Jobs::follow_container(store::Job job) {
 void Jobs::mark_exited(store::Job job, std::optional<int> wait_status) {
   job.state = store::JobState::exited;
   job.exit_status = wait_status;
-  if (Result<void> ok = store_.update_job(job); !ok) {
-    spdlog::error("note the end of job {}: {}", job.name, ok.error().message);
-    return;
-  }
+  store_.note_job(job);
   spdlog::info("job {} (pid {}) has ended", job.name, job.pid);
 }
 

@@ -19,7 +19,7 @@ namespace kymo::daemon {
 // The processes that the daemon looks after: started or restored by it, and kept in the store, so
 // that they are known after a restart. What runs is asked of the kernel, by pid and start time.
 //
-// Threads:   every member from any thread.
+// Threads:   every member from any thread. To find or list jobs never waits for a disk.
 // Ownership: refers to what it is made of. A Hold must not outlive its Jobs.
 // Errors:    those of the store and the runtime, and a name that is malformed or taken.
 class Jobs {
@@ -72,7 +72,7 @@ class Jobs {
   // A job as the API shows it, with its container where it is one.
   v1::Job view(const store::Job& job, const std::string& last_checkpoint = {});
   // Every job as the API shows it, oldest first.
-  Result<std::vector<v1::Job>> list();
+  std::vector<v1::Job> list();
 
   [[nodiscard]] Hold hold(const std::string& id);
   // A process that the runtime watched has ended.
@@ -80,6 +80,9 @@ class Jobs {
   // Finds out which jobs still run. The job of a container that somebody started, or restored,
   // without us runs again, whatever its process is by now.
   void refresh();
+  // Tries again to store what the disk had no room for, and logs how that changes. Waits for the
+  // disk; one thread.
+  void store_the_rest();
 
  private:
   void note_started_container(store::Job& job, const v1::RunRequest& request,
@@ -88,7 +91,6 @@ class Jobs {
   Result<void> reserve(store::Job& job, const std::string& base);
   void mark_exited(store::Job job, std::optional<int> wait_status);
   bool follow_container(store::Job job);
-  void store_the_rest();
 
   struct Ended {
     runtime::ProcessId process;
@@ -104,7 +106,7 @@ class Jobs {
   const std::string state_dir_;
   JobContainers containers_;
   std::mutex mutex_;
-  std::size_t unstored_ = 0;          // guarded by mutex_: what was said of it last
+  std::size_t unstored_ = 0;          // what store_the_rest() said last
   std::map<std::string, Held> held_;  // by id
 };
 

@@ -496,9 +496,7 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
 // The checkpoint of the store that lies in this directory; empty: there is none.
 std::string checkpoint_in(store::Store& store, const std::string& job_id,
                           const std::string& directory) {
-  const Result<std::vector<store::Checkpoint>> checkpoints = store.checkpoints(job_id);
-  if (!checkpoints) return {};
-  for (const store::Checkpoint& checkpoint : *checkpoints) {
+  for (const store::Checkpoint& checkpoint : store.checkpoints(job_id)) {
     if (checkpoint.directory == directory) return checkpoint.id;
   }
   return {};

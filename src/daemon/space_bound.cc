@@ -68,10 +68,9 @@ std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>
 std::string make_room(const Parts& parts) {
   const SpaceBound bound{parts.config.keep_bytes, parts.config.keep_count};
   if (bound.bytes == 0 && bound.count == 0) return {};
-  const Result<std::vector<store::Checkpoint>> all = parts.store.checkpoints();
-  if (!all) return "make room for checkpoints: " + all.error().message;
+  const std::vector<store::Checkpoint> all = parts.store.checkpoints();
   std::vector<std::string> troubles;
-  for (const store::Checkpoint& checkpoint : beyond_bound(*all, parts.config.state_dir, bound)) {
+  for (const store::Checkpoint& checkpoint : beyond_bound(all, parts.config.state_dir, bound)) {
     const Result<void> deleted =
         delete_checkpoint(parts.store, parts.claims, parts.config.state_dir, checkpoint, troubles);
     if (deleted) {

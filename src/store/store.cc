@@ -3,141 +3,51 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdio>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
-#include "base/json_text.h"
 #include "store/database.h"
 #include "store/schema.h"
+#include "store/tables.h"
 #include "store/unstored.h"
 
 namespace kymo::store {
 namespace {
 
-constexpr char kJobColumns[] =
-    "id, name, command, pid, start_ticks, stdout_path, stderr_path, state, exit_status, "
-    "created_unix_ns";
-constexpr char kCheckpointColumns[] =
-    "id, job_id, pid, directory, created_unix_ns, state, error, image_bytes, duration_ns, "
-    "stats_json";
-constexpr char kRunColumns[] =
-    "id, kind, job_id, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
-    "conditions, warmth, stats_json, phases_json";
-// Of a job and kind; a history of more runs says nothing more.
-constexpr std::int64_t kMostRuns = 1000;
+// Oldest first, and of the same instant in the order of their coming.
+template <class Row>
+void insert(std::vector<Row>& rows, const Row& row) {
+  const auto newer = [](const Row& one, const Row& other) {
+    return one.created_unix_ns < other.created_unix_ns;
+  };
+  rows.insert(std::upper_bound(rows.begin(), rows.end(), row, newer), row);
+}
 
-constexpr std::pair<JobState, std::string_view> kJobStates[] = {
-    {JobState::running, "running"}, {JobState::dumped, "dumped"}, {JobState::exited, "exited"}};
-constexpr std::pair<CheckpointState, std::string_view> kCheckpointStates[] = {
-    {CheckpointState::started, "started"},
-    {CheckpointState::complete, "complete"},
-    {CheckpointState::deleting, "deleting"},
-    {CheckpointState::failed, "failed"}};
-constexpr std::pair<RunKind, std::string_view> kRunKinds[] = {{RunKind::dump, "dump"},
-                                                              {RunKind::restore, "restore"}};
+template <class Rows>
+auto with_id(Rows& rows, std::string_view id) {
+  return std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.id == id; });
+}
 
-template <class State, std::size_t n>
-std::string name_in(const std::pair<State, std::string_view> (&names)[n], State state) {
-  for (const auto& [value, name] : names) {
-    if (value == state) {
-      return std::string(name);
-    }
+// What an update changes of a row; one that is not there any more is not made again.
+void change(std::vector<Job>& rows, Job job) {
+  if (const auto row = with_id(rows, job.id); row != rows.end()) {
+    job.name = row->name;
+    job.created_unix_ns = row->created_unix_ns;
+    *row = std::move(job);
   }
-  return {};
 }
-
-// An unknown name, of a later version, reads as the last and most cautious state.
-template <class State, std::size_t n>
-State state_in(const std::pair<State, std::string_view> (&names)[n], const std::string& text) {
-  for (const auto& [value, name] : names) {
-    if (name == text) {
-      return value;
-    }
+void change(std::vector<Checkpoint>& rows, Checkpoint checkpoint) {
+  if (const auto row = with_id(rows, checkpoint.id); row != rows.end()) {
+    checkpoint.job_id = row->job_id;
+    checkpoint.pid = row->pid;
+    checkpoint.created_unix_ns = row->created_unix_ns;
+    *row = std::move(checkpoint);
   }
-  return names[n - 1].first;
-}
-
-std::int64_t to_integer(std::uint64_t value) {
-  return static_cast<std::int64_t>(value);
-}
-std::uint64_t to_unsigned(std::int64_t value) {
-  return static_cast<std::uint64_t>(value);
-}
-
-std::string encode_command(const std::vector<std::string>& command) {
-  // Arguments are bytes: what is no UTF-8 is replaced rather than refused.
-  return json_text(nlohmann::json(command));
-}
-
-std::vector<std::string> decode_command(const std::string& text) {
-  std::vector<std::string> command;
-  const nlohmann::json words = parse_json(text);
-  if (words.is_array()) {
-    for (const auto& word : words) {
-      command.push_back(word.is_string() ? word.get<std::string>() : json_text(word));
-    }
-  }
-  return command;
-}
-
-Job read_job(const Row& row) {
-  Job job;
-  job.id = row.text(0);
-  job.name = row.text(1);
-  job.command = decode_command(row.text(2));
-  job.pid = static_cast<pid_t>(row.integer(3));
-  job.start_ticks = to_unsigned(row.integer(4));
-  job.stdout_path = row.text(5);
-  job.stderr_path = row.text(6);
-  job.state = state_in(kJobStates, row.text(7));
-  if (!row.null(8)) {
-    job.exit_status = static_cast<int>(row.integer(8));
-  }
-  job.created_unix_ns = row.integer(9);
-  return job;
-}
-
-Checkpoint read_checkpoint(const Row& row) {
-  Checkpoint c;
-  c.id = row.text(0);
-  c.job_id = row.text(1);
-  c.pid = static_cast<pid_t>(row.integer(2));
-  c.directory = row.text(3);
-  c.created_unix_ns = row.integer(4);
-  c.state = state_in(kCheckpointStates, row.text(5));
-  c.error = row.text(6);
-  c.image_bytes = to_unsigned(row.integer(7));
-  c.duration_ns = to_unsigned(row.integer(8));
-  c.stats_json = row.text(9);
-  return c;
-}
-
-Run read_run(const Row& row) {
-  Run run;
-  run.id = row.text(0);
-  run.kind = state_in(kRunKinds, row.text(1));
-  run.job_id = row.text(2);
-  run.checkpoint_id = row.text(3);
-  run.created_unix_ns = row.integer(4);
-  run.error = row.text(5);
-  run.duration_ns = to_unsigned(row.integer(6));
-  run.image_bytes = to_unsigned(row.integer(7));
-  run.conditions = row.text(8);
-  run.warmth = row.text(9);
-  run.stats_json = row.text(10);
-  run.phases_json = row.text(11);
-  return run;
-}
-
-Value exit_value(const Job& job) {
-  return job.exit_status ? Value(std::int64_t{*job.exit_status}) : Value(nullptr);
-}
-
-Error not_found(std::string_view what, std::string_view id) {
-  return Error{Code::not_found, "there is no " + std::string(what) + " '" + std::string(id) + "'"};
 }
 
 Result<std::unique_ptr<Database>> open_and_prepare(const std::string& path) {
@@ -176,112 +86,96 @@ Result<std::string> move_aside(const std::string& path) {
 
 }  // namespace
 
-std::string_view name_of(JobState state) {
-  for (const auto& [value, name] : kJobStates) {
-    if (value == state) {
-      return name;
-    }
-  }
-  return "unknown";
-}
-
-std::string_view name_of(CheckpointState state) {
-  for (const auto& [value, name] : kCheckpointStates) {
-    if (value == state) {
-      return name;
-    }
-  }
-  return "unknown";
-}
-
-std::string_view name_of(RunKind kind) {
-  return kind == RunKind::restore ? "restore" : "dump";
-}
-
+// Two locks, `disk` before `memory`: who reads jobs or checkpoints never waits for the disk.
 struct Store::State {
-  std::mutex mutex;
-  std::unique_ptr<Database> db;
+  std::mutex disk;
+  std::unique_ptr<Database> db;  // guarded by disk
   std::string moved_aside;
+
+  std::mutex memory;
+  // Guarded by memory:
+  std::vector<Job> jobs;                // all, as they are by now
+  std::vector<Checkpoint> checkpoints;  // the same
   Unstored unstored;
 
-  // Precondition of each below: the mutex is held.
+  bool noted = false;  // there is something for the writer; guarded by memory
+  std::condition_variable_any wanted;
+  std::jthread writer;  // last: it uses all of the others
+
+  Result<void> read_all() {
+    Result<std::vector<Job>> all_jobs = read_jobs(*db);
+    if (!all_jobs) return all_jobs.error();
+    Result<std::vector<Checkpoint>> all_checkpoints = read_checkpoints(*db);
+    if (!all_checkpoints) return all_checkpoints.error();
+    jobs = *std::move(all_jobs);
+    checkpoints = *std::move(all_checkpoints);
+    return {};
+  }
+
+  // Stores what has been noted, and tries no more where that fails: the next change does.
+  void write(const std::stop_token& stop) {
+    for (std::unique_lock lock(memory); wanted.wait(lock, stop, [this] { return noted; });) {
+      noted = false;
+      lock.unlock();
+      {
+        const std::lock_guard disk_lock(disk);
+        static_cast<void>(store_unstored().ok());
+      }
+      lock.lock();
+    }
+  }
+
+  // Precondition: `disk` is held, and `memory` is not.
   Result<void> store_unstored() {
-    if (unstored.count() == 0) return {};
+    Unstored taken;
+    {
+      const std::lock_guard lock(memory);
+      taken = std::exchange(unstored, {});
+    }
+    if (taken.count() == 0) return {};
     Result<void> stored = db->transaction([&]() -> Result<void> {
       const auto good = [](const Result<void>& done) {  // what was removed meanwhile stays so
         return done || done.error().code == Code::not_found;
       };
-      for (const auto& [id, checkpoint] : unstored.checkpoints) {
-        if (Result<void> done = update_checkpoint(checkpoint); !good(done)) return done;
+      for (const auto& [id, checkpoint] : taken.checkpoints) {
+        if (Result<void> done = update(*db, checkpoint); !good(done)) return done;
       }
-      for (const auto& [id, job] : unstored.jobs) {
-        if (Result<void> done = update_job(job); !good(done)) return done;
+      for (const auto& [id, job] : taken.jobs) {
+        if (Result<void> done = update(*db, job); !good(done)) return done;
       }
-      for (const Run& run : unstored.runs) {
-        if (Result<void> done = add_run(run); !done) return done;
+      for (const Run& run : taken.runs) {
+        if (Result<void> done = add(*db, run); !done) return done;
       }
       return {};
     });
-    if (stored) unstored = {};
+    if (!stored) {
+      const std::lock_guard lock(memory);
+      unstored.put_back(std::move(taken));
+    }
     return stored;
   }
 
-  // Changes what is stored, or keeps the change where its disk is full.
-  template <class Change, class Keep>
-  Result<void> change_or_keep(Change change, Keep keep) {
+  // Changes what is stored, or keeps the change in memory alone where its disk is full: `apply` is
+  // called with what is to be kept, or with null.
+  template <class Change, class Apply>
+  Result<void> change_or_keep(Change change, Apply apply) {
+    const std::lock_guard disk_lock(disk);
     Result<void> done = store_unstored();  // first, so that the newer is the last
     if (done) done = db->transaction(change);
-    if (done || done.error().code != Code::resource_exhausted) return done;
-    keep();
+    const bool no_room = !done && done.error().code == Code::resource_exhausted;
+    if (!done && !no_room) return done;
+    const std::lock_guard lock(memory);
+    apply(no_room ? &unstored : nullptr);
     return {};
-  }
-
-  Result<void> update_checkpoint(const Checkpoint& c) {
-    Result<void> done =
-        db->run("update checkpoint '" + c.id + "'",
-                "UPDATE checkpoints SET state = ?, error = ?, image_bytes = ?, duration_ns = ?,"
-                " stats_json = ?, directory = ? WHERE id = ?",
-                {name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
-                 to_integer(c.duration_ns), c.stats_json, c.directory, c.id});
-    return done && db->changed() == 0 ? Result<void>(not_found("checkpoint", c.id)) : done;
-  }
-
-  Result<void> update_job(const Job& job) {
-    Result<void> done = db->run(
-        "update job '" + job.name + "'",
-        "UPDATE jobs SET command = ?, pid = ?, start_ticks = ?, stdout_path = ?, stderr_path = ?,"
-        " state = ?, exit_status = ? WHERE id = ?",
-        {encode_command(job.command), std::int64_t{job.pid}, to_integer(job.start_ticks),
-         job.stdout_path, job.stderr_path, name_in(kJobStates, job.state), exit_value(job),
-         job.id});
-    return done && db->changed() == 0 ? Result<void>(not_found("job", job.id)) : done;
-  }
-
-  Result<void> add_run(const Run& run) {
-    Result<void> added = db->run(
-        "add run '" + run.id + "'",
-        std::string("INSERT INTO runs (") + kRunColumns +
-            ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        {run.id, name_in(kRunKinds, run.kind), run.job_id, run.checkpoint_id, run.created_unix_ns,
-         run.error, to_integer(run.duration_ns), to_integer(run.image_bytes), run.conditions,
-         run.warmth, run.stats_json, run.phases_json});
-    if (!added) {
-      return added;
-    }
-    return db->run("forget the oldest runs",
-                   "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs WHERE job_id = ?1 AND"
-                   " kind = ?2 ORDER BY created_unix_ns DESC, rowid DESC LIMIT -1 OFFSET ?3)",
-                   {run.job_id, name_in(kRunKinds, run.kind), kMostRuns});
-  }
-
-  Result<void> remove(std::string_view what, std::string_view sql, std::string_view id) {
-    Result<void> done = db->run("remove " + std::string(what), sql, {std::string(id)});
-    return done && db->changed() == 0 ? Result<void>(not_found(what, id)) : done;
   }
 };
 
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Store::~Store() = default;
+
+Store::~Store() {
+  state_->writer = {};
+  static_cast<void>(unstored());
+}
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
   auto state = std::make_unique<State>();
@@ -299,12 +193,19 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
     return db.error();
   }
   state->db = std::move(*db);
+  if (Result<void> read = state->read_all(); !read) {
+    return read.error();
+  }
+  State& of_thread = *state;
+  state->writer =
+      std::jthread([&of_thread](const std::stop_token& stop) { of_thread.write(stop); });
   return std::unique_ptr<Store>(new Store(std::move(state)));
 }
 
 std::size_t Store::unstored() {
-  const std::lock_guard lock(state_->mutex);
+  const std::lock_guard disk_lock(state_->disk);
   static_cast<void>(state_->store_unstored().ok());
+  const std::lock_guard lock(state_->memory);
   return state_->unstored.count();
 }
 
@@ -313,149 +214,123 @@ const std::string& Store::moved_aside() const {
 }
 
 Result<void> Store::add_job(const Job& job) {
-  const std::lock_guard lock(state_->mutex);
-  return state_->db->run(
-      "add job '" + job.name + "'",
-      std::string("INSERT INTO jobs (") + kJobColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      {job.id, job.name, encode_command(job.command), std::int64_t{job.pid},
-       to_integer(job.start_ticks), job.stdout_path, job.stderr_path,
-       name_in(kJobStates, job.state), exit_value(job), job.created_unix_ns});
+  const std::lock_guard disk_lock(state_->disk);
+  Result<void> added = add(*state_->db, job);
+  const std::lock_guard lock(state_->memory);
+  if (added) insert(state_->jobs, job);
+  return added;
 }
 
 Result<void> Store::update_job(const Job& job) {
-  const std::lock_guard lock(state_->mutex);
-  return state_->change_or_keep([&] { return state_->update_job(job); },
-                                [&] { state_->unstored.jobs[job.id] = job; });
+  return state_->change_or_keep([&] { return update(*state_->db, job); },
+                                [&](Unstored* unstored) {
+                                  change(state_->jobs, job);
+                                  if (unstored != nullptr) unstored->jobs[job.id] = job;
+                                });
+}
+
+void Store::note_job(const Job& job) {
+  const std::lock_guard lock(state_->memory);
+  change(state_->jobs, job);
+  state_->unstored.jobs[job.id] = job;
+  state_->noted = true;
+  state_->wanted.notify_one();
 }
 
 Result<Job> Store::job(std::string_view id_or_name) {
-  const std::lock_guard lock(state_->mutex);
-  std::optional<Job> found;
-  const std::string key(id_or_name);
+  const std::lock_guard lock(state_->memory);
+  const std::vector<Job>& jobs = state_->jobs;
   // An id goes before a name that reads the same.
-  const Result<void> done =
-      state_->db->run("find job '" + key + "'",
-                      std::string("SELECT ") + kJobColumns +
-                          " FROM jobs WHERE id = ?1 OR name = ?1 ORDER BY id = ?1 DESC LIMIT 1",
-                      {key}, [&](const Row& row) { found = read_job(row); });
-  if (!done) {
-    return done.error();
+  auto found = with_id(jobs, id_or_name);
+  if (found == jobs.end()) {
+    found = std::find_if(jobs.begin(), jobs.end(),
+                         [&](const Job& job) { return job.name == id_or_name; });
   }
-  if (!found) {
-    return not_found("job", id_or_name);
-  }
-  state_->unstored.apply(*found);
-  return *found;
+  return found == jobs.end() ? Result<Job>(not_found("job", id_or_name)) : Result<Job>(*found);
 }
 
-Result<std::vector<Job>> Store::jobs() {
-  const std::lock_guard lock(state_->mutex);
-  std::vector<Job> all;
-  const Result<void> done = state_->db->run(
-      "list jobs",
-      std::string("SELECT ") + kJobColumns + " FROM jobs ORDER BY created_unix_ns, rowid", {},
-      [&](const Row& row) { all.push_back(read_job(row)); });
-  for (Job& job : all) state_->unstored.apply(job);
-  return done ? Result<std::vector<Job>>(std::move(all)) : done.error();
+std::vector<Job> Store::jobs() {
+  const std::lock_guard lock(state_->memory);
+  return state_->jobs;
 }
 
 Result<void> Store::remove_job(std::string_view id) {
-  const std::lock_guard lock(state_->mutex);
-  Result<void> done = state_->db->transaction([&]() -> Result<void> {
-    Result<void> removed = state_->remove("job", "DELETE FROM jobs WHERE id = ?", id);
-    if (!removed) {
-      return removed;
-    }
-    return state_->db->run("remove a job's runs", "DELETE FROM runs WHERE job_id = ?",
-                           {std::string(id)});
-  });
-  if (done) {
+  const std::lock_guard disk_lock(state_->disk);
+  Result<void> removed = store::remove_job(*state_->db, id);
+  const std::lock_guard lock(state_->memory);
+  if (removed) {
+    std::erase_if(state_->jobs, [&](const Job& job) { return job.id == id; });
     state_->unstored.jobs.erase(std::string(id));
     std::erase_if(state_->unstored.runs, [&](const Run& run) { return run.job_id == id; });
   }
-  return done;
+  return removed;
 }
 
-Result<void> Store::add_checkpoint(const Checkpoint& c) {
-  const std::lock_guard lock(state_->mutex);
-  return state_->db->run("add checkpoint '" + c.id + "'",
-                         std::string("INSERT INTO checkpoints (") + kCheckpointColumns +
-                             ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                         {c.id, c.job_id, std::int64_t{c.pid}, c.directory, c.created_unix_ns,
-                          name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
-                          to_integer(c.duration_ns), c.stats_json});
+Result<void> Store::add_checkpoint(const Checkpoint& checkpoint) {
+  const std::lock_guard disk_lock(state_->disk);
+  Result<void> added = add(*state_->db, checkpoint);
+  const std::lock_guard lock(state_->memory);
+  if (added) insert(state_->checkpoints, checkpoint);
+  return added;
 }
 
 Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job, const Run* run) {
-  const std::lock_guard lock(state_->mutex);
-  const auto change = [&]() -> Result<void> {
-    Result<void> done = state_->update_checkpoint(c);
+  const auto store = [&]() -> Result<void> {
+    Result<void> done = update(*state_->db, c);
     if (done && job != nullptr) {
-      done = state_->update_job(*job);
+      done = update(*state_->db, *job);
     }
-    return done && run != nullptr ? state_->add_run(*run) : done;
+    return done && run != nullptr ? add(*state_->db, *run) : done;
   };
-  return state_->change_or_keep(change, [&] {
-    Unstored& unstored = state_->unstored;
-    unstored.checkpoints[c.id] = c;
-    if (job != nullptr) unstored.jobs[job->id] = *job;
-    if (run != nullptr) unstored.runs.push_back(*run);
+  return state_->change_or_keep(store, [&](Unstored* unstored) {
+    change(state_->checkpoints, c);
+    if (job != nullptr) change(state_->jobs, *job);
+    if (unstored == nullptr) return;
+    unstored->checkpoints[c.id] = c;
+    if (job != nullptr) unstored->jobs[job->id] = *job;
+    if (run != nullptr) unstored->runs.push_back(*run);
   });
 }
 
 Result<Checkpoint> Store::checkpoint(std::string_view id) {
-  const std::lock_guard lock(state_->mutex);
-  std::optional<Checkpoint> found;
-  const Result<void> done = state_->db->run(
-      "find a checkpoint",
-      std::string("SELECT ") + kCheckpointColumns + " FROM checkpoints WHERE id = ?",
-      {std::string(id)}, [&](const Row& row) { found = read_checkpoint(row); });
-  if (!done) {
-    return done.error();
-  }
-  if (!found) {
-    return not_found("checkpoint", id);
-  }
-  state_->unstored.apply(*found);
-  return *found;
+  const std::lock_guard lock(state_->memory);
+  const auto found = with_id(state_->checkpoints, id);
+  return found == state_->checkpoints.end() ? Result<Checkpoint>(not_found("checkpoint", id))
+                                            : Result<Checkpoint>(*found);
 }
 
-Result<std::vector<Checkpoint>> Store::checkpoints(std::string_view job_id) {
-  const std::lock_guard lock(state_->mutex);
-  std::vector<Checkpoint> all;
-  const Result<void> done = state_->db->run(
-      "list checkpoints",
-      std::string("SELECT ") + kCheckpointColumns +
-          " FROM checkpoints WHERE ?1 = '' OR job_id = ?1 ORDER BY created_unix_ns, rowid",
-      {std::string(job_id)}, [&](const Row& row) { all.push_back(read_checkpoint(row)); });
-  for (Checkpoint& one : all) state_->unstored.apply(one);
-  return done ? Result<std::vector<Checkpoint>>(std::move(all)) : done.error();
+std::vector<Checkpoint> Store::checkpoints(std::string_view job_id) {
+  const std::lock_guard lock(state_->memory);
+  std::vector<Checkpoint> found;
+  std::copy_if(state_->checkpoints.begin(), state_->checkpoints.end(), std::back_inserter(found),
+               [&](const Checkpoint& one) { return job_id.empty() || one.job_id == job_id; });
+  return found;
 }
 
 Result<void> Store::remove_checkpoint(std::string_view id) {
-  const std::lock_guard lock(state_->mutex);
-  Result<void> done = state_->remove("checkpoint", "DELETE FROM checkpoints WHERE id = ?", id);
-  if (done) state_->unstored.checkpoints.erase(std::string(id));
-  return done;
+  const std::lock_guard disk_lock(state_->disk);
+  Result<void> removed = store::remove_checkpoint(*state_->db, id);
+  const std::lock_guard lock(state_->memory);
+  if (removed) {
+    std::erase_if(state_->checkpoints, [&](const Checkpoint& one) { return one.id == id; });
+    state_->unstored.checkpoints.erase(std::string(id));
+  }
+  return removed;
 }
 
 Result<void> Store::add_run(const Run& run) {
-  const std::lock_guard lock(state_->mutex);
-  return state_->change_or_keep([&] { return state_->add_run(run); },
-                                [&] { state_->unstored.runs.push_back(run); });
+  return state_->change_or_keep([&] { return add(*state_->db, run); },
+                                [&](Unstored* unstored) {
+                                  if (unstored != nullptr) unstored->runs.push_back(run);
+                                });
 }
 
 Result<std::vector<Run>> Store::runs(std::string_view job_id, RunKind kind) {
-  const std::lock_guard lock(state_->mutex);
-  std::vector<Run> all;
-  const Result<void> done = state_->db->run(
-      "list runs",
-      std::string("SELECT ") + kRunColumns +
-          " FROM runs WHERE (?1 = '' OR job_id = ?1) AND kind = ?2 ORDER BY created_unix_ns, rowid",
-      {std::string(job_id), name_in(kRunKinds, kind)},
-      [&](const Row& row) { all.push_back(read_run(row)); });
-  state_->unstored.apply(all, job_id, kind);
-  return done ? Result<std::vector<Run>>(std::move(all)) : done.error();
+  const std::lock_guard disk_lock(state_->disk);
+  Result<std::vector<Run>> all = read_runs(*state_->db, job_id, kind);
+  const std::lock_guard lock(state_->memory);
+  if (all) state_->unstored.add_runs(*all, job_id, kind);
+  return all;
 }
 
 }  // namespace kymo::store

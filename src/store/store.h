@@ -66,16 +66,19 @@ struct Run {
   std::string phases_json;  // where the time went: nanoseconds by name
 };
 
-// Jobs, checkpoints and runs in one SQLite file.
+// Jobs, checkpoints and runs in one SQLite file. All jobs and checkpoints are in memory as well:
+// reading those never waits for the disk, even while it stalls.
 //
-// Threads:   every member from any thread, one at a time inside. Other processes may read the file.
-// Ownership: owns its connection; the destructor closes it.
+// Threads:   every member from any thread; one at a time writes to the file. A thread of the
+//            store's own writes what is noted. Other processes may read the file.
+// Ownership: owns its connection; the destructor writes what was noted and closes it.
 // Errors:    one line that names the file. Each change is a transaction: after an error nothing of
 //            it is there. not_found: no such job or checkpoint; already_exists: an id or name is
 //            taken; unavailable: another process has held the file locked for five seconds;
 //            resource_exhausted: its disk is full. An update is no error then, since what it tells
 //            of has happened: it is kept in memory, seen by every read, and stored as soon as
 //            there is space. See unstored().
+// Cost:      memory for each job and checkpoint, some kilobytes; a copy for each that is read.
 class Store {
  public:
   // Opens or creates the file; its folder must exist. A file that is damaged or no database is
@@ -90,16 +93,19 @@ class Store {
   [[nodiscard]] const std::string& moved_aside() const;
 
   // How many changes are in memory alone, for want of space; they are lost where the program ends
-  // first. Tries to store them.
+  // first. Tries to store them, and so waits for the disk.
   std::size_t unstored();
 
   Result<void> add_job(const Job& job);
   // Replaces everything but id, name and creation time.
   Result<void> update_job(const Job& job);
+  // The same, without waiting for the disk: every read sees it at once, and it is stored as soon as
+  // the disk answers. For what can be seen again after a crash. Of one job at a time.
+  void note_job(const Job& job);
   // By id or name.
   Result<Job> job(std::string_view id_or_name);
   // Oldest first.
-  Result<std::vector<Job>> jobs();
+  std::vector<Job> jobs();
   // Its runs go with it; its checkpoints stay.
   Result<void> remove_job(std::string_view id);
 
@@ -111,7 +117,7 @@ class Store {
                                  const Run* run = nullptr);
   Result<Checkpoint> checkpoint(std::string_view id);
   // Oldest first; of one job, or of all with an empty id.
-  Result<std::vector<Checkpoint>> checkpoints(std::string_view job_id = {});
+  std::vector<Checkpoint> checkpoints(std::string_view job_id = {});
   Result<void> remove_checkpoint(std::string_view id);
 
   // The thousand newest of a job and kind are kept.

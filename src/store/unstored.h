@@ -3,32 +3,31 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/store.h"
 
 namespace kymo::store {
 
-// Changes for which the disk had no room: they are seen in what is read, and are stored later.
-// Threads: one at a time.
+// Changes that are in memory alone: those that were noted, until they are stored, and those for
+// which the disk had no room. Threads: one at a time.
 struct Unstored {
   std::map<std::string, Job> jobs;                // by id
   std::map<std::string, Checkpoint> checkpoints;  // by id
   std::vector<Run> runs;
 
   [[nodiscard]] std::size_t count() const { return jobs.size() + checkpoints.size() + runs.size(); }
-  // What was read, as it is by now.
-  void apply(Job& job) const {
-    if (const auto newer = jobs.find(job.id); newer != jobs.end()) job = newer->second;
+  // What could not be stored, but where there is a newer change of the same.
+  void put_back(Unstored older) {
+    jobs.merge(older.jobs);
+    checkpoints.merge(older.checkpoints);
+    older.runs.insert(older.runs.end(), runs.begin(), runs.end());
+    runs = std::move(older.runs);
   }
-  void apply(Checkpoint& checkpoint) const {
-    if (const auto newer = checkpoints.find(checkpoint.id); newer != checkpoints.end()) {
-      checkpoint = newer->second;
-    }
-  }
-  void apply(std::vector<Run>& read, std::string_view job_id, RunKind kind) const {
+  void add_runs(std::vector<Run>& to, std::string_view job_id, RunKind kind) const {
     for (const Run& run : runs) {
-      if ((job_id.empty() || run.job_id == job_id) && run.kind == kind) read.push_back(run);
+      if ((job_id.empty() || run.job_id == job_id) && run.kind == kind) to.push_back(run);
     }
   }
 };

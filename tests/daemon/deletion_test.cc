@@ -160,7 +160,7 @@ TEST_F(DeletionTest, AKilledDaemonsDeletionIsBroughtToAnEndFromWhereverItWas) {
       if (record_gone) fs::remove(dir.record());
       ASSERT_TRUE(finish_deletions(*store_, state()).ok());
       EXPECT_FALSE(fs::exists(dir.path()));
-      EXPECT_TRUE(store_->checkpoints()->empty());
+      EXPECT_TRUE(store_->checkpoints().empty());
     }
   }
 }

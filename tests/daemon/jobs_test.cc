@@ -35,11 +35,11 @@ TEST(JobsTest, HowAJobEndedIsKnownAsSoonAsItCountsAsEnded) {
   ASSERT_TRUE(job.ok()) << job.error().message;
   seen.get_future().wait();
   EXPECT_FALSE(probe::process_lives(job->pid, job->start_ticks));
-  EXPECT_EQ(parts.jobs.list()->front().state(), v1::Job::RUNNING);
+  EXPECT_EQ(parts.jobs.list().front().state(), v1::Job::RUNNING);
   tell.set_value();
   EXPECT_TRUE(
-      test::eventually([&] { return parts.jobs.list()->front().state() == v1::Job::EXITED; }));
-  EXPECT_EQ(parts.jobs.list()->front().exit_code(), 3);
+      test::eventually([&] { return parts.jobs.list().front().state() == v1::Job::EXITED; }));
+  EXPECT_EQ(parts.jobs.list().front().exit_code(), 3);
 }
 
 // Whoever held enough connections made every job "exited" for good.
@@ -67,10 +67,10 @@ struct ContainerJobs : testing::Test, JobParts {
 
 TEST_F(ContainerJobs, AJobThatCountedAsExitedFollowsItsContainer) {
   const std::string id = job("shop");
-  EXPECT_EQ(jobs.list()->front().state(), v1::Job::EXITED);
+  EXPECT_EQ(jobs.list().front().state(), v1::Job::EXITED);
   const probe::Process self = probe::read_process(getpid()).value();
   container = {self.pid, self.start_ticks};
-  const v1::Job now = jobs.list()->front();
+  const v1::Job now = jobs.list().front();
   EXPECT_EQ(now.state(), v1::Job::RUNNING);
   EXPECT_EQ(now.pid(), self.pid);
   EXPECT_EQ(now.runtime(), v1::PODMAN);
@@ -84,7 +84,7 @@ TEST_F(ContainerJobs, OfTwoJobsOfOneContainerTheNewerFollowsIt) {
   job("new");
   const probe::Process self = probe::read_process(getpid()).value();
   container = {self.pid, self.start_ticks};
-  const auto list = jobs.list().value();
+  const auto list = jobs.list();
   EXPECT_EQ(list[0].state(), v1::Job::EXITED) << list[0].name();
   EXPECT_EQ(list[1].state(), v1::Job::RUNNING) << list[1].name();
 }

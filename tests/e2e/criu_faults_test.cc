@@ -218,6 +218,34 @@ TEST(CriuOnAStalledDisk, ADumpEndsAtItsDeadlineAndTheClientIsAnswered) {
   static_cast<void>(kymod.kymo_json({"dump", "process", "work"}));
 }
 
+// It hung for as long, and so did all that asks which jobs there are.
+TEST(StateOnAStalledDisk, ListsAreAnsweredAndAJobsEndIsSeen) {
+  const TemporaryDirectory folder;
+  const MoodyDisk disk(folder);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  Kymod kymod;
+  fs::create_directory(kymod.state());
+  ASSERT_EQ(mount(disk.path().c_str(), kymod.state().c_str(), "", MS_BIND, nullptr), 0);
+  kymod.start();
+  const json job = kymod.churn(1, "work");
+  disk.be("stalls");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"ps"}, {"checkpoints"}, {"inspect", "work"}, {"progress"}, {"metrics"}}) {
+    const auto began = std::chrono::steady_clock::now();
+    const Outcome outcome = kymod.kymo(words);
+    EXPECT_EQ(outcome.exit_code, 0) << words[0] << ": " << outcome.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5)) << words[0];
+  }
+  kill(job["pid"].get<pid_t>(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return kymod.job("work")["state"] == "exited"; })) << kymod.log();
+  disk.be("well");
+  EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
+  kymod.start();
+  EXPECT_EQ(kymod.job("work")["exit_signal"], SIGKILL) << "stored once the disk answered";
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  umount2(kymod.state().c_str(), MNT_DETACH);
+}
+
 // CRIU does without its log; what cannot be kept is said, and the process is back.
 TEST_F(CriuFaultsTest, ARestoreFromAFullDisk) {
   const SmallDisk disk(dir(), "size=64m");

@@ -1,0 +1,268 @@
+#include "store/tables.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json_text.h"
+
+namespace kymo::store {
+namespace {
+
+constexpr char kJobColumns[] =
+    "id, name, command, pid, start_ticks, stdout_path, stderr_path, state, exit_status, "
+    "created_unix_ns";
+constexpr char kCheckpointColumns[] =
+    "id, job_id, pid, directory, created_unix_ns, state, error, image_bytes, duration_ns, "
+    "stats_json";
+constexpr char kRunColumns[] =
+    "id, kind, job_id, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
+    "conditions, warmth, stats_json, phases_json";
+// Of a job and kind; a history of more runs says nothing more.
+constexpr std::int64_t kMostRuns = 1000;
+
+constexpr std::pair<JobState, std::string_view> kJobStates[] = {
+    {JobState::running, "running"}, {JobState::dumped, "dumped"}, {JobState::exited, "exited"}};
+constexpr std::pair<CheckpointState, std::string_view> kCheckpointStates[] = {
+    {CheckpointState::started, "started"},
+    {CheckpointState::complete, "complete"},
+    {CheckpointState::deleting, "deleting"},
+    {CheckpointState::failed, "failed"}};
+constexpr std::pair<RunKind, std::string_view> kRunKinds[] = {{RunKind::dump, "dump"},
+                                                              {RunKind::restore, "restore"}};
+
+template <class State, std::size_t n>
+std::string name_in(const std::pair<State, std::string_view> (&names)[n], State state) {
+  for (const auto& [value, name] : names) {
+    if (value == state) {
+      return std::string(name);
+    }
+  }
+  return {};
+}
+
+// An unknown name, of a later version, reads as the last and most cautious state.
+template <class State, std::size_t n>
+State state_in(const std::pair<State, std::string_view> (&names)[n], const std::string& text) {
+  for (const auto& [value, name] : names) {
+    if (name == text) {
+      return value;
+    }
+  }
+  return names[n - 1].first;
+}
+
+std::int64_t to_integer(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
+std::uint64_t to_unsigned(std::int64_t value) {
+  return static_cast<std::uint64_t>(value);
+}
+
+std::string encode_command(const std::vector<std::string>& command) {
+  // Arguments are bytes: what is no UTF-8 is replaced rather than refused.
+  return json_text(nlohmann::json(command));
+}
+
+std::vector<std::string> decode_command(const std::string& text) {
+  std::vector<std::string> command;
+  const nlohmann::json words = parse_json(text);
+  if (words.is_array()) {
+    for (const auto& word : words) {
+      command.push_back(word.is_string() ? word.get<std::string>() : json_text(word));
+    }
+  }
+  return command;
+}
+
+Job read_job(const Row& row) {
+  Job job;
+  job.id = row.text(0);
+  job.name = row.text(1);
+  job.command = decode_command(row.text(2));
+  job.pid = static_cast<pid_t>(row.integer(3));
+  job.start_ticks = to_unsigned(row.integer(4));
+  job.stdout_path = row.text(5);
+  job.stderr_path = row.text(6);
+  job.state = state_in(kJobStates, row.text(7));
+  if (!row.null(8)) {
+    job.exit_status = static_cast<int>(row.integer(8));
+  }
+  job.created_unix_ns = row.integer(9);
+  return job;
+}
+
+Checkpoint read_checkpoint(const Row& row) {
+  Checkpoint c;
+  c.id = row.text(0);
+  c.job_id = row.text(1);
+  c.pid = static_cast<pid_t>(row.integer(2));
+  c.directory = row.text(3);
+  c.created_unix_ns = row.integer(4);
+  c.state = state_in(kCheckpointStates, row.text(5));
+  c.error = row.text(6);
+  c.image_bytes = to_unsigned(row.integer(7));
+  c.duration_ns = to_unsigned(row.integer(8));
+  c.stats_json = row.text(9);
+  return c;
+}
+
+Run read_run(const Row& row) {
+  Run run;
+  run.id = row.text(0);
+  run.kind = state_in(kRunKinds, row.text(1));
+  run.job_id = row.text(2);
+  run.checkpoint_id = row.text(3);
+  run.created_unix_ns = row.integer(4);
+  run.error = row.text(5);
+  run.duration_ns = to_unsigned(row.integer(6));
+  run.image_bytes = to_unsigned(row.integer(7));
+  run.conditions = row.text(8);
+  run.warmth = row.text(9);
+  run.stats_json = row.text(10);
+  run.phases_json = row.text(11);
+  return run;
+}
+
+Value exit_value(const Job& job) {
+  return job.exit_status ? Value(std::int64_t{*job.exit_status}) : Value(nullptr);
+}
+
+Result<void> changed_one(const Database& db, Result<void> done, std::string_view what,
+                         std::string_view id) {
+  return done && db.changed() == 0 ? Result<void>(not_found(what, id)) : done;
+}
+
+}  // namespace
+
+std::string_view name_of(JobState state) {
+  for (const auto& [value, name] : kJobStates) {
+    if (value == state) {
+      return name;
+    }
+  }
+  return "unknown";
+}
+
+std::string_view name_of(CheckpointState state) {
+  for (const auto& [value, name] : kCheckpointStates) {
+    if (value == state) {
+      return name;
+    }
+  }
+  return "unknown";
+}
+
+std::string_view name_of(RunKind kind) {
+  return kind == RunKind::restore ? "restore" : "dump";
+}
+
+Error not_found(std::string_view what, std::string_view id) {
+  return Error{Code::not_found, "there is no " + std::string(what) + " '" + std::string(id) + "'"};
+}
+
+Result<void> add(Database& db, const Job& job) {
+  return db.run(
+      "add job '" + job.name + "'",
+      std::string("INSERT INTO jobs (") + kJobColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      {job.id, job.name, encode_command(job.command), std::int64_t{job.pid},
+       to_integer(job.start_ticks), job.stdout_path, job.stderr_path,
+       name_in(kJobStates, job.state), exit_value(job), job.created_unix_ns});
+}
+
+Result<void> add(Database& db, const Checkpoint& c) {
+  return db.run("add checkpoint '" + c.id + "'",
+                std::string("INSERT INTO checkpoints (") + kCheckpointColumns +
+                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                {c.id, c.job_id, std::int64_t{c.pid}, c.directory, c.created_unix_ns,
+                 name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
+                 to_integer(c.duration_ns), c.stats_json});
+}
+
+Result<void> add(Database& db, const Run& run) {
+  Result<void> added = db.run(
+      "add run '" + run.id + "'",
+      std::string("INSERT INTO runs (") + kRunColumns +
+          ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      {run.id, name_in(kRunKinds, run.kind), run.job_id, run.checkpoint_id, run.created_unix_ns,
+       run.error, to_integer(run.duration_ns), to_integer(run.image_bytes), run.conditions,
+       run.warmth, run.stats_json, run.phases_json});
+  if (!added) {
+    return added;
+  }
+  return db.run("forget the oldest runs",
+                "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs WHERE job_id = ?1 AND"
+                " kind = ?2 ORDER BY created_unix_ns DESC, rowid DESC LIMIT -1 OFFSET ?3)",
+                {run.job_id, name_in(kRunKinds, run.kind), kMostRuns});
+}
+
+Result<void> update(Database& db, const Job& job) {
+  return changed_one(
+      db,
+      db.run("update job '" + job.name + "'",
+             "UPDATE jobs SET command = ?, pid = ?, start_ticks = ?, stdout_path = ?,"
+             " stderr_path = ?, state = ?, exit_status = ? WHERE id = ?",
+             {encode_command(job.command), std::int64_t{job.pid}, to_integer(job.start_ticks),
+              job.stdout_path, job.stderr_path, name_in(kJobStates, job.state), exit_value(job),
+              job.id}),
+      "job", job.id);
+}
+
+Result<void> update(Database& db, const Checkpoint& c) {
+  return changed_one(
+      db,
+      db.run("update checkpoint '" + c.id + "'",
+             "UPDATE checkpoints SET state = ?, error = ?, image_bytes = ?, duration_ns = ?,"
+             " stats_json = ?, directory = ? WHERE id = ?",
+             {name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
+              to_integer(c.duration_ns), c.stats_json, c.directory, c.id}),
+      "checkpoint", c.id);
+}
+
+Result<void> remove_job(Database& db, std::string_view id) {
+  return db.transaction([&]() -> Result<void> {
+    Result<void> removed = changed_one(
+        db, db.run("remove job", "DELETE FROM jobs WHERE id = ?", {std::string(id)}), "job", id);
+    if (!removed) {
+      return removed;
+    }
+    return db.run("remove a job's runs", "DELETE FROM runs WHERE job_id = ?", {std::string(id)});
+  });
+}
+
+Result<void> remove_checkpoint(Database& db, std::string_view id) {
+  return changed_one(
+      db, db.run("remove checkpoint", "DELETE FROM checkpoints WHERE id = ?", {std::string(id)}),
+      "checkpoint", id);
+}
+
+Result<std::vector<Job>> read_jobs(Database& db) {
+  std::vector<Job> all;
+  const Result<void> done =
+      db.run("list jobs",
+             std::string("SELECT ") + kJobColumns + " FROM jobs ORDER BY created_unix_ns, rowid",
+             {}, [&](const Row& row) { all.push_back(read_job(row)); });
+  return done ? Result<std::vector<Job>>(std::move(all)) : done.error();
+}
+
+Result<std::vector<Checkpoint>> read_checkpoints(Database& db) {
+  std::vector<Checkpoint> all;
+  const Result<void> done =
+      db.run("list checkpoints",
+             std::string("SELECT ") + kCheckpointColumns +
+                 " FROM checkpoints ORDER BY created_unix_ns, rowid",
+             {}, [&](const Row& row) { all.push_back(read_checkpoint(row)); });
+  return done ? Result<std::vector<Checkpoint>>(std::move(all)) : done.error();
+}
+
+Result<std::vector<Run>> read_runs(Database& db, std::string_view job_id, RunKind kind) {
+  std::vector<Run> all;
+  const Result<void> done = db.run(
+      "list runs",
+      std::string("SELECT ") + kRunColumns +
+          " FROM runs WHERE (?1 = '' OR job_id = ?1) AND kind = ?2 ORDER BY created_unix_ns, rowid",
+      {std::string(job_id), name_in(kRunKinds, kind)},
+      [&](const Row& row) { all.push_back(read_run(row)); });
+  return done ? Result<std::vector<Run>>(std::move(all)) : done.error();
+}
+
+}  // namespace kymo::store
