@@ -16,6 +16,7 @@
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/forecast.h"
+#include "daemon/own_folder.h"
 #include "daemon/pipeline.h"
 #include "daemon/run_record.h"
 #include "daemon/running_request.h"
@@ -287,6 +288,10 @@ Result<void> prepare_directory(DumpContext& c) {
   }
   const CheckpointDir dir(path);
   if (Result<void> made = create_checkpoint_dir(dir); !made) return made;
+  if (Result<void> own = check_own_path(path); !own) {
+    c.warnings.push_back("others could lead elsewhere what is written to " + path + ": " +
+                         own.error().message + ": choose a directory that root alone can change");
+  }
   c.dir = dir;
   c.progress.set_directory(path);
   return {};

@@ -116,7 +116,14 @@ Result<void> use_checkpoint(RestoreContext& c, const CheckpointDir& dir) {
     }
   }
   c.images = dir.images();
-  c.to = dir;
+  if (Result<void> own = check_own_path(dir.path())) {
+    c.to = dir;
+  } else {
+    c.warnings.push_back(
+        "what the restore writes is not kept with the checkpoint, since others could lead it "
+        "elsewhere: " +
+        own.error().message);
+  }
   return {};
 }
 
@@ -279,7 +286,8 @@ Result<void> verify(RestoreContext& c) {
                compared.error().errno_value};
 }
 
-// Where log and recording go of images that are no checkpoint of ours.
+// Where log and recording go of images that are no checkpoint of ours, or lie where others could
+// lead elsewhere what is written there.
 Result<void> make_place(RestoreContext& c) {
   const fs::path base = fs::path(c.parts.config.state_dir) / "restores";
   make_folders(base);
