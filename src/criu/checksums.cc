@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "criu/faults.h"
 
 namespace kymo::criu {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
-constexpr std::size_t kLargestList = std::size_t{64} << 20;
+constexpr std::size_t kLargestList = std::size_t{16} << 20;
 constexpr std::size_t kHashDigits = 32;
 constexpr std::string_view kGap = "  ";
 
@@ -121,8 +122,8 @@ std::map<std::string, std::string> listed(std::string_view list, std::vector<std
     list.remove_prefix(std::min(line.size() + 1, list.size()));
     const auto entry = listed_in(line);
     if (!entry || !hashes.insert(*entry).second) {
-      faults.push_back(std::string(kChecksumsFile) + ": line " + std::to_string(number) +
-                       " is damaged");
+      add_fault(faults,
+                std::string(kChecksumsFile) + ": line " + std::to_string(number) + " is damaged");
     }
   }
   return hashes;
@@ -162,7 +163,7 @@ Result<Compared> compare_checksums(const std::string& images_dir) {
   for (const std::string& name : *names) {
     const auto entry = left.find(name);
     if (entry == left.end()) {
-      compared.faults.push_back(name + ": has no checksum: it was added since the dump");
+      add_fault(compared.faults, name + ": has no checksum: it was added since the dump");
       continue;
     }
     const Result<Hashed> hashed = hash_of(images_dir + "/" + name, buffer);
@@ -170,14 +171,14 @@ Result<Compared> compare_checksums(const std::string& images_dir) {
       return hashed.error();
     }
     if (hashed->hash != entry->second) {
-      compared.faults.push_back(name + ": is not what the dump wrote: its checksum is another");
+      add_fault(compared.faults, name + ": is not what the dump wrote: its checksum is another");
     }
     ++compared.files;
     compared.bytes += hashed->bytes;
     left.erase(entry);
   }
   for (const auto& [name, hash] : left) {
-    compared.faults.push_back(name + ": is missing");
+    add_fault(compared.faults, name + ": is missing");
   }
   return compared;
 }

@@ -21,7 +21,8 @@ Result<void> write_checksums(const std::string& images_dir);
 struct Compared {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
-  std::vector<std::string> faults;  // a line each: missing, changed, added, listed wrongly
+  std::vector<std::string>
+      faults;  // a line each, as of Verified: missing, changed, added, listed wrongly
 };
 
 // Compares every file. Errors: not_found: the folder has no checksums; the system's.

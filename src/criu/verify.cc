@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "criu/faults.h"
 #include "criu/images.h"
 #include "criu/images.pb.h"
 #include "criu/memory.h"
@@ -28,7 +29,7 @@ std::span<const std::byte> first_message(std::span<const std::byte> image, const
                                          std::vector<std::string>& faults) {
   const auto messages = image_messages(image, kind, name);
   if (!messages || messages->empty()) {
-    faults.push_back(messages ? name + ": it is empty" : messages.error().message);
+    add_fault(faults, messages ? name + ": it is empty" : messages.error().message);
     return {};
   }
   return messages->front();
@@ -67,7 +68,7 @@ class Look {
   }
 
  private:
-  void fault(const std::string& text) { found_.faults.push_back(text); }
+  void fault(const std::string& text) { add_fault(found_.faults, text); }
 
   // The image's bytes; none, with a fault, where it cannot be read.
   std::vector<std::byte> read(const std::string& name) {

@@ -11,8 +11,10 @@ namespace kymo::criu {
 // What a look at a checkpoint's images finds.
 struct Verified {
   std::uint64_t processes = 0;
-  std::uint64_t pages = 0;          // that the pagemaps say are in these images
-  std::vector<std::string> faults;  // a line each; empty: the images belong together, and are whole
+  std::uint64_t pages = 0;  // that the pagemaps say are in these images
+  // A line each, kMostFaults and "and more" at most; empty: the images belong together, and are
+  // whole.
+  std::vector<std::string> faults;
 };
 
 // Whether the images are what a restore needs: an inventory of a known version, the process tree,

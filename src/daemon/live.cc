@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "daemon/query.h"
 #include "report/api_json.h"
 
 namespace kymo::daemon {
@@ -68,11 +67,6 @@ class RequestNews {
   const RecorderRun* const run_;
   std::set<std::string> told_;
 };
-
-Result<std::uint64_t> number_in(const http::Request& request, const std::string& name,
-                                std::uint64_t otherwise, std::uint64_t most) {
-  return parse_number(request.value(name), name, otherwise, most);
-}
 
 // The names in a list of columns; a comma in a name is within brackets.
 std::vector<std::string> split_columns(const std::string& list) {
@@ -199,9 +193,9 @@ Result<std::vector<report::Envelope::Column>> parse_columns(const std::string& l
 
 Result<LiveRequest> parse_live(const http::Request& request, const Recorder& recorder) {
   LiveRequest out;
-  const auto per_second = number_in(request, "per_second", kDefaultPerSecond, 1'000'000'000);
+  const auto per_second = request.number("per_second", kDefaultPerSecond, 1'000'000'000);
   if (!per_second) return per_second.error();
-  const auto back = number_in(request, "back_ns", 0, UINT64_MAX);
+  const auto back = request.number("back_ns", 0, UINT64_MAX);
   if (!back) return back.error();
   out.run = recorder.latest();
   if (out.run == nullptr) return out;

@@ -15,7 +15,6 @@
 #include "analysis/tsv_reader.h"
 #include "base/recording_name.h"
 #include "daemon/live.h"
-#include "daemon/query.h"
 #include "report/envelope.h"
 #include "report/human.h"
 #include "sampling/recording_parts.h"
@@ -94,7 +93,7 @@ struct PastRequest {
 
 Result<std::uint64_t> instant(const http::Request& request, const std::string& name) {
   if (request.value(name).empty()) return Error{Code::invalid_argument, name + " is missing"};
-  return parse_number(request.value(name), name, 0, INT64_MAX);
+  return request.number(name, 0, INT64_MAX);
 }
 
 Result<PastRequest> parse_past(const http::Request& request, const Recorder& recorder) {
@@ -107,7 +106,7 @@ Result<PastRequest> parse_past(const http::Request& request, const Recorder& rec
     return Error{Code::invalid_argument, "from_ns=" + std::to_string(*from) +
                                              " is not before to_ns=" + std::to_string(*to)};
   }
-  const auto points = parse_number(request.value("points"), "points", kDefaultPoints, kMostPoints);
+  const auto points = request.number("points", kDefaultPoints, kMostPoints);
   if (!points) return points.error();
   out.run = recorder.latest();
   if (out.run == nullptr) {

@@ -15,7 +15,6 @@
 #include "base/json_text.h"
 #include "daemon/live.h"
 #include "daemon/past.h"
-#include "daemon/query.h"
 #include "daemon/recorder_control.h"
 #include "daemon/web_stored.h"
 #include "http/token_file.h"
@@ -82,10 +81,9 @@ Result<nlohmann::json> take_snapshot(const Parts& parts, const http::Request& re
   constexpr std::uint64_t kDefaultBeforeNs = 10 * kNanosPerSecond;
   constexpr std::uint64_t kMostBeforeNs = 3600 * kNanosPerSecond;
   constexpr std::uint64_t kMostAfterNs = 10 * kNanosPerSecond;
-  const auto before =
-      parse_number(request.value("before_ns"), "before_ns", kDefaultBeforeNs, kMostBeforeNs);
+  const auto before = request.number("before_ns", kDefaultBeforeNs, kMostBeforeNs);
   if (!before) return before.error();
-  const auto after = parse_number(request.value("after_ns"), "after_ns", 0, kMostAfterNs);
+  const auto after = request.number("after_ns", 0, kMostAfterNs);
   if (!after) return after.error();
   SnapshotRequest wanted;
   wanted.reason = "page";
@@ -112,8 +110,8 @@ Result<nlohmann::json> control(const Parts& parts, const http::Request& request)
   } else {
     return Error{Code::invalid_argument, "action=" + action + ": there are start, stop and set"};
   }
-  if (const std::string every = request.value("interval_us"); !every.empty()) {
-    const auto number = parse_number(every, "interval_us", 0, UINT64_MAX);
+  if (!request.value("interval_us").empty()) {
+    const auto number = request.number("interval_us", 0, UINT64_MAX);
     if (!number) return number.error();
     wanted.set_interval_us(*number);
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -144,6 +145,17 @@ Reply door(const Gate::Refusal& refusal) {
 std::string Request::value(const std::string& name) const {
   const auto found = query.find(name);
   return found == query.end() ? std::string() : found->second;
+}
+
+Result<std::uint64_t> Request::number(const std::string& name, std::uint64_t otherwise,
+                                      std::uint64_t most) const {
+  const std::string text = value(name);
+  if (text.empty()) return otherwise;
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && number <= most) return number;
+  return Error{Code::invalid_argument,
+               name + "=" + text + ": wanted a number from 0 to " + std::to_string(most)};
 }
 
 Reply json_reply(std::string json) {

@@ -22,6 +22,9 @@ struct Request {
 
   // Empty where it is not there.
   [[nodiscard]] std::string value(const std::string& name) const;
+  // A number; `otherwise` where it is not there. Errors: invalid_argument, with what is allowed.
+  [[nodiscard]] Result<std::uint64_t> number(const std::string& name, std::uint64_t otherwise,
+                                             std::uint64_t most) const;
 };
 
 struct Reply {

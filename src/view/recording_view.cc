@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "analysis/summary.h"
@@ -34,13 +32,6 @@ Result<FileDescriptor> make_spool() {
   return fd;
 }
 
-std::optional<std::uint64_t> block_of(const std::string& text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 struct RecordingView::State {
@@ -62,9 +53,9 @@ http::Reply RecordingView::State::page() const {
 }
 
 http::Reply RecordingView::State::samples(const http::Request& request) const {
-  const auto first = block_of(request.value("first"));
-  const auto last = block_of(request.value("last"));
   const std::size_t blocks = packed.block_offsets.size() - 1;
+  const auto first = request.number("first", UINT64_MAX, UINT64_MAX);
+  const auto last = request.number("last", UINT64_MAX, UINT64_MAX);
   if (!first || !last || *first > *last || *last >= blocks) {
     return http::error_reply({Code::invalid_argument,
                               "first and last: wanted numbers of blocks, first not above last, "

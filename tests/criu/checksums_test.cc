@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "criu/faults.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::criu {
@@ -79,6 +80,13 @@ TEST_F(ChecksumsTest, AListThatIsDamagedIsAFaultAndLeadsNowhere) {
     folder_.file(kChecksumsFile, list + line + "\n");
     EXPECT_EQ(faults(), std::vector<std::string>{"checksums.xxh128: line 4 is damaged"}) << line;
   }
+}
+
+// A list of nothing but line ends took gigabytes.
+TEST_F(ChecksumsTest, AListOfFaultsIsBounded) {
+  folder_.file(kChecksumsFile, std::string(1'000'000, '\n'));
+  ASSERT_EQ(faults().size(), kMostFaults + 1);
+  EXPECT_EQ(faults().back(), "and more");
 }
 
 TEST_F(ChecksumsTest, WithoutAListThereIsNothingToCompare) {

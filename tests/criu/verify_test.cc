@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "criu/faults.h"
 #include "criu/images.h"
 #include "image_bytes.h"
 #include "support/temporary_directory.h"
@@ -55,6 +56,16 @@ class VerifyTest : public testing::Test {
 
   test::TemporaryDirectory folder_;
 };
+
+// As long as a tree of processes that has an image of none of them.
+TEST_F(VerifyTest, AListOfFaultsIsBounded) {
+  ImageBytes tree = head_of(kPstreeImage);
+  for (int n = 0; n < 100'000; ++n) tree.message({0x08, 9, 0x10, 7, 0x18, 7, 0x20, 7, 0x28, 9});
+  put("pstree.img", tree);
+  remove("core-9.img");
+  ASSERT_EQ(faults().size(), kMostFaults + 1);
+  EXPECT_EQ(faults().back(), "and more");
+}
 
 TEST_F(VerifyTest, WholeImagesHaveNoFault) {
   const Verified seen = verified();

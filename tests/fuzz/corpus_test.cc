@@ -47,15 +47,16 @@ TEST_P(Corpus, EverySeedIsReadWholeAndCutAtEveryPlace) {
 }
 
 constexpr Target kTargets[] = {
-    {"annotated", annotated}, {"counters", counters}, {"gaps", gaps},
-    {"json", json},           {"metadata", metadata}, {"recover", recover},
-    {"ring", ring},           {"rule", rule},         {"tsv", tsv},
+    {"annotated", annotated}, {"counters", counters},   {"gaps", gaps},
+    {"json", json},           {"metadata", metadata},   {"recover", recover},
+    {"ring", ring},           {"rule", rule},           {"tsv", tsv},
     {"zstd", zstd},
 #if KYMO_FUZZ_CRIU
-    {"archive", archive},     {"criu", criu},         {"streamer", streamer},
+    {"archive", archive},     {"checksums", checksums}, {"criu", criu},
+    {"streamer", streamer},
 #endif
 #if KYMO_FUZZ_HTTP
-    {"http", http},
+    {"http", http},           {"past", past},
 #endif
 };
 

@@ -13,12 +13,14 @@ using Bytes = std::span<const std::uint8_t>;
 
 void annotated(Bytes data);  // gVisor's format, plain and in a log
 void archive(Bytes data);    // an exported checkpoint
+void checksums(Bytes data);  // the list of images' checksums
 void counters(Bytes data);   // counter files
 void criu(Bytes data);       // CRIU's statistics and process tree images
 void gaps(Bytes data);       // NAME.gaps.tsv
 void http(Bytes data);       // requests, up to the HTTP library's end of them
 void json(Bytes data);       // all foreign JSON: checkpoint.json, the store's, a container's
 void metadata(Bytes data);   // NAME.meta.json
+void past(Bytes data);       // ranges of a recording, as /api/past is asked for them
 void recover(Bytes data);    // a ring left behind, and the recording that it belongs to
 void ring(Bytes data);       // ring files, looked at from without
 void rule(Bytes data);       // the flight recorder's rules
