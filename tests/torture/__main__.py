@@ -3,6 +3,7 @@
 import argparse
 import collections
 import pathlib
+import shutil
 import signal
 import sys
 import time
@@ -32,7 +33,9 @@ class Torture:
 
     def turn(self):
         subject = self.world.random.choice(self.subjects)
-        if subject.checkpoint is not None:
+        if subject.checkpoint is not None and subject.kind == "process" and self.world.random.random() < 0.2:
+            self.restore_twice(subject)
+        elif subject.checkpoint is not None:
             self.restore(subject)
         elif self.world.random.random() < 0.15:
             self.freeze(subject)
@@ -86,6 +89,23 @@ class Torture:
             if subject.count() < before:
                 self.violated(f"{subject.name} counts from {subject.count()}, and had come to {before}")
             self.delete(place)
+
+    def restore_twice(self, subject):
+        """Two copies of its checkpoint at once: one of them wins, and the other is refused."""
+        before, place = subject.count(), subject.checkpoint
+        copy = self.world.new_place("plain")
+        shutil.copytree(place, copy)
+        answers = self.world.kymo_at_once([("restore", place), ("restore", copy)])
+        self.last = f"two restores of copies at once -> {[(answer.code, answer.err) for answer in answers]}"
+        self.counts["restores of two copies at once"] += 1
+        if sum(map(bool, answers)) != 1:
+            self.violated("not exactly one of two restores succeeded")
+        self.find(subject)
+        if subject.checkpoint is None:
+            if subject.count() < before:
+                self.violated(f"{subject.name} counts from {subject.count()}, and had come to {before}")
+            self.delete(place)
+        shutil.rmtree(copy, ignore_errors=True)
 
     def delete(self, place):
         answer = self.world.kymo("delete", place)

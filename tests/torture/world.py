@@ -48,6 +48,16 @@ class Answer:
         return self.code == 0
 
 
+def answer_of(client, within):
+    try:
+        out, err = client.communicate(timeout=within)
+        return Answer(client.returncode, out, err)
+    except subprocess.TimeoutExpired:
+        client.kill()
+        client.communicate()
+        return Answer(None, "", f"no answer in {within} s")
+
+
 class World:
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -132,14 +142,11 @@ class World:
                                 stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=self.environment)
 
     def kymo(self, *words, within=90):
-        client = self.begin(*words)
-        try:
-            out, err = client.communicate(timeout=within)
-            return Answer(client.returncode, out, err)
-        except subprocess.TimeoutExpired:
-            client.kill()
-            client.communicate()
-            return Answer(None, "", f"no answer in {within} s")
+        return self.kymo_at_once([words], within)[0]
+
+    def kymo_at_once(self, commands, within=90):
+        """Their answers, all of them begun before the first is waited for."""
+        return [answer_of(client, within) for client in [self.begin(*words) for words in commands]]
 
     def jobs(self):
         answer = self.kymo("ps", "--json", within=20)
