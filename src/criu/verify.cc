@@ -91,15 +91,13 @@ class Look {
   void look_at_processes() {
     const std::vector<std::byte> image = read("pstree.img");
     if (image.empty()) return;
-    const Result<std::vector<ImageProcess>> tree = parse_pstree(image, images_.where("pstree.img"));
+    Result<std::vector<ImageProcess>> tree = parse_pstree(image, images_.where("pstree.img"));
     if (!tree) {
       fault(tree.error().message);
       return;
     }
-    for (const ImageProcess& process : *tree) {
-      ++found_.processes;
-      look_at_process(process);
-    }
+    found_.tree = *std::move(tree);
+    for (const ImageProcess& process : found_.tree) look_at_process(process);
   }
 
   void look_at_process(const ImageProcess& process) {

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "criu/image_set.h"
+#include "criu/pstree.h"
 
 namespace kymo::criu {
 
 // What a look at a checkpoint's images finds.
 struct Verified {
-  std::uint64_t processes = 0;
-  std::uint64_t pages = 0;  // that the pagemaps say are in these images
+  std::vector<ImageProcess> tree;  // the root first; empty where it cannot be read
+  std::uint64_t pages = 0;         // that the pagemaps say are in these images
   // A line each, kMostFaults and "and more" at most; empty: the images belong together, and are
   // whole.
   std::vector<std::string> faults;

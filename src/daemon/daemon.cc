@@ -68,6 +68,7 @@ struct Daemon::State {
   Claims<std::string> claims;
   std::unique_ptr<ProgressBoard> progress;
   FirstRuns first_runs;
+  std::optional<ForeignFiles> foreign;
   std::unique_ptr<runtime::Runtime> runtime;
   std::unique_ptr<runtime::Runtime> runc;
   std::unique_ptr<runtime::Runtime> podman;
@@ -190,8 +191,8 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Parts Daemon::State::parts() {
-  return {config,  *metrics, *recorder, *crius, *runtime,   *runc,
-          *podman, *store,   *jobs,     claims, first_runs, *progress};
+  return {config, *metrics, *recorder, *crius,     *runtime,  *runc,   *podman,
+          *store, *jobs,    claims,    first_runs, *progress, *foreign};
 }
 
 Result<void> Daemon::State::start_api() {
@@ -239,10 +240,11 @@ Daemon::~Daemon() {
   if (state_->server != nullptr) state_->server->Shutdown(soon());
 }
 
-Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
+Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Helper& helper) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::make_unique<State>()));
   State& state = *daemon->state_;
   state.config = std::move(config);
+  state.foreign.emplace(helper);
   Result<std::unique_ptr<UnixListener>> listener =
       UnixListener::bind(state.config.socket, state.config.socket_group);
   if (!listener) return listener.error();

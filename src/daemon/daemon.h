@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "confine/helper.h"
 #include "daemon/config.h"
 #include "kymo/metric.h"
 #include "kymo/result.h"
@@ -18,7 +19,8 @@ namespace kymo::daemon {
 // undone.
 class Daemon {
  public:
-  static Result<std::unique_ptr<Daemon>> start(Config config);
+  // `helper` does foreign_works() and outlives the daemon.
+  static Result<std::unique_ptr<Daemon>> start(Config config, const confine::Helper& helper);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;

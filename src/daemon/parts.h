@@ -5,6 +5,7 @@
 #include "base/claims.h"
 #include "daemon/config.h"
 #include "daemon/first_runs.h"
+#include "daemon/foreign.h"
 #include "daemon/jobs.h"
 #include "daemon/metrics.h"
 #include "daemon/progress.h"
@@ -29,6 +30,7 @@ struct Parts {
   Claims<std::string>& claims;  // "process:PID" and "directory:PATH"
   FirstRuns& first_runs;
   ProgressBoard& progress;
+  const ForeignFiles& foreign;
 };
 
 }  // namespace kymo::daemon

@@ -12,10 +12,7 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "criu/checksums.h"
-#include "criu/image_set.h"
 #include "criu/images.h"
-#include "criu/verify.h"
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/own_folder.h"
@@ -35,11 +32,11 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 struct RestoreContext {
-  RestoreContext(const Parts& all, const v1::RestoreRequest& asked, const ScopeTree* tree,
+  RestoreContext(const Parts& all, const v1::RestoreRequest& asked, const ScopeTree* timed,
                  RunningRequest& as_seen)
       : parts(all),
         request(asked),
-        timing(tree),
+        timing(timed),
         seen(as_seen),
         progress(as_seen.progress()),
         began_ns(monotonic_ns()) {}
@@ -55,7 +52,8 @@ struct RestoreContext {
 
   std::string directory;
   std::string images;
-  json record = json::object();  // checkpoint.json of a checkpoint of ours
+  std::vector<criu::ImageProcess> tree;  // in them
+  json record = json::object();          // checkpoint.json of a checkpoint of ours
   runtime::Kind kind = runtime::Kind::process;
   std::string container;            // its id, where it is one
   std::string bundle;               // of a runc container
@@ -249,6 +247,7 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
   if (c.to) spec.work_dir = c.to->work();
   spec.container = c.container;
   spec.bundle = c.bundle;
+  spec.tree = c.tree;
   spec.options = options_of(c);
   spec.criu = c.criu;
   spec.cancel = &c.progress.cancellation();
@@ -271,19 +270,13 @@ Result<void> refuse_damaged(const RestoreContext& c, const std::vector<std::stri
 // CRIU would find that images are missing or cut short when half is restored, and that they were
 // changed not at all.
 Result<void> verify(RestoreContext& c) {
-  const Result<criu::ImageSet> images = criu::ImageSet::open(c.images);
-  if (!images) {
-    return Error{images.error().code, "restore " + c.directory + ": " + images.error().message,
-                 images.error().errno_value};
+  Result<ImagesSeen> seen = c.parts.foreign.look_at_images(c.images, &c.progress.cancellation());
+  if (!seen) {
+    return Error{seen.error().code, "restore " + c.directory + ": " + seen.error().message,
+                 seen.error().errno_value};
   }
-  if (Result<void> whole = refuse_damaged(c, criu::verify_images(*images).faults); !whole) {
-    return whole;
-  }
-  const Result<criu::Compared> compared = criu::compare_checksums(c.images);
-  if (compared) return refuse_damaged(c, compared->faults);
-  if (compared.error().code == Code::not_found) return {};
-  return Error{compared.error().code, "restore " + c.directory + ": " + compared.error().message,
-               compared.error().errno_value};
+  c.tree = std::move(seen->tree);
+  return refuse_damaged(c, seen->faults);
 }
 
 // Where log and recording go of images that are no checkpoint of ours, or lie where others could
@@ -402,7 +395,9 @@ Result<void> begin_recording(RestoreContext& c) {
 // For the next kymod, should this one be killed while CRIU restores.
 Result<void> note_restore(RestoreContext& c) {
   if (c.kind != runtime::Kind::process) return {};  // a container's own runtime knows
-  Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, c.directory, c.images,
+  std::vector<pid_t> pids;
+  for (const criu::ImageProcess& process : c.tree) pids.push_back(process.pid);
+  Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, c.directory, pids,
                                                 c.to->work(), c.job ? c.job->id : "");
   if (note) {
     c.note = std::move(note).value();
@@ -490,8 +485,8 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"find images", find_images, "files"},
     {"find runtime", find_runtime},
     {"choose criu", choose_criu},
-    {"check", check_restorable, "runtime"},
     {"verify images", verify, "files"},
+    {"check", check_restorable, "runtime"},
     {"prepare directory", prepare_directory, "files"},
     {"find job", find_job, "store"},
     {"estimate size", estimate_size, "files"},

@@ -14,7 +14,6 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "criu/leftovers.h"
-#include "criu/pstree.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
@@ -79,11 +78,7 @@ void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId
 // False: what became of the restore cannot be seen now.
 bool settle(store::Store& store, Jobs& jobs, const json& note, const EndRestore& end_restore) {
   const std::string directory = note.value("directory", "");
-  std::vector<pid_t> tree;
-  const auto images = criu::read_pstree(note.value("images", "") + "/pstree.img");
-  if (images) {
-    for (const criu::ImageProcess& process : *images) tree.push_back(process.pid);
-  }
+  const auto tree = note.value("tree", std::vector<pid_t>());
   const Result<void> ended = end_restore(note.value("work", "") + "/restore.log", tree);
   if (!ended) {
     spdlog::error("restore {}: cut short, and the next start looks again: {}", directory,
@@ -91,14 +86,6 @@ bool settle(store::Store& store, Jobs& jobs, const json& note, const EndRestore&
     return false;
   }
   criu::remove_leftover_mounts(note.value("work", ""));
-  // Without a pstree.img there is nothing that could have been restored; nothing outlives a boot.
-  if (!images && images.error().code != Code::not_found && of_this_boot(note)) {
-    spdlog::error(
-        "restore {}: cut short, and which processes it made is not known; the next start looks "
-        "again: {}",
-        directory, images.error().message);
-    return false;
-  }
   const Result<runtime::ProcessId> process = restored(tree, note);
   if (!process && process.error().code != Code::not_found) {
     spdlog::error(
@@ -121,13 +108,13 @@ bool settle(store::Store& store, Jobs& jobs, const json& note, const EndRestore&
 }  // namespace
 
 Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const std::string& directory,
-                                       const std::string& images_dir, const std::string& work_dir,
+                                       const std::vector<pid_t>& tree, const std::string& work_dir,
                                        const std::string& job_id) {
   const std::string folder = folder_of(state_dir);
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return system_error("make the folder " + folder, errno);
   }
-  const json note{{"format_version", 1},        {"directory", directory}, {"images", images_dir},
+  const json note{{"format_version", 1},        {"directory", directory}, {"tree", tree},
                   {"work", work_dir},           {"job_id", job_id},       {"boot_id", boot_id()},
                   {"began_ticks", boot_ticks()}};
   RestoreNote out;

@@ -31,9 +31,10 @@ class RestoreNote {
   RestoreNote& operator=(const RestoreNote&) = delete;
   ~RestoreNote() { remove(); }
 
-  // `work_dir`: where CRIU's log goes. `job_id`: empty where it is none's.
+  // `tree`: the pids that it gives, the root first. `work_dir`: where CRIU's log goes. `job_id`:
+  // empty where it is none's.
   static Result<RestoreNote> write(const std::string& state_dir, const std::string& directory,
-                                   const std::string& images_dir, const std::string& work_dir,
+                                   const std::vector<pid_t>& tree, const std::string& work_dir,
                                    const std::string& job_id);
 
  private:

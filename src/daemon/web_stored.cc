@@ -5,15 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "analysis/summary.h"
 #include "daemon/catalogue.h"
 #include "daemon/checkpoint_dir.h"
 #include "report/api_json.h"
-#include "report/checkpoint_diff.h"
-#include "report/checkpoint_stats.h"
 #include "report/history.h"
 #include "report/history_run.h"
-#include "report/html_report.h"
 
 namespace kymo::daemon {
 namespace {
@@ -55,22 +51,11 @@ std::string path_of(const store::Checkpoint& checkpoint, const std::string& reco
   return CheckpointDir(checkpoint.directory).recordings() + "/" + recording + ".tsv";
 }
 
-nlohmann::json recording_json(const store::Checkpoint& checkpoint, const std::string& name) {
-  nlohmann::json out{{"name", name}};
-  const auto recording = analysis::open_recording(path_of(checkpoint, name));
-  if (!recording) {
-    out["error"] = recording.error().message;
-    return out;
-  }
-  if (!recording->metadata) return out;
-  const analysis::Metadata& metadata = *recording->metadata;
-  out["state"] = metadata.state;
-  out["about"] = *metadata.about;
-  nlohmann::json marks = nlohmann::json::array();
-  for (const analysis::Mark& mark : metadata.marks) {
-    marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});
-  }
-  out["marks"] = std::move(marks);
+nlohmann::json recording_json(const ForeignFiles& foreign, const store::Checkpoint& checkpoint,
+                              const std::string& name) {
+  Result<nlohmann::json> said = foreign.recording(path_of(checkpoint, name));
+  nlohmann::json out = said ? *std::move(said) : nlohmann::json{{"error", said.error().message}};
+  out["name"] = name;
   return out;
 }
 
@@ -125,13 +110,12 @@ Result<nlohmann::json> stored_checkpoint(const Parts& parts, const http::Request
   if (!checkpoint) return checkpoint.error();
   const Result<store::Job> job = parts.store.job(checkpoint->job_id);
   nlohmann::json out{{"checkpoint", report::to_json(to_api(*checkpoint, job ? job->name : ""))}};
-  const Result<report::CheckpointStats> stats =
-      report::read_checkpoint_stats(checkpoint->directory);
-  out["stats"] = stats ? report::json_of(*stats) : nlohmann::json();
+  const Result<nlohmann::json> stats = parts.foreign.statistics(checkpoint->directory);
+  out["stats"] = stats ? *stats : nlohmann::json();
   if (!stats) out["stats_error"] = stats.error().message;
   nlohmann::json recordings = nlohmann::json::array();
   for (const std::string& name : recordings_of(*checkpoint)) {
-    recordings.push_back(recording_json(*checkpoint, name));
+    recordings.push_back(recording_json(parts.foreign, *checkpoint, name));
   }
   out["recordings"] = std::move(recordings);
   return out;
@@ -142,12 +126,7 @@ Result<nlohmann::json> stored_comparison(const Parts& parts, const http::Request
   if (!before) return before.error();
   const Result<store::Checkpoint> after = checkpoint_of(parts, request, "after");
   if (!after) return after.error();
-  const auto stats_before = report::read_checkpoint_stats(before->directory);
-  if (!stats_before) return stats_before.error();
-  const auto stats_after = report::read_checkpoint_stats(after->directory);
-  if (!stats_after) return stats_after.error();
-  return report::json_of(report::compare(*stats_before, *stats_after), before->id, after->id,
-                         report::one_sided_notes(*stats_before, *stats_after));
+  return parts.foreign.comparison({before->directory, before->id}, {after->directory, after->id});
 }
 
 Result<nlohmann::json> stored_history(const Parts& parts, const http::Request& request) {
@@ -178,11 +157,7 @@ Result<std::string> stored_recording(const Parts& parts, const http::Request& re
                                      const std::string& nonce) {
   const Result<std::string> path = recording_file(parts, request);
   if (!path) return path.error();
-  const Result<analysis::Summary> summary = analysis::summarize(*path, 1);
-  if (!summary) return summary.error();
-  report::HtmlOptions options;
-  options.nonce = nonce;
-  return report::html_report(*summary, options);
+  return parts.foreign.page(*path, nonce);
 }
 
 }  // namespace kymo::daemon

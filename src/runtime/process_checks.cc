@@ -291,7 +291,8 @@ Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec) {
   if (criu::stored_path(spec.images_dir + "/inventory.img").empty()) {
     return Error{Code::not_found, tried + ": it holds no checkpoint (inventory.img is missing)"};
   }
-  Result<std::vector<criu::ImageProcess>> tree = criu::read_pstree(spec.images_dir + "/pstree.img");
+  Result<std::vector<criu::ImageProcess>> tree =
+      spec.tree ? *spec.tree : criu::read_pstree(spec.images_dir + "/pstree.img");
   if (!tree) {
     return Error{tree.error().code, tried + ": " + tree.error().message};
   }

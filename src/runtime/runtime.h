@@ -11,6 +11,7 @@
 
 #include "base/cancellation.h"
 #include "criu/image_codec.h"
+#include "criu/pstree.h"
 #include "criu/stats.h"
 #include "kymo/result.h"
 #include "runtime/criu_choice.h"
@@ -132,6 +133,8 @@ struct RestoreSpec {
   std::string work_dir;
   std::string container{};  // its id; empty: a plain process
   std::string bundle{};     // of runc
+  // The processes in the images, the root first; none: they are read when they are needed.
+  std::optional<std::vector<criu::ImageProcess>> tree{};
   CheckpointOptions options{};
   std::optional<CriuProgram> criu{};  // as of a dump
   // Ends it, and what it has restored so far (Code::cancelled). Null: nobody can.

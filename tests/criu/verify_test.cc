@@ -70,7 +70,7 @@ TEST_F(VerifyTest, AListOfFaultsIsBounded) {
 TEST_F(VerifyTest, WholeImagesHaveNoFault) {
   const Verified seen = verified();
   EXPECT_EQ(seen.faults, Faults());
-  EXPECT_EQ(seen.processes, 2U);
+  EXPECT_EQ(seen.tree.size(), 2U);
   EXPECT_EQ(seen.pages, 3U);
 }
 

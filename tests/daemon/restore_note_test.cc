@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 struct RestoreNoteTest : testing::Test, JobParts {
   // Leaves a note, as if this process had been killed with it.
   void leave_note() {
-    Result<RestoreNote> note = RestoreNote::write(folder.path(), folder.path(), images, work, "");
+    Result<RestoreNote> note = RestoreNote::write(folder.path(), folder.path(), {}, work, "");
     ASSERT_TRUE(note.ok()) << note.error().message;
     const fs::path path = fs::directory_iterator(notes())->path();
     fs::copy_file(path, folder.path() + "/kept");
@@ -34,7 +34,6 @@ struct RestoreNoteTest : testing::Test, JobParts {
   }
   [[nodiscard]] std::string notes() const { return folder.path() + "/restoring"; }
 
-  std::string images = folder.folder("images");
   std::string work = folder.folder("work");
   Result<void> end;  // of ending what is left
   int ended = 0;
@@ -54,15 +53,6 @@ TEST_F(RestoreNoteTest, ACriuThatDoesNotEndIsLookedAtAgain) {
   end = {};
   EXPECT_EQ(left_by_a_start(), 0);
   EXPECT_EQ(ended, 2);
-}
-
-// Images that could not be read counted as images that are gone.
-TEST_F(RestoreNoteTest, ImagesThatCannotBeReadAreLookedAtAgain) {
-  leave_note();
-  const std::string pstree = folder.folder("images/pstree.img");  // reading it fails
-  EXPECT_EQ(left_by_a_start(), 1);
-  fs::remove(pstree);
-  EXPECT_EQ(left_by_a_start(), 0);
 }
 
 TEST_F(RestoreNoteTest, ANoteThatCannotBeReadStays) {

@@ -13,7 +13,7 @@ FLOORS = {
     "base": 0,
     "metrics": 1, "api": 1,
     "sampling": 2, "timing": 2, "probe": 2, "prometheus": 2, "libkymo": 2,
-    "http": 2,
+    "http": 2, "confine": 2,
     "criu": 3, "store": 3, "record": 3,
     "runtime": 4, "analysis": 4, "profiles": 4,
     "daemon": 5, "report": 5, "client": 5, "export": 5,

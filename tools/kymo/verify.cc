@@ -58,7 +58,7 @@ void print(const std::string& path, const Verdict& verdict) {
   std::cout << path << ": " << (verdict.faults.empty() ? "whole" : "damaged") << '\n';
   std::vector<std::vector<std::string>> rows;
   for (const std::string& fault : verdict.faults) rows.push_back({"  " + fault});
-  rows.push_back({"  " + grouped(verdict.verified.processes) + " processes, " +
+  rows.push_back({"  " + grouped(verdict.verified.tree.size()) + " processes, " +
                   grouped(verdict.verified.pages) + " pages, " +
                   bytes_text(verdict.images.image_bytes()) + " of images"});
   rows.push_back(
@@ -72,7 +72,7 @@ nlohmann::json json_of(const std::string& path, const Verdict& verdict) {
   nlohmann::json json{{"path", path},
                       {"whole", verdict.faults.empty()},
                       {"faults", verdict.faults},
-                      {"processes", verdict.verified.processes},
+                      {"processes", verdict.verified.tree.size()},
                       {"pages", verdict.verified.pages},
                       {"image_bytes", verdict.images.image_bytes()},
                       {"checksums", nullptr}};

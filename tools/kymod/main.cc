@@ -11,8 +11,10 @@
 #include <string>
 #include <string_view>
 
+#include "confine/helper.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "daemon/foreign.h"
 #include "flags_file.h"
 #include "kymo/version.h"
 #include "kymod/log.h"
@@ -218,9 +220,12 @@ void block_stop_signals() {
 
 int serve(Config config) {
   block_stop_signals();
+  // Before anything else: it is a fork of a process that has read nothing and has no thread.
+  const auto helper = kymo::confine::Helper::start(kymo::daemon::foreign_works());
+  if (!helper) return fail(helper.error());
   kymo::begin_log(config.log_level);
   for (const std::string& line : kymo::daemon::describe(config)) spdlog::info("{}", line);
-  auto daemon = kymo::daemon::Daemon::start(std::move(config));
+  auto daemon = kymo::daemon::Daemon::start(std::move(config), **helper);
   if (!daemon) {
     kymo::end_log();
     return fail(daemon.error());

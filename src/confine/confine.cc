@@ -1,0 +1,158 @@
+#include "confine/confine.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include "base/file.h"
+
+namespace kymo::confine {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+Error failed(const char* what, int error) {
+  return system_error(std::string("take rights away from a helper: ") + what, error);
+}
+
+// A lower limit that stands already stays.
+Result<void> limit(int resource, rlim_t most) {
+  rlimit now{};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) {
+    return failed("getrlimit", errno);
+  }
+  const rlim_t bound = std::min(most, now.rlim_max);
+  const rlimit wanted{bound, bound};
+  return ::setrlimit(static_cast<__rlimit_resource>(resource), &wanted) == 0
+             ? Result<void>()
+             : failed("setrlimit", errno);
+}
+
+Result<void> limit_all(const Bounds& bounds) {
+  if (Result<void> done = limit(RLIMIT_CORE, 0); !done) return done;
+  if (kSanitized) return {};
+  const auto seconds = static_cast<rlim_t>(bounds.cpu_time.count());
+  if (Result<void> done = limit(RLIMIT_CPU, seconds); !done) return done;
+  return limit(RLIMIT_AS, bounds.memory_bytes);
+}
+
+// To write, to make, to remove and to run is asked of the rules as well, and no rule allows it.
+constexpr std::uint64_t kReads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr std::uint64_t kRuled =
+    (LANDLOCK_ACCESS_FS_MAKE_SYM << 1U) - 1;  // of Landlock's first version
+
+Result<void> open_to(int rules, const std::string& path) {
+  const FileDescriptor place(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!place.valid()) {
+    return errno == ENOENT ? Result<void>() : system_error(path, errno);
+  }
+  landlock_path_beneath_attr rule{};
+  rule.parent_fd = place.get();
+  rule.allowed_access = kReads;
+  if (::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0) return {};
+  rule.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE;  // it is no folder
+  return ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0
+             ? Result<void>()
+             : failed("landlock_add_rule", errno);
+}
+
+Result<void> keep_to(const std::vector<std::string>& readable) {
+  landlock_ruleset_attr ruled{};
+  ruled.handled_access_fs = kRuled;
+  const FileDescriptor rules(static_cast<int>(
+      ::syscall(SYS_landlock_create_ruleset, &ruled, sizeof ruled.handled_access_fs, 0)));
+  if (!rules.valid()) {
+    // Not built into the kernel, or not switched on.
+    return errno == ENOSYS || errno == EOPNOTSUPP ? Result<void>()
+                                                  : failed("landlock_create_ruleset", errno);
+  }
+  for (const std::string& path : readable) {
+    if (Result<void> opened = open_to(rules.get(), path); !opened) return opened;
+  }
+  return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0
+             ? Result<void>()
+             : failed("landlock_restrict_self", errno);
+}
+
+Result<void> drop_capabilities() {
+  for (int capability = 0; ::prctl(PR_CAPBSET_READ, capability) >= 0; ++capability) {
+    static_cast<void>(::prctl(PR_CAPBSET_DROP, capability));  // without CAP_SETPCAP it has none
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> had{};
+  if (::syscall(SYS_capget, &header, had.data()) != 0) return failed("capget", errno);
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> kept{};
+  kept[0].permitted = had[0].permitted & (1U << CAP_DAC_READ_SEARCH);
+  kept[0].effective = kept[0].permitted;
+  return ::syscall(SYS_capset, &header, kept.data()) == 0 ? Result<void>()
+                                                          : failed("capset", errno);
+}
+
+// What reading takes. All else answers EPERM.
+constexpr std::array kAllowed{SCMP_SYS(read),         SCMP_SYS(readv),
+                              SCMP_SYS(pread64),      SCMP_SYS(preadv),
+                              SCMP_SYS(write),        SCMP_SYS(writev),
+                              SCMP_SYS(close),        SCMP_SYS(lseek),
+                              SCMP_SYS(stat),         SCMP_SYS(fstat),
+                              SCMP_SYS(lstat),        SCMP_SYS(newfstatat),
+                              SCMP_SYS(statx),        SCMP_SYS(access),
+                              SCMP_SYS(faccessat),    SCMP_SYS(faccessat2),
+                              SCMP_SYS(getdents64),   SCMP_SYS(readlink),
+                              SCMP_SYS(readlinkat),   SCMP_SYS(getcwd),
+                              SCMP_SYS(fcntl),        SCMP_SYS(fadvise64),
+                              SCMP_SYS(mmap),         SCMP_SYS(munmap),
+                              SCMP_SYS(mremap),       SCMP_SYS(mprotect),
+                              SCMP_SYS(madvise),      SCMP_SYS(brk),
+                              SCMP_SYS(futex),        SCMP_SYS(clock_gettime),
+                              SCMP_SYS(getrandom),    SCMP_SYS(getpid),
+                              SCMP_SYS(gettid),       SCMP_SYS(rt_sigprocmask),
+                              SCMP_SYS(rt_sigreturn), SCMP_SYS(sched_yield),
+                              SCMP_SYS(sysinfo),      SCMP_SYS(exit),
+                              SCMP_SYS(exit_group),   SCMP_SYS(sched_getaffinity)};
+
+Result<void> filter_calls() {
+  if (kSanitized) return {};
+  const std::unique_ptr<void, void (*)(scmp_filter_ctx)> filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)),
+                                                                &seccomp_release);
+  int error = filter ? 0 : -ENOMEM;
+  for (const int call : kAllowed) {
+    if (error == 0) error = seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0);
+  }
+  // To read alone, whatever Landlock says.
+  constexpr scmp_datum_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+  for (const auto& [call, flags] : {std::pair{SCMP_SYS(open), 1U}, {SCMP_SYS(openat), 2U}}) {
+    const scmp_arg_cmp reads{flags, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY};
+    if (error == 0) error = seccomp_rule_add_array(filter.get(), SCMP_ACT_ALLOW, call, 1, &reads);
+  }
+  if (error == 0) error = seccomp_load(filter.get());
+  if (error == 0) return {};
+  return error == -EINVAL || error == -ENOSYS
+             ? Error{Code::unimplemented,
+                     "take rights away from a helper: this kernel has no seccomp filters"}
+             : failed("seccomp", -error);
+}
+
+}  // namespace
+
+Result<void> confine_self(const Bounds& bounds) {
+  if (Result<void> done = limit_all(bounds); !done) return done;
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no_new_privs", errno);
+  if (Result<void> done = keep_to(bounds.readable); !done) return done;
+  if (Result<void> done = drop_capabilities(); !done) return done;
+  return filter_calls();
+}
+
+}  // namespace kymo::confine

@@ -1,0 +1,239 @@
+#include "confine/helper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json_object.h"
+#include "base/json_text.h"
+
+namespace kymo::confine {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLongestQuestion = std::size_t{64} << 10;
+constexpr int kRound = 100;  // milliseconds, for a cancellation without a descriptor
+// An answer begins with one of them: what follows is the work's, or an error as JSON.
+constexpr char kGood = '+';
+constexpr char kBad = '-';
+
+std::string text_of_error(const Error& error) {
+  return kBad + json_text(json{{"code", static_cast<int>(error.code)},
+                               {"message", error.message},
+                               {"errno", error.errno_value}});
+}
+
+// The helper is not believed: what it says is text, and its code one of ours.
+Error error_in(const std::string& text) {
+  const json said = parse_object(text);
+  const std::uint64_t code = number_of(said, "code");
+  const bool known = code >= static_cast<std::uint64_t>(Code::cancelled) &&
+                     code <= static_cast<std::uint64_t>(Code::data_loss);
+  return Error{known ? static_cast<Code>(code) : Code::internal, kymo::text_of(said, "message"),
+               static_cast<int>(number_of(said, "errno") % 4096)};
+}
+
+json question_of(const std::string& work, const std::string& request, const Bounds& bounds) {
+  return {{"work", work},
+          {"request", request},
+          {"readable", bounds.readable},
+          {"memory_bytes", bounds.memory_bytes},
+          {"cpu_seconds", bounds.cpu_time.count()}};
+}
+
+// The question is our own program's.
+Bounds bounds_in(const json& question) {
+  Bounds bounds;
+  bounds.readable = question["readable"].get<std::vector<std::string>>();
+  bounds.memory_bytes = question["memory_bytes"].get<std::uint64_t>();
+  bounds.cpu_time = std::chrono::seconds(question["cpu_seconds"].get<std::int64_t>());
+  return bounds;
+}
+
+std::string answer_to(const Works& works, const json& question) {
+  const auto work = works.find(question["work"].get<std::string>());
+  if (work == works.end()) {
+    return text_of_error({Code::internal, "a helper was asked for what it does not know"});
+  }
+  if (Result<void> confined = confine_self(bounds_in(question)); !confined) {
+    return text_of_error(confined.error());
+  }
+  try {
+    Result<std::string> answer = work->second(question["request"].get<std::string>());
+    return answer ? kGood + *answer : text_of_error(answer.error());
+  } catch (const std::bad_alloc&) {
+    return text_of_error({Code::resource_exhausted, "reading it takes more memory than it may"});
+  }
+}
+
+// One question: the text, and the descriptor to answer to. False: nobody is there to ask any more.
+bool receive(int socket, std::string& text, FileDescriptor& answer_to) {
+  text.resize(kLongestQuestion);
+  iovec part{text.data(), text.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (got <= 0) return got < 0 && errno == EINTR;
+  text.resize(static_cast<std::size_t>(got));
+  const cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  if (head != nullptr && head->cmsg_type == SCM_RIGHTS) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(head), sizeof fd);
+    answer_to = FileDescriptor(fd);
+  }
+  return true;
+}
+
+// Closes all descriptors but this one; what standard input, output and error were is nothing.
+void leave_alone(int socket) {
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    static_cast<void>(::dup2(nothing, standard));
+  }
+  const auto kept = static_cast<unsigned>(socket);
+  if (kept > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, kept - 1, 0);
+  ::close_range(kept + 1, ~0U, 0);
+}
+
+// Once nobody can read from this pipe any more SIGIO ends the process.
+void end_with(int pipe) {
+  static_cast<void>(::signal(SIGIO, SIG_DFL));
+  static_cast<void>(::fcntl(pipe, F_SETOWN, ::getpid()));
+  static_cast<void>(::fcntl(pipe, F_SETFL, O_ASYNC));
+}
+
+// The helper process' life.
+[[noreturn]] void serve(int socket, const Works& works) {
+  static_cast<void>(::prctl(PR_SET_NAME, "kymod-reader"));
+  leave_alone(socket);
+  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
+    static_cast<void>(::signal(ignored, SIG_IGN));  // it ends with the program
+  }
+  static_cast<void>(::signal(SIGCHLD, SIG_IGN));  // nobody waits for its children
+  std::string text;
+  for (;;) {
+    FileDescriptor to;
+    if (!receive(socket, text, to)) ::_exit(0);
+    if (!to.valid() || ::fork() != 0) continue;
+    int code = 1;
+    try {
+      static_cast<void>(::close(socket));
+      end_with(to.get());
+      const std::string answer = answer_to(works, parse_json(text));
+      static_cast<void>(::fcntl(to.get(), F_SETFL, 0));  // room in the pipe is news, too
+      std::size_t written = 0;
+      code = write_all(to.get(), answer, &written);
+    } catch (const std::exception&) {  // whoever asked reads nothing, and says so
+    }
+    ::_exit(code);
+  }
+}
+
+Result<void> send(int socket, const std::string& text, int answer_to) {
+  iovec part{const_cast<char*>(text.data()), text.size()};  // NOLINT: sendmsg(2) changes nothing
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(head), &answer_to, sizeof answer_to);
+  while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
+    if (errno == EINTR) continue;
+    if (errno == EPIPE || errno == ECONNRESET) {
+      return Error{Code::unavailable,
+                   "the process that reads foreign files (kymod-reader) is gone: restart kymod"};
+    }
+    return system_error("ask the process that reads foreign files", errno);
+  }
+  return {};
+}
+
+// All that comes, until nobody is there who could say more.
+Result<std::string> read_answer(int from, std::uint64_t most, const Cancellation* cancel) {
+  std::string answer;
+  std::array<char, std::size_t{64} << 10> piece{};
+  for (;;) {
+    std::array<pollfd, 2> ready{{{from, POLLIN, 0}, {fd_of(cancel), POLLIN, 0}}};
+    static_cast<void>(::poll(ready.data(), ready.size(), kRound));
+    if (is_asked(cancel)) return Error{Code::cancelled, "the request was cancelled"};
+    if (ready[0].revents == 0) continue;
+    const ssize_t got = ::read(from, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("read a helper's answer", errno);
+    if (got == 0) return answer;
+    answer.append(piece.data(), static_cast<std::size_t>(got));
+    if (answer.size() > most) {
+      return Error{Code::resource_exhausted,
+                   "what was found is longer than " + std::to_string(most) + " bytes"};
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Helper>> Helper::start(Works works) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return system_error("start the process that reads foreign files", errno);
+  }
+  FileDescriptor ours(ends[0]);
+  const FileDescriptor theirs(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return system_error("start the process that reads foreign files", errno);
+  if (pid == 0) {
+    ours.reset();
+    serve(theirs.get(), works);
+  }
+  return std::unique_ptr<Helper>(new Helper(std::move(ours), pid));
+}
+
+Helper::~Helper() {
+  socket_.reset();
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Result<std::string> Helper::ask(const std::string& work, const std::string& request,
+                                const Bounds& bounds, const Cancellation* cancel) const {
+  const std::string question = json_text(question_of(work, request, bounds));
+  if (question.size() > kLongestQuestion) {
+    return Error{Code::invalid_argument, "a path is longer than any: " + request.substr(0, 100)};
+  }
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("make a pipe", errno);
+  const FileDescriptor from(ends[0]);
+  FileDescriptor to(ends[1]);
+  if (Result<void> sent = send(socket_.get(), question, to.get()); !sent) return sent.error();
+  to.reset();  // so that the answer ends with the one who gives it
+  Result<std::string> answer = read_answer(from.get(), bounds.answer_bytes, cancel);
+  if (!answer) return answer;
+  if (answer->starts_with(kGood)) return answer->substr(1);
+  if (answer->starts_with(kBad)) return error_in(answer->substr(1));
+  return Error{Code::resource_exhausted,
+               "the process that read it ended half-way: it went beyond its bounds of memory and "
+               "time, or what it read is made to harm"};
+}
+
+}  // namespace kymo::confine

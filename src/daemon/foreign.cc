@@ -1,0 +1,173 @@
+#include "daemon/foreign.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "analysis/summary.h"
+#include "base/json_object.h"
+#include "base/json_text.h"
+#include "criu/checksums.h"
+#include "criu/faults.h"
+#include "criu/image_set.h"
+#include "criu/verify.h"
+#include "report/checkpoint_diff.h"
+#include "report/checkpoint_stats.h"
+#include "report/html_report.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// The page of a recording of millions of rows.
+constexpr std::uint64_t kLargestPage = std::uint64_t{512} << 20;
+constexpr std::uint64_t kPageMemory = std::uint64_t{4} << 30;
+// Checksums are compared at the speed of the disk.
+constexpr std::chrono::seconds kChecksumsTime{3600};
+
+// What follows runs in the helper.
+
+json json_of(const criu::ImageProcess& process) {
+  return {process.pid, process.parent, process.session, process.threads};
+}
+
+Result<std::string> look(const std::string& images_dir) {
+  const Result<criu::ImageSet> images = criu::ImageSet::open(images_dir);
+  if (!images) return images.error();
+  criu::Verified seen = criu::verify_images(*images);
+  if (seen.faults.empty()) {
+    Result<criu::Compared> compared = criu::compare_checksums(images_dir);
+    if (!compared && compared.error().code != Code::not_found) return compared.error();
+    if (compared) seen.faults = std::move(compared->faults);
+  }
+  json tree = json::array();
+  for (const criu::ImageProcess& process : seen.tree) tree.push_back(json_of(process));
+  return json_text(json{{"tree", std::move(tree)}, {"faults", seen.faults}});
+}
+
+Result<std::string> look_at_recording(const std::string& path) {
+  const auto recording = analysis::open_recording(path);
+  if (!recording) return recording.error();
+  json out = json::object();
+  if (!recording->metadata) return json_text(out);
+  const analysis::Metadata& metadata = *recording->metadata;
+  out["state"] = metadata.state;
+  out["about"] = *metadata.about;
+  json marks = json::array();
+  for (const analysis::Mark& mark : metadata.marks) {
+    marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});
+  }
+  out["marks"] = std::move(marks);
+  return json_text(out);
+}
+
+Result<std::string> read_statistics(const std::string& directory) {
+  const Result<report::CheckpointStats> stats = report::read_checkpoint_stats(directory);
+  return stats ? Result<std::string>(json_text(report::json_of(*stats))) : stats.error();
+}
+
+Result<std::string> compare_statistics(const std::string& request) {
+  const json asked = parse_json(request);
+  const auto before = report::read_checkpoint_stats(text_of(asked, "before"));
+  if (!before) return before.error();
+  const auto after = report::read_checkpoint_stats(text_of(asked, "after"));
+  if (!after) return after.error();
+  return json_text(report::json_of(report::compare(*before, *after), text_of(asked, "before_name"),
+                                   text_of(asked, "after_name"),
+                                   report::one_sided_notes(*before, *after)));
+}
+
+Result<std::string> make_page(const std::string& request) {
+  const json asked = parse_json(request);
+  const auto summary = analysis::summarize(text_of(asked, "path"), 1);
+  if (!summary) return summary.error();
+  report::HtmlOptions options;
+  options.nonce = text_of(asked, "nonce");
+  return report::html_report(*summary, options);
+}
+
+// And this in kymod, which believes nothing of it.
+
+Result<json> object_in(const Result<std::string>& answer) {
+  if (!answer) return answer.error();
+  json object = parse_object(*answer);
+  if (object.is_object()) return object;
+  return Error{Code::data_loss, "the process that reads foreign files answered what is no JSON"};
+}
+
+std::optional<criu::ImageProcess> process_in(const json& said) {
+  try {
+    return criu::ImageProcess{said.at(0).get<pid_t>(), said.at(1).get<pid_t>(),
+                              said.at(2).get<pid_t>(), said.at(3).get<std::vector<pid_t>>()};
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+confine::Bounds reading(std::vector<std::string> paths) {
+  confine::Bounds bounds;
+  bounds.readable = std::move(paths);
+  return bounds;
+}
+
+// The files beside a recording, of other endings, are read with it.
+confine::Bounds reading_beside(const std::string& recording) {
+  return reading({fs::path(recording).parent_path()});
+}
+
+}  // namespace
+
+confine::Works foreign_works() {
+  return {{"look at images", look},
+          {"look at a recording", look_at_recording},
+          {"read statistics", read_statistics},
+          {"compare statistics", compare_statistics},
+          {"make a page", make_page}};
+}
+
+Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
+                                                const Cancellation* cancel) const {
+  confine::Bounds bounds = reading({images_dir});
+  bounds.cpu_time = kChecksumsTime;
+  const Result<json> answer = object_in(helper_.ask("look at images", images_dir, bounds, cancel));
+  if (!answer) return answer.error();
+  ImagesSeen seen;
+  for (const json& said : member(*answer, "tree")) {
+    std::optional<criu::ImageProcess> process = process_in(said);
+    if (!process) return Error{Code::data_loss, images_dir + ": its process tree is damaged"};
+    seen.tree.push_back(*std::move(process));
+  }
+  for (const json& said : member(*answer, "faults")) {
+    if (said.is_string()) criu::add_fault(seen.faults, said.get<std::string>());
+  }
+  return seen;
+}
+
+Result<json> ForeignFiles::recording(const std::string& path) const {
+  return object_in(helper_.ask("look at a recording", path, reading_beside(path)));
+}
+
+Result<json> ForeignFiles::statistics(const std::string& directory) const {
+  return object_in(helper_.ask("read statistics", directory, reading({directory})));
+}
+
+Result<json> ForeignFiles::comparison(const Named& before, const Named& after) const {
+  const json request{{"before", before.directory},
+                     {"before_name", before.name},
+                     {"after", after.directory},
+                     {"after_name", after.name}};
+  return object_in(helper_.ask("compare statistics", json_text(request),
+                               reading({before.directory, after.directory})));
+}
+
+Result<std::string> ForeignFiles::page(const std::string& recording,
+                                       const std::string& nonce) const {
+  confine::Bounds bounds = reading_beside(recording);
+  bounds.memory_bytes = kPageMemory;
+  bounds.answer_bytes = kLargestPage;
+  return helper_.ask("make a page", json_text(json{{"path", recording}, {"nonce", nonce}}), bounds);
+}
+
+}  // namespace kymo::daemon
