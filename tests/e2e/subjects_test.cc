@@ -168,12 +168,13 @@ bool is_locked(int port) {
   return std::system(command.c_str()) == 0;
 }
 
-// A dump of a server with three connections, whose CRIU stands still while it holds them.
+// A dump of a server with connections, whose CRIU stands still while it holds some of them. There
+// are so many that it is at them for longer than it takes to see that it is.
 class HeldConnectionsTest : public SubjectsTest {
  protected:
   void begin() {
     port_ = start({"listen"})["port"];
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 12; ++i) {
       connections_.emplace_back(port_);
       EXPECT_EQ(connections_.back().ask("before"), "BEFORE");
     }
@@ -182,11 +183,14 @@ class HeldConnectionsTest : public SubjectsTest {
       outcome_ = kymod_.kymo({"dump", "process", "subject", "--dir", checkpoint(),
                               "--tcp-established", "--deadline", "5s"});
     });
-    ASSERT_TRUE(eventually([this] { return is_locked(port_); })) << kymod_.log();
+    const std::string log = checkpoint() + "/work/dump.log";
+    ASSERT_TRUE(eventually([&] { return read_file(log).find("Locked ") != std::string::npos; }))
+        << kymod_.log();
     const Result<probe::Process> held = probe::read_process(job_["pid"].get<pid_t>());
     ASSERT_TRUE(held.ok());
     ASSERT_NE(held->tracer, 0) << "the dump was over too soon";
     ASSERT_EQ(kill(held->tracer, SIGSTOP), 0);
+    EXPECT_TRUE(is_locked(port_));
   }
   void TearDown() override {
     if (client_.joinable()) client_.join();
