@@ -2,13 +2,19 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
 #include <linux/landlock.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
@@ -17,6 +23,8 @@
 
 namespace kymo::confine {
 namespace {
+
+using Filter = std::vector<sock_filter>;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
@@ -75,9 +83,9 @@ Result<void> keep_to(const std::vector<std::string>& readable) {
   const FileDescriptor rules(static_cast<int>(
       ::syscall(SYS_landlock_create_ruleset, &ruled, sizeof ruled.handled_access_fs, 0)));
   if (!rules.valid()) {
-    // Not built into the kernel, or not switched on.
-    return errno == ENOSYS || errno == EOPNOTSUPP ? Result<void>()
-                                                  : failed("landlock_create_ruleset", errno);
+    // Not built into the kernel, not switched on, or kept from us by a container's filter.
+    const bool none = errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM;
+    return none ? Result<void>() : failed("landlock_create_ruleset", errno);
   }
   for (const std::string& path : readable) {
     if (Result<void> opened = open_to(rules.get(), path); !opened) return opened;
@@ -123,29 +131,64 @@ constexpr std::array kAllowed{SCMP_SYS(read),         SCMP_SYS(readv),
                               SCMP_SYS(sysinfo),      SCMP_SYS(exit),
                               SCMP_SYS(exit_group),   SCMP_SYS(sched_getaffinity)};
 
-Result<void> filter_calls() {
-  if (kSanitized) return {};
-  const std::unique_ptr<void, void (*)(scmp_filter_ctx)> filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)),
-                                                                &seccomp_release);
-  int error = filter ? 0 : -ENOMEM;
-  for (const int call : kAllowed) {
-    if (error == 0) error = seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0);
+// What reads back what libseccomp wrote.
+Result<Filter> exported(scmp_filter_ctx rules) {
+  const FileDescriptor file(::memfd_create("filter", MFD_CLOEXEC));
+  if (!file.valid()) return failed("memfd_create", errno);
+  if (const int error = seccomp_export_bpf(rules, file.get()); error != 0) {
+    return failed("seccomp", -error);
   }
+  const off_t size = ::lseek(file.get(), 0, SEEK_END);
+  Filter filter(static_cast<std::size_t>(size) / sizeof(sock_filter));
+  if (::pread(file.get(), filter.data(), static_cast<std::size_t>(size), 0) != size) {
+    return failed("read the filter", errno);
+  }
+  return filter;
+}
+
+Result<Filter> make_filter() {
+  const std::unique_ptr<void, void (*)(scmp_filter_ctx)> rules(seccomp_init(SCMP_ACT_ERRNO(EPERM)),
+                                                               &seccomp_release);
+  int error = rules ? 0 : -ENOMEM;
+  const auto allow = [&](int call, const std::vector<scmp_arg_cmp>& where) {
+    if (error != 0) return;
+    const auto count = static_cast<unsigned>(where.size());
+    error = seccomp_rule_add_array(rules.get(), SCMP_ACT_ALLOW, call, count, where.data());
+  };
+  for (const int call : kAllowed) allow(call, {});
   // To read alone, whatever Landlock says.
   constexpr scmp_datum_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
-  for (const auto& [call, flags] : {std::pair{SCMP_SYS(open), 1U}, {SCMP_SYS(openat), 2U}}) {
-    const scmp_arg_cmp reads{flags, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY};
-    if (error == 0) error = seccomp_rule_add_array(filter.get(), SCMP_ACT_ALLOW, call, 1, &reads);
-  }
-  if (error == 0) error = seccomp_load(filter.get());
-  if (error == 0) return {};
-  return error == -EINVAL || error == -ENOSYS
+  allow(SCMP_SYS(open), {{1, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY}});
+  allow(SCMP_SYS(openat), {{2, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY}});
+  // Whether it is a terminal, and how wide.
+  allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TCGETS, 0}});
+  allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TIOCGWINSZ, 0}});
+  return error == 0 ? exported(rules.get()) : failed("seccomp", -error);
+}
+
+// To make it takes longer than all else.
+const Result<Filter>& filter() {
+  static const Result<Filter> kFilter = make_filter();
+  return kFilter;
+}
+
+Result<void> filter_calls() {
+  if (kSanitized) return {};
+  if (!filter()) return filter().error();
+  Filter calls = *filter();
+  const sock_fprog program{static_cast<unsigned short>(calls.size()), calls.data()};
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0) return {};
+  return errno == EINVAL
              ? Error{Code::unimplemented,
                      "take rights away from a helper: this kernel has no seccomp filters"}
-             : failed("seccomp", -error);
+             : failed("seccomp", errno);
 }
 
 }  // namespace
+
+void prepare() {
+  static_cast<void>(filter());
+}
 
 Result<void> confine_self(const Bounds& bounds) {
   if (Result<void> done = limit_all(bounds); !done) return done;

@@ -27,4 +27,7 @@ struct Bounds {
 // Threads: the only one. Errors: unimplemented: the kernel has no seccomp; the system's.
 Result<void> confine_self(const Bounds& bounds);
 
+// Does ahead what confine_self() does the first time only: children of this process need not.
+void prepare();
+
 }  // namespace kymo::confine

@@ -46,12 +46,13 @@ Error error_in(const std::string& text) {
                static_cast<int>(number_of(said, "errno") % 4096)};
 }
 
-json question_of(const std::string& work, const std::string& request, const Bounds& bounds) {
-  return {{"work", work},
-          {"request", request},
-          {"readable", bounds.readable},
-          {"memory_bytes", bounds.memory_bytes},
-          {"cpu_seconds", bounds.cpu_time.count()}};
+// A line, and the request behind it as it is.
+std::string question_of(const std::string& work, const std::string& request, const Bounds& bounds) {
+  const json head{{"work", work},
+                  {"readable", bounds.readable},
+                  {"memory_bytes", bounds.memory_bytes},
+                  {"cpu_seconds", bounds.cpu_time.count()}};
+  return json_text(head) + '\n' + request;
 }
 
 // The question is our own program's.
@@ -63,7 +64,9 @@ Bounds bounds_in(const json& question) {
   return bounds;
 }
 
-std::string answer_to(const Works& works, const json& question) {
+std::string answer_to(const Works& works, const std::string& text) {
+  const std::size_t line = text.find('\n');
+  const json question = parse_json(text.substr(0, line));
   const auto work = works.find(question["work"].get<std::string>());
   if (work == works.end()) {
     return text_of_error({Code::internal, "a helper was asked for what it does not know"});
@@ -72,7 +75,7 @@ std::string answer_to(const Works& works, const json& question) {
     return text_of_error(confined.error());
   }
   try {
-    Result<std::string> answer = work->second(question["request"].get<std::string>());
+    Result<std::string> answer = work->second(text.substr(line + 1));
     return answer ? kGood + *answer : text_of_error(answer.error());
   } catch (const std::bad_alloc&) {
     return text_of_error({Code::resource_exhausted, "reading it takes more memory than it may"});
@@ -123,6 +126,7 @@ void end_with(int pipe) {
 [[noreturn]] void serve(int socket, const Works& works) {
   static_cast<void>(::prctl(PR_SET_NAME, "kymod-reader"));
   leave_alone(socket);
+  prepare();
   for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
     static_cast<void>(::signal(ignored, SIG_IGN));  // it ends with the program
   }
@@ -136,7 +140,7 @@ void end_with(int pipe) {
     try {
       static_cast<void>(::close(socket));
       end_with(to.get());
-      const std::string answer = answer_to(works, parse_json(text));
+      const std::string answer = answer_to(works, text);
       static_cast<void>(::fcntl(to.get(), F_SETFL, 0));  // room in the pipe is news, too
       std::size_t written = 0;
       code = write_all(to.get(), answer, &written);
@@ -217,7 +221,7 @@ Helper::~Helper() {
 
 Result<std::string> Helper::ask(const std::string& work, const std::string& request,
                                 const Bounds& bounds, const Cancellation* cancel) const {
-  const std::string question = json_text(question_of(work, request, bounds));
+  const std::string question = question_of(work, request, bounds);
   if (question.size() > kLongestQuestion) {
     return Error{Code::invalid_argument, "a path is longer than any: " + request.substr(0, 100)};
   }

@@ -172,6 +172,9 @@ Result<void> Daemon::State::start_http() {
   options.port = where->port;
   options.name = config.http_name;
   options.token = std::move(token).value();
+  options.read_head = [&reader = *foreign](const std::string& request) {
+    return reader.head(request);
+  };
   http = std::make_unique<http::Server>(std::move(options));
   add_open_paths(*http, make_prometheus_collectable(metrics->registry(), kPrometheusPrefix));
   add_page_paths(*http, parts());

@@ -88,6 +88,10 @@ Result<std::string> make_page(const std::string& request) {
   return report::html_report(*summary, options);
 }
 
+Result<std::string> read_request(const std::string& request) {
+  return http::json_of(http::read_head(request));
+}
+
 // And this in kymod, which believes nothing of it.
 
 Result<json> object_in(const Result<std::string>& answer) {
@@ -124,7 +128,8 @@ confine::Works foreign_works() {
           {"look at a recording", look_at_recording},
           {"read statistics", read_statistics},
           {"compare statistics", compare_statistics},
-          {"make a page", make_page}};
+          {"make a page", make_page},
+          {"read a request", read_request}};
 }
 
 Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
@@ -160,6 +165,19 @@ Result<json> ForeignFiles::comparison(const Named& before, const Named& after) c
                      {"after_name", after.name}};
   return object_in(helper_.ask("compare statistics", json_text(request),
                                reading({before.directory, after.directory})));
+}
+
+Result<http::Head> ForeignFiles::head(const std::string& request) const {
+  constexpr std::uint64_t kLongestHead = std::uint64_t{1} << 20;
+  constexpr std::chrono::seconds kTime{5};
+  confine::Bounds bounds;
+  bounds.answer_bytes = kLongestHead;
+  bounds.cpu_time = kTime;
+  const Result<std::string> answer = helper_.ask("read a request", request, bounds);
+  if (!answer) return answer.error();
+  std::optional<http::Head> head = http::head_in(*answer);
+  if (head) return *std::move(head);
+  return Error{Code::internal, "the process that reads requests answered what is none"};
 }
 
 Result<std::string> ForeignFiles::page(const std::string& recording,

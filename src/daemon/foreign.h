@@ -7,6 +7,7 @@
 #include "base/cancellation.h"
 #include "confine/helper.h"
 #include "criu/pstree.h"
+#include "http/head.h"
 #include "kymo/result.h"
 
 namespace kymo::daemon {
@@ -20,8 +21,9 @@ struct ImagesSeen {
   std::vector<std::string> faults;       // as of criu::Verified and criu::Compared
 };
 
-// Reads images and recordings that others may have made: each in a process without rights, so that
-// what is made to take over its reader gains nothing.
+// Reads images, recordings and requests that others may have made: each in a process without
+// rights, so that what is made to take over its reader gains nothing, and learns nothing of other
+// requests.
 //
 // Threads: every member from any thread. Ownership: refers to the helper. Errors: those of the
 // reader, and of Helper::ask().
@@ -41,6 +43,8 @@ class ForeignFiles {
     std::string name;
   };
   [[nodiscard]] Result<nlohmann::json> comparison(const Named& before, const Named& after) const;
+  // The head of a request over HTTP.
+  [[nodiscard]] Result<http::Head> head(const std::string& request) const;
   // The page of a recording, its scripts with this nonce.
   [[nodiscard]] Result<std::string> page(const std::string& recording,
                                          const std::string& nonce) const;

@@ -22,43 +22,22 @@ constexpr int kMostReadOn = 256;  // pieces of 4 KiB
 
 std::atomic<int> lingering{0};  // connections whose clients are still read
 
-const char* reason_of(int status) {
-  switch (status) {
-    case 411:
-      return "Length Required";
-    case 413:
-      return "Content Too Large";
-    case 431:
-      return "Request Header Fields Too Large";
-    default:
-      return "Bad Request";
-  }
-}
-
 }  // namespace
 
-ssize_t Connection::read(char* to, std::size_t size) {
-  const std::size_t taken = std::min(size, incoming_.request.size() - read_);
-  std::copy_n(incoming_.request.data() + read_, taken, to);
-  read_ += taken;
-  return static_cast<ssize_t>(taken);
-}
-
-ssize_t Connection::write(const char* data, std::size_t size) {
-  std::size_t sent = 0;
-  while (open_ && sent < size) {
-    const ssize_t got =
-        send(incoming_.connection.get(), data + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (got > 0) {
-      sent += static_cast<std::size_t>(got);
-      written_ += static_cast<std::size_t>(got);
+bool Connection::write(std::string_view data) {
+  while (open_ && !data.empty()) {
+    const ssize_t sent =
+        send(incoming_.connection.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      data.remove_prefix(static_cast<std::size_t>(sent));
+      written_ += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       open_ = wait_to_write();
     } else if (errno != EINTR) {
       open_ = false;
     }
   }
-  return sent == size ? static_cast<ssize_t>(size) : -1;
+  return open_;
 }
 
 bool Connection::wait_to_write() {
@@ -71,15 +50,6 @@ bool Connection::wait_to_write() {
   const int ready = poll(&room, 1, static_cast<int>(timeout.count()));
   waited_ += steady_clock::now() - began;
   return ready > 0 || (ready < 0 && errno == EINTR);
-}
-
-void Connection::refuse(std::string_view body) {
-  std::string reply =
-      "HTTP/1.1 " + std::to_string(incoming_.refused) + ' ' + reason_of(incoming_.refused) +
-      "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " +
-      std::to_string(body.size()) + "\r\n\r\n";
-  reply += body;
-  static_cast<void>(write(reply.data(), reply.size()));
 }
 
 void Connection::finish() {
@@ -103,16 +73,6 @@ void Connection::read_on() const {
 
 void Connection::cut() {
   shutdown(incoming_.connection.get(), SHUT_RDWR);
-}
-
-void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
-  ip.clear();
-  port = 0;
-}
-
-void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
-  ip.clear();
-  port = 0;
 }
 
 }  // namespace kymo::http

@@ -1,7 +1,5 @@
 #include "http/server.h"
 
-#include <httplib.h>
-
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -10,11 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/json_text.h"
 #include "http/connection.h"
 #include "http/front_door.h"
-#include "http/library.h"
+#include "http/head.h"
 #include "http/threads.h"
 #include "http/tickets.h"
 #include "http/token_file.h"
@@ -84,16 +83,56 @@ const char* name_of(Code code) {
   return kNames[static_cast<std::size_t>(code)];
 }
 
-Request request_of(const httplib::Request& from) {
-  Request request;
-  for (const auto& [name, value] : from.params) request.query[name] = value;
-  return request;
+const char* reason_of(int status) {
+  constexpr std::pair<int, const char*> kReasons[] = {{200, "OK"},
+                                                      {302, "Found"},
+                                                      {400, "Bad Request"},
+                                                      {401, "Unauthorized"},
+                                                      {403, "Forbidden"},
+                                                      {404, "Not Found"},
+                                                      {409, "Conflict"},
+                                                      {411, "Length Required"},
+                                                      {413, "Content Too Large"},
+                                                      {414, "URI Too Long"},
+                                                      {429, "Too Many Requests"},
+                                                      {431, "Request Header Fields Too Large"},
+                                                      {500, "Internal Server Error"},
+                                                      {501, "Not Implemented"},
+                                                      {503, "Service Unavailable"},
+                                                      {504, "Gateway Timeout"}};
+  for (const auto& [known, reason] : kReasons) {
+    if (known == status) return reason;
+  }
+  return "Unknown";
 }
 
-void fill(httplib::Response& to, const Reply& reply) {
-  to.status = reply.status;
-  for (const auto& [name, value] : reply.headers) to.set_header(name, value);
-  to.set_content(reply.body, reply.type);
+// The first lines of an answer, up to its own headers. A connection is answered once.
+std::string begin_of(int status, const std::string& type) {
+  return "HTTP/1.1 " + std::to_string(status) + ' ' + reason_of(status) +
+         "\r\nConnection: close"
+         "\r\nX-Content-Type-Options: nosniff"
+         "\r\nReferrer-Policy: no-referrer"
+         "\r\nCache-Control: no-store"
+         "\r\nCross-Origin-Resource-Policy: same-origin"
+         "\r\nCross-Origin-Opener-Policy: same-origin"
+         "\r\nContent-Type: " +
+         type + "\r\n";
+}
+
+// Headers are ours; a line end in one, as of a path that was asked for, would begin another.
+void send_reply(Connection& to, const Reply& reply, bool with_body) {
+  std::string head = begin_of(reply.status, reply.type);
+  for (const auto& [name, value] : reply.headers) {
+    if (value.find_first_of("\r\n") == std::string::npos) head += name + ": " + value + "\r\n";
+  }
+  head += "Content-Length: " + std::to_string(reply.body.size()) + "\r\n\r\n";
+  if (to.write(head) && with_body) static_cast<void>(to.write(reply.body));
+}
+
+Reply refusal(int status, const std::string& text) {
+  Reply reply = error_reply({Code::invalid_argument, text});
+  reply.status = status;
+  return reply;
 }
 
 // Why the front door refuses a request with this status.
@@ -113,11 +152,10 @@ std::string refusal_text(int status) {
 }
 
 // In the header that scripts send, or in the address that `kymo web` prints.
-std::string token_of(const httplib::Request& request) {
+std::string token_of(const Head& head) {
   constexpr std::string_view kBearer = "Bearer ";
-  const std::string header = request.get_header_value("Authorization");
-  if (header.rfind(kBearer, 0) == 0) return header.substr(kBearer.size());
-  return request.get_param_value("token");
+  if (head.authorization.starts_with(kBearer)) return head.authorization.substr(kBearer.size());
+  return Request{head.query}.value("token");
 }
 
 // What a browser without the token is shown. The page keeps the token for as long as its tab is
@@ -191,7 +229,6 @@ struct Server::State {
 
   Options options;
   Gate gate;
-  Library library;
   std::map<std::string, Route> routes;
   std::string address;
   std::atomic<std::size_t> streams{0};
@@ -206,30 +243,31 @@ struct Server::State {
   Tickets tickets;
 
   [[nodiscard]] std::string base_url() const;
-  void set_up();
   void serve(Connection& connection);
   void take(Incoming incoming);
   void stop();
-  bool refused(const httplib::Request& request, httplib::Response& response, const Route* route);
-  void answer(const Route* route, const httplib::Request& request, httplib::Response& response);
-  void begin_stream(const StreamHandler& handler, const httplib::Request& request,
-                    httplib::Response& response);
-  const Route* route_of(const httplib::Request& request) const;
+  // Reads the request, and answers it.
+  void answer(Connection& connection);
+  // None: whoever asks for this may.
+  [[nodiscard]] std::optional<Reply> refuse(const Head& head, const Route* route);
+  [[nodiscard]] Reply reply_to(const Route* route, const Request& request) const;
+  void answer_stream(const StreamHandler& handler, const Head& head, Connection& connection);
+  [[nodiscard]] const Route* route_of(const Head& head) const;
 };
 
 namespace {
 
-// Over one chunked reply.
-class ChunkedEvents : public EventStream {
+// Over one answer, which ends with the connection.
+class Events : public EventStream {
  public:
-  ChunkedEvents(httplib::DataSink& sink, std::mutex& mutex, std::condition_variable& stop_comes,
-                const bool& stopping)
-      : sink_(sink), mutex_(mutex), stop_comes_(stop_comes), stopping_(stopping) {}
+  Events(Connection& connection, std::mutex& mutex, std::condition_variable& stop_comes,
+         const bool& stopping)
+      : connection_(connection), mutex_(mutex), stop_comes_(stop_comes), stopping_(stopping) {}
 
   bool send(std::string_view event, std::string_view data) override {
     std::string text = "event: " + std::string(event) + "\ndata: ";
     text.append(data).append("\n\n");
-    return open_ = open_ && sink_.write(text.data(), text.size());
+    return open_ = open_ && connection_.write(text);
   }
   bool wait(std::chrono::milliseconds time) override {
     std::unique_lock lock(mutex_);
@@ -237,21 +275,24 @@ class ChunkedEvents : public EventStream {
   }
 
  private:
-  httplib::DataSink& sink_;
+  Connection& connection_;
   std::mutex& mutex_;
   std::condition_variable& stop_comes_;
   const bool& stopping_;
   bool open_ = true;
 };
 
+bool reads(const Head& head) {
+  return head.method == "GET" || head.method == "HEAD";
+}
+
 }  // namespace
 
-const Route* Server::State::route_of(const httplib::Request& request) const {
-  const auto found = routes.find(request.path);
+const Route* Server::State::route_of(const Head& head) const {
+  const auto found = routes.find(head.path);
   if (found == routes.end()) return nullptr;
   const bool post = found->second.way == Way::post;
-  const bool reads = request.method == "GET" || request.method == "HEAD";
-  return (post ? request.method == "POST" : reads) ? &found->second : nullptr;
+  return (post ? head.method == "POST" : reads(head)) ? &found->second : nullptr;
 }
 
 std::string Server::State::base_url() const {
@@ -261,94 +302,73 @@ std::string Server::State::base_url() const {
   return "http://" + (any ? "127.0.0.1" + port : address);
 }
 
-bool Server::State::refused(const httplib::Request& request, httplib::Response& response,
-                            const Route* route) {
-  const std::string host = request.get_header_value("Host");
+std::optional<Reply> Server::State::refuse(const Head& head, const Route* route) {
   // That there is nothing at a path is no secret.
   const bool is_open = route == nullptr || route->way == Way::open;
-  const std::optional<Gate::Refusal> refusal =
-      is_open ? gate.refuse_open(host)
-              : gate.refuse({host, request.get_header_value("Origin"), token_of(request),
-                             request.method != "GET" && request.method != "HEAD"});
-  if (!refusal) return false;
-  if (!is_open && route->way == Way::page && refusal->status == 401 &&
-      tickets.take(request.get_param_value("ticket"))) {
-    fill(response, {302, kText, "", {{"Location", request.path + "?token=" + options.token}}});
-    return true;
+  const std::optional<Gate::Refusal> why =
+      is_open ? gate.refuse_open(head.host)
+              : gate.refuse({head.host, head.origin, token_of(head), !reads(head)});
+  if (!why) return std::nullopt;
+  if (is_open) return Reply{why->status, kText, why->text + "\n", {}};
+  if (route->way == Way::page && why->status == 401) {
+    if (!tickets.take(Request{head.query}.value("ticket"))) return door(*why);
+    return Reply{302, kText, "", {{"Location", head.path + "?token=" + options.token}}};
   }
-  if (!is_open && route->way == Way::page && refusal->status == 401) {
-    fill(response, door(*refusal));
-  } else if (is_open) {
-    fill(response, {refusal->status, kText, refusal->text + "\n", {}});
-  } else {
-    Reply reply = error_reply({Code::permission_denied, refusal->text});
-    reply.status = refusal->status;
-    fill(response, reply);
-  }
-  return true;
+  Reply reply = error_reply({Code::permission_denied, why->text});
+  reply.status = why->status;
+  return reply;
 }
 
-void Server::State::begin_stream(const StreamHandler& handler, const httplib::Request& request,
-                                 httplib::Response& response) {
+void Server::State::answer_stream(const StreamHandler& handler, const Head& head,
+                                  Connection& connection) {
   const std::size_t others = streams.fetch_add(1);
   // Counts down even where no memory is left for the pointer itself.
   const auto leave = std::shared_ptr<void>(nullptr, [this](void*) { streams.fetch_sub(1); });
+  const bool with_body = head.method != "HEAD";
   if (others >= kMostStreams) {
-    return fill(response, error_reply({Code::resource_exhausted,
-                                       std::to_string(kMostStreams) +
-                                           " event streams are open already: close a page"}));
+    return send_reply(connection,
+                      error_reply({Code::resource_exhausted,
+                                   std::to_string(kMostStreams) +
+                                       " event streams are open already: close a page"}),
+                      with_body);
   }
-  Result<EventSource> source = handler(request_of(request));
-  if (!source) return fill(response, error_reply(source.error()));
-  response.set_chunked_content_provider(
-      "text/event-stream",
-      [this, leave, source = std::move(source).value()](std::size_t, httplib::DataSink& sink) {
-        ChunkedEvents events(sink, mutex, stop_comes, stopping);
-        try {
-          source(events);
-        } catch (const std::exception& error) {  // nothing crosses into the library
-          static_cast<void>(events.send("error", json_text(nlohmann::json(error.what()))));
-        }
-        sink.done();
-        return true;
-      });
-}
-
-void Server::State::answer(const Route* route, const httplib::Request& request,
-                           httplib::Response& response) {
-  if (route == nullptr) {
-    return fill(response, error_reply({Code::not_found, "there is nothing at this path"}));
-  }
+  Result<EventSource> source = handler(Request{head.query});
+  if (!source) return send_reply(connection, error_reply(source.error()), with_body);
+  if (!connection.write(begin_of(200, "text/event-stream") + "\r\n") || !with_body) return;
+  Events events(connection, mutex, stop_comes, stopping);
   try {
-    if (route->stream) return begin_stream(route->stream, request, response);
-    fill(response, route->handler(request_of(request)));
-  } catch (const std::exception& error) {  // out of memory, say
-    fill(response, error_reply({Code::internal, error.what()}));
+    (*source)(events);
+  } catch (const std::exception& error) {
+    static_cast<void>(events.send("error", json_text(nlohmann::json(error.what()))));
   }
 }
 
-void Server::State::set_up() {
-  library.set_default_headers({{"X-Content-Type-Options", "nosniff"},
-                               {"Referrer-Policy", "no-referrer"},
-                               {"Cache-Control", "no-store"},
-                               {"Cross-Origin-Resource-Policy", "same-origin"},
-                               {"Cross-Origin-Opener-Policy", "same-origin"}});
-  // Everything is answered here, before the library would read a body: it is given none.
-  library.set_pre_routing_handler(
-      [this](const httplib::Request& request, httplib::Response& response) {
-        const Route* const route = route_of(request);
-        if (!refused(request, response, route)) answer(route, request, response);
-        return httplib::Server::HandlerResponse::Handled;
-      });
-  // What the library itself refuses.
-  library.set_error_handler([](const httplib::Request&, httplib::Response& response) {
-    if (!response.body.empty()) return;
-    const int status = response.status;
-    Reply reply =
-        error_reply({Code::invalid_argument, "this is no HTTP request that is understood"});
-    reply.status = status;
-    fill(response, reply);
-  });
+Reply Server::State::reply_to(const Route* route, const Request& request) const {
+  if (route == nullptr) return error_reply({Code::not_found, "there is nothing at this path"});
+  try {
+    return route->handler(request);
+  } catch (const std::exception& error) {  // out of memory, say
+    return error_reply({Code::internal, error.what()});
+  }
+}
+
+void Server::State::answer(Connection& connection) {
+  if (const int status = connection.refused(); status != 0) {
+    return send_reply(connection, refusal(status, refusal_text(status)), true);
+  }
+  const Result<Head> head = options.read_head(connection.request());
+  if (!head) return send_reply(connection, error_reply(head.error()), true);
+  if (head->refused != 0) {
+    return send_reply(connection,
+                      refusal(head->refused, "this is no HTTP request that is understood"), true);
+  }
+  const Route* const route = route_of(*head);
+  const bool with_body = head->method != "HEAD";
+  if (const std::optional<Reply> refused = refuse(*head, route)) {
+    return send_reply(connection, *refused, with_body);
+  }
+  if (route != nullptr && route->stream) return answer_stream(route->stream, *head, connection);
+  send_reply(connection, reply_to(route, Request{head->query}), with_body);
 }
 
 void Server::State::serve(Connection& connection) {
@@ -358,12 +378,7 @@ void Server::State::serve(Connection& connection) {
       if (stopping) return;
       served.insert(&connection);
     }
-    if (connection.refused() != 0) {
-      connection.refuse(
-          error_reply({Code::invalid_argument, refusal_text(connection.refused())}).body);
-    } else {
-      library.serve(connection);
-    }
+    answer(connection);
     connection.finish();
   } catch (...) {  // no memory left: the connection ends, and nobody else's
   }
@@ -374,7 +389,6 @@ void Server::State::serve(Connection& connection) {
 
 void Server::State::take(Incoming incoming) {
   try {
-    incoming.request = head_for_library(incoming.request);
     const auto connection = std::make_shared<Connection>(std::move(incoming));
     // Where too much waits already, the connection is closed.
     static_cast<void>(threads.enqueue([this, connection] { serve(*connection); }));
@@ -390,7 +404,6 @@ void Server::State::stop() {
   }
   stop_comes.notify_all();
   front_door.close();
-  library.close();
   {
     std::unique_lock lock(mutex);
     none_served.wait_for(lock, kLastWords, [this] { return served.empty(); });
@@ -399,9 +412,7 @@ void Server::State::stop() {
   threads.shutdown();
 }
 
-Server::Server(Options options) : state_(std::make_unique<State>(std::move(options))) {
-  state_->set_up();
-}
+Server::Server(Options options) : state_(std::make_unique<State>(std::move(options))) {}
 
 Server::~Server() {
   stop();
@@ -442,7 +453,6 @@ Result<void> Server::start() {
   const Result<std::uint16_t> port = port_of(listener->get());
   if (!port) return Error{port.error().code, what + ": " + port.error().message};
   state.address = address_of(where.host, *port);
-  state.library.open(listener->get());
   Result<void> ok = state.threads.start();
   if (ok) {
     ok = state.front_door.open(std::move(listener).value(),

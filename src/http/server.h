@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "http/gate.h"
+#include "http/head.h"
 #include "kymo/result.h"
 
 namespace kymo::http {
@@ -72,6 +73,9 @@ class Server {
     std::string name{};                // as of a Gate
     std::string token{};               // as of a Gate
     std::string port_flag = "--http";  // that chooses another port
+    // Reads heads, by itself or in another process. Threads: any.
+    std::function<Result<Head>(const std::string& request)> read_head =
+        [](const std::string& request) -> Result<Head> { return http::read_head(request); };
   };
   using Handler = std::function<Reply(const Request&)>;
   // Refuses, or gives what sends the events and returns when there are no more.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -19,6 +20,8 @@
 
 namespace kymo::test {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Starts a command with its output in these files; returns its pid. It inherits no other file of
 // the test runner: CRIU might be unable to dump that.
@@ -168,6 +171,32 @@ bool Kymod::goes_on(const nlohmann::json& job) const {
   const std::string out = job.value("stdout_path", "");
   const std::size_t before = read_file(out).size();
   return eventually([&] { return read_file(out).size() > before; });
+}
+
+std::string status_of_reader(const std::string& file) {
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    for (fs::directory_iterator fd(entry->path() / "fd", gone); !gone && fd != end;
+         fd.increment(gone)) {
+      std::error_code closed;
+      if (fs::read_symlink(fd->path(), closed) == file) return read_file(entry->path() / "status");
+    }
+  }
+  return {};
+}
+
+bool has_no_rights(const std::string& status) {
+  const auto says = [&](const char* line) { return status.find(line) != std::string::npos; };
+  // The one capability is to read what its owner keeps to himself.
+  const bool confined = says("NoNewPrivs:\t1\n") && says("CapBnd:\t0000000000000000\n") &&
+                        says("CapEff:\t0000000000000004\n");
+#if defined(__SANITIZE_ADDRESS__)
+  return confined;
+#else
+  return confined && says("Seccomp:\t2\n");
+#endif
 }
 
 std::map<std::string, std::vector<std::uint64_t>> read_recording(const std::string& path) {

@@ -74,6 +74,11 @@ class Kymod {
   std::string http_;
 };
 
+// What /proc says of a process that has this file open; empty: none has.
+std::string status_of_reader(const std::string& file);
+// Whether that is one that can only read (src/confine).
+bool has_no_rights(const std::string& status);
+
 // A recording's columns by name, `Time (ns)` among them.
 std::map<std::string, std::vector<std::uint64_t>> read_recording(const std::string& path);
 // Waits until a recording's metadata says that it has ended, and returns the metadata.

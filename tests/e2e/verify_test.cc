@@ -2,13 +2,17 @@
 // anything of it is restored.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "probe/process.h"
 #include "programs.h"
 #include "support/containers.h"
 #include "support/real_criu.h"
+#include "support/slow_mount.h"
 
 namespace kymo::test {
 namespace {
@@ -111,6 +115,37 @@ TEST_F(VerifyCheckpointTest, OneOfWhichAByteIsAnotherIsRefusedWhereItHasChecksum
   EXPECT_EQ(verify(1)["faults"].size(), 1U);
   EXPECT_NE(refusal().find(fs::path(changed).filename().string() + ": is not what the dump wrote"),
             std::string::npos);
+}
+
+// A tool of root's, and images of anybody's.
+TEST_F(VerifyCheckpointTest, ImagesAreReadInAProcessWithoutRights) {
+  dump({"--checksums"});
+  const TemporaryDirectory folder;
+  const std::string slow = folder.folder("slow");
+  const SlowMount reads(checkpoint_, slow, "8M", SlowMount::Slow::reading);
+  ASSERT_TRUE(reads.mounted());
+  Outcome seen;
+  std::thread client([&] { seen = kymod_.kymo({"verify", slow}); });
+  std::string status;
+  EXPECT_TRUE(eventually(
+      [&] { return !(status = status_of_reader(slow + "/images/pages-1.img")).empty(); }));
+  client.join();
+  EXPECT_TRUE(has_no_rights(status)) << status;
+  EXPECT_EQ(seen.exit_code, 0) << seen.err;
+  EXPECT_NE(seen.out.find("files compared with their checksums"), std::string::npos) << seen.out;
+}
+
+TEST_F(VerifyCheckpointTest, WithoutItsReaderKymodReadsNothingForeignAndSaysSo) {
+  dump({});
+  for (const pid_t child : probe::children_of(kymod_.pid())) kill(child, SIGKILL);
+  EXPECT_NE(refusal().find("(kymod-reader) is gone: restart kymod"), std::string::npos);
+  const Outcome health =
+      run({"curl", "--silent", "--max-time", "10", "--output", "/dev/null", "--write-out",
+           "%{http_code}", "http://" + kymod_.http() + "/healthz"});
+  EXPECT_EQ(health.out, "503") << health.err;
+  EXPECT_EQ(kymod_.stop(SIGTERM), 0);
+  kymod_.start();
+  EXPECT_EQ(kymod_.kymo({"restore", checkpoint_}).exit_code, 0);
 }
 
 TEST_F(VerifyCheckpointTest, NothingIsCalledWholeThatIsNoCheckpoint) {

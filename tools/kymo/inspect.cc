@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "client/client.h"
+#include "confined.h"
 #include "print.h"
 #include "report/api_json.h"
 #include "report/checkpoint_stats.h"
@@ -101,7 +102,7 @@ void print_record(const std::string& directory, const nlohmann::json& record) {
 }
 
 // What lies in the directory: all that a checkpoint of unknown origin has to show.
-void show_directory(Context& context, const std::string& directory, nlohmann::json json) {
+void show_files(Context& context, const std::string& directory, nlohmann::json json) {
   const nlohmann::json record = record_in(directory);
   const auto stats = report::read_checkpoint_stats(directory);
   if (!stats && !record.is_object() && recordings_in(directory).empty()) {
@@ -120,6 +121,10 @@ void show_directory(Context& context, const std::string& directory, nlohmann::js
   } else {
     say(stats.error().message);
   }
+}
+
+void show_directory(Context& context, const std::string& directory, const nlohmann::json& json) {
+  look_confined(context, {directory}, [&] { show_files(context, directory, json); });
 }
 
 void print_checkpoint(const v1::Checkpoint& checkpoint) {

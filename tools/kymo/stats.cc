@@ -5,6 +5,7 @@
 #include <string>
 
 #include "checkpoint_named.h"
+#include "confined.h"
 #include "print.h"
 #include "report/checkpoint_stats.h"
 #include "report/gantt.h"
@@ -33,8 +34,8 @@ Result<void> draw(const report::CheckpointStats& stats, const std::string& pictu
                                     "to take phases from with " + stats.path};
 }
 
-void print_stats(Context& context, const StatsArguments& arguments) {
-  const auto stats = report::read_checkpoint_stats(checkpoint_named(context, arguments.path));
+void print_stats_of(Context& context, const StatsArguments& arguments, const std::string& path) {
+  const auto stats = report::read_checkpoint_stats(path);
   if (!stats) return fail(context, stats.error());
   if (!arguments.picture.empty()) {
     if (const Result<void> drawn = draw(*stats, arguments.picture); !drawn) {
@@ -43,6 +44,13 @@ void print_stats(Context& context, const StatsArguments& arguments) {
   }
   if (context.json) return print_json(report::json_of(*stats));
   std::cout << report::text_of(*stats, arguments.mappings);
+}
+
+void print_stats(Context& context, const StatsArguments& arguments) {
+  const std::string path = checkpoint_named(context, arguments.path);
+  const auto print = [&] { print_stats_of(context, arguments, path); };
+  if (!arguments.picture.empty()) return print();  // gnuplot is started, and a file made
+  look_confined(context, {path}, print);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/json_object.h"
 #include "checkpoint_named.h"
+#include "confined.h"
 #include "criu/checksums.h"
 #include "criu/image_set.h"
 #include "print.h"
@@ -82,8 +83,7 @@ nlohmann::json json_of(const std::string& path, const Verdict& verdict) {
   return json;
 }
 
-void verify(Context& context, const std::string& target) {
-  const std::string path = checkpoint_named(context, target);
+void verify_path(Context& context, const std::string& path) {
   const Result<Verdict> verdict = verdict_of(path);
   if (!verdict) return fail(context, verdict.error());
   if (context.json) {
@@ -92,6 +92,11 @@ void verify(Context& context, const std::string& target) {
     print(path, *verdict);
   }
   context.exit_code = verdict->faults.empty() ? 0 : 1;
+}
+
+void verify(Context& context, const std::string& target) {
+  const std::string path = checkpoint_named(context, target);
+  look_confined(context, {path}, [&] { verify_path(context, path); });
 }
 
 }  // namespace
