@@ -145,9 +145,9 @@ TEST_F(HelperTest, OneThatIsTakenOverCanDoNothing) {
   const Bounds bounds = reading(readable);
   EXPECT_EQ(ask("read", inside, bounds).value(), "foreign");
   EXPECT_EQ(ask("read", inside, reading(inside)).value(), "foreign") << "a file alone";
-  const Result<std::string> done = ask("attack", outside + " " + inside, bounds);
-  ASSERT_TRUE(done.ok()) << done.error().message;
-  if (!kSanitized) {
+  if (!kSanitized) {  // whose own calls are not let through, either
+    const Result<std::string> done = ask("attack", outside + " " + inside, bounds);
+    ASSERT_TRUE(done.ok()) << done.error().message;
     EXPECT_EQ(*done, "");
   }
   EXPECT_EQ(read_file(inside).value(), "foreign");
