@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json_object.h"
 #include "base/json_text.h"
@@ -103,10 +104,12 @@ Head read_head(std::string_view request) {
 }
 
 std::string json_of(const Head& head) {
+  nlohmann::json query = nlohmann::json::object();
+  for (const auto& [name, value] : head.query) query[valid_utf8(name)] = value;
   return json_text(nlohmann::json{{"refused", head.refused},
                                   {"method", head.method},
                                   {"path", head.path},
-                                  {"query", head.query},
+                                  {"query", std::move(query)},
                                   {"host", head.host},
                                   {"origin", head.origin},
                                   {"authorization", head.authorization}});
