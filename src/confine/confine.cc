@@ -36,7 +36,7 @@ Error failed(const char* what, int error) {
   return system_error(std::string("take rights away from a helper: ") + what, error);
 }
 
-// A lower limit that stands already stays.
+// Keeps a hard limit that is lower already.
 Result<void> limit(int resource, rlim_t most) {
   rlimit now{};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) {
@@ -57,7 +57,7 @@ Result<void> limit_all(const Bounds& bounds) {
   return limit(RLIMIT_AS, bounds.memory_bytes);
 }
 
-// To write, to make, to remove and to run is asked of the rules as well, and no rule allows it.
+// The rules decide on writing, making, removing and running files as well. No rule allows those.
 constexpr std::uint64_t kReads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr std::uint64_t kRuled =
     (LANDLOCK_ACCESS_FS_MAKE_SYM << 1U) - 1;  // of Landlock's first version
@@ -131,7 +131,7 @@ constexpr std::array kAllowed{SCMP_SYS(read),         SCMP_SYS(readv),
                               SCMP_SYS(sysinfo),      SCMP_SYS(exit),
                               SCMP_SYS(exit_group),   SCMP_SYS(sched_getaffinity)};
 
-// What reads back what libseccomp wrote.
+// libseccomp writes a filter to a file only: reads it from there.
 Result<Filter> exported(scmp_filter_ctx rules) {
   const FileDescriptor file(::memfd_create("filter", MFD_CLOEXEC));
   if (!file.valid()) return failed("memfd_create", errno);
@@ -156,17 +156,17 @@ Result<Filter> make_filter() {
     error = seccomp_rule_add_array(rules.get(), SCMP_ACT_ALLOW, call, count, where.data());
   };
   for (const int call : kAllowed) allow(call, {});
-  // To read alone, whatever Landlock says.
+  // Files are opened for reading only, also where the kernel has no Landlock.
   constexpr scmp_datum_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
   allow(SCMP_SYS(open), {{1, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY}});
   allow(SCMP_SYS(openat), {{2, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY}});
-  // Whether it is a terminal, and how wide.
+  // Whether standard output is a terminal, and its width.
   allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TCGETS, 0}});
   allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TIOCGWINSZ, 0}});
   return error == 0 ? exported(rules.get()) : failed("seccomp", -error);
 }
 
-// To make it takes longer than all else.
+// Made once: that takes longer than all else here.
 const Result<Filter>& filter() {
   static const Result<Filter> kFilter = make_filter();
   return kFilter;
@@ -185,6 +185,12 @@ Result<void> filter_calls() {
 }
 
 }  // namespace
+
+Error reader_died() {
+  return {Code::resource_exhausted,
+          "the process that read it ended half-way: it went beyond its bounds of memory and time, "
+          "or what it read is made to harm"};
+}
 
 void prepare() {
   static_cast<void>(filter());

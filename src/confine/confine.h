@@ -27,7 +27,10 @@ struct Bounds {
 // Threads: the only one. Errors: unimplemented: the kernel has no seccomp; the system's.
 Result<void> confine_self(const Bounds& bounds);
 
-// Does ahead what confine_self() does the first time only: children of this process need not.
+// Makes the filter of system calls now, so that each child of this process need not make it again.
 void prepare();
+
+// Of a confined process that a signal ended: resource_exhausted.
+Error reader_died();
 
 }  // namespace kymo::confine

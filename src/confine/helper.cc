@@ -82,20 +82,31 @@ std::string answer_to(const Works& works, const std::string& text) {
   }
 }
 
+// A message of this text with room for one descriptor, as sendmsg(2) and recvmsg(2) want it. It
+// points into itself and into the text.
+struct Message {
+  Message(char* text, std::size_t size) : part{text, size} {
+    head.msg_iov = &part;
+    head.msg_iovlen = 1;
+    head.msg_control = control.data();
+    head.msg_controllen = control.size();
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  iovec part;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr head{};
+};
+
 // One question: the text, and the descriptor to answer to. False: nobody is there to ask any more.
 bool receive(int socket, std::string& text, FileDescriptor& answer_to) {
   text.resize(kLongestQuestion);
-  iovec part{text.data(), text.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  Message message(text.data(), text.size());
+  const ssize_t got = ::recvmsg(socket, &message.head, MSG_CMSG_CLOEXEC);
   if (got <= 0) return got < 0 && errno == EINTR;
   text.resize(static_cast<std::size_t>(got));
-  const cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  const cmsghdr* const head = CMSG_FIRSTHDR(&message.head);
   if (head != nullptr && head->cmsg_type == SCM_RIGHTS) {
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(head), sizeof fd);
@@ -104,8 +115,8 @@ bool receive(int socket, std::string& text, FileDescriptor& answer_to) {
   return true;
 }
 
-// Closes all descriptors but this one; what standard input, output and error were is nothing.
-void leave_alone(int socket) {
+// Closes all descriptors but this one. Standard input, output and error become /dev/null.
+void close_all_but(int socket) {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     static_cast<void>(::dup2(nothing, standard));
@@ -115,8 +126,8 @@ void leave_alone(int socket) {
   ::close_range(kept + 1, ~0U, 0);
 }
 
-// Once nobody can read from this pipe any more SIGIO ends the process.
-void end_with(int pipe) {
+// From now on the kernel ends this process, by SIGIO, when the other end of the pipe is closed.
+void end_when_closed(int pipe) {
   static_cast<void>(::signal(SIGIO, SIG_DFL));
   static_cast<void>(::fcntl(pipe, F_SETOWN, ::getpid()));
   static_cast<void>(::fcntl(pipe, F_SETFL, O_ASYNC));
@@ -125,7 +136,7 @@ void end_with(int pipe) {
 // The helper process' life.
 [[noreturn]] void serve(int socket, const Works& works) {
   static_cast<void>(::prctl(PR_SET_NAME, "kymod-reader"));
-  leave_alone(socket);
+  close_all_but(socket);
   prepare();
   for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
     static_cast<void>(::signal(ignored, SIG_IGN));  // it ends with the program
@@ -135,13 +146,21 @@ void end_with(int pipe) {
   for (;;) {
     FileDescriptor to;
     if (!receive(socket, text, to)) ::_exit(0);
-    if (!to.valid() || ::fork() != 0) continue;
+    if (!to.valid()) continue;
+    const pid_t reader = ::fork();
     int code = 1;
+    if (reader < 0) {
+      std::size_t written = 0;
+      static_cast<void>(write_all(
+          to.get(), text_of_error(system_error("start a process that reads", errno)), &written));
+    }
+    if (reader != 0) continue;
     try {
       static_cast<void>(::close(socket));
-      end_with(to.get());
+      end_when_closed(to.get());
       const std::string answer = answer_to(works, text);
-      static_cast<void>(::fcntl(to.get(), F_SETFL, 0));  // room in the pipe is news, too
+      // The kernel would send SIGIO, too, when the reader makes room in the pipe.
+      static_cast<void>(::fcntl(to.get(), F_SETFL, 0));
       std::size_t written = 0;
       code = write_all(to.get(), answer, &written);
     } catch (const std::exception&) {  // whoever asked reads nothing, and says so
@@ -151,19 +170,14 @@ void end_with(int pipe) {
 }
 
 Result<void> send(int socket, const std::string& text, int answer_to) {
-  iovec part{const_cast<char*>(text.data()), text.size()};  // NOLINT: sendmsg(2) changes nothing
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): sendmsg(2) changes nothing
+  Message message(const_cast<char*>(text.data()), text.size());
+  cmsghdr* const head = CMSG_FIRSTHDR(&message.head);
   head->cmsg_level = SOL_SOCKET;
   head->cmsg_type = SCM_RIGHTS;
   head->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(head), &answer_to, sizeof answer_to);
-  while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
+  while (::sendmsg(socket, &message.head, MSG_NOSIGNAL) < 0) {
     if (errno == EINTR) continue;
     if (errno == EPIPE || errno == ECONNRESET) {
       return Error{Code::unavailable,
@@ -235,9 +249,7 @@ Result<std::string> Helper::ask(const std::string& work, const std::string& requ
   if (!answer) return answer;
   if (answer->starts_with(kGood)) return answer->substr(1);
   if (answer->starts_with(kBad)) return error_in(answer->substr(1));
-  return Error{Code::resource_exhausted,
-               "the process that read it ended half-way: it went beyond its bounds of memory and "
-               "time, or what it read is made to harm"};
+  return reader_died();
 }
 
 }  // namespace kymo::confine

@@ -39,8 +39,8 @@ int exit_code_of(const Bounds& bounds, const std::function<int()>& work) {
 }  // namespace
 
 Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work) {
-  flush();    // what waits to be written would be written twice
-  ::tzset();  // its file cannot be read from there
+  flush();    // or the child would write it a second time
+  ::tzset();  // the child cannot open the file of the time zone
   const pid_t child = ::fork();
   if (child < 0) return system_error("start a process without rights", errno);
   if (child == 0) {
@@ -53,9 +53,7 @@ Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work)
     if (errno != EINTR) return system_error("wait for a process without rights", errno);
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  return Error{Code::resource_exhausted,
-               "the process that read it ended half-way: it went beyond its bounds of memory and "
-               "time, or what it read is made to harm"};
+  return reader_died();
 }
 
 }  // namespace kymo::confine

@@ -1,7 +1,9 @@
 #include "daemon/foreign.h"
 
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "analysis/summary.h"
@@ -101,13 +103,29 @@ Result<json> object_in(const Result<std::string>& answer) {
   return Error{Code::data_loss, "the process that reads foreign files answered what is no JSON"};
 }
 
+// A number that kill(2) takes for one process; none: it is not.
+std::optional<pid_t> pid_in(const json& said) {
+  if (!said.is_number_unsigned()) return std::nullopt;
+  const auto number = said.get<std::uint64_t>();
+  const bool is_pid = number > 0 && number <= std::numeric_limits<pid_t>::max();
+  return is_pid ? std::optional(static_cast<pid_t>(number)) : std::nullopt;
+}
+
 std::optional<criu::ImageProcess> process_in(const json& said) {
-  try {
-    return criu::ImageProcess{said.at(0).get<pid_t>(), said.at(1).get<pid_t>(),
-                              said.at(2).get<pid_t>(), said.at(3).get<std::vector<pid_t>>()};
-  } catch (const json::exception&) {
+  constexpr std::size_t kParts = 4;
+  if (!said.is_array() || said.size() != kParts || !said[1].is_number_integer() ||
+      !said[2].is_number_integer() || !said[3].is_array()) {
     return std::nullopt;
   }
+  const std::optional<pid_t> pid = pid_in(said[0]);
+  if (!pid) return std::nullopt;
+  criu::ImageProcess process{*pid, said[1].get<pid_t>(), said[2].get<pid_t>(), {}};
+  for (const json& thread : said[3]) {
+    const std::optional<pid_t> id = pid_in(thread);
+    if (!id) return std::nullopt;
+    process.threads.push_back(*id);
+  }
+  return process;
 }
 
 confine::Bounds reading(std::vector<std::string> paths) {
@@ -146,6 +164,9 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
   }
   for (const json& said : member(*answer, "faults")) {
     if (said.is_string()) criu::add_fault(seen.faults, said.get<std::string>());
+  }
+  if (seen.tree.empty() && seen.faults.empty()) {
+    return Error{Code::data_loss, images_dir + ": it holds no process"};
   }
   return seen;
 }

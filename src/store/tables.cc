@@ -127,6 +127,17 @@ Value exit_value(const Job& job) {
   return job.exit_status ? Value(std::int64_t{*job.exit_status}) : Value(nullptr);
 }
 
+template <class Read>
+auto read_rows(Database& db, std::string_view tried, const std::string& sql,
+               const std::vector<Value>& values, Read read)
+    -> Result<std::vector<decltype(read(std::declval<const Row&>()))>> {
+  std::vector<decltype(read(std::declval<const Row&>()))> all;
+  const Result<void> done =
+      db.run(tried, sql, values, [&](const Row& row) { all.push_back(read(row)); });
+  if (!done) return done.error();
+  return all;
+}
+
 Result<void> changed_one(const Database& db, Result<void> done, std::string_view what,
                          std::string_view id) {
   return done && db.changed() == 0 ? Result<void>(not_found(what, id)) : done;
@@ -236,33 +247,25 @@ Result<void> remove_checkpoint(Database& db, std::string_view id) {
 }
 
 Result<std::vector<Job>> read_jobs(Database& db) {
-  std::vector<Job> all;
-  const Result<void> done =
-      db.run("list jobs",
-             std::string("SELECT ") + kJobColumns + " FROM jobs ORDER BY created_unix_ns, rowid",
-             {}, [&](const Row& row) { all.push_back(read_job(row)); });
-  return done ? Result<std::vector<Job>>(std::move(all)) : done.error();
+  return read_rows(
+      db, "list jobs",
+      std::string("SELECT ") + kJobColumns + " FROM jobs ORDER BY created_unix_ns, rowid", {},
+      read_job);
 }
 
 Result<std::vector<Checkpoint>> read_checkpoints(Database& db) {
-  std::vector<Checkpoint> all;
-  const Result<void> done =
-      db.run("list checkpoints",
-             std::string("SELECT ") + kCheckpointColumns +
-                 " FROM checkpoints ORDER BY created_unix_ns, rowid",
-             {}, [&](const Row& row) { all.push_back(read_checkpoint(row)); });
-  return done ? Result<std::vector<Checkpoint>>(std::move(all)) : done.error();
+  return read_rows(db, "list checkpoints",
+                   std::string("SELECT ") + kCheckpointColumns +
+                       " FROM checkpoints ORDER BY created_unix_ns, rowid",
+                   {}, read_checkpoint);
 }
 
 Result<std::vector<Run>> read_runs(Database& db, std::string_view job_id, RunKind kind) {
-  std::vector<Run> all;
-  const Result<void> done = db.run(
-      "list runs",
-      std::string("SELECT ") + kRunColumns +
-          " FROM runs WHERE (?1 = '' OR job_id = ?1) AND kind = ?2 ORDER BY created_unix_ns, rowid",
-      {std::string(job_id), name_in(kRunKinds, kind)},
-      [&](const Row& row) { all.push_back(read_run(row)); });
-  return done ? Result<std::vector<Run>>(std::move(all)) : done.error();
+  return read_rows(db, "list runs",
+                   std::string("SELECT ") + kRunColumns +
+                       " FROM runs WHERE (?1 = '' OR job_id = ?1) AND kind = ?2"
+                       " ORDER BY created_unix_ns, rowid",
+                   {std::string(job_id), name_in(kRunKinds, kind)}, read_run);
 }
 
 }  // namespace kymo::store
