@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -31,7 +33,7 @@ constexpr std::chrono::milliseconds kThreadStopsWithin{500};
 // A thread that has been sent elsewhere must be waited for: let go there, its process would end. It
 // comes back at once, unless it gets no processor.
 constexpr std::chrono::milliseconds kComesBackWithin{60'000};
-constexpr std::chrono::milliseconds kLeavesCodeWithin{500};
+constexpr std::chrono::milliseconds kLeavesCodeWithin{5000};
 constexpr std::chrono::microseconds kStopLookEvery{100};
 constexpr std::uint64_t kCode64 = 0x33;  // the code segment of a thread that runs 64-bit code
 constexpr int kSystemCallStop = SIGTRAP | 0x80;
@@ -238,9 +240,7 @@ class Held {
   std::optional<Error> trouble_;
 };
 
-}  // namespace
-
-Result<std::size_t> remove_parasite(pid_t pid) {
+Result<std::size_t> remove_here(pid_t pid) {
   for (const auto until = steady_clock::now() + kLeavesCodeWithin;;) {
     const Result<std::vector<Mapping>> left = parasite_in(pid);
     if (!left) {
@@ -262,6 +262,26 @@ Result<std::size_t> remove_parasite(pid_t pid) {
                                                 std::to_string(pid) + ": a thread stays in it"};
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace
+
+Result<std::size_t> remove_parasite(pid_t pid) {
+  const Result<std::vector<Mapping>> left = parasite_in(pid);
+  if (!left) {
+    return left.error();
+  }
+  if (left->empty()) {
+    return std::size_t{0};
+  }
+  // On a thread of its own: what has ended under ptrace stays for its tracer to wait for, and until
+  // then nobody else can; the end of the tracing thread lets go of all.
+  try {
+    return std::async(std::launch::async, remove_here, pid).get();
+  } catch (const std::system_error& failure) {
+    return Error{Code::unavailable, "unmap CRIU's code from process " + std::to_string(pid),
+                 failure.code().value()};
   }
 }
 

@@ -19,7 +19,8 @@ namespace kymo::criu {
 //
 // Errors: failed_precondition: it is stopped, or no process of x86-64; unavailable: it is traced,
 // or a thread stays in that code; the system's. It runs on as it was, with the mappings.
-// Threads: any. Needs the right to trace it. Cost: one look at its mappings where there is nothing.
+// Threads: any. Needs the right to trace it. Cost: one look at its mappings where there is nothing,
+// else a thread. Blocks for five seconds at most, but for what gets no processor.
 Result<std::size_t> remove_parasite(pid_t pid);
 
 }  // namespace kymo::criu

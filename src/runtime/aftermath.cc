@@ -170,17 +170,22 @@ Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
   const Result<void> unmapped = spec.frozen ? Result<void>() : unmap_criu(tree);
   // Who stood in CRIU's code has left it by now, and may have ended in its trap.
   if (running) running = ensure_running(before);
+  const std::string ended = ended_meanwhile(before);
+  const std::string process = "process " + std::to_string(before.process.pid);
   const probe::Life life = probe::life_of(before.process.pid, before.process.start_ticks);
   if (life == probe::Life::unknown) {  // the images may be all that is left of it
-    error.message += "; and it cannot be seen whether process " +
-                     std::to_string(before.process.pid) + " runs: its images are kept in " +
-                     spec.images_dir;
+    error.message += "; and it cannot be seen whether " + process +
+                     " runs: its images are kept in " + spec.images_dir;
     return error;
   }
   remove_images_soon(spec.images_dir);
+  if (life == probe::Life::ended) {
+    error.message += "; and " + process + " is gone";
+    return error;
+  }
   const std::string what = spec.container.empty() ? "process" : "container";
-  error.message += running ? "; the " + what + " runs on" + ended_meanwhile(before)
-                           : "; and " + running.error().message;
+  error.message +=
+      running ? "; the " + what + " runs on" + ended : "; and " + running.error().message;
   for (const Result<void>* left : {&connected, &unmapped}) {
     if (!*left) error.message += "; but " + left->error().message;
   }
