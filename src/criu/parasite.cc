@@ -196,7 +196,8 @@ class Held {
       stop = stop_again(thread, *stop);
     }
     if (!stop || *stop != kEventStop) {
-      trouble_ = Error{Code::failed_precondition, said() + "it is stopped, or has ended"};
+      trouble_ = has_ended(pid_) ? Error{Code::not_found, said() + "it has ended"}
+                                 : Error{Code::failed_precondition, said() + "it is stopped"};
     }
   }
 
@@ -254,7 +255,7 @@ Result<std::size_t> remove_here(pid_t pid) {
       Result<void> done = held.unmap(*left);
       return done ? Result<std::size_t>(left->size()) : done.error();
     }
-    const bool for_good = held.trouble() && held.trouble()->code == Code::failed_precondition;
+    const bool for_good = held.trouble() && held.trouble()->code != Code::unavailable;
     if (for_good || steady_clock::now() > until) {
       return held.trouble()
                  ? *held.trouble()
