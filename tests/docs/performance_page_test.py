@@ -15,7 +15,7 @@ from parts import PARTS  # noqa: E402
 
 # A number with a unit of speed or cost. What a document says by hand must have none outside of code.
 FIGURE = re.compile(r"\d[\d,.]*\s?(?:ns|µs|us|ms|s|[kMG]i?B/s|%|times|cores?)(?![\w/])")
-CODE = re.compile(r"^```.*?^```$|^ {4}.*$|`[^`\n]*`", re.M | re.S)
+CODE = re.compile(r"^```.*?^```$|^ {4}[^\n]*$|`[^`\n]*`", re.M | re.S)
 
 
 def by_hand(text):

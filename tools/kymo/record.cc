@@ -124,8 +124,7 @@ void add_record(CLI::App& app, Context& context) {
   verb->fallthrough();
   verb->add_option("-p,--pid", arguments->pid, "A running process, until it ends or Ctrl-C")
       ->check(CLI::Range(1, 1 << 22));
-  verb->add_option("--counters", arguments->counters,
-                   "Its counter file, where its mappings do not tell");
+  verb->add_option("--counters", arguments->counters, "Its counter file, if kymo does not find it");
   verb->add_option("--rate-us", arguments->rate_us, "Microseconds between samples")
       ->check(CLI::Range(1LL, 86'400'000'000LL))
       ->capture_default_str();
