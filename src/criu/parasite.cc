@@ -196,8 +196,7 @@ class Held {
       stop = stop_again(thread, *stop);
     }
     if (!stop || *stop != kEventStop) {
-      trouble_ = has_ended(pid_) ? Error{Code::not_found, said() + "it has ended"}
-                                 : Error{Code::failed_precondition, said() + "it is stopped"};
+      trouble_ = Error{Code::failed_precondition, said() + "it is stopped, or has ended"};
     }
   }
 
@@ -255,7 +254,7 @@ Result<std::size_t> remove_here(pid_t pid) {
       Result<void> done = held.unmap(*left);
       return done ? Result<std::size_t>(left->size()) : done.error();
     }
-    const bool for_good = held.trouble() && held.trouble()->code != Code::unavailable;
+    const bool for_good = held.trouble() && held.trouble()->code == Code::failed_precondition;
     if (for_good || steady_clock::now() > until) {
       return held.trouble()
                  ? *held.trouble()

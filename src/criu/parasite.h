@@ -17,9 +17,8 @@ namespace kymo::criu {
 // from a system call of its vdso, as a debugger would have it do; none of its code is written to. A
 // thread that still runs in them is waited for.
 //
-// Errors: not_found: it has ended; failed_precondition: it is stopped, or no process of x86-64;
-// unavailable: it is traced, or a thread stays in that code; the system's. It runs on as it was,
-// with the mappings.
+// Errors: failed_precondition: it is stopped, or no process of x86-64; unavailable: it is traced,
+// or a thread stays in that code; the system's. It runs on as it was, with the mappings.
 // Threads: any. Needs the right to trace it. Cost: one look at its mappings where there is nothing,
 // else a thread. Blocks for five seconds at most, but for what gets no processor.
 Result<std::size_t> remove_parasite(pid_t pid);

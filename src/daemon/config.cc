@@ -13,7 +13,7 @@
 
 #include "base/recording_name.h"
 #include "daemon/otlp.h"
-#include "runtime/host_check.h"
+#include "runtime/command.h"
 #include "sampling/rule.h"
 
 namespace kymo::daemon {

@@ -14,8 +14,8 @@
 #include "criu/images.h"
 #include "criu/stats.h"
 #include "daemon/checkpoint_dir.h"
+#include "daemon/kinds.h"
 #include "daemon/stats_json.h"
-#include "daemon/target.h"
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
 

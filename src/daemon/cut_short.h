@@ -4,7 +4,7 @@
 #include <string>
 
 #include "kymo/result.h"
-#include "runtime/runtime.h"
+#include "runtimes/table.h"
 #include "store/store.h"
 
 namespace kymo::daemon {

@@ -27,9 +27,7 @@
 #include "http/token_file.h"
 #include "kymo/prometheus.h"
 #include "kymo/version.h"
-#include "runtime/podman_runtime.h"
-#include "runtime/process_runtime.h"
-#include "runtime/runc_runtime.h"
+#include "runtimes/table.h"
 #include "sampling/recover.h"
 
 namespace kymo::daemon {
@@ -69,16 +67,14 @@ struct Daemon::State {
   std::unique_ptr<ProgressBoard> progress;
   FirstRuns first_runs;
   std::optional<ForeignFiles> foreign;
-  std::unique_ptr<runtime::Runtime> runtime;
-  std::unique_ptr<runtime::Runtime> runc;
-  std::unique_ptr<runtime::Runtime> podman;
+  std::unique_ptr<runtime::Runtimes> runtimes;
   std::unique_ptr<http::Server> http;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
 
   criu::ClientOptions criu_options() const;
   Result<void> open_store();
-  Result<void> make_runtimes();
+  void make_runtimes();
   Result<void> set_ring_aside() const;
   Result<void> start_http();
   Result<void> start_spans();
@@ -106,39 +102,34 @@ Result<void> Daemon::State::open_store() {
   if (!opened) return opened.error();
   store = std::move(opened).value();
   if (!store->moved_aside().empty()) spdlog::error("{}", store->moved_aside());
-  if (Result<void> ok = make_runtimes(); !ok) return ok;
+  make_runtimes();
   if (Result<void> ok = settle_unstarted_jobs(*store); !ok) return ok;
   const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
-    const auto& by = kind == runtime::Kind::runc     ? runc
-                     : kind == runtime::Kind::podman ? podman
-                                                     : runtime;
-    return by->settle_dump(spec);
+    return runtimes->of(kind).settle_dump(spec);
   };
   if (Result<void> ok = close_cut_short_dumps(*store, settle); !ok) return ok;
   if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
   if (Result<void> ok = finish_deletions(*store, config.state_dir); !ok) return ok;
-  jobs = std::make_unique<Jobs>(
-      *store, *metrics, config.state_dir, [this](const ContainerOf& container) {
-        return (container.kind == runtime::Kind::runc ? runc : podman)->process_of(container.id);
-      });
+  jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir,
+                                [this](const ContainerOf& container) {
+                                  return runtimes->of(container.kind).process_of(container.id);
+                                });
   settle_cut_short_restores(*store, *jobs, config.state_dir);
   jobs->refresh();
   return {};
 }
 
-Result<void> Daemon::State::make_runtimes() {
-  runtime::ProcessRuntimeOptions options;
-  options.criu = criu_options();
-  options.exited = [this](const runtime::ProcessId& process, int wait_status) {
+void Daemon::State::make_runtimes() {
+  runtime::RuntimeSettings settings;
+  settings.criu = criu_options();
+  settings.exited = [this](const runtime::ProcessId& process, int wait_status) {
     jobs->exited(process, wait_status);
   };
-  runtime = runtime::make_process_runtime(std::move(options));
-  const std::string& folder = crius->programs().front().folder;
-  runc = runtime::make_runc_runtime(
-      {.root = config.runc_root, .criu_folder = folder, .timeout = config.criu_timeout});
-  podman = runtime::make_podman_runtime(
-      {.flags = config.podman_flags, .criu_folder = folder, .timeout = config.criu_timeout});
-  return {};
+  settings.criu_folder = crius->programs().front().folder;
+  settings.timeout = config.criu_timeout;
+  settings.runc_root = config.runc_root;
+  settings.podman_flags = config.podman_flags;
+  runtimes = std::make_unique<runtime::Runtimes>(settings);
 }
 
 // The state directory is ours alone by now, so a ring that no recorder holds is an earlier
@@ -194,8 +185,8 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Parts Daemon::State::parts() {
-  return {config, *metrics, *recorder, *crius,     *runtime,  *runc,   *podman,
-          *store, *jobs,    claims,    first_runs, *progress, *foreign};
+  return {config, *metrics, *recorder,  *crius,    *runtimes, *store,
+          *jobs,  claims,   first_runs, *progress, *foreign};
 }
 
 Result<void> Daemon::State::start_api() {

@@ -16,6 +16,7 @@
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
 #include "daemon/forecast.h"
+#include "daemon/kinds.h"
 #include "daemon/own_folder.h"
 #include "daemon/pipeline.h"
 #include "daemon/run_record.h"
@@ -56,7 +57,7 @@ struct DumpContext {
   std::string process_name;
   std::vector<std::string> command;
   std::optional<store::Job> job;
-  const runtime::CriuProgram* criu = nullptr;  // set once the process is found
+  runtime::CriuProgram criu;  // set once the process is found
   Jobs::Hold held;
   Claims<std::string>::Claim process_claim;
   Claims<std::string>::Claim directory_claim;
@@ -125,15 +126,6 @@ Result<void> validate(DumpContext& c) {
   return choose_stream(c);
 }
 
-v1::Target target_of(const v1::DumpRequest& request) {
-  v1::Target target;
-  if (request.has_pid()) target.set_pid(request.pid());
-  if (request.has_job()) target.set_job(request.job());
-  if (request.has_runc()) target.set_runc(request.runc());
-  if (request.has_podman()) target.set_podman(request.podman());
-  return target;
-}
-
 // What is done by way of CRIU's own command line, which runc writes for a container.
 Result<void> refuse_for_container(const DumpContext& c) {
   if (c.target.kind == runtime::Kind::process) return {};
@@ -160,8 +152,12 @@ Result<void> find_process(DumpContext& c) {
   c.process_name = c.target.name;
   c.command = c.target.command;
   c.job = c.target.job;
-  c.criu = &c.parts.crius.for_dump(c.target.read_only_root);
   if (Result<void> ok = refuse_for_container(c); !ok) return ok;
+  const Result<runtime::CriuChoice> crius = crius_of(c.parts, c.target.kind);
+  if (!crius) {
+    return Error{crius.error().code, "dump " + c.target.text() + ": " + crius.error().message};
+  }
+  c.criu = crius->for_dump(c.target.read_only_root);
   c.progress.set_target(c.process.pid, c.job ? c.job->name : "");
   return {};
 }
@@ -200,14 +196,14 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
   spec.deadline_ns = deadline_of(c);
   spec.pre_dumps = c.request.pre_dumps();
   spec.frozen = c.target.frozen;
-  spec.criu = *c.criu;
+  spec.criu = c.criu;
   spec.cancel = &c.progress.cancellation();
   return spec;
 }
 
 // While nothing is made yet: what is refused leaves no checkpoint behind that failed.
 Result<void> check_dumpable(DumpContext& c) {
-  return runtime_of(c.parts, c.target.kind).may_dump(spec_of(c));
+  return c.parts.runtimes.of(c.target.kind).may_dump(spec_of(c));
 }
 
 Result<void> estimate_size(DumpContext& c) {
@@ -252,7 +248,7 @@ Error told_of_deadline(const DumpContext& c, Error error) {
 
 // Adds that CRIU is too old where it was for a socket's sake that it gave up.
 Error told_of_criu(const DumpContext& c, Error error) {
-  const std::string too_old = runtime::too_old_for_kernel(c.criu->version, c.parts.crius.kernel());
+  const std::string too_old = runtime::too_old_for_kernel(c.criu.version, c.parts.crius.kernel());
   if (!too_old.empty() && error.message.find("sockets: ") != std::string::npos) {
     error.message = "dump " + c.target.text() + ": " + too_old + ": " + error.message;
   }
@@ -324,7 +320,7 @@ json entry_of(const DumpContext& c, std::string_view state) {
              {"leave_running", c.request.leave_running()},
              {"created_unix_ns", c.began_unix_ns},
              {"options", options_json(c.request.options())},
-             {"criu", {{"version", c.criu->version.text()}, {"path", c.criu->path}}}};
+             {"criu", {{"version", c.criu.version.text()}, {"path", c.criu.path}}}};
   if (!c.target.container.empty()) entry["container"] = container_json(c);
   if (c.job) entry["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   return entry;
@@ -390,7 +386,7 @@ Result<void> call_runtime(DumpContext& c) {
                  seconds_text(round.duration_ns));
   };
   Result<runtime::DumpOutcome> outcome =
-      runtime_of(c.parts, c.target.kind).dump(spec_of(c), observer);
+      c.parts.runtimes.of(c.target.kind).dump(spec_of(c), observer);
   c.progress.finishing();
   if (!outcome) return told_of_deadline(c, told_of_criu(c, outcome.error()));
   c.outcome = std::move(outcome).value();

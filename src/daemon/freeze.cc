@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/clock.h"
+#include "daemon/kinds.h"
 #include "daemon/target.h"
 #include "runtime/process_checks.h"
 
@@ -22,7 +23,7 @@ Result<v1::FreezeResponse> set_frozen(const Parts& parts, const v1::Target& aske
     return Error{Code::failed_precondition,
                  verb + " " + target->text() + ": it is being dumped: wait for that to end"};
   }
-  runtime::Runtime& runtime = runtime_of(parts, target->kind);
+  runtime::Runtime& runtime = parts.runtimes.of(target->kind);
   const runtime::FreezeSpec spec{target->process, target->container};
   const Result<std::string> how = frozen ? runtime.freeze(spec) : runtime.unfreeze(spec);
   if (!how) return how.error();

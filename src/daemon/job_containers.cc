@@ -47,7 +47,8 @@ Result<std::optional<ContainerOf>> JobContainers::read(const std::string& job_id
   const auto kind = runtime::kind_named(name);
   if (!kind || *kind == runtime::Kind::process) {
     return Error{Code::unimplemented, "the job's file " + file_of(job_id) + " names the runtime '" +
-                                          name + "', and this kymod knows runc and podman"};
+                                          name + "', and this kymod knows " +
+                                          runtime::runtime_names(true)};
   }
   return std::optional(ContainerOf{*kind, json["id"].get<std::string>()});
 }

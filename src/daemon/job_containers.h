@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kymo/result.h"
-#include "runtime/runtime.h"
+#include "runtimes/table.h"
 
 namespace kymo::daemon {
 

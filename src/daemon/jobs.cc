@@ -12,9 +12,10 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "daemon/kinds.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
-#include "runtime/process_freeze.h"
+#include "runtime/freezer.h"
 
 namespace kymo::daemon {
 namespace {
@@ -95,7 +96,7 @@ Result<runtime::RunSpec> container_spec(const v1::RunRequest& request, store::Jo
 void show_container(JobContainers& containers, v1::Job& job) {
   const Result<std::optional<ContainerOf>> container = containers.of(job.id());
   if (!container || !*container) return;
-  job.set_runtime((*container)->kind == runtime::Kind::runc ? v1::RUNC : v1::PODMAN);
+  job.set_runtime(to_api((*container)->kind));
   job.set_container((*container)->id);
 }
 
@@ -146,21 +147,21 @@ Result<void> Jobs::reserve(store::Job& job, const std::string& base) {
   }
 }
 
-void Jobs::note_started_container(store::Job& job, const v1::RunRequest& request,
-                                  const runtime::RunSpec& spec) {
+void Jobs::note_started_container(store::Job& job, const ContainerOf& container) {
   if (const Result<probe::Process> seen = probe::read_process(job.pid); seen) {
     job.command = seen->command;
   }
-  const ContainerOf container{
-      request.runtime() == v1::RUNC ? runtime::Kind::runc : runtime::Kind::podman, spec.container};
   if (Result<void> ok = containers_.note(job.id, container); !ok) {
     spdlog::error("{}", ok.error().message);  // it can be dumped by its own name all the same
   }
 }
 
-Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& request) {
-  const bool process = request.runtime() != v1::RUNC && request.runtime() != v1::PODMAN;
-  if (request.runtime() != v1::RUNC && (request.command().empty() || request.command(0).empty())) {
+Result<store::Job> Jobs::run(const runtime::Runtimes& runtimes, const v1::RunRequest& request) {
+  const Result<runtime::Kind> kind = kind_of(request.runtime());
+  if (!kind) return Error{kind.error().code, "start a job: " + kind.error().message};
+  const bool process = *kind == runtime::Kind::process;
+  if (!runtime::row_of(*kind).has_bundles &&
+      (request.command().empty() || request.command(0).empty())) {
     return Error{Code::invalid_argument, "start a job: no command was given"};
   }
   store::Job job;
@@ -195,7 +196,7 @@ Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& re
   Scope starting("start process", {.category = "runtime"});
   Result<void> folder_made = make_job_folder(folder);
   Result<runtime::ProcessId> started =
-      folder_made ? runtime.run(spec) : Result<runtime::ProcessId>(folder_made.error());
+      folder_made ? runtimes.of(*kind).run(spec) : Result<runtime::ProcessId>(folder_made.error());
   if (!started) {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
@@ -207,7 +208,7 @@ Result<store::Job> Jobs::run(runtime::Runtime& runtime, const v1::RunRequest& re
   Scope updating("update job", {.category = "store"});
   job.pid = started->pid;
   job.start_ticks = started->start_ticks;
-  if (!process) note_started_container(job, request, spec);
+  if (!process) note_started_container(job, {*kind, spec.container});
   if (Result<void> ok = store_.update_job(job); !ok) {
     updating.fail(ok.error().message);
     return ok.error();

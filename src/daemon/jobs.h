@@ -55,7 +55,7 @@ class Jobs {
        JobContainers::ProcessOf process_of = nullptr);
 
   // Starts a command as a new job, its output in files of the state directory; or a container.
-  Result<store::Job> run(runtime::Runtime& runtime, const v1::RunRequest& request);
+  Result<store::Job> run(const runtime::Runtimes& runtimes, const v1::RunRequest& request);
   // Makes a job of a process that runs and belongs to none; with an empty name, one is made of its
   // program's. It is no child of ours: how it ends is not known.
   Result<store::Job> adopt(const runtime::ProcessId& process, const std::string& name = {});
@@ -85,8 +85,7 @@ class Jobs {
   void store_the_rest();
 
  private:
-  void note_started_container(store::Job& job, const v1::RunRequest& request,
-                              const runtime::RunSpec& spec);
+  void note_started_container(store::Job& job, const ContainerOf& container);
   void release(const std::string& id) noexcept;
   Result<void> reserve(store::Job& job, const std::string& base);
   void mark_exited(store::Job job, std::optional<int> wait_status);

@@ -11,7 +11,7 @@
 #include "daemon/progress.h"
 #include "daemon/recorder.h"
 #include "runtime/criu_choice.h"
-#include "runtime/runtime.h"
+#include "runtimes/table.h"
 #include "store/store.h"
 
 namespace kymo::daemon {
@@ -22,9 +22,7 @@ struct Parts {
   Metrics& metrics;
   Recorder& recorder;
   const runtime::CriuChoice& crius;
-  runtime::Runtime& runtime;  // plain processes
-  runtime::Runtime& runc;
-  runtime::Runtime& podman;
+  const runtime::Runtimes& runtimes;
   store::Store& store;
   Jobs& jobs;
   Claims<std::string>& claims;  // "process:PID" and "directory:PATH"

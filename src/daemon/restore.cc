@@ -15,6 +15,7 @@
 #include "criu/images.h"
 #include "daemon/allowed_path.h"
 #include "daemon/checkpoint_dir.h"
+#include "daemon/kinds.h"
 #include "daemon/own_folder.h"
 #include "daemon/pipeline.h"
 #include "daemon/restore_note.h"
@@ -200,9 +201,10 @@ Result<void> find_runtime(RestoreContext& c) {
   }
   c.container = c.request.container().empty() ? text_of(made, "id") : c.request.container();
   c.bundle = c.request.bundle().empty() ? text_of(made, "bundle") : c.request.bundle();
-  const bool runc = c.kind == runtime::Kind::runc;
-  if ((!runc && !c.request.bundle().empty()) ||
-      (!runc && !(bare && c.kind == runtime::Kind::podman) && !c.request.container().empty())) {
+  const bool bundles = runtime::row_of(c.kind).has_bundles;
+  const bool bare_container = bare && c.kind != runtime::Kind::process;
+  if ((!bundles && !c.request.bundle().empty()) ||
+      (!bundles && !bare_container && !c.request.container().empty())) {
     return Error{
         Code::invalid_argument,
         "restore " + c.directory + ": only a runc container is given another bundle or id"};
@@ -220,7 +222,11 @@ Result<void> choose_criu(RestoreContext& c) {
   const bool read_only_root =
       made.is_object() && made.value("read_only_root", json()) == json(true);
   const json by = c.record.value("criu", json::object());
-  Result<runtime::CriuProgram> chosen = c.parts.crius.for_restore(
+  const Result<runtime::CriuChoice> crius = crius_of(c.parts, c.kind);
+  if (!crius) {
+    return Error{crius.error().code, "restore " + c.directory + ": " + crius.error().message};
+  }
+  Result<runtime::CriuProgram> chosen = crius->for_restore(
       "restore " + c.directory, read_only_root, by.is_object() ? text_of(by, "version") : "");
   if (!chosen) return chosen.error();
   c.criu = std::move(chosen).value();
@@ -256,7 +262,7 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
 
 // Before anything is written: what is refused leaves no recording in a good checkpoint.
 Result<void> check_restorable(RestoreContext& c) {
-  return runtime_of(c.parts, c.kind).may_restore(spec_of(c));
+  return c.parts.runtimes.of(c.kind).may_restore(spec_of(c));
 }
 
 Result<void> refuse_damaged(const RestoreContext& c, const std::vector<std::string>& faults) {
@@ -427,7 +433,7 @@ Result<void> call_runtime(RestoreContext& c) {
   const std::string inventory = c.images + "/inventory.img";
   const bool was_there = fs::exists(inventory, error);
   Result<runtime::RestoreOutcome> outcome =
-      runtime_of(c.parts, c.kind).restore(spec_of(c), observer);
+      c.parts.runtimes.of(c.kind).restore(spec_of(c), observer);
   c.progress.finishing();
   if (!outcome && was_there && !fs::exists(inventory, error)) {
     return Error{
@@ -449,9 +455,10 @@ void note_container(RestoreContext& c) {
   if (!noted) c.warnings.push_back(noted.error().message);
 }
 
-// Of a job that a restore makes: a container's of runc is its id; empty: the program's.
+// Of a job that a restore makes: the id of a container whose user chose it; empty: the program's.
 std::string name_of_job(const RestoreContext& c) {
-  return c.kind == runtime::Kind::runc && !c.parts.jobs.find(c.container) ? c.container : "";
+  const bool chosen = runtime::row_of(c.kind).has_bundles;
+  return chosen && !c.parts.jobs.find(c.container) ? c.container : "";
 }
 
 // The process runs by now: what fails here is a warning.

@@ -124,9 +124,7 @@ grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context
 grpc::Status Service::Run(grpc::ServerContext* context, const v1::RunRequest* request,
                           v1::RunResponse* response) {
   return serve_timed("run", context, response, [&](const ScopeTree*) -> Result<v1::RunResponse> {
-    const Result<runtime::Kind> kind = kind_of(request->runtime());
-    if (!kind) return Error{kind.error().code, "run: " + kind.error().message};
-    Result<store::Job> job = parts_.jobs.run(runtime_of(parts_, *kind), *request);
+    Result<store::Job> job = parts_.jobs.run(parts_.runtimes, *request);
     if (!job) return job.error();
     spdlog::info("run: job {} is pid {}", job->name, job->pid);
     v1::RunResponse out;

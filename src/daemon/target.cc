@@ -2,32 +2,16 @@
 
 #include <utility>
 
-#include "probe/process.h"
+#include "daemon/kinds.h"
 #include "runtime/process_checks.h"
 
 namespace kymo::daemon {
 namespace {
 
-Result<void> look_at_process(const std::string& verb, Target& target) {
-  const std::string tried = verb + " process " + std::to_string(target.process.pid);
-  if (target.process.pid <= 0) {
-    return Error{Code::invalid_argument, tried + ": a pid is a number above 0"};
-  }
-  const Result<probe::Process> seen = probe::read_process(target.process.pid);
-  if (!seen) return Error{seen.error().code, tried + ": " + seen.error().message};
-  if (seen->kernel_thread) {
-    return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + seen->name +
-                                             "]; only processes of programs can be dumped"};
-  }
-  if (target.process.start_ticks == 0) target.process.start_ticks = seen->start_ticks;
-  target.name = seen->name;
-  target.command = seen->command;
-  return {};
-}
-
-Result<void> find_container(const Parts& parts, const std::string& verb, const std::string& name,
-                            Target& target) {
-  Result<runtime::Container> found = runtime_of(parts, target.kind).find(name);
+// The process or container of this name, by the runtime of the target's kind.
+Result<void> find_named(const Parts& parts, const std::string& verb, const std::string& name,
+                        Target& target) {
+  Result<runtime::Container> found = parts.runtimes.of(target.kind).find(name);
   if (!found) {
     return Error{found.error().code, verb + " " + found.error().message, found.error().errno_value};
   }
@@ -41,6 +25,18 @@ Result<void> find_container(const Parts& parts, const std::string& verb, const s
   return {};
 }
 
+Result<void> find_container(const Parts& parts, const std::string& verb, v1::Runtime runtime,
+                            const std::string& name, Target& target) {
+  const Result<runtime::Kind> kind = kind_of(runtime);
+  if (!kind) return Error{kind.error().code, verb + ": " + kind.error().message};
+  if (*kind == runtime::Kind::process) {
+    return Error{Code::invalid_argument, verb + " container " + name +
+                                             ": name its runtime: " + runtime::runtime_names(true)};
+  }
+  target.kind = *kind;
+  return find_named(parts, verb, name, target);
+}
+
 Result<void> find_job(const Parts& parts, const std::string& verb, const std::string& name,
                       Target& target) {
   parts.jobs.refresh();
@@ -51,7 +47,6 @@ Result<void> find_job(const Parts& parts, const std::string& verb, const std::st
                                                 ": it does not run, it is " +
                                                 std::string(store::name_of(job->state))};
   }
-  target.process = {job->pid, job->start_ticks};
   target.job = *job;
   const Result<std::optional<ContainerOf>> container = parts.jobs.containers().of(job->id);
   if (!container) {
@@ -60,9 +55,11 @@ Result<void> find_job(const Parts& parts, const std::string& verb, const std::st
   }
   if (*container) {
     target.kind = (*container)->kind;
-    return find_container(parts, verb, (*container)->id, target);
+    return find_named(parts, verb, (*container)->id, target);
   }
-  return look_at_process(verb, target);
+  Result<void> found = find_named(parts, verb, std::to_string(job->pid), target);
+  target.process.start_ticks = job->start_ticks;  // what has the pid now may be another
+  return found;
 }
 
 }  // namespace
@@ -72,24 +69,35 @@ std::string Target::text() const {
   return std::string(runtime::name_of(kind)) + " container " + name;
 }
 
+v1::Target target_of(const v1::DumpRequest& request) {
+  v1::Target target;
+  if (request.has_pid()) target.set_pid(request.pid());
+  if (request.has_job()) target.set_job(request.job());
+  if (request.has_runc()) target.set_runc(request.runc());
+  if (request.has_podman()) target.set_podman(request.podman());
+  if (request.has_container()) *target.mutable_container() = request.container();
+  return target;
+}
+
 Result<Target> find_target(const Parts& parts, const std::string& verb, const v1::Target& asked) {
   Target target;
   Result<void> found;
   switch (asked.target_case()) {
     case v1::Target::kPid:
-      target.process.pid = asked.pid();
-      found = look_at_process(verb, target);
+      found = find_named(parts, verb, std::to_string(asked.pid()), target);
       break;
     case v1::Target::kJob:
       found = find_job(parts, verb, asked.job(), target);
       break;
     case v1::Target::kRunc:
-      target.kind = runtime::Kind::runc;
-      found = find_container(parts, verb, asked.runc(), target);
+      found = find_container(parts, verb, v1::RUNC, asked.runc(), target);
       break;
     case v1::Target::kPodman:
-      target.kind = runtime::Kind::podman;
-      found = find_container(parts, verb, asked.podman(), target);
+      found = find_container(parts, verb, v1::PODMAN, asked.podman(), target);
+      break;
+    case v1::Target::kContainer:
+      found = find_container(parts, verb, asked.container().runtime(), asked.container().name(),
+                             target);
       break;
     case v1::Target::TARGET_NOT_SET:
       found = Error{Code::invalid_argument,
@@ -131,44 +139,11 @@ Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request) {
   return job;
 }
 
-runtime::Runtime& runtime_of(const Parts& parts, runtime::Kind kind) {
-  return kind == runtime::Kind::runc     ? parts.runc
-         : kind == runtime::Kind::podman ? parts.podman
-                                         : parts.runtime;
-}
-
-v1::Runtime to_api(runtime::Kind kind) {
-  switch (kind) {
-    case runtime::Kind::process:
-      return v1::PROCESS;
-    case runtime::Kind::runc:
-      return v1::RUNC;
-    case runtime::Kind::podman:
-      return v1::PODMAN;
-  }
-  return v1::RUNTIME_UNSPECIFIED;
-}
-
-Result<runtime::Kind> kind_of(v1::Runtime runtime) {
-  switch (runtime) {
-    case v1::RUNTIME_UNSPECIFIED:
-    case v1::PROCESS:
-      return runtime::Kind::process;
-    case v1::RUNC:
-      return runtime::Kind::runc;
-    case v1::PODMAN:
-      return runtime::Kind::podman;
-    default:
-      return Error{Code::invalid_argument,
-                   "runtime " + std::to_string(runtime) + ": there are PROCESS, RUNC and PODMAN"};
-  }
-}
-
-Result<runtime::Kind> kind_named(const std::string& name) {
-  if (name.empty()) return runtime::Kind::process;
-  if (const auto kind = runtime::kind_named(name)) return *kind;
-  return Error{Code::unimplemented, "it was made by the runtime '" + name +
-                                        "', and this kymod knows process, runc and podman"};
+Result<runtime::CriuChoice> crius_of(const Parts& parts, runtime::Kind kind) {
+  Result<std::optional<runtime::CriuProgram>> fixed = parts.runtimes.of(kind).fixed_criu();
+  if (!fixed) return fixed.error();
+  if (!*fixed) return parts.crius;
+  return runtime::CriuChoice({**fixed}, parts.crius.kernel());
 }
 
 runtime::CheckpointOptions to_options(const v1::CheckpointOptions& options) {

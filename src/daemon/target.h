@@ -7,6 +7,7 @@
 #include "api/kymo/v1/kymo.pb.h"
 #include "daemon/parts.h"
 #include "runtime/runtime.h"
+#include "runtimes/table.h"
 #include "store/store.h"
 
 namespace kymo::daemon {
@@ -30,17 +31,16 @@ struct Target {
 // Finds the process, the job or the container that `asked` names; `verb` begins an error's line.
 Result<Target> find_target(const Parts& parts, const std::string& verb, const v1::Target& asked);
 
+// What a dump is asked for.
+v1::Target target_of(const v1::DumpRequest& request);
+
 // Makes a job of what runs already. Errors: failed_precondition: it is one.
 Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request);
 
-// The runtime that looks after what is of this kind.
-runtime::Runtime& runtime_of(const Parts& parts, runtime::Kind kind);
+// The CRIUs from which one is chosen for a runtime: kymod's own, or the one that it starts whatever
+// it is told. Errors: that one cannot be seen.
+Result<runtime::CriuChoice> crius_of(const Parts& parts, runtime::Kind kind);
 
-v1::Runtime to_api(runtime::Kind kind);
-// Unspecified: a process. Errors: invalid_argument: a number that this version does not know.
-Result<runtime::Kind> kind_of(v1::Runtime runtime);
-// As of a name in a checkpoint's record; empty: a process. Errors: unimplemented, naming it.
-Result<runtime::Kind> kind_named(const std::string& name);
 runtime::CheckpointOptions to_options(const v1::CheckpointOptions& options);
 
 }  // namespace kymo::daemon

@@ -179,14 +179,13 @@ Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
     return error;
   }
   remove_images_soon(spec.images_dir);
-  const std::string what = spec.container.empty() ? "process" : "container";
   if (life == probe::Life::ended) {
     error.message += "; and " + process + " is gone";
-  } else if (running) {
-    error.message += "; the " + what + " runs on" + ended;
-  } else {
-    error.message += "; and " + running.error().message;
+    return error;
   }
+  const std::string what = spec.container.empty() ? "process" : "container";
+  error.message +=
+      running ? "; the " + what + " runs on" + ended : "; and " + running.error().message;
   for (const Result<void>* left : {&connected, &unmapped}) {
     if (!*left) error.message += "; but " + left->error().message;
   }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr std::string_view kPathVariable = "PATH=";
 // Within which a command that was killed is gone, unless the kernel waits for its disk.
 constexpr std::chrono::milliseconds kKilledWithin{3000};
+constexpr std::chrono::milliseconds kOneLineWithin{30'000};
 constexpr int kLookEveryMs = 10;
 constexpr off_t kMostErrors = 64 * 1024;
 constexpr off_t kMostOutput = 16 * 1024 * 1024;
@@ -155,19 +157,51 @@ std::string last_line(const std::string& text) {
   return std::string(rest.substr(rest.find_first_not_of(kBlank)));
 }
 
+std::string first_line_of(std::vector<std::string> words) {
+  Command command;
+  command.words = std::move(words);
+  command.environment = environment_with_path("");
+  command.timeout = kOneLineWithin;
+  const Result<CommandOutcome> outcome = run_command(command);
+  if (!outcome) return {};
+  std::string line = outcome->output.substr(0, outcome->output.find('\n'));
+  line.erase(line.find_last_not_of("\r\n ") + 1);
+  return line;
+}
+
 std::vector<std::string> environment_with_path(const std::string& folder) {
   std::vector<std::string> environment;
   std::string path = "PATH=" + folder;
+  const std::string_view colon = folder.empty() ? "" : ":";
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     if (text.starts_with(kPathVariable)) {
-      path += ":" + std::string(text.substr(kPathVariable.size()));
+      path += std::string(colon) + std::string(text.substr(kPathVariable.size()));
     } else {
       environment.emplace_back(text);
     }
   }
   environment.push_back(path);
   return environment;
+}
+
+std::string on_path(const std::string& name, std::string_view path) {
+  while (!path.empty()) {
+    const std::size_t colon = path.find(':');
+    std::string candidate = std::string(path.substr(0, colon)) + "/" + name;
+    std::error_code error;
+    if (candidate.front() == '/' && std::filesystem::is_regular_file(candidate, error) &&
+        ::access(candidate.c_str(), X_OK) == 0) {
+      return candidate;
+    }
+    path = colon == std::string_view::npos ? std::string_view() : path.substr(colon + 1);
+  }
+  return {};
+}
+
+std::string on_path(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  return on_path(name, path != nullptr ? path : "/usr/sbin:/usr/bin:/sbin:/bin");
 }
 
 }  // namespace kymo::runtime

@@ -6,12 +6,16 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/cancellation.h"
 #include "kymo/result.h"
 
 namespace kymo::runtime {
+
+// The session of what is no program that we have started.
+inline constexpr pid_t kNoSession = -1;
 
 // A program of somebody else's that is run to its end.
 struct Command {
@@ -44,7 +48,15 @@ Result<CommandOutcome> run_command(const Command& command);
 // The last line of a text that is not empty, trimmed.
 std::string last_line(const std::string& text);
 
-// This program's environment, with `folder` put first on PATH.
+// The first line that a program prints; empty where it prints none, or cannot be run.
+std::string first_line_of(std::vector<std::string> words);
+
+// This program's environment, with `folder`, unless empty, put first on PATH.
 std::vector<std::string> environment_with_path(const std::string& folder);
+
+// The executable that a name leads to in the absolute folders of a PATH, or of this program's;
+// empty where there is none.
+std::string on_path(const std::string& name, std::string_view path);
+std::string on_path(const std::string& name);
 
 }  // namespace kymo::runtime

@@ -48,7 +48,7 @@ Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& o
   const std::string& growing = growing_log(call);
   forget(growing);
   LogFollower log(growing, clock.listen(observer.notified));
-  Result<CommandOutcome> outcome = run_command(call.command);
+  Result<CommandOutcome> outcome = call.run ? call.run(call.command) : run_command(call.command);
   log.finish();
   if (call.collect) {
     call.collect(outcome ? &*outcome : nullptr);
@@ -216,7 +216,7 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
 }
 
 Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
-                                     const Command& command) {
+                                     const std::function<Result<void>()>& call) {
   const std::string tried =
       std::string(frozen ? "freeze" : "unfreeze") + " container " + spec.container;
   const Result<Freezer> freezer = Freezer::of(spec.process.pid);
@@ -224,16 +224,25 @@ Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const 
     return Error{Code::failed_precondition,
                  tried + (frozen ? ": it is frozen already" : ": it is not frozen")};
   }
-  const Result<CommandOutcome> done = run_command(command);
-  if (done && done->exit_status == 0) {
+  const Result<void> done = call();
+  if (done) {
     return "by " + shown +
            (freezer ? ", the freezer of cgroup version " + std::to_string(freezer->version()) : "");
   }
   if (freezer && frozen) {
     static_cast<void>(freezer->set(false).ok());
   }
-  return done ? Error{Code::failed_precondition, tried + ": " + last_line(done->errors)}
-              : Error{done.error().code, tried + ": " + done.error().message};
+  return Error{done.error().code, tried + ": " + done.error().message};
+}
+
+Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
+                                     const Command& command) {
+  return freeze_container(spec, frozen, shown, [&]() -> Result<void> {
+    const Result<CommandOutcome> done = run_command(command);
+    if (!done) return done.error();
+    if (done->exit_status == 0) return {};
+    return Error{Code::failed_precondition, last_line(done->errors)};
+  });
 }
 
 }  // namespace kymo::runtime

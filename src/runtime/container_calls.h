@@ -16,6 +16,8 @@ namespace kymo::runtime {
 struct ContainerCall {
   std::string runtime;  // "runc", "podman": the scope's name and the error's first word
   Command command;
+  // Does what the command would, within its limits, where that is no program; none: it is one.
+  std::function<Result<CommandOutcome>(const Command& limits)> run{};
   std::string tried;  // "could not dump container web"
   std::string images_dir;
   std::string log_path;  // CRIU's, and its statistics, in the work directory
@@ -46,8 +48,11 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
 Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall call,
                                          const Observer& observer);
 
-// Freezes a container by its runtime's own command, or lets it go on; `shown` is how the command is
+// Freezes a container by `call`, its runtime's own means, or lets it go on; `shown` is how that is
 // called. Where it fails half-way the container is let go.
+Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
+                                     const std::function<Result<void>()>& call);
+// The same by a command.
 Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
                                      const Command& command);
 

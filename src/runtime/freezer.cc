@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "probe/cgroup.h"
+#include "probe/process.h"
 
 namespace kymo::runtime {
 namespace {
@@ -90,6 +91,14 @@ Result<void> Freezer::set(bool frozen, std::chrono::milliseconds within) const {
     }
     std::this_thread::sleep_for(kFreezerLookEvery);
   }
+}
+
+bool is_frozen(pid_t pid) {
+  if (const Result<Freezer> freezer = Freezer::of(pid); freezer && freezer->frozen()) {
+    return true;
+  }
+  const Result<probe::Process> process = probe::read_process(pid);
+  return process && process->state == 'T';
 }
 
 }  // namespace kymo::runtime

@@ -37,4 +37,7 @@ class Freezer {
   int version_;
 };
 
+// Whether the process stands still: its cgroup's freezer holds it, or a signal stopped it.
+bool is_frozen(pid_t pid);
+
 }  // namespace kymo::runtime

@@ -25,16 +25,10 @@ struct ProcessId {
       0;  // field 22 of /proc/PID/stat, clock ticks since boot; 0: not known
 };
 
-// What runs something and can dump and restore it.
-enum class Kind : std::uint8_t { process, runc, podman };
-std::string_view name_of(Kind kind);
-// None: no runtime is called so.
-std::optional<Kind> kind_named(std::string_view name);
-
-// A container that a runtime has.
+// A container that a runtime has, or a plain process.
 struct Container {
-  std::string id;     // runc's own name for it; podman's full one
-  std::string name;   // as podman's user calls it; else the id
+  std::string id;     // by which its runtime knows it for good; empty for a process
+  std::string name;   // by which its user knows it; of a process its program's
   ProcessId process;  // its first process, seen from outside
   std::string bundle;
   std::vector<std::string> command;
@@ -156,6 +150,14 @@ struct FreezeSpec {
   std::string container;  // its id; empty: a plain process, with all that descends from it
 };
 
+// The OCI runtime by which a container runtime starts CRIU.
+struct OciRuntime {
+  std::string name;  // "runc", "crun"
+  std::string path;  // empty: it is the container runtime itself
+  // The PATH on which it looks for criu, where kymod does not set that.
+  std::string search_path{};
+};
+
 // What can be run, dumped, restored and frozen.
 // Threads: any; each call runs a criu, runc or podman of its own. Errors say what was tried, on
 // what, and what to do; after a failed dump the process or container runs on.
@@ -163,11 +165,14 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
   virtual Result<ProcessId> run(const RunSpec& spec) = 0;
-  // The container of that name or id, which runs or is frozen; plain processes have no names.
-  virtual Result<Container> find(const std::string& container) = 0;
-  // The first process of the container of this very id, where it runs now. Cheap: it starts
-  // nothing.
+  // The container of that name or id, which runs or is frozen; of plain processes that of a pid.
+  virtual Result<Container> find(const std::string& name) = 0;
+  // The first process of the container of this very id, where it runs now; none for processes,
+  // which have no ids. Cheap: it starts nothing.
   virtual std::optional<ProcessId> process_of(const std::string& id) = 0;
+  // The criu that it starts, whatever a spec says; none: that of the spec. Errors: it cannot be
+  // seen, or does not start.
+  virtual Result<std::optional<CriuProgram>> fixed_criu() { return std::optional<CriuProgram>(); }
   // Whether a dump or restore of this spec can be tried; touches nothing, and needs no directory of
   // a dump. Errors: what the caller has to change; a later failure is the system's.
   virtual Result<void> may_dump(const DumpSpec& spec) = 0;

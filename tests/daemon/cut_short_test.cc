@@ -104,7 +104,7 @@ TEST_F(CutShort, TheRuntimeIsToldWhatWasToBeDumpedByTheEntry) {
                      {{"runtime", "podman"}, {"id", "4711"}, {"name", "shop"}, {"frozen", true}}}})
           .ok());
   const store::Checkpoint checkpoint = close();
-  EXPECT_EQ(settled_.first, runtime::Kind::podman);
+  EXPECT_EQ(settled_.first, runtime::kind_named("podman"));
   EXPECT_EQ(settled_.second.container, "4711");
   EXPECT_EQ(settled_.second.process.start_ticks, start_ticks);
   EXPECT_EQ(settled_.second.images_dir, dir_.partial_images());

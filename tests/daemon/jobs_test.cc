@@ -6,32 +6,35 @@
 #include <future>
 #include <memory>
 
-#include "daemon/target.h"
+#include "daemon/kinds.h"
 #include "job_parts.h"
 #include "probe/process.h"
-#include "runtime/process_runtime.h"
+#include "runtimes/table.h"
 #include "support/no_descriptors.h"
 
 namespace kymo::daemon {
 namespace {
+
+const runtime::Kind kRunc = runtime::kind_named("runc").value();
+const runtime::Kind kPodman = runtime::kind_named("podman").value();
 
 TEST(JobsTest, HowAJobEndedIsKnownAsSoonAsItCountsAsEnded) {
   JobParts parts;
   // The reaper has seen the end, and comes to tell of it.
   std::promise<void> seen;
   std::promise<void> tell;
-  runtime::ProcessRuntimeOptions options;
-  options.exited = [&](const runtime::ProcessId& process, int wait_status) {
+  runtime::RuntimeSettings settings;
+  settings.exited = [&](const runtime::ProcessId& process, int wait_status) {
     seen.set_value();
     tell.get_future().wait();
     parts.jobs.exited(process, wait_status);
   };
-  std::unique_ptr<runtime::Runtime> runtime = runtime::make_process_runtime(std::move(options));
+  const runtime::Runtimes runtimes(settings);
 
   v1::RunRequest request;
   request.set_name("work");
   for (const char* word : {"/bin/sh", "-c", "exit 3"}) request.add_command(word);
-  const Result<store::Job> job = parts.jobs.run(*runtime, request);
+  const Result<store::Job> job = parts.jobs.run(runtimes, request);
   ASSERT_TRUE(job.ok()) << job.error().message;
   seen.get_future().wait();
   EXPECT_FALSE(probe::process_lives(job->pid, job->start_ticks));
@@ -60,7 +63,7 @@ struct ContainerJobs : testing::Test, JobParts {
   std::string job(const std::string& name) {
     const probe::Process self = probe::read_process(getpid()).value();
     const store::Job made = jobs.adopt({self.pid, self.start_ticks + 1}, name).value();
-    EXPECT_TRUE(jobs.containers().note(made.id, {runtime::Kind::podman, "abc"}).ok());
+    EXPECT_TRUE(jobs.containers().note(made.id, {kPodman, "abc"}).ok());
     return made.id;
   }
 };
@@ -75,8 +78,8 @@ TEST_F(ContainerJobs, AJobThatCountedAsExitedFollowsItsContainer) {
   EXPECT_EQ(now.pid(), self.pid);
   EXPECT_EQ(now.runtime(), v1::PODMAN);
   EXPECT_EQ(now.container(), "abc");
-  EXPECT_EQ(jobs.of_container({runtime::Kind::podman, "abc"})->id, id);
-  EXPECT_FALSE(jobs.of_container({runtime::Kind::runc, "abc"}));
+  EXPECT_EQ(jobs.of_container({kPodman, "abc"})->id, id);
+  EXPECT_FALSE(jobs.of_container({kRunc, "abc"}));
 }
 
 TEST_F(ContainerJobs, OfTwoJobsOfOneContainerTheNewerFollowsIt) {
@@ -100,7 +103,19 @@ TEST_F(ContainerJobs, ARuntimeOfAnotherVersionIsNamed) {
   EXPECT_NE(unknown.error().message.find("names the runtime 'lxc'"), std::string::npos);
   EXPECT_FALSE(jobs.containers().of("j2").value().has_value()) << "a plain process";
   EXPECT_NE(kind_named("lxc").error().message.find("'lxc'"), std::string::npos);
-  EXPECT_FALSE(kind_of(static_cast<v1::Runtime>(7)).ok());
+  EXPECT_FALSE(kind_of(static_cast<v1::Runtime>(77)).ok());
+}
+
+TEST(KindsTest, EveryRuntimeOfTheTableIsOneOfTheApiAndTheReverse) {
+  std::size_t values = 0;
+  for (int value = v1::Runtime_MIN; value <= v1::Runtime_MAX; ++value) {
+    const auto runtime = static_cast<v1::Runtime>(value);
+    if (!v1::Runtime_IsValid(value) || runtime == v1::RUNTIME_UNSPECIFIED) continue;
+    ++values;
+    ASSERT_TRUE(kind_of(runtime).ok()) << v1::Runtime_Name(runtime);
+    EXPECT_EQ(to_api(*kind_of(runtime)), runtime);
+  }
+  EXPECT_EQ(runtime::runtime_table().size(), values);
 }
 
 }  // namespace

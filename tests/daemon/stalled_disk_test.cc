@@ -13,7 +13,7 @@
 #include "daemon/recorder.h"
 #include "daemon/running_request.h"
 #include "probe/process.h"
-#include "runtime/process_runtime.h"
+#include "runtimes/process/process_runtime.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 

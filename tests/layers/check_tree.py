@@ -1,5 +1,5 @@
-"""Holds the tree against the rules of docs/architecture.md: what may include what, public headers that stand
-alone, the size of files, and words that must not be in them. Prints one line a fault; exit 1 if any."""
+"""Holds the tree against the rules of docs/architecture.md: what may include what (by the page's own table), public
+headers that stand alone, the size of files, and words that must not be in them. Prints one line a fault; exit 1 if any."""
 
 import argparse
 import pathlib
@@ -8,19 +8,18 @@ import subprocess
 import sys
 import tempfile
 
-# The one table of the floors. A folder may include itself and the folders of lower floors.
-FLOORS = {
-    "base": 0,
-    "metrics": 1, "api": 1,
-    "sampling": 2, "timing": 2, "probe": 2, "prometheus": 2, "libkymo": 2,
-    "http": 2, "confine": 2,
-    "criu": 3, "store": 3, "record": 3,
-    "runtime": 4, "analysis": 4, "profiles": 4,
-    "daemon": 5, "report": 5, "client": 5, "export": 5,
-    "view": 6,
-}
-# Beside or above, and allowed all the same.
-EXCEPTIONS = {("daemon", "report"), ("export", "report")}
+# A folder may include itself and the folders of lower floors: the table of docs/architecture.md.
+ROW = re.compile(r"^\| (\d+) \| `src/(\w+)/` \|", re.M)
+
+
+def floors_of(document):
+    """The floor of each folder of src/, by the document's table."""
+    return {folder: int(floor) for floor, folder in ROW.findall(document.read_text())}
+
+
+FLOORS = floors_of(pathlib.Path(__file__).resolve().parents[2] / "docs/architecture.md")
+# On the same floor, and allowed all the same: the document names them as well.
+EXCEPTIONS = {("daemon", "report"), ("export", "report"), ("runtimes", "runtime")}
 # The folder that each public header is the face of; one that is not listed is a fault.
 PUBLIC = {
     "version.h": "base", "export.h": "base", "result.h": "base",
@@ -75,7 +74,7 @@ def check_source_file(root, path):
     folder = path.relative_to(root / "src").parts[0]
     where = path.relative_to(root)
     if folder not in FLOORS:
-        yield f"{where}: folder src/{folder} stands on no floor: give it one in check_tree.py"
+        yield f"{where}: folder src/{folder} stands on no floor: give it one in docs/architecture.md"
         return
     for quoted, name in includes(path):
         other = folder_of(name)

@@ -48,6 +48,13 @@ class CheckTreeTest(unittest.TestCase):
     def test_includes_without_a_folder(self):
         self.expect_fault("src/base/a.cc", '#include "clock.h"\n', "names no folder")
 
+    def test_the_table_of_the_document_has_every_folder_from_top_to_bottom(self):
+        source = pathlib.Path(__file__).resolve().parents[2] / "src"
+        folders = {path.name for path in source.iterdir() if path.is_dir()} - {"web"}
+        self.assertEqual(folders, set(check_tree.FLOORS))
+        floors = list(check_tree.FLOORS.values())
+        self.assertEqual(floors, sorted(floors, reverse=True))
+
     def test_a_folder_without_a_floor(self):
         self.expect_fault("src/utils/a.h", "", "stands on no floor")
 

@@ -1,4 +1,4 @@
-#include "runtime/bundle.h"
+#include "runtimes/runc/bundle.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include <fstream>
 
 #include "base/clock.h"
-#include "runtime/podman_runtime.h"
-#include "runtime/runc_runtime.h"
+#include "runtimes/podman/podman_runtime.h"
+#include "runtimes/runc/runc_runtime.h"
 #include "support/cancel_after.h"
 #include "support/real_criu.h"
 #include "support/slow_mount.h"

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
-#include "runtime/process_freeze.h"
+#include "runtimes/process/freeze.h"
 #include "support/real_criu.h"
 #include "support/temporary_directory.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/host_check.h"
+#include "runtimes/host_check.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "runtime/reaper.h"
+#include "runtimes/process/reaper.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {

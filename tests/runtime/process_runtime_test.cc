@@ -1,4 +1,4 @@
-#include "runtime/process_runtime.h"
+#include "runtimes/process/process_runtime.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "probe/process.h"
-#include "runtime/process_runtime.h"
+#include "runtimes/process/process_runtime.h"
 #include "support/real_criu.h"
 #include "support/temporary_directory.h"
 

@@ -9,7 +9,7 @@
 #include "base/cancellation.h"
 #include "churn.h"
 #include "probe/directory_bytes.h"
-#include "runtime/process_runtime.h"
+#include "runtimes/process/process_runtime.h"
 #include "support/real_criu.h"
 #include "support/slow_mount.h"
 #include "support/temporary_directory.h"

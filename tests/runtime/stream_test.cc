@@ -12,7 +12,7 @@
 #include "criu/image_set.h"
 #include "criu/memory.h"
 #include "probe/directory_bytes.h"
-#include "runtime/process_runtime.h"
+#include "runtimes/process/process_runtime.h"
 #include "support/real_criu.h"
 #include "support/temporary_directory.h"
 

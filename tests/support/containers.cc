@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,21 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include "support/real_criu.h"
+#include "support/shell.h"
 
 namespace kymo::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What a shell command prints, and whether it succeeded.
-std::pair<std::string, bool> shell(const std::string& command) {
-  FILE* pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): a test's own command
-  if (pipe == nullptr) return {"", false};
-  std::string said;
-  std::array<char, 4096> buffer{};
-  while (fgets(buffer.data(), buffer.size(), pipe) != nullptr) said += buffer.data();
-  return {said, pclose(pipe) == 0};
-}
 
 const char* busybox() {
   return access("/bin/busybox", X_OK) == 0 ? "/bin/busybox" : "/usr/bin/busybox";

@@ -26,7 +26,7 @@ void add_adopt(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("adopt", "Make a job of something that runs already");
   verb->require_subcommand(1);
   verb->fallthrough();
-  for (const TargetKind& kind : kTargetKinds) {
+  for (const TargetKind& kind : target_kinds()) {
     CLI::App* one = verb->add_subcommand(kind.name, kind.what);
     one->fallthrough();
     auto target = std::make_shared<std::string>();
@@ -34,11 +34,9 @@ void add_adopt(CLI::App& app, Context& context) {
     one->add_option("target", *target, kind.shown)->required()->option_text(kind.shown);
     one->add_option("--name", *name, "The job's name; without it made from the program's");
     one->add_flag("--json", context.json, "Print JSON");
-    one->callback([&context, target, name, set = kind.set] {
-      v1::Target asked;
-      set(asked, *target);
+    one->callback([&context, target, name, &kind] {
       v1::AdoptRequest request;
-      *request.mutable_target() = asked;
+      *request.mutable_target() = target_of(kind, *target);
       request.set_name(*name);
       adopt(context, request);
     });

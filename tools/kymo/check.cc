@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "print.h"
-#include "runtime/host_check.h"
+#include "runtimes/host_check.h"
 #include "verbs.h"
 
 namespace kymo::cli {

@@ -153,8 +153,7 @@ void set_stream(v1::DumpRequest& request, const StreamArguments& arguments) {
 void set_target(v1::DumpRequest& request, const v1::Target& target) {
   if (target.has_pid()) request.set_pid(target.pid());
   if (target.has_job()) request.set_job(target.job());
-  if (target.has_runc()) request.set_runc(target.runc());
-  if (target.has_podman()) request.set_podman(target.podman());
+  if (target.has_container()) *request.mutable_container() = target.container();
 }
 
 // What every kind is dumped with.
@@ -188,11 +187,9 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   verb->add_flag("--json", context.json, "Print JSON");
   add_progress_option(*verb, context);
   const auto streaming = add_stream_options(*verb);
-  verb->callback([&context, flags, set = kind.set, streaming] {
-    v1::Target target;
-    set(target, flags->target);
+  verb->callback([&context, flags, &kind, streaming] {
     v1::DumpRequest request;
-    set_target(request, target);
+    set_target(request, target_of(kind, flags->target));
     if (!flags->directory.empty()) {
       request.set_directory(
           std::filesystem::absolute(flags->directory).lexically_normal().string());
@@ -213,7 +210,7 @@ void add_dump(CLI::App& app, Context& context) {
       "dump", "Write a process or container to a checkpoint; it ends, unless --leave-running");
   dump_verb->require_subcommand(1);
   dump_verb->fallthrough();
-  for (const TargetKind& kind : kTargetKinds) add_kind(*dump_verb, context, kind);
+  for (const TargetKind& kind : target_kinds()) add_kind(*dump_verb, context, kind);
 }
 
 }  // namespace kymo::cli

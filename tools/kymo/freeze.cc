@@ -34,16 +34,14 @@ void add_verb(CLI::App& app, Context& context, const char* name, const char* hel
   CLI::App* verb = app.add_subcommand(name, help);
   verb->require_subcommand(1);
   verb->fallthrough();
-  for (const TargetKind& kind : kTargetKinds) {
+  for (const TargetKind& kind : target_kinds()) {
     CLI::App* one = verb->add_subcommand(kind.name, kind.what);
     one->fallthrough();
     auto target = std::make_shared<std::string>();
     one->add_option("target", *target, kind.shown)->required()->option_text(kind.shown);
     one->add_flag("--json", context.json, "Print JSON");
-    one->callback([&context, target, frozen, set = kind.set] {
-      v1::Target asked;
-      set(asked, *target);
-      set_frozen(context, asked, frozen);
+    one->callback([&context, target, frozen, &kind] {
+      set_frozen(context, target_of(kind, *target), frozen);
     });
   }
 }

@@ -91,7 +91,8 @@ std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
 }  // namespace
 
 std::string name_of(v1::Runtime runtime) {
-  return runtime == v1::RUNC ? "runc" : runtime == v1::PODMAN ? "podman" : "process";
+  return report::lower(
+      v1::Runtime_Name(runtime == v1::RUNTIME_UNSPECIFIED ? v1::PROCESS : runtime));
 }
 
 std::string subject(const v1::DumpResponse& response) {

@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "print.h"
 #include "progress.h"
+#include "target.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -88,11 +89,11 @@ void restore(Context& context, RestoreFlags& flags, v1::Runtime runtime) {
 
 // `restore` alone: a checkpoint says itself what it is, and bare images are a process'.
 void add_kind(CLI::App& verb, Context& context, const std::shared_ptr<RestoreFlags>& flags,
-              const char* name, const char* help, v1::Runtime runtime) {
-  CLI::App* one = verb.add_subcommand(name, help);
+              const TargetKind& kind) {
+  CLI::App* one = verb.add_subcommand(kind.name, kind.what);
   one->fallthrough();
   add_flags(*one, context, *flags);
-  one->callback([&context, flags, runtime] { restore(context, *flags, runtime); });
+  one->callback([&context, flags, &kind] { restore(context, *flags, kind.runtime); });
 }
 
 }  // namespace
@@ -103,9 +104,7 @@ void add_restore(CLI::App& app, Context& context) {
   verb->require_subcommand(0, 1);
   auto flags = std::make_shared<RestoreFlags>();
   add_flags(*verb, context, *flags);
-  add_kind(*verb, context, flags, "process", "Restore a process", v1::PROCESS);
-  add_kind(*verb, context, flags, "runc", "Restore a runc container", v1::RUNC);
-  add_kind(*verb, context, flags, "podman", "Restore a podman container", v1::PODMAN);
+  for (const TargetKind& kind : target_kinds()) add_kind(*verb, context, flags, kind);
   verb->callback([&context, flags, verb] {
     if (verb->get_subcommands().empty()) restore(context, *flags, v1::RUNTIME_UNSPECIFIED);
   });

@@ -8,6 +8,8 @@
 #include "client/client.h"
 #include "print.h"
 #include "report/api_json.h"
+#include "runtimes/table.h"
+#include "target.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -67,17 +69,17 @@ void add_process(CLI::App& run, Context& context) {
   });
 }
 
-void add_runc(CLI::App& run, Context& context) {
-  CLI::App* runc = run.add_subcommand("runc", "Start a runc container as a job");
-  runc->fallthrough();
+void add_bundle(CLI::App& run, Context& context, const TargetKind& kind) {
+  CLI::App* one = run.add_subcommand(kind.name, "Start a " + kind.name + " container as a job");
+  one->fallthrough();
   auto flags = std::make_shared<RunFlags>();
-  runc->add_option("-b,--bundle", flags->bundle, "The container's bundle")->required();
-  runc->add_option("--id", flags->id, "The container's id")->required();
-  runc->add_option("-n,--name", flags->name, "The job's name; without it the id");
-  runc->add_flag("--json", context.json, "Print JSON");
-  runc->callback([&context, flags] {
+  one->add_option("-b,--bundle", flags->bundle, "The container's bundle")->required();
+  one->add_option("--id", flags->id, "The container's id")->required();
+  one->add_option("-n,--name", flags->name, "The job's name; without it the id");
+  one->add_flag("--json", context.json, "Print JSON");
+  one->callback([&context, flags, &kind] {
     v1::RunRequest request;
-    request.set_runtime(v1::RUNC);
+    request.set_runtime(kind.runtime);
     request.set_name(flags->name);
     request.set_container(flags->id);
     request.set_bundle(std::filesystem::absolute(flags->bundle).lexically_normal().string());
@@ -85,18 +87,17 @@ void add_runc(CLI::App& run, Context& context) {
   });
 }
 
-void add_podman(CLI::App& run, Context& context) {
-  CLI::App* podman = run.add_subcommand("podman", "Start a podman container as a job");
-  podman->fallthrough();
+void add_image(CLI::App& run, Context& context, const TargetKind& kind,
+               std::string_view arguments) {
+  CLI::App* one = run.add_subcommand(kind.name, "Start a " + kind.name + " container as a job");
+  one->fallthrough();
   auto flags = std::make_shared<RunFlags>();
-  podman->add_option("-n,--name", flags->name, "The name of the container and of its job")
-      ->required();
-  podman->add_flag("--json", context.json, "Print JSON");
-  podman->add_option("arguments", flags->command, "After --: what follows podman run -d")
-      ->required();
-  podman->callback([&context, flags] {
+  one->add_option("-n,--name", flags->name, "The name of the container and of its job")->required();
+  one->add_flag("--json", context.json, "Print JSON");
+  one->add_option("arguments", flags->command, "After --: " + std::string(arguments))->required();
+  one->callback([&context, flags, &kind] {
     v1::RunRequest request;
-    request.set_runtime(v1::PODMAN);
+    request.set_runtime(kind.runtime);
     request.set_name(flags->name);
     for (const std::string& word : flags->command) request.add_command(word);
     start(context, std::move(request));
@@ -110,9 +111,18 @@ void add_run(CLI::App& app, Context& context) {
   run->require_subcommand(1);
   run->fallthrough();
   add_quiet_option(*run, context);
-  add_process(*run, context);
-  add_runc(*run, context);
-  add_podman(*run, context);
+  for (const TargetKind& kind : target_kinds()) {
+    if (kind.runtime == v1::PROCESS) {
+      add_process(*run, context);
+      continue;
+    }
+    const runtime::RuntimeRow& row = runtime::row_of(runtime::kind_named(kind.name).value());
+    if (row.has_bundles) {
+      add_bundle(*run, context, kind);
+    } else {
+      add_image(*run, context, kind, row.run_arguments);
+    }
+  }
 }
 
 }  // namespace kymo::cli

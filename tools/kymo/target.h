@@ -1,9 +1,7 @@
 #pragma once
 
-#include <array>
-#include <charconv>
-#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
 
@@ -11,29 +9,16 @@ namespace kymo::cli {
 
 // What a verb can be about: `kymo VERB process PID|JOB`, `kymo VERB runc ID`, ...
 struct TargetKind {
-  const char* name;
-  const char* what;
-  const char* shown;
-  void (*set)(v1::Target& target, const std::string& text);
+  v1::Runtime runtime;
+  std::string name;   // of the subcommand: the runtime's
+  std::string what;   // for its help
+  std::string shown;  // how its target is written
 };
 
-inline constexpr std::array<TargetKind, 3> kTargetKinds{{
-    {"process", "A process, or a job", "PID|JOB",
-     [](v1::Target& target, const std::string& text) {
-       // Digits alone are a pid: job names are never that.
-       std::int32_t pid = 0;
-       const char* end = text.data() + text.size();
-       const auto parsed = std::from_chars(text.data(), end, pid);
-       if (parsed.ec == std::errc() && parsed.ptr == end) {
-         target.set_pid(pid);
-       } else {
-         target.set_job(text);
-       }
-     }},
-    {"runc", "A container of runc", "ID",
-     [](v1::Target& target, const std::string& text) { target.set_runc(text); }},
-    {"podman", "A container of podman", "NAME|ID",
-     [](v1::Target& target, const std::string& text) { target.set_podman(text); }},
-}};
+// One for each runtime of the API, plain processes first.
+const std::vector<TargetKind>& target_kinds();
+
+// What `text` names. Of a process: digits alone are a pid, which no job is named.
+v1::Target target_of(const TargetKind& kind, const std::string& text);
 
 }  // namespace kymo::cli

@@ -1,4 +1,4 @@
-#include "runtime/runc_runtime.h"
+#include "runtimes/runc/runc_runtime.h"
 
 #include <sys/stat.h>
 
@@ -14,12 +14,12 @@
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
-#include "runtime/bundle.h"
 #include "runtime/command.h"
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
 #include "runtime/freezer.h"
 #include "runtime/process_checks.h"
+#include "runtimes/runc/bundle.h"
 
 namespace kymo::runtime {
 namespace {

@@ -26,4 +26,7 @@ struct PodmanRuntimeOptions {
 //          podman's files, without starting anything.
 std::unique_ptr<Runtime> make_podman_runtime(PodmanRuntimeOptions options);
 
+// The OCI runtime that podman uses, as podman says. Errors: it says nothing. Cost: starts podman.
+Result<OciRuntime> oci_runtime_of_podman();
+
 }  // namespace kymo::runtime

@@ -1,4 +1,4 @@
-#include "runtime/podman_store.h"
+#include "runtimes/podman/podman_store.h"
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "runtime/reaper.h"
+#include "runtimes/process/reaper.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

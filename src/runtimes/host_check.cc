@@ -1,19 +1,16 @@
-#include "runtime/host_check.h"
+#include "runtimes/host_check.h"
 
 #include <linux/magic.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
-#include <string_view>
 
 #include "criu/client.h"
+#include "runtime/command.h"
 #include "runtime/criu_choice.h"
+#include "runtimes/table.h"
 
 namespace kymo::runtime {
 namespace {
@@ -28,21 +25,6 @@ criu::Client client_of(const std::string& criu) {
   options.path = criu;
   options.timeout = kOneCall;
   return criu::Client(std::move(options));
-}
-
-// The first line that a fixed command prints.
-std::string first_line(const std::string& command) {
-  struct Close {
-    void operator()(std::FILE* pipe) const { ::pclose(pipe); }
-  };
-  const std::unique_ptr<std::FILE, Close> pipe(::popen((command + " 2>/dev/null").c_str(), "re"));
-  std::array<char, 256> text{};
-  if (pipe == nullptr || std::fgets(text.data(), text.size(), pipe.get()) == nullptr) {
-    return {};
-  }
-  std::string line = text.data();
-  line.erase(line.find_last_not_of("\r\n ") + 1);
-  return line;
 }
 
 std::string path_of(const std::string& criu) {
@@ -158,64 +140,47 @@ std::string way_to_criu(const std::string& runtime) {
   return ", if " + runtime + " knows checkpoints at all";
 }
 
-void add_container_runtime(const std::string& name, const std::string& runtime,
-                           const std::string& through, const FoundCriu& by_kymod,
-                           const FoundCriu& by_path, std::vector<Finding>& findings) {
+void add_container_runtime(const std::string& name, const OciRuntime& oci,
+                           const FoundCriu& by_kymod, const FoundCriu& by_path,
+                           std::vector<Finding>& findings) {
   const State state = by_kymod.works ? State::good : State::absent;
   std::error_code ignored;
   const bool same =
       by_kymod.path == by_path.path || fs::equivalent(by_kymod.path, by_path.path, ignored);
-  std::string detail = by_kymod.text + way_to_criu(runtime) + through;
+  std::string detail = by_kymod.text + way_to_criu(oci.name);
+  if (!oci.path.empty()) detail += " through " + oci.name + " at " + oci.path;
   if (!same) detail += "; without kymod " + by_path.text;
   findings.push_back({"criu of " + name, state, std::move(detail)});
 }
 
-// runc and podman's runtime look for criu by name. kymod puts the folder of its own first on their
-// PATH; whoever starts them by hand gets the one that PATH has.
+// Container runtimes look for criu by name. kymod puts the folder of its own first on their PATH;
+// whoever starts them by hand gets the one that PATH has.
 void check_container_runtimes(const std::string& criu, std::vector<Finding>& findings) {
   const std::string ours = path_of(criu);
   const FoundCriu by_path = criu_at(on_path("criu"));
   const bool there = !ours.empty() && ::access(ours.c_str(), X_OK) == 0;
   const FoundCriu by_kymod = there && ours != by_path.path ? criu_at(ours) : by_path;
-  for (const std::string name : {"runc", "podman"}) {
+  for (const RuntimeRow& row : runtime_table()) {
+    if (row.oci_runtime == nullptr) continue;
+    const std::string name(row.name);
     const std::string path = on_path(name);
     findings.push_back({name, path.empty() ? State::absent : State::good,
                         path.empty() ? "not on PATH: install it to dump its containers"
-                                     : first_line(name + " --version") + " at " + path});
+                                     : first_line_of({name, "--version"}) + " at " + path});
     if (path.empty()) continue;
-    if (name == "runc") {
-      add_container_runtime(name, name, "", by_kymod, by_path, findings);
-      continue;
+    const Result<OciRuntime> oci = row.oci_runtime();
+    if (oci && !oci->search_path.empty()) {  // kymod has no say in it
+      const FoundCriu own = criu_at(on_path("criu", oci->search_path));
+      add_container_runtime(name, *oci, own, own, findings);
+    } else if (oci) {
+      add_container_runtime(name, *oci, by_kymod, by_path, findings);
+    } else {
+      findings.push_back({"criu of " + name, State::absent, oci.error().message});
     }
-    const std::string runtime = first_line("podman info --format '{{.Host.OCIRuntime.Name}}'");
-    const std::string at = first_line("podman info --format '{{.Host.OCIRuntime.Path}}'");
-    if (runtime.empty()) {
-      findings.push_back({"criu of podman", State::absent,
-                          "podman info does not tell its runtime: see what it says itself"});
-      continue;
-    }
-    add_container_runtime(name, runtime, " through " + runtime + " at " + at, by_kymod, by_path,
-                          findings);
   }
 }
 
 }  // namespace
-
-std::string on_path(const std::string& name) {
-  const char* variable = std::getenv("PATH");
-  std::string_view path = variable != nullptr ? variable : "/usr/sbin:/usr/bin:/sbin:/bin";
-  while (!path.empty()) {
-    const std::size_t colon = path.find(':');
-    std::string candidate = std::string(path.substr(0, colon)) + "/" + name;
-    std::error_code error;
-    if (candidate.front() == '/' && fs::is_regular_file(candidate, error) &&
-        ::access(candidate.c_str(), X_OK) == 0) {
-      return candidate;
-    }
-    path = colon == std::string_view::npos ? std::string_view() : path.substr(colon + 1);
-  }
-  return {};
-}
 
 std::vector<Finding> check_host(const std::string& criu, const std::string& criu_fallback) {
   std::vector<Finding> findings;

@@ -1,4 +1,4 @@
-#include "runtime/process_freeze.h"
+#include "runtimes/process/freeze.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -205,14 +205,6 @@ Result<std::string> unfreeze_process(const ProcessId& process, const std::string
     return std::string("continued by SIGCONT");
   }
   return Error{Code::failed_precondition, tried + ": it is not frozen"};
-}
-
-bool is_frozen(pid_t pid) {
-  if (const Result<Freezer> freezer = Freezer::of(pid); freezer && freezer->frozen()) {
-    return true;
-  }
-  const Result<probe::Process> process = probe::read_process(pid);
-  return process && process->state == 'T';
 }
 
 }  // namespace kymo::runtime

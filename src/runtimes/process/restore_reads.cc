@@ -1,4 +1,4 @@
-#include "runtime/restore_reads.h"
+#include "runtimes/process/restore_reads.h"
 
 #include <chrono>
 #include <optional>

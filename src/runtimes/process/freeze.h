@@ -19,7 +19,4 @@ Result<std::string> freeze_process(const ProcessId& process, const std::string& 
 Result<std::string> unfreeze_process(const ProcessId& process, const std::string& proc = "/proc",
                                      const std::string& sys = "/sys/fs/cgroup");
 
-// Whether the process stands still: its cgroup's freezer holds it, or a signal stopped it.
-bool is_frozen(pid_t pid);
-
 }  // namespace kymo::runtime

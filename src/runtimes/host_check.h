@@ -21,11 +21,8 @@ struct Finding {
 // Looks at: root; CRIU at `criu` and, unless empty, at `criu_fallback` (each a path, or a name on
 // PATH), their versions and own checks, and what they are too old for; kernel features that
 // pre-dump and lazy restore need; cgroups; where CRIU can keep what it found out about the kernel;
-// runc and podman, and which criu each will find when kymod starts it and, where that is another,
-// when somebody else does. Cost: starts each of those programs, about a second.
+// each container runtime, and which criu it will find when kymod starts it and, where that is
+// another, when somebody else does. Cost: starts each of those programs, about a second.
 std::vector<Finding> check_host(const std::string& criu, const std::string& criu_fallback = {});
-
-// The executable that a name leads to in PATH's absolute folders; empty where there is none.
-std::string on_path(const std::string& name);
 
 }  // namespace kymo::runtime

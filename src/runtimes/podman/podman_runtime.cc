@@ -1,4 +1,4 @@
-#include "runtime/podman_runtime.h"
+#include "runtimes/podman/podman_runtime.h"
 
 #include <signal.h>
 
@@ -18,8 +18,8 @@
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
 #include "runtime/freezer.h"
-#include "runtime/podman_store.h"
 #include "runtime/process_checks.h"
+#include "runtimes/podman/podman_store.h"
 
 namespace kymo::runtime {
 namespace {
@@ -556,6 +556,18 @@ Result<std::string> PodmanRuntime::unfreeze(const FreezeSpec& spec) {
 
 std::unique_ptr<Runtime> make_podman_runtime(PodmanRuntimeOptions options) {
   return std::make_unique<PodmanRuntime>(std::move(options));
+}
+
+Result<OciRuntime> oci_runtime_of_podman() {
+  const auto say = [](const std::string& what) {
+    return first_line_of({"podman", "info", "--format", "{{.Host.OCIRuntime." + what + "}}"});
+  };
+  OciRuntime oci{say("Name"), say("Path")};
+  if (oci.name.empty()) {
+    return Error{Code::unavailable,
+                 "podman info does not tell its runtime: see what it says itself"};
+  }
+  return oci;
 }
 
 }  // namespace kymo::runtime

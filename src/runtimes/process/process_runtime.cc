@@ -1,4 +1,4 @@
-#include "runtime/process_runtime.h"
+#include "runtimes/process/process_runtime.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -24,10 +25,10 @@
 #include "runtime/network_lock.h"
 #include "runtime/pre_dump.h"
 #include "runtime/process_checks.h"
-#include "runtime/process_freeze.h"
-#include "runtime/reaper.h"
-#include "runtime/restore_reads.h"
 #include "runtime/watch_images.h"
+#include "runtimes/process/freeze.h"
+#include "runtimes/process/reaper.h"
+#include "runtimes/process/restore_reads.h"
 
 namespace kymo::runtime {
 namespace {
@@ -178,7 +179,7 @@ class ProcessRuntime : public Runtime {
       : criu_(std::move(options.criu)), reaper_(Reaper::start(std::move(options.exited))) {}
 
   Result<ProcessId> run(const RunSpec& spec) override;
-  Result<Container> find(const std::string& container) override;
+  Result<Container> find(const std::string& pid) override;
   std::optional<ProcessId> process_of(const std::string&) override { return std::nullopt; }
   Result<void> may_dump(const DumpSpec& spec) override;
   Result<void> may_restore(const RestoreSpec& spec) override;
@@ -228,8 +229,24 @@ Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
   return process;
 }
 
-Result<Container> ProcessRuntime::find(const std::string& container) {
-  return Error{Code::unimplemented, "find " + container + ": plain processes have no names"};
+Result<Container> ProcessRuntime::find(const std::string& pid) {
+  Container found;
+  const char* const end = pid.data() + pid.size();
+  const auto parsed = std::from_chars(pid.data(), end, found.process.pid);
+  const std::string tried = "process " + pid;
+  if (parsed.ec != std::errc() || parsed.ptr != end || found.process.pid <= 0) {
+    return Error{Code::invalid_argument, tried + ": a pid is a number above 0"};
+  }
+  const Result<probe::Process> seen = probe::read_process(found.process.pid);
+  if (!seen) return Error{seen.error().code, tried + ": " + seen.error().message};
+  if (seen->kernel_thread) {
+    return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + seen->name +
+                                             "]; only processes of programs can be dumped"};
+  }
+  found.process.start_ticks = seen->start_ticks;
+  found.name = seen->name;
+  found.command = seen->command;
+  return found;
 }
 
 Result<void> ProcessRuntime::may_dump(const DumpSpec& spec) {

@@ -1,0 +1,73 @@
+#include "runtimes/table.h"
+
+#include <array>
+
+#include "runtimes/podman/podman_runtime.h"
+#include "runtimes/process/process_runtime.h"
+#include "runtimes/runc/runc_runtime.h"
+
+namespace kymo::runtime {
+namespace {
+
+constexpr bool kHasBundles = true;
+
+std::unique_ptr<Runtime> make_process(const RuntimeSettings& all) {
+  return make_process_runtime({.criu = all.criu, .exited = all.exited});
+}
+
+std::unique_ptr<Runtime> make_runc(const RuntimeSettings& all) {
+  return make_runc_runtime(
+      {.root = all.runc_root, .criu_folder = all.criu_folder, .timeout = all.timeout});
+}
+
+Result<OciRuntime> oci_runtime_of_runc() {
+  return OciRuntime{"runc", ""};
+}
+
+std::unique_ptr<Runtime> make_podman(const RuntimeSettings& all) {
+  return make_podman_runtime(
+      {.flags = all.podman_flags, .criu_folder = all.criu_folder, .timeout = all.timeout});
+}
+
+constexpr std::array<RuntimeRow, 3> kTable{{
+    {"process", make_process},
+    {"runc", make_runc, oci_runtime_of_runc, kHasBundles},
+    {"podman", make_podman, oci_runtime_of_podman, !kHasBundles, "what follows podman run -d"},
+}};
+
+}  // namespace
+
+std::span<const RuntimeRow> runtime_table() {
+  return kTable;
+}
+
+const RuntimeRow& row_of(Kind kind) {
+  return kTable.at(static_cast<std::size_t>(kind));
+}
+
+std::string_view name_of(Kind kind) {
+  return row_of(kind).name;
+}
+
+std::optional<Kind> kind_named(std::string_view name) {
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (name == kTable.at(i).name) return Kind{static_cast<std::uint8_t>(i)};
+  }
+  return std::nullopt;
+}
+
+std::string runtime_names(bool containers) {
+  std::string names;
+  for (std::size_t i = containers ? 1 : 0; i < kTable.size(); ++i) {
+    const bool last = i + 1 == kTable.size();
+    names += names.empty() ? "" : last ? " and " : ", ";
+    names += kTable.at(i).name;
+  }
+  return names;
+}
+
+Runtimes::Runtimes(const RuntimeSettings& settings) {
+  for (const RuntimeRow& row : kTable) all_.push_back(row.make(settings));
+}
+
+}  // namespace kymo::runtime
