@@ -53,12 +53,12 @@ std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
   return {tracers.begin(), tracers.end()};
 }
 
-// The processes with the log open: CRIU's own, or those of the tree. Where the disk of the log does
-// not answer, CRIU is who traces the tree.
+// The processes that can write to the log: CRIU's own, or those of the tree. Whoever reads along is
+// none of them. Where the disk of the log does not answer, CRIU is who traces the tree.
 std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>& tree,
                            bool of_the_tree) {
   const auto found_by_log =
-      within(kDiskPatience, [log_path] { return probe::processes_with_open(log_path); });
+      within(kDiskPatience, [log_path] { return probe::processes_writing(log_path); });
   std::vector<pid_t> found;
   if (found_by_log) {
     found = *found_by_log;
@@ -67,9 +67,8 @@ std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>
   }
   std::erase_if(found, [&](pid_t pid) {
     const Result<probe::Process> seen = probe::read_process(pid);
-    // Who reads along while CRIU writes is no part of it.
-    const bool ours = pid == getpid();
     const bool gone = seen ? seen->zombie() : seen.error().code == Code::not_found;
+    const bool ours = pid == getpid();
     return ours || is_in(tree, pid) != of_the_tree || gone;
   });
   return found;

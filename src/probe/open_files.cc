@@ -11,16 +11,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether it has a descriptor of the file. The link's text is looked at first: what it leads to,
-// a hung network mount say, is touched only where the name is the same.
-bool has_open(const fs::path& process, const struct stat& file, const std::string& name) {
+// Whether a descriptor's link in /proc/PID/fd says that it can be written to (proc(5)).
+bool is_writable(const fs::path& link) {
+  std::error_code gone;
+  const fs::perms mode = fs::symlink_status(link, gone).permissions();
+  return !gone && (mode & fs::perms::owner_write) != fs::perms::none;
+}
+
+// Whether it has a descriptor of the file by which it can write. The link's text is looked at
+// first: what it leads to, a hung network mount say, is touched only where the name is the same.
+bool writes(const fs::path& process, const struct stat& file, const std::string& name) {
   std::error_code gone;
   for (fs::directory_iterator fd(process / "fd", gone), end; !gone && fd != end;
        fd.increment(gone)) {
     const fs::path target = fs::read_symlink(*fd, gone);
     struct stat seen {};
-    if (!gone && target.filename() == name && stat(fd->path().c_str(), &seen) == 0 &&
-        seen.st_dev == file.st_dev && seen.st_ino == file.st_ino) {
+    if (!gone && target.filename() == name && is_writable(*fd) &&
+        stat(fd->path().c_str(), &seen) == 0 && seen.st_dev == file.st_dev &&
+        seen.st_ino == file.st_ino) {
       return true;
     }
     gone.clear();
@@ -30,7 +38,7 @@ bool has_open(const fs::path& process, const struct stat& file, const std::strin
 
 }  // namespace
 
-std::vector<pid_t> processes_with_open(const std::string& path) {
+std::vector<pid_t> processes_writing(const std::string& path) {
   std::vector<pid_t> found;
   struct stat file {};
   if (stat(path.c_str(), &file) != 0) {
@@ -44,7 +52,7 @@ std::vector<pid_t> processes_with_open(const std::string& path) {
     pid_t pid = 0;
     const auto parsed = std::from_chars(process.data(), process.data() + process.size(), pid);
     if (parsed.ec == std::errc() && parsed.ptr == process.data() + process.size() &&
-        has_open(entry->path(), file, name)) {
+        writes(entry->path(), file, name)) {
       found.push_back(pid);
     }
   }
