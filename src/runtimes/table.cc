@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "runtimes/containerd/containerd_runtime.h"
 #include "runtimes/podman/podman_runtime.h"
 #include "runtimes/process/process_runtime.h"
 #include "runtimes/runc/runc_runtime.h"
@@ -29,10 +30,16 @@ std::unique_ptr<Runtime> make_podman(const RuntimeSettings& all) {
       {.flags = all.podman_flags, .criu_folder = all.criu_folder, .timeout = all.timeout});
 }
 
-constexpr std::array<RuntimeRow, 3> kTable{{
+std::unique_ptr<Runtime> make_containerd(const RuntimeSettings& all) {
+  return make_containerd_runtime({.timeout = all.timeout});
+}
+
+constexpr std::array<RuntimeRow, 4> kTable{{
     {"process", make_process},
     {"runc", make_runc, oci_runtime_of_runc, kHasBundles},
     {"podman", make_podman, oci_runtime_of_podman, !kHasBundles, "what follows podman run -d"},
+    {"containerd", make_containerd, oci_runtime_of_containerd, !kHasBundles,
+     "the image, then the command and its arguments"},
 }};
 
 }  // namespace

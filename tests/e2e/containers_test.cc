@@ -13,6 +13,7 @@
 
 #include "probe/process.h"
 #include "programs.h"
+#include "support/containerd.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -352,6 +353,52 @@ TEST(ContainersTest, PrintStatsSaysWhatPodmansOwnSaysOfTheSameContainer) {
             container["criu_statistics"]["pages_written"].get<std::uint64_t>() * 2);
   EXPECT_GT(its["criu_statistics"]["pages_written"].get<std::uint64_t>() * 2,
             container["criu_statistics"]["pages_written"].get<std::uint64_t>());
+}
+
+TEST(ContainersTest, AContainerOfContainerdIsRunListedDumpedAndRestored) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(fs::path(criu_path()).parent_path());
+  Kymod kymod;
+  kymod.start();
+  std::vector<std::string> run{"run",      "containerd", "--name",
+                               "kymo-web", "--",         Containerd::image()};
+  for (const std::string& word : counting_command()) run.push_back(word);
+  EXPECT_EQ(kymod.kymo_json(run)["name"], "kymo-web");
+  nlohmann::json job = kymod.kymo_json({"ps"}).at(0);
+  EXPECT_EQ(job["name"], "kymo-web");
+  EXPECT_EQ(job["runtime"], "containerd");
+  EXPECT_EQ(job["state"], "running");
+  const auto root_of = [](const nlohmann::json& of) {
+    return "/proc/" + std::to_string(of["pid"].get<int>()) + "/root";
+  };
+  EXPECT_TRUE(counts_on(root_of(job)));
+
+  const std::string dir = kymod.path("one");
+  const nlohmann::json dump = kymod.kymo_json({"dump", "containerd", "kymo-web", "--dir", dir});
+  EXPECT_EQ(dump["runtime"], "containerd");
+  EXPECT_EQ(dump["container"], "default/kymo-web");
+  EXPECT_EQ(dump["job"], "kymo-web");
+  EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
+  EXPECT_EQ(dump["warnings"], nlohmann::json::array());
+  const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
+  EXPECT_EQ(record["criu"]["path"], criu_path()) << "the one on containerd's PATH";
+  EXPECT_EQ(containerd.status("kymo-web"), "");
+  EXPECT_EQ(kymod.kymo_json({"ps"}).at(0)["state"], "dumped");
+
+  const nlohmann::json restored = kymod.kymo_json({"restore", dir});
+  EXPECT_EQ(containerd.status("kymo-web"), "RUNNING");
+  EXPECT_TRUE(counts_on(root_of(restored)));
+  EXPECT_GT(restored["stats"]["pages_restored"].get<int>(), 0);
+  job = kymod.kymo_json({"ps"}).at(0);
+  EXPECT_EQ(job["state"], "running");
+  EXPECT_EQ(job["pid"], restored["pid"]);
+  EXPECT_EQ(kymod.kymo({"freeze", "process", "kymo-web"}).exit_code, 0);
+  EXPECT_EQ(containerd.status("kymo-web"), "PAUSED");
+  EXPECT_EQ(kymod.kymo({"unfreeze", "process", "kymo-web"}).exit_code, 0);
+  const Outcome refused = kymod.kymo({"dump", "containerd", "nobody"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("ctr --namespace default containers list"), std::string::npos)
+      << refused.err;
 }
 
 }  // namespace

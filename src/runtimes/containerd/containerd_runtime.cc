@@ -1,0 +1,289 @@
+#include "runtimes/containerd/containerd_runtime.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "criu/client.h"
+#include "kymo/scope.h"
+#include "probe/process.h"
+#include "runtime/aftermath.h"
+#include "runtime/command.h"
+#include "runtime/container_calls.h"
+#include "runtime/container_end.h"
+#include "runtime/criu_choice.h"
+#include "runtime/freezer.h"
+#include "runtime/process_checks.h"
+#include "runtimes/containerd/containerd_client.h"
+
+namespace kymo::runtime {
+namespace {
+
+constexpr char kDumpLog[] = "/dump.log";
+constexpr char kRestoreLog[] = "/restore.log";
+constexpr std::chrono::milliseconds kStopsWithin{5000};
+constexpr std::chrono::milliseconds kStopLookEvery{10};
+constexpr std::chrono::milliseconds kVersionWithin{30'000};
+
+class ContainerdRuntime : public Runtime {
+ public:
+  explicit ContainerdRuntime(ContainerdRuntimeOptions options) : options_(options) {}
+
+  Result<ProcessId> run(const RunSpec& spec) override;
+  Result<Container> find(const std::string& container) override;
+  std::optional<ProcessId> process_of(const std::string& id) override;
+  Result<std::optional<CriuProgram>> fixed_criu() override;
+  Result<void> may_dump(const DumpSpec& spec) override;
+  Result<void> may_restore(const RestoreSpec& spec) override;
+  Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
+  Result<void> settle_dump(const DumpSpec& spec) override;
+  Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<std::string> freeze(const FreezeSpec& spec) override;
+  Result<std::string> unfreeze(const FreezeSpec& spec) override;
+
+ private:
+  [[nodiscard]] Result<void> forget_stopped(const ContainerdName& name) const;
+
+  ContainerdRuntimeOptions options_;
+  ContainerdClient client_;
+};
+
+// What both kinds of call have in common.
+ContainerCall call_of(const std::string& tried) {
+  ContainerCall call;
+  call.runtime = "containerd";
+  call.tried = tried;
+  call.reason = [](const CommandOutcome& outcome) { return last_line(outcome.errors); };
+  return call;
+}
+
+std::optional<ProcessId> running(const Result<std::optional<ContainerdTask>>& task) {
+  if (!task || !*task || (*task)->state == ContainerdTask::State::stopped) return std::nullopt;
+  const ProcessId process = identify((*task)->pid);
+  return process.start_ticks == 0 ? std::nullopt : std::optional(process);
+}
+
+// Once its first process has ended, containerd keeps a task until somebody deletes it.
+Result<void> ContainerdRuntime::forget_stopped(const ContainerdName& name) const {
+  for (const auto until = std::chrono::steady_clock::now() + kStopsWithin;;) {
+    const Result<std::optional<ContainerdTask>> task = client_.task(name);
+    if (!task) return task.error();
+    if (!*task) return {};
+    if ((*task)->state == ContainerdTask::State::stopped) return client_.delete_task(name);
+    if (std::chrono::steady_clock::now() > until) {
+      return Error{Code::failed_precondition,
+                   "container " + name.text() + " runs still: stop it first (ctr tasks kill)"};
+    }
+    std::this_thread::sleep_for(kStopLookEvery);
+  }
+}
+
+Result<ProcessId> ContainerdRuntime::run(const RunSpec& spec) {
+  const Result<ContainerdName> name = containerd_name(spec.container);
+  const std::string tried = "run container " + spec.container;
+  if (!name) return Error{name.error().code, "run " + name.error().message};
+  if (spec.command.empty() || spec.command.front().starts_with('-')) {
+    return Error{Code::invalid_argument, tried + ": name its image first"};
+  }
+  Command command;
+  command.words = {"ctr", "--address", client_.address(), "--namespace",        name->space,
+                   "run", "--detach",  "--null-io",       spec.command.front(), name->id};
+  command.words.insert(command.words.end(), spec.command.begin() + 1, spec.command.end());
+  command.environment = environment_with_path("");
+  command.timeout = options_.timeout;
+  const Result<CommandOutcome> done = run_command(command);
+  if (!done) return Error{done.error().code, tried + ": " + done.error().message};
+  if (done->exit_status != 0) {
+    return Error{Code::failed_precondition, tried + ": " + last_line(done->errors)};
+  }
+  const Result<Container> container = find(spec.container);
+  return container ? Result<ProcessId>(container->process) : container.error();
+}
+
+Result<Container> ContainerdRuntime::find(const std::string& container) {
+  const Result<ContainerdName> name = containerd_name(container);
+  const std::string tried = "container " + container;
+  if (!name) return name.error();
+  if (const Result<void> there = client_.check_container(*name); !there) {
+    const bool absent = there.error().code == Code::not_found;
+    return Error{there.error().code,
+                 tried + ": " +
+                     (absent ? "containerd has none of that id in its namespace " + name->space +
+                                   " (ctr --namespace " + name->space +
+                                   " containers list shows them; NAMESPACE/ID names another)"
+                             : there.error().message)};
+  }
+  const std::optional<ProcessId> process = running(client_.task(*name));
+  if (!process) {
+    return Error{Code::failed_precondition, tried + ": it does not run: ctr tasks start it"};
+  }
+  Container found;
+  found.id = name->text();
+  found.name = container;
+  found.process = *process;
+  if (const Result<probe::Process> seen = probe::read_process(process->pid); seen) {
+    found.command = seen->command;
+  }
+  const Result<Freezer> freezer = Freezer::of(process->pid);
+  found.frozen = freezer && freezer->frozen();
+  found.read_only_root = has_read_only_root(process->pid);
+  return found;
+}
+
+std::optional<ProcessId> ContainerdRuntime::process_of(const std::string& id) {
+  const Result<ContainerdName> name = containerd_name(id);
+  return name ? running(client_.task(*name)) : std::nullopt;
+}
+
+Result<std::optional<CriuProgram>> ContainerdRuntime::fixed_criu() {
+  const Result<std::string> path = client_.server_path();
+  if (!path) return path.error();
+  CriuProgram program;
+  program.path = on_path("criu", *path);
+  if (program.path.empty()) {
+    return Error{Code::failed_precondition,
+                 "containerd finds no criu: start containerd with the folder of one on its PATH (" +
+                     *path + ")"};
+  }
+  program.folder = std::filesystem::path(program.path).parent_path();
+  criu::ClientOptions options;
+  options.path = program.path;
+  options.timeout = kVersionWithin;
+  const Result<criu::Version> version = criu::Client(std::move(options)).version();
+  if (!version) return version.error();
+  program.version = *version;
+  return std::optional(std::move(program));
+}
+
+// What containerd's API has no field for.
+Result<void> check_options(const std::string& tried, const CheckpointOptions& options) {
+  const auto refuse = [&](const char* flag) {
+    return Error{Code::invalid_argument, tried + ": " + flag +
+                                             " is for processes: containerd has no way to pass it "
+                                             "on to CRIU"};
+  };
+  if (!options.external.empty()) return refuse("--external");
+  if (!options.root.empty()) return refuse("--root");
+  if (options.log_level != 0) return refuse("--log-level");
+  return {};
+}
+
+Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
+  const std::string tried = "dump container " + spec.container;
+  if (const auto name = containerd_name(spec.container); !name) return name.error();
+  if (Result<void> good = check_options(tried, spec.options); !good) return good;
+  if (spec.pre_dumps != 0) {
+    return Error{Code::invalid_argument,
+                 tried + ": --pre-dump: containerd has no call that makes one"};
+  }
+  const Result<probe::Process> process = check_target(spec);
+  return process ? Result<void>() : process.error();
+}
+
+Result<DumpOutcome> ContainerdRuntime::dump(const DumpSpec& spec, const Observer& observer) {
+  if (Result<void> good = may_dump(spec); !good) return good.error();
+  const ContainerdName name = containerd_name(spec.container).value();
+  ContainerCall checkpoint = call_of("could not dump container " + spec.container);
+  checkpoint.command.timeout = options_.timeout;
+  checkpoint.images_dir = spec.images_dir;
+  checkpoint.log_path = spec.work_dir + kDumpLog;
+  checkpoint.stats_path = spec.work_dir + "/stats-dump";
+  checkpoint.run = [this, &spec, name](const Command& limits) {
+    return client_.checkpoint(
+        name,
+        {spec.images_dir, spec.work_dir, spec.leave_running, spec.options.tcp_established,
+         spec.options.external_unix_sockets, spec.options.shell_job, spec.options.file_locks},
+        limits);
+  };
+  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
+  if (outcome && !spec.leave_running) {
+    const Scope scope("forget its task", {.category = "runtime"});
+    if (Result<void> forgotten = forget_stopped(name); !forgotten) {
+      outcome->warnings.push_back("containerd keeps the task of container " + spec.container +
+                                  ": " + forgotten.error().message);
+    }
+  }
+  return outcome;
+}
+
+Result<void> ContainerdRuntime::settle_dump(const DumpSpec& spec) {
+  return settle_container_dump(spec, spec.work_dir + kDumpLog);
+}
+
+Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
+  const std::string tried = "restore container " + spec.container;
+  if (Result<void> good = check_options(tried, spec.options); !good) return good;
+  const Result<ContainerdName> name = containerd_name(spec.container);
+  if (!name) return name.error();
+  if (const Result<void> there = client_.check_container(*name); !there) {
+    const bool absent = there.error().code == Code::not_found;
+    return Error{there.error().code,
+                 tried + ": " +
+                     (absent ? "containerd has it no more, and its images need its root file "
+                               "system: make the container again (ctr containers create)"
+                             : there.error().message)};
+  }
+  if (running(client_.task(*name))) {
+    return Error{Code::already_exists, tried + ": it runs: stop it first (ctr tasks kill)"};
+  }
+  return {};
+}
+
+Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
+                                                  const Observer& observer) {
+  if (Result<void> good = may_restore(spec); !good) return good.error();
+  const ContainerdName name = containerd_name(spec.container).value();
+  const std::string tried = "could not restore container " + spec.container;
+  if (Result<void> free = forget_stopped(name); !free) {
+    return Error{free.error().code, tried + ": " + free.error().message};
+  }
+  ContainerCall restore = call_of(tried);
+  restore.command.timeout = options_.timeout;
+  restore.images_dir = spec.images_dir;
+  restore.log_path = spec.work_dir + kRestoreLog;
+  restore.stats_path = spec.work_dir + "/stats-restore";
+  restore.run = [this, &spec, name](const Command& limits) {
+    return client_.restore(name, spec.images_dir, spec.work_dir, limits);
+  };
+  Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
+  if (!outcome) {
+    static_cast<void>(client_.delete_task(name).ok());  // it may have been made and not started
+    return outcome;
+  }
+  const std::optional<ProcessId> process = running(client_.task(name));
+  if (!process) {
+    return Error{Code::failed_precondition, tried + ": it ended at once"};
+  }
+  outcome->process = *process;
+  return outcome;
+}
+
+Result<std::string> ContainerdRuntime::freeze(const FreezeSpec& spec) {
+  return freeze_container(spec, true, "containerd's Pause", [&]() -> Result<void> {
+    const Result<ContainerdName> name = containerd_name(spec.container);
+    return name ? client_.pause(*name) : name.error();
+  });
+}
+
+Result<std::string> ContainerdRuntime::unfreeze(const FreezeSpec& spec) {
+  return freeze_container(spec, false, "containerd's Resume", [&]() -> Result<void> {
+    const Result<ContainerdName> name = containerd_name(spec.container);
+    return name ? client_.resume(*name) : name.error();
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Runtime> make_containerd_runtime(ContainerdRuntimeOptions options) {
+  return std::make_unique<ContainerdRuntime>(options);
+}
+
+Result<OciRuntime> oci_runtime_of_containerd() {
+  const Result<std::string> path = ContainerdClient().server_path();
+  if (!path) return path.error();
+  return OciRuntime{"runc", on_path("runc", *path), *path};
+}
+
+}  // namespace kymo::runtime
