@@ -18,6 +18,7 @@
 #include "kymo/scope.h"
 #include "probe/terminals.h"
 #include "runtime/aftermath.h"
+#include "runtime/descriptors.h"
 #include "runtime/freezer.h"
 
 namespace kymo::runtime {
@@ -206,7 +207,14 @@ Result<probe::Process> check_program(const std::string& tried, const ProcessId& 
 Result<probe::Process> check_target(const DumpSpec& spec) {
   const std::string tried = tried_to_dump(spec);
   Result<probe::Process> process = check_program(tried, spec.process);
-  if (!process || !spec.container.empty()) {
+  if (!process) {
+    return process;
+  }
+  const Result<void> enough = check_descriptors(tried, probe::process_tree(spec.process.pid));
+  if (!enough) {
+    return enough.error();
+  }
+  if (!spec.container.empty()) {
     return process;
   }
   // CRIU would wait for a process to stop that cannot move.

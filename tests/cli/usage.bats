@@ -47,8 +47,8 @@ refused() {
   refused 2 "no command is given (see kymo --help)" "$kymo"
   refused 2 "there is no command frobnicate (see kymo --help)" "$kymo" frobnicate
   refused 2 "there is no command dumb; did you mean dump?" "$kymo" dumb process 1
-  refused 2 "kymo: dump: say which: process, runc or podman; type kymo dump process ..." "$kymo" dump
-  refused 2 "kymo: dump web: web is none of process, runc or podman; type kymo dump process web" "$kymo" dump web
+  refused 2 "kymo: dump: say which: process, runc, podman or containerd; type kymo dump process ..." "$kymo" dump
+  refused 2 "kymo: dump web: web is none of process, runc, podman or containerd; type kymo dump process web" "$kymo" dump web
   refused 2 "type kymo dump process web-1" "$kymo" dump web-1 --leave-running
   refused 2 "type kymo adopt process 12" "$kymo" adopt 12
   refused 2 "type kymo freeze process web" "$kymo" freeze web

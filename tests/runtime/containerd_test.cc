@@ -102,6 +102,16 @@ TEST_F(ContainerdTest, IsFrozenAndLetGo) {
   EXPECT_TRUE(counts_on(process));
 }
 
+// kymod asks every second, and holds up `kymo ps` meanwhile.
+TEST_F(ContainerdTest, AContainerdThatHangsHoldsNobodyUp) {
+  start("web");
+  server_->stop_answering();
+  const std::uint64_t began_ns = monotonic_ns();
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(runtime_->process_of("default/web").has_value());
+  EXPECT_LT(monotonic_ns() - began_ns, 2'000'000'000U);
+  server_->answer_again();
+}
+
 // As the tests of runc and podman do it.
 TEST_F(ContainerdTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
   const ProcessId process = start("web");

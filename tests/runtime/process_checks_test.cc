@@ -1,10 +1,13 @@
 #include "runtime/process_checks.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <pty.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -186,6 +189,38 @@ TEST_F(DumpChecks, RefusesASessionThatBeganOutsideOfThePidNamespace) {
   EXPECT_NE(text.find("its session was begun outside of this pid namespace"), std::string::npos)
       << text;
   EXPECT_NE(text.find("kymo run"), std::string::npos) << text;
+}
+
+// With `ulimit -n 64` a dump succeeded that no restore could bring back.
+TEST_F(DumpChecks, RefusesWhatCriuCouldNotRestoreWithSoFewDescriptors) {
+  const Sleeper sleeper;
+  const std::string said = folder_.path() + "/said";
+  for (const rlim_t limit : {rlim_t{64}, rlim_t{128}}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+      __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3]{};
+      syscall(SYS_capget, &header, rights);
+      rights[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+      const rlimit both{limit, limit};
+      if (syscall(SYS_capset, &header, rights) != 0 || setrlimit(RLIMIT_NOFILE, &both) != 0) {
+        _exit(1);
+      }
+      std::ofstream(said) << refusal(spec(sleeper.pid()));
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    const std::string text = read_file(said).value();
+    if (limit == 64) {
+      EXPECT_NE(text.find("needs 128 file descriptors for that and may have 64"), text.npos)
+          << text;
+      EXPECT_NE(text.find("ulimit -n 128"), text.npos) << text;
+    } else {
+      EXPECT_EQ(text, "");
+    }
+  }
 }
 
 TEST_F(DumpChecks, RefusesInit) {

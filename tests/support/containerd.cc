@@ -94,6 +94,14 @@ void Containerd::import_image() {
   EXPECT_NE(ctr("images list -q").find(image()), std::string::npos) << said;
 }
 
+void Containerd::stop_answering() const {
+  kill(pid_, SIGSTOP);
+}
+
+void Containerd::answer_again() const {
+  kill(pid_, SIGCONT);
+}
+
 std::string Containerd::log() const {
   return shell("cat '" + folder_.path() + "/log'").first;
 }

@@ -23,6 +23,8 @@ class Containerd {
 
   static std::string image() { return "kymo.test/busybox:1"; }
   [[nodiscard]] std::string socket() const { return folder_.path() + "/containerd.sock"; }
+  void stop_answering() const;
+  void answer_again() const;
   // What it has logged.
   [[nodiscard]] std::string log() const;
   // What `ctr WORDS` prints, on stderr as well.

@@ -33,7 +33,6 @@ namespace tasks = containerd::services::tasks::v1;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kAnswersWithin{10'000};
 constexpr milliseconds kEndsWithin{15'000};  // a call whose CRIU has been ended
 constexpr milliseconds kEndedLookEvery{50};
 
@@ -162,10 +161,11 @@ struct ContainerdClient::Stubs {
   template <class Stub, class Request, class Response>
   Result<void> ask(const std::string& address, const ContainerdName& name, Stub& stub,
                    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                   const Request& request, Response& response) const {
+                   const Request& request, Response& response,
+                   milliseconds patience = kAnswersWithin) const {
     grpc::ClientContext context;
     address_to(context, name);
-    context.set_deadline(std::chrono::system_clock::now() + kAnswersWithin);
+    context.set_deadline(std::chrono::system_clock::now() + patience);
     const grpc::Status status = (stub.*method)(&context, request, &response);
     return status.ok() ? Result<void>() : error_of(status, address);
   }
@@ -225,12 +225,13 @@ Result<void> ContainerdClient::check_container(const ContainerdName& name) const
                      request, response);
 }
 
-Result<std::optional<ContainerdTask>> ContainerdClient::task(const ContainerdName& name) const {
+Result<std::optional<ContainerdTask>> ContainerdClient::task(const ContainerdName& name,
+                                                             milliseconds patience) const {
   tasks::GetRequest request;
   request.set_container_id(name.id);
   tasks::GetResponse response;
-  Result<void> got =
-      stubs_->ask(address_, name, *stubs_->tasks, &tasks::Tasks::Stub::Get, request, response);
+  Result<void> got = stubs_->ask(address_, name, *stubs_->tasks, &tasks::Tasks::Stub::Get, request,
+                                 response, patience);
   if (!got && got.error().code == Code::not_found) return std::optional<ContainerdTask>();
   if (!got) return got.error();
   ContainerdTask task;

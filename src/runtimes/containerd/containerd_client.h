@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,6 +50,9 @@ struct ContainerdCheckpoint {
 // else what containerd says. Cost: a call of its API each, the first connects.
 class ContainerdClient {
  public:
+  // How long a call may take that does not start CRIU.
+  static constexpr std::chrono::milliseconds kAnswersWithin{10'000};
+
   ContainerdClient();
   ~ContainerdClient();
   ContainerdClient(const ContainerdClient&) = delete;
@@ -60,7 +65,8 @@ class ContainerdClient {
   // Whether there is such a container.
   [[nodiscard]] Result<void> check_container(const ContainerdName& name) const;
   // None: it has no task, so that one can be made.
-  [[nodiscard]] Result<std::optional<ContainerdTask>> task(const ContainerdName& name) const;
+  [[nodiscard]] Result<std::optional<ContainerdTask>> task(
+      const ContainerdName& name, std::chrono::milliseconds patience = kAnswersWithin) const;
   // Forgets a task that has stopped.
   [[nodiscard]] Result<void> delete_task(const ContainerdName& name) const;
   [[nodiscard]] Result<void> pause(const ContainerdName& name) const;

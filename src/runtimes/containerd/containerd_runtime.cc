@@ -1,6 +1,8 @@
 #include "runtimes/containerd/containerd_runtime.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -48,6 +50,8 @@ class ContainerdRuntime : public Runtime {
 
   ContainerdRuntimeOptions options_;
   ContainerdClient client_;
+  // While a containerd hangs that has not answered process_of().
+  std::atomic<std::chrono::steady_clock::time_point> hangs_until_{};
 };
 
 // What both kinds of call have in common.
@@ -133,8 +137,17 @@ Result<Container> ContainerdRuntime::find(const std::string& container) {
 }
 
 std::optional<ProcessId> ContainerdRuntime::process_of(const std::string& id) {
+  // Each job whose container does not run is asked for every second.
+  constexpr std::chrono::milliseconds kPatience{200};
+  constexpr std::chrono::seconds kLeftAlone{10};
   const Result<ContainerdName> name = containerd_name(id);
-  return name ? running(client_.task(*name)) : std::nullopt;
+  if (!name || std::chrono::steady_clock::now() < hangs_until_.load(std::memory_order_relaxed))
+    return std::nullopt;
+  const Result<std::optional<ContainerdTask>> task = client_.task(*name, kPatience);
+  if (!task && task.error().code == Code::deadline_exceeded) {
+    hangs_until_.store(std::chrono::steady_clock::now() + kLeftAlone, std::memory_order_relaxed);
+  }
+  return running(task);
 }
 
 Result<std::optional<CriuProgram>> ContainerdRuntime::fixed_criu() {
