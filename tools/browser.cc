@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kYourself = ": open the address yourself";
 
-// The folder of the file that leads to the link: ours, and nobody else's.
+// The folder of the file that leads to the link. Only its owner can use it.
 Result<std::string> make_redirect_folder() {
   const auto value = [](const char* name) -> std::string {
     const char* const text = std::getenv(name);
@@ -74,7 +74,7 @@ std::string redirect_page(const std::string& url) {
          escaped + "\"><p><a href=\"" + escaped + "\">Kymograph</a></p></html>\n";
 }
 
-// The name is always the same, so that nothing piles up. What is left there is of no use after a
+// The file always has the same name, so that files do not accumulate. Its link is invalid after a
 // minute.
 Result<std::string> write_redirect(const std::string& url) {
   Result<std::string> folder = make_redirect_folder();
@@ -107,7 +107,7 @@ std::string file_url(const std::string& path) {
   return url;
 }
 
-// With signals as a shell has them: what we block or ignore, a browser must not.
+// The browser must not inherit the signals that this program blocks or ignores.
 int spawn_with_default_signals(pid_t* pid, std::string program, std::string argument) {
   sigset_t none;
   sigset_t all;

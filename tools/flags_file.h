@@ -8,8 +8,8 @@
 
 namespace kymo::cli {
 
-// A file of flags as CLI11 reads it, less what the environment says: CLI11 itself asks the
-// environment only for what neither command line nor file have said.
+// A file of flags, without the flags that environment variables set. CLI11 itself prefers the file
+// to the environment.
 class FlagsFile : public CLI::ConfigTOML {
  public:
   explicit FlagsFile(const CLI::App& app) : app_(app) {}
@@ -33,13 +33,13 @@ class FlagsFile : public CLI::ConfigTOML {
   const CLI::App& app_;
 };
 
-// Adds --config FILE, which `variable` names one for, too. The command line goes before the
-// environment, and that before the file.
+// Adds --config FILE. The environment variable `variable` can name the file, too. The command line
+// has precedence over the environment, and the environment over the file.
 inline void add_flags_file(CLI::App& app, const char* variable) {
   const char* file = std::getenv(variable);
   const bool named = file != nullptr && *file != '\0';
   app.config_formatter(std::make_shared<FlagsFile>(app));
-  // Not by envname(), which CLI11 looks at once it has read the file.
+  // Do not use envname() for this: CLI11 looks at it only after it has read the file.
   app.set_config("--config", named ? file : "",
                  std::string("A file of flags, NAME=VALUE a line; ") + variable + " names one, too",
                  named);

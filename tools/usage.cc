@@ -15,12 +15,12 @@
 namespace kymo::cli {
 namespace {
 
-// The command that was typed, as far as it was understood.
+// The command that the user typed, as far as CLI11 understood it.
 struct Typed {
   const CLI::App* app = nullptr;
   std::string program;             // "kymo"
-  std::string path;                // "dump runc"; empty where no verb was understood
-  std::vector<std::string> words;  // that nothing understood
+  std::string path;                // "dump runc"; empty if there is no known verb
+  std::vector<std::string> words;  // the words that CLI11 did not understand
 
   [[nodiscard]] std::string command() const {
     return path.empty() ? program : program + " " + path;
@@ -61,7 +61,7 @@ std::string choice_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// The options that this command understands, its parents' among them.
+// The options of this command and of its parents.
 std::vector<std::string> options_of(const CLI::App* app) {
   std::vector<std::string> names;
   for (; app != nullptr; app = app->get_parent()) {
@@ -73,7 +73,7 @@ std::vector<std::string> options_of(const CLI::App* app) {
   return names;
 }
 
-// Words of other tools for what kymo calls otherwise.
+// Translates a verb of other tools into kymo's name for it.
 std::string by_another_name(const std::string& word) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNames = {
       {{"checkpoint", "dump"},
@@ -92,13 +92,13 @@ std::string by_another_name(const std::string& word) {
 
 std::string unknown_option(const Typed& typed, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  constexpr std::size_t kShort = 2;  // of one letter any other is as near
+  constexpr std::size_t kShort = 2;  // no suggestion for one letter: all others are equally near
   if (name.size() <= kShort) return typed.prefix() + "there is no option " + name + typed.help();
   return typed.prefix() + "there is no option " + name + did_you_mean(name, options_of(typed.app)) +
          typed.help();
 }
 
-// `kymo foo`
+// For `kymo foo`.
 std::string unknown_command(const Typed& typed, const std::vector<std::string>& commands) {
   if (typed.words.empty()) return "no command is given" + typed.help();
   const std::string& word = typed.words.front();
@@ -111,7 +111,7 @@ std::string unknown_command(const Typed& typed, const std::vector<std::string>& 
          typed.help();
 }
 
-// `kymo dump`, `kymo dump web`: what says which of several kinds is missing.
+// For `kymo dump` and `kymo dump web`, in which the kind of the target is missing.
 std::string which_kind(const Typed& typed) {
   const std::vector<std::string> kinds = kinds_of(*typed.app);
   const auto word = std::find_if_not(typed.words.begin(), typed.words.end(), is_option);
@@ -132,7 +132,7 @@ std::string unexpected(const Typed& typed) {
          typed.help();
 }
 
-// What CLI11 says, in words that say what to type.
+// Rewrites CLI11's message so that it says what to type.
 std::string reworded(const Typed& typed, std::string text) {
   constexpr std::string_view kRequired = " is required";
   constexpr std::string_view kNoNumber = "Could not convert: ";
@@ -152,7 +152,7 @@ std::string reworded(const Typed& typed, std::string text) {
   } else if (text.starts_with(typed.app->get_name() + ": ")) {
     text.erase(0, typed.app->get_name().size() + 2);
   }
-  // Bounds of numbers that need not be whole.
+  // CLI11 writes the bounds of floating-point options with zeros as decimals.
   constexpr std::string_view kNoPlaces = ".000000";
   for (std::size_t at = text.find(kNoPlaces); at != std::string::npos; at = text.find(kNoPlaces)) {
     text.erase(at, kNoPlaces.size());
@@ -203,7 +203,7 @@ std::string explain_usage(const CLI::ParseError& error, const CLI::App& app,
       typed.app->get_subcommands().empty()) {
     return typed.app == &app ? unknown_command(typed, commands) : which_kind(typed);
   }
-  // An option that does not exist explains more than what is missing because of it.
+  // An unknown option is a better explanation than an argument that is missing because of it.
   const bool has_option = std::any_of(typed.words.begin(), typed.words.end(), is_option);
   if (!typed.words.empty() && (extra || (missing && has_option))) return unexpected(typed);
   return reworded(typed, error.what());

@@ -8,37 +8,41 @@
 
 namespace kymo {
 
-// The number of cells, and so of counter columns, that a process can have at once.
+// The number of cells in a block, and thus the most counter columns that a process can have at
+// once.
 inline constexpr std::size_t kMaxCells = 4096;
 
 namespace detail {
 
-// A cell belongs to one thread: only its owner stores to it, the sampler loads it.
+// A cell belongs to one thread. Only this thread stores to it; the sampler loads it.
 using Cell = std::atomic<std::uint64_t>;
 
-// The calling thread's kMaxCells cells, or null before its first add (and again while it exits).
-// constinit and initial-exec make reading it one instruction relative to %fs, without the call that
-// a shared library's thread-local otherwise costs (measured: 1.1 ns against 5.8 ns an add). dlopen
-// of libkymo works because glibc keeps spare static TLS for such small variables. libkymo is never
-// unloaded: threads run its code when they end. A plugin that uses it is (docs/library.md).
+// The kMaxCells cells of the calling thread. Null before the thread's first add, and again while
+// the thread exits.
+// constinit and initial-exec make the read one instruction relative to %fs. Without them, a
+// thread-local of a shared library costs a call (measured: 5.8 ns for an add instead of 1.1 ns).
+// dlopen of libkymo works, because glibc keeps spare static TLS for small variables like this one.
+// libkymo is never unloaded, because threads run its code when they end. A plugin that uses libkymo
+// can be unloaded (docs/library.md).
 KYMO_API extern constinit thread_local Cell* thread_cells
     __attribute__((tls_model("initial-exec")));
 
-// Where add() goes when the thread has no cells yet: gives it some, then adds.
+// The slow path of add(): gets cells for a thread that has none, then adds.
 KYMO_API void add_without_cells(std::uint32_t cell, std::uint64_t n) noexcept;
 
 }  // namespace detail
 
-// A cumulative count that any thread adds to. A handle: copy it freely, keep it by value.
+// A cumulative count that any thread adds to. It is a handle: copy it freely and keep it by value.
 //
-// Threads:   add() from any thread at any time; wait-free, no locked instruction, and threads do
-// not
-//            share a cache line. Not from a signal handler (an interrupted add would be lost).
-// Ownership: the Registry that made it owns the column; do not add after that registry is gone.
-// Errors:    none; the value wraps at 2^64.
-// Cost:      one add to memory (bench/counter_add); a thread's first add ever maps its cells, about
-//            2 us. A thread that exits loses nothing: its cells, values kept, go to the next
-//            thread.
+// Threads:   any thread may call add() at any time, but not from a signal handler (the handler
+//            could interrupt an add, and one of the two would be lost). add() is wait-free and uses
+//            no locked instruction. Threads do not share a cache line.
+// Ownership: the Registry that made it owns the column. Do not call add() after this registry is
+//            destroyed.
+// Errors:    none. The value wraps at 2^64.
+// Cost:      one add to memory (bench/counter_add). The first add of a thread maps its cells, about
+//            2 us. When a thread exits, its cells keep their values and go to the next thread, so
+//            no count is lost.
 class Counter {
  public:
   void add(std::uint64_t n = 1) const noexcept {

@@ -9,22 +9,28 @@
 namespace kymo {
 
 struct CounterFileOptions {
-  unsigned mode = 0600;      // who may read it: 0644 is everybody
-  std::size_t threads = 64;  // that add to cells of their own; at least 1, at most 4096
+  unsigned mode = 0600;      // permissions of the file: 0644 lets everybody read it
+  std::size_t threads = 64;  // threads with cells of their own: 1 to 4096
 };
 
-// Puts this process's counters into a mapped file, which anybody permitted may read while the
-// process runs, stands still or is frozen (`kymo record -p PID`, docs/counter-file.md).
+// Publishes the counters of this process in a mapped file at `path`. Everybody with read permission
+// can read the file while the process runs, stands still or is frozen (`kymo record -p PID`,
+// docs/counter-file.md).
 //
-// Call it once, before the first add of any thread: a thread's cells never move. Counters may be
-// registered before and after. Callbacks do not appear: they run in this process alone. After a
-// fork without exec the child counts in memory of its own. Counter::add is as without a file; past
-// `threads` threads at once the others share cells, at the cost of a lock and an atomic addition.
+// Call it once, before any thread adds to a counter, because the cells of a thread never move. You
+// can register counters before and after the call. The file does not contain callbacks, because
+// only this process can run them. After a fork without exec, the child counts in its own memory.
+// Counter::add() costs the same as without a file. If more than `threads` threads run at once, the
+// additional threads share cells. Each of their adds takes a lock and does an atomic addition.
 //
-// The file stays when the process ends; the next to publish there takes its place.
-// Threads: any. Memory: 32 KiB a thread and 512 KiB, allocated whole on the file's disk at once.
-// Errors:  failed_precondition (something was added already; published already), already_exists
-//          (a running program's, or no counter file), resource_exhausted, and those of the folder.
+// The file stays when the process ends. The next program that publishes at this path replaces it.
+//
+// Threads: any.
+// Memory:  512 KiB, 32 KiB for each of `threads`, and 32 KiB for the shared cells. The whole file
+//          is allocated on its disk at once.
+// Errors:  failed_precondition if something was added already, or if the counters are published
+//          already; already_exists if a running program publishes at `path`, or if the file is not
+//          a counter file; invalid_argument for `threads`; resource_exhausted; those of the folder.
 KYMO_API Result<void> publish_counters(const std::string& path,
                                        const CounterFileOptions& options = {});
 

@@ -14,49 +14,53 @@
 namespace kymo {
 
 struct FlightRecorderOptions {
-  // The rows of so long are kept, or of as long as fits into 64 MiB.
+  // Keep the rows of at least this time, or of as much time as fits into 64 MiB.
   std::chrono::nanoseconds keep{10'000'000'000};
-  // Where snapshots go that do not name a folder; made when the first is written. Empty: the
-  // working directory.
+  // The folder for snapshots whose request names none. It is made when the first snapshot is
+  // written. Empty: the working directory.
   std::string directory{};
-  // Beyond so many in `directory`, the oldest are removed first.
+  // The most snapshots in `directory`. Beyond it, the oldest are removed. There is no limit if
+  // `directory` is empty.
   std::size_t max_snapshots = 32;
-  // Conditions that make a snapshot by themselves (docs/flight-recorder.md). They see rows when a
-  // slot is handed over, so up to ProfilerOptions::flush late.
+  // Conditions that take a snapshot automatically (docs/flight-recorder.md). A rule sees a row when
+  // the slot of the row is handed over, so up to ProfilerOptions::flush late.
   std::vector<std::string> rules{};
-  // What a rule's snapshot holds around the row at which it fired.
+  // The time before and after the row at which the rule fired that its snapshot contains.
   std::chrono::nanoseconds before{5'000'000'000};
   std::chrono::nanoseconds after{1'000'000'000};
-  // Told of each snapshot that a rule has begun, or why it could not; on the thread that writes the
-  // snapshot, so perhaps by several at once.
+  // Called when a rule has begun a snapshot, or with the reason why it could not. It runs on the
+  // thread that writes the snapshot, so several calls may run at once. If this thread cannot be
+  // started, it runs on the recorder's writer thread.
   std::function<void(const std::string& rule, const Result<std::string>& path)> fired{};
 };
 
-// What a snapshot is made of; times are relative to now.
+// The snapshot to take. Times are relative to now.
 struct SnapshotRequest {
-  std::chrono::nanoseconds before{5'000'000'000};  // at most what is kept
+  std::chrono::nanoseconds before{5'000'000'000};  // limited by FlightRecorder::kept()
   std::chrono::nanoseconds after{1'000'000'000};   // at most ten minutes
-  std::string directory{};                         // empty: the recorder's; else it must exist
-  std::string reason = "request";                  // stands in the metadata
+  std::string directory{};                         // empty: the recorder's; otherwise it must exist
+  std::string reason = "request";                  // written to the metadata
 };
 
-// A sink that writes nothing until it is asked to: it keeps the newest rows in fixed memory, and
-// writes those around an instant out as a recording, while recording goes on.
+// A sink that keeps the newest rows in fixed memory and writes a file only on request. A snapshot
+// is a recording of the rows around one moment. Recording goes on while a snapshot is written.
 //
-// Threads:   the Sink part as Sink says; snapshot() from any thread.
-// Memory:    fixed by open(). Disk: at most max_snapshots recordings in the recorder's own folder.
-// Errors:    open(): a rule that does not parse or names no column. A snapshot that cannot be
-//            written is given up alone.
+// Threads: the functions of Sink as Sink says; snapshot() from any thread.
+// Memory:  fixed by open().
+// Disk:    at most max_snapshots recordings in the recorder's own folder.
+// Errors:  open() fails if a rule does not parse or names an unknown column. If a snapshot cannot
+//          be written, only this snapshot is given up.
 class KYMO_API FlightRecorder : public Sink {
  public:
   explicit FlightRecorder(FlightRecorderOptions options);
   ~FlightRecorder() override;
 
-  // Begins a snapshot and returns the path of its .tsv. With `wait`, once it is whole, which takes
-  // `after` and up to three seconds; without, once its files are created or a disk has not answered
-  // for a second, and its metadata says when it has "ended".
+  // Begins a snapshot and returns the path of its .tsv.
+  // With `wait`, it returns when the snapshot is complete, which takes `after` and up to three
+  // seconds. Without `wait`, it returns when the files are created, or when a disk has not answered
+  // for a second. The metadata says when the snapshot has "ended".
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
-  // The time that is kept at least, known once open.
+  // The time whose rows are kept at least; 0 unless the sink is open.
   [[nodiscard]] std::chrono::nanoseconds kept() const;
 
   Result<void> open(const RecordingInfo& info) override;

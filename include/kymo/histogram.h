@@ -9,8 +9,8 @@
 
 namespace kymo {
 
-// Buckets whose bounds grow by powers of two: [0, first], then `per_doubling` equal ones for each
-// doubling up to `last`, then one for all that is above.
+// The buckets of a histogram. The first bucket is [0, first]. Then each doubling up to `last` has
+// `per_doubling` buckets of equal width. One last bucket counts all larger values.
 struct HistogramBuckets {
   std::uint64_t first = 1;         // a power of two, at least per_doubling
   std::uint64_t last = 1U << 20U;  // a power of two above `first`
@@ -19,10 +19,11 @@ struct HistogramBuckets {
 
 namespace detail {
 
-// Finds a value's bucket by its highest bits; two conditional moves, no loop, no table.
+// Finds the bucket of a value from its highest bits, with two conditional moves, no loop and no
+// table.
 class BucketIndex {
  public:
-  // The buckets must have been checked (Registry::histogram does).
+  // Precondition: the buckets are valid (Registry::histogram checks them).
   constexpr explicit BucketIndex(const HistogramBuckets& buckets)
       : first_bits_(static_cast<std::uint32_t>(std::bit_width(buckets.first)) - 1),
         sub_bits_(static_cast<std::uint32_t>(std::bit_width(buckets.per_doubling)) - 1),
@@ -30,10 +31,10 @@ class BucketIndex {
                   buckets.per_doubling +
               1) {}
 
-  // The number of buckets less one: the index of the one without a bound.
+  // The index of the last bucket, which has no bound.
   [[nodiscard]] constexpr std::uint32_t last() const noexcept { return last_; }
   [[nodiscard]] constexpr std::uint32_t of(std::uint64_t value) const noexcept {
-    // Bounds belong to the bucket below them, so that they are the powers of two themselves.
+    // A bound belongs to the bucket below it: the first bucket is [0, first], not [0, first - 1].
     const std::uint64_t below = value - (value != 0 ? 1 : 0);
     const std::uint64_t first = std::uint64_t{1} << first_bits_;
     const auto top = static_cast<std::uint32_t>(std::bit_width(below | first)) - 1;
@@ -42,7 +43,7 @@ class BucketIndex {
         1 + ((top - first_bits_) << sub_bits_) + static_cast<std::uint32_t>(sub);
     return below < first ? 0 : std::min(index, last_);
   }
-  // The highest value of bucket `index`, which is not the last.
+  // The highest value of bucket `index`. Precondition: index < last().
   [[nodiscard]] constexpr std::uint64_t bound(std::uint32_t index) const noexcept {
     const std::uint32_t top = first_bits_ + (index >> sub_bits_);
     const std::uint64_t sub = index & ((1U << sub_bits_) - 1);
@@ -57,15 +58,16 @@ class BucketIndex {
 
 }  // namespace detail
 
-// How values are distributed: a count for each bucket, their sum and their number. A handle: copy
-// it freely, keep it by value. In a recording each bucket is a column named by the values it
-// counts, `wait_us[65-128]`, beside `wait_us_sum` and `wait_us_count`; on /metrics it is a
-// histogram.
+// Counts values by size: a count for each bucket, the sum of the values and their number. It is a
+// handle: copy it freely and keep it by value. In a recording, each bucket is a column named after
+// the values that it counts, such as `wait_us[65-128]`, beside `wait_us_sum` and `wait_us_count`.
+// On /metrics it is a histogram.
 //
-// Threads, ownership: Counter's. A sample may fall between the three additions of one record().
-// Errors: none; the sum wraps at 2^64.
-// Cost:   three additions of Counter's kind, and the bucket found by bit operations
-//         (bench/histogram).
+// Threads:   as Counter. A sample may fall between the three additions of one record().
+// Ownership: as Counter.
+// Errors:    none. The sum wraps at 2^64.
+// Cost:      three additions like those of Counter. Bit operations find the bucket
+//            (bench/histogram).
 class Histogram {
  public:
   void record(std::uint64_t value) const noexcept {

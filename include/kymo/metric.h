@@ -9,32 +9,35 @@
 
 namespace kymo {
 
-// How a column of a recording is to be read.
+// How to read the values of a column.
 enum class Kind : std::uint8_t {
-  counter,  // cumulative: only ever grows; its differences are rates
+  counter,  // cumulative, only grows; the difference of two rows gives the rate
   gauge,    // the state at the moment of the sample
 };
 
-// What one step of a value means. Times and sizes carry their unit in the metric's name as well
-// (`_us`, `_ns`, `_bytes`), which the registry checks.
+// The unit of a value. The name of a metric that is a time or a size must end in its unit (`_us`,
+// `_ns`, `_bytes`). The registry checks this.
 enum class Unit : std::uint8_t { count, pages, bytes, nanoseconds, microseconds };
 
-// One dimension of a metric: a closed set of values. Each combination is a column of its own.
+// One dimension of a metric, with a fixed list of values. Each combination of field values is a
+// column of its own.
 struct Field {
   std::string name;
   std::vector<std::string> values;
 };
 
-// What a metric is. Names and field names are [a-z][a-z0-9_]*, at most 64 characters; field values
-// are [A-Za-z0-9_.-]+. The Prometheus name follows from this one (docs/metrics.md).
-// The braces let callers leave members out by name without a warning.
+// The description of a metric. Metric names and field names are [a-z][a-z0-9_]*, field values are
+// [A-Za-z0-9_.-]+, and all have at most 64 characters. The Prometheus name is made from `name`
+// (docs/metrics.md).
+// The braces let callers use designated initializers without a warning about missing members.
 struct Metric {
   std::string name;
   std::string help{};
   Kind kind = Kind::counter;
   Unit unit = Unit::count;
   std::vector<Field> fields{};
-  // Of a histogram, the highest value of each bucket but the last, which has none; else empty.
+  // For a histogram: the highest value of each bucket except the last, which has no bound. Else
+  // empty.
   std::vector<std::uint64_t> bounds{};
 };
 

@@ -17,55 +17,59 @@ namespace kymo {
 struct RecorderCounts;
 
 struct ProfilerOptions {
-  std::vector<std::string> metrics{};            // names of metrics; none: all
+  std::vector<std::string> metrics{};            // names of metrics; empty: all
   std::shared_ptr<Sink> sink{};                  // where the rows go; required
-  std::chrono::nanoseconds interval{1'000'000};  // one tick; at least 100 ns
-  std::size_t slots = 16;                        // ring: slots, at least 2
-  std::size_t rows = 1000;                       // ring: rows a slot, at least 1
+  std::chrono::nanoseconds interval{1'000'000};  // time between two ticks; at least 100 ns
+  std::size_t slots = 16;                        // slots of the ring, at least 2
+  std::size_t rows = 1000;                       // rows of a slot, at least 1
   std::chrono::nanoseconds flush{
-      1'000'000'000};  // a slot is handed over when this old, full or not
+      1'000'000'000};  // a slot is handed over at this age, even if it is not full
   Pace pace = Pace::thrifty;
-  // The longest that the precise pace spins before a deadline, as a share of the interval: 0 to 1.
-  // It spins what it has learned that this machine's wake-ups take and no more; ProfilerStats says
-  // what was spun. At 1 kHz the default is 150 us.
+  // The longest time that the precise pace spins before a deadline, as a share of the interval: 0
+  // to 1. The precise pace learns how long wake-ups take on this machine and spins no longer than
+  // that. ProfilerStats::spin_ns says how long it spun. At 1 kHz the default is 150 us.
   double max_spin_share = 0.15;
-  // SCHED_FIFO priority of the collector's thread, 1 to 99; 0 leaves it to the fair scheduler. On
-  // busy cores this is what keeps a collector on time: 1 is enough for one that sleeps, and should
-  // not be given to one that spins (an interval below 50 us, or a large max_spin_share) unless a
-  // CPU is set aside for it. Never inherited by children (SCHED_RESET_ON_FORK). It needs
-  // CAP_SYS_NICE or a limit by `ulimit -r`; a refusal is a warning, not an error.
+  // SCHED_FIFO priority of the collector's thread, 1 to 99. 0: the fair scheduler.
+  // A real-time priority keeps the collector on time on busy CPUs. 1 is enough for a collector that
+  // sleeps. Do not give one to a collector that spins (an interval below 50 us, or a large
+  // max_spin_share), unless a CPU is set aside for it. Children never inherit it
+  // (SCHED_RESET_ON_FORK).
+  // It needs CAP_SYS_NICE or a limit by `ulimit -r`. A refusal is a warning, not an error.
   int realtime_priority = 0;
-  // A collector that uses more than this share of a CPU over a second gives its real-time priority
-  // up for good, and warnings() says so. 1: it never does.
+  // If the collector uses more than this share of a CPU over a second, it gives up its real-time
+  // priority for good, and warnings() says so. 1: never.
   double realtime_max_share = 1;
-  // Nice value of the collector's thread where it has no real-time priority, -20 to 19; 0: the
-  // process's. A refusal is a warning.
+  // Nice value of the collector's thread if it has no real-time priority, -20 to 19. 0: that of the
+  // process. A refusal is a warning.
   int nice = 0;
-  // The CPU that the collector is pinned to; -1 for any. A refusal is a warning.
+  // The CPU to which the collector is pinned; -1: any. A refusal is a warning.
   int cpu = -1;
-  // The ring's memory as a file, so that its rows outlive a SIGKILL (`kymo recover`); it must not
-  // exist yet, is allocated whole by start() and removed by a clean stop. Empty: private memory.
+  // A file for the memory of the ring, so that its rows survive SIGKILL (`kymo recover`). It must
+  // not exist yet. start() allocates it whole, and a clean stop removes it. Empty: private memory.
   std::string ring_file{};
-  // What the metrics' names begin with on /metrics, such as "myapp_"; stands in the recording.
-  // Empty, or letters, digits and '_' and no digit first.
+  // The prefix of the metrics' names on /metrics, such as "myapp_". It is written to the recording.
+  // Empty, or letters, digits and '_', with no digit first.
   std::string prometheus_prefix{};
 };
 
-// Samples a registry's metrics at a fixed rate into a sink.
+// Samples the metrics of a registry at a fixed rate into a sink.
 //
-// A collector thread samples at deadlines start + k * interval into a ring of slots; a writer
-// thread drains them to the sink. A tick is captured when its sample begins before the next
-// deadline, else it is missed, counted and listed; nothing is shifted and nothing is lost in
-// silence. The recording's clock starts before start() opens the sink, and ticks are due from when
-// the collector begins, just before start() returns: the first row's time is some milliseconds.
+// A collector thread takes samples at the deadlines start + k * interval and puts them into a ring
+// of slots. A writer thread passes the slots to the sink. A tick is captured if its sample begins
+// before the next deadline. Otherwise it is missed: it is counted and listed as a gap. No tick is
+// shifted, and no row is lost without being counted.
+// The recording's clock starts before start() opens the sink. Ticks are due from the moment when
+// the collector begins, just before start() returns. The time of the first row is therefore some
+// milliseconds.
 //
-// Threads:   start(), stop() and stats() from any thread. The instrumented program is never made to
-//            wait; memory is fixed from start() on.
-// Ownership: refers to `registry`, which must outlive it; shares the sink. The destructor stops.
-// Fork:      in a child without exec the profiler is off (running() is false, stop() does nothing)
-//            and the parent's is unharmed.
-// Errors:    options are checked by start(), before any thread runs; the message names the option,
-//            its value and what is allowed.
+// Threads:   start(), stop() and stats() from any thread. The instrumented program never has to
+//            wait.
+// Memory:    fixed from start() on.
+// Ownership: refers to `registry`, which must outlive it. Shares the sink. The destructor stops.
+// Fork:      in a child without exec, the profiler is off (running() is false, stop() does
+//            nothing). The profiler of the parent is not affected.
+// Errors:    start() checks the options before any thread runs. The message names the option, its
+//            value and what is allowed.
 class KYMO_API Profiler {
  public:
   Profiler(const Registry& registry, ProfilerOptions options);
@@ -73,34 +77,39 @@ class KYMO_API Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // Opens the sink and starts both threads. Errors: failed_precondition when it succeeded before
-  // (make a new Profiler to record again), invalid_argument, and what the sink's open() returns;
-  // after these it may be called again.
+  // Opens the sink and starts both threads.
+  // Errors: failed_precondition if start() succeeded before: make a new Profiler to record again.
+  //         After any other error you may call it again: invalid_argument for an option; not_found
+  //         for an unknown metric; failed_precondition if the registry has no metrics; those of the
+  //         ring file and of the sink's open().
   Result<void> start();
-  // Takes a last sample, flushes, joins both threads, closes the sink. Harmless when not running.
-  // Call it, or the destructor, on every way out: libkymo hooks no signal and no exit().
-  // Errors: the sink's; deadline_exceeded: a callback of a metric has not returned for five
-  // seconds. Then recording has not stopped: call it again once the callback has returned. Until
-  // then the destructor waits as long, and leaves the recorder's memory to its thread.
+  // Takes a last sample, flushes, joins both threads and closes the sink. Does nothing if the
+  // profiler is not running. Call stop() or the destructor on every way out of the program: libkymo
+  // hooks no signal and no exit().
+  // Errors: those of the sink; deadline_exceeded if a callback of a metric has not returned for
+  //         five seconds. Recording has then not stopped: call stop() again when the callback has
+  //         returned. The destructor waits just as long, and then leaves the recorder's memory to
+  //         its thread.
   Result<void> stop();
   [[nodiscard]] bool running() const;
 
-  // What has been done so far; exact once stopped.
+  // What the profiler has done so far; exact after stop().
   [[nodiscard]] ProfilerStats stats() const;
-  // The newest rows, oldest first, one after the other: of each its time, then a word a column. At
-  // most `most`, and what the ring holds; also those that no sink has seen yet. Empty when not
-  // running. Disturbs nobody; a row that is overwritten meanwhile is left out with its slot.
+  // The newest rows, oldest first, one after the other. A row is its time, then one word for each
+  // column. At most `most` rows, and at most what the ring holds, including rows that no sink has
+  // seen yet. Empty if the profiler is not running.
+  // It does not disturb the recording. If a slot is reused meanwhile, its rows are left out.
   [[nodiscard]] std::vector<std::uint64_t> newest_rows(std::size_t most) const;
   // Nanoseconds since the start on the recording's clock; 0 before the start.
   [[nodiscard]] std::uint64_t now_ns() const;
-  // What start() could not do as asked and went on without, a line each: a priority or a CPU that
-  // the system refused, an interval that is shorter than a sample takes on this machine; and a
-  // real-time priority that the collector has given up since.
+  // One line for each thing that start() could not do as asked: a priority or a CPU that the system
+  // refused, or an interval that is shorter than a sample takes on this machine. The recording runs
+  // without it. Also contains a real-time priority that the collector has given up since.
   [[nodiscard]] std::vector<std::string> warnings() const;
-  // Why the sink refused rows, when it began to the last time; empty: it never has, or nothing
-  // runs. TroubleWatch (kymo/trouble.h) makes messages of it.
+  // Why the sink refused rows the last time that it began to refuse them. Empty if it never has, or
+  // if the profiler is not running. TroubleWatch (kymo/trouble.h) makes messages of it.
   [[nodiscard]] std::string last_sink_error() const;
-  // Bytes that the ring takes, known once started.
+  // The size of the ring in bytes; 0 before start().
   [[nodiscard]] std::size_t ring_bytes() const;
 
  private:
@@ -113,8 +122,8 @@ class KYMO_API Profiler {
 };
 
 // Registers the recorder's own counts (`profiler_rows`, `profiler_missed_ticks`, ...:
-// docs/metrics.md) so that it records itself. Call before `profiler` starts; `profiler` must
-// outlive `registry`'s use.
+// docs/metrics.md), so that the recording contains them. Call it before `profiler` starts.
+// `profiler` must exist as long as `registry` is used.
 KYMO_API Result<void> register_profiler_metrics(Registry& registry, const Profiler& profiler);
 
 }  // namespace kymo

@@ -7,15 +7,16 @@
 
 #include "kymo/registry.h"
 
-// Metrics declared for profiling alone. With KYMO_PROFILING defined as 1 they are counters like any
-// other; with 0, the default, they cost nothing: the type is empty, and optimised code holds
-// neither an instruction nor a name of theirs.
+// Metrics that exist only in builds for profiling. If KYMO_PROFILING is 1, they are ordinary
+// counters. If it is 0 (the default), they cost nothing: the type is empty, and optimised code
+// contains neither an instruction for them nor their names.
 //
 //   KYMO_PROFILING_COUNTER(steps);  // at namespace scope
 //   if (auto made = steps.register_in(registry, "steps", "Steps of the inner loop"); !made) ...
 //   steps.add();
 //
-// Files compiled with different settings have different types under this name, and do not mix.
+// Files that are compiled with different settings have different types under this name. Do not mix
+// them.
 #ifndef KYMO_PROFILING
 #define KYMO_PROFILING 0
 #endif
@@ -26,7 +27,8 @@ namespace kymo {
 
 inline namespace profiling_on {
 
-// Threads: register_in() before any add(), then as Counter. Without it add() does nothing.
+// Threads: register_in() before any add(), then as Counter. Without register_in(), add() does
+//          nothing.
 class ProfilingCounter {
  public:
   Result<void> register_in(Registry& registry, std::string_view name, std::string_view help,
@@ -59,7 +61,8 @@ inline namespace profiling_off {
 
 class ProfilingCounter {
  public:
-  // What registering would return; the compiler sees through it.
+  // Stands for the Result of the other variant. It is always ok, so the compiler removes the error
+  // path of the caller.
   struct Registered {
     [[nodiscard]] static constexpr bool ok() noexcept { return true; }
     constexpr explicit operator bool() const noexcept { return true; }
@@ -75,7 +78,7 @@ class ProfilingCounter {
 
 }  // namespace profiling_off
 
-// constexpr: nothing is laid down for it.
+// constexpr, so that the compiler emits nothing for an unused counter.
 #define KYMO_PROFILING_COUNTER(name) \
   [[maybe_unused]] constexpr ::kymo::ProfilingCounter name {}
 

@@ -8,27 +8,28 @@
 #include "kymo/metric.h"
 #include "kymo/registry.h"
 
-// prometheus-cpp's, declared rather than included: this header needs no third-party header.
+// Declared here and not included, so that this header needs no header of prometheus-cpp.
 namespace prometheus {
 class Collectable;
 }
 
 namespace kymo {
 
-// The Prometheus name of a metric: `prefix` before it, its unit in base units (`_us` and `_ns`
-// become `_seconds`), `_total` after a counter that does not end so already. With the prefix
-// `myapp_`, `wait_time_us` is `myapp_wait_time_seconds_total`.
+// The Prometheus name of a metric: `prefix`, the name with its unit as a base unit (`_us` and `_ns`
+// become `_seconds`), and `_total` for a counter whose name does not end in it already. With the
+// prefix `myapp_`, `wait_time_us` becomes `myapp_wait_time_seconds_total`.
 KYMO_API std::string prometheus_name(const Metric& metric, std::string_view prefix = {});
 
-// Shows a registry's metrics to prometheus-cpp: give it to an Exposer, or to whatever serializes.
-// Fields become labels; microseconds and nanoseconds are scaled to seconds. Names begin with
-// `prefix`, which may be empty, or letters, digits and '_' and no digit first. Give the same one as
-// ProfilerOptions::prometheus_prefix, so that exports of a recording have the same names.
+// Shows the metrics of a registry to prometheus-cpp. Give the result to an Exposer or to a
+// serializer. Fields become labels. Microseconds and nanoseconds are converted to seconds.
+// Names begin with `prefix`, which is empty, or letters, digits and '_', with no digit first. Use
+// the same prefix for ProfilerOptions::prometheus_prefix, so that exports of a recording have the
+// same names.
 //
 // Threads:   Collect() from any.
-// Ownership: refers to `registry`, which must outlive it. An Exposer keeps a weak pointer alone:
-//            keep what is returned as long as it shall be shown.
-// Errors:    std::invalid_argument, as prometheus-cpp throws it for a name, for another prefix.
+// Ownership: refers to `registry`, which must outlive it. An Exposer keeps only a weak pointer, so
+//            keep the result as long as the metrics shall be shown.
+// Errors:    throws std::invalid_argument for any other prefix, as prometheus-cpp does for a name.
 KYMO_API std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(
     const Registry& registry, std::string prefix = {});
 

@@ -18,8 +18,8 @@ namespace kymo {
 
 class Sampler;
 
-// A counter with fields: one Counter for each combination of their values.
-// Look a combination up once and keep the Counter; the lookup compares strings.
+// A counter with fields: one Counter for each combination of field values. Look a combination up
+// once and keep the Counter, because the lookup compares strings.
 class KYMO_API CounterFamily {
  public:
   // The counter for these field values, in the order of Metric::fields.
@@ -36,14 +36,14 @@ class KYMO_API CounterFamily {
   std::uint32_t first_cell_;
 };
 
-// The metrics of a program: what can be sampled, by name. Whoever samples takes the metrics that
-// are registered when it starts; later ones are not in its rows.
+// The metrics of a program, by name. A sampler takes the metrics that are registered when it is
+// made. Metrics that are registered later are not in its rows.
 //
-// Threads:   every member from any thread; registering takes a mutex, sampling does not.
-// Ownership: owns its columns. Counters made by it, profilers on it and what its callbacks refer to
-//            must not be used after it is gone, or be gone before it, respectively.
-// Errors:    a name that is malformed, taken, or without its unit's suffix; more columns than
-//            kMaxCells: the message names the metric and what is allowed.
+// Threads:   every member from any thread. Registering takes a mutex, sampling does not.
+// Ownership: owns its columns. Do not use its counters or profilers after it is destroyed. What its
+//            callbacks refer to must outlive it.
+// Errors:    a name that is malformed, taken, or without the suffix of its unit; more columns than
+//            kMaxCells. The message names the metric and what is allowed.
 class KYMO_API Registry {
  public:
   using Callback = std::function<std::uint64_t()>;
@@ -58,23 +58,25 @@ class KYMO_API Registry {
   Result<Counter> counter(Metric metric);
   // Registers a counter with fields.
   Result<CounterFamily> counter_family(Metric metric);
-  // Registers a histogram, without fields. Its columns, selected together by the metric's name: one
-  // for each bucket, `_sum` (in the metric's unit), `_count` (docs/histograms.md).
+  // Registers a histogram, without fields. It has one column for each bucket, `_sum` (in the
+  // metric's unit) and `_count` (docs/histograms.md). The name of the metric selects all of them.
   Result<Histogram> histogram(Metric metric, const HistogramBuckets& buckets = {});
-  // Registers a metric without fields whose value `read` returns at sample time, on the collector's
-  // thread: it must be quick, must not block and must not throw. Metric::kind says gauge or
-  // counter.
+  // Registers a metric without fields. Its value is what `read` returns at sample time, on the
+  // collector's thread. `read` must be quick, must not block and must not throw. Metric::kind says
+  // whether the metric is a gauge or a counter.
   Result<void> callback(Metric metric, Callback read);
 
-  // Registers a metric with fields whose values `read` stores at sample time, one for each
-  // combination of the fields' values, that of the last field changing fastest.
+  // Registers a metric with fields. At sample time, `read` stores one value for each combination of
+  // field values; the value of the last field changes fastest.
   Result<void> callback_family(Metric metric, FamilyCallback read);
 
   // Every column, in the order of registration.
   [[nodiscard]] std::vector<Column> columns() const;
 
-  // A sampler of these metrics (names of metrics, not of columns; none given: all), in the order of
-  // registration. Errors: not_found for an unknown name, listing the names that are near it.
+  // Makes a sampler of these metrics, in the order of registration. `metrics` are names of metrics,
+  // not of columns; empty: all.
+  // Errors: not_found for an unknown name (the message lists similar names); failed_precondition if
+  //         the registry has no metrics.
   Result<std::unique_ptr<Sampler>> sampler(const std::vector<std::string>& metrics) const;
 
  private:
@@ -84,8 +86,10 @@ class KYMO_API Registry {
 
 // Reads a fixed set of columns at once.
 //
-// Threads: one at a time. Ownership: refers to its Registry, which must outlive it.
-// Cost:    one load for each counter column and thread, one call for each callback (bench/sample).
+// Threads:   one at a time.
+// Ownership: refers to its Registry, which must outlive it.
+// Cost:      one load for each counter column and thread, one call for each callback
+//            (bench/sample).
 class KYMO_API Sampler {
  public:
   ~Sampler();
@@ -93,7 +97,8 @@ class KYMO_API Sampler {
   Sampler& operator=(const Sampler&) = delete;
 
   [[nodiscard]] const std::vector<Column>& columns() const;
-  // Stores one value a column at `out`. No counter column is ever lower than in an earlier read.
+  // Stores one value for each column at `out`. The value of a counter column is never lower than in
+  // an earlier read.
   void read(std::uint64_t* out) const noexcept;
 
  private:

@@ -11,8 +11,8 @@
 
 namespace kymo {
 
-// What kind of failure an Error is. The numbers are gRPC's status codes
-// (grpc/impl/codegen/status.h), so that an error crosses the API unchanged.
+// The kind of an Error. The numbers are the status codes of gRPC (grpc/impl/codegen/status.h), so
+// that the API passes an error on unchanged.
 enum class Code : std::uint8_t {
   cancelled = 1,
   unknown = 2,
@@ -31,17 +31,21 @@ enum class Code : std::uint8_t {
   data_loss = 15,
 };
 
-// A failure as one line for a person: what was tried, on what, and what to do about it.
+// A failure. The message is one line for a person: what was tried, on what, and what to do about
+// it.
 struct Error {
   Code code = Code::unknown;
   std::string message;
-  int errno_value = 0;  // the system's errno where one was the cause, else 0
+  int errno_value = 0;  // errno of the system call that failed, else 0
 };
 
-// An error for a failed system call: "WHAT: <text of errno>", the code derived from errno_value.
+// Makes the error for a failed system call. The message is "WHAT: <text of errno>"; the code is
+// derived from errno_value.
 KYMO_API Error system_error(std::string_view what, int errno_value);
 
-// A value or an Error. Threads: as its T. Cost: that of std::variant; no allocation of its own.
+// A value or an Error.
+// Threads: as T.
+// Cost:    that of std::variant; no allocation of its own.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -52,7 +56,7 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
 
   // Precondition for value(), * and ->: ok(). Precondition for error(): !ok().
-  // Breaking it throws std::bad_variant_access rather than reading what is not there.
+  // A call that breaks it throws std::bad_variant_access.
   T& value() & { return std::get<0>(state_); }
   const T& value() const& { return std::get<0>(state_); }
   T&& value() && { return std::get<0>(std::move(state_)); }

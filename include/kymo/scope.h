@@ -15,8 +15,8 @@ namespace kymo {
 
 class ScopeTree;
 
-// The name of a scope or of its category. One that is written in the source costs nothing to keep;
-// one made at run time says so by std::string_view and is copied into the tree.
+// The name of a scope or of its category. A string literal is kept without a copy. Pass a name that
+// is made at run time as std::string_view; it is copied into the tree.
 class ScopeName {
  public:
   consteval ScopeName(const char* literal) : text_(literal) {}  // NOLINT: implicit
@@ -32,13 +32,14 @@ class ScopeName {
 
 struct ScopeOptions {
   ScopeName category = "";
-  // Runs beside its siblings: shown, but its time is not added to the total.
+  // It runs beside its siblings. It is shown, but its time is not added to the total.
   bool parallel = false;
-  // Says again what other scopes say: neither its time nor its bytes are added.
+  // It repeats what other scopes say: neither its time nor its bytes are added.
   bool redundant = false;
-  // Its bytes alone are counted elsewhere.
+  // Other scopes count its bytes, so its bytes are not added. Its time is.
   bool bytes_redundant = false;
-  // Only groups: takes no time of its own and lends its name to its parts.
+  // It only groups its parts. It has no time of its own; its name becomes a prefix of the names of
+  // its parts.
   bool wrapper = false;
 };
 
@@ -46,27 +47,28 @@ namespace detail {
 
 struct ScopeNode;
 
-// Where the calling thread stands: the scope that a new one becomes part of. No tree: nobody
-// listens. constinit and initial-exec for the reason that counter.h gives.
+// The scope to which the next scope of the calling thread will belong. If `tree` is null, nothing
+// is recorded. constinit and initial-exec for the reason that counter.h gives.
 struct ScopePosition {
   ScopeTree* tree = nullptr;
   std::uint32_t node = 0;
-  bool parallel = false;  // what is opened here runs beside the thread that the tree belongs to
+  bool parallel = false;  // mark new scopes as parallel
 };
 KYMO_API extern constinit thread_local ScopePosition scope_position
     __attribute__((tls_model("initial-exec")));
 
 }  // namespace detail
 
-// A span of work, timed from construction to destruction, as a part of the scope that is open on
-// this thread. A return or an exception ends it; an exception is noted as its error.
+// A span of work, timed from construction to destruction. It becomes a part of the scope that is
+// open on this thread. A return or an exception ends it. An exception is noted as its error.
 //
-// Threads:   opened, ended and destroyed on one thread, the last opened first; add_bytes() and
-//            fail() from any.
-// Ownership: what is recorded belongs to the tree, which must outlive the scope.
-// Errors:    none: what the tree has no room for is counted there, and its parts join the next
-//            scope outward.
-// Cost:      nobody listens: one load and a branch. Else two looks at the clock (bench/scope).
+// Threads:   open, end and destroy it on one thread, the last opened first; add_bytes() and fail()
+//            from any.
+// Ownership: the tree owns what is recorded, and must outlive the scope.
+// Errors:    none. If the tree has no room for a scope, it counts the scope as dropped. The parts
+//            of this scope become parts of the next outer scope.
+// Cost:      one load and a branch if nothing is recorded. Else two reads of the clock
+//            (bench/scope).
 class Scope {
  public:
   explicit Scope(ScopeName name, const ScopeOptions& options = {}) noexcept {
@@ -78,19 +80,19 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  // Bytes that this scope moved, its parts not included.
+  // Adds bytes that this scope moved, without those of its parts.
   void add_bytes(std::uint64_t bytes) noexcept {
     if (node_ != nullptr) {
       count_bytes(bytes);
     }
   }
-  // Why it failed; the first reason is kept.
+  // Notes why it failed. Only the first reason is kept.
   void fail(std::string_view error) noexcept {
     if (node_ != nullptr) {
       note_error(error);
     }
   }
-  // Ends it before its destruction.
+  // Ends the scope before its destruction.
   void end() noexcept {
     if (node_ != nullptr) {
       close();
@@ -107,41 +109,42 @@ class Scope {
   detail::ScopeNode* node_ = nullptr;  // null: not recorded
   detail::ScopePosition outer_;
   std::uint32_t index_ = 0;
-  int exceptions_ = 0;  // that were in flight when it was opened
+  int exceptions_ = 0;  // exceptions in flight when it was opened
 };
 
-// What somebody else measured, added afterwards as a part of the scope that is open on this thread.
-// `start_ns` is on CLOCK_MONOTONIC; 0: it has just ended.
+// Adds a scope that was measured elsewhere, as a part of the scope that is open on this thread.
+// `start_ns` is on CLOCK_MONOTONIC; 0 means that the scope has just ended.
 KYMO_API void add_scope(ScopeName name, std::uint64_t start_ns, std::uint64_t duration_ns,
                         std::uint64_t bytes = 0, const ScopeOptions& options = {}) noexcept;
 
-// One scope of a tree, as it is read.
+// One scope, as it is read from a tree.
 struct ScopeRecord {
   static constexpr std::size_t kNoParent = static_cast<std::size_t>(-1);
 
-  std::size_t parent = kNoParent;  // its index; smaller than the scope's own
+  std::size_t parent = kNoParent;  // index of the parent; smaller than the scope's own
   std::string name;
   std::string category;
   std::string error;
-  std::uint64_t start_ns = 0;     // CLOCK_MONOTONIC, as a recording's start_monotonic_ns
-  std::uint64_t duration_ns = 0;  // parts included; 0: a wrapper
-  std::uint64_t bytes = 0;        // parts not included
+  std::uint64_t start_ns = 0;     // CLOCK_MONOTONIC, like a recording's start_monotonic_ns
+  std::uint64_t duration_ns = 0;  // with its parts; 0 for a wrapper
+  std::uint64_t bytes = 0;        // without its parts
   bool parallel = false;
   bool redundant = false;
   bool bytes_redundant = false;
-  bool unfinished = false;  // still open: the duration is the one so far
+  bool unfinished = false;  // still open; the duration is the time so far
 
   friend bool operator==(const ScopeRecord&, const ScopeRecord&) = default;
 };
 
-// What a request, or any other piece of work, spent its time on. A thread records into it from
-// EnterScope on, whatever code it runs: scopes find the tree through the thread, so that no
-// interface between the request and its innermost part has to pass it on.
+// Records where a request, or any other piece of work, spends its time. A thread records into the
+// tree while it has an EnterScope. Scopes find the tree through the thread, so no interface between
+// the request and its innermost part has to pass the tree on.
 //
 // Threads:   every member from any thread, while others record.
-// Ownership: owns what was recorded. Outlives every Scope and EnterScope that refers to it.
-// Errors:    none: beyond `limit` scopes, or out of memory, a scope is counted and left out.
-// Cost:      4 KiB, and as much for each 64 scopes more.
+// Ownership: owns what was recorded. Must outlive every Scope and EnterScope that refers to it.
+// Errors:    the constructor may throw std::bad_alloc. Afterwards none: a scope beyond `limit`, or
+//            without memory, is counted and left out.
+// Cost:      4 KiB, and 4 KiB for each 64 further scopes.
 class KYMO_API ScopeTree {
  public:
   static constexpr std::size_t kDefaultLimit = 4096;
@@ -152,14 +155,14 @@ class KYMO_API ScopeTree {
   ScopeTree(const ScopeTree&) = delete;
   ScopeTree& operator=(const ScopeTree&) = delete;
 
-  // Ends the root, once.
+  // Ends the root. A second call does nothing.
   void end() noexcept;
-  // Why the whole failed; the first reason is kept.
+  // Notes why the whole work failed. Only the first reason is kept.
   void fail(std::string_view error) noexcept;
 
-  // Every scope so far in the order of opening, the root first.
+  // All scopes so far, in the order in which they were opened. The root is the first.
   [[nodiscard]] std::vector<ScopeRecord> records() const;
-  // Scopes that were left out.
+  // The number of scopes that were left out.
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 
  private:
@@ -172,7 +175,7 @@ class KYMO_API ScopeTree {
   std::unique_ptr<State> state_;
 };
 
-// The scope that is open on the thread that asks, to be handed to a thread that does a part of it.
+// The scope that is open on the calling thread. Hand it to a thread that does a part of its work.
 class ScopeContext {
  public:
   static ScopeContext current() noexcept { return ScopeContext(detail::scope_position); }
@@ -183,16 +186,16 @@ class ScopeContext {
   detail::ScopePosition at_;
 };
 
-// While it lives, the scopes that this thread opens go to a tree, or into a scope of another
-// thread. Nested ones are left in the order in which they were entered.
+// While it exists, the scopes that this thread opens go to a tree, or into a scope of another
+// thread. Destroy nested ones in the reverse order of their construction.
 class EnterScope {
  public:
-  // Into the root: this thread does the work.
+  // Enters the root of the tree: this thread does the work.
   explicit EnterScope(ScopeTree& tree) noexcept : outer_(detail::scope_position) {
     detail::scope_position = {&tree, 0, false};
   }
-  // Into a scope that another thread has open, and keeps open. What is opened here is marked as
-  // parallel, unless the other waits for it meanwhile.
+  // Enters a scope that another thread has open and keeps open. Scopes that are opened here are
+  // marked as parallel. Pass `parallel` = false if the other thread waits meanwhile.
   explicit EnterScope(const ScopeContext& context, bool parallel = true) noexcept
       : outer_(detail::scope_position) {
     detail::scope_position = context.at_;
@@ -206,9 +209,10 @@ class EnterScope {
   detail::ScopePosition outer_;
 };
 
-// Counts to a scope the bytes that are read from and written to a stream, for as long as it lives.
-// Threads: the stream's. Ownership: refers to stream and scope. Where nobody listens the stream is
-// left alone.
+// While it exists, adds the bytes that are read from and written to a stream to a scope. If the
+// scope is not recorded, the stream is not changed.
+// Threads:   those of the stream.
+// Ownership: refers to the stream and the scope.
 class KYMO_API CountBytes : private std::streambuf {
  public:
   CountBytes(std::ios& stream, Scope& scope);

@@ -16,21 +16,23 @@ namespace kymo {
 
 // Why a tick left no row.
 enum class MissCause : std::uint8_t {
-  late,        // the collector ran only after the tick's interval was over
+  late,        // the next tick was due before the sample began
   ring_full,   // no free slot: the writer was behind
-  sink_error,  // the row was taken, and the sink could not keep it
-  frozen,      // the whole program stood still: checkpointed, stopped, or its machine paused
+  sink_error,  // the sample was taken, but the sink did not keep its row
+  frozen,      // the whole program was checkpointed or stopped, or its machine was paused
 };
 
-// A run of missed ticks, times on the recording's clock (nanoseconds since its start).
+// Adjacent missed ticks of one cause. Times are on the recording's clock (nanoseconds since its
+// start).
 struct Gap {
   std::uint64_t start_ns = 0;  // deadline of the first missed tick
   std::uint64_t end_ns = 0;    // deadline of the tick after the last missed one
-  std::uint64_t ticks = 0;     // exact; fewer than the interval holds where gaps had to be merged
+  std::uint64_t ticks = 0;     // exact; fewer than fit into the time if gaps were merged
   MissCause cause = MissCause::late;
 };
 
-// Rows as they lie in the ring: `stride` words a row, the row's time first, then one word a column.
+// Rows in the layout of the ring. A row has `stride` words: its time, then one word for each
+// column.
 struct Rows {
   const std::uint64_t* data = nullptr;
   std::size_t count = 0;
@@ -43,29 +45,31 @@ struct Rows {
 
 // How the collector waits for a deadline.
 enum class Pace : std::uint8_t {
-  // Sleeps; late by the kernel's wake-up latency, some tens of microseconds. Below 200 us it wakes
-  // early, too, and spins at most 60 us and half an interval; below 50 us it spins all the time.
+  // Sleeps, so samples are late by the kernel's wake-up latency, some tens of microseconds. If the
+  // interval is below 200 us, it wakes early and spins for at most 60 us and at most half an
+  // interval. If the interval is below 50 us, it spins all the time.
   thrifty,
-  precise,  // wakes early by the latency it has learned and spins the rest
+  precise,  // wakes early by the latency that it has learned, and spins the rest
 };
 
-// What a recording is of; fixed from start to end.
+// The description of a recording. It does not change from start to end.
 struct RecordingInfo {
   std::vector<Column> columns;
   std::chrono::nanoseconds interval{0};
-  std::int64_t start_unix_ns = 0;        // the wall clock when the recording's clock stood at 0
+  std::int64_t start_unix_ns = 0;        // wall clock at time 0 of the recording
   std::uint64_t start_monotonic_ns = 0;  // CLOCK_MONOTONIC at the same moment
   std::size_t slots = 0;
   std::size_t rows_per_slot = 0;
   Pace pace = Pace::thrifty;
-  double max_spin_share = 0;      // of the interval, in precise pace
-  std::string prometheus_prefix;  // what the metrics' names begin with on /metrics
+  double max_spin_share = 0;      // share of the interval, in the precise pace
+  std::string prometheus_prefix;  // prefix of the metrics' names on /metrics
 };
 
-// What a recorder has done so far. At the end: rows_written + missed() = ticks_due, always.
+// What a recorder has done so far. At the end, rows_written + missed() = ticks_due always holds.
 struct ProfilerStats {
-  // Deadlines that have passed since the collector began, just before start() returned, and the
-  // last sample at stop. The time before, when files are opened and threads made, has no ticks.
+  // The deadlines that have passed since the collector began, just before start() returned. The
+  // last sample at the stop counts as one more tick. The time before, in which files are opened and
+  // threads are made, has no ticks.
   std::uint64_t ticks_due = 0;
   std::uint64_t rows_captured = 0;  // samples taken
   std::uint64_t rows_on_time = 0;   // samples begun within half an interval of their deadline
@@ -75,23 +79,24 @@ struct ProfilerStats {
   std::uint64_t missed_sink_error = 0;
   std::uint64_t missed_frozen = 0;
   std::uint64_t backoffs = 0;         // times the collector slept because the ring was full
-  std::uint64_t backoff_ns = 0;       // how long it slept so
-  std::uint64_t timing_error_ns = 0;  // summed over captured ticks: sample's begin - deadline
+  std::uint64_t backoff_ns = 0;       // total time of these sleeps
+  std::uint64_t timing_error_ns = 0;  // sum over captured ticks of sample's begin - deadline
   std::uint64_t timing_error_max_ns = 0;
-  std::uint64_t timing_error_p50_ns = 0;  // percentiles, right within 6 %
+  std::uint64_t timing_error_p50_ns = 0;  // percentiles, accurate to 6 %
   std::uint64_t timing_error_p99_ns = 0;
   std::uint64_t timing_error_p999_ns = 0;
-  // Time spun before deadlines, which is the price of precision, or of an interval below 200 us, in
-  // CPU time; 0 where the collector only sleeps.
+  // Time spun before deadlines. This is the CPU time that precision costs, or an interval below 200
+  // us. 0 if the collector only sleeps.
   std::uint64_t spin_ns = 0;
-  // Of a collector that sleeps and spins: the time after which 127 of 128 wake-ups had come,
-  // counted from when they were asked for. A margin that long, were it allowed (max_spin_share),
-  // would keep the deadlines.
+  // For a collector that sleeps and spins: 127 of 128 wake-ups came within this time after the time
+  // for which they were requested. A margin of this length would keep the deadlines, if
+  // max_spin_share allowed it.
   std::uint64_t wakeup_latency_ns = 0;
-  std::uint64_t sample_window_ns = 0;      // summed over samples: from the first to the last read
+  std::uint64_t sample_window_ns = 0;      // sum over samples of the time from first to last read
   std::uint64_t sample_window_max_ns = 0;  // longest time from a sample's first to its last read
   std::uint64_t bytes_written = 0;
-  // On the recording's clock, which starts before the files are opened: until now, or the stop.
+  // The time until now, or until the stop, on the recording's clock, which starts before the files
+  // are opened.
   std::uint64_t duration_ns = 0;
 
   [[nodiscard]] std::uint64_t missed() const {
@@ -112,23 +117,23 @@ struct ProfilerStats {
   }
 };
 
-// The end of a sink's output: in which of its files (rotation numbers them from 0), and how far in
-// it.
+// The end of a sink's output: the number of its file (rotation numbers files from 0), and the bytes
+// in this file.
 struct OutputPlace {
-  std::string path;  // of file 0; empty: no file
+  std::string path;  // path of file 0; empty: no file
   std::uint64_t file = 0;
   std::uint64_t bytes = 0;
 };
 
-// Where a profiler's rows go. Implement it to send them elsewhere.
+// The destination of a profiler's rows. Implement it to send rows elsewhere.
 //
-// Threads: open() on the thread that calls Profiler::start(), everything else on the writer's
-// thread,
-//          one call at a time. Blocking delays the writer, never the collector or the program.
-// Errors:  write() is all or nothing: on an error none of its rows count as written, and what was
-// left
-//          of them must not show. The profiler counts them, lists the gap, and goes on with the
-//          next.
+// Threads: open() on the thread that calls Profiler::start(), close() on the thread that calls
+//          Profiler::stop(), everything else on the writer's thread. start() also calls
+//          output_place(), before and after open(). One call at a time. A call that blocks delays
+//          the writer, never the collector or the program.
+// Errors:  write() is all or nothing. If it fails, none of its rows count as written, and no part
+//          of them may stay in the output. The profiler counts them, lists the gap, and goes on
+//          with the next rows.
 class KYMO_API Sink {
  public:
   Sink() = default;
@@ -138,45 +143,49 @@ class KYMO_API Sink {
 
   virtual Result<void> open(const RecordingInfo& info) = 0;
   virtual Result<void> write(const Rows& rows) = 0;
-  // A run of missed ticks has ended (adjacent ones of one cause arrive as one).
+  // Called when a run of missed ticks has ended. Adjacent missed ticks of one cause are one run.
   virtual void gap(const Gap& gap) { static_cast<void>(gap); }
   // Called at least once a second while recording, also when no row arrived.
   virtual void progress(const ProfilerStats& stats) { static_cast<void>(stats); }
-  // The last call. An error here is what Profiler::stop() returns.
+  // The last call. Profiler::stop() returns its error.
   virtual Result<void> close(const ProfilerStats& stats) = 0;
   [[nodiscard]] virtual std::uint64_t bytes_written() const { return 0; }
-  // Where the rows go, for a ring that outlives its recorder. Those of a sink that writes no file
-  // may stay as they are: recovery then yields what the ring still holds.
+  // The place that the output has reached, for a ring file that outlives its recorder. A sink that
+  // writes no file need not override this. Recovery then finds only the rows that are still in the
+  // ring.
   [[nodiscard]] virtual OutputPlace output_place() const { return {}; }
 };
 
-// How a recording is divided and bounded; 0: not.
+// How a recording is split and limited. 0: no split, no limit.
 struct TsvOptions {
-  // A part that has reached this size is followed by the next: NAME.tsv, NAME.1.tsv, ... Each is a
-  // whole recording that names its neighbours, all on one clock.
+  // When a part has reached this size, the next part follows: NAME.tsv, NAME.1.tsv, ... Each part
+  // is a complete recording that names its neighbours. All parts have one clock.
   std::uint64_t rotate_bytes = 0;
-  // So is a part whose rows span this long.
+  // When the rows of a part span this time, the next part follows.
   std::chrono::nanoseconds rotate_after{0};
-  // All parts together: the oldest are removed first, never the one being written. At least twice
-  // rotate_bytes; where that is 0, an eighth of this is taken for it.
+  // The most that all parts may take together. The oldest parts are removed first, but never the
+  // part that is being written. It must be at least twice rotate_bytes. If rotate_bytes is 0, an
+  // eighth of keep_bytes is used for it.
   std::uint64_t keep_bytes = 0;
 };
 
-// A sink that writes PATH as plain TSV, with PATH less its ending `.tsv` plus `.meta.json` and
-// `.gaps.tsv` beside it (docs/tsv-format.md). `path` must not exist yet; its folder must. A PATH
-// that ends in `.tsv.zst` is compressed, where this build has zstd.
+// Makes a sink that writes plain TSV to PATH. It also writes two files beside PATH, with the
+// endings `.meta.json` and `.gaps.tsv` instead of `.tsv` (docs/tsv-format.md). `path` must not
+// exist yet; its folder must. If PATH ends in `.tsv.zst`, the rows are compressed, if this build
+// has zstd.
 KYMO_API std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options = {});
 
-// gVisor's profiling file, for its tools (docs/annotated-format.md).
+// The format of gVisor's profiling file, for its tools (docs/annotated-format.md).
 enum class AnnotatedFormat : std::uint8_t {
   plain,  // one file that describes itself
-  lossy,  // the same with a prefix and a checksum a line: may go through a log that loses lines
+  lossy,  // plain, with a prefix and a checksum on each line: for a log that may lose lines
 };
 
-// A sink that writes PATH, which must not exist yet, in gVisor's format; it has no room for the
-// list of gaps. What a failed write left in a file is cut off again.
+// Makes a sink that writes PATH, which must not exist yet, in gVisor's format. This format has no
+// room for the list of gaps. If a write fails, what it left in the file is removed again.
 KYMO_API std::shared_ptr<Sink> make_annotated_sink(std::string path, AnnotatedFormat format);
-// The same to a stream that stays the caller's and open, such as standard error.
+// The same, to a stream such as standard error. The caller keeps the stream; the sink does not
+// close it.
 KYMO_API std::shared_ptr<Sink> make_annotated_sink(int fd, AnnotatedFormat format);
 
 }  // namespace kymo

@@ -39,7 +39,7 @@ std::string string_at(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// By its one name or its other.
+// The number called `key`, or `key` with the suffix. 0 if there is neither.
 std::uint64_t number_of(const Json& json, const std::string& key, const char* suffix = "_nanos") {
   for (const std::string& name : {key, key + suffix}) {
     const auto found = json.find(name);
@@ -71,7 +71,7 @@ bool AnnotatedLines::is_lossy(std::string_view line) {
 }
 
 AnnotatedLines::Line AnnotatedLines::classify(std::string_view line) {
-  // The last prefix: what stands before it is the torn end of somebody's line.
+  // If there are several prefixes, the last one counts: text before it is a line that was cut off.
   const std::size_t prefix = line.rfind(kPrefix);
   if (prefix == line.npos) {
     return lossy_ || line.empty() ? Line{} : classify_own(line);
@@ -206,7 +206,7 @@ bool AnnotatedLines::read_stats(std::string_view text) {
 }
 
 void AnnotatedLines::finish() {
-  notes_.clear();  // also where it is called again
+  notes_.clear();  // finish() may be called more than once
   if (!metadata_.stats) {
     metadata_.state = "running";
   }

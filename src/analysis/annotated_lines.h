@@ -12,30 +12,33 @@
 
 namespace kymo::analysis {
 
-// Tells the lines of gVisor's profiling file apart (docs/annotated-format.md), and keeps what they
-// say of the recording. In a log stream it finds its lines among others' and verifies each.
+// Classifies the lines of gVisor's profiling file (docs/annotated-format.md) and collects the
+// metadata in them. In a log stream, it finds the recording's lines among other lines and verifies
+// the checksum of each.
 //
-// Threads: one at a time. Errors: a damaged line is reported as such.
+// Threads: one at a time.
+// Errors:  a damaged line has Kind::damaged.
 class AnnotatedLines {  // NOLINT(bugprone-exception-escape): moving its json does not throw
  public:
   enum class Kind : std::uint8_t { other, header, row, damaged };
   struct Line {
     Kind kind = Kind::other;
-    std::string_view text{};  // of a header or a row, without prefix and checksum
-    std::string reason{};     // of a damaged one
+    std::string_view text{};  // the header or row without prefix and checksum
+    std::string reason{};     // why the line is damaged
   };
 
-  // Whether a file that begins with this line is one of these.
+  // Whether a file that begins with this line is a profiling file (not a log stream).
   static bool begins_plain(std::string_view line);
-  // Whether the line is one of a log stream's.
+  // Whether the line is a recording's line in a log stream.
   static bool is_lossy(std::string_view line);
 
-  // The next line of the file, without its end; the text it returns is valid as long as `line` is.
+  // Takes the next line of the file, without its line end. The returned text refers to `line`.
   Line classify(std::string_view line);
-  // After the last line: what the whole says of itself, also what is wrong with it.
+  // Call it after the last line: completes the metadata, and notes what is wrong with the file as
+  // a whole.
   void finish();
 
-  // The columns' descriptions go by the names of the header.
+  // The columns have the names from the header.
   [[nodiscard]] const Metadata& metadata() const { return metadata_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
@@ -47,8 +50,8 @@ class AnnotatedLines {  // NOLINT(bugprone-exception-escape): moving its json do
 
   bool lossy_ = false;
   bool header_seen_ = false;
-  bool closed_ = false;    // nothing of this recording follows
-  bool followed_ = false;  // by another recording
+  bool closed_ = false;    // this recording has no more lines
+  bool followed_ = false;  // another recording follows in the file
   std::optional<std::uint32_t> expected_sum_;
   Adler32 sum_;
   std::map<std::string, ColumnInfo, std::less<>> metrics_;

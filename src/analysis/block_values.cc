@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNanosPerSecond = 1e9;
 
-// Neighbouring rows of one block.
+// Consecutive rows that belong to one block.
 struct Run {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -77,15 +77,15 @@ class BlockColumn {
   ColumnBlocks blocks_;
   bool begun_ = false;
   std::uint64_t block_ = 0;
-  std::uint64_t rows_ = 0;  // of the open block, as the next two
+  std::uint64_t rows_ = 0;  // the next three: of the open block
   double grown_ = 0;
   double sum_ = 0;
-  std::uint64_t all_rows_ = 0;  // of those before, as the next two
+  std::uint64_t all_rows_ = 0;  // the next three: of all closed blocks
   double all_grown_ = 0;
   double all_sum_ = 0;
   std::uint64_t value_ = 0;
   std::uint64_t first_ns_ = 0;
-  std::uint64_t block_begin_ns_ = 0;  // of what it grew: the last row of the block before
+  std::uint64_t block_begin_ns_ = 0;  // the block's growth counts from here: last row before it
   std::uint64_t last_ns_ = 0;
 };
 

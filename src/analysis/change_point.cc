@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t kMostForExact = 8;  // 40,320 orders
 constexpr int kShuffles = 9'999;
-// A level is that of so many values at least: one or two are outliers.
+// A level needs at least this many values: one or two may be outliers.
 constexpr std::size_t kFewestOnASide = 3;
 
-// U of the first t values against the others is 2 (r1 + ... + rt) - t (n + 1).
+// The U of the first t values against the others is 2 (r1 + ... + rt) - t (n + 1), with ranks r.
 Pettitt strongest_cut(const std::vector<double>& ranks) {
   Pettitt best;
   const auto n = static_cast<double>(ranks.size());
@@ -34,7 +34,7 @@ double exact_p(std::vector<double> ranks, double statistic) {
   std::sort(ranks.begin(), ranks.end());
   std::size_t orders = 0;
   std::size_t as_large = 0;
-  do {  // equal ranks: each distinct order comes once, and all are as likely
+  do {  // with equal ranks, each distinct order comes once, and all are equally likely
     ++orders;
     as_large += strongest_cut(ranks).statistic >= statistic ? 1U : 0U;
   } while (std::next_permutation(ranks.begin(), ranks.end()));
@@ -42,7 +42,7 @@ double exact_p(std::vector<double> ranks, double statistic) {
 }
 
 double shuffled_p(std::vector<double> ranks, double statistic) {
-  std::mt19937_64 random(1979);  // the same each time: a verdict must not be a matter of luck
+  std::mt19937_64 random(1979);  // a fixed seed, so that the same values give the same verdict
   int as_large = 1;              // the series itself
   for (int i = 0; i < kShuffles; ++i) {
     for (std::size_t left = ranks.size(); left > 1; --left) {
@@ -63,7 +63,8 @@ double distance_from_levels(std::span<const double> series, std::size_t cut) {
   return distance_from_level(series.first(cut)) + distance_from_level(series.subspan(cut));
 }
 
-// Where the level changed, given that it did. Precondition: kFewestForChange values.
+// The most likely place of a change that the test has found.
+// Precondition: at least kFewestForChange values.
 std::size_t closest_cut(std::span<const double> series) {
   std::size_t best = kFewestOnASide;
   double least = distance_from_levels(series, best);

@@ -7,34 +7,36 @@
 
 namespace kymo::analysis {
 
-// What Pettitt's test says of a series: where, if anywhere, its level changed once.
+// The result of Pettitt's test: whether and where the level of a series changed once.
 struct Pettitt {
   std::size_t at = 0;    // the first value after the change
-  double statistic = 0;  // K, the maximal |U| of Mann and Whitney over all ways to cut in two
-  double p = 1;  // how often a series without a change, of the same values, has as large a K
+  double statistic = 0;  // K, the maximum of Mann and Whitney's |U| over all ways to cut in two
+  double p = 1;          // the probability of so large a K if the same values are in random order
 };
 
-// A. N. Pettitt, "A non-parametric approach to the change-point problem" (1979): by ranks alone, so
-// that neither outliers nor the values' distribution matter. p is exact up to 8 values and by 9,999
-// shuffles beyond, the same ones each time. Cost: 9,999 passes over the series.
+// A. N. Pettitt, "A non-parametric approach to the change-point problem" (1979). The test uses
+// ranks only, so neither outliers nor the distribution of the values matter. p is exact for up to 8
+// values. For more, it comes from 9,999 shuffles, which are the same each time.
+//
+// Cost: up to 9,999 passes over the series.
 Pettitt pettitt_test(std::span<const double> series);
 
-// Where a series changed for good.
+// A lasting change of a series.
 struct Change {
-  std::size_t begin = 0;  // the values that it was found in: [begin, end)
+  std::size_t begin = 0;  // the change was found in the values [begin, end)
   std::size_t end = 0;
-  // The first value after it: where two levels, the medians of either side, lie closest to the
-  // values. The test's own cut leans towards the middle.
+  // The first value after the change. It is chosen so that the medians of the two sides lie closest
+  // to the values. The cut of the test itself lies too near the middle.
   std::size_t at = 0;
   Pettitt test;        // its `at` counts from `begin`
-  bool drift = false;  // a slow one: a line lies closer to the values than two levels do
+  bool drift = false;  // a slow change: a line lies closer to the values than two levels do
 };
 
-// Fewer values than this can show no change below a p of 0.05.
+// With fewer values, p cannot be below 0.05.
 inline constexpr std::size_t kFewestForChange = 8;
 
-// All changes, oldest first: the series is cut where the test says so, and each part looked at
-// again, with half the p allowed each time. A drift is not cut further.
+// Finds all changes, oldest first. If the test finds a change, the series is cut there and both
+// parts are tested again, with half of `allowed_p`. A drift is not cut further.
 std::vector<Change> find_changes(std::span<const double> series, double allowed_p = 0.05);
 
 }  // namespace kymo::analysis

@@ -23,7 +23,7 @@ void sum_from(std::size_t i, std::span<const std::uint64_t> values, SumAndFalls&
 }
 
 #if defined(__x86_64__)
-// The comparison is of signed numbers: the highest bit turned over makes it one of unsigned ones.
+// AVX2 compares signed numbers. With the highest bit inverted, it compares unsigned ones.
 __attribute__((target("avx2"))) void sum_by_four(std::span<const std::uint64_t> values,
                                                  SumAndFalls& all) {
   const auto load = [&](std::size_t i) __attribute__((target("avx2"))) {
@@ -82,7 +82,7 @@ ColumnSum sum_of(std::span<const std::uint64_t> values) {
     out.max = *max;
   }
   out.sum = all.sum;
-  if (out.max > UINT64_MAX / values.size()) {  // it may have gone past 2^64
+  if (out.max > UINT64_MAX / values.size()) {  // the sum may exceed 2^64
     std::uint64_t sum = 0;
     for (const std::uint64_t value : values) {
       out.sum_high += __builtin_add_overflow(sum, value, &sum) ? 1U : 0U;

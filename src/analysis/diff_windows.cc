@@ -42,7 +42,7 @@ std::string first_common_mark(const std::vector<DiffRun*>& runs) {
   return {};
 }
 
-// Behind where each run is aligned.
+// The last mark that every run has after its origin.
 std::string last_common_mark(const std::vector<DiffRun*>& runs) {
   std::string last;
   for (const Mark& mark : marks_of(*runs.front())) {
@@ -55,7 +55,7 @@ std::string last_common_mark(const std::vector<DiffRun*>& runs) {
   return last;
 }
 
-// An instant, seconds from where the run is aligned; never before its first row.
+// The time `seconds` after the run's origin, but not before its first row.
 std::uint64_t instant(const DiffRun& run, double seconds) {
   const double at = static_cast<double>(run.origin_ns) + seconds * kNanos;
   return static_cast<std::uint64_t>(

@@ -8,12 +8,15 @@
 
 namespace kymo::analysis {
 
-// Where the recordings are aligned and what of each is compared, set in `runs`. The marks' names,
-// or empty where there are none. Errors: invalid_argument, naming the recording.
+// The names of the marks at which the recordings are aligned and the compared parts end. A name is
+// empty if there is no such mark.
 struct Aligned {
   std::string at;
   std::string until;
 };
+// Aligns the recordings, and sets in `runs` which part of each is compared.
+//
+// Errors: invalid_argument, naming the recording.
 Result<Aligned> align_runs(const std::vector<DiffRun*>& runs, const DiffOptions& options);
 
 }  // namespace kymo::analysis

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kGapsEnding = ".gaps.tsv";
 constexpr std::string_view kMetadataEnding = ".meta.json";
 
-// NAME of a companion file; empty of any other.
+// The NAME of a companion file. Empty for any other file.
 std::string companion_stem(const std::string& path) {
   for (const std::string_view ending : {kGapsEnding, kMetadataEnding}) {
     if (path.ends_with(ending)) return path.substr(0, path.size() - ending.size());
@@ -126,7 +126,7 @@ Result<std::vector<std::string>> recordings_to_compare(const std::string& path,
   if (!found) return found.error();
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    // It is read more than once, and opening a pipe would wait.
+    // The file is read more than once, and opening a pipe would block.
     if (!fs::is_regular_file(path, ignored)) {
       return Error{Code::invalid_argument,
                    "compare " + path + ": it is neither a folder nor a regular file"};

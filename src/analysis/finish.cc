@@ -28,8 +28,8 @@ std::string this_host() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
-// Whether the process was there when the recording began. A second is allowed for, as clocks are
-// set.
+// Whether the process existed when the recording began. One second of tolerance allows for changes
+// of the wall clock.
 bool is_old_enough(const probe::Process& process, std::int64_t recording_unix_ns) {
   const std::int64_t tick_ns = kSecond / std::max<std::int64_t>(::sysconf(_SC_CLK_TCK), 1);
   const std::int64_t boot_unix_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);

@@ -9,31 +9,30 @@
 
 namespace kymo::analysis {
 
-// Whether a recording is whole.
+// Whether a recording is complete.
 enum class Finish : std::uint8_t {
-  ended,       // whole, or recovered after its recorder was killed
-  writing,     // its recorder runs, and adds to it
-  cut_short,   // its recorder is gone and did not finish it: nothing will be added
-  unfinished,  // as one of the two before; it was recorded on another host, so that nobody can tell
+  ended,       // complete, or recovered after its recorder was killed
+  writing,     // its recorder still runs and adds rows
+  cut_short,   // its recorder is gone and did not finish it: no rows will be added
+  unfinished,  // writing or cut_short, but unknown which: for example, it is of another host
 };
 
-// Asks the kernel whether the recorder that the metadata names still runs. Its pid alone is not
-// enough: a process that started after the recording did is another one. `proc` stands in for /proc
-// in tests.
+// Asks the kernel whether the recorder that the metadata names still runs. The pid alone is not
+// enough: a process that started after the recording began is another one. Tests give another
+// directory as `proc`.
 Finish finish_of(const Metadata& metadata, const std::string& proc = "/proc");
 
 // "ended", "writing", "cut short", "unfinished".
 const char* to_string(Finish finish);
 
-// One sentence about a recording that is not whole; empty where it has ended.
+// One sentence about a recording that is not complete. Empty if it has ended.
 std::string sentence_of(Finish finish, const Metadata& metadata);
 
-// The recordings among `paths` that kymod still writes and will finish by itself soon: those of
-// requests.
+// The recordings of requests among `paths` that kymod still writes. kymod finishes them soon.
 std::vector<std::string> about_to_end(const std::vector<std::string>& paths);
 
-// Waits until none of `paths` is about_to_end(), at most `most`. Returns those that still are.
-// Blocks the thread that calls it.
+// Waits until none of `paths` is about_to_end(), for at most `most`. Returns those that still are.
+// Blocks the calling thread.
 std::vector<std::string> wait_until_ended(std::vector<std::string> paths,
                                           std::chrono::milliseconds most);
 

@@ -46,7 +46,7 @@ std::optional<Gap> parse_gap(std::string_view line) {
 void add(Gaps& gaps, const Gap& gap) {
   gaps.ticks_by_cause.at(static_cast<std::size_t>(gap.cause)) += gap.ticks;
   ++gaps.count;
-  std::vector<Gap>& heap = gaps.longest;  // the shortest of the longest on top
+  std::vector<Gap>& heap = gaps.longest;  // the shortest of these gaps is at the top
   if (heap.size() == Gaps::kMaxLongest) {
     if (!longer(gap, heap.front())) {
       return;
@@ -73,7 +73,7 @@ Result<Gaps> read_gaps(const std::string& path, const std::function<void(const G
   Gaps gaps;
   for (std::uint64_t number = 2; std::getline(file, line); ++number) {
     const auto gap = parse_gap(line);
-    // Without a line end a cause could still be a piece of a longer word.
+    // Without a line end, the cause may be cut off in the middle of the word.
     if (file.eof()) {
       gaps.left_out.add(number, "cut short: the file ends in the middle of this gap");
     } else if (!gap) {

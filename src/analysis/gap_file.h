@@ -13,7 +13,7 @@
 
 namespace kymo::analysis {
 
-// The missed ticks of a recording: every one counted, the longest gaps kept.
+// The missed ticks of a recording. All are counted, but only the longest gaps are kept.
 struct Gaps {
   static constexpr std::size_t kMaxLongest = 1000;
 
@@ -27,9 +27,11 @@ struct Gaps {
   }
 };
 
-// Reads NAME.gaps.tsv in bounded memory. Errors: of opening and reading; data_loss for a file that
-// is no list of gaps. Lines that cannot be read are left out and noted. `take` is called for every
-// gap, in the order of the file.
+// Reads NAME.gaps.tsv in bounded memory. Damaged lines are left out and listed in `left_out`.
+// `take` is called for every gap, in the order of the file.
+//
+// Errors: those of opening and reading.
+//         data_loss if the file is not a list of gaps.
 Result<Gaps> read_gaps(const std::string& path,
                        const std::function<void(const Gap&)>& take = nullptr);
 

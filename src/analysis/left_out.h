@@ -7,30 +7,31 @@
 
 namespace kymo::analysis {
 
-// Lines of a file that could not be read, all for the same reason.
+// Consecutive lines of a file that could not be read, all for the same reason.
 struct LeftOutSpan {
   std::uint64_t first_line = 0;  // the file's first line is 1
   std::uint64_t last_line = 0;
   std::string reason;
 };
 
-// What a reader left out of a damaged file, by line.
+// The lines of a damaged file that a reader left out.
 //
-// Threads: one at a time. Cost: memory for kMaxSpans spans; past them lines are counted alone, so
-// that a file of nothing but damage stays cheap to read.
+// Threads: one at a time.
+// Cost:    memory for kMaxSpans spans. Further lines are only counted, so that a file that is
+//          damaged everywhere stays cheap to read.
 class LeftOut {
  public:
   static constexpr std::size_t kMaxSpans = 100;
 
-  // `line` must not lie before the one added last.
+  // `line` must not be before the line that was added last.
   void add(std::uint64_t line, std::string reason);
 
   [[nodiscard]] bool empty() const { return lines_ == 0; }
   [[nodiscard]] std::uint64_t lines() const { return lines_; }
   [[nodiscard]] const std::vector<LeftOutSpan>& spans() const { return spans_; }
-  // Lines that were left out and stand in no span, because there were more than kMaxSpans.
+  // Lines that are in no span, because there were more than kMaxSpans.
   [[nodiscard]] std::uint64_t unlisted_lines() const { return unlisted_; }
-  // One sentence a span, the last one counting what is not listed.
+  // One sentence for each span, and one with the number of unlisted lines.
   [[nodiscard]] std::vector<std::string> sentences() const;
 
  private:
@@ -39,7 +40,8 @@ class LeftOut {
   std::uint64_t unlisted_ = 0;
 };
 
-// `text` in quotation marks, shortened, with everything that could upset a terminal shown as `?`.
+// `text` in quotation marks, shortened. All but printable ASCII is shown as `?`, because a terminal
+// could take it for an escape sequence.
 std::string in_quotes(std::string_view text, std::size_t max_length = 32);
 
 }  // namespace kymo::analysis

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Ample for the 4096 columns that a recorder can have.
+// More than the metadata of 4096 columns needs, which is the most that a recorder can have.
 constexpr std::size_t kMaxBytes = 64 * 1024 * 1024;
 
 constexpr std::array<const char*, 2> kKinds = {"counter", "gauge"};
@@ -63,8 +63,8 @@ ProfilerStats stats_of(const Json& json) {
   stats.timing_error_ns = number_of(json, "timing_error_ns");
   stats.timing_error_max_ns = number_of(json, "timing_error_max_ns");
   stats.rows_on_time = number_of(json, "rows_on_time");
-  // A recorder counts timing errors by buckets and writes the upper bound of one, which can lie
-  // above the largest error that there was.
+  // A recorder counts timing errors in buckets and writes the upper bound of a bucket. This bound
+  // can be above the largest error.
   const auto percentile = [&](const char* name) {
     const std::uint64_t bound = number_of(json, name);
     return stats.timing_error_max_ns == 0 ? bound : std::min(bound, stats.timing_error_max_ns);

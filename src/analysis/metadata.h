@@ -14,10 +14,11 @@
 
 namespace kymo::analysis {
 
-// The newest version of the recording format that is read here.
+// The newest version of the recording format that this code can read.
 inline constexpr std::uint64_t kFormatVersion = 1;
 
-// What a column is. Without metadata only its name is known, and `kind` is told from its values.
+// Describes a column. Without metadata only the name is known, and `kind` is guessed from the
+// values.
 struct ColumnInfo {
   std::string name;
   std::string metric;
@@ -25,16 +26,17 @@ struct ColumnInfo {
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
   std::vector<std::pair<std::string, std::string>> fields;
-  bool described = false;  // the metadata has it
+  bool described = false;  // by the metadata
 };
 
-// A named instant: a phase of CRIU, a step of a request.
+// A named point in time: a phase of CRIU, or a step of a request.
 struct Mark {
   std::string name;
   std::uint64_t at_ns = 0;  // on the clock of the rows
 };
 
-// NAME.meta.json, as far as it is there: a recorder may have been cut short at any time.
+// The content of NAME.meta.json. Members may be missing, because a recorder can be killed at any
+// time.
 struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does not throw
   std::string kymo_version;
   std::string state;  // running, ended, recovered
@@ -45,7 +47,7 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::uint64_t pid = 0;
   std::string pace;           // thrifty or precise; empty: unknown
   double max_spin_share = 0;  // of the precise pace
-  // What the names on /metrics begin with; none: a recording from before there was a choice.
+  // What the names on /metrics begin with. Nothing if the recording is older than this option.
   std::optional<std::string> prometheus_prefix;
   std::int64_t start_unix_ns = 0;
   std::uint64_t start_monotonic_ns = 0;
@@ -53,12 +55,15 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::optional<ProfilerStats> stats;
   std::vector<Gap> longest_gaps;
   std::vector<Mark> marks;  // by time
-  // An object: request, job, target, outcome. Never null.
+  // A JSON object with the request, job, target and outcome. The pointer is never null.
   std::shared_ptr<const nlohmann::json> about;
 };
 
-// Reads `path`. Errors: not_found; failed_precondition for a newer format_version, naming it;
-// data_loss for what is no metadata at all. A member of the wrong type is treated as missing.
+// Reads `path`. A member of the wrong type is treated as missing.
+//
+// Errors: not_found.
+//         failed_precondition for a newer format_version, naming it.
+//         data_loss if the file does not hold metadata.
 Result<Metadata> read_metadata(const std::string& path);
 Result<Metadata> parse_metadata(const std::string& text, const std::string& name);
 

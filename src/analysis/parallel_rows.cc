@@ -15,12 +15,12 @@ namespace kymo::analysis {
 namespace {
 
 constexpr std::uint64_t kChunkBytes = 256 * 1024;
-constexpr std::size_t kMoreBytes = 4 * 1024;       // read behind a chunk, for its last line
-constexpr std::size_t kLongestLine = 1024 * 1024;  // as TsvReader's
-// A chunk's text is read behind the margin that RowScan wants.
+constexpr std::size_t kMoreBytes = 4 * 1024;       // read after a chunk, to complete its last line
+constexpr std::size_t kLongestLine = 1024 * 1024;  // the same as in TsvReader
+// RowScan needs this many readable bytes before the text of a chunk.
 constexpr std::size_t kMargin = RowScan::kMargin;
 
-// False: fewer bytes came.
+// Returns false if fewer than `size` bytes could be read.
 bool read_at(int fd, char* out, std::size_t size, std::uint64_t offset) {
   while (size > 0) {
     const ssize_t n = ::pread(fd, out, size, static_cast<off_t>(offset));
@@ -33,22 +33,24 @@ bool read_at(int fd, char* out, std::size_t size, std::uint64_t offset) {
   return true;
 }
 
-// The lines that begin in a stretch of kChunkBytes. One thread at a time.
+// The lines that begin in one range of kChunkBytes.
+//
+// Threads: one at a time.
 class Chunk {
  public:
   explicit Chunk(const PlainText& text)
       : text_(text),
-        // No row is shorter than two bytes a column; an odd number of words apart, so that the
-        // columns' beginnings do not fall into one set of the cache.
+        // A row has at least two bytes for each column. The capacity is odd, so that the columns do
+        // not all begin in the same set of the cache.
         block_(text.columns, (kChunkBytes / (2 * text.columns) + 2) | 1U),
         parser_(text.columns, 1) {}
 
-  // False: it holds something else than rows.
+  // Returns false if the chunk cannot be read or holds anything but rows.
   bool load(std::uint64_t index) {
     const std::uint64_t begin = text_.begin + index * kChunkBytes;
     const std::uint64_t end = std::min(begin + kChunkBytes, text_.end);
     block_.clear();
-    // One byte more in front tells whether a line begins with the chunk.
+    // The byte before the chunk shows whether a line begins at its first byte.
     const std::size_t before = index == 0 ? 0 : 1;
     bytes_.resize(kMargin + before + (end - begin));
     if (!read_at(text_.fd, bytes_.data() + kMargin, bytes_.size() - kMargin, begin - before)) {
@@ -72,7 +74,7 @@ class Chunk {
   }
 
   [[nodiscard]] RowPiece piece() const { return {block_, sums_}; }
-  // Offset behind its last line; 0: no line begins in it.
+  // The offset after its last line. 0 if no line begins in the chunk.
   [[nodiscard]] std::uint64_t end() const { return end_; }
 
  private:
@@ -109,8 +111,8 @@ class Chunk {
   std::uint64_t end_ = 0;
 };
 
-// Chunks go round: chunk n is in place n modulo their number, with a thread, with the taker, or
-// free.
+// A ring of places for chunks: chunk n uses place n modulo their number. A place is free, being
+// filled by a worker thread, or being read by the caller of next().
 class Round {
  public:
   Round(const PlainText& text, unsigned threads)
@@ -118,7 +120,7 @@ class Round {
     for (unsigned i = 0; i < 2 * threads; ++i) places_.emplace_back(text);
     try {
       for (unsigned i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {  // no more threads to be had
+    } catch (const std::system_error&) {  // the system allows no more threads
       if (workers_.empty()) count_ = 0;
     }
   }
@@ -133,7 +135,8 @@ class Round {
   Round(const Round&) = delete;
   Round& operator=(const Round&) = delete;
 
-  // The next chunk, until the next call; null: there is none, or it holds more than rows.
+  // The next chunk, valid until the next call. Null if there is none, or if it cannot be read or
+  // holds anything but rows.
   const Chunk* next() {
     std::unique_lock lock(mutex_);
     if (begun_) {

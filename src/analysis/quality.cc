@@ -6,13 +6,13 @@
 namespace kymo::analysis {
 namespace {
 
-// Where a recording begins to mislead: fewer ticks or later ones than this are worth a word.
+// Thresholds for a warning: beyond them, a recording can mislead.
 constexpr double kCaptureWarning = 0.99;
 constexpr double kCaptureBad = 0.90;
 constexpr double kTimingWarning = 0.10;   // mean timing error, in intervals
-constexpr double kBackoffWarning = 0.05;  // time slept because the ring was full
+constexpr double kBackoffWarning = 0.05;  // share of the time slept because the ring was full
 constexpr double kGapShare = 0.01;        // of the recording's length, in one gap
-constexpr std::uint64_t kGapTicks = 10;   // fewer are a rate that is too high, and said so
+constexpr std::uint64_t kGapTicks = 10;   // shorter gaps count only as missed ticks
 
 constexpr std::array<const char*, 4> kAdvice = {
     "the collector ran late: lower the rate, or give it a core",
@@ -40,7 +40,7 @@ void judge_capture(const Capture& capture, std::vector<Verdict>& verdicts) {
        "only " + percent(capture.share()) + " of the ticks left a row: " + kAdvice.at(main_cause)});
 }
 
-// A gap that hides a part of what happened, however few ticks it is of all.
+// Warns about a long gap, which hides a part of what happened even if most ticks left a row.
 void judge_gaps(const Summary& summary, std::vector<Verdict>& verdicts) {
   if (!summary.recording.gaps || summary.recording.gaps->longest.empty()) return;
   const std::vector<Gap>& gaps = summary.recording.gaps->longest;

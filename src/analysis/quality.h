@@ -10,29 +10,29 @@
 
 namespace kymo::analysis {
 
-// How many of the ticks that were due left a row.
+// How many of the due ticks left a row.
 struct Capture {
   std::uint64_t ticks_due = 0;
   std::uint64_t rows = 0;
   std::array<std::uint64_t, 4> missed{};  // indexed by MissCause
-  bool exact = false;  // the recorder's own totals; else counted from the rows and the list of gaps
+  bool exact = false;  // true: the recorder's totals; false: counted from the rows and the gaps
 
   [[nodiscard]] double share() const {
     return ticks_due == 0 ? 1.0 : static_cast<double>(rows) / static_cast<double>(ticks_due);
   }
 };
 
-// Nothing where neither metadata nor a list of gaps says what was due.
+// Returns nothing if neither the metadata nor a list of gaps says how many ticks were due.
 std::optional<Capture> capture_of(const Summary& summary);
 
-// A judgement on a recording, with what to do about it.
+// A judgement on the quality of a recording, with advice.
 struct Verdict {
   enum class Level : std::uint8_t { good, warning, bad };
   Level level = Level::good;
   std::string text;
 };
 
-// At least one; a single `good` where there is nothing to say.
+// Returns at least one verdict. If nothing is wrong, it is a single `good`.
 std::vector<Verdict> judge(const Summary& summary);
 
 const char* to_string(Verdict::Level level);

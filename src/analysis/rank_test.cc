@@ -14,8 +14,8 @@ constexpr double kLevel = 0.95;
 constexpr double kNormalAtLevel = 1.959963984540054;
 constexpr double kSokalWindow = 5;
 
-// How many choices of `chosen` of the ranks have each sum. Ranks are doubled, which makes those of
-// equal values whole.
+// Counts, for each sum, how many choices of `chosen` ranks have it. If values can be equal, the
+// caller doubles the ranks: equal values share the mean of their ranks, which may end in .5.
 std::vector<double> count_sums(const std::vector<std::size_t>& ranks, std::size_t chosen) {
   const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
   std::vector<std::vector<double>> counts(chosen + 1, std::vector<double>(most + 1));
@@ -41,7 +41,7 @@ double normal_tail(double ranks_sum, const std::vector<double>& ranks, std::size
   const auto all = static_cast<double>(ranks.size());
   const auto n = static_cast<double>(chosen);
   const double mean = n * (all + 1) / 2;
-  double spread = 0;  // of the ranks themselves: less with ties
+  double spread = 0;  // of the ranks; ties make it smaller
   for (const double rank : ranks) spread += (rank - (all + 1) / 2) * (rank - (all + 1) / 2);
   const double variance = n * (all - n) / (all * (all - 1)) * spread;
   if (variance <= 0) return 1;
@@ -49,7 +49,7 @@ double normal_tail(double ranks_sum, const std::vector<double>& ranks, std::size
   return std::erfc((ranks_sum - mean - kContinuity) / std::sqrt(2 * variance)) / 2;
 }
 
-// How often `after` lies as high above `before` as it does.
+// The one-sided p: the probability that `after` lies at least this high above `before`.
 double higher_p(std::span<const double> before, std::span<const double> after) {
   std::vector<double> values(before.begin(), before.end());
   values.insert(values.end(), after.begin(), after.end());
@@ -72,7 +72,7 @@ std::vector<double> scaled(std::span<const double> values, double factor) {
   return out;
 }
 
-// How many differences the interval leaves out at either end, and at which level.
+// How many differences the confidence interval leaves out at each end, and its level.
 std::pair<std::size_t, double> left_out(std::size_t before, std::size_t after) {
   const auto pairs = static_cast<double>(before * after);
   const std::size_t all = before + after;
@@ -86,7 +86,7 @@ std::pair<std::size_t, double> left_out(std::size_t before, std::size_t after) {
   const double choices = std::accumulate(counts.begin(), counts.end(), 0.0);
   const std::size_t least = after * (after + 1) / 2;
   std::size_t cut = 0;
-  double share = counts[least] / choices;  // of choices that lie below the interval
+  double share = counts[least] / choices;  // of the choices that lie below the interval
   while (share + counts[least + cut + 1] / choices <= (1 - kLevel) / 2) {
     ++cut;
     share += counts[least + cut] / choices;

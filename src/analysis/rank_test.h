@@ -7,36 +7,36 @@
 
 namespace kymo::analysis {
 
-// Whether one sample lies higher than another, by ranks alone, so that neither outliers nor the
-// values' distribution matter.
+// Statistical tests of whether one sample lies higher than another. They use ranks only, so neither
+// outliers nor the distribution of the values matter.
 
-// H. B. Mann and D. R. Whitney's test, two-sided: how often two samples of one process lie as far
-// apart as these do beyond `margin`, a share of `before`'s values (0: at all). Exact up to 40
-// values together, also with equal ones; beyond, by the normal distribution with the corrections
-// for ties and for continuity, which errs towards 1. The values must not be negative and be
-// independent.
+// The p of H. B. Mann and D. R. Whitney's two-sided test: the probability that two samples of one
+// process lie at least as far apart as these. `margin` is a share of the values of `before`: only
+// the distance beyond it counts. p is exact for up to 40 values in total, also with equal values.
+// For more, it comes from the normal distribution with corrections for ties and continuity, which
+// makes p rather too large. The values must be independent and not negative.
 double mann_whitney_p(std::span<const double> before, std::span<const double> after, double margin);
 
 // The lowest p that samples of these sizes can have.
 double lowest_p(std::size_t before, std::size_t after);
 
-// S. Holm's correction for so many tests at once: below 0.05 one of them is wrong in at most one of
-// 20 families that hold no difference at all. In the order of `p`.
+// S. Holm's correction for many tests at once. If no metric differs at all, the probability that
+// any adjusted p is below 0.05 is at most 0.05. The result has the order of `p`.
 std::vector<double> holm_adjusted(std::span<const double> p);
 
 // How far `after` lies above `before`: the median of all differences (Hodges and Lehmann), and the
-// interval that the test above does not reject.
+// interval of shifts that the test above does not reject.
 struct Shift {
   double median = 0;
   double low = 0;
   double high = 0;
-  double level = 0;  // how often such an interval holds the true shift: 0.95, less of a few values
+  double level = 0;  // the confidence level of the interval: 0.95, or less with few values
 };
 Shift shift_between(std::span<const double> before, std::span<const double> after);
 
-// How many neighbours in a row are worth one independent value, at least 1: the integrated
-// autocorrelation time of the ranks, summed as far as A. Sokal's window goes. None where all values
-// are equal: nothing tells whether they depend on each other.
+// How many consecutive values are worth one independent value (at least 1). This is the integrated
+// autocorrelation time of the ranks, summed over A. Sokal's window. Returns nothing if all values
+// are equal, because they do not show whether they depend on each other.
 std::optional<double> correlation_length(std::span<const double> series);
 
 }  // namespace kymo::analysis

@@ -8,8 +8,8 @@ namespace kymo::analysis {
 namespace {
 
 constexpr double kNsASecond = 1e9;
-// A rate's step: its exponent and the first 6 bits of its mantissa. Rates lie between 2^-40 (one in
-// half a day is 2^-16) and 2^100.
+// The step of a rate is its exponent and the first 6 bits of its mantissa. Rates are clamped to
+// 2^-40 to 2^100. (One event in half a day is 2^-16.)
 constexpr unsigned kDroppedBits = 52 - 6;
 const std::uint64_t kLowestStep = std::bit_cast<std::uint64_t>(0x1p-40) >> kDroppedBits;
 const std::uint64_t kHighestStep = std::bit_cast<std::uint64_t>(0x1p100) >> kDroppedBits;
@@ -28,7 +28,7 @@ double rate_of(std::uint64_t step) {
   return (low + high) / 2;
 }
 
-// The place, from 0, of the value that a share `q` of all lies at or below.
+// The index, from 0, of the quantile `q` in sorted values: a share `q` of them is at or below it.
 std::uint64_t rank_of(double q, std::uint64_t values) {
   const auto rank = static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(values)));
   return rank == 0 ? 0 : rank - 1;

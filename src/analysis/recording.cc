@@ -21,7 +21,8 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// Describes each column of the header by the metadata; says which find no partner.
+// Describes each column of the header by the metadata. Notes the columns that only one of the two
+// has.
 void join_columns(const std::vector<std::string>& header, Recording& recording) {
   std::unordered_map<std::string, const ColumnInfo*> described;
   if (recording.metadata) {

@@ -12,18 +12,20 @@
 
 namespace kymo::analysis {
 
-// A recording on disk: the rows, and what stands beside them as far as it is whole.
+// A recording on disk, without its rows: its columns, and what its companion files say.
 struct Recording {
   std::string path;
   std::vector<ColumnInfo> columns;   // in the order of the header
-  std::optional<Metadata> metadata;  // none: missing or unreadable, and a note says so
-  std::optional<Gaps> gaps;          // none: neither the file nor the metadata lists them
-  Finish finish = Finish::ended;     // also where there is no metadata to say otherwise
-  std::vector<std::string> notes;    // what is missing or does not fit, a sentence each
+  std::optional<Metadata> metadata;  // empty if missing or unreadable; then there is a note
+  std::optional<Gaps> gaps;          // empty if neither the file nor the metadata lists them
+  Finish finish = Finish::ended;     // `ended` also if there is no metadata
+  std::vector<std::string> notes;    // a sentence for everything that is missing or contradictory
 };
 
-// Looks at a recording's header, metadata and gaps; the rows are read by those who want them
-// (TsvReader). Errors: no recording at `path`; metadata of a newer version. All else is noted.
+// Reads the header, the metadata and the gaps of a recording. TsvReader reads the rows.
+//
+// Errors: there is no recording at `path`, or its metadata has a newer version. All other problems
+//         become notes.
 Result<Recording> open_recording(const std::string& path);
 
 using kymo::recording_stem;

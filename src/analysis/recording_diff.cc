@@ -19,12 +19,13 @@ using DiffVerdict = MetricDiff::Verdict;
 
 constexpr std::uint64_t kMostBlocks = 256;
 constexpr std::uint64_t kRowsABlock = 4;
-// Below, a test has next to no power; Holm's correction needs more still.
+// With fewer blocks, a test has almost no power. With Holm's correction, it needs even more.
 constexpr std::size_t kFewestBlocks = 10;
-constexpr std::size_t kFewestMoves =
-    5;  // what happened once or twice has no noise to be held against
+// Events that are rarer than this have no noise that a change can be compared with.
+constexpr std::size_t kFewestMoves = 5;
 constexpr double kPairMargin = 0.05;
-// So many lengths of dependence lie in one block beyond the first: leaves 0.05 between neighbours.
+// 1 + kLengthsABlock * (L - 1) neighbouring blocks become one, where L is their correlation length.
+// This leaves a correlation of 0.05 between the new neighbours.
 constexpr double kLengthsABlock = 4;
 
 // The values of one metric, or of one phase's duration, on both sides.
@@ -32,10 +33,10 @@ struct Values {
   bool phase = false;
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
-  std::array<std::vector<double>, 2> means;    // a value a run
-  std::array<std::vector<double>, 2> blocks;   // of the only run
-  std::array<std::vector<double>, 2> growths;  // of a counter, a value a run
-  std::uint64_t most_rises = 0;                // rows in which it grew, of all runs the most
+  std::array<std::vector<double>, 2> means;    // one for each run
+  std::array<std::vector<double>, 2> blocks;   // of the last run, used if it is the only one
+  std::array<std::vector<double>, 2> growths;  // of a counter, one for each run
+  std::uint64_t most_rises = 0;                // rows in which it grew, maximum over all runs
   bool not_known_yet = false;                  // an unfinished run may have ended before it grew
 };
 using AllValues = std::map<std::pair<bool, std::string>, Values>;
@@ -66,7 +67,7 @@ std::uint64_t block_length(const std::vector<DiffRun*>& runs) {
 void add_phases(const DiffRun& run, std::size_t side, const DiffOptions& options, AllValues& all) {
   if (!run.summary.recording.metadata) return;
   const std::vector<Mark>& marks = run.summary.recording.metadata->marks;
-  std::map<std::string, double> lasts;  // a phase that comes twice is one
+  std::map<std::string, double> lasts;  // phases of the same name add up
   for (std::size_t i = 0; i + 1 < marks.size(); ++i) {
     lasts[marks[i].name] += static_cast<double>(marks[i + 1].at_ns - marks[i].at_ns);
   }
@@ -100,7 +101,7 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
     values.means.at(side).push_back((*blocks)[i].mean);
     values.growths.at(side).push_back((*blocks)[i].growth);
     values.most_rises = std::max(values.most_rises, (*blocks)[i].rises);
-    // Such a counter grows at the end of a request, if it does.
+    // A counter that seldom grows may do so only at the end of the request.
     if (run.summary.recording.finish != Finish::ended && (*blocks)[i].rises < kFewestMoves) {
       values.not_known_yet = info.kind == Kind::counter;
     }
@@ -110,8 +111,8 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
   for (const std::string& sentence : run.summary.left_out.sentences()) {
     notes.push_back(run.summary.recording.path + ", " + sentence);
   }
-  // Without metadata the first note says why there is none. That gaps are not listed is nothing to
-  // a comparison.
+  // Without metadata, the first note says why. The other notes (such as a missing list of gaps) do
+  // not matter for a comparison.
   const Recording& recording = run.summary.recording;
   if (!recording.metadata && !recording.notes.empty()) {
     notes.push_back(recording.path + ": " + recording.notes.front());
@@ -134,14 +135,15 @@ std::vector<double> merged(const std::vector<double>& values, std::size_t neighb
   return out;
 }
 
-// Values that are not what most of them are.
+// How many values differ from the median.
 std::size_t moved(const std::vector<double>& values) {
   const double still = median(values);
   return static_cast<std::size_t>(
       std::count_if(values.begin(), values.end(), [&](double value) { return value != still; }));
 }
 
-// More than a quarter of them alike; all alike is another matter: idle on that side.
+// Whether more than a quarter of the values equal the median. False if all do, because then the
+// metric is idle on that side.
 bool mostly_still(const std::vector<double>& values) {
   const std::size_t moves = moved(values);
   return moves != 0 && 4 * moves < 3 * values.size();
@@ -183,7 +185,8 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
   auto neighbours = static_cast<std::size_t>(std::ceil(1 + kLengthsABlock * (length - 1)));
   std::vector<double> a = merged(before, neighbours);
   std::vector<double> b = merged(after, neighbours);
-  // What moves seldom moves in most of the longer blocks; else its median would tell nothing of it.
+  // A metric that seldom moves gets longer blocks, so that it moves in most of them. Otherwise the
+  // median of the blocks would not show a change.
   while (std::min(a.size(), b.size()) >= kFewestBlocks && (mostly_still(a) || mostly_still(b))) {
     neighbours *= 2;
     a = merged(before, neighbours);
@@ -210,7 +213,7 @@ void test_runs(const Values& values, double margin, MetricDiff& diff) {
   }
 }
 
-// With fewer runs no p can be low enough for so many tests at once.
+// With fewer runs, no p can be low enough for this number of tests.
 std::size_t runs_needed(std::size_t tests) {
   std::size_t needed = kFewestRuns;
   while (lowest_p(needed, needed) * static_cast<double>(tests) >= kDiffAllowedP) ++needed;
@@ -242,7 +245,7 @@ void correct(RecordingDiff& diff) {
   for (MetricDiff& metric : diff.metrics) {
     if (metric.verdict != DiffVerdict::none) continue;
     metric.adjusted_p = adjusted[at++];
-    // Ranks can differ where the medians do not: then there is no size to tell.
+    // Ranks can differ even if the median shift is 0: then there is no size to report.
     if (metric.adjusted_p < kDiffAllowedP && metric.shift.median != 0) {
       metric.verdict = DiffVerdict::changed;
     }
@@ -253,7 +256,7 @@ void correct(RecordingDiff& diff) {
 void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
   for (auto& [key, values] : all) {
     MetricDiff metric;
-    // What happens once or twice has no rate that would mean something.
+    // The rate of an event that happens only a few times means nothing: compare its growth.
     metric.events = !values.phase && values.kind == Kind::counter && values.most_rises != 0 &&
                     values.most_rises < kFewestMoves;
     if (metric.events) values.means = values.growths;
@@ -305,7 +308,7 @@ Result<std::vector<DiffRun>> read_runs(const std::vector<std::string>& paths) {
   return runs;
 }
 
-// Each metric that was asked for must be there: a name misspelt among others would pass unseen.
+// Every requested metric must exist. Otherwise a misspelt name among others would go unnoticed.
 Result<void> find_all_named(const std::vector<DiffRun*>& runs, const DiffOptions& options) {
   std::set<std::string> names;
   for (const DiffRun* run : runs) {

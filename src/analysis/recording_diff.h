@@ -12,58 +12,60 @@
 
 namespace kymo::analysis {
 
-// How two recordings, or two sets of them, are compared; docs/diff.md has the method.
+// How two recordings, or two sets of them, are compared. docs/diff.md describes the method.
 struct DiffOptions {
-  // The mark at which all begin; empty: the first that all have, else their first rows.
+  // The mark at which the recordings are aligned. If empty: the first mark that all have, or else
+  // their first rows.
   std::string align = {};
-  // Seconds from there, where the comparison begins and ends; none: with the phase that was named,
-  // with the last mark that all have, or with the last row.
+  // Begin and end of the comparison, in seconds from there. By default it begins there. It ends
+  // with the phase that `align` names, with the last mark that all have, or with the last row.
   std::optional<double> from_s = std::nullopt;
   std::optional<double> to_s = std::nullopt;
-  // A change up to this share is none; none given: 5 % between two recordings, which cannot tell
-  // how far runs differ from each other, and 0 between sets, which can.
+  // Ignore changes up to this share. The default is 5 % between two recordings, which do not show
+  // how much runs differ from each other, and 0 between sets, which do.
   std::optional<double> margin = std::nullopt;
-  // Only columns of these metrics or of these names, and phases as "phase: NAME"; empty: all.
+  // Compare only these metrics, columns and phases ("phase: NAME"). If empty: all.
   std::vector<std::string> metrics = {};
 };
 
-// A recording, and what of it is compared.
+// A recording, and which part of it is compared.
 struct DiffRun {
   Summary summary;
   std::uint64_t origin_ns = 0;  // where it is aligned
   TimeWindow window;
 };
 
-// What became of a metric, or of a phase's duration.
+// The comparison of one metric, or of the duration of one phase.
 struct MetricDiff {
   enum class Verdict : std::uint8_t {
     changed,    // beyond noise
-    not_told,   // `reason` says why no test can tell
+    not_told,   // no test is possible: `reason` says why
     one_sided,  // only one side has it
     none,       // no change beyond noise
-    the_same    // the same value in every run, never moving
+    the_same    // one constant value in all runs
   };
 
   std::string name;
-  bool phase = false;  // how long a phase took
+  bool phase = false;  // the duration of a phase
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
-  bool events = false;  // a counter that grows in a few rows only: what it grew is compared
-  // A counter's rate per second or what it grew, a gauge's mean, a phase's nanoseconds; of several
-  // runs the median.
+  bool events = false;  // a counter that grows in only a few rows: its growth is compared
+  // The rate per second (or the growth) of a counter, the mean of a gauge, the nanoseconds of a
+  // phase. With several runs, it is their median.
   std::optional<double> before;
   std::optional<double> after;
-  std::size_t samples_before = 0;  // independent values that were tested: blocks, or runs
+  std::size_t samples_before = 0;  // number of independent values in the test: blocks or runs
   std::size_t samples_after = 0;
-  std::uint64_t block_ns = 0;  // how long such a block is; 0: a run is a value
+  std::uint64_t block_ns = 0;  // the length of a block; 0 if each run is one value
   Shift shift;
   double p = 1;
   double adjusted_p = 1;
   Verdict verdict = Verdict::not_told;
   std::string reason;
-  bool not_known_yet = false;  // not told because a recording is unfinished
+  bool not_known_yet = false;  // there was no test because a recording is unfinished
 
-  // The shift, or where nothing was tested the difference, as a share of what was; none of nothing.
+  // The shift as a share of `before`. If there was no test, the difference takes the place of the
+  // shift. Nothing if a side is missing, or if `before` is 0 and the change is not.
   [[nodiscard]] std::optional<double> share() const;
 };
 
@@ -71,22 +73,25 @@ struct RecordingDiff {
   std::vector<DiffRun> before;
   std::vector<DiffRun> after;
   std::string aligned_at;   // a mark; empty: the first rows
-  std::string until;        // a mark; empty: the last rows, or what --to says
-  bool unfinished = false;  // a recording is, which the first notes say
-  bool by_runs = false;     // several runs on a side: each is one value
+  std::string until;        // a mark; empty: the last rows, or as `align` or `to_s` says
+  bool unfinished = false;  // a recording is unfinished; the first notes say which
+  bool by_runs = false;     // a side has several runs: each run is one value
   double margin = 0;
-  std::size_t tested = 0;       // metrics that Holm's correction counts
-  std::size_t runs_needed = 0;  // of each side, that can tell of all metrics that both sides have
-  std::vector<MetricDiff> metrics;  // what changed beyond noise first, the largest change first
+  std::size_t tested = 0;           // number of metrics in Holm's correction
+  std::size_t runs_needed = 0;      // runs on each side that are enough to test all common metrics
+  std::vector<MetricDiff> metrics;  // by verdict, changed ones first; then the largest change first
   std::vector<std::string> notes;
 };
 
 inline constexpr double kDiffAllowedP = 0.05;
-// Fewer runs of a side tell nothing, however few metrics are asked about.
+// With fewer runs on a side, no test is possible, even of a single metric.
 inline constexpr std::size_t kFewestRuns = 4;
 
-// Compares recordings. Errors: those of summarize() and read_blocks(); invalid_argument where there
-// is no such mark or metric, or nothing lies between `from` and `to`, naming the recording.
+// Compares recordings.
+//
+// Errors: those of summarize() and read_blocks().
+//         invalid_argument if there is no such mark or metric, if a recording has fewer than two
+//         rows, or none between `from_s` and `to_s`. It names the recording or the metric.
 Result<RecordingDiff> diff_recordings(const std::vector<std::string>& before,
                                       const std::vector<std::string>& after,
                                       const DiffOptions& options);

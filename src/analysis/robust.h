@@ -8,21 +8,21 @@ namespace kymo::analysis {
 
 // Statistics that a few outliers do not move. An empty sample has a median of 0.
 double median(std::vector<double> values);
-// The share `q` of the values lies at or below it; between two of them it is interpolated.
+// A share `q` of the values lies at or below the result. Between two values it is interpolated.
 double quantile(std::vector<double> values, double q);
 // The median distance from the median, scaled to a normal distribution's standard deviation.
 double scaled_mad(const std::vector<double>& values);
-// Hodges and Lehmann's: the median of all differences between a value of `after` and one of
+// Hodges and Lehmann's shift: the median of all differences between a value of `after` and one of
 // `before`.
 double median_shift(std::span<const double> before, std::span<const double> after);
 
-// Ranks from 1; equal values share the mean of theirs.
+// Ranks from 1. Equal values share the mean of their ranks.
 std::vector<double> ranks_of(std::span<const double> values);
 
-// Theil and Sen's line: its slope is the median of all slopes between two values.
+// Theil and Sen's line. Its slope is the median of all slopes between two values.
 struct Line {
   double start = 0;
-  double slope = 0;  // a step of the index
+  double slope = 0;  // for one step of the index
   [[nodiscard]] double at(std::size_t index) const {
     return start + slope * static_cast<double>(index);
   }

@@ -7,23 +7,24 @@
 
 namespace kymo::analysis {
 
-// What stands in a piece of text besides digits.
+// The bytes of a piece of text that are not digits.
 struct Separators {
-  std::size_t count = 0;  // bytes that are no digit
-  std::size_t lines = 0;  // line ends among them
-  bool strange = false;   // some are neither that nor a tab
+  std::size_t count = 0;  // all bytes that are not digits
+  std::size_t lines = 0;  // line ends
+  bool strange = false;   // whether there is a byte that is neither a line end nor a tab
 };
 
-// The three loops of RowScan for one set of instructions. They look at no value and no length to
-// decide where to go on, so that no branch depends on the data.
+// The three loops of RowScan for one instruction set. Almost no branch depends on the values or
+// their lengths, so that the CPU predicts the branches.
 struct RowKernel {
   const char* name;
-  // Writes the place of every byte of `text` that is no digit; kUnasked places more may be
-  // written.
+  // Writes the offsets of all bytes of `text` that are not digits. May write up to kUnasked further
+  // places after them.
   Separators (*find_separators)(std::string_view text, std::uint32_t* places);
-  // Makes numbers of the digits between each two neighbours of `ends`, beginning at those between
-  // ends[-1] and ends[0]. False: some have not 1 to kMostDigits digits; they come out as anything.
-  // Reads kMostDigits bytes before any place, also before that of kUnasked ends behind the last.
+  // Converts the digits between neighbouring `ends` to numbers, beginning with those between
+  // ends[-1] and ends[0]. Returns false if a number does not have 1 to kMostDigits digits; its
+  // value is then undefined. Reads the kMostDigits bytes before each end, also for kUnasked ends
+  // after the last one.
   bool (*to_numbers)(const char* text, const std::uint32_t* ends, std::size_t count,
                      std::uint64_t* numbers);
   // Turns rows into columns: number `c` of row `r` goes to out[c * stride + r].
@@ -34,13 +35,13 @@ struct RowKernel {
   static constexpr std::size_t kUnasked = 16;
 };
 
-// Those that this machine can run, the fastest first.
+// The kernels that this machine can run, the fastest first.
 std::span<const RowKernel* const> row_kernels();
-// The fastest; null: there is none.
+// The fastest kernel. Null if this machine can run none.
 const RowKernel* best_row_kernel();
 
 #if defined(__x86_64__)
-// The build's own flags stay those of any x86-64: the functions of these alone use more.
+// The build is for any x86-64. Only the functions of these kernels use newer instructions.
 extern const RowKernel kRowKernelAvx2;
 extern const RowKernel kRowKernelAvx512;
 #endif

@@ -46,8 +46,8 @@ KYMO_AVX2 Separators find_separators_avx2(std::string_view text, std::uint32_t* 
     found.lines += static_cast<std::size_t>(
         __builtin_popcountll(low.lines | std::uint64_t{high.lines} << 32U));
     const int count = __builtin_popcountll(mask);
-    // Values of 6 to 12 digits leave up to nine: eight are written unasked, which no branch
-    // predictor gets wrong.
+    // With values of 6 to 12 digits, 64 bytes hold up to nine separators. Eight are always written,
+    // even if there are fewer, so that this loop has no branch that depends on the data.
     for (int i = 0; i < 8; ++i) {
       next[i] = at + static_cast<std::uint32_t>(_tzcnt_u64(mask));
       mask = _blsr_u64(mask);
@@ -70,7 +70,7 @@ KYMO_AVX2 Separators find_separators_avx2(std::string_view text, std::uint32_t* 
   return found;
 }
 
-// The 16 bytes before each of two places.
+// Loads the 16 bytes before each of the two places.
 KYMO_AVX2 inline __m256i before_two(const char* text, std::uint32_t first, std::uint32_t second) {
   const auto* low = reinterpret_cast<const __m128i*>(text + first - 16);
   const auto* high = reinterpret_cast<const __m128i*>(text + second - 16);
@@ -78,7 +78,8 @@ KYMO_AVX2 inline __m256i before_two(const char* text, std::uint32_t first, std::
                                  _mm_loadu_si128(high), 1);
 }
 
-// Digits to fours of them; in each half those behind place `skipped` count.
+// Converts digits to numbers of four digits. In each half, only the digits after index `skipped`
+// count; the others are 0.
 KYMO_AVX2 inline __m256i fours_of(__m256i text, __m256i skipped) {
   const __m256i place = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
@@ -88,7 +89,7 @@ KYMO_AVX2 inline __m256i fours_of(__m256i text, __m256i skipped) {
   return _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x00010064));                 // 100 a + b
 }
 
-// One less than the digits of four numbers each; a number without any has 2^32 - 1.
+// The lengths of four numbers in digits, minus one. A number without digits has 2^32 - 1.
 KYMO_AVX2 inline __m128i lengths_of_four(const std::uint32_t* ends) {
   const __m128i here = _mm_loadu_si128(reinterpret_cast<const __m128i*>(ends));
   const __m128i before = _mm_loadu_si128(reinterpret_cast<const __m128i*>(ends - 1));
@@ -128,7 +129,7 @@ KYMO_AVX2 bool to_numbers_avx2(const char* text, const std::uint32_t* ends, std:
   return good && (rest & ~static_cast<std::uint32_t>(most)) == 0;
 }
 
-// Two numbers of each of two rows.
+// Loads two numbers from each of two rows.
 KYMO_AVX2 inline __m256i two_rows(const std::uint64_t* first, const std::uint64_t* second) {
   const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(first));
   const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(second));

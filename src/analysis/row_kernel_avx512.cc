@@ -8,7 +8,7 @@
 #define KYMO_AVX512 \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi,bmi2,popcnt")))
 
-// GCC 12 takes what its own header leaves undefined on purpose for a mistake.
+// GCC 12 warns about values that its own header leaves undefined on purpose.
 #pragma GCC diagnostic push
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -31,8 +31,8 @@ alignas(64) constexpr Bytes64 kPlaces = bytes_by_place([](unsigned i) {
 alignas(64) constexpr Bytes64 kPlacesInQuarter = bytes_by_place([](unsigned i) {
   return static_cast<unsigned char>(i % 16);
 });
-// Of eight words of 32 bits, the lowest byte of that whose number is twice a byte's quarter, or one
-// more.
+// Indices into eight words of 32 bits. For a byte in quarter q, kEvenWords has the lowest byte of
+// word 2 q, and kOddWords that of word 2 q + 1.
 alignas(64) constexpr Bytes64 kEvenWords = bytes_by_place([](unsigned i) {
   return static_cast<unsigned char>(i / 16 * 8);
 });
@@ -44,7 +44,7 @@ KYMO_AVX512 inline __m512i table(const Bytes64& bytes) {
   return _mm512_load_si512(bytes.data());
 }
 
-// What find_separators() carries from 64 bytes to the next.
+// The state of find_separators_avx512() between blocks of 64 bytes.
 struct Finding {
   std::uint32_t* next;
   std::size_t lines = 0;
@@ -66,7 +66,7 @@ KYMO_AVX512 inline void find_in_64(__m512i text, __mmask64 there, std::uint32_t 
   const __m512i base = _mm512_set1_epi32(static_cast<int>(at));
   _mm512_storeu_si512(finding.next,
                       _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(places))));
-  if (count > 16) [[unlikely]] {  // values of less than three digits
+  if (count > 16) [[unlikely]] {  // only if values have fewer than three digits
     alignas(64) Bytes64 all;
     _mm512_store_si512(all.data(), places);
     for (int i = 16; i < count; ++i) finding.next[i] = at + all[static_cast<std::size_t>(i)];
@@ -89,7 +89,7 @@ KYMO_AVX512 Separators find_separators_avx512(std::string_view text, std::uint32
   return {static_cast<std::size_t>(finding.next - places), finding.lines, finding.strange != 0};
 }
 
-// The 16 bytes before each of four places, every second one.
+// Loads the 16 bytes before each of four places: every second one of `ends`.
 KYMO_AVX512 inline __m512i before_four(const char* text, const std::uint32_t* ends) {
   const auto load = [text](std::uint32_t end) KYMO_AVX512 {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + end - 16));
@@ -100,7 +100,8 @@ KYMO_AVX512 inline __m512i before_four(const char* text, const std::uint32_t* en
   return _mm512_inserti32x4(four, load(ends[6]), 3);
 }
 
-// Digits to fours of them; in each quarter those from place `skipped` on count.
+// Converts digits to numbers of four digits. In each quarter, only the digits from index `skipped`
+// on count; the others are 0.
 KYMO_AVX512 inline __m512i fours_of_512(__m512i text, __m512i skipped) {
   const __mmask64 keep = _mm512_cmpge_epu8_mask(table(kPlacesInQuarter), skipped);
   const __m512i digits = _mm512_maskz_sub_epi8(keep, text, _mm512_set1_epi8('0'));
@@ -108,7 +109,7 @@ KYMO_AVX512 inline __m512i fours_of_512(__m512i text, __m512i skipped) {
   return _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x00010064));                 // 100 a + b
 }
 
-// One less than the digits of eight numbers each; a number without any has 2^32 - 1.
+// The lengths of eight numbers in digits, minus one. A number without digits has 2^32 - 1.
 KYMO_AVX512 inline __m256i lengths_of_eight(const std::uint32_t* ends) {
   const __m256i here = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ends));
   const __m256i before = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ends - 1));
@@ -147,7 +148,7 @@ KYMO_AVX512 bool to_numbers_avx512(const char* text, const std::uint32_t* ends, 
   return _mm256_testz_si256(lengths, _mm256_set1_epi32(~most)) != 0;
 }
 
-// Two numbers of each of four rows, every second one.
+// Loads two numbers from each of four rows: every second row from `first` on.
 KYMO_AVX512 inline __m512i four_rows(const std::uint64_t* first, std::size_t columns) {
   const auto load = [first, columns](std::size_t row) KYMO_AVX512 {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(first + row * columns));

@@ -12,7 +12,8 @@ constexpr std::uint64_t kMostLinesOneByOne = 4096;
 constexpr std::uint64_t kRowsWorthAScan = 64;
 constexpr int kSafeDigits = 19;  // 10^19 - 1 is below 2^64
 
-// The same number again, minding the overflow that the fast loop ignores. False: past 2^64 - 1.
+// Parses the number again, with the overflow check that the fast loop does not have. Returns false
+// if it is above 2^64 - 1.
 bool parse_checked(std::string_view digits, std::uint64_t& value) {
   value = 0;
   for (char c : digits) {
@@ -25,8 +26,8 @@ bool parse_checked(std::string_view digits, std::uint64_t& value) {
   return true;
 }
 
-// Reads one value that ends with `terminator`; returns the place after it, or null.
-// Needs no end of its own: the line end that closes every line stops it.
+// Reads one value that ends with `terminator`. Returns the place after the terminator, or null.
+// It needs no end of the text, because every line has a line end, where it stops.
 const char* parse_value(const char* p, char terminator, std::uint64_t& value) {
   const char* begin = p;
   std::uint64_t v = 0;
@@ -98,8 +99,8 @@ std::size_t RowParser::parse(std::string_view lines, RowBlock& block) {
   return static_cast<std::size_t>(p - lines.data());
 }
 
-// What stops the scan is parsed line by line; where it goes on stopping, the scan is tried ever
-// more seldom.
+// Scans rows until a line that the scan cannot parse. Such lines are parsed one by one. If scans
+// find few rows, the number of lines before the next scan doubles each time.
 const char* RowParser::scan_rows(const char* p, const char* end, RowBlock& block) {
   const RowScan::Target target{block.words_.data() + block.rows_, block.capacity_,
                                block.capacity_ - block.rows_};

@@ -12,15 +12,16 @@
 
 namespace kymo::analysis {
 
-// A batch of rows, column by column: what reads it runs over one column at a time, in the cache.
+// A batch of rows, stored by column, so that a reader can pass over one column at a time.
 //
-// Threads: one at a time. Cost: `capacity` words a column, allocated once.
+// Threads: one at a time.
+// Cost:    `capacity` words for each column, allocated once.
 class RowBlock {
  public:
-  // `columns` counts the time as one.
+  // `columns` includes the time.
   RowBlock(std::size_t columns, std::size_t capacity)
       : capacity_(capacity), words_(columns * capacity) {}
-  // As many rows as fit a second-level cache.
+  // As many rows as fit into a second-level cache.
   static std::size_t default_capacity(std::size_t columns);
 
   [[nodiscard]] std::size_t rows() const { return rows_; }
@@ -41,35 +42,34 @@ class RowBlock {
 
 // Turns whole lines of a plain TSV into rows.
 //
-// Threads: one at a time; parsers of different pieces of a file are independent of each other.
-// Errors:  none; a line that is no row is left out and noted with its number and the reason.
-// Cost:    one pass over the bytes, 64 at a time where the machine can (RowScan); a bad line costs
-// a
-//          second look.
+// Threads: one at a time. Parsers of different pieces of a file are independent of each other.
+// Errors:  none. A line that is not a row is left out and noted, with its number and the reason.
+// Cost:    one pass over the bytes, 64 at a time if the machine can (RowScan). A bad line is
+//          parsed again.
 class RowParser {
  public:
-  // `columns` counts the time as one; `first_line` is the number of the first line to come.
-  // `kernel`: null: digit by digit.
+  // `columns` includes the time. `first_line` is the number of the first line that will be parsed.
+  // If `kernel` is null, the parser reads digit by digit.
   RowParser(std::size_t columns, std::uint64_t first_line,
             const RowKernel* kernel = best_row_kernel());
 
-  // Parses lines out of `lines`, which must end with a line end, until they are used up or `block`
-  // is full. Returns the number of bytes used.
+  // Parses `lines` until their end or until `block` is full. `lines` must end with a line end.
+  // Returns the number of bytes used.
   std::size_t parse(std::string_view lines, RowBlock& block);
-  // Forgets what it has parsed: the next line is line 1 of another text.
+  // Begins with a new text: the next line is line 1.
   void begin_again();
-  // Leaves out a line that the caller could not hand over whole.
+  // Notes a line as left out that the caller cannot hand over whole.
   void skip_line(std::string reason);
 
-  // Passes by a line that is no row and need not be one.
+  // Counts a line that is not a row and need not be one.
   void pass_line() { ++line_; }
-  // Passes by rows that somebody else has parsed.
+  // Counts rows that another parser has parsed.
   void pass_rows(std::uint64_t rows, std::uint64_t last_time) {
     line_ += rows;
     last_time_ = last_time;
   }
 
-  // Number of the line that comes next.
+  // The number of the next line.
   [[nodiscard]] std::uint64_t line() const { return line_; }
   [[nodiscard]] const LeftOut& left_out() const { return left_out_; }
 
@@ -78,9 +78,9 @@ class RowParser {
   const char* parse_line(const char* p, const char* end, RowBlock& block);
 
   std::size_t columns_;
-  std::optional<RowScan> scan_;         // none: digit by digit
-  std::uint64_t lines_to_scan_ = 0;     // lines that are parsed one by one before the next scan
-  std::uint64_t lines_one_by_one_ = 1;  // after a scan that found few rows
+  std::optional<RowScan> scan_;         // empty: parse digit by digit
+  std::uint64_t lines_to_scan_ = 0;     // lines to parse one by one before the next scan
+  std::uint64_t lines_one_by_one_ = 1;  // its next value after a scan
   std::uint64_t line_;
   std::uint64_t last_time_ = 0;
   LeftOut left_out_;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint64_t kBytesWorthAThread = 4 * 1024 * 1024;
 
-// The cores that this process may use, and no more threads than the text is worth.
+// `asked` threads (0: one for each core that this process may use), but at most one for each
+// kBytesWorthAThread.
 unsigned threads_for(const PlainText& text, unsigned asked) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);

@@ -11,10 +11,10 @@
 namespace kymo::analysis {
 namespace {
 
-// Longer than any line of the 4096 columns that a recorder can have is 86 KiB.
 constexpr std::uint64_t kPiece = 64U << 10U;
+// A line of 4096 columns, the most that a recorder can have, is at most 86 KiB long.
 constexpr std::uint64_t kLongestRow = 128U << 10U;
-constexpr std::uint64_t kProbe = 16U << 10U;  // has a row nearly always
+constexpr std::uint64_t kProbe = 16U << 10U;  // nearly always holds a whole row
 
 Result<std::string> read_piece(const PlainText& text, std::uint64_t at, std::uint64_t most) {
   std::string piece(std::min(most, text.end - at), '\0');
@@ -24,7 +24,7 @@ Result<std::string> read_piece(const PlainText& text, std::uint64_t at, std::uin
                               static_cast<off_t>(at + filled));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("read the recording", errno);
-    if (got == 0) break;  // it was cut shorter meanwhile
+    if (got == 0) break;  // the file has been truncated
     filled += static_cast<std::size_t>(got);
   }
   piece.resize(filled);
@@ -41,11 +41,11 @@ std::optional<std::uint64_t> time_of(std::string_view line) {
 
 struct Row {
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;  // behind its line end
+  std::uint64_t end = 0;  // after its line end
   std::uint64_t time = 0;
 };
 
-// The first row of `view`, which lies at `at`.
+// The first whole row of `view`, the text at offset `at`. `is_begin`: a line begins at `at`.
 std::optional<Row> first_row_of(std::string_view view, std::uint64_t at, bool is_begin) {
   std::size_t begin = is_begin ? 0 : view.find('\n') + 1;  // npos + 1 is 0
   if (!is_begin && begin == 0) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<Row> first_row_of(std::string_view view, std::uint64_t at, bool is
   }
 }
 
-// The first row that begins at or behind `at`, which is a line's begin where `is_begin` says so.
+// The first row that begins at or after the offset `at`. `is_begin`: a line begins at `at`.
 Result<std::optional<Row>> row_from(const PlainText& text, std::uint64_t at, bool is_begin) {
   std::optional<Row> row;
   for (const std::uint64_t most : {kProbe, 2 * kLongestRow}) {
@@ -71,15 +71,15 @@ Result<std::optional<Row>> row_from(const PlainText& text, std::uint64_t at, boo
   return row;
 }
 
-// Where the rows end that are before `time`: the offset of the first row at or behind it, and that
-// of the row before.
+// The offset `at` of the first row that is not earlier than a given time, and the offset `before`
+// of the row before it.
 struct Border {
   std::uint64_t before = 0;
   std::uint64_t at = 0;
 };
 
 Result<Border> border_of(const PlainText& text, std::uint64_t time) {
-  // Rows before `low` are earlier than `time`; the first that begins at or behind `high` is not.
+  // Rows before `low` are earlier than `time`. The first row at or after `high` is not.
   std::uint64_t low = text.begin;
   std::uint64_t high = text.end;
   while (high - low > kPiece) {
@@ -126,7 +126,7 @@ Result<void> sample_rows(const PlainText& text, std::size_t count,
   RowParser parser(text.columns, 1);
   RowBlock block(text.columns, 1);
   const std::uint64_t step = std::max<std::uint64_t>((text.end - text.begin) / count, 1);
-  std::uint64_t behind = text.begin;  // the row that was taken last
+  std::uint64_t behind = text.begin;  // offset after the last row that was taken
   for (std::uint64_t at = text.begin; at < text.end; at += step) {
     const auto row = row_from(text, std::max(at, behind), at <= behind);
     if (!row) return row.error();

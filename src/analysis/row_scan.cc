@@ -5,15 +5,15 @@
 namespace kymo::analysis {
 namespace {
 
-// With its separators and its numbers, in and out, it fits 48 KiB.
+// A piece, its separators and its numbers (as rows and as columns) fit into 48 KiB.
 constexpr std::size_t kPieceBytes = 12 * 1024;
-constexpr std::size_t kLeastBytesAValue = 2;  // a digit and what ends it
+constexpr std::size_t kLeastBytesAValue = 2;  // a digit and its separator
 
 }  // namespace
 
 RowScan::Scanned RowScan::scan(std::string_view text, const Target& target,
                                std::uint64_t last_time) {
-  // A row of 16-digit values may be longer than a piece: then the piece is as long as two such
+  // If a row of 16-digit values can be longer than half a piece, a piece is as long as two such
   // rows.
   const std::size_t longest = 2 * (RowKernel::kMostDigits + 1) * columns_;
   const std::size_t piece_bytes = std::min(std::max(kPieceBytes, longest), text.size());
@@ -34,14 +34,14 @@ RowScan::Scanned RowScan::scan(std::string_view text, const Target& target,
 RowScan::Piece RowScan::scan_piece(std::string_view text, const Target& target,
                                    std::uint64_t last_time) {
   std::uint32_t* const ends = ends_.data() + 1;
-  ends[-1] = UINT32_MAX;  // one before the first byte
+  ends[-1] = UINT32_MAX;  // the offset before the first byte
   const Separators found = kernel_->find_separators(text, ends);
   std::fill_n(ends + found.count, RowKernel::kUnasked, 0U);
   const std::size_t lines = found.count / columns_;
   const std::size_t wanted = std::min(lines, target.max_rows);
   std::size_t rows = std::min(wanted, text.size() / (kLeastBytesAValue * columns_));
   bool plain = kernel_->to_numbers(text.data(), ends, rows * columns_, numbers_.data());
-  // As many line ends as rows, and one behind each row: then there is none within a row.
+  // If there is a line end after each row, and as many line ends as rows, none is within a row.
   plain = plain && !found.strange && found.lines == lines;
   for (std::size_t row = 1; row <= rows; ++row) plain &= text[ends[row * columns_ - 1]] == '\n';
   if (!plain) rows = plain_rows(text, rows);
@@ -54,7 +54,7 @@ RowScan::Piece RowScan::scan_piece(std::string_view text, const Target& target,
   return piece;
 }
 
-// How many of the rows are plain before the first that is not.
+// How many rows at the beginning are plain.
 std::size_t RowScan::plain_rows(std::string_view text, std::size_t rows) const {
   const std::uint32_t* end = ends_.data() + 1;
   for (std::size_t row = 0; row < rows; ++row) {

@@ -9,10 +9,10 @@
 
 namespace kymo::analysis {
 
-// A column thinned to what a picture can show. Between two points that are neighbours in time every
-// value lies within the later one's `low` and `high`: no spike is lost.
+// A point of a column that is thinned for a picture. It stands for all rows after the point before.
+// Their values are between `low` and `high`, so no spike is lost.
 struct Point {
-  std::uint64_t time_ns = 0;  // of the last row in it
+  std::uint64_t time_ns = 0;  // of the last of these rows
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   std::uint64_t last = 0;
@@ -23,7 +23,7 @@ struct Series {
   std::vector<Point> points;
 };
 
-// Which rows, and how finely.
+// Which rows of which columns to read, and the maximum number of points for each column.
 struct SeriesRequest {
   std::vector<std::size_t> columns;
   std::uint64_t first_ns = 0;
@@ -31,8 +31,11 @@ struct SeriesRequest {
   std::size_t max_points = 2000;
 };
 
-// Reads these columns between two times, a point for each equal piece of time that holds a row.
-// Errors: those of TsvReader. Cost: one pass over the file, max_points points a column.
+// Reads the columns. The time is cut into equal pieces, and each piece that holds a row becomes a
+// point.
+//
+// Errors: those of TsvReader.
+// Cost:   one pass over the file; max_points points for each column.
 Result<std::vector<Series>> read_series(const std::string& path, const SeriesRequest& request);
 
 }  // namespace kymo::analysis

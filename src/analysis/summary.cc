@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 
-// A piece of the time axis that begins at one row and ends at another.
+// A piece of time between two rows.
 struct Window {
   std::size_t end_row = 0;  // in the block
   std::uint64_t begin_ns = 0;
@@ -77,7 +77,7 @@ class ColumnBuilder {
       summary_.rate =
           static_cast<double>(summary_.delta) * kNsPerSecond / static_cast<double>(duration_ns);
     }
-    // A recording shorter than one window has its mean alone.
+    // A recording that is shorter than one window has only its mean rate.
     if (!window_closed_) {
       summary_.highest_rate = summary_.rate;
     }
@@ -110,7 +110,7 @@ class ColumnBuilder {
   RateProfile profile_;
 };
 
-// What only the rows can tell about the metadata.
+// Notes what contradicts the metadata and can only be seen from the rows.
 void compare_with_metadata(Summary& summary) {
   std::vector<std::string>& notes = summary.recording.notes;
   for (const ColumnSummary& column : summary.columns) {
@@ -155,7 +155,7 @@ class SummaryBuilder {
     }
     summary_.left_out = reader.left_out();
     if (const Metadata* embedded = reader.embedded_metadata(); embedded != nullptr) {
-      summary_.recording.metadata = *embedded;  // with the statistics, which stand at its end
+      summary_.recording.metadata = *embedded;  // now with the statistics from the end of the file
       summary_.recording.finish = finish_of(*embedded);
       for (std::string& note : reader.embedded_notes()) {
         summary_.recording.notes.push_back(std::move(note));

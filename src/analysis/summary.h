@@ -10,28 +10,27 @@
 
 namespace kymo::analysis {
 
-// What one column did. Values as recorded; rates in the column's unit per second.
+// The summary of one column. Values are as recorded. Rates are in the column's unit per second.
 struct ColumnSummary {
-  ColumnInfo
-      info;  // its kind told from the values where the metadata has none: what never fell counts
+  ColumnInfo info;  // without metadata, a column that never falls is a counter
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   std::uint64_t min = 0;
   std::uint64_t max = 0;
   double mean = 0;  // over the rows
-  // Of a counter; `rate` is the mean over the whole recording.
+  // The members from here to `busiest` are for counters. `rate` is the mean over the recording.
   std::uint64_t delta = 0;
   double rate = 0;
   double highest_rate = 0;
-  std::uint64_t highest_rate_at_ns = 0;  // begin of that window, on the rows' clock
-  RatePercentiles rates;                 // over windows like that one
+  std::uint64_t highest_rate_at_ns = 0;  // begin of the window with this rate, on the rows' clock
+  RatePercentiles rates;                 // over all windows
   BusyStretch busiest;
-  std::uint64_t falls = 0;  // rows that are lower than the row above
+  std::uint64_t falls = 0;  // rows that are lower than the row before
 
   [[nodiscard]] bool idle() const { return min == max; }
 };
 
-// A recording in numbers.
+// The summary of a recording.
 struct Summary {
   Recording recording;
   std::uint64_t rows = 0;
@@ -44,14 +43,16 @@ struct Summary {
   [[nodiscard]] std::uint64_t duration_ns() const { return last_ns - first_ns; }
 };
 
-// A highest rate is looked for in windows at least this long: between two samples alone it would
-// say more about the sampler than about the program.
+// The minimum length of the windows that rates are computed over. The highest rate between two
+// single samples would show the timing of the sampler rather than the program.
 inline constexpr std::uint64_t kRateWindowNs = 10'000'000;
 
-// Reads a whole recording once, plain TSV on so many threads; 0: one for each core that this
-// process may use. Errors: those of open_recording() and TsvReader. Cost: at most
-// 170 KiB a column, less of a recording shorter than 40 s, besides the readers', which stay below
-// 4 MiB a thread.
+// Reads a whole recording once, plain TSV on `threads` threads. 0 means one thread for each core
+// that this process may use.
+//
+// Errors: those of open_recording() and TsvReader.
+// Cost:   at most 170 KiB for each column (less if the recording is shorter than 40 s), and less
+//         than 4 MiB for each thread.
 Result<Summary> summarize(const std::string& path, unsigned threads = 0);
 
 }  // namespace kymo::analysis

@@ -15,11 +15,12 @@ namespace kymo::analysis {
 namespace {
 
 constexpr std::string_view kTimeColumn = "Time (ns)";
-// A small file is opened with a small buffer; it grows to what is longer than any line of the 4096
-// columns that a recorder can have.
+// The buffer is small at first, for small files. For others it grows to a size that is longer than
+// any line of 4096 columns, the most that a recorder can have.
 constexpr std::size_t kFirstBufferBytes = 16 * 1024;
 constexpr std::size_t kBufferBytes = 1024 * 1024;
-// Read at once: what was copied out of the kernel's cache is parsed before it leaves the CPU's.
+// The size of one read. It is small enough that the bytes are parsed while they are in the CPU's
+// cache.
 constexpr std::size_t kReadBytes = 256 * 1024;
 
 std::vector<std::string> split_header(std::string_view header) {
@@ -41,24 +42,24 @@ struct TsvReader::State {
       : path(std::move(path_in)), file(std::move(source)) {}
 
   std::string path;
-  std::optional<TextFile> file;  // none: everything is in `buffer`
-  std::string buffer;            // bytes [used, filled) wait to be parsed
+  std::optional<TextFile> file;  // empty: the whole text is in `buffer`
+  std::string buffer;            // the bytes [used, filled) are not parsed yet
   std::size_t used = 0;
   std::size_t filled = 0;
   std::size_t header_bytes = 0;  // of plain TSV
-  bool at_end = false;           // nothing is left behind `buffer`
+  bool at_end = false;           // the file has no bytes after those in `buffer`
   bool damage_noted = false;
   std::vector<std::string> columns;
   std::optional<RowParser> parser;
   std::optional<AnnotatedLines> annotated;
-  std::string row;  // working memory
+  std::string row;  // reused for each row of an annotated file
 
   [[nodiscard]] std::string_view pending() const {
     const std::string_view all = buffer;
     return all.substr(used, filled - used);
   }
 
-  // Moves what waits to the front and reads behind it.
+  // Moves the unparsed bytes to the front of the buffer and reads more.
   Result<void> refill() {
     if (!file) {
       at_end = true;
@@ -88,7 +89,7 @@ struct TsvReader::State {
   void end_text();
 };
 
-// Notes what is left behind the last whole line.
+// Notes damage, or an incomplete line, at the end of the file.
 void TsvReader::State::end_text() {
   const std::string_view text = pending();
   if (file && !file->damage().empty() && !damage_noted) {
@@ -101,7 +102,7 @@ void TsvReader::State::end_text() {
 }
 
 Result<void> TsvReader::State::read_header() {
-  // The header of thousands of columns is longer than what is read at first.
+  // A header with thousands of columns is longer than the first read.
   do {
     if (auto read = refill(); !read) {
       return read;
@@ -141,8 +142,8 @@ Result<void> TsvReader::State::read_header() {
   return {};
 }
 
-// The next line without its end; none at the end of the file. A last line without an end is none,
-// nor is one that does not fit the buffer.
+// The next line without its line end. Nothing at the end of the file, also if there is a last line
+// without a line end. Of a line that does not fit into the buffer, only the end is returned.
 Result<std::optional<std::string_view>> TsvReader::State::next_line() {
   for (;;) {
     const std::string_view text = pending();
@@ -154,7 +155,7 @@ Result<std::optional<std::string_view>> TsvReader::State::next_line() {
       return std::optional<std::string_view>();
     }
     if (text.size() == buffer.size()) {
-      used = filled;  // its rest comes as a line of its own and is nobody's
+      used = filled;  // the line is too long; its end will be no line of the recording
     }
     if (auto read = refill(); !read) {
       return read.error();
@@ -162,7 +163,7 @@ Result<std::optional<std::string_view>> TsvReader::State::next_line() {
   }
 }
 
-// False where there is none; the file is then used up.
+// Returns false if there is none. Then the file has been read to its end.
 Result<bool> TsvReader::State::read_annotated_header() {
   AnnotatedLines lines;
   std::vector<std::pair<std::uint64_t, std::string>> damaged;  // by line, before the header
@@ -235,7 +236,7 @@ Result<void> TsvReader::State::fill_from_annotated(RowBlock& block) {
   return {};
 }
 
-// A line that does not fit the buffer is no row of ours: passes it by, piece by piece.
+// Skips a line that does not fit into the buffer, piece by piece. No row is that long.
 Result<void> TsvReader::State::skip_long_line() {
   for (;;) {
     const std::size_t end = pending().find('\n');

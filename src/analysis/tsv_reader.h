@@ -13,45 +13,47 @@
 
 namespace kymo::analysis {
 
-// Reads a recording block by block: plain TSV (docs/tsv-format.md) or gVisor's profiling file, also
-// out of a log (docs/annotated-format.md); compressed by zstd or not.
+// Reads a recording block by block. It can be plain TSV (docs/tsv-format.md) or gVisor's profiling
+// file, also within a log (docs/annotated-format.md), and it can be compressed with zstd.
 //
-// Threads: one at a time. Errors: open() refuses what is no recording at all; from then on damage
-// is left
-//          out and noted (left_out()), and only a failed read ends the reading.
-// Cost:    about 2 MiB, whatever the file's size.
+// Threads: one at a time.
+// Errors:  open() refuses a file that is not a recording. After that, damaged lines are left out
+//          and noted (left_out()), and only a failed read ends the reading.
+// Cost:    about 2 MiB for a file of any size.
 class TsvReader {
  public:
-  // Errors: of opening and reading; invalid_argument for a file that begins with no recording's
-  // header.
+  // Errors: those of opening and reading.
+  //         invalid_argument if the file does not begin with the header of a recording.
+  //         data_loss if the header is cut short.
   static Result<TsvReader> open(const std::string& path);
-  // Reads from memory; `name` stands in messages.
+  // Reads from memory. Messages use `name` as the path.
   static Result<TsvReader> from_text(std::string text, const std::string& name);
 
   TsvReader(TsvReader&&) noexcept;
   TsvReader& operator=(TsvReader&&) noexcept;
   ~TsvReader();
 
-  // Names from the header, without the time.
+  // The names from the header, without the time.
   [[nodiscard]] const std::vector<std::string>& columns() const;
   // An empty block of the right shape.
   [[nodiscard]] RowBlock make_block() const;
 
-  // Where the rows of plain TSV lie that others may read as well, right after open(); none of a
-  // file that is compressed, annotated, or no regular one. The descriptor stays the reader's.
+  // The range of the rows in a plain TSV file, so that others can read them. Call it right after
+  // open(). Empty if the file is compressed, annotated or not a regular file. The reader keeps the
+  // ownership of the descriptor.
   [[nodiscard]] std::optional<PlainText> plain_text() const;
-  // Goes on behind rows that somebody else has read.
+  // Continues after rows that others have read.
   Result<void> skip(const RowsTaken& taken);
 
-  // Fills `block` with the rows that come next. False: there are no more, and the block is empty.
+  // Fills `block` with the next rows. Returns false if there are none; the block is empty then.
   Result<bool> next(RowBlock& block);
 
-  // What an annotated file says of itself so far, columns when it is open, statistics and notes
-  // after next() returned false; none for plain TSV.
+  // The metadata in an annotated file: the columns after open(), the statistics and notes after
+  // next() returned false. Plain TSV has none: null, and no notes.
   [[nodiscard]] const Metadata* embedded_metadata() const;
   [[nodiscard]] std::vector<std::string> embedded_notes() const;
 
-  // What was left out so far; whole after next() returned false.
+  // The lines that were left out so far. It is complete when next() has returned false.
   [[nodiscard]] const LeftOut& left_out() const;
 
  private:

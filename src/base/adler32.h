@@ -7,12 +7,12 @@
 
 namespace kymo {
 
-// The checksum of RFC 1950, of text that comes in pieces.
+// Computes the checksum Adler-32 (RFC 1950) of text that comes in pieces.
 class Adler32 {
  public:
   void add(std::string_view text) noexcept {
     while (!text.empty()) {
-      // As many bytes as fit 32 bits before the remainders must be taken.
+      // The sums of 5552 bytes still fit into 32 bits. Then the remainders must be taken.
       const std::size_t count = std::min<std::size_t>(text.size(), 5552);
       for (const char c : text.substr(0, count)) {
         low_ += static_cast<unsigned char>(c);

@@ -6,21 +6,22 @@
 
 namespace kymo {
 
-// The wish that something that runs be ended. Whoever runs it looks at asked(), or waits for fd()
-// beside what it waits for anyway.
+// A request to end work that is running. The code that does the work checks asked(), or adds fd()
+// to the descriptors for which it waits.
 //
-// Threads: every member from any thread. Ownership: owns its descriptor. Errors: where no
-// descriptor is left fd() is -1, which poll(2) ignores, and asked() works all the same.
+// Threads:   every member from any thread.
+// Ownership: owns its descriptor.
+// Errors:    if no descriptor is free, fd() is -1, which poll(2) ignores. asked() still works.
 class Cancellation {
  public:
   Cancellation();
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;
 
-  // For good: it cannot be taken back.
+  // Asks to end the work. This cannot be undone.
   void ask() noexcept;
   [[nodiscard]] bool asked() const noexcept { return asked_.load(std::memory_order_acquire); }
-  // Readable once it was asked; for poll(2) alone.
+  // Becomes readable when ask() was called. Use it only for poll(2).
   [[nodiscard]] int fd() const noexcept { return event_.get(); }
 
  private:
@@ -28,7 +29,7 @@ class Cancellation {
   FileDescriptor event_;
 };
 
-// Of one that may not be there.
+// The same for a pointer that may be null.
 inline bool is_asked(const Cancellation* cancel) {
   return cancel != nullptr && cancel->asked();
 }

@@ -7,14 +7,15 @@
 
 namespace kymo {
 
-// What running requests have to themselves: a process that is being dumped, a directory in use, the
-// pids that a restore gives.
+// Things that a running request uses exclusively: a process that is being dumped, a directory, the
+// pids that a restore gives to its processes.
 //
-// Threads: any. Ownership: a Claim must not outlive its Claims.
+// Threads:   any.
+// Ownership: a Claim must not outlive its Claims.
 template <class Key>
 class Claims {
  public:
-  // Held for as long as it lives; false when somebody else has what was asked for.
+  // Holds its keys until it is destroyed. False if another Claim held one of them already.
   class Claim {
    public:
     Claim() = default;
@@ -44,7 +45,7 @@ class Claims {
 
   [[nodiscard]] Claim claim(Key key) { return claim_all({std::move(key)}); }
 
-  // All of them or none.
+  // Claims all keys or none.
   [[nodiscard]] Claim claim_all(std::set<Key> keys) {
     const std::lock_guard lock(mutex_);
     const auto held = [this](const Key& key) { return held_.contains(key); };

@@ -15,7 +15,7 @@ inline std::uint64_t to_nanos(const timespec& t) {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// A negative duration is none.
+// A negative duration becomes 0.
 inline std::uint64_t to_nanos(std::chrono::nanoseconds duration) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, duration.count()));
 }

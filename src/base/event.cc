@@ -21,7 +21,8 @@ long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
 }  // namespace
 
 void Event::signal() noexcept {
-  // Release: what the signaller did is seen by the waiter whose exchange below acquires it.
+  // The release pairs with the acquire of the exchange in wait_until(): the waiter sees what this
+  // thread did before.
   if (state_.exchange(kSignalled, std::memory_order_acq_rel) == kWaiting) {
     futex(&state_, FUTEX_WAKE_BITSET, 1, nullptr);
   }
@@ -33,8 +34,8 @@ bool Event::wait_until(std::uint64_t deadline_monotonic_ns) noexcept {
                                      std::memory_order_acquire)) {
     const timespec deadline{static_cast<time_t>(deadline_monotonic_ns / kNanosPerSecond),
                             static_cast<long>(deadline_monotonic_ns % kNanosPerSecond)};
-    // FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC deadline. A spurious return (EINTR) is
-    // answered like a deadline: callers look at the clock anyway.
+    // FUTEX_WAIT_BITSET takes an absolute deadline on CLOCK_MONOTONIC. A spurious return (EINTR) is
+    // treated like the deadline, because callers look at the clock anyway.
     futex(&state_, FUTEX_WAIT_BITSET, kWaiting, &deadline);
   }
   return state_.exchange(kIdle, std::memory_order_acq_rel) == kSignalled;

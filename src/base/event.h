@@ -5,19 +5,19 @@
 
 namespace kymo {
 
-// Wakes one waiting thread, with a deadline on CLOCK_MONOTONIC. What std::atomic::wait lacks is the
-// deadline; what a condition variable lacks is a signal that costs one instruction while nobody
-// waits.
+// Lets one thread wait for a signal or a deadline on CLOCK_MONOTONIC. std::atomic::wait has no
+// deadline. A condition variable has no signal that costs only one instruction if no thread waits.
 //
-// A signal is remembered until the next wait, and several are one.
-// Threads: signal() from any; wait_until() from one thread at a time. Neither throws.
-// Cost:    signal() one exchange, and a system call only when the waiter sleeps.
+// A signal is remembered until the next wait. Several signals before a wait count as one.
+// Threads: signal() from any thread; wait_until() and poll() from one thread at a time.
+// Errors:  none; no member throws.
+// Cost:    signal() is one exchange, and a system call only if the waiter sleeps.
 class Event {
  public:
   void signal() noexcept;
-  // True when signalled, false when the deadline came first.
+  // Returns true if signalled, false if the deadline came first.
   [[nodiscard]] bool wait_until(std::uint64_t deadline_monotonic_ns) noexcept;
-  // True when signalled, without waiting. The waiter's, like wait_until().
+  // Returns whether it was signalled, without waiting. Only for the thread that waits.
   [[nodiscard]] bool poll() noexcept {
     return state_.load(std::memory_order_relaxed) == kSignalled &&
            state_.exchange(kIdle, std::memory_order_acq_rel) == kSignalled;

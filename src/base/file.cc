@@ -15,10 +15,10 @@ namespace kymo {
 namespace {
 
 constexpr mode_t kFileMode = 0644;
-// Files of killed writers, of this process's pid, that may be in the way.
+// How many files that killed writers with the same pid have left may be in the way.
 constexpr int kMostLeftBehind = 1000;
 
-// A new file beside `path`, of a name that no other call has; `name` tells which.
+// Creates a new file next to `path` with a name that no other call uses. Sets `name` to it.
 FileDescriptor create_beside(const std::string& path, std::string* name) {
   static std::atomic<std::uint64_t> calls{0};
   FileDescriptor fd;
@@ -75,7 +75,7 @@ int write_all(int fd, std::string_view data, std::size_t* written) {
       return errno;
     }
     if (n == 0) {
-      return EIO;  // a file that takes nothing and says nothing would keep us here for ever
+      return EIO;  // no byte was written and there is no error: do not try for ever
     }
     *written += static_cast<std::size_t>(n);
   }

@@ -30,33 +30,35 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Creates `path`, which must not exist, for appending only: CRIU restores a file so opened whatever
-// its size has become since the dump (a file opened otherwise must have kept its size).
+// Creates `path`, which must not exist, and opens it for appending only. CRIU restores a file that
+// is open in this way even if its size has changed since the dump. The size of other files must not
+// have changed.
 Result<FileDescriptor> create_append_only(const std::string& path);
 
-// The whole of a small file, also of /proc, where reading may fail once opening has not: with ESRCH
-// when the process is gone. (Streams' buffers throw there.) Errors: those of opening and reading;
-// data_loss for a file of more than `most` bytes.
+// Reads a small file. It can also read /proc, where read(2) can fail after open(2) has succeeded
+// (ESRCH if the process is gone). A C++ stream would throw there.
+// Errors: those of opening and reading, data_loss if the file has more than `most` bytes.
 Result<std::string> read_file(const std::string& path, std::size_t most = std::size_t{64} << 20U);
 
-// Creates `path` for writing and reading. What had the name is removed first and never opened: no
-// link that somebody put there leads elsewhere. Errors: those of open(2); EEXIST: somebody made the
-// name again, or we may not remove it.
+// Creates `path` for reading and writing. An old file of this name is removed and never opened, so
+// that a link which another user has put there is not followed.
+// Errors: those of open(2). EEXIST: the old file could not be removed, or another process has made
+//         it again.
 Result<FileDescriptor> create_anew(const std::string& path, unsigned mode);
 
-// Writes all of `data`, going on after short writes and EINTR. On an error `written` tells how much
-// got through. Returns 0 or errno.
+// Writes all of `data`, and continues after short writes and EINTR. Returns 0 or errno. Sets
+// `written` to the number of bytes written, also after an error.
 int write_all(int fd, std::string_view data, std::size_t* written);
 
-// Replaces `path` by a file with this content, so that a reader sees the old or the new one, whole,
-// also where several writers replace it at once: the last one's stays. Not synced: the promise
-// covers a killed process, not a power failure. A killed process may leave PATH.new-PID-N behind,
-// which is in nobody's way.
+// Replaces `path` by a file with this content. A reader sees either the old or the new file
+// completely. If several writers replace it at the same time, the last one wins. The file is not
+// synced: it survives the end of this process, but perhaps not a power failure. A process that is
+// killed may leave a file PATH.new-PID-N, which does no harm.
 Result<void> replace_file(const std::string& path, std::string_view content);
 
-// Makes a folder and those above it that are not there, of mode 0755 or less, whatever the umask:
-// others must not write into them. Returns 0 where the folder is there in the end, or errno; who
-// makes something in it next may leave it to that to fail.
+// Makes a folder and the missing folders above it. The umask can only reduce their mode 0755, so
+// that other users cannot write into them. Returns 0 if the folder exists at the end, else errno.
+// A caller may ignore the result if it then creates a file in the folder, which fails as well.
 int make_folders(const std::string& path);
 
 }  // namespace kymo

@@ -5,13 +5,14 @@
 #include <string>
 #include <string_view>
 
-// JSON that others wrote: whatever it holds, nothing here throws. A member of the wrong type is as
-// good as missing.
+// Functions to read JSON from other programs. None of them throws, whatever the JSON contains. A
+// member of the wrong type counts as missing.
 namespace kymo {
 
-// The object that `text` is; null where parse_json() finds none.
+// Parses `text`. Returns null if parse_json() finds no object in it.
 nlohmann::json parse_object(std::string_view text);
 
+// If the member is missing, these return null, an empty text and 0.
 const nlohmann::json& member(const nlohmann::json& object, const char* key);
 std::string text_of(const nlohmann::json& object, const char* key);
 std::uint64_t number_of(const nlohmann::json& object, const char* key);

@@ -4,23 +4,25 @@
 #include <string>
 #include <string_view>
 
-// JSON to text and back. nlohmann's writer and parser are compiled in json_text.cc alone: every
-// file that calls dump() or parse() itself compiles them again, which takes three seconds. Nothing
-// here throws.
+// Converts JSON to text and back. Only json_text.cc compiles nlohmann's writer and parser, which
+// takes three seconds. Every other file that calls dump() or parse() would compile them again. No
+// function here throws.
 namespace kymo {
 
-// On one line, or with so many spaces an indent. What is no UTF-8 becomes U+FFFD.
+// Writes JSON on one line, or with `indent` spaces for each level. Bytes that are not valid UTF-8
+// become U+FFFD.
 std::string json_text(const nlohmann::json& value, int indent = -1);
 std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 
-// A string as JSON has it, in quotes.
+// Returns a string as JSON text, in quotes.
 std::string json_string(std::string_view text);
 
-// Discarded (is_discarded()) where the text is no JSON, or nests deeper than any of ours (a dozen
-// levels): a hostile file would nest until printing it overflows the stack.
+// Parses JSON. The result is_discarded() if the text is not JSON or nests deeper than 64 levels.
+// Our own files have a dozen levels. A hostile file could nest so deep that printing it would
+// overflow the stack.
 nlohmann::json parse_json(std::string_view text);
 
-// The text with U+FFFD for what is no UTF-8.
+// Returns the text with U+FFFD in place of bytes that are not valid UTF-8.
 std::string valid_utf8(std::string_view text);
 
 }  // namespace kymo

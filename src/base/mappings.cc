@@ -18,7 +18,8 @@
 namespace kymo {
 namespace {
 
-// Of "BEGIN-END MODE OFFSET DEVICE INODE   NAME"; none where it is no such line.
+// Parses "BEGIN-END MODE OFFSET DEVICE INODE   NAME". Returns nothing if the line does not begin
+// with two addresses.
 std::optional<Mapping> mapping_in(std::string_view line) {
   const char* const end = line.data() + line.size();
   Mapping mapping;
@@ -53,7 +54,7 @@ bool any_shared_mapping(pid_t pid, const std::function<bool(const SharedMapping&
                         const std::string& root) {
   std::ifstream maps(root + "/" + std::to_string(pid) + "/maps");
   for (std::string line; std::getline(maps, line);) {
-    // RANGE rw-s OFFSET MAJOR:MINOR INODE   PATH; most are private and not worth taking apart.
+    // RANGE rw-s OFFSET MAJOR:MINOR INODE   PATH; skip private mappings, which most lines are.
     const std::size_t mode_at = std::min(line.find(' '), line.size()) + 1;
     if (line.size() < mode_at + 4 || line[mode_at + 3] != 's') {
       continue;

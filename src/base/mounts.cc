@@ -15,7 +15,8 @@ bool is_octal(char c) {
   return c >= '0' && c <= '7';
 }
 
-// The kernel writes a space, a tab, a newline and a backslash of a path as \ooo (proc(5)).
+// Decodes a path of mountinfo. The kernel writes a space, a tab, a newline and a backslash in a
+// path as \ooo (proc(5)).
 std::string unescaped(const std::string& word) {
   std::string path;
   for (std::size_t i = 0; i < word.size(); ++i) {
@@ -31,7 +32,7 @@ std::string unescaped(const std::string& word) {
   return path;
 }
 
-// The fifth word of a line of mountinfo.
+// Returns the fifth word of a line of mountinfo.
 std::string mount_point(const std::string& line) {
   std::istringstream words(line);
   std::string word;

@@ -8,8 +8,9 @@
 namespace kymo {
 
 // Detaches every mount of this mount namespace whose mount point begins with `prefix`, the newest
-// first. Pass "FOLDER/" for all that lies below a folder. What cannot be detached stays. Errors:
-// the list of mounts cannot be read. Cost: one read of /proc/self/mountinfo.
+// first. Pass "FOLDER/" for all mounts below a folder. A mount that cannot be detached stays.
+// Errors: the list of mounts cannot be read.
+// Cost:   one read of /proc/self/mountinfo.
 Result<void> detach_mounts(std::string_view prefix);
 
 }  // namespace kymo

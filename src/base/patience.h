@@ -11,16 +11,16 @@
 
 namespace kymo {
 
-// How long a disk may take to answer a small question before it is taken for one that stalls.
+// If a disk takes longer than this to answer a small request, it counts as stalled.
 inline constexpr std::chrono::milliseconds kDiskPatience{1000};
 
-// What `ask()` returns, or nothing where that takes longer than `patience`, as a question to a disk
-// that does not answer: no deadline and no signal ends such a call.
+// Returns what `ask()` returns, or nothing if that takes longer than `patience`. This is for calls
+// that wait for a disk: if the disk does not answer, no timeout and no signal ends such a call.
+// Returns nothing also if `ask` throws or no thread can be started.
 //
-// `ask` runs on a thread of its own and may outlive this call: it must own all that it uses.
-// Threads: any; blocks for `patience` at most. Nothing, too, where `ask` throws or no thread is to
-// be had.
-// Cost: a thread.
+// `ask` runs on a new thread and may outlive this call, so it must own everything that it uses.
+// Threads: any; blocks for at most `patience`.
+// Cost:    a thread.
 template <class Ask>
 auto within(std::chrono::milliseconds patience, Ask ask) -> std::optional<decltype(ask())> {
   struct Shared {
@@ -36,7 +36,7 @@ auto within(std::chrono::milliseconds patience, Ask ask) -> std::optional<declty
         auto answer = ask();
         const std::lock_guard lock(shared->mutex);
         shared->answer = std::move(answer);
-      } catch (...) {  // then there is no answer
+      } catch (...) {  // no answer
       }
       const std::lock_guard lock(shared->mutex);
       shared->over = true;
@@ -50,12 +50,13 @@ auto within(std::chrono::milliseconds patience, Ask ask) -> std::optional<declty
   return std::exchange(shared->answer, std::nullopt);
 }
 
-// Joins a thread that is about to end, or leaves it to itself where that takes longer than
-// `patience`, as with one that a disk holds up: then it must own all that it uses. Whether it was
-// joined.
+// Joins a thread that is about to end. If that takes longer than `patience`, for example because
+// the thread waits for a disk, detaches the thread. A detached thread must own everything that it
+// uses. Returns whether the thread was joined.
 //
-// `lock` is held at the call and at the return; the thread notifies `changed` once `ended()`, which
-// the lock guards, is true. Nothing else may join it. Threads: any; blocks for `patience` at most.
+// The caller must hold `lock`, and holds it at the return. The lock guards `ended()`. The thread
+// must notify `changed` when `ended()` becomes true. No other code may join the thread.
+// Threads: any; blocks for at most `patience`.
 template <class Ended>
 bool join_or_leave(std::thread& thread, std::unique_lock<std::mutex>& lock,
                    std::condition_variable& changed, Ended ended,
@@ -64,7 +65,7 @@ bool join_or_leave(std::thread& thread, std::unique_lock<std::mutex>& lock,
     thread.detach();
     return false;
   }
-  lock.unlock();  // the thread may still be about to give it back
+  lock.unlock();  // the thread may need the lock once more before it ends
   thread.join();
   lock.lock();
   return true;

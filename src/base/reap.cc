@@ -26,7 +26,7 @@ std::optional<int> reap_within(pid_t child, std::chrono::milliseconds time, rusa
       while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
       }
     }).detach();
-  } catch (const std::system_error&) {  // then it stays a zombie until this program ends
+  } catch (const std::system_error&) {  // the child stays a zombie until this program ends
   }
   return std::nullopt;
 }

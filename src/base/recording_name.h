@@ -18,8 +18,8 @@ inline bool is_recording_name(std::string_view path) {
   return path.ends_with(kPlainEnding) || is_compressed_name(path);
 }
 
-// NAME of NAME.tsv or NAME.tsv.zst: what the files beside it are named after. Another name is its
-// own.
+// Returns NAME of NAME.tsv or NAME.tsv.zst, from which the companion files have their names.
+// Returns any other name unchanged.
 inline std::string recording_stem(std::string_view path) {
   for (const std::string_view ending : {kPlainEnding, kCompressedEnding}) {
     if (path.ends_with(ending)) {

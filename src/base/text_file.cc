@@ -51,7 +51,8 @@ Result<TextFile> TextFile::over(FileDescriptor fd, const std::string& path, std:
   return file;
 }
 
-// What was read to tell the kind is kept, so that a pipe can be read as well.
+// Reads the first bytes to see whether the file is compressed. They are kept for read(), because a
+// pipe cannot be read again.
 Result<void> TextFile::sniff() {
   compressed_.resize(kMagicBytes);
   const Result<std::size_t> begin = read_file(compressed_.data(), compressed_.size());

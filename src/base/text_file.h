@@ -12,31 +12,31 @@
 
 namespace kymo {
 
-// Reads a text file from its beginning, decompressing one that zstd compressed; which it is, its
-// first bytes say.
+// Reads a text file from its beginning. A file that zstd has compressed is decompressed; the first
+// bytes of the file show whether it is compressed.
 //
-// Threads: one at a time. Errors: damage ends the text where it begins, and damage() says so.
-// Cost: a buffer of 128 KiB for a compressed file, and zstd's window.
+// Threads: one at a time.
+// Errors:  if the file is damaged, the text ends where the damage begins, and damage() says so.
+// Cost:    for a compressed file a buffer of 128 KiB, and zstd's window.
 class TextFile {
  public:
-  // Errors: of opening and reading; invalid_argument for a directory; unimplemented for a
-  // compressed file in a build without zstd.
+  // Errors: those of opening and reading, invalid_argument for a directory, unimplemented for a
+  //         compressed file in a build without zstd.
   static Result<TextFile> open(const std::string& path);
-  // As open(), of a regular file alone: never waits for the other end of a pipe.
+  // Like open(), but only for regular files, so that it never waits for the other end of a pipe.
   static Result<TextFile> open_regular(const std::string& path);
-  // Goes on with a descriptor at a file's beginning, and takes its first `most` bytes for all of
-  // it. `path`: for messages.
+  // Reads from a descriptor that is at the beginning of a file. Reads at most the first `most`
+  // bytes. `path` is for messages.
   static Result<TextFile> over(FileDescriptor fd, const std::string& path,
                                std::uint64_t most = UINT64_MAX);
 
-  // Fills up to `size` bytes; fewer, or 0, only where the text ends.
+  // Reads up to `size` bytes, and returns how many. They are fewer only at the end of the text.
   Result<std::size_t> read(char* out, std::size_t size);
-  // The descriptor of a file that is read as it stands and can be read at any place; none of a
-  // compressed one, a pipe, or anything else.
+  // Returns the descriptor of a regular file that is not compressed, else nothing.
   [[nodiscard]] std::optional<int> seekable() const;
-  // Goes on reading at this offset. Only of a seekable file.
+  // Continues to read at this offset. Only for a seekable file.
   Result<void> seek(std::uint64_t offset);
-  // Why the text ends before the file does; empty where it does not.
+  // Returns why the text ends before the end of the file. Empty if it does not.
   [[nodiscard]] const std::string& damage() const { return damage_; }
 
  private:
@@ -50,10 +50,10 @@ class TextFile {
   FileDescriptor fd_;
   std::uint64_t unread_;  // bytes of the file that may still be read
   std::optional<FrameReader> frames_;
-  std::vector<char> compressed_;  // bytes [used_, filled_) wait
+  std::vector<char> compressed_;  // bytes [used_, filled_) are not used yet
   std::size_t used_ = 0;
   std::size_t filled_ = 0;
-  std::uint64_t decompressed_from_ = 0;  // bytes of the file that are behind `compressed_`
+  std::uint64_t decompressed_from_ = 0;  // offset in the file of the first byte of `compressed_`
   bool at_end_ = false;
   std::string damage_;
 };

@@ -16,7 +16,7 @@ Error no_zstd(std::string_view what) {
                0};
 }
 
-// The magic number of a frame, little-endian, and of a skippable one.
+// Compares with the magic numbers of a frame and of a skippable frame, which are little-endian.
 bool FrameReader::begins_frame(std::string_view bytes) {
   return bytes.starts_with("\x28\xb5\x2f\xfd") ||
          (bytes.size() >= 4 && (static_cast<unsigned char>(bytes[0]) & 0xf0U) == 0x50U &&
@@ -30,7 +30,7 @@ FrameReader::FrameReader(std::unique_ptr<State> state) : state_(std::move(state)
 
 namespace {
 
-constexpr int kLevel = 1;  // beyond it the disk is no longer what a recording waits for
+constexpr int kLevel = 1;  // at higher levels a recording waits for zstd and not for the disk
 
 Error no_memory() {
   return Error{Code::resource_exhausted, "no memory for a zstd context", 0};
@@ -56,7 +56,8 @@ Result<FrameCompressor> FrameCompressor::make(std::size_t max_bytes) {
   ZSTD_CCtx_setParameter(state->context.get(), ZSTD_c_checksumFlag, 1);
   state->frame.resize(ZSTD_compressBound(max_bytes));
   FrameCompressor compressor(std::move(state));
-  // The context takes its memory with the largest piece that it has met: let that be now.
+  // The context allocates memory when it gets a larger piece than before. Make it allocate all of
+  // it now.
   if (compressor.compress(std::string(max_bytes, '0')).empty()) {
     return no_memory();
   }
@@ -98,14 +99,15 @@ Result<FrameReader::Step> FrameReader::read(std::string_view in, char* out, std:
       state_->failure = ZSTD_getErrorName(wanted);
       break;
     }
-    // Without input it asks for the next frame's header, which is no frame begun.
+    // After the end of a frame, a call without input asks for the next frame's header. That does
+    // not mean that a frame has begun, so do not note it.
     if (input.pos != in_before || output.pos != out_before) {
       state_->wanted = wanted;
     } else {
       break;
     }
   }
-  // What was whole before the damage comes first.
+  // Return the data before the damage first. The next call returns the error.
   if (state_->failure != nullptr && output.pos == 0) {
     return Error{Code::data_loss, state_->failure, 0};
   }

@@ -12,24 +12,25 @@ namespace kymo {
 // Whether this build has zstd (CMake option KYMO_ZSTD).
 bool has_zstd() noexcept;
 
-// The error of a build without zstd that is asked to `what`, such as "record to run.tsv.zst".
+// Returns the error of a build without zstd. `what` is what cannot be done, such as "record to
+// run.tsv.zst".
 Error no_zstd(std::string_view what);
 
-// Compresses pieces of text, each into a zstd frame of its own that carries a checksum: a file of
-// frames can be cut after any of them.
+// Compresses pieces of text. Each piece becomes a zstd frame of its own with a checksum, so that a
+// file of frames can be cut after any frame.
 //
-// Threads: one at a time. Cost: level 1; the context and the buffer are allocated by make() and
-// reused.
+// Threads: one at a time.
+// Cost:    compression level 1. make() allocates the context and the buffer, which are reused.
 class FrameCompressor {
  public:
-  // For pieces of at most `max_bytes`; a longer one grows the buffer once.
+  // Makes a compressor for pieces of at most `max_bytes`. A longer piece makes the buffer grow.
   // Errors: unimplemented without zstd, resource_exhausted.
   static Result<FrameCompressor> make(std::size_t max_bytes);
   FrameCompressor(FrameCompressor&&) noexcept;
   FrameCompressor& operator=(FrameCompressor&&) noexcept;
   ~FrameCompressor();
 
-  // The frame of `text`, valid until the next call; empty where memory ran out.
+  // Returns the frame of `text`, which is valid until the next call. Empty if there is no memory.
   std::string_view compress(std::string_view text);
 
  private:
@@ -38,10 +39,11 @@ class FrameCompressor {
   std::unique_ptr<State> state_;
 };
 
-// Decompresses a stream of frames, piece by piece.
+// Decompresses a stream of frames piece by piece.
 //
-// Threads: one at a time. Cost: bounded memory; a window of at most 128 MiB, zstd's own limit,
-// where a foreign file asks for it. Ours ask for 256 KiB.
+// Threads: one at a time.
+// Cost:    limited memory. The window of our own files has 256 KiB. A file of another program can
+//          ask for up to 128 MiB, the limit of zstd.
 class FrameReader {
  public:
   struct Step {
@@ -49,7 +51,7 @@ class FrameReader {
     std::size_t produced = 0;  // bytes of the output
   };
 
-  // Whether a file that begins so is compressed by zstd.
+  // Whether a file that begins with these bytes is compressed by zstd.
   static bool begins_frame(std::string_view bytes);
   // Errors: unimplemented without zstd, resource_exhausted.
   static Result<FrameReader> make();
@@ -57,8 +59,8 @@ class FrameReader {
   FrameReader& operator=(FrameReader&&) noexcept;
   ~FrameReader();
 
-  // Decompresses from `in` to `out` as far as either lasts. Errors: data_loss for what is no whole
-  // frame.
+  // Decompresses from `in` to `out` until `in` is used up or `out` is full.
+  // Errors: data_loss if the input is damaged.
   Result<Step> read(std::string_view in, char* out, std::size_t out_size);
   // Whether the bytes used so far end at the end of a frame.
   [[nodiscard]] bool between_frames() const;

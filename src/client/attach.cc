@@ -23,7 +23,7 @@ constexpr std::size_t kPiece = std::size_t{1} << 20U;
 constexpr milliseconds kLookAtFiles{100};
 constexpr milliseconds kLookAtJob{250};
 
-// What became of the job since it was last looked at, as one line; empty: nothing.
+// One line about a change of the job's state. Empty if there is nothing to say.
 std::string news(const v1::Job& before, const v1::Job& now) {
   if (now.state() == v1::Job::DUMPED && before.state() != v1::Job::DUMPED) {
     return "job " + now.name() + " was dumped into " + now.last_checkpoint() +
@@ -36,7 +36,7 @@ std::string news(const v1::Job& before, const v1::Job& now) {
   return {};
 }
 
-// Follows one job; all of attach() but the finding of it.
+// Follows one job. attach() finds the job.
 class Follower {
  public:
   Follower(std::string socket, v1::Job job, const AttachOutput& output)
@@ -60,7 +60,7 @@ class Follower {
       look = steady_clock::now() + kLookAtJob;
       if (Result<void> ok = look_at_job(); !ok) return ok.error();
     }
-    // What it wrote until it ended.
+    // Pass on what the job wrote just before it ended.
     if (Result<void> ok = pass_on(); !ok) return ok.error();
     return job_;
   }
@@ -118,7 +118,7 @@ Result<void> FileFollower::begin_with(std::uint64_t lines) {
   std::uint64_t end = static_cast<std::uint64_t>(info.st_size);
   at_ = end;
   std::array<char, 65536> piece{};
-  // Backwards, to behind the line feed that the last lines come after.
+  // Search backwards for the line feed before the last `lines` lines.
   for (std::uint64_t feeds = 0; end > 0 && lines > 0;) {
     const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
     const ssize_t got = pread(file.get(), piece.data(), end - begin, static_cast<off_t>(begin));
@@ -147,13 +147,13 @@ Result<std::string> FileFollower::next() {
   if (got < 0) return system_error("read the job's output " + path_, errno);
   piece.resize(static_cast<std::size_t>(got));
   at_ += static_cast<std::uint64_t>(got);
-  // The first block behind what is gone begins with what is left of that.
+  // A hole ends at the end of a block, so the discarded bytes before that are zeros: remove them.
   if (jumped) piece.erase(0, piece.find_first_not_of('\0'));
   return piece;
 }
 
-// kymod bounds a job's output (--job-output-bytes): its oldest part becomes a hole, or, where the
-// file system knows no holes, the file is emptied.
+// kymod limits a job's output (--job-output-bytes): it makes the oldest part a hole, or empties the
+// file if the file system does not support holes.
 bool FileFollower::skip_what_is_gone(int file) {
   struct stat info {};
   if (fstat(file, &info) != 0) return false;

@@ -11,19 +11,20 @@
 
 namespace kymo::client {
 
-// Reads what is written to a growing file, from where it has come to.
+// Follows a growing file: each read continues where the last one ended.
 class FileFollower {
  public:
   explicit FileFollower(std::string path) : path_(std::move(path)) {}
 
-  // Begins with the last `lines` lines instead of the file's begin.
+  // Begins with the last `lines` lines instead of the first one.
   Result<void> begin_with(std::uint64_t lines);
-  // What has come since, at most a mebibyte of it; empty: nothing. A file that is gone has nothing
-  // more. Errors: it cannot be read.
+  // The new bytes, at most 1 MiB. Empty if there are none, or if the file does not exist any more.
+  //
+  // Errors: those of reading the file.
   Result<std::string> next();
 
  private:
-  // Whether `at_` was moved on to where there is something.
+  // Returns whether it moved `at_` forward, over a part of the file that was discarded.
   bool skip_what_is_gone(int file);
 
   std::string path_;
@@ -31,20 +32,22 @@ class FileFollower {
 };
 
 struct AttachOptions {
-  std::optional<std::uint64_t> tail;  // so many lines of what is there already; none: all of it
+  std::optional<std::uint64_t> tail;  // the number of existing lines to show; empty: all
 };
 
-// Where an attached job's output goes, and what is said of the job meanwhile.
+// Receives the output of an attached job, and messages about the job.
 struct AttachOutput {
   std::function<void(std::string_view)> out;
   std::function<void(std::string_view)> err;
   std::function<void(const std::string&)> say;
-  std::function<bool()> stop;  // asked ten times a second
+  std::function<bool()> stop;  // called ten times a second; true ends attach()
 };
 
-// Follows a job's output out of its files until the job has ended or `stop` says so: through dumps
-// and restores, and while kymod is away. Returns the job as it was last seen: one that has ended
-// says how. Errors: no such job, output that kymod does not keep or that cannot be read.
+// Follows the output files of a job until the job has ended or `stop` returns true. It continues
+// through dumps and restores, and while kymod is not reachable. Returns the last known state of the
+// job, which says how an ended job ended.
+//
+// Errors: there is no such job, or kymod does not have its output, or the output cannot be read.
 Result<v1::Job> attach(const std::string& socket, const std::string& job,
                        const AttachOptions& options, const AttachOutput& output);
 

@@ -53,7 +53,8 @@ Error cannot_connect(const std::string& socket, int cause) {
   }
 }
 
-// A socket whose owner accepts nobody has room for a few who wait; connect(2) says EAGAIN then.
+// If the owner of the socket accepts no connections, its queue fills up, and connect(2) fails with
+// EAGAIN.
 Result<void> connect_until(int fd, const std::string& socket, const sockaddr_un& address,
                            Clock::time_point until) {
   constexpr std::chrono::milliseconds kTryEvery{20};
@@ -66,8 +67,8 @@ Result<void> connect_until(int fd, const std::string& socket, const sockaddr_un&
   return {};
 }
 
-// The first thing that a server of HTTP/2 says, unasked, is its settings (RFC 9113, 3.4). They are
-// looked at and left for gRPC, which would wait for them for ever.
+// An HTTP/2 server sends its settings first, without a request (RFC 9113, 3.4). This waits for them
+// with a timeout, because gRPC would wait forever, and leaves them unread for gRPC.
 Result<void> wait_for_greeting(int fd, const std::string& socket, Clock::time_point until) {
   constexpr std::size_t kFrameHeader = 9;
   constexpr std::size_t kTypeAt = 3;
@@ -90,7 +91,7 @@ Result<void> wait_for_greeting(int fd, const std::string& socket, Clock::time_po
   return not_kymod(socket, "it does not speak gRPC");
 }
 
-// The trailer `profiling-bin`; nothing where there is none, or none that makes sense.
+// Reads the trailer `profiling-bin`. Returns an empty Timing if it is missing or invalid.
 Client::Timing timing_of(const grpc::ClientContext& context) {
   const auto& trailers = context.GetServerTrailingMetadata();
   const auto trailer = trailers.find("profiling-bin");
@@ -127,8 +128,7 @@ Result<Client> Client::connect(const std::string& socket) {
   const auto until = Clock::now() + kAnswersWithin;
   if (Result<void> ok = connect_until(fd.get(), socket, address, until); !ok) return ok.error();
   if (Result<void> ok = wait_for_greeting(fd.get(), socket, until); !ok) return ok.error();
-  // This very connection carries the calls, so that what failed to connect was said precisely
-  // above.
+  // gRPC uses this connection, so every failure to connect has been reported precisely above.
   auto channel = grpc::CreateInsecureChannelFromFd("kymod", fd.release());
   return Client(socket, v1::Kymo::NewStub(channel));
 }
@@ -144,7 +144,7 @@ Result<Response> Client::call(Call&& one, Timing* timing) {
 }
 
 Error Client::error_of(const grpc::Status& status) const {
-  // The daemon's own errors have details; what has none is gRPC's account of a lost connection.
+  // The daemon's own errors have details. Without details, gRPC reports a lost connection.
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_details().empty()) {
     return closed(socket_);
   }

@@ -14,27 +14,29 @@ namespace kymo::client {
 
 // A connection to kymod over its unix socket.
 //
-// Threads: any. Cost: connect() waits until kymod greets, five seconds at most. Errors: connect()
-// says which daemon was not there and what to do; a call's error is the daemon's own line, or that
-// the daemon went away while the call ran.
+// Threads: any.
+// Errors:  connect() says which daemon could not be reached and what to do. A call returns the
+//          daemon's own error, or says that the daemon ended during the call.
+// Cost:    connect() waits until kymod sends its HTTP/2 settings, at most five seconds.
 class Client {
  public:
   static Result<Client> connect(const std::string& socket);
 
-  // What the daemon spent its time on, of failed calls as well; no scopes where it does not say.
+  // How the daemon spent its time on a call, also on a failed one. There are no scopes if the
+  // daemon did not send any.
   struct Timing {
     std::vector<ScopeRecord> scopes;
-    std::uint64_t left_out = 0;  // scopes that are not there
+    std::uint64_t left_out = 0;  // the number of scopes that are missing
   };
 
   Result<v1::RunResponse> run(const v1::RunRequest& request, Timing* timing = nullptr);
   Result<v1::RunResponse> adopt(const v1::AdoptRequest& request);
   Result<v1::DumpResponse> dump(const v1::DumpRequest& request, Timing* timing = nullptr);
   Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request, Timing* timing = nullptr);
-  // Returns once what it ends has ended.
+  // Returns when the cancelled request has ended.
   Result<v1::CancelResponse> cancel(const std::string& target);
   Result<v1::ReleaseResponse> release(const std::string& job);
-  // Unfreezes where `frozen` is false.
+  // Freezes if `frozen` is true, and unfreezes otherwise.
   Result<v1::FreezeResponse> freeze(const v1::FreezeRequest& request, bool frozen);
   Result<v1::ListResponse> list();
   Result<v1::HealthResponse> health();
@@ -42,8 +44,8 @@ class Client {
   Result<v1::WebResponse> web();
   Result<v1::SnapshotResponse> snapshot(const v1::SnapshotRequest& request);
   Result<v1::Recorder> control_recorder(const v1::ControlRecorderRequest& request);
-  // Gives each update to `each` until what is watched has ended, or `each` returns false, or
-  // another thread cancels the call. Not an error: cancelled.
+  // Calls `each` with each update, until the request has ended, `each` returns false, or another
+  // thread cancels the call. Cancelling is not an error.
   Result<void> watch(const v1::WatchRequest& request,
                      const std::function<bool(const v1::Progress&)>& each,
                      grpc::ClientContext& call);

@@ -36,7 +36,7 @@ Error failed(const char* what, int error) {
   return system_error(std::string("take rights away from a helper: ") + what, error);
 }
 
-// Keeps a hard limit that is lower already.
+// Sets a limit, but never raises the hard limit.
 Result<void> limit(int resource, rlim_t most) {
   rlimit now{};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) {
@@ -57,7 +57,7 @@ Result<void> limit_all(const Bounds& bounds) {
   return limit(RLIMIT_AS, bounds.memory_bytes);
 }
 
-// The rules decide on writing, making, removing and running files as well. No rule allows those.
+// The ruleset also covers writing, making, removing and executing files. No rule allows these.
 constexpr std::uint64_t kReads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr std::uint64_t kRuled =
     (LANDLOCK_ACCESS_FS_MAKE_SYM << 1U) - 1;  // of Landlock's first version
@@ -83,7 +83,8 @@ Result<void> keep_to(const std::vector<std::string>& readable) {
   const FileDescriptor rules(static_cast<int>(
       ::syscall(SYS_landlock_create_ruleset, &ruled, sizeof ruled.handled_access_fs, 0)));
   if (!rules.valid()) {
-    // Not built into the kernel, not switched on, or kept from us by a container's filter.
+    // The kernel was built without Landlock, it is disabled, or a container's seccomp filter
+    // forbids it.
     const bool none = errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM;
     return none ? Result<void>() : failed("landlock_create_ruleset", errno);
   }
@@ -109,7 +110,7 @@ Result<void> drop_capabilities() {
                                                           : failed("capset", errno);
 }
 
-// What reading takes. All else answers EPERM.
+// The system calls that reading needs. All others return EPERM.
 constexpr std::array kAllowed{SCMP_SYS(read),         SCMP_SYS(readv),
                               SCMP_SYS(pread64),      SCMP_SYS(preadv),
                               SCMP_SYS(write),        SCMP_SYS(writev),
@@ -131,7 +132,7 @@ constexpr std::array kAllowed{SCMP_SYS(read),         SCMP_SYS(readv),
                               SCMP_SYS(sysinfo),      SCMP_SYS(exit),
                               SCMP_SYS(exit_group),   SCMP_SYS(sched_getaffinity)};
 
-// libseccomp writes a filter to a file only: reads it from there.
+// libseccomp writes a filter only to a file. So this writes it to one in memory and reads it back.
 Result<Filter> exported(scmp_filter_ctx rules) {
   const FileDescriptor file(::memfd_create("filter", MFD_CLOEXEC));
   if (!file.valid()) return failed("memfd_create", errno);
@@ -156,17 +157,17 @@ Result<Filter> make_filter() {
     error = seccomp_rule_add_array(rules.get(), SCMP_ACT_ALLOW, call, count, where.data());
   };
   for (const int call : kAllowed) allow(call, {});
-  // Files are opened for reading only, also where the kernel has no Landlock.
+  // Files can be opened for reading only, even if the kernel has no Landlock.
   constexpr scmp_datum_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
   allow(SCMP_SYS(open), {{1, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY}});
   allow(SCMP_SYS(openat), {{2, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY}});
-  // Whether standard output is a terminal, and its width.
+  // To find out whether standard output is a terminal, and its width.
   allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TCGETS, 0}});
   allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TIOCGWINSZ, 0}});
   return error == 0 ? exported(rules.get()) : failed("seccomp", -error);
 }
 
-// Made once: that takes longer than all else here.
+// The filter. It is made only once, because that takes longer than everything else here.
 const Result<Filter>& filter() {
   static const Result<Filter> kFilter = make_filter();
   return kFilter;

@@ -9,28 +9,34 @@
 
 namespace kymo::confine {
 
-// What a process that reads a foreign file may still do.
+// Limits for a process that reads a foreign file.
 struct Bounds {
-  std::vector<std::string> readable;  // files and folders, with what is below; no other is opened
+  std::vector<std::string> readable;  // files, and folders with all below; no other can be opened
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;  // of address space
   std::chrono::seconds cpu_time{60};
   std::uint64_t answer_bytes = std::uint64_t{16} << 20;
 };
 
-// Takes away from this process, for good, all that reading needs not: it opens no file but
-// `readable` and none to write, starts no process and no thread, has no network and no capability
-// (but, of root's, the one to read what its owner keeps to himself), and ends when it goes beyond
-// its bounds. The descriptors that it has open it keeps.
+// Takes away from this process, for good, every right that reading does not need. The process:
+// - can open only the files in `readable`, and none for writing;
+// - can start no process and no thread, and has no network;
+// - has no capability, except for CAP_DAC_READ_SEARCH if it had it;
+// - cannot get more memory than its bounds allow, and is killed when its CPU time is used up.
+// It keeps the descriptors that it has open.
 //
-// Landlock (Linux 5.13) keeps it to `readable`; where the kernel has none, it can read more. A
-// build with sanitizers, which need more calls and memory than that, is not bounded in either.
-// Threads: the only one. Errors: unimplemented: the kernel has no seccomp; the system's.
+// Landlock (Linux 5.13) enforces `readable`. If the kernel does not have it, the process can read
+// other files as well. A build with sanitizers, which need more system calls and memory, has no
+// limit on system calls, memory and CPU time.
+//
+// Threads: the only one of the process.
+// Errors:  unimplemented: the kernel has no seccomp; the system's.
 Result<void> confine_self(const Bounds& bounds);
 
-// Makes the filter of system calls now, so that each child of this process need not make it again.
+// Makes the filter of system calls now, so that the children of this process need not make it.
 void prepare();
 
-// Of a confined process that a signal ended: resource_exhausted.
+// The error for a confined process that was killed by a signal or gave no answer:
+// resource_exhausted.
 Error reader_died();
 
 }  // namespace kymo::confine

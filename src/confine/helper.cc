@@ -26,7 +26,8 @@ using nlohmann::json;
 
 constexpr std::size_t kLongestQuestion = std::size_t{64} << 10;
 constexpr int kRound = 100;  // milliseconds, for a cancellation without a descriptor
-// An answer begins with one of them: what follows is the work's, or an error as JSON.
+// The first character of an answer. After kGood comes the result of the work, after kBad an error
+// as JSON.
 constexpr char kGood = '+';
 constexpr char kBad = '-';
 
@@ -36,7 +37,7 @@ std::string text_of_error(const Error& error) {
                                {"errno", error.errno_value}});
 }
 
-// The helper is not believed: what it says is text, and its code one of ours.
+// Reads an error. The helper is not trusted: only the text and a known code are taken.
 Error error_in(const std::string& text) {
   const json said = parse_object(text);
   const std::uint64_t code = number_of(said, "code");
@@ -46,7 +47,7 @@ Error error_in(const std::string& text) {
                static_cast<int>(number_of(said, "errno") % 4096)};
 }
 
-// A line, and the request behind it as it is.
+// A question: one line of JSON, then the unchanged request.
 std::string question_of(const std::string& work, const std::string& request, const Bounds& bounds) {
   const json head{{"work", work},
                   {"readable", bounds.readable},
@@ -55,7 +56,7 @@ std::string question_of(const std::string& work, const std::string& request, con
   return json_text(head) + '\n' + request;
 }
 
-// The question is our own program's.
+// Does not check the JSON, because the question comes from this program.
 Bounds bounds_in(const json& question) {
   Bounds bounds;
   bounds.readable = question["readable"].get<std::vector<std::string>>();
@@ -82,8 +83,8 @@ std::string answer_to(const Works& works, const std::string& text) {
   }
 }
 
-// A message of this text with room for one descriptor, as sendmsg(2) and recvmsg(2) want it. It
-// points into itself and into the text.
+// A message for sendmsg(2) and recvmsg(2), with a text and room for one descriptor. It points into
+// itself and into the text.
 struct Message {
   Message(char* text, std::size_t size) : part{text, size} {
     head.msg_iov = &part;
@@ -99,7 +100,8 @@ struct Message {
   msghdr head{};
 };
 
-// One question: the text, and the descriptor to answer to. False: nobody is there to ask any more.
+// Receives one question: its text, and the descriptor for the answer. Returns false if the program
+// has closed its end of the socket.
 bool receive(int socket, std::string& text, FileDescriptor& answer_to) {
   text.resize(kLongestQuestion);
   Message message(text.data(), text.size());
@@ -126,22 +128,22 @@ void close_all_but(int socket) {
   ::close_range(kept + 1, ~0U, 0);
 }
 
-// From now on the kernel ends this process, by SIGIO, when the other end of the pipe is closed.
+// From now on the kernel ends this process with SIGIO when the other end of the pipe is closed.
 void end_when_closed(int pipe) {
   static_cast<void>(::signal(SIGIO, SIG_DFL));
   static_cast<void>(::fcntl(pipe, F_SETOWN, ::getpid()));
   static_cast<void>(::fcntl(pipe, F_SETFL, O_ASYNC));
 }
 
-// The helper process' life.
+// The main loop of the helper process.
 [[noreturn]] void serve(int socket, const Works& works) {
   static_cast<void>(::prctl(PR_SET_NAME, "kymod-reader"));
   close_all_but(socket);
   prepare();
   for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
-    static_cast<void>(::signal(ignored, SIG_IGN));  // it ends with the program
+    static_cast<void>(::signal(ignored, SIG_IGN));  // it ends when the program closes the socket
   }
-  static_cast<void>(::signal(SIGCHLD, SIG_IGN));  // nobody waits for its children
+  static_cast<void>(::signal(SIGCHLD, SIG_IGN));  // the kernel reaps its children
   std::string text;
   for (;;) {
     FileDescriptor to;
@@ -159,11 +161,11 @@ void end_when_closed(int pipe) {
       static_cast<void>(::close(socket));
       end_when_closed(to.get());
       const std::string answer = answer_to(works, text);
-      // The kernel would send SIGIO, too, when the reader makes room in the pipe.
+      // The kernel would also send SIGIO when the program reads from the pipe.
       static_cast<void>(::fcntl(to.get(), F_SETFL, 0));
       std::size_t written = 0;
       code = write_all(to.get(), answer, &written);
-    } catch (const std::exception&) {  // whoever asked reads nothing, and says so
+    } catch (const std::exception&) {  // the program gets no answer, and reports that
     }
     ::_exit(code);
   }
@@ -188,7 +190,7 @@ Result<void> send(int socket, const std::string& text, int answer_to) {
   return {};
 }
 
-// All that comes, until nobody is there who could say more.
+// Reads the answer until all write ends of the pipe are closed.
 Result<std::string> read_answer(int from, std::uint64_t most, const Cancellation* cancel) {
   std::string answer;
   std::array<char, std::size_t{64} << 10> piece{};
@@ -244,7 +246,7 @@ Result<std::string> Helper::ask(const std::string& work, const std::string& requ
   const FileDescriptor from(ends[0]);
   FileDescriptor to(ends[1]);
   if (Result<void> sent = send(socket_.get(), question, to.get()); !sent) return sent.error();
-  to.reset();  // so that the answer ends with the one who gives it
+  to.reset();  // so that only the reader has the write end: its exit ends the answer
   Result<std::string> answer = read_answer(from.get(), bounds.answer_bytes, cancel);
   if (!answer) return answer;
   if (answer->starts_with(kGood)) return answer->substr(1);

@@ -14,30 +14,31 @@
 
 namespace kymo::confine {
 
-// What a helper can be asked for: reads what `request` names, and says what it found.
+// A function that a helper can run: reads what `request` names, and returns what it found.
 using Work = Result<std::string> (*)(const std::string& request);
 using Works = std::map<std::string, Work>;
 
-// Reads foreign files in processes without rights: one for each question, forked by a process that
-// was itself forked when nothing had been read yet and no thread ran. A reader that is taken over
-// by what it reads has nothing to take, and one that needs too much ends alone.
+// Reads foreign files in processes without rights. A helper process forks one reader for each
+// question. The helper was forked from the program before it had read anything or started a thread,
+// so its memory holds no data of the program. If a file takes over its reader, the reader has
+// nothing worth taking. If a reader needs too much memory or time, only that reader ends.
 //
-// Threads:   every member from any thread, questions at the same time.
-// Ownership: the helper process, which ends when this does, or the program, however it ends. Its
-//            name is `kymod-reader`, and its parent the program.
+// Threads:   every member from any thread; several questions can run at once.
+// Ownership: the helper process. It ends when this object or the program ends, also if the program
+//            is killed. Its name is `kymod-reader`, and its parent is the program.
 // Cost:      a question: a fork of a small process, about a millisecond.
 class Helper {
  public:
-  // Before any thread is started. Errors: the system's.
+  // To be called before any thread is started.
+  // Errors: the system's.
   static Result<std::unique_ptr<Helper>> start(Works works);
   ~Helper();
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
 
-  // The answer of `work` to `request`. Blocks until it is there, or `cancel` is asked for, which
-  // ends the reader. Errors:
-  // those of the work itself; resource_exhausted: it went beyond its bounds; cancelled: given up;
-  // unavailable: the helper process is gone; the system's.
+  // The answer of `work` to `request`. Blocks until the answer has come. `cancel` ends the reader.
+  // Errors: those of the work itself; resource_exhausted: it went beyond its bounds; cancelled:
+  //         `cancel` was asked for; unavailable: the helper process is gone; the system's.
   [[nodiscard]] Result<std::string> ask(const std::string& work, const std::string& request,
                                         const Bounds& bounds,
                                         const Cancellation* cancel = nullptr) const;

@@ -39,7 +39,7 @@ int exit_code_of(const Bounds& bounds, const std::function<int()>& work) {
 }  // namespace
 
 Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work) {
-  flush();    // or the child would write it a second time
+  flush();    // otherwise the child would write buffered output a second time
   ::tzset();  // the child cannot open the file of the time zone
   const pid_t child = ::fork();
   if (child < 0) return system_error("start a process without rights", errno);

@@ -7,12 +7,13 @@
 
 namespace kymo::confine {
 
-// Runs `work` in a process without rights, which has this one's standard input, output and error,
-// and returns its exit code. What it changes in memory is lost.
+// Runs `work` in a child process without rights, and returns its exit code. The child has the
+// standard input, output and error of this process. Its changes in memory are lost.
 //
-// Threads: any; `work` must start none, and use nothing that other threads of this process hold.
-// Errors: resource_exhausted: it went beyond its bounds; the system's. Cost: a fork of this
-// process.
+// Threads: any; `work` must start no thread, and must not use anything that other threads of this
+//          process hold, such as a lock.
+// Errors:  resource_exhausted: it went beyond its bounds; the system's.
+// Cost:    a fork of this process.
 Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work);
 
 }  // namespace kymo::confine

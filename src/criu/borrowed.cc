@@ -17,7 +17,8 @@
 namespace kymo::criu {
 namespace {
 
-// What CRIU writes over the begin of a mapping: `syscall; int3`, and the instruction behind it.
+// The range at the begin of a mapping in which a thread can stand after CRIU wrote `syscall; int3`
+// there: these two instructions and the one behind them.
 constexpr std::uint64_t kInjected = 16;
 
 std::optional<std::uint64_t> hex(std::string_view text) {
@@ -28,21 +29,21 @@ std::optional<std::uint64_t> hex(std::string_view text) {
   return value;
 }
 
-// Whether a file of /proc could not be read, although its process is there.
+// Whether a file of /proc could not be read although its process exists.
 template <class T>
 bool unseen(const Result<T>& file) {
   return !file && file.error().errno_value != ENOENT && file.error().errno_value != ESRCH;
 }
 
-// What /proc says a thread does: "running", or "number arguments... stack-pointer place", the
-// number -1 outside system calls. One that runs is where nobody can see: CRIU may have sent it into
-// foreign code, where it will be once it has a processor, and lets it run nowhere else but for the
-// instant between its seizing and its stop.
+// `doing` is the content of /proc/PID/task/TID/syscall: "running", or
+// "number arguments... stack-pointer instruction-pointer", with the number -1 outside of system
+// calls. Of a running thread the place is unknown, so the answer is yes: CRIU may have sent it into
+// foreign code, and CRIU lets a traced thread run elsewhere only between seizing and stopping it.
 bool stands_in_foreign_code(std::string_view doing, const std::vector<Mapping>& mappings) {
   while (!doing.empty() && doing.back() == '\n') doing.remove_suffix(1);
   if (doing == "running") return true;
   const auto place = hex(doing.substr(doing.rfind(' ') + 1));
-  if (!place) return false;  // it is gone
+  if (!place) return false;  // the thread is gone
   const auto at = std::find_if(mappings.begin(), mappings.end(), [&](const Mapping& one) {
     return one.executable && one.has(*place);
   });

@@ -8,8 +8,9 @@
 
 namespace kymo::criu {
 
-// The parts of a call: from the start of criu to its first notification, on to the next, and so on
-// to its end. One is open at any time.
+// Records the parts of one call of criu as scopes: from the start of criu to its first
+// notification, from each notification to the next, and from the last answer to the end of criu.
+// Exactly one part is open at any time.
 class CallPhases {
  public:
   CallPhases() { phase_.emplace(ScopeName("criu starts"), kCriu); }

@@ -44,7 +44,7 @@ std::string text_of(XXH128_hash_t hash) {
   return text;
 }
 
-// Of a regular file; never follows a link, and never waits for the other end of a pipe.
+// Hashes a regular file. Follows no link, and does not wait for the other end of a pipe.
 Result<Hashed> hash_of(const std::string& path, std::vector<char>& buffer) {
   const FileDescriptor fd(
       ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -79,8 +79,8 @@ Result<Hashed> hash_of(const std::string& path, std::vector<char>& buffer) {
   return hashed;
 }
 
-// The names of all files but the checksums themselves, in order; those of rounds of pre-dump lie in
-// folders. No link is followed.
+// The sorted names of all files except the checksums themselves, also in subfolders, where the
+// images of pre-dumps are. Follows no link.
 Result<std::vector<std::string>> files_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -99,7 +99,7 @@ Result<std::vector<std::string>> files_in(const std::string& folder) {
   return names;
 }
 
-// The name in a line "HASH  NAME", and its hash; none where the line is no such one.
+// The name and the hash in a line "HASH  NAME". Returns nothing if it is not such a line.
 std::optional<std::pair<std::string, std::string>> listed_in(std::string_view line) {
   if (line.size() <= kHashDigits + kGap.size() || line.substr(kHashDigits, kGap.size()) != kGap) {
     return std::nullopt;
@@ -114,7 +114,7 @@ std::optional<std::pair<std::string, std::string>> listed_in(std::string_view li
   return std::pair(std::string(name), std::string(hash));
 }
 
-// The hashes of a list by their names.
+// The hashes in a list, by name.
 std::map<std::string, std::string> listed(std::string_view list, std::vector<std::string>& faults) {
   std::map<std::string, std::string> hashes;
   for (std::size_t number = 1; !list.empty(); ++number) {

@@ -8,24 +8,26 @@
 
 namespace kymo::criu {
 
-// The checksums of a checkpoint's images: a file in their folder with a line for each file there
-// and in the folders below it, "HASH  NAME", as the tool xxh128sum writes and checks it. XXH3 of
-// 128 bits finds damage at the speed of memory; it does not tell what somebody has changed who
-// could write the checksum as well.
+// The file with the checksums of a checkpoint's images. It is in the images' folder and has a line
+// "HASH  NAME" for each file in that folder and in the folders below it. The tool xxh128sum writes
+// and checks this format. XXH3 with 128 bits finds damage at the speed of memory. It does not
+// detect a change by somebody who can also write the checksum.
 inline constexpr const char* kChecksumsFile = "checksums.xxh128";
 
-// Reads every file and writes the checksums. Errors: the system's. Blocks for as long as
-// the disk takes. Cost: 10 GB/s, and what reading costs; 1 MiB of memory.
+// Reads every file and writes the checksums. Blocks for as long as the disk takes.
+// Errors: the system's.
+// Cost:   10 GB/s, plus the time to read the files; 1 MiB of memory.
 Result<void> write_checksums(const std::string& images_dir);
 
 struct Compared {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
-  std::vector<std::string>
-      faults;  // a line each, as of Verified: missing, changed, added, listed wrongly
+  // One line each, as in Verified: a file is missing, changed or added, or its line is damaged.
+  std::vector<std::string> faults;
 };
 
-// Compares every file. Errors: not_found: the folder has no checksums; the system's.
+// Compares every file with its checksum.
+// Errors: not_found if the folder has no checksums; the system's.
 Result<Compared> compare_checksums(const std::string& images_dir);
 
 }  // namespace kymo::criu

@@ -30,15 +30,15 @@ namespace {
 
 constexpr int kSocketInChild = 3;
 constexpr std::size_t kLargestPacket = 64 * 1024;
-// Within which criu stops when it is told to, unless it waits for its disk, in which it cannot.
+// criu stops within this time after SIGSTOP. While it waits for its disk, it cannot stop.
 constexpr std::chrono::milliseconds kStopsWithin{100};
-// criu ends by itself within milliseconds of its last answer.
+// The longest wait for the end of criu. It ends within milliseconds after its last answer.
 constexpr std::chrono::milliseconds kLingering{5000};
-// Within which a criu that was killed is gone, unless the kernel waits for its disk.
+// criu is gone within this time after SIGKILL, unless the kernel waits for its disk.
 constexpr std::chrono::milliseconds kKilledWithin{3000};
 
-// Starts `path words...` with the socket, where there is one, as descriptor 3, stderr into
-// `stderr_fd`, and nothing else open.
+// Starts `path words...` with the socket, if there is one, as descriptor 3, and with stderr to
+// `stderr_fd`. stdin and stdout are /dev/null, and no other descriptor is open.
 int spawn(const std::string& path, std::vector<std::string>& words, int socket, int stderr_fd,
           pid_t& pid) {
   posix_spawn_file_actions_t actions;
@@ -58,7 +58,7 @@ int spawn(const std::string& path, std::vector<std::string>& words, int socket, 
   sigfillset(&all);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);  // so that a hung criu goes with all it has started
+  posix_spawnattr_setpgroup(&attributes, 0);  // to kill criu together with all that it has started
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::string program = path;
@@ -73,7 +73,7 @@ int spawn(const std::string& path, std::vector<std::string>& words, int socket, 
   return rc;
 }
 
-// The descriptor at 10 or above, so that no dup2 in the child can overwrite it before its turn.
+// Moves a descriptor to 10 or above, so that no dup2 in the child overwrites it before its turn.
 int moved_up(int fd) {
   const int high = fcntl(fd, F_DUPFD_CLOEXEC, 10);
   const int saved = errno;
@@ -90,7 +90,7 @@ std::string last_line(int fd) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) {
     text.pop_back();
   }
-  return text.substr(text.rfind('\n') + 1);  // npos + 1 is 0: the whole
+  return text.substr(text.rfind('\n') + 1);  // npos + 1 is 0: the whole text
 }
 
 std::string describe(int wait_status) {
@@ -120,7 +120,7 @@ Change change_of(pid_t pid, std::chrono::milliseconds within) {
   }
 }
 
-// If /proc cannot be read the answer is yes: the caller waits for a limited time only.
+// If /proc cannot be read, the answer is yes. This is safe, because the caller's wait is limited.
 bool borrows(pid_t criu) noexcept {
   try {
     return borrows_a_process(criu);
@@ -134,7 +134,7 @@ void give_up_connections(pid_t criu) noexcept {
     for (const pid_t process : traced_by(criu)) {
       leave_repair_mode(process);
     }
-  } catch (...) {  // for want of memory; the kill is what matters
+  } catch (...) {  // out of memory: the caller still has to kill criu
   }
 }
 
@@ -238,7 +238,7 @@ Result<void> Child::send(const wire::Request& request) {
 Result<wire::Response> Child::receive() {
   std::vector<char> packet(kLargestPacket);
   for (;;) {
-    // The process is watched besides the socket: what it has started may keep the socket open.
+    // Also watch the process itself: its children may keep the socket open after its end.
     pollfd fds[] = {{socket_, POLLIN, 0}, {process_fd_, POLLIN, 0}, {fd_of(cancel_), POLLIN, 0}};
     const int ready = poll(fds, 3, remaining_ms());
     if (ready < 0 && errno == EINTR) {
@@ -250,12 +250,12 @@ Result<wire::Response> Child::receive() {
     if (ready == 0 && !is_over()) {
       continue;  // the wait was clamped
     }
-    // What it has said already counts first.
+    // An answer that criu has sent already comes before a cancellation.
     if (ready == 0 || (fds[2].revents != 0 && fds[0].revents == 0 && fds[1].revents == 0)) {
       return ended_by_us();
     }
     iovec buffer{packet.data(), packet.size()};
-    msghdr message{};  // no room for control data: a passed descriptor is closed by the kernel
+    msghdr message{};  // without room for control data: the kernel closes descriptors sent here
     message.msg_iov = &buffer;
     message.msg_iovlen = 1;
     const ssize_t size = recvmsg(socket_, &message, MSG_DONTWAIT);
@@ -338,7 +338,7 @@ Result<void> Child::check_end() {
 
 std::uint64_t Child::finish() {
   if (socket_ >= 0) {
-    close(socket_);  // criu waits for another request until it sees this
+    close(socket_);  // otherwise criu waits for another request
     socket_ = -1;
   }
   if (pid_ < 0) {
@@ -360,9 +360,9 @@ bool Child::ends_within(std::chrono::milliseconds time) const {
   return ready > 0;
 }
 
-// Stops criu at an instant at which its processes do not need it, and returns. If there is no such
-// instant within kMostBorrowing, it returns all the same. A criu that waits for a stalled disk
-// cannot stop, but it does nothing to its processes meanwhile either, so it can be killed.
+// Stops criu at a time at which its processes do not need it. If there is no such time within
+// kMostBorrowing, it returns anyway. A criu that waits for a stalled disk cannot stop. But it does
+// nothing to its processes in this time either, so it can be killed.
 void Child::wait_until_killable() const {
   const auto until = Clock::now() + kMostBorrowing;
   for (std::chrono::milliseconds pause(1);; pause = next_look(pause)) {
@@ -383,7 +383,7 @@ void Child::reap(bool kill_first) {
     wait_until_killable();
     give_up_connections(pid_);
     kill(-pid_, SIGKILL);
-    kill(pid_, SIGKILL);  // it may have left its group
+    kill(pid_, SIGKILL);  // in case it has left its process group
   }
   rusage used{};
   const std::optional<int> status = reap_within(pid_, kKilledWithin, &used);

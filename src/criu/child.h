@@ -15,24 +15,25 @@
 
 namespace kymo::criu {
 
-// One `criu swrk` and the socket to it; or one criu started by its command line, without a socket.
+// One `criu swrk` and the socket to it, or one criu that was started by its command line and has no
+// socket.
 //
 // Threads:   one at a time.
-// Ownership: owns the process: the destructor kills its process group if it still runs, and reaps
-// it. Errors:    name the binary. not_found or the system's: it does not start; unavailable: it
-// ended
-//            without an answer, with its exit status and its last words on stderr;
+// Ownership: owns the process. The destructor kills its process group if it still runs, and reaps
+//            the process.
+// Errors:    name the binary. not_found or the system's if it does not start; unavailable if it
+//            ended without an answer (with its exit status and its last line on stderr);
 //            deadline_exceeded; cancelled.
 class Child {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `path` with a slash is a file, else it is looked up on PATH. Timeout 0: none. `cancel`, which
-  // may be null and must outlive the child, ends it as its time being over does.
+  // A `path` with a slash is a file; any other is looked up on PATH. Timeout 0: no limit. `cancel`
+  // ends the process like the timeout does. It may be null, and it must outlive the child.
   static Result<std::unique_ptr<Child>> start(const std::string& path,
                                               std::chrono::milliseconds timeout,
                                               const Cancellation* cancel = nullptr);
-  // `criu ARGUMENTS`; not for send() and receive().
+  // Runs `criu ARGUMENTS`. This process has no socket: do not call send() and receive().
   static Result<std::unique_ptr<Child>> start_command(const std::string& path,
                                                       std::vector<std::string> arguments,
                                                       std::chrono::milliseconds timeout,
@@ -41,22 +42,24 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Sends nothing once its time is over or it is cancelled: what it is told then, it would do, and
-  // be killed while at it.
+  // Sends nothing if the time is over or the request is cancelled. Otherwise criu would begin the
+  // work and be killed in the middle of it.
   Result<void> send(const wire::Request& request);
   // Waits for the next packet, until the child ends or its time is over.
   Result<wire::Response> receive();
-  // Waits until `fd` can be read (true) or the process has ended (false), or its time is over.
+  // Waits until `fd` can be read (true) or the process has ended (false). If the time is over or
+  // the request is cancelled, it kills the process and returns an error.
   Result<bool> wait_for(int fd);
-  // When its time is over.
+  // The point in time at which the timeout is over; the maximum if there is no timeout.
   [[nodiscard]] Clock::time_point deadline() const;
-  // Of one that has ended: an error with its exit status and last words unless it ended well.
+  // Calls finish(). Returns an error with the exit status and the last line on stderr, unless the
+  // process exited with status 0.
   Result<void> check_end();
-  // Waits until the process has ended (kills it when its time is over or it lingers) and reaps it.
-  // Returns its whole life in nanoseconds.
+  // Waits until the process has ended, and reaps it. Kills it if its time is over or if it does not
+  // end soon. Returns the time from its start to its end in nanoseconds.
   std::uint64_t finish();
-  // How often it waited for the disk to have its own files, or swapped memory; known once it has
-  // ended.
+  // How often the process waited until the disk had read its own files or swapped memory. Known
+  // after its end.
   [[nodiscard]] std::uint64_t major_faults() const { return major_faults_; }
 
  private:
@@ -81,11 +84,11 @@ class Child {
   std::uint64_t life_ns_ = 0;
   std::uint64_t major_faults_ = 0;
   pid_t pid_ = -1;        // -1: reaped
-  bool lingers_ = false;  // killed, and not ended yet
+  bool lingers_ = false;  // was killed, and has not ended yet
   int wait_status_ = 0;
   int socket_ = -1;
   int process_fd_ = -1;
-  int stderr_ = -1;  // an unlinked file in memory that holds what criu says there
+  int stderr_ = -1;  // a file in memory (memfd) to which criu writes its stderr
 };
 
 }  // namespace kymo::criu

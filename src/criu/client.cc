@@ -52,12 +52,13 @@ struct Answer {
   std::uint64_t major_faults = 0;
 };
 
-// Called at each notification of criu's, which waits for it, and fails where it gives an error.
+// Called at each notification of criu. criu waits until it returns, and fails if it returns an
+// error.
 using Passed = std::function<Result<void>(std::string_view name)>;
 
-// One call: request out, notifications answered, the last response and the end of the process
-// awaited. `accepted` tells whether the response is a success; it decides what the call is counted
-// as.
+// Makes one call: sends the request, answers the notifications, and waits for the last response and
+// for the end of the process. The `success` of the response decides whether `options.called` gets
+// the call as a success.
 Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire::Request& request,
                         const Passed& passed) {
   const auto started = Child::Clock::now();
@@ -105,7 +106,8 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
   return answer;
 }
 
-// Why criu said no: its own words, the last errors of its log, and where the log is.
+// The error for a refusal of criu: the last errors of its log, or else its own message, and where
+// the log is.
 Error refused(const std::string& tried, const wire::Response& response, const std::string& log,
               const std::string& log_shown) {
   std::string why = response.cr_errmsg();
@@ -114,7 +116,7 @@ Error refused(const std::string& tried, const wire::Response& response, const st
   }
   const std::string errors = last_errors(log);
   if (!errors.empty()) {
-    why = errors;  // holds what cr_errmsg repeats, and more
+    why = errors;  // includes what cr_errmsg says, and more
   }
   if (why.empty() || is_noise(why)) {
     why = "it does not say why";
@@ -160,7 +162,7 @@ void set_shared(const SharedOptions& from, wire::Options& opts) {
   }
 }
 
-// The options with no longer a timeout than that (0: as they are), and to be cancelled so.
+// The options with a timeout of at most `limit` (0: unchanged), and with this `cancel`.
 ClientOptions limited(ClientOptions options, std::chrono::milliseconds limit,
                       const Cancellation* cancel) {
   options.cancel = cancel;
@@ -204,7 +206,7 @@ Result<Answer> work(const ClientOptions& options, Work& job, const std::string& 
     opts.set_log_level(job.kind == CallKind::restore ? kRestoreLogLevel : kDumpLogLevel);
   }
   opts.set_notify_scripts(true);
-  // A program that records into a ring file holds a lock on it, as databases do on theirs.
+  // A program that records into a ring file holds a lock on it. Databases lock their files, too.
   opts.set_file_locks(true);
   Result<Answer> answer = converse(options, job.kind, job.request, passed);
   if (!answer) {

@@ -37,8 +37,8 @@ class ScriptPipes {
 
   [[nodiscard]] int names() const { return names_[0].get(); }
 
-  // The script's path. It and the pipes are reached through us, so that no file is left anywhere,
-  // and once we are gone it fails.
+  // The path of the script. The script and the pipes are reached through our /proc/PID/fd. So no
+  // file is left behind, and the script fails if this process is gone.
   [[nodiscard]] std::string script() const { return ours(script_); }
 
   // The next whole line, if one is there.
@@ -74,7 +74,7 @@ class ScriptPipes {
     if (!writable.valid() || write_all(writable.get(), text, &written) != 0) {
       return system_error("cannot write criu's action script", errno);
     }
-    // What is open for writing cannot be executed.
+    // A file that is open for writing cannot be executed, so it is opened again.
     script_ = FileDescriptor(open(ours(writable).c_str(), O_RDONLY | O_CLOEXEC));
     if (!script_.valid()) return system_error("cannot open criu's action script", errno);
     return {};

@@ -11,12 +11,12 @@
 
 namespace kymo::criu {
 
-// A criu that is driven by its command line, with an action script in place of RPC's notifications.
+// A criu that is driven by its command line, with an action script instead of RPC's notifications.
 struct Command {
   CallKind kind = CallKind::dump;
   std::vector<std::string> arguments;
-  // Called at each point that criu passes, in its words; criu waits for it, and fails where it
-  // gives an error. `until` is when criu's time is over.
+  // Called at each point at which criu runs the action script, with criu's name of the point. criu
+  // waits until this returns, and fails if it returns an error. criu's timeout ends at `until`.
   std::function<Result<void>(std::string_view name, std::chrono::steady_clock::time_point until)>
       passed;
 };
@@ -26,10 +26,10 @@ struct CommandEnd {
   std::uint64_t major_faults = 0;
 };
 
-// Runs it to its end, and counts it as a call.
+// Runs criu to its end, and reports it to `options.called`.
 //
-// Should this process die meanwhile, criu's next point fails, and with it the dump: what was to be
-// dumped runs on.
+// If this process dies meanwhile, the action script fails at criu's next point. Then the dump
+// fails, and the processes run on.
 Result<CommandEnd> run_command(const ClientOptions& options, const Command& command);
 
 }  // namespace kymo::criu

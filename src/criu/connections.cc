@@ -21,7 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Shows a descriptor of each TCP socket of the process, which belongs to this one meanwhile.
+// Calls `look` with a descriptor of each TCP socket of the process. The descriptor is a copy in
+// this process, and it is closed after the call.
 void for_each_tcp_socket(pid_t pid, const std::function<void(int socket)>& look) {
   const FileDescriptor process(probe::open_process(pid));
   if (!process.valid()) return;
@@ -47,7 +48,7 @@ void for_each_tcp_socket(pid_t pid, const std::function<void(int socket)>& look)
   }
 }
 
-// The address and port of an end; whether it has them.
+// Reads the address and port of one end of the connection. Returns false if it has none.
 bool read_end(int (*get)(int, sockaddr*, socklen_t*), int socket, bool& ipv6, std::string& address,
               std::uint16_t& port) {
   sockaddr_storage end{};
@@ -60,7 +61,7 @@ bool read_end(int (*get)(int, sockaddr*, socklen_t*), int socket, bool& ipv6, st
     port = ntohs(v4->sin_port);
   } else if (end.ss_family == AF_INET6) {
     const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&end);
-    // An IPv4 connection of an IPv6 socket: its packets, and so CRIU's rules, are of IPv4.
+    // An IPv4 connection of an IPv6 socket has IPv4 packets, so CRIU's firewall rules are for IPv4.
     ipv6 = !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
     if (ipv6) {
       inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text);

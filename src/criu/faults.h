@@ -7,10 +7,11 @@
 
 namespace kymo::criu {
 
-// What is told of one checkpoint: damaged images can have a fault for each of their bytes.
+// The most faults that are reported for one checkpoint. Damaged images can have a fault for each of
+// their bytes.
 inline constexpr std::size_t kMostFaults = 100;
 
-// Adds a fault, a line; beyond kMostFaults only, once, that there are more.
+// Adds a fault, which is one line. If there are kMostFaults already, it adds "and more" once.
 inline void add_fault(std::vector<std::string>& faults, std::string fault) {
   if (faults.size() < kMostFaults) {
     faults.push_back(std::move(fault));

@@ -20,7 +20,7 @@ struct Kind {
 constexpr std::array<Kind, 3> kKinds{{{Compression::none, "none", "", 0},
                                       {Compression::zstd, "zstd", ".zst", 19},
                                       {Compression::lz4, "lz4", ".lz4", 12}}};
-// zstd's own limit for what it unpacks without being asked.
+// zstd's own default limit for the window of a frame that it decompresses.
 constexpr int kLargestWindowLog = 27;
 
 const Kind& kind_of(Compression compression) {

@@ -26,20 +26,20 @@ namespace fs = std::filesystem;
 constexpr const char* kInventory = "inventory.img";
 constexpr std::array<std::string_view, 4> kWorkFiles{"stats-dump", "stats-restore", "dump.log",
                                                      "restore.log"};
-// Of an archive: what is held at once, and how many members one can have.
+// Limits for an archive: the bytes that are kept in memory, and the number of members.
 constexpr std::size_t kMostHeld = std::size_t{256} << 20;
 constexpr std::size_t kMostMembers = 1'000'000;
 constexpr std::size_t kMostLeftOut = 20;
 constexpr std::size_t kReadBytes = std::size_t{256} << 10;
-// Where podman's archives, and ours, have them.
+// The folders in which archives of podman and of kymod have these files.
 constexpr std::array<std::string_view, 4> kMemberFolders{"", "checkpoint", "images", "work"};
 
 bool is_work_file(std::string_view name) {
   return std::find(kWorkFiles.begin(), kWorkFiles.end(), name) != kWorkFiles.end();
 }
 
-// Whether a file's content is looked at. Others, such as memory pages and the files of a tmpfs, may
-// be of any size.
+// Whether the content of a file is read. Other files, such as memory pages and the files of a
+// tmpfs, may have any size.
 bool is_read(std::string_view name) {
   return is_work_file(name) || name == kInventory || name == "pstree.img" || name == "files.img" ||
          name == "reg-files.img" ||
@@ -51,14 +51,14 @@ bool is_any(std::string_view) {
   return true;
 }
 
-// The image that a file holds, compressed or not: the name without the suffix of that.
+// The name of the image in a file: the file's name without the suffix of a compressed image.
 std::string image_name(std::string_view file_name) {
   std::string_view name = file_name;
   take_suffix(name);
   return std::string(name.ends_with(".img") ? name : file_name);
 }
 
-// Whether a folder holds a file that `wanted` takes.
+// Whether a folder has a file for which `wanted` is true.
 bool holds(const fs::path& folder, bool (*wanted)(std::string_view)) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -97,7 +97,7 @@ Result<Archive> open_tar(const std::string& path, int fd) {
   return a;
 }
 
-// What is wrong with a member's place or name; empty where nothing is.
+// What is wrong with the path of a member; empty if nothing is wrong.
 std::string_view refused_name(const fs::path& member) {
   if (member.is_absolute() || *member.begin() == "..") {
     return "leads out of the archive";
@@ -114,7 +114,7 @@ Result<ImageSet> ImageSet::open(const std::string& path) {
   if (stat(path.c_str(), &st) != 0) {
     return system_error("cannot read " + path, errno);
   }
-  if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {  // a pipe would keep us waiting for ever
+  if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {  // a pipe could block for ever
     return Error{Code::invalid_argument,
                  "cannot read " + path + ": it is neither a folder nor a regular file"};
   }
@@ -134,8 +134,9 @@ bool ImageSet::has_work_file() const {
                      [this](std::string_view name) { return has(std::string(name)); });
 }
 
-// What the folder itself holds comes first; then what stands where kymod (images, work) and podman
-// (checkpoint, and the statistics above it) put the rest. A dump that failed has no inventory.
+// Adds the files of the folder itself first, then those of the folders in which kymod (images,
+// work) and podman (checkpoint, with the statistics above it) put the rest. A failed dump has no
+// inventory.
 Result<void> ImageSet::open_folder() {
   std::error_code error;
   if (fs::directory_iterator(path_, error); error) {
@@ -149,7 +150,8 @@ Result<void> ImageSet::open_folder() {
       add_folder(folder / inner, is_any);
     }
   }
-  // The folder above may be anybody's: its statistics count for images alone, its images never.
+  // The folder above may belong to something else. Use its statistics only together with images,
+  // and never use its images.
   for (const char* other : {"work", "../work", ".."}) {
     const bool beside = *other == '.';
     if (!has_work_file() && (!beside || image_files_ > 0)) {
@@ -233,7 +235,7 @@ bool ImageSet::add_member(archive* a, archive_entry* entry, std::size_t& held) {
   if (said == nullptr || *said == '\0') {
     return true;
   }
-  if (std::strlen(said) >= PATH_MAX) {  // taking it apart would cost more than all the rest
+  if (std::strlen(said) >= PATH_MAX) {  // parsing it would cost more than all the rest
     leave_out(std::string(said, 64) + "..", "longer than a path can be");
     return true;
   }

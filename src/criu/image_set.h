@@ -14,54 +14,58 @@ struct archive_entry;
 
 namespace kymo::criu {
 
-// The files of one checkpoint, whoever made it, compressed (NAME.zst, NAME.lz4) or not: in the
-// folder of CRIU's images, in its work folder (statistics and logs), in one that holds both as
-// kymod and podman lay them out, or in an archive that podman exported (tar, also compressed).
+// The files of one checkpoint, no matter which program made it, compressed (NAME.zst, NAME.lz4) or
+// not. They are in the folder of CRIU's images, in its work folder (statistics and logs), in a
+// folder that holds both in the layout of kymod or podman, or in an archive that podman exported
+// (tar, also compressed).
 //
-// An archive is read through once and nothing is unpacked: statistics, logs and the images that we
-// read are kept in memory, of all else the sizes alone. So links and names that lead out of it can
-// do no harm; they are left out and told, and so is a second file of a name.
+// An archive is read once, from begin to end, and nothing is unpacked to disk. The set keeps the
+// statistics, the logs and the images that we read in memory, and only the sizes of all other
+// files. So links and names that lead out of the archive can do no harm. They are left out and
+// reported, like a second file of the same name (left_out()).
 //
-// Threads: read by any number once open.
+// Threads: any number can read it after open().
 class ImageSet {
  public:
-  // Errors: the system's; invalid_argument: neither a folder nor a tar archive; not_found: neither
-  // images nor statistics nor logs are there; data_loss: the archive is cut short or damaged;
-  // resource_exhausted: more than any checkpoint has. Never waits: a pipe is refused.
+  // Refuses a pipe, because it could block.
+  // Errors: the system's; invalid_argument if the path is neither a folder nor a tar archive;
+  //         not_found if there are no images, statistics or logs; data_loss if the archive is cut
+  //         short or damaged; resource_exhausted if it holds more than any checkpoint has.
   static Result<ImageSet> open(const std::string& path);
 
-  // The names of all files, without the suffix of a compressed image, and those of CRIU's images
-  // (*.img) with the sum of what they take on disk.
+  // The names of all files, without the suffix of a compressed image.
   [[nodiscard]] std::vector<std::string> names() const;
+  // The number of CRIU's images (*.img), and the sum of their sizes on disk.
   [[nodiscard]] std::uint64_t image_files() const { return image_files_; }
   [[nodiscard]] std::uint64_t image_bytes() const { return image_bytes_; }
-  // What was left out, a line each.
+  // The files that were left out, with the reason, one line each.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
   [[nodiscard]] bool has(const std::string& name) const { return files_.contains(name); }
-  // What a file takes on disk, or in the archive; 0 where it is not there.
+  // The size of a file on disk or in the archive; 0 if it is not there.
   [[nodiscard]] std::uint64_t size(const std::string& name) const;
-  // Whether an image is kept compressed: its size is then another.
+  // Whether an image is stored compressed. size() is then its compressed size.
   [[nodiscard]] bool packed(const std::string& name) const;
-  // Where a file is, for messages; the name itself where it is not there.
+  // Where a file is, for messages. If it is not there, the name itself.
   [[nodiscard]] std::string where(const std::string& name) const;
-  // A file whole; of an archive, one of those that were kept. Errors: not_found; out_of_range for
-  // one larger than kLargestImage, or not kept.
+  // Reads a whole file and unpacks it. Of an archive, only files that are kept in memory.
+  // Errors: not_found; out_of_range if the file is larger than kLargestImage or was not kept.
   [[nodiscard]] Result<std::vector<std::byte>> read(const std::string& name) const;
 
  private:
   struct File {
-    std::string path;              // on disk; of an archive, the member's name
-    std::vector<std::byte> bytes;  // of an archive's member that is kept
-    bool kept = false;             // `bytes` are all of it
+    std::string path;              // on disk; in an archive: the member's name
+    std::vector<std::byte> bytes;  // the content, if it is kept
+    bool kept = false;             // whether it is a member of an archive that is kept in memory
     std::uint64_t size = 0;
   };
 
   Result<void> open_folder();
   Result<void> open_archive();
-  // The files of a folder whose names are `wanted`, where none of that name came before.
+  // Adds the files of a folder whose names are `wanted`, except names that the set has already.
   void add_folder(const std::string& folder, bool (*wanted)(std::string_view));
-  // The member that was come to; `held` grows by what it takes. False: it cannot be read.
+  // Adds the current member of the archive, and adds the memory that it takes to `held`. Returns
+  // false if the member cannot be read.
   bool add_member(archive* a, archive_entry* entry, std::size_t& held);
   void count(std::string_view name, std::uint64_t bytes);
   void leave_out(const std::string& name, std::string_view why);

@@ -27,14 +27,14 @@ namespace {
 
 constexpr const char* kCaptureSocket = "streamer-capture.sock";
 constexpr const char* kServeSocket = "streamer-serve.sock";
-// Images that are on their way at once; CRIU has some dozens open.
+// The most images that are transferred at the same time. CRIU has some dozens open.
 constexpr std::size_t kMostFiles = 4096;
 
 Error stream_error(const char* what, int cause) {
   return system_error("image stream: " + std::string(what), cause);
 }
 
-// One byte and the descriptor that comes with it. Nothing: there is none yet.
+// Receives one byte and the descriptor that comes with it. Returns nothing if it is not there yet.
 Result<std::optional<FileDescriptor>> receive_descriptor(int socket) {
   char byte = 0;
   iovec buffer{&byte, 1};
@@ -68,21 +68,21 @@ struct ImageStreamer::State {
   std::string socket_name;
   std::thread thread;
 
-  // The thread's own until it is joined.
+  // Only the thread uses these until it is joined.
   FileDescriptor connection;
   StreamerRequests requests;
   std::string awaited;                // the image whose pipe comes next; empty: none
-  std::optional<StoredImage> stored;  // at a restore, with it
+  std::optional<StoredImage> stored;  // of a restore: the file of that image
   std::vector<std::unique_ptr<StreamedFile>> files;
   Streamed totals;
 
   std::mutex mutex;
   std::condition_variable answered;
-  std::optional<Error> error;  // the first
+  std::optional<Error> error;  // the first one
   bool settling = false;
   bool ending = false;
   bool ended = false;
-  bool abandoned = false;  // nobody wants to be told any more
+  bool abandoned = false;  // do not call `moved` any more
 
   void run();
   bool one_round();
@@ -105,7 +105,7 @@ void ImageStreamer::State::fail(const Error& why) {
   answered.notify_all();
 }
 
-// Asked for a file: at a restore CRIU is told first whether there is one.
+// Handles the request for a file. In a restore, it first answers whether there is such a file.
 Result<void> ImageStreamer::State::requested(const std::string& name) {
   awaited = name;
   if (capturing) return {};
@@ -137,7 +137,7 @@ Result<void> ImageStreamer::State::add_file(FileDescriptor pipe) {
   return {};
 }
 
-// Reads what has come, request by request. An error ends the connection.
+// Reads the requests that have arrived, one by one. The caller closes the connection on an error.
 Result<void> ImageStreamer::State::read_socket() {
   for (;;) {
     if (!awaited.empty()) {
@@ -152,7 +152,7 @@ Result<void> ImageStreamer::State::read_socket() {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return {};
     if (n < 0 && errno != ECONNRESET) return stream_error("read from CRIU", errno);
     if (n <= 0) {
-      connection.reset();  // CRIU asks for no more
+      connection.reset();  // CRIU has no more requests
       if (requests.between()) return {};
       return Error{Code::data_loss, "image stream: it ended within a request"};
     }
@@ -169,7 +169,7 @@ void ImageStreamer::State::look_at_socket() {
     connection =
         FileDescriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection.valid()) return;
-    listener.reset();  // there is one CRIU
+    listener.reset();  // only one CRIU connects
   }
   if (Result<void> ok = read_socket(); !ok) {
     fail(ok.error());
@@ -185,13 +185,13 @@ void ImageStreamer::State::pump(const std::vector<pollfd>& ready) {
     any = true;
     const Result<bool> done = files[i]->pump(totals);
     if (!done) fail(done.error());
-    if (!done || *done) files[i].reset();  // closes the pipe, which CRIU sees
+    if (!done || *done) files[i].reset();  // closes the pipe, and CRIU notices
   }
   std::erase(files, nullptr);
   if (any && moved) moved(totals);
 }
 
-// Whether nothing is to be read or taken at this instant.
+// Whether there is nothing to read at this moment: no request, no connection, no data in a pipe.
 bool ImageStreamer::State::all_still() {
   std::vector<pollfd> fds{{connection.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
   for (const auto& file : files) fds.push_back({file->pipe(), POLLIN, 0});
@@ -217,7 +217,7 @@ bool ImageStreamer::State::one_round() {
   for (const auto& file : files) fds.push_back({file->pipe(), way, 0});
   if (poll(fds.data(), fds.size(), -1) < 0) return errno == EINTR;
   if (fds[1].revents != 0) look_at_socket();
-  // Those that came just now are looked at in the next round.
+  // Files that were added just now have their turn in the next round.
   pump(fds);
   {
     const std::lock_guard lock(mutex);
@@ -236,7 +236,7 @@ bool ImageStreamer::State::one_round() {
 }
 
 void ImageStreamer::State::run() {
-  sigset_t pipe_signal;  // a pipe whose other end is gone is an error here, not the end of us
+  sigset_t pipe_signal;  // writing to a closed pipe must be an error, not kill the process
   sigemptyset(&pipe_signal);
   sigaddset(&pipe_signal, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
@@ -267,13 +267,13 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::start(std::shared_ptr<Stat
     return system_error("cannot open the images directory " + images_dir, errno);
   }
   state->socket_name = socket_name;
-  unlinkat(state->dir.get(), socket_name, 0);  // of a run that was killed
+  unlinkat(state->dir.get(), socket_name, 0);  // left by a run that was killed
   state->wake = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   state->listener = FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!state->wake.valid() || !state->listener.valid()) return stream_error("make a socket", errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // By way of the open folder: its own path may be longer than a socket's can be.
+  // Name the folder by its descriptor: its own path may be too long for the address of a socket.
   const std::string path = "/proc/self/fd/" + std::to_string(state->dir.get()) + "/" + socket_name;
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&address));

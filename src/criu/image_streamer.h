@@ -10,22 +10,23 @@
 
 namespace kymo::criu {
 
-// The image streamer of one `criu dump --stream` or `criu restore --stream`: CRIU asks it for files
-// over a socket in the images directory and hands it one end of a pipe for each (the protocol of
-// criu-image-streamer). Every image becomes a file of its own in that directory, compressed or not.
+// The image streamer of one `criu dump --stream` or `criu restore --stream`. CRIU asks it for files
+// over a socket in the images directory, and hands it one end of a pipe for each file (the protocol
+// of criu-image-streamer). Each image is a file of its own in that directory, compressed or not.
 //
-// What CRIU has written into a pipe are still the process's own pages, not copies: once it runs on,
-// they change. So before CRIU lets a process go, settle() must have answered.
+// The pages that CRIU has put into a pipe are not copies but the process's own pages. They change
+// when the process runs on. So settle() must return before CRIU lets the process go.
 //
-// Threads:   one of its own, on which `moved` is called; the members from one other.
-// Ownership: the socket is gone with it, every pipe closed.
-// Errors:    the first is kept, and its pipe closed, upon which CRIU fails: no space, a name that
-//            no image has, a request that is none, a stored image that is damaged.
+// Threads:   it has one thread, which calls `moved`. Call the members from one other thread.
+// Ownership: it removes the socket and closes every pipe when it ends.
+// Errors:    the first error is kept, and its pipe is closed, which makes CRIU fail. Causes: no
+//            space, a name that no image can have, an invalid request, a damaged stored image.
 class ImageStreamer {
  public:
   using Moved = std::function<void(const Streamed& so_far)>;
 
-  // For a dump into the directory, or a restore from it. Listens when it returns.
+  // Starts a streamer for a dump into the directory (capture), or for a restore from it (serve). It
+  // listens when the function returns.
   static Result<std::unique_ptr<ImageStreamer>> capture(const std::string& images_dir,
                                                         const Encoding& encoding, Moved moved);
   static Result<std::unique_ptr<ImageStreamer>> serve(const std::string& images_dir, Moved moved);
@@ -33,12 +34,12 @@ class ImageStreamer {
   ImageStreamer(const ImageStreamer&) = delete;
   ImageStreamer& operator=(const ImageStreamer&) = delete;
 
-  // Waits until all that was sent so far is in files. Errors: what went wrong until now;
-  // deadline_exceeded.
+  // Waits until all data that was sent so far is in files.
+  // Errors: the first error so far; deadline_exceeded.
   Result<void> settle(std::chrono::steady_clock::time_point until);
-  // CRIU has ended: takes what still lies in the pipes, and ends. Errors: what went wrong, an image
-  // that CRIU never ended among it; deadline_exceeded: the disk does not answer within `patience`,
-  // and the thread is left to itself.
+  // Call it after CRIU has ended. It takes the rest of the data from the pipes and ends the thread.
+  // Errors: the first error, for example an image that CRIU did not finish; deadline_exceeded if
+  //         the disk does not answer within `patience`. The thread then goes on alone.
   Result<Streamed> finish(std::chrono::milliseconds patience);
 
  private:
@@ -47,7 +48,7 @@ class ImageStreamer {
   static Result<std::unique_ptr<ImageStreamer>> start(std::shared_ptr<State> state,
                                                       const std::string& images_dir,
                                                       const char* socket_name);
-  std::shared_ptr<State> state_;  // the thread's, too, which may outlive this
+  std::shared_ptr<State> state_;  // shared with the thread, which may outlive this object
 };
 
 }  // namespace kymo::criu

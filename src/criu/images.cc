@@ -36,7 +36,7 @@ Error truncated(std::string_view name, std::size_t offset, std::size_t wanted, s
                                     " bytes should follow and " + std::to_string(left) + " do"};
 }
 
-// Where the messages begin, after one magic word (old) or two.
+// The offset of the first message: after one magic word (old versions) or two.
 Result<std::size_t> head_size(std::span<const std::byte> image, const ImageKind& kind,
                               std::string_view name) {
   if (image.size() < kWord) {
@@ -64,7 +64,7 @@ Result<std::size_t> head_size(std::span<const std::byte> image, const ImageKind&
 
 namespace {
 
-// A small file as it is.
+// Reads a small file without unpacking it.
 Result<std::vector<std::byte>> read_small_file(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
@@ -120,7 +120,7 @@ std::string stored_path(const std::string& path) {
 Result<std::vector<std::byte>> read_image(const std::string& path) {
   std::string stored = stored_path(path);
   if (stored.empty()) {
-    stored = path;  // whose absence is said
+    stored = path;  // the read fails and reports this path
   }
   Result<std::vector<std::byte>> bytes = read_small_file(stored);
   std::string_view name = stored;

@@ -11,7 +11,7 @@
 
 namespace kymo::criu {
 
-// An image file's head says what it holds.
+// The two words at the begin of an image file. They say what it holds.
 struct ImageKind {
   std::uint32_t family;  // first word: images, or service files such as statistics
   std::uint32_t magic;   // second word
@@ -26,34 +26,39 @@ inline constexpr ImageKind kMmImage{0x54564319, 0x57492820, "memory map"};
 inline constexpr ImageKind kFilesImage{0x54564319, 0x56303138, "files"};
 inline constexpr ImageKind kRegularFilesImage{0x54564319, 0x50363636, "regular files"};
 
-// Most images of a kind that we read take some hundred bytes. The largest are pagemaps: a dozen
-// bytes for each run of pages, so this is room for five million runs.
+// The largest image that is read. Most images of the kinds that we read have some hundred bytes.
+// The largest are pagemaps. They have a dozen bytes for each run of pages, so this is room for five
+// million runs.
 inline constexpr std::size_t kLargestImage = std::size_t{64} << 20;
 
-// What fills the largest image: a run of pages takes sixteen bytes with its size.
+// The most messages of one image. The largest image has room for this many runs of pages: a run
+// takes sixteen bytes with its size.
 inline constexpr std::size_t kMostMessages = kLargestImage / 16;
 
-// The file that an image of a folder is kept in: NAME, or compressed NAME.zst or NAME.lz4; empty
-// where there is none.
+// Returns the file in which the image `path` is stored: `path` itself, or compressed with the
+// suffix .zst or .lz4. Empty if there is none.
 std::string stored_path(const std::string& path);
 
-// Reads one of CRIU's small images whole, unpacked where it is kept so. Errors: not_found and the
-// system's, naming the path; out_of_range for one larger than kLargestImage.
+// Reads one of CRIU's small images whole, and unpacks it if it is stored compressed.
+// Errors: not_found and the system's, with the path; out_of_range if it is larger than
+//         kLargestImage.
 Result<std::vector<std::byte>> read_image(const std::string& path);
 
-// The messages of an image, each `u32 size` and that many bytes, little-endian. They point into
-// `image`. Errors name `name`, the offset and what is wrong: invalid_argument: not such an image;
-// data_loss: it is cut short; out_of_range: there are more than kMostMessages.
+// Returns the messages of an image, as parts of `image`. In the image, each message is a `u32 size`
+// (little-endian) and that many bytes.
+// Errors: show `name`, the offset and the cause. invalid_argument if it is not an image of this
+//         kind; data_loss if it is cut short; out_of_range if it has more than kMostMessages.
 Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const std::byte> image,
                                                                const ImageKind& kind,
                                                                std::string_view name);
 
-// Whether a protobuf message has more fields than this. Parsed, each may take a hundred times the
-// two bytes that it takes here. A look at the bytes; damage ends it.
+// Whether a protobuf message has more than `most` fields. Check this before parsing: a parsed field
+// can take a hundred times the two bytes that it takes in the message. The function only scans the
+// bytes, and stops at a damaged field.
 bool has_more_fields(std::span<const std::byte> message, std::size_t most);
 
-// Reads a protobuf message without protobuf's own complaints on stderr; false: it is none of this
-// type.
+// Reads a protobuf message. Protobuf itself prints no error to stderr. Returns false if the bytes
+// are not a message of this type.
 template <class Message>
 bool parse_message(std::span<const std::byte> bytes, Message& message) {
   return message.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) &&

@@ -26,11 +26,11 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPatience{10'000};
 constexpr std::chrono::milliseconds kLookEvery{2};
 
-// From these lines on CRIU finishes without its caller.
+// After these lines of its log, CRIU finishes without its caller.
 constexpr std::string_view kDumpIsDone = "Unfreezing tasks into";
 constexpr std::string_view kRestoreIsDone = "Running pre-resume scripts";
 
-// False, too, where the disk of the log does not answer.
+// Also returns false if the disk of the log does not answer.
 bool log_has(const std::string& log_path, std::string_view mark) {
   const auto has = within(kDiskPatience, [log_path, mark] {
     const Result<std::string> log = read_file(log_path, std::size_t{1} << 30U);
@@ -53,8 +53,9 @@ std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
   return {tracers.begin(), tracers.end()};
 }
 
-// The processes that can write to the log: CRIU's own, or those of the tree. Whoever reads along is
-// none of them. Where the disk of the log does not answer, CRIU is who traces the tree.
+// The processes that have the log open for writing: those of the tree if `of_the_tree`, else CRIU's
+// own. Processes that only read the log do not count. If the disk of the log does not answer, it
+// takes the processes that trace the tree for CRIU's.
 std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>& tree,
                            bool of_the_tree) {
   const auto found_by_log =
@@ -74,7 +75,7 @@ std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>
   return found;
 }
 
-// Stops a CRIU, so that nothing changes between a look at its log and its end.
+// Stops a CRIU, so that nothing changes between reading its log and killing it.
 void stop(pid_t criu) {
   const auto until = steady_clock::now() + std::chrono::milliseconds(500);
   kill(criu, SIGSTOP);
@@ -95,9 +96,9 @@ Error would_not_end(pid_t pid) {
       "process " + std::to_string(pid) + ", left by a CRIU whose kymod was killed, does not end"};
 }
 
-// Ends CRIU's processes unless they are `done`, in which case they end by themselves. Those of a
-// dump not while they borrow a process, which has to run on; what a restore made so far ends with
-// it.
+// Kills CRIU's processes. If the log has the line `done`, it waits instead, because they end by
+// themselves. In a dump it also waits, for at most kMostBorrowing, while CRIU borrows a process,
+// because that process has to run on. In a restore it does not, because the processes end anyway.
 Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tree,
                       std::string_view done, bool dump) {
   const auto began = steady_clock::now();
@@ -152,7 +153,7 @@ Result<void> end_leftover_restore(const std::string& log_path, const std::vector
   if (Result<void> ended = end_criu(log_path, tree, kRestoreIsDone, false); !ended) {
     return ended;
   }
-  // Nobody will ever resume what is still half restored.
+  // Nobody resumes the processes that are only half restored, so kill them.
   for (const auto until = steady_clock::now() + kPatience;;) {
     const std::vector<pid_t> halves = holders(log_path, tree, true);
     if (halves.empty()) {

@@ -9,26 +9,27 @@
 
 namespace kymo::criu {
 
-// Ends what is left of a dump or a restore whose caller was killed. What belongs to it is known by
-// its having CRIU's log open: CRIU itself, and a process that is being restored until the instant
-// in which it resumes.
+// end_leftover_dump() and end_leftover_restore() end what is left of a dump or restore whose caller
+// was killed. They find its processes by CRIU's log, which these have open for writing: CRIU
+// itself, and each process that is being restored, until it resumes.
 //
-// A CRIU without its caller gives up at its next notification, which can be a long time off: it
-// writes all of a process's memory meanwhile, with the process frozen. So it is ended at once,
-// where its processes can do without it; but where it is past the last instant at which a caller's
-// end undoes its work it is waited for.
+// A CRIU without a caller gives up at its next notification. That can take long, because until then
+// it may write all memory of a process, while the process is frozen. So it is killed as soon as its
+// processes do not need it. But if CRIU has come so far that it finishes without its caller, these
+// functions wait until it ends.
 //
-// Threads: any; blocks for as long as it takes, at most ten seconds. Errors: deadline_exceeded,
-// naming a process that would not end.
+// Threads: any. Blocks for at most about ten seconds for a dump, and twenty for a restore.
+// Errors:  deadline_exceeded, with a process that does not end.
 
-// `tree`: the processes that are being dumped. They run on, or are gone where the dump was done.
+// `tree`: the processes that are being dumped. They run on, or they are gone if the dump was
+// complete.
 Result<void> end_leftover_dump(const std::string& log_path, const std::vector<pid_t>& tree);
-// `tree`: the pids that the images say. Processes that have resumed run on, halves of some are
-// ended.
+// `tree`: the pids from the images. Processes that have resumed run on. Processes that are only
+// half restored are killed.
 Result<void> end_leftover_restore(const std::string& log_path, const std::vector<pid_t>& tree);
 
-// Detaches what a CRIU that was killed in a restore has left mounted in its work folder (the
-// machine's cgroups, in ".criu.cgyard.*"), and removes the empty folders. Call it once that CRIU
+// Detaches the mounts that a CRIU left in its work folder when it was killed in a restore (the
+// machine's cgroups, in ".criu.cgyard.*"), and removes the empty folders. Call it after that CRIU
 // has ended. What cannot be removed stays.
 void remove_leftover_mounts(const std::string& work_dir);
 

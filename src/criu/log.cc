@@ -16,14 +16,14 @@ constexpr std::streamoff kTail = 256 * 1024;
 constexpr std::size_t kLines = 3;
 constexpr std::string_view kNoSpace = "No space left on device";
 
-// Said in every log, or by every failure: they explain nothing.
+// Every run, or every failed run, writes these lines. They explain nothing.
 constexpr std::string_view kNoise[] = {
     "rlimit: Can't setup RLIMIT_NOFILE for self",
     "Dumping FAILED",
     "Restoring FAILED",
 };
 
-// At most the last kTail bytes; not good() where there are none.
+// Opens the log at its last kTail bytes. The stream is not good() if this fails.
 std::ifstream open_at_tail(const std::string& log_path) {
   std::ifstream log(log_path, std::ios::binary);
   log.seekg(0, std::ios::end);
@@ -34,13 +34,13 @@ std::ifstream open_at_tail(const std::string& log_path) {
   return log;
 }
 
-// The text of "Error (FILE:LINE): TEXT": the same failure is often reported from several places.
+// The TEXT of "Error (FILE:LINE): TEXT". CRIU often reports the same failure from several places.
 std::string_view text_of(std::string_view error) {
   const std::size_t place_end = error.find("): ");
   return place_end == std::string_view::npos ? error : error.substr(place_end + 3);
 }
 
-// Whether the log ends within a line, or has none, and its disk has no space left.
+// Whether the log is empty or ends in the middle of a line, and its disk has no space left.
 bool is_cut_by_full_disk(const std::string& log_path) {
   std::ifstream log(log_path, std::ios::binary | std::ios::ate);
   if (!log) return false;

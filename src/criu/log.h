@@ -5,13 +5,14 @@
 
 namespace kymo::criu {
 
-// The last errors of a CRIU log in one line, oldest first, without timestamps and without those
-// that every log has; empty when there are none or the log cannot be read, or its disk does not
-// answer. A log that a full disk cut short in the middle of a line has "No space left on device" as
-// its last: CRIU could not write that itself. Reads the log's last 256 KiB.
+// Returns the last errors of a CRIU log (at most three) in one line, oldest first, without
+// timestamps and without errors that every log has. Empty if there are none, if the log cannot be
+// read, or if its disk does not answer. If a full disk cut the log short in the middle of a line,
+// the last error is "No space left on device", which CRIU could not write itself. Reads only the
+// last 256 KiB of the log.
 std::string last_errors(const std::string& log_path);
 
-// Whether an error explains nothing, since every run says it, or every failure.
+// Whether a line explains nothing, because every run or every failed run writes it.
 bool is_noise(std::string_view line);
 
 }  // namespace kymo::criu

@@ -16,10 +16,11 @@ namespace {
 
 using Message = std::span<const std::byte>;
 
-// criu/include/image.h: what a mapping is (status), and pagemap's flags (criu/include/pagemap.h).
-// Sixteen times what the kernel allows a process unless told otherwise (vm.max_map_count).
+// Sixteen times the kernel's default limit for one process (vm.max_map_count).
 constexpr std::size_t kMostMappings = std::size_t{1} << 20;
 
+// The kinds of a mapping (its status, criu/include/image.h), and at the end the flags of a pagemap
+// (criu/include/pagemap.h).
 constexpr std::uint32_t kStack = 1U << 1U;
 constexpr std::uint32_t kVsyscall = 1U << 2U;
 constexpr std::uint32_t kVdso = 1U << 3U;
@@ -79,7 +80,7 @@ void add_file(std::span<const std::byte> message, bool wrapped,
   }
 }
 
-// The files that are mapped, by the names that parse_mappings gives them.
+// The paths of the mapped files, by the names that parse_mappings() gives them.
 std::map<std::string, std::string> file_names(const ImageSet& images) {
   std::map<std::string, std::string> files;
   const std::pair<const char*, const ImageKind*> sources[] = {
@@ -89,7 +90,7 @@ std::map<std::string, std::string> file_names(const ImageSet& images) {
     const auto messages =
         bytes ? image_messages(*bytes, *kind, name) : Result<std::vector<Message>>(bytes.error());
     if (!messages) {
-      continue;  // older CRIUs have the one, newer ones the other
+      continue;  // old versions of CRIU write one of the two, newer ones the other
     }
     for (const Message message : *messages) {
       add_file(message, kind == &kFilesImage, files);
@@ -112,7 +113,7 @@ std::string command_of(const ImageSet& images, const std::string& pid) {
   return core.tc().comm();
 }
 
-// Spreads the runs over the mappings; what lies in none is [unmapped].
+// Counts the pages of the runs for the mappings. Pages in no mapping count for "[unmapped]".
 void lay_over(const std::vector<PageRun>& runs, std::vector<MappingPages>& mappings) {
   MappingPages outside;
   outside.name = "[unmapped]";
@@ -155,7 +156,8 @@ void largest_first(std::vector<T>& all) {
   });
 }
 
-// The number in PREFIX<number>.img, at most `most`; none where the name is another's.
+// The number in PREFIX<number>.img. Returns nothing if the name is different, or if the number is
+// larger than `most`.
 std::optional<std::uint64_t> number_in(std::string_view name, std::string_view prefix,
                                        std::uint64_t most) {
   constexpr std::string_view kEnding = ".img";

@@ -19,7 +19,7 @@ enum class PageState : std::uint8_t {
   present,    // in this checkpoint's images
   in_parent,  // unchanged since the parent image, which has them
   lazy,       // present, and may be fetched after the restore
-  hole,       // neither: zero, or left to the file that is mapped
+  hole,       // in no image: zero, or as in the mapped file
 };
 
 // A run of pages as a pagemap lists it.
@@ -29,7 +29,7 @@ struct PageRun {
   PageState state = PageState::present;
 };
 
-// Pages of one mapping, or of a whole process, by where they are.
+// The number of pages of one mapping, or of a whole process, by state.
 struct PageCounts {
   std::uint64_t present = 0;  // lazy ones included
   std::uint64_t in_parent = 0;
@@ -48,12 +48,12 @@ struct MappingPages {
 
 struct ProcessPages {
   pid_t pid = 0;
-  std::string command;  // empty where its core image is missing
+  std::string command;  // empty if its core image is missing
   PageCounts pages;
   std::vector<MappingPages> mappings;  // the largest first
 };
 
-// A shared memory, which is dumped once for all that map it.
+// A shared memory segment. It is dumped once for all processes that map it.
 struct SharedPages {
   std::uint64_t id = 0;
   PageCounts pages;
@@ -66,22 +66,25 @@ struct CheckpointPages {
   std::vector<std::string> notes;       // images that could not be read, a line each
 };
 
-inline constexpr std::uint64_t kPageBytes = 4096;  // of the machine that we read for, x86-64
+inline constexpr std::uint64_t kPageBytes = 4096;  // of x86-64
 
-// Which process, and which of its mappings, made the images big: every pagemap laid over its
-// process's mappings. Cost: a pass over the pagemaps. An image that is missing or damaged is a note
-// and not an error.
+// Finds out which processes, and which of their mappings, made the images big: it counts the pages
+// of every pagemap for the mappings of its process. A missing or damaged image gives a note and not
+// an error.
+// Cost: a pass over the pagemaps.
 CheckpointPages read_pages(const ImageSet& images);
 
-// The runs of a pagemap image. Errors as for statistics; data_loss also where runs overlap or go
-// beyond the address space.
+// The runs of a pagemap image.
+// Errors: those of image_messages(); data_loss also if runs overlap or go beyond the address space.
 Result<std::vector<PageRun>> parse_pagemap(std::span<const std::byte> image, std::string_view name);
 
-// The number N of the image pages-N.img that has the pages of a pagemap image. Errors as above.
+// The number N of the image pages-N.img that has the pages of a pagemap image.
+// Errors: those of image_messages().
 Result<std::uint32_t> parse_pages_id(std::span<const std::byte> image, std::string_view name);
 
-// The mappings of a memory map image in the order of their addresses, files not yet named: `name`
-// is then [file ID]. Errors as for statistics.
+// The mappings of a memory map image, ordered by address. The name of a mapped file is still
+// [file ID], because another image has the names of the files.
+// Errors: those of image_messages().
 Result<std::vector<MappingPages>> parse_mappings(std::span<const std::byte> image,
                                                  std::string_view name);
 

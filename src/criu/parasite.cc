@@ -30,8 +30,8 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kThreadStopsWithin{500};
-// A thread that has been sent elsewhere must be waited for: let go there, its process would end. It
-// comes back at once, unless it gets no processor.
+// How long to wait for a thread that was sent to other code. If it were let go there, its process
+// would die. It comes back at once, unless it gets no processor.
 constexpr std::chrono::milliseconds kComesBackWithin{60'000};
 constexpr std::chrono::milliseconds kLeavesCodeWithin{5000};
 constexpr std::chrono::microseconds kStopLookEvery{100};
@@ -47,7 +47,7 @@ Result<std::vector<Mapping>> parasite_in(pid_t pid) {
   return found;
 }
 
-// Where the vdso has the instruction `syscall`; 0: nowhere.
+// The address of a `syscall` instruction in the vdso; 0 if there is none.
 std::uint64_t system_call_of(pid_t pid) {
   const Result<std::vector<Mapping>> mappings = mappings_of(pid);
   if (!mappings) {
@@ -74,8 +74,8 @@ bool has_ended(pid_t thread) {
   return seen ? seen->zombie() : seen.error().code == Code::not_found;
 }
 
-// The status of a thread's next stop (waitpid(2), under ptrace); none: it has ended, or does not
-// stop in time. Its end is left to whoever waits for that.
+// Returns the status of a thread's next stop (waitpid(2), under ptrace), or nothing if the thread
+// has ended or does not stop in time. It does not reap the thread.
 std::optional<int> next_stop(pid_t thread, std::chrono::milliseconds patience) {
   for (const auto until = steady_clock::now() + patience; steady_clock::now() < until;) {
     siginfo_t seen{};
@@ -94,10 +94,10 @@ std::optional<int> next_stop(pid_t thread, std::chrono::milliseconds patience) {
   return std::nullopt;
 }
 
-// Lets a thread that is stopped go, with this signal or 0, and stops it again at once, where the
-// kernel would begin an interrupted system call again. A signal that is to be delivered stops it
-// first, which uses the interruption up: it takes the signal, and is interrupted anew. None: as of
-// next_stop().
+// Lets a stopped thread go with this signal (or 0), and stops it again at once, at the point at
+// which the kernel restarts an interrupted system call. If another signal is due, the thread stops
+// for the signal instead of the interruption. Then it gets the signal and is interrupted again.
+// Returns nothing in the cases of next_stop().
 std::optional<int> stop_again(pid_t thread, int signal) {
   std::optional<int> stop = signal;
   while (stop && *stop >> 8 == 0) {
@@ -110,11 +110,11 @@ std::optional<int> stop_again(pid_t thread, int signal) {
   return stop;
 }
 
-// A process with all of its threads stopped under ptrace, until this goes away.
+// Stops all threads of a process under ptrace. The destructor lets them go.
 class Held {
  public:
   explicit Held(pid_t pid) : pid_(pid) {
-    // One that is started meanwhile is found by the look after it.
+    // Repeat until the list has no new thread: a thread may start others before it is stopped.
     for (bool more = true; more && !trouble_;) {
       more = false;
       for (const pid_t thread : probe::threads_of(pid)) {
@@ -138,7 +138,7 @@ class Held {
 
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
 
-  // Whether a thread stands in one of these.
+  // Whether a thread is in one of these ranges, or may be.
   [[nodiscard]] bool stands_in(const std::vector<Mapping>& ranges) const {
     return std::any_of(threads_.begin(), threads_.end(), [&](const auto& thread) {
       user_regs_struct registers{};
@@ -148,7 +148,7 @@ class Held {
     });
   }
 
-  // Has the first thread unmap these.
+  // Makes the first thread unmap these ranges.
   Result<void> unmap(const std::vector<Mapping>& ranges) {
     const std::uint64_t instruction = system_call_of(pid_);
     user_regs_struct own{};
@@ -183,7 +183,7 @@ class Held {
     const auto options = PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP;
     if (::ptrace(PTRACE_SEIZE, thread, nullptr, options) != 0) {
       if (errno == ESRCH && thread != pid_) {
-        threads_.try_emplace(thread, 0);  // it has ended
+        threads_.try_emplace(thread, 0);  // the thread has ended
         return;
       }
       trouble_ = Error{Code::unavailable, said() + "it cannot be traced", errno};
@@ -200,7 +200,8 @@ class Held {
     }
   }
 
-  // Whether the first thread came to its next stop at a system call.
+  // Lets the first thread run to the next begin or end of a system call. Returns whether it got
+  // there.
   bool to_system_call() {
     for (;;) {
       if (::ptrace(PTRACE_SYSCALL, pid_, nullptr, nullptr) != 0) {
@@ -210,7 +211,7 @@ class Held {
       if (!stop || *stop == kSystemCallStop) {
         return stop.has_value();
       }
-      if (*stop >> 8 == 0) {  // SIGSTOP, which no mask holds back: it gets it afterwards
+      if (*stop >> 8 == 0) {  // SIGSTOP, which cannot be blocked: the thread gets it afterwards
         threads_[pid_] = *stop;
       }
     }
@@ -218,7 +219,7 @@ class Held {
 
   bool unmap_one(const Mapping& range, user_regs_struct registers, std::uint64_t instruction) {
     registers.rip = instruction;
-    registers.orig_rax = ~0ULL;  // no call is to be begun again
+    registers.orig_rax = ~0ULL;  // the kernel must not restart a system call here
     registers.rax = SYS_munmap;
     registers.rdi = range.begin;
     registers.rsi = range.end - range.begin;
@@ -227,8 +228,8 @@ class Held {
            registers.rax == 0;
   }
 
-  // What it was doing. Where that was a system call, the kernel begins it again after a stop for a
-  // signal or an interruption, and after no other.
+  // Restores what the first thread was doing. If that was a system call, the kernel restarts it
+  // after a stop for a signal or an interruption, and after no other stop. So it stops again.
   bool give_back(const user_regs_struct& own, std::uint64_t mask) {
     return ::ptrace(PTRACE_SETREGS, pid_, nullptr, &own) == 0 &&
            ::ptrace(PTRACE_SETSIGMASK, pid_, sizeof mask, &mask) == 0 &&
@@ -275,8 +276,8 @@ Result<std::size_t> remove_parasite(pid_t pid) {
   if (left->empty()) {
     return std::size_t{0};
   }
-  // On a thread of its own: what has ended under ptrace stays for its tracer to wait for, and until
-  // then nobody else can; the end of the tracing thread lets go of all.
+  // Use a separate thread for tracing. If the process ends under ptrace, its parent cannot reap it
+  // until the tracer has, or until the tracing thread ends.
   try {
     return std::async(std::launch::async, remove_here, pid).get();
   } catch (const std::system_error& failure) {

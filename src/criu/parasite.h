@@ -8,19 +8,22 @@
 
 namespace kymo::criu {
 
-// CRIU maps code of its own into what it dumps, its parasite (compel/src/lib/infect.c), and unmaps
-// it when it lets go. A CRIU that is killed leaves the mappings, some more each time: they do
-// nothing, but they are executable, and each later dump has them in its images.
+// CRIU maps code of its own, the parasite, into the processes that it dumps
+// (compel/src/lib/infect.c). It unmaps the parasite when it lets a process go. A CRIU that is
+// killed leaves these mappings behind, some more each time. They do nothing, but they are
+// executable, and each later dump has them in its images.
 //
-// Unmaps what is left of them in a process that no CRIU traces any more, and returns how many
-// mappings that were. The process is stopped for about a millisecond, and calls munmap(2) itself,
-// from a system call of its vdso, as a debugger would have it do; none of its code is written to. A
-// thread that still runs in them is waited for.
+// This function unmaps them in a process that no CRIU traces any more, and returns how many
+// mappings there were. It stops the process for about a millisecond and makes it call munmap(2), as
+// a debugger would, with the system call instruction of its vdso. It writes to no code of the
+// process. It waits for a thread that still runs in the mappings.
 //
-// Errors: failed_precondition: it is stopped, or no process of x86-64; unavailable: it is traced,
-// or a thread stays in that code; the system's. It runs on as it was, with the mappings.
-// Threads: any. Needs the right to trace it. Cost: one look at its mappings where there is nothing,
-// else a thread. Blocks for five seconds at most, but for what gets no processor.
+// Threads: any. Needs the right to trace the process.
+// Errors:  failed_precondition if the process is stopped or runs no 64-bit code of x86-64;
+//          unavailable if it is traced, or if a thread stays in the mappings; the system's. After
+//          an error, the process runs on as before, with the mappings.
+// Cost:    if there are no such mappings, one read of the list of mappings; else a thread. Blocks
+//          for at most five seconds, or longer if the process gets no processor.
 Result<std::size_t> remove_parasite(pid_t pid);
 
 }  // namespace kymo::criu

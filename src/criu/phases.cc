@@ -10,8 +10,7 @@
 namespace kymo::criu {
 namespace {
 
-// A line that begins with `text` begins the phase; `after`: the phase begins with the line behind
-// it.
+// A line that begins with `text` begins the phase. If `after` is set, the next line begins it.
 struct Mark {
   std::string_view text;
   std::string_view phase;
@@ -24,7 +23,8 @@ constexpr std::string_view kHooksMark = "Running ";
 constexpr std::string_view kHooksMarkEnd = " scripts";
 constexpr std::string_view kOverRpc = "RPC";
 
-// In no order: whichever holds is in force. CRIU's own words (criu/cr-dump.c, seize.c, mem.c).
+// The texts are CRIU's own (criu/cr-dump.c, seize.c, mem.c). Their order does not matter: each mark
+// in the log changes the phase.
 constexpr std::array kDumpMarks{
     Mark{"Dumping processes (pid", kFreezePhase},
     Mark{"Pre-dumping processes (pid", kFreezePhase},
@@ -49,14 +49,14 @@ constexpr std::array kDumpMarks{
     Mark{"Writing stats", "finish"},
 };
 
-// criu/cr-restore.c; lines of single processes do not count here.
+// From criu/cr-restore.c. The lines of single processes do not count here.
 constexpr std::array kRestoreMarks{
     Mark{"Will restore in", "prepare"}, Mark{"Forking task with", "processes"},
     Mark{"Unlock network", "resume"},   Mark{"Restore finished successfully", "finish"},
     Mark{"Writing stats", "finish"},
 };
 
-// Of one process, by its own lines.
+// The marks in the lines of one process.
 constexpr std::array kProcessMarks{
     Mark{"timens:", "namespaces"},
     Mark{"cg: ", "namespaces"},
@@ -72,8 +72,8 @@ bool holds(std::string_view text, std::string_view mark) {
   return text.find(mark) != std::string_view::npos;
 }
 
-// CRIU's own words stand at a line's start, some behind a word for its part ("net: "); further on
-// are the names of files, which are anybody's.
+// CRIU's own text is at the begin of a line, sometimes after a word for a part of CRIU ("net: ").
+// Do not search the rest of the line: it can have names of files, which may look like a mark.
 bool begins_with(std::string_view text, std::string_view mark) {
   if (text.starts_with(mark)) {
     return true;
@@ -87,12 +87,12 @@ bool is_hook(std::string_view text) {
   return text.starts_with(kHooksMark) && holds(text, kHooksMarkEnd);
 }
 
-// A log taken apart into phases while it is read.
+// Divides a log into phases, line by line.
 class Partition {
  public:
   explicit Partition(std::string_view first) : first_(first) {}
 
-  // Everything from the last line until this one belongs to the phase in force.
+  // The time from the last line to this one belongs to the current phase.
   void line(const LogLine& line, std::span<const Mark> marks) {
     if (begin_.phase.empty()) {
       last_us_ = line.time_us;
@@ -162,20 +162,20 @@ class Partition {
   }
 
   std::string_view first_;
-  Stretch begin_;             // the one that lasts
-  std::string_view resumed_;  // after the hook
+  Stretch begin_;             // the current stretch
+  std::string_view resumed_;  // the phase that goes on after the hook
   bool in_hook_ = false;
-  std::optional<Mark> pending_;  // from the next line on
+  std::optional<Mark> pending_;  // its phase begins with the next line
   std::uint64_t last_us_ = 0;
   std::vector<Phase> phases_;
 };
 
-// Processes write their lines a little out of order: by less than this.
+// The lines of different processes can be out of order by less than this (microseconds).
 constexpr std::uint64_t kOutOfOrder = 10'000;
 
-// The time since a log's first line. The wall clock, which CRIU's log is written by, may be set
-// meanwhile: time never goes back here, nor on by more than anything takes. (CRIU writes a time
-// before the log's first as one of years: its seconds are unsigned, and their last digit is cut.)
+// The time since a log's first line. CRIU's log uses the wall clock, which may be set while CRIU
+// runs. So this time never goes back, and it ignores jumps of a day or more. (CRIU writes a time
+// before the first line as one of many years: its seconds are unsigned, and the last digit is cut.)
 class SteadyTime {
  public:
   std::uint64_t at(std::uint64_t time_us, std::vector<std::string>& notes) {
@@ -199,7 +199,7 @@ class SteadyTime {
   }
 
  private:
-  std::optional<std::uint64_t> last_us_;  // as the log has it
+  std::optional<std::uint64_t> last_us_;  // the time in the log
   std::uint64_t now_us_ = 0;
   bool told_ = false;
 };
@@ -209,7 +209,7 @@ struct Numbered {
   std::string_view text;
 };
 
-// "pie: 7: text", " 7: text": a line of one process.
+// Parses a line of one process: "pie: 7: text" or " 7: text".
 Numbered of_process(std::string_view text) {
   std::string_view rest = text;
   constexpr std::string_view kPie = "pie:";
@@ -227,14 +227,14 @@ Numbered of_process(std::string_view text) {
   return {pid, rest};
 }
 
-// What is left of `log` behind its first line, which `line` becomes.
+// Puts the first line of `log` into `line`, and returns the rest.
 std::string_view take_line(std::string_view log, std::string_view& line) {
   const std::size_t end = log.find('\n');
   line = log.substr(0, end);
   return end == std::string_view::npos ? std::string_view() : log.substr(end + 1);
 }
 
-// The last of the runs that wrote one log, one behind the other: a run's first line has time 0.
+// The lines of the last run, if several runs wrote the log. The first line of a run has time 0.
 std::string_view last_run(std::string_view log) {
   std::string_view run = log;
   std::uint64_t last_us = 0;
@@ -252,7 +252,7 @@ std::string_view last_run(std::string_view log) {
   return run;
 }
 
-// Hands on the lines that have a time. Returns the last one's.
+// Calls `each` for all lines of the last run that have a time. Returns the time of the last one.
 template <class Each>
 std::uint64_t each_line(std::string_view log, std::vector<std::string>& notes, const Each& each) {
   SteadyTime clock;
@@ -283,8 +283,8 @@ std::string milliseconds(std::uint64_t us) {
   return std::to_string(us / 1000) + " ms";
 }
 
-// Draining and writing alternate within the memory's phase, too often for marks: CRIU sums them up.
-// Their stretches are shown one behind the other.
+// Splits the memory phase. Draining and writing alternate too often for marks in the log, but CRIU
+// has the sum of the writing. So each stretch shows first the draining and then the writing.
 void split_memory(const DumpStats& stats, LogPhases& all) {
   const auto memory = std::find_if(all.phases.begin(), all.phases.end(),
                                    [](const Phase& phase) { return phase.name == kMemory; });

@@ -20,7 +20,8 @@ struct ImageProcess {
   std::vector<pid_t> threads;  // all of them, the main one included
 };
 
-// The processes of a checkpoint from its `pstree.img`, the root first. Errors as for statistics.
+// Reads the processes of a checkpoint from its `pstree.img`, the root first.
+// Errors: those of read_image() and image_messages().
 Result<std::vector<ImageProcess>> read_pstree(const std::string& path);
 Result<std::vector<ImageProcess>> parse_pstree(std::span<const std::byte> image,
                                                std::string_view name);

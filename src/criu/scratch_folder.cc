@@ -25,7 +25,7 @@ fs::path temporary_files() {
   return error ? fs::path("/tmp") : folder;
 }
 
-// The folder, open and locked; none where it is somebody else's, is in use, or is gone.
+// Opens and locks the folder. Returns nothing if it belongs to another user, is in use or is gone.
 FileDescriptor take(const std::string& path) {
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat held = {};
@@ -61,7 +61,7 @@ Result<ScratchFolder> ScratchFolder::create(const std::string& purpose) {
     if (::mkdtemp(path.data()) == nullptr) {
       return system_error("cannot make a temporary folder " + path, errno);
     }
-    // Between its making and its lock another process may take it for a leftover.
+    // Before the lock, another process may take the folder for a leftover and remove it: try again.
     if (FileDescriptor fd = take(path); fd.valid()) return ScratchFolder(path, std::move(fd));
   }
   return Error{Code::unavailable, "cannot keep a temporary folder in " + folder.string()};

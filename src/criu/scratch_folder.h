@@ -7,14 +7,16 @@
 
 namespace kymo::criu {
 
-// A folder for what a program insists on writing somewhere, gone with this. Those that killed
-// processes left behind are removed by the next one that is made: a folder is locked as long as
-// its process lives, or a child that has inherited it.
+// A temporary folder for the files that a program must write somewhere.
 //
-// Threads: one at a time. Ownership: of the folder and all that is in it.
+// Threads:   one at a time.
+// Ownership: owns the folder and everything in it; the destructor removes it.
 class ScratchFolder {
  public:
-  // PURPOSE-XXXXXX in the system's folder for temporary files. Errors: of the system.
+  // Makes PURPOSE-XXXXXX in the system's folder for temporary files. First it removes the folders
+  // of this purpose that killed processes left behind: a folder is locked as long as its process,
+  // or a child that inherited the lock, lives.
+  // Errors: the system's; unavailable if other processes removed each folder that it made.
   static Result<ScratchFolder> create(const std::string& purpose);
   ScratchFolder(ScratchFolder&&) noexcept = default;
   ScratchFolder& operator=(ScratchFolder&&) = delete;
@@ -29,7 +31,7 @@ class ScratchFolder {
   ScratchFolder(std::string path, FileDescriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   std::string path_;
-  FileDescriptor fd_;  // none: moved from
+  FileDescriptor fd_;  // not valid if this was moved from
 };
 
 }  // namespace kymo::criu

@@ -83,8 +83,8 @@ std::vector<StatsFigure> figures(const RestoreStats& stats) {
 }
 
 std::vector<std::string> known_causes(const DumpStats& stats) {
-  constexpr std::uint64_t kFreezerPoll = 100'000;  // criu/seize.c looks again after 100 ms
-  constexpr std::uint64_t kSlow = 200'000'000;     // bytes a second; a disk of today takes more
+  constexpr std::uint64_t kFreezerPoll = 100'000;  // us: the poll interval in criu/seize.c
+  constexpr std::uint64_t kSlow = 200'000'000;     // bytes a second; current disks are faster
   std::vector<std::string> causes;
   if (stats.freezing_time_us >= kFreezerPoll * 9 / 10) {
     causes.push_back("freezing took " + std::to_string(stats.freezing_time_us / 1000) +

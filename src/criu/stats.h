@@ -41,9 +41,9 @@ struct RestoreStats {
   std::optional<std::uint64_t> pages_restored;
 };
 
-// One figure of CRIU's, as files, tables and the API name it.
+// One figure of CRIU's statistics, with the name that files, tables and the API use.
 struct StatsFigure {
-  const char* name;  // CRIU's own; of times with the unit behind
+  const char* name;  // CRIU's own name; a time has its unit appended
   Unit unit;
   std::uint64_t value;
   const char* help;
@@ -53,21 +53,23 @@ struct StatsFigure {
 std::vector<StatsFigure> figures(const DumpStats& stats);
 std::vector<StatsFigure> figures(const RestoreStats& stats);
 
-// What makes a dump slow where the figures alone tell: the freezer's poll, a slow disk. A line
-// each.
+// Known causes of a slow dump that the figures alone show, one line each: the poll interval of the
+// freezer, a slow disk.
 std::vector<std::string> known_causes(const DumpStats& stats);
 
-// What a time of CRIU's may have been before it wrapped at 2^32 us: the longest that is not longer
-// than its log spans; none where the time as it stands is the only one.
+// CRIU's times wrap at 2^32 us. Returns the longest time that `time_us` can stand for and that is
+// not longer than `span_us`, the time that the log covers. Returns nothing if `time_us` itself is
+// the only possibility.
 std::optional<std::uint64_t> unwrapped_us(std::uint32_t time_us, std::uint64_t span_us);
 
-// Reads a `stats-dump` or `stats-restore` image. Errors name the file, the offset and what is
-// wrong: not_found, data_loss (truncated), invalid_argument (foreign, or the other kind).
+// Reads a `stats-dump` or `stats-restore` image.
+// Errors: show the file, the offset and the cause: not_found, data_loss (truncated),
+//         invalid_argument (not such an image, or the other of the two).
 Result<DumpStats> read_dump_stats(const std::string& path);
 Result<RestoreStats> read_restore_stats(const std::string& path);
 
-// The same from bytes; `name` stands in the errors where the file's path would. Images of old
-// CRIUs, which lack the first of the two magic words, are read as well.
+// The same from bytes. The errors show `name` in place of the path. Also reads the images of old
+// versions of CRIU, which do not have the first of the two magic words.
 Result<DumpStats> parse_dump_stats(std::span<const std::byte> image, std::string_view name);
 Result<RestoreStats> parse_restore_stats(std::span<const std::byte> image, std::string_view name);
 

@@ -23,9 +23,7 @@ namespace {
 constexpr char kStreamedDumpLog[] = "dump.log";
 constexpr char kStreamedRestoreLog[] = "restore.log";
 
-// The point of a dump at which everything is written and nothing let go yet.
-
-// A folder that criu reaches by a short path: that of a socket in it must not be long.
+// A folder with a short path for criu, because the path of a socket in it must be short.
 struct ReachedFolder {
   FileDescriptor fd;
   [[nodiscard]] std::string path() const {
@@ -39,7 +37,7 @@ Result<ReachedFolder> reach(const std::string& tried, const std::string& path) {
   return folder;
 }
 
-// Waits until every image is written; the disk may take long for that.
+// Waits until every image is written. This may take long, so it also watches for a cancellation.
 Result<void> settle(ImageStreamer& streamer, std::chrono::steady_clock::time_point until,
                     const Cancellation* cancel) {
   constexpr std::chrono::milliseconds kLookForCancel{20};
@@ -53,7 +51,8 @@ Result<void> settle(ImageStreamer& streamer, std::chrono::steady_clock::time_poi
   }
 }
 
-// The first of the reasons is what the others follow from.
+// The error of a failed request. An error of the stream is the cause of criu's error, so it is
+// shown instead, except after a cancellation or a timeout. Else the log explains criu's error.
 Error streamed_error(const std::string& tried, const Result<Streamed>& stream, Error error,
                      const std::string& log) {
   const std::string last = last_errors(log);
@@ -86,7 +85,7 @@ Result<Folders> reach_both(const std::string& tried, const std::string& images,
   return Folders{std::move(images_folder).value(), std::move(work_folder).value()};
 }
 
-// What lies in the pipes of a CRIU that failed is of no use.
+// How long to wait for the streamer. If CRIU has failed, the rest of the data is of no use.
 std::chrono::milliseconds patience_after(bool done) {
   constexpr std::chrono::minutes kToWriteTheRest{10};
   constexpr std::chrono::seconds kToGiveUp{3};
@@ -145,7 +144,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
   reply.criu_major_faults = end->major_faults;
   if (stream) {
     reply.streamed = *stream;
-  } else {  // of no image: they were settled before the process was let go
+  } else {  // the images are complete: they were settled before CRIU let the process go
     reply.warning = stream.error().message;
   }
   return reply;

@@ -9,12 +9,13 @@
 
 namespace kymo::criu {
 
-// `criu dump --stream` with an image streamer of ours. What was sent is in files, whole, before the
-// process is let go or ended: a full disk, say, fails the dump and the process runs on.
+// Runs `criu dump --stream` with our own image streamer. All images are complete in files before
+// CRIU lets the process go or ends it. So if the disk is full, for example, the dump fails and the
+// process runs on.
 Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest& request,
                                 const Notified& notified);
-// `criu restore --stream`, fed with the images of such a dump. The process becomes a child of the
-// calling one.
+// Runs `criu restore --stream` and sends it the images of such a dump. The restored process becomes
+// a child of the calling process.
 Result<RestoreReply> streamed_restore(const ClientOptions& options, const RestoreRequest& request,
                                       const Notified& notified);
 

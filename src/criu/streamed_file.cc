@@ -20,8 +20,8 @@ Error failed_at(const std::string& name, const char* what, int cause) {
   return system_error("image stream: " + std::string(what) + " " + name, cause);
 }
 
-// Of a pipe: no call on it may keep the others waiting. Larger than usual where the kernel lets it
-// be; without, it is slower and nothing else.
+// Makes a pipe non-blocking, because one thread serves all pipes. If `large`, it also asks for a
+// larger buffer. If the kernel refuses that, the transfer is only slower.
 void make_ready(int pipe, bool large) {
   fcntl(pipe, F_SETFL, fcntl(pipe, F_GETFL) | O_NONBLOCK);
   if (large) fcntl(pipe, F_SETPIPE_SZ, static_cast<int>(kPiece));
@@ -73,7 +73,7 @@ class CapturedFile : public StreamedFile {
   }
 
  private:
-  // The pages go from pipe to file without a look at them.
+  // Moves pages from the pipe to the file without copying them through this process.
   Result<bool> splice_some(Streamed& totals) {
     const ssize_t n = splice(pipe(), nullptr, file_.get(), nullptr, kPiece, kSplice);
     if (n >= 0) {
@@ -83,7 +83,7 @@ class CapturedFile : public StreamedFile {
     }
     if (errno == EAGAIN || errno == EINTR) return false;
     if (errno != EINVAL) return failed_at(name_, "write", errno);
-    copies_ = true;  // a file system that cannot splice
+    copies_ = true;  // the file system does not support splice(2)
     return false;
   }
 
@@ -97,7 +97,7 @@ class CapturedFile : public StreamedFile {
   const std::string name_;
   const bool pages_;
   FileDescriptor file_;
-  std::unique_ptr<Encoder> encoder_;  // null: kept as it is
+  std::unique_ptr<Encoder> encoder_;  // null: stored uncompressed
   bool copies_ = false;
   std::vector<char> in_;
   std::vector<char> out_;
@@ -132,7 +132,7 @@ class ServedFile : public StreamedFile {
  private:
   [[nodiscard]] Result<bool> after_failed_write() const {
     if (errno == EAGAIN || errno == EINTR) return false;
-    if (errno == EPIPE) return true;  // CRIU has read as much of it as it wants
+    if (errno == EPIPE) return true;  // CRIU does not want to read more of it
     return failed_at(name_, "send", errno);
   }
 
@@ -144,7 +144,7 @@ class ServedFile : public StreamedFile {
     return n == 0;
   }
 
-  // False: there is no more.
+  // Decompresses the next piece. Returns false at the end of the file.
   Result<bool> refill(Streamed& totals) {
     out_.resize(kPiece);
     for (;;) {
@@ -169,11 +169,11 @@ class ServedFile : public StreamedFile {
   const std::string name_;
   const bool pages_;
   FileDescriptor file_;
-  std::unique_ptr<Decoder> decoder_;  // null: as it is
+  std::unique_ptr<Decoder> decoder_;  // null: stored uncompressed
   std::vector<char> in_;
   std::vector<char> out_;
-  std::span<const char> unread_;  // of in_
-  std::span<const char> ready_;   // of out_
+  std::span<const char> unread_;  // the part of in_ that is still to be decompressed
+  std::span<const char> ready_;   // the part of out_ that is still to be sent
 };
 
 }  // namespace

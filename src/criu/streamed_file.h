@@ -10,17 +10,18 @@
 
 namespace kymo::criu {
 
-// What went through an image streamer so far.
+// The number of bytes that went through an image streamer so far.
 struct Streamed {
   std::uint64_t bytes = 0;       // as CRIU writes and reads them
-  std::uint64_t page_bytes = 0;  // those of them that are memory pages
-  std::uint64_t stored = 0;      // of the files they are kept in
+  std::uint64_t page_bytes = 0;  // the part of `bytes` that is memory pages
+  std::uint64_t stored = 0;      // in the files in which the images are stored
 };
 
-// One image on its way through a pipe whose other end CRIU holds.
+// One image on its way through a pipe. CRIU holds the other end of the pipe.
 //
-// Threads: one. Errors: the system's and those of the codec, naming the image; a reader that has
-// gone is none.
+// Threads: one.
+// Errors:  the system's and those of the codec, with the name of the image. It is no error if CRIU
+//          stops reading.
 class StreamedFile {
  public:
   explicit StreamedFile(FileDescriptor pipe) : pipe_(std::move(pipe)) {}
@@ -29,27 +30,29 @@ class StreamedFile {
   StreamedFile& operator=(const StreamedFile&) = delete;
 
   [[nodiscard]] int pipe() const { return pipe_.get(); }
-  // Moves what can be moved at once, at most a mebibyte. True: all of it has been.
+  // Moves the data that can be moved without waiting, at most 1 MiB. Returns true if the image is
+  // complete.
   virtual Result<bool> pump(Streamed& totals) = 0;
-  // What was taken reaches the file.
+  // Writes everything that was taken from the pipe to the file.
   virtual Result<void> flush(Streamed& totals) = 0;
 
  private:
   FileDescriptor pipe_;
 };
 
-// From CRIU into a new file of `dir_fd`.
+// Moves an image from CRIU to a new file in the folder `dir_fd`.
 Result<std::unique_ptr<StreamedFile>> capture_file(const std::string& name, FileDescriptor pipe,
                                                    int dir_fd, const Encoding& encoding);
 
-// The file that an image is kept in. Errors: not_found.
+// The file in which an image is stored.
 struct StoredImage {
   FileDescriptor file;
   Compression compression = Compression::none;
 };
+// Errors: not_found.
 Result<StoredImage> open_stored(int dir_fd, const std::string& name);
 
-// From it to CRIU.
+// Moves an image from its file to CRIU.
 Result<std::unique_ptr<StreamedFile>> serve_file(const std::string& name, FileDescriptor pipe,
                                                  StoredImage image);
 

@@ -11,7 +11,7 @@
 namespace kymo::criu {
 namespace {
 
-// Room for a suffix of ours.
+// Leaves room for the suffix of a compressed image.
 constexpr std::size_t kLongestName = NAME_MAX - 8;
 
 std::string shown(std::string_view name) {

@@ -8,16 +8,18 @@
 
 namespace kymo::criu {
 
-// CRIU's notification at which every image is written and every process still stands.
+// The notification of CRIU after it has written all images and before it lets the processes go.
 inline constexpr std::string_view kAllWritten = "post-dump";
 
-// Makes the images durable: writes every file of the folder, and of the folders in it, to its disk,
-// then the folders themselves and the two above, in which the folder's name stands. After it a
-// power failure loses none of them. Blocks for as long as the disk takes. Errors: what could not be
-// written, and why; a disk reports a failure once, so that trying again proves nothing.
+// Makes the images durable, so that a power failure does not lose them. It writes to the disk every
+// file and folder in `images_dir`, the folder itself, and the two folders above it, because they
+// have the names of the folders below. Blocks for as long as the disk takes.
+// Errors: what could not be written, and why. A disk reports a failure only once, so a second call
+//         that succeeds proves nothing.
 Result<void> sync_images(const std::string& images_dir);
 
-// The same; deadline_exceeded where it has not ended by then, as on a disk that stalls.
+// The same, but it returns at `until`.
+// Errors: also deadline_exceeded if the sync has not ended by then, for example on a stalled disk.
 Result<void> sync_in_time(const std::string& images_dir,
                           std::chrono::steady_clock::time_point until);
 

@@ -12,10 +12,11 @@
 namespace kymo::criu {
 namespace {
 
-// criu/include/magic.h and image.h: an inventory has no family; version 2 is that of CRIU 1.1 on.
+// criu/include/magic.h and image.h. An inventory has no word for its family. Version 2 is the
+// format since CRIU 1.1.
 constexpr std::uint32_t kInventoryMagic = 0x58313116;
 constexpr std::uint32_t kNewestVersion = 2;
-// compel/include/uapi/task-state.h: one that had ended, and one that nobody had waited for.
+// compel/include/uapi/task-state.h: the states of a process that had ended, reaped or not.
 constexpr std::uint32_t kDead = 2;
 constexpr std::uint32_t kZombie = 6;
 
@@ -23,7 +24,7 @@ std::string numbered(const char* prefix, std::uint64_t number) {
   return prefix + std::to_string(number) + ".img";
 }
 
-// The first message of an image; empty, with a fault, where there is none.
+// The first message of an image. If there is none, adds a fault and returns nothing.
 std::span<const std::byte> first_message(std::span<const std::byte> image, const ImageKind& kind,
                                          const std::string& name,
                                          std::vector<std::string>& faults) {
@@ -70,7 +71,7 @@ class Look {
  private:
   void fault(const std::string& text) { add_fault(found_.faults, text); }
 
-  // The image's bytes; none, with a fault, where it cannot be read.
+  // The bytes of an image. If it cannot be read, adds a fault and returns nothing.
   std::vector<std::byte> read(const std::string& name) {
     Result<std::vector<std::byte>> bytes = images_.read(name);
     if (!bytes) {
@@ -118,7 +119,7 @@ class Look {
     }
   }
 
-  // Whether it is that of a process that has a memory.
+  // Checks a core image. Returns whether its process has memory, that is, had not ended.
   bool look_at_core(std::uint64_t id) {
     const std::string name = numbered("core-", id);
     const std::vector<std::byte> image = read(name);
@@ -161,7 +162,7 @@ class Look {
     }
   }
 
-  // Only of a folder: an archive's links are not followed.
+  // Checks only in a folder: links in an archive are not followed.
   void look_for_parent(const std::string& pagemap) {
     const std::filesystem::path folder =
         std::filesystem::path(images_.where("inventory.img")).parent_path();

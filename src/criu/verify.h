@@ -9,21 +9,25 @@
 
 namespace kymo::criu {
 
-// What a look at a checkpoint's images finds.
+// The result of verify_images().
 struct Verified {
-  std::vector<ImageProcess> tree;  // the root first; empty where it cannot be read
-  std::uint64_t pages = 0;         // that the pagemaps say are in these images
-  // A line each, kMostFaults and "and more" at most; empty: the images belong together, and are
-  // whole.
+  std::vector<ImageProcess> tree;  // the root first; empty if it cannot be read
+  std::uint64_t pages = 0;         // that are in these images according to the pagemaps
+  // One line each, at most kMostFaults and then "and more". Empty if the images belong together and
+  // are complete.
   std::vector<std::string> faults;
 };
 
-// Whether the images are what a restore needs: an inventory of a known version, the process tree,
-// of each process its core and, unless it had ended, its memory map and pagemap, of each thread its
-// core, and of each pagemap exactly as many pages as it lists. Pages that are kept compressed are
-// not counted, and no page's content is looked at: that is what checksums are for.
+// Checks whether a restore finds what it needs in the images:
+//  - an inventory of a known version, and the process tree;
+//  - for each process its core and, unless it had ended, its memory map, its pagemap and the core
+//    of each thread;
+//  - for each pagemap exactly as many pages as it lists.
+// Pages that are stored compressed are not counted. The content of pages is not checked; checksums
+// are for that (checksums.h).
 //
-// Threads: any. Cost: a pass over the small images; milliseconds.
+// Threads: any.
+// Cost:    a pass over the small images; milliseconds.
 Verified verify_images(const ImageSet& images);
 
 }  // namespace kymo::criu

@@ -21,7 +21,8 @@ bool lies_in(const std::string& path, const std::string& folder) {
   return path == real || path.starts_with(real == "/" ? real : real + "/");
 }
 
-// A link that leads to nothing yet is not followed by weakly_canonical(), but may be by others.
+// weakly_canonical() leaves a link as it is if its target does not exist. Somebody could make the
+// target later, and the link would lead there.
 bool holds_a_link(const fs::path& path) {
   fs::path part;
   return std::any_of(path.begin(), path.end(), [&](const fs::path& name) {

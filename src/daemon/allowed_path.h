@@ -7,17 +7,19 @@
 
 namespace kymo::daemon {
 
-// A path that a request names, as the system will take it: without `.` and `..`, and with
-// --allow-directory without links, so that what is checked is what is used. What of it does not
-// exist yet may be made.
+// Checks a path that a request names, and returns the path to use instead: without `.` and `..`.
+// With --allow-directory, links are resolved too, so that the path that was checked is the one that
+// is used. The last parts of the path need not exist yet.
 //
-// Errors: invalid_argument for one that is not absolute, or holds a NUL; permission_denied for one
-// that leads out of the directories that kymod was given, also by links. `tried` begins the
-// message.
+// Errors: invalid_argument: the path is not absolute, or contains a NUL.
+//         permission_denied: the path leads, perhaps through links, out of the state directory and
+//         the directories of --allow-directory.
+//         The system's error if links cannot be resolved.
+//         Each message begins with `tried`.
 Result<std::string> allowed_path(const Config& config, const std::string& tried,
                                  const std::string& path);
 
-// A name that others chose, as a part of a path: one folder, whatever they chose.
+// Makes a name that somebody else chose safe as one part of a path, without `/`, `.` and `..`.
 std::string as_file_name(const std::string& name);
 
 }  // namespace kymo::daemon

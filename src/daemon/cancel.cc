@@ -12,7 +12,8 @@ namespace {
 
 using Requests = std::vector<std::shared_ptr<RequestProgress>>;
 
-// A job is known to its request by its name.
+// Finds the running requests. A request knows its job by name only, so the id of a job is turned
+// into its name.
 Requests find_requests(const Parts& parts, const std::string& target) {
   Requests found = parts.progress.running_of(target);
   if (!found.empty()) return found;

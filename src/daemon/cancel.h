@@ -8,9 +8,13 @@
 
 namespace kymo::daemon {
 
-// Ends the dumps and restores that run of a request_id, a job or a pid, and waits until they have
-// ended. Threads: any; blocks the caller, seconds as a rule. Errors: invalid_argument: no target
-// was given; not_found: none runs; deadline_exceeded: one has not ended within the time.
+// Ends the running dumps and restores of a request_id, a job or a pid, and waits until they have
+// ended.
+//
+// Threads: any; blocks the caller, usually for seconds.
+// Errors:  invalid_argument: no target was given.
+//          not_found: no dump or restore of the target runs.
+//          deadline_exceeded: a request did not end `within` this time, or kymod stops.
 Result<v1::CancelResponse> cancel(const Parts& parts, const v1::CancelRequest& request,
                                   std::chrono::milliseconds within = std::chrono::minutes(1));
 

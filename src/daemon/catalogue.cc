@@ -31,17 +31,17 @@ std::map<std::string, std::string> names_by_id(store::Store& store) {
   return names;
 }
 
-// The program's own name in the owner of its history; empty where that is none's.
+// Returns the name of the program whose history this owner has. Empty if the owner is no program.
 std::string program_of(const std::string& owner) {
   if (!owner.starts_with(kProgramOwner)) return {};
   const std::string command = owner.substr(kProgramOwner.size());
   const std::string path = command.substr(0, command.find(' '));
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0: the whole
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0: the whole path
 }
 
-// What is no job and has a history: "runc:web", "podman:shop", a whole command line, or the name of
-// a program of which only one command line was dumped. Errors: not_found; invalid_argument:
-// several.
+// Finds the owner of a history that is no job. `name` is "runc:web" or "podman:shop", a whole
+// command line, or the name of a program that was dumped with only one command line.
+// Errors: not_found; invalid_argument: the program was dumped with several command lines.
 Result<std::string> owner_named(store::Store& store, const std::string& name) {
   const Result<std::vector<store::Run>> runs = store.runs({}, store::RunKind::dump);
   if (!runs) return runs.error();

@@ -6,9 +6,11 @@
 
 namespace kymo::daemon {
 
-// What is kept of checkpoints and of what became of jobs, as the API shows it.
+// The stored checkpoints, jobs and histories, in the form of the API.
 //
-// Threads: any. Errors: the store's; not_found: no such job or checkpoint.
+// Threads: any.
+// Errors:  those of the store; not_found: no such job or checkpoint.
+//          history_of(): invalid_argument: several command lines of the program have a history.
 
 Result<v1::CheckpointsResponse> list_checkpoints(const Parts& parts,
                                                  const v1::CheckpointsRequest& request);
@@ -16,10 +18,12 @@ Result<v1::HistoryResponse> history_of(const Parts& parts, const v1::HistoryRequ
 
 Result<v1::InspectResponse> inspect(const Parts& parts, const v1::InspectRequest& request);
 
-// By id or directory; of several that lay in one directory the newest. Errors: not_found.
+// Finds a checkpoint by its id or directory. If several were in the same directory, returns the
+// newest.
+// Errors: not_found.
 Result<store::Checkpoint> find_checkpoint(store::Store& store, const std::string& id_or_directory);
 
-// `job`: the name of the checkpoint's, where it has one.
+// `job`: the name of the checkpoint's job; empty if it has none.
 v1::Checkpoint to_api(const store::Checkpoint& checkpoint, const std::string& job);
 
 }  // namespace kymo::daemon

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// mkdir -p, the last folder of mode 0700.
+// Like mkdir -p. The last folder gets mode 0700.
 Result<void> make_private_folder(const std::string& path) {
   make_folders(fs::path(path).parent_path());
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {

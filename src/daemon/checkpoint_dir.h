@@ -7,8 +7,8 @@
 
 namespace kymo::daemon {
 
-// Where the parts of a checkpoint lie. Images are made in images.partial and published by a rename,
-// so that images under their own name are whole.
+// The paths in the directory of a checkpoint. A dump writes its images to images.partial, and kymod
+// renames that to images at the end. So a folder named images is always complete.
 class CheckpointDir {
  public:
   explicit CheckpointDir(std::string path) : path_(std::move(path)) {}
@@ -16,31 +16,32 @@ class CheckpointDir {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string images() const { return path_ + "/images"; }
   [[nodiscard]] std::string partial_images() const { return path_ + "/images.partial"; }
-  // What the images are called while they are removed.
+  // The name of the images while kymod deletes them.
   [[nodiscard]] std::string deleted_images() const { return path_ + "/images.deleted"; }
   [[nodiscard]] std::string work() const { return path_ + "/work"; }
   [[nodiscard]] std::string recordings() const { return path_ + "/recordings"; }
   [[nodiscard]] std::string record() const { return path_ + "/checkpoint.json"; }
-  // The next free recordings/NAME.tsv, NAME-2.tsv, ...
+  // The first of recordings/NAME.tsv, NAME-2.tsv, ... that does not exist.
   [[nodiscard]] std::string next_recording(const std::string& name) const;
 
  private:
   std::string path_;
 };
 
-// The highest N of which there is a NAME-N in the folder; 0: none.
+// The highest N for which the folder has a NAME-N. 0 if there is none.
 int highest_number(const std::string& folder, const std::string& name);
 
-// Makes the directory (it must not exist, or be empty) and the folders in it, all of mode 0700.
+// Makes the directory and the folders in it, all with mode 0700. A directory that exists already
+// must be empty.
 Result<void> create_checkpoint_dir(const CheckpointDir& dir);
-// Gives whole images their name.
+// Renames complete images from images.partial to images.
 Result<void> publish_images(const CheckpointDir& dir);
-// Removes what a failed dump wrote.
+// Removes the images of a failed dump.
 void discard_images(const CheckpointDir& dir);
 
-// Writes checkpoint.json whole; `format_version` is added.
+// Replaces checkpoint.json as a whole, and adds `format_version` to it.
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record);
-// Reads checkpoint.json, as report::read_checkpoint_record() does.
+// Reads checkpoint.json with report::read_checkpoint_record().
 Result<nlohmann::json> read_record(const CheckpointDir& dir);
 
 }  // namespace kymo::daemon

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As the name of a file: the daemon's own log, standard error.
+// This file name stands for the daemon's own log (standard error).
 constexpr std::string_view kLogStream = "-";
 
 Error invalid(std::string message) {
@@ -33,7 +33,7 @@ bool is_executable(const std::string& path) {
   return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
 }
 
-// The criu that an option names; `variable` names it as well.
+// Finds the criu that `option` names. `variable` is the environment variable that can name it, too.
 Result<std::string> find_criu(const std::string& option, const std::string& variable,
                               const std::string& name) {
   if (name.empty()) return invalid(option + " is empty: name the criu program or its path");

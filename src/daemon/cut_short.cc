@@ -28,21 +28,22 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kReleasedWithin{2};
 
-// What has become of a process that was being dumped.
+// What became of a process that was being dumped.
 enum class Fate : std::uint8_t { runs, gone, unsure };
 
-// A dump that was cut short, and what checkpoint.json said of it before it began.
+// A dump that was cut short, with the checkpoint.json that was written before it began.
 struct CutShortDump {
   store::Checkpoint checkpoint;
   std::optional<store::Job> job;
   CheckpointDir dir;
-  json record;  // an object; empty where there is none to be read
+  json record;  // an object; empty if it cannot be read
   runtime::Kind kind = runtime::Kind::process;
   runtime::DumpSpec spec;
   std::string text;  // "process 12"
 };
 
-// A value of the record, which may be damaged.
+// Returns the value of `key`, or `otherwise` if the value is missing or of another type. The record
+// may be damaged.
 template <class Value>
 Value value_of(const json& object, const char* key, Value otherwise) {
   const auto found = object.find(key);
@@ -59,7 +60,7 @@ CutShortDump look_at(store::Store& store, const store::Checkpoint& checkpoint) {
       checkpoint, std::nullopt, CheckpointDir(checkpoint.directory),        json::object(),
       {},         {},           "process " + std::to_string(checkpoint.pid)};
   if (Result<store::Job> found = store.job(checkpoint.job_id); found) dump.job = *found;
-  // What lies there may be of another dump by now.
+  // The directory may contain another dump by now.
   if (Result<json> record = read_record(dump.dir);
       record &&
       value_of(*record, "created_unix_ns", std::int64_t{0}) == checkpoint.created_unix_ns) {
@@ -87,8 +88,9 @@ CutShortDump look_at(store::Store& store, const store::Checkpoint& checkpoint) {
 
 Fate fate_of(const runtime::ProcessId& process) {
   if (!probe::process_lives(process.pid, process.start_ticks)) return Fate::gone;
-  // Without its start time it may be another of the same pid; and one that is still held by CRIU
-  // may yet be ended by it. A tracer's hold ends an instant after the tracer.
+  // Without the start time, this may be another process with the same pid. CRIU may still kill a
+  // process that it holds. The kernel releases a traced process an instant after its tracer has
+  // ended, so wait for that.
   bool held = true;
   for (const auto until = Clock::now() + kReleasedWithin; held && Clock::now() < until;) {
     held = !probe::stopped_threads(process.pid).empty();
@@ -97,7 +99,7 @@ Fate fate_of(const runtime::ProcessId& process) {
   return process.start_ticks != 0 && !held ? Fate::runs : Fate::unsure;
 }
 
-// What was known before, and how it ended.
+// Adds to the record how the dump ended.
 json record_of(const CutShortDump& dump) {
   json record = dump.record;
   record["state"] = store::name_of(dump.checkpoint.state);
@@ -112,7 +114,7 @@ json record_of(const CutShortDump& dump) {
   return record;
 }
 
-// CRIU had done its work, and nobody was there to say so.
+// Marks a checkpoint as complete: CRIU had finished, but kymod stopped before it saved the result.
 Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   store::Checkpoint& checkpoint = dump.checkpoint;
   const Result<std::uint64_t> bytes = probe::directory_bytes(dump.dir.images());
@@ -142,7 +144,7 @@ Result<void> close(store::Store& store, const store::Checkpoint& started,
   const Fate fate = fate_of(dump.spec.process);
   std::error_code error;
   if (fs::exists(dump.dir.images(), error)) return conclude(store, std::move(dump), fate);
-  // CRIU writes it last, and ends no process before.
+  // CRIU writes inventory.img last, and ends no process before that.
   const bool all_written = !criu::stored_path(dump.spec.images_dir + "/inventory.img").empty();
   if (all_written && fate == Fate::gone) {
     if (Result<void> ok = publish_images(dump.dir); !ok) return ok;
@@ -169,7 +171,8 @@ Result<void> close(store::Store& store, const store::Checkpoint& started,
   return store.update_checkpoint(checkpoint);
 }
 
-// The process whose standard output is this file: nobody but the job itself has it.
+// Finds the first process of a job by its output file: it leads a session, and this file is its
+// standard output. Returns nothing if there is no such process.
 Result<std::optional<probe::Process>> writer_of(const std::string& path) {
   std::error_code error;
   fs::directory_iterator entry("/proc", error);
@@ -186,7 +189,8 @@ Result<std::optional<probe::Process>> writer_of(const std::string& path) {
   return std::optional<probe::Process>();
 }
 
-// Shows each entry of a folder; false: it is no folder, cannot be read, or `is_good` says no.
+// Whether `is_good` returns true for every entry of a folder. False if `folder` is no folder or
+// cannot be read.
 template <class IsGood>
 bool all_in(const fs::path& folder, IsGood is_good) {
   std::error_code error;
@@ -198,8 +202,8 @@ bool all_in(const fs::path& folder, IsGood is_good) {
   return !error;
 }
 
-// Whether it holds no more than what is made before a dump begins: empty folders, and a recording.
-// Somebody may keep folders of his own here.
+// Whether the directory holds only what kymod makes before a dump begins: empty folders and a
+// recording. A user may keep other folders next to the checkpoints, and those must stay.
 bool is_unbegun(const CheckpointDir& dir) {
   const auto none = [](const fs::directory_entry&) { return false; };
   const auto of_recording = [](const fs::directory_entry& file) {
@@ -214,7 +218,7 @@ bool is_unbegun(const CheckpointDir& dir) {
   });
 }
 
-// A folder that is not empty by now stays.
+// Removes such a directory. A folder that is no longer empty stays. Returns whether `dir` is gone.
 bool remove_unbegun(const CheckpointDir& dir) {
   std::error_code error;
   std::vector<fs::path> files;

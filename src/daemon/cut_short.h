@@ -9,20 +9,24 @@
 
 namespace kymo::daemon {
 
-// At the daemon's start: brings to an end what an earlier daemon, killed, left half done.
+// Cleans up, at the start of kymod, what an earlier kymod left unfinished when it was killed.
 //
-// A dump: what is left of it is ended, and what it left frozen goes on. Where CRIU had written
-// everything and the process is gone, the images are the process now and are published. Where the
-// process runs on they are worth nothing and are removed. Where neither is sure they stay in
-// images.partial. A line in the log says which.
+// close_cut_short_dumps() ends what still runs of a dump, and lets frozen processes go on:
+// - If the images have been published, it marks the checkpoint as complete.
+// - If CRIU has written all images and the process is gone, it publishes the images and marks the
+//   checkpoint as complete: the images are all that is left of the process.
+// - If CRIU has written all images and it is not known whether the process still runs, the images
+//   stay in images.partial.
+// - Otherwise it removes the images.
+// A line in the log says what it did. `settle` calls Runtime::settle_dump() of the given kind.
 //
-// A job that was being started: found again by its output file, or forgotten.
+// settle_unstarted_jobs() finds a job that was being started by its output file, or forgets it.
 //
-// A folder in `state_dir`/checkpoints that was made for a dump which had not begun, and which
-// nothing lists: removed. One with images or a record stays.
+// remove_unlisted_folders() removes a folder in `state_dir`/checkpoints that was made for a dump
+// which never began, unless the store lists it. A folder with images or a record stays.
 //
-// `settle` is Runtime::settle_dump() of the runtime of this kind.
-// Threads: one, before any request. Errors: the store's.
+// Threads: one, before any request.
+// Errors:  settle_unstarted_jobs(): those of the store. The other two log theirs and go on.
 using SettleDump = std::function<Result<void>(runtime::Kind kind, const runtime::DumpSpec& spec)>;
 Result<void> close_cut_short_dumps(store::Store& store, const SettleDump& settle);
 Result<void> settle_unstarted_jobs(store::Store& store);

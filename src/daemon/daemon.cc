@@ -36,7 +36,7 @@ namespace {
 constexpr auto kDrain = std::chrono::seconds(60);
 constexpr timespec kLookAfterJobs{1, 0};
 
-// When calls that go on at the stop are cancelled: a watcher whose reader stands still.
+// When gRPC cancels the calls that still run at the stop, such as one whose client does not read.
 std::chrono::system_clock::time_point soon() {
   return std::chrono::system_clock::now() + std::chrono::milliseconds(300);
 }
@@ -52,14 +52,14 @@ sigset_t stop_signals() {
 
 }  // namespace
 
-// Members in the order in which they stand on each other: the last goes first.
+// The members are destroyed in reverse order, so a destructor may use the members above its own.
 struct Daemon::State {
   Config config;
   FileDescriptor state_lock;
   std::unique_ptr<UnixListener> listener;
   std::unique_ptr<Metrics> metrics;
   std::optional<runtime::CriuChoice> crius;
-  std::unique_ptr<OtlpExporter> spans;  // null: not asked for
+  std::unique_ptr<OtlpExporter> spans;  // null: no --otlp-endpoint
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<store::Store> store;
   std::unique_ptr<Jobs> jobs;
@@ -84,7 +84,7 @@ struct Daemon::State {
   void snapshot_for_signal() const;
   void keep_bound();
 
-  std::string no_room;  // why no room could be made, as it was last said
+  std::string no_room;  // the last logged reason why no room could be made
 };
 
 criu::ClientOptions Daemon::State::criu_options() const {
@@ -132,8 +132,8 @@ void Daemon::State::make_runtimes() {
   runtimes = std::make_unique<runtime::Runtimes>(settings);
 }
 
-// The state directory is ours alone by now, so a ring that no recorder holds is an earlier
-// daemon's.
+// This kymod has the state directory for itself by now, so a ring that no recorder holds belongs to
+// an earlier kymod.
 Result<void> Daemon::State::set_ring_aside() const {
   if (config.profiling_ring.empty()) return {};
   const Result<std::string> aside = kymo::set_ring_aside(config.profiling_ring);
@@ -217,7 +217,7 @@ void Daemon::State::keep_bound() {
 void Daemon::State::snapshot_for_signal() const {
   SnapshotRequest request;
   request.reason = "signal";
-  request.before = std::chrono::hours(1);  // all that is kept
+  request.before = std::chrono::hours(1);  // the limit of --profiling-keep, so all rows
   const Result<TakenSnapshot> taken = recorder->snapshot(request, false);
   if (taken) {
     spdlog::info("SIGUSR1: snapshot in {}", taken->path);
@@ -290,7 +290,7 @@ Result<void> Daemon::run() {
       state.snapshot_for_signal();
       got = 0;
     }
-    // Jobs of an earlier daemon are not our children: nothing tells of their end.
+    // The jobs of an earlier kymod are not children of this one, so nothing reports their end.
     if (got < 0 && errno == EAGAIN) {
       state.jobs->refresh();
       state.jobs->store_the_rest();
@@ -304,7 +304,7 @@ Result<void> Daemon::run() {
   state.progress->stop();
   Result<void> recorded = state.recorder->stop();
   if (!drained) {
-    // Its thread cannot be ended; a criu that is left alone lets its process go.
+    // The thread of the request cannot be ended. When kymod is gone, its criu releases the process.
     spdlog::error("a request still runs after {} s: leaving it", kDrain.count());
     spdlog::default_logger()->flush();  // not shutdown(): that request may log meanwhile
     _exit(1);

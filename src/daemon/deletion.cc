@@ -20,19 +20,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Within which a recording is closed whose request has ended, unless its disk stalls.
+// A recording is closed within this time after the end of its request, unless the disk stalls.
 constexpr std::chrono::milliseconds kClosedWithin{2000};
 
-// Anything may lie in a directory that a user chose, by now; what is ours has its record there.
+// Whether the directory still holds this checkpoint, which its record shows. If a user chose the
+// directory, it may hold something else by now.
 bool holds(const CheckpointDir& dir, const store::Checkpoint& checkpoint) {
   const Result<nlohmann::json> record = read_record(dir);
   return record && record->value("created_unix_ns", nlohmann::json()) ==
                        nlohmann::json(checkpoint.created_unix_ns);
 }
 
-// A file that is removed while it is open, as the recording of a restore that has just ended, has a
-// hidden name on NFS and FUSE until it is closed. That name may go between the look into the folder
-// and its own removal, which then says that there is no such file.
+// Removes a file or folder, and waits for files in it that are still open, such as the recording of
+// a restore that has just ended. On NFS and FUSE, a file that is removed while it is open gets a
+// hidden name until it is closed. The hidden file may disappear after the folder was read, and its
+// removal then fails with "no such file".
 std::error_code remove_with_open_files(const std::string& path) {
   const auto until = std::chrono::steady_clock::now() + kClosedWithin;
   for (;;) {
@@ -45,7 +47,7 @@ std::error_code remove_with_open_files(const std::string& path) {
   }
 }
 
-// What a dump made, the images being out of the way already.
+// Removes everything that a dump made. The images have been renamed before.
 void remove_parts(const CheckpointDir& dir, std::vector<std::string>& warnings) {
   // A CRIU that was killed may have left the machine's cgroups mounted there.
   if (!detach_mounts(dir.work() + "/")) {
@@ -148,7 +150,7 @@ Result<void> delete_checkpoint(store::Store& store, Claims<std::string>& claims,
                                const std::string& state_dir, const store::Checkpoint& checkpoint,
                                std::vector<std::string>& warnings) {
   const CheckpointDir dir(checkpoint.directory);
-  // Bare images are restored by their own path.
+  // A restore of bare images claims only their own path, so claim that one, too.
   const auto claim = claims.claim("directory:" + dir.path());
   const auto images_claim = claims.claim("directory:" + dir.images());
   if (!claim || !images_claim) return in_use(checkpoint);
@@ -162,7 +164,7 @@ Result<void> delete_checkpoint(store::Store& store, Claims<std::string>& claims,
     deleting.state = store::CheckpointState::deleting;
     if (Result<void> said = store.update_checkpoint(deleting); !said) return said;
     if (Result<void> away = take_images_away(dir); !away) {
-      static_cast<void>(store.update_checkpoint(checkpoint));  // it is as whole as it was
+      static_cast<void>(store.update_checkpoint(checkpoint));  // nothing was removed yet
       return away;
     }
     remove_parts(dir, warnings);

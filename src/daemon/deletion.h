@@ -10,24 +10,30 @@
 
 namespace kymo::daemon {
 
-// Removing checkpoints and jobs. Images lose their name before anything is removed, and the store
-// says `deleting` before that: what is half gone never looks whole, and a kymod that is killed
-// meanwhile goes on where it was. Only what a dump made is removed: a file that somebody else put
-// into a checkpoint's directory stays, and so does the directory then.
+// Deletes checkpoints and jobs.
 //
-// Threads: any. Errors: not_found; failed_precondition: a job that runs, a checkpoint in use.
+// The store first sets the state of a checkpoint to `deleting`. Then the images are renamed, and
+// only then files are removed. So a checkpoint that is half removed never looks complete. If kymod
+// is killed meanwhile, the next kymod continues. Only what a dump made is removed: if somebody else
+// put a file into the directory of a checkpoint, the file and the directory stay.
+//
+// Threads: any.
+// Errors:  invalid_argument: no target was given.
+//          not_found: no such job or checkpoint.
+//          failed_precondition: the job runs, the checkpoint is in use, or the job has complete
+//          checkpoints and the request does not include them.
 
 Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteRequest& request);
 
-// One checkpoint; what could not be removed, and why, is added to `warnings`.
+// Deletes one checkpoint. Adds to `warnings` what could not be removed, and why.
 Result<void> delete_checkpoint(store::Store& store, Claims<std::string>& claims,
                                const std::string& state_dir, const store::Checkpoint& checkpoint,
                                std::vector<std::string>& warnings);
 
-// At the daemon's start: brings deletions to an end that an earlier daemon had begun.
+// Finishes, at the start of kymod, the deletions that an earlier kymod had begun.
 Result<void> finish_deletions(store::Store& store, const std::string& state_dir);
 
-// Whether the directory is one that kymod chose itself.
+// Whether kymod chose the directory itself: it is directly in `state_dir`/checkpoints.
 bool below_state_dir(const std::string& state_dir, const std::string& directory);
 
 }  // namespace kymo::daemon

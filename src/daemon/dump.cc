@@ -52,7 +52,7 @@ struct DumpContext {
   std::uint64_t began_monotonic_ns = monotonic_ns();
 
   std::string asked_directory;  // empty: none
-  Target target;                // and, of it:
+  Target target;                // the members below, up to `job`, come from it
   runtime::ProcessId process;
   std::string process_name;
   std::vector<std::string> command;
@@ -61,25 +61,25 @@ struct DumpContext {
   Jobs::Hold held;
   Claims<std::string>::Claim process_claim;
   Claims<std::string>::Claim directory_claim;
-  std::optional<CheckpointDir> dir;  // set once it is ours
+  std::optional<CheckpointDir> dir;  // set once this request has made it
   store::Checkpoint checkpoint;
-  bool listed = false;  // in the store
+  bool listed = false;  // the checkpoint is in the store
   RequestRecording recording;
   runtime::DumpOutcome outcome;
   bool begun = false;  // the runtime was called
   bool dumped = false;
-  bool first_run = false;  // since the daemon started
+  bool first_run = false;  // since kymod started
   std::optional<criu::Encoding> stream;
-  std::uint64_t memory_bytes = 0;    // to be dumped, about
+  std::uint64_t memory_bytes = 0;    // estimate of what will be dumped
   std::uint64_t streamed_bytes = 0;  // before compression
   std::string forecast;
   std::vector<std::string> warnings;
 };
 
-// A process whose memory has not been written out in so many rounds never will be.
+// If the memory of a process could not be written in this many rounds, more rounds will not help.
 constexpr std::uint32_t kMostPreDumps = 32;
 
-// How the images are kept, where they go through the daemon.
+// Sets how kymod compresses the images of a streamed dump.
 Result<void> choose_stream(DumpContext& c) {
   const v1::DumpRequest& request = c.request;
   if (!request.stream()) {
@@ -126,7 +126,7 @@ Result<void> validate(DumpContext& c) {
   return choose_stream(c);
 }
 
-// What is done by way of CRIU's own command line, which runc writes for a container.
+// Refuses what needs control of CRIU's command line: for a container, runc starts CRIU.
 Result<void> refuse_for_container(const DumpContext& c) {
   if (c.target.kind == runtime::Kind::process) return {};
   if (c.stream) {
@@ -173,7 +173,7 @@ Result<void> claim_process(DumpContext& c) {
   return {};
 }
 
-// The instant at which its time is over, by monotonic_ns(); 0: none.
+// The deadline as a time of monotonic_ns(). 0 if there is none.
 std::uint64_t deadline_of(const DumpContext& c) {
   const std::uint64_t allowed_ns = c.request.deadline_ns();
   if (allowed_ns == 0) return 0;
@@ -201,7 +201,7 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
   return spec;
 }
 
-// While nothing is made yet: what is refused leaves no checkpoint behind that failed.
+// This runs before anything is made, so a dump that is refused leaves no failed checkpoint behind.
 Result<void> check_dumpable(DumpContext& c) {
   return c.parts.runtimes.of(c.target.kind).may_dump(spec_of(c));
 }
@@ -212,7 +212,7 @@ Result<void> estimate_size(DumpContext& c) {
   return {};
 }
 
-// Says whether a deadline is likely to be kept; it is tried in any case.
+// Says whether the dump is likely to meet its deadline. The dump is tried in any case.
 Result<void> forecast(DumpContext& c) {
   const std::uint64_t deadline_ns = c.request.deadline_ns();
   if (deadline_ns == 0) return {};
@@ -220,7 +220,7 @@ Result<void> forecast(DumpContext& c) {
   Result<std::vector<store::Run>> earlier = c.parts.store.runs(history_owner(c.target), kind);
   if (!earlier) return earlier.error();
   Forecast said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
-  // Then by those of anybody; of a container nothing is known by those of others.
+  // If it has no history, use the dumps of all others. For a container, those say nothing.
   if (said.verdict == Forecast::Verdict::unknown && c.target.container.empty()) {
     if (earlier = c.parts.store.runs({}, kind); !earlier) return earlier.error();
     said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
@@ -234,7 +234,7 @@ std::string seconds_text(std::uint64_t ns) {
   return report::duration(static_cast<double>(ns));
 }
 
-// The deadline's own words where it was what ended CRIU.
+// If the deadline ended CRIU, returns an error that says so.
 Error told_of_deadline(const DumpContext& c, Error error) {
   const std::uint64_t deadline_ns = deadline_of(c);
   if (error.code != Code::deadline_exceeded || deadline_ns == 0 ||
@@ -246,7 +246,7 @@ Error told_of_deadline(const DumpContext& c, Error error) {
   return error;
 }
 
-// Adds that CRIU is too old where it was for a socket's sake that it gave up.
+// If CRIU failed because of a socket and is too old for the kernel, adds that to the error.
 Error told_of_criu(const DumpContext& c, Error error) {
   const std::string too_old = runtime::too_old_for_kernel(c.criu.version, c.parts.crius.kernel());
   if (!too_old.empty() && error.message.find("sockets: ") != std::string::npos) {
@@ -255,10 +255,11 @@ Error told_of_criu(const DumpContext& c, Error error) {
   return error;
 }
 
-// <state-dir>/checkpoints/NAME-N, claimed so that no other request takes it meanwhile. N is beyond
-// all that are there: the place of one that was deleted is not taken by a newer one.
+// Returns <state-dir>/checkpoints/NAME-N, and claims it so that no other request takes it. N is
+// higher than the number of every such folder, so the gap that a deleted checkpoint left is not
+// filled by a newer one.
 std::string choose_directory(DumpContext& c) {
-  // A process names itself, as it likes.
+  // A process can choose any name for itself.
   const std::string name =
       c.job ? c.job->name : as_file_name(c.process_name) + "-" + std::to_string(c.process.pid);
   const std::string folder = c.parts.config.state_dir + "/checkpoints";
@@ -303,7 +304,7 @@ json container_json(const DumpContext& c) {
           {"read_only_root", c.target.read_only_root}};
 }
 
-// What its restore has to be told again.
+// The options that a restore must be given again.
 json options_json(const v1::CheckpointOptions& options) {
   return {{"tcp_established", options.tcp_established()},
           {"shell_job", options.shell_job()},
@@ -311,7 +312,7 @@ json options_json(const v1::CheckpointOptions& options) {
           {"external_unix_sockets", options.external_unix_sockets()}};
 }
 
-// What checkpoint.json says of a dump however it ends.
+// The entries that checkpoint.json has before a dump, and after it in any case.
 json entry_of(const DumpContext& c, std::string_view state) {
   json entry{{"state", state},
              {"pid", c.process.pid},
@@ -326,8 +327,8 @@ json entry_of(const DumpContext& c, std::string_view state) {
   return entry;
 }
 
-// Before anything is touched: a kymod that is started after this one was killed knows by it what
-// was to be dumped, and lets it go on.
+// Writes checkpoint.json before the process is touched. If kymod is killed during the dump, the
+// next kymod reads in it what was being dumped, and lets that go on.
 Result<void> write_entry(DumpContext& c) {
   return write_record(*c.dir, entry_of(c, "started"));
 }
@@ -344,7 +345,7 @@ Result<void> begin_recording(DumpContext& c) {
       c.dir->next_recording("dump"), c.began_ns, std::move(about), c.seen.own_columns());
   if (recording) {
     c.recording = std::move(recording).value();
-  } else {  // a dump without its recording is better than none
+  } else {  // a dump without a recording is better than no dump
     c.warnings.push_back("the dump has no recording: " + recording.error().message);
   }
   return {};
@@ -400,7 +401,7 @@ Result<void> count_statistics(DumpContext& c) {
   return {};
 }
 
-// The images are whole by now: that they have no checksums is no reason to lose them.
+// The images are complete by now, so missing checksums are only a warning.
 Result<void> add_checksums(DumpContext& c) {
   if (!c.request.checksums()) return {};
   if (Result<void> written = criu::write_checksums(c.dir->partial_images()); !written) {
@@ -451,12 +452,13 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   return record;
 }
 
-// What failed here is no reason to call a whole checkpoint failed, nor may it hide why one did.
+// Makes a warning of an error that occurred while the outcome was saved. The error must not turn a
+// complete checkpoint into a failed one, and must not hide why a dump failed.
 void warn_unless(DumpContext& c, const Result<void>& done) {
   if (!done) c.warnings.push_back(done.error().message);
 }
 
-// What makes a dump take its own time: only runs told the same are compared.
+// The options that change how long a dump takes. Only runs with the same options are compared.
 std::string conditions_of(const DumpContext& c) {
   std::string text = c.request.leave_running() ? "leave running" : "";
   if (c.stream) {
@@ -516,12 +518,12 @@ void end_recording(DumpContext& c, const Result<void>& result) {
   }
 }
 
-// Leaves the directory saying how it ended. That of a failed dump may lie on a disk that does not
-// answer: its client is answered all the same.
+// Writes into the directory how the dump ended. The directory of a failed dump may be on a disk
+// that does not answer. In that case, do not let the client wait for the disk.
 void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
   constexpr std::chrono::milliseconds kDiskAnswers{3000};
   const Scope writing("write record", {.category = "files"});
-  // Images that CRIU finished are the process now: they are never thrown away.
+  // Images that CRIU has finished may be all that is left of the process: never remove them.
   const auto write = [dir = *c.dir, discard = !c.dumped,
                       record = record_of(c, result, duration_ns)] {
     if (discard) discard_images(dir);
@@ -536,11 +538,10 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
   }
 }
 
-// Leaves the directory, the store and the recording saying how it ended, and lets go of what it
-// had.
+// Saves how the dump ended in the directory, the store and the recording. Then releases the job.
 void conclude(DumpContext& c, const Result<void>& result) {
   const Scope scope("conclude", {.category = "request"});
-  if (c.dir) {  // else refused before anything was made
+  if (c.dir) {  // else the dump was refused before anything was made
     const std::uint64_t duration_ns = monotonic_ns() - c.began_monotonic_ns;
     write_outcome(c, result, duration_ns);
     if (c.listed) update_store(c, result, duration_ns);

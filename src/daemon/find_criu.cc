@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::chrono::seconds kOneCall(30);
 
-// runc and podman look for a program named criu on PATH: the folder to put first there, so that
-// they find this one.
+// Returns the folder to put first on PATH so that runc and podman find this CRIU. They look for a
+// program named criu.
 Result<std::string> folder_with_criu(const std::string& criu, const std::string& folder) {
   const std::filesystem::path program(criu);
   if (program.filename() == "criu") return program.parent_path().string();
@@ -45,8 +45,8 @@ Result<runtime::CriuProgram> look_at(const std::string& path, const std::string&
 
 Result<runtime::CriuChoice> find_crius(const Config& config, const criu::ClientOptions& options) {
   std::vector<runtime::CriuProgram> programs;
-  // First the one that is used less: CRIU keeps what it finds out about the kernel, and each
-  // version overwrites what another has kept.
+  // Start the one that is used less first. CRIU caches what it finds out about the kernel, and each
+  // version overwrites the cache of the other.
   if (!config.criu_fallback.empty()) {
     Result<runtime::CriuProgram> fallback =
         look_at(config.criu_fallback, config.state_dir + "/bin-fallback", options);

@@ -7,9 +7,10 @@
 
 namespace kymo::daemon {
 
-// The CRIUs that the configuration names, those that start and pass their own check; what is wrong
-// with one is logged. `options`: of each call. Makes a folder in the state directory for one whose
-// program is not called criu. Errors: none works: the first one's.
+// Finds which of the CRIUs in the configuration (--criu, --criu-fallback) start and pass their own
+// check. Logs what is wrong with the other one. `options` are those of each call. If a program is
+// not named criu, makes a link with that name in a folder of the state directory.
+// Errors: neither works: the error of --criu.
 Result<runtime::CriuChoice> find_crius(const Config& config, const criu::ClientOptions& options);
 
 }  // namespace kymo::daemon

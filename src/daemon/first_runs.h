@@ -8,12 +8,13 @@
 
 namespace kymo::daemon {
 
-// Which dump, and which restore, is the daemon's first: the kernel and CRIU start from the cold.
+// Tells which dump and which restore is the first since kymod started. Those are cold
+// (docs/history.md).
 //
 // Threads: any.
 class FirstRuns {
  public:
-  // Whether this is the first of its kind; true once.
+  // Returns true on the first call for each kind, and false after that.
   bool take(store::RunKind kind) {
     return !seen_[static_cast<std::size_t>(kind)].exchange(true, std::memory_order_relaxed);
   }

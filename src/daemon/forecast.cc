@@ -11,10 +11,11 @@ namespace {
 
 constexpr std::size_t kMostEarlier = 20;
 constexpr std::uint64_t kPageBytes = 4096;
-// What stands for the part of a dump that does not grow with its memory.
+// In bytes. Added to the memory of each dump, for the part of its time that does not depend on
+// memory.
 constexpr double kConstantPart = 16 << 20;
 
-// The memory that a dump wrote: its images may be compressed.
+// The bytes of memory that a dump wrote, from its statistics, because the images may be compressed.
 std::uint64_t memory_of(const store::Run& run) {
   const nlohmann::json stats = parse_json(run.stats_json);
   if (stats.is_object()) {

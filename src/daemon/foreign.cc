@@ -23,13 +23,13 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The page of a recording of millions of rows.
+// Enough for the page of a recording of millions of rows.
 constexpr std::uint64_t kLargestPage = std::uint64_t{512} << 20;
 constexpr std::uint64_t kPageMemory = std::uint64_t{4} << 30;
-// Checksums are compared at the speed of the disk.
+// A long time, because the disk limits how fast checksums are compared.
 constexpr std::chrono::seconds kChecksumsTime{3600};
 
-// What follows runs in the helper.
+// The functions below run in the helper process.
 
 json json_of(const criu::ImageProcess& process) {
   return {process.pid, process.parent, process.session, process.threads};
@@ -94,7 +94,7 @@ Result<std::string> read_request(const std::string& request) {
   return http::json_of(http::read_head(request));
 }
 
-// And this in kymod, which believes nothing of it.
+// The functions below run in kymod, which does not trust the answers of the helper.
 
 Result<json> object_in(const Result<std::string>& answer) {
   if (!answer) return answer.error();
@@ -103,7 +103,7 @@ Result<json> object_in(const Result<std::string>& answer) {
   return Error{Code::data_loss, "the process that reads foreign files answered what is no JSON"};
 }
 
-// A number that kill(2) takes for one process; none: it is not.
+// Returns the pid in `said`. Returns nothing if kill(2) would not take it for a single process.
 std::optional<pid_t> pid_in(const json& said) {
   if (!said.is_number_unsigned()) return std::nullopt;
   const auto number = said.get<std::uint64_t>();
@@ -134,7 +134,7 @@ confine::Bounds reading(std::vector<std::string> paths) {
   return bounds;
 }
 
-// The files beside a recording, of other endings, are read with it.
+// The companion files of a recording are in the same folder and are read, too.
 confine::Bounds reading_beside(const std::string& recording) {
   return reading({fs::path(recording).parent_path()});
 }

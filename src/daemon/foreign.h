@@ -12,40 +12,41 @@
 
 namespace kymo::daemon {
 
-// What a helper of kymod's can read, for confine::Helper::start().
+// The functions that kymod's helper process offers, for confine::Helper::start().
 confine::Works foreign_works();
 
-// What a look at the images of a checkpoint finds.
+// What was found in the images of a checkpoint.
 struct ImagesSeen {
   std::vector<criu::ImageProcess> tree;  // the root first
-  std::vector<std::string> faults;       // as of criu::Verified and criu::Compared
+  std::vector<std::string> faults;       // those of criu::Verified and criu::Compared
 };
 
-// Reads images, recordings and requests that others may have made: each in a process without
-// rights, so that what is made to take over its reader gains nothing, and learns nothing of other
-// requests.
+// Reads images, recordings and HTTP requests that somebody else may have made. Each is read in a
+// separate process without rights. If malicious data takes over that process, it gains nothing and
+// learns nothing about other requests.
 //
-// Threads: every member from any thread. Ownership: refers to the helper. Errors: those of the
-// reader, and of Helper::ask().
+// Threads:   every member from any thread.
+// Ownership: refers to the helper.
+// Errors:    those of the reader and of Helper::ask().
 class ForeignFiles {
  public:
   explicit ForeignFiles(const confine::Helper& helper) : helper_(helper) {}
 
-  // Verifies images, and compares them with their checksums where there are any.
+  // Verifies images, and compares them with their checksums if there are any.
   [[nodiscard]] Result<ImagesSeen> look_at_images(const std::string& images_dir,
                                                   const Cancellation* cancel) const;
-  // What a recording says of itself: state, about and marks.
+  // The entries state, about and marks of a recording's metadata. Empty if it has no metadata.
   [[nodiscard]] Result<nlohmann::json> recording(const std::string& path) const;
-  // As report::json_of() of a checkpoint's statistics, and of two checkpoints compared.
+  // The statistics of a checkpoint, and the comparison of two, as report::json_of() gives them.
   [[nodiscard]] Result<nlohmann::json> statistics(const std::string& directory) const;
   struct Named {
     std::string directory;
     std::string name;
   };
   [[nodiscard]] Result<nlohmann::json> comparison(const Named& before, const Named& after) const;
-  // The head of a request over HTTP.
+  // Reads the head of an HTTP request.
   [[nodiscard]] Result<http::Head> head(const std::string& request) const;
-  // The page of a recording, its scripts with this nonce.
+  // Makes the HTML page of a recording. Its scripts have this nonce.
   [[nodiscard]] Result<std::string> page(const std::string& recording,
                                          const std::string& nonce) const;
 

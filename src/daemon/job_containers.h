@@ -11,29 +11,34 @@
 
 namespace kymo::daemon {
 
-// A container, by its runtime and its id there.
+// A container: its runtime, and its id in that runtime.
 struct ContainerOf {
   runtime::Kind kind = runtime::Kind::process;
   std::string id;
   bool operator==(const ContainerOf&) const = default;
 };
 
-// Which jobs are containers: kept in a file of each one's folder, and in memory once it was read.
+// Knows which jobs are containers. Each such job has a file container.json in its folder, which is
+// kept in memory once it was read.
 //
-// Threads: every member from any thread. Ownership: none of the containers.
+// Threads:   every member from any thread.
+// Ownership: does not own the containers.
 class JobContainers {
  public:
-  // Where a container runs now; none: it does not. Must be cheap, it is asked every second.
+  // Returns the first process of a container, or nothing if it does not run. It is called every
+  // second, so it must be cheap.
   using ProcessOf = std::function<std::optional<runtime::ProcessId>(const ContainerOf&)>;
 
   JobContainers(std::string state_dir, ProcessOf process_of)
       : state_dir_(std::move(state_dir)), process_of_(std::move(process_of)) {}
 
   Result<void> note(const std::string& job_id, const ContainerOf& container);
-  // None: the job is a plain process. Errors: data_loss: the file is damaged; unimplemented: it
-  // names a runtime that this kymod does not know.
+  // Returns the container of a job, or nothing if the job is a plain process.
+  // Errors: data_loss: the file is damaged.
+  //         unimplemented: the file names a runtime that this kymod does not know.
   Result<std::optional<ContainerOf>> of(const std::string& job_id);
-  // The first process of the job's container, where the job is one and it runs.
+  // Returns the first process of the job's container. Returns nothing if the job is no container or
+  // the container does not run.
   std::optional<runtime::ProcessId> process_of(const std::string& job_id);
   void forget(const std::string& job_id);
 
@@ -47,7 +52,7 @@ class JobContainers {
   std::map<std::string, Result<std::optional<ContainerOf>>> known_;
 };
 
-// Makes the folder of a job's files, for its user alone.
+// Makes the folder for the files of a job. Only its owner can use it (mode 0700).
 Result<void> make_job_folder(const std::string& path);
 
 }  // namespace kymo::daemon

@@ -13,9 +13,10 @@
 namespace kymo::daemon {
 namespace {
 
-constexpr std::uint64_t kStatBlock = 512;  // of st_blocks, whatever the file system's are
+constexpr std::uint64_t kStatBlock = 512;  // the unit of st_blocks on every file system
 
-// Where the first line begins at or behind this place; the place itself where none does soon.
+// Where the first whole line after `place` begins. Returns `place` if no line ends in the next
+// 16384 bytes.
 std::uint64_t line_at(int fd, std::uint64_t place) {
   std::string piece(16384, '\0');
   const ssize_t got = pread(fd, piece.data(), piece.size(), static_cast<off_t>(place));

@@ -8,17 +8,22 @@
 
 namespace kymo::daemon {
 
-// Gives the oldest part of a file, from which somebody else appends, back to the file system where
-// it takes more than `most` bytes of the disk: a quarter of that more than need be, so that it is
-// seldom done. No byte that stays moves, and none is lost that is written meanwhile: the file keeps
-// its length, and what is gone reads as zeros. CRIU restores its writer as before. Where the file
-// system cannot do that the file is emptied. Returns the bytes that were given back.
+// Frees the disk space of the oldest part of a file to which another process appends, if the file
+// takes more than `most` bytes of the disk. Three quarters of `most` stay, so that this is rarely
+// needed. Returns the bytes that were freed.
 //
-// Threads: any. Errors: the file cannot be opened or cut.
+// The freed part becomes a hole, which reads as zeros. The file keeps its length and the rest stays
+// in place. So no byte is lost that is written meanwhile, and CRIU can restore the process that
+// writes. If the file system cannot make holes, the file is emptied instead.
+//
+// Threads: any.
+// Errors:  the file cannot be opened or cut.
 Result<std::uint64_t> bound_output(const std::string& path, std::uint64_t most);
 
-// The same for the output of every job that kymod started, as --job-output-bytes says, with a line
-// in the log for each. Threads: one. Cost: two system calls a file.
+// Calls bound_output() for the output files of every running job that kymod started, with the limit
+// of --job-output-bytes. Logs a line for each file that was cut.
+// Threads: one.
+// Cost:    open, fstat and close for each file that is below the limit.
 void bound_job_outputs(const Parts& parts);
 
 }  // namespace kymo::daemon

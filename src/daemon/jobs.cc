@@ -39,7 +39,8 @@ Result<void> check_name(const std::string& name) {
                    "letter, a digit or _"};
 }
 
-// What a name is made of, from a program's: "/usr/bin/sleep" gives "sleep".
+// The name of a program without its folder, as the first part of a job's name: "/usr/bin/sleep"
+// gives "sleep".
 std::string base_name(const std::string& program) {
   std::string base = program.substr(program.rfind('/') + 1);
   base.resize(std::min(base.size(), kMaxName - 8));
@@ -52,12 +53,12 @@ std::string base_name(const std::string& program) {
 std::string new_id() {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::random_device random;
-  std::string id = "j";  // so that no id is digits alone, which would be a pid
+  std::string id = "j";  // so that an id is never digits alone, which would look like a pid
   for (int i = 0; i < 12; ++i) id += kDigits[random() % kDigits.size()];
   return id;
 }
 
-// A child of ours that has ended counts as running until exited() says how it did.
+// A child of kymod that has ended counts as running until exited() is called with its exit status.
 bool is_running(const store::Job& job) {
   const Result<probe::Process> seen = probe::read_process(job.pid);
   const bool ours = seen.ok() && seen->parent == getpid() && seen->start_ticks == job.start_ticks;
@@ -76,7 +77,7 @@ v1::Job::State state_of(store::JobState state) {
   return v1::Job::STATE_UNSPECIFIED;
 }
 
-// What a container's job needs besides; its output is its runtime's to keep.
+// Prepares a job for a container. It has no output files, because the runtime keeps the output.
 Result<runtime::RunSpec> container_spec(const v1::RunRequest& request, store::Job& job,
                                         const std::string& folder) {
   runtime::RunSpec spec;
@@ -129,7 +130,7 @@ Jobs::Jobs(store::Store& store, Metrics& metrics, std::string state_dir,
       state_dir_(std::move(state_dir)),
       containers_(state_dir_, std::move(process_of)) {}
 
-// Puts the job into the store under its name, or else under the first BASE-N that is free.
+// Puts the job into the store. If it has no name, it gets the first BASE-N that is free.
 Result<void> Jobs::reserve(store::Job& job, const std::string& base) {
   if (!job.name.empty()) {
     if (Result<void> good = check_name(job.name); !good) return good;
@@ -152,7 +153,7 @@ void Jobs::note_started_container(store::Job& job, const ContainerOf& container)
     job.command = seen->command;
   }
   if (Result<void> ok = containers_.note(job.id, container); !ok) {
-    spdlog::error("{}", ok.error().message);  // it can be dumped by its own name all the same
+    spdlog::error("{}", ok.error().message);  // the container can still be dumped by its own name
   }
 }
 
@@ -182,8 +183,8 @@ Result<store::Job> Jobs::run(const runtime::Runtimes& runtimes, const v1::RunReq
     if (!container) return container.error();
     spec = std::move(container).value();
   }
-  // In the store before it runs, so that no process is ever without its entry; held, since it has
-  // no pid.
+  // Store the job before its process starts, so that no process is ever without an entry. Hold the
+  // job, because it has no pid yet.
   const Hold held = hold(job.id);
   {
     Scope scope("list job", {.category = "store"});
@@ -272,7 +273,7 @@ v1::Job Jobs::view(const store::Job& job, const std::string& last_checkpoint) {
 
 std::vector<v1::Job> Jobs::list() {
   refresh();
-  std::map<std::string, std::string> last;  // the list is oldest first: the newest one stays
+  std::map<std::string, std::string> last;  // the newest directory: the list is oldest first
   std::map<std::string, std::string> failure;
   for (const store::Checkpoint& checkpoint : store_.checkpoints()) {
     const bool failed = checkpoint.state == store::CheckpointState::failed;
@@ -312,7 +313,7 @@ void Jobs::release(const std::string& id) noexcept {
     }
     if (ended) exited(ended->process, ended->wait_status);
     refresh();
-  } catch (...) {  // out of memory: the next refresh, a second later, looks again
+  } catch (...) {  // out of memory: the next refresh(), a second later, tries again
   }
 }
 
@@ -358,7 +359,8 @@ void Jobs::refresh() {
   metrics_.set_processes_managed(running);
 }
 
-// Whether the job is a container that runs. Of several jobs of one container only the newest is it.
+// If the container of this job runs, updates the job with its process and returns true. If several
+// jobs have this container, that applies only to the newest job.
 bool Jobs::follow_container(store::Job job) {
   const auto process = containers_.process_of(job.id);
   if (!process) return false;

@@ -16,15 +16,17 @@
 
 namespace kymo::daemon {
 
-// The processes that the daemon looks after: started or restored by it, and kept in the store, so
-// that they are known after a restart. What runs is asked of the kernel, by pid and start time.
+// The jobs: processes and containers that kymod started, restored or adopted. The store keeps them,
+// so the next kymod knows them too. The kernel tells, by pid and start time, which ones run.
 //
-// Threads:   every member from any thread. To find or list jobs never waits for a disk.
-// Ownership: refers to what it is made of. A Hold must not outlive its Jobs.
-// Errors:    those of the store and the runtime, and a name that is malformed or taken.
+// Threads:   every member from any thread. find() never waits for a disk. list() only waits for one
+//            when it reads the container.json of a job for the first time.
+// Ownership: refers to the arguments of its constructor. A Hold must not outlive its Jobs.
+// Errors:    those of the store and the runtime; a job name that is malformed or taken.
 class Jobs {
  public:
-  // While a job is held (its dump or restore runs) nobody else says what state it is in.
+  // Holds a job while it is started, dumped or restored. Meanwhile exited() and refresh() do not
+  // change its state.
   class Hold {
    public:
     Hold() = default;
@@ -50,38 +52,42 @@ class Jobs {
     std::string id_;
   };
 
-  // `process_of`: where a container runs, so that jobs follow theirs; none: they do not.
+  // `process_of` returns the process of a container, so that jobs can follow their containers. If
+  // it is null, they do not.
   Jobs(store::Store& store, Metrics& metrics, std::string state_dir,
        JobContainers::ProcessOf process_of = nullptr);
 
-  // Starts a command as a new job, its output in files of the state directory; or a container.
+  // Starts a command or a container as a new job. The output of a command goes to files in the
+  // state directory.
   Result<store::Job> run(const runtime::Runtimes& runtimes, const v1::RunRequest& request);
-  // Makes a job of a process that runs and belongs to none; with an empty name, one is made of its
-  // program's. It is no child of ours: how it ends is not known.
+  // Makes a job of a running process that belongs to no job. If `name` is empty, the job's name is
+  // made from that of the program. The process is not kymod's child, so its exit status will not be
+  // known.
   Result<store::Job> adopt(const runtime::ProcessId& process, const std::string& name = {});
-  // Forgets a job; its process, if it runs, runs on.
+  // Forgets a job. Its process runs on if it runs.
   Result<void> remove(const store::Job& job);
   // Which jobs are containers.
   [[nodiscard]] JobContainers& containers() { return containers_; }
-  // By name or id.
+  // Finds a job by its name or id.
   Result<store::Job> find(const std::string& id_or_name);
-  // The running job whose process this is.
+  // Returns the running job that has this process.
   std::optional<store::Job> of_process(const runtime::ProcessId& process);
-  // The newest job, in whatever state, that is this container.
+  // Returns the newest job of this container, in any state.
   std::optional<store::Job> of_container(const ContainerOf& container);
-  // A job as the API shows it, with its container where it is one.
+  // A job in the form of the API, with its container if it has one.
   v1::Job view(const store::Job& job, const std::string& last_checkpoint = {});
-  // Every job as the API shows it, oldest first.
+  // Every job in the form of the API, oldest first.
   std::vector<v1::Job> list();
 
   [[nodiscard]] Hold hold(const std::string& id);
-  // A process that the runtime watched has ended.
+  // The runtime calls this when a process that it watches has ended.
   void exited(const runtime::ProcessId& process, int wait_status);
-  // Finds out which jobs still run. The job of a container that somebody started, or restored,
-  // without us runs again, whatever its process is by now.
+  // Finds out which jobs still run. If somebody started or restored the container of a job without
+  // kymod, the job runs again, with the process that the container has now.
   void refresh();
-  // Tries again to store what the disk had no room for, and logs how that changes. Waits for the
-  // disk; one thread.
+  // Tries again to store the changes for which the disk had no room, and logs when their number
+  // changes.
+  // Threads: one; waits for the disk.
   void store_the_rest();
 
  private:
@@ -97,7 +103,7 @@ class Jobs {
   };
   struct Held {
     int times = 0;
-    std::optional<Ended> ended;  // meanwhile; whether that is the job's end is seen at its release
+    std::optional<Ended> ended;  // a process ended while the job was held; release() handles it
   };
 
   store::Store& store_;
@@ -105,11 +111,11 @@ class Jobs {
   const std::string state_dir_;
   JobContainers containers_;
   std::mutex mutex_;
-  std::size_t unstored_ = 0;          // what store_the_rest() said last
+  std::size_t unstored_ = 0;          // the number that store_the_rest() logged last
   std::map<std::string, Held> held_;  // by id
 };
 
-// A job as the API shows it.
+// A job in the form of the API, without its container.
 v1::Job to_api(const store::Job& job, const std::string& last_checkpoint = {});
 
 }  // namespace kymo::daemon

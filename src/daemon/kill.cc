@@ -19,7 +19,8 @@ Result<void> signal_process(const runtime::ProcessId& process, int signal) {
     if (errno == ESRCH) return Error{Code::not_found, "its process " + pid + " is gone", ESRCH};
     return system_error("open process " + pid, errno);
   }
-  // Looked at once it is open: from here on the descriptor means this one, whoever gets its pid.
+  // Check this after the pidfd is open: from now on, the pidfd means the process that is checked
+  // here, even if another process gets the pid.
   if (!probe::process_lives(process.pid, process.start_ticks)) {
     return Error{Code::not_found,
                  "its process is gone, and pid " + pid + " is, if anything, another"};
@@ -43,7 +44,7 @@ Result<v1::KillResponse> kill_job(const Parts& parts, const v1::KillRequest& req
                  tried + "it does not run, it is " + std::string(store::name_of(job->state))};
   }
   if (job->pid <= 0) return Error{Code::failed_precondition, tried + "it is being started"};
-  // CRIU holds a process that is dumped: it would find the signal in the images, or be upset by it.
+  // CRIU holds a process that is being dumped. A signal could get into the images or disturb CRIU.
   const auto claim = parts.claims.claim("process:" + std::to_string(job->pid));
   if (!claim) {
     return Error{Code::failed_precondition, tried + "it is being dumped: wait for that to end"};

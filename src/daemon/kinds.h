@@ -8,12 +8,13 @@
 
 namespace kymo::daemon {
 
-// A runtime in the API: the enum's value of its name in capitals.
+// The API's value for a runtime: the one whose name is the runtime's name in capitals.
 v1::Runtime to_api(runtime::Kind kind);
-// Unspecified: a process. Errors: invalid_argument: a number that this version does not know.
+// The runtime for a value of the API. RUNTIME_UNSPECIFIED means a plain process.
+// Errors: invalid_argument: this version does not know the value.
 Result<runtime::Kind> kind_of(v1::Runtime runtime);
-// As a checkpoint's record or a job's file names it; empty: a process. Errors: unimplemented,
-// naming it.
+// The runtime for the name in a checkpoint's record. An empty name means a plain process.
+// Errors: unimplemented: this version does not know the name; the message contains it.
 Result<runtime::Kind> kind_named(const std::string& name);
 
 }  // namespace kymo::daemon

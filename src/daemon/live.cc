@@ -17,18 +17,18 @@ namespace kymo::daemon {
 namespace {
 
 constexpr std::chrono::milliseconds kRound{50};
-constexpr std::uint64_t kQuietNs = 1'000'000'000;  // an event at least so often
+constexpr std::uint64_t kQuietNs = 1'000'000'000;  // send an event at least this often
 constexpr std::uint64_t kDefaultPerSecond = 100;
-// What is sent at once when much has gathered: a reader that is slow gets it in such pieces, of
-// some milliseconds of work and some megabytes while they are made.
-constexpr std::size_t kMostFiguresAPiece = 1U << 15U;  // spans by columns
+// The most that is sent at once. If much has gathered, the client gets it in pieces of this size.
+// Making a piece takes some milliseconds and some megabytes of memory.
+constexpr std::size_t kMostFiguresAPiece = 1U << 15U;  // spans times columns
 constexpr std::size_t kMostColumns = 256;
 
 std::string event_text(const nlohmann::json& value) {
   return json_text(value);
 }
 
-// A moment of CLOCK_MONOTONIC on the recording's clock.
+// Converts a time of CLOCK_MONOTONIC to the clock of the recording.
 std::uint64_t on_clock(const RecorderRun* run, std::uint64_t monotonic) {
   return run == nullptr ? 0 : run->on_clock(monotonic);
 }
@@ -47,7 +47,7 @@ nlohmann::json request_json(const RequestProgress& request, const RecorderRun* r
   return out;
 }
 
-// Those that run, and each that ended once more.
+// Reports the requests that run. Reports each request once more after it has ended.
 class RequestNews {
  public:
   RequestNews(const Parts& parts, const RecorderRun* run) : parts_(parts), run_(run) {}
@@ -68,7 +68,7 @@ class RequestNews {
   std::set<std::string> told_;
 };
 
-// The names in a list of columns; a comma in a name is within brackets.
+// Splits a list of columns at its commas. A comma inside brackets is part of a name.
 std::vector<std::string> split_columns(const std::string& list) {
   std::vector<std::string> names;
   std::string name;
@@ -86,7 +86,7 @@ std::vector<std::string> split_columns(const std::string& list) {
   return names;
 }
 
-// Sends what a stream has of the recorder.
+// Sends the rows of the recorder to one stream.
 class Samples {
  public:
   Samples(const LiveRequest& request, http::EventStream& events)
@@ -95,9 +95,10 @@ class Samples {
         envelope_(request.columns, request.span_ns),
         next_ns_(request.from_ns) {}
 
-  // What has come since. Returns false once the client is gone.
+  // Sends the rows since the last call. Returns false if the client is gone.
   bool send_new() {
-    // A reader that stood still for longer than rows are kept goes on with those there are.
+    // If the client did not read for longer than rows are kept, this continues with the oldest row
+    // that is left.
     if (!request_.columns.empty()) {
       request_.run->read(next_ns_, [&](const Rows& rows) { add(rows); });
     }
@@ -108,7 +109,7 @@ class Samples {
   void add(const Rows& rows) {
     const std::size_t most = std::max<std::size_t>(1, kMostFiguresAPiece / request_.columns.size());
     for (std::size_t first = 0; open_ && first < rows.count;) {
-      // A row is a span more at most.
+      // Each row adds at most one span.
       const std::size_t count = std::min(most - envelope_.spans(), rows.count - first);
       {
         const std::unique_lock turn = take_turn();
@@ -134,16 +135,16 @@ class Samples {
     const RecorderRun* const run = request_.run.get();
     nlohmann::json samples = envelope_.take(false);
     samples["now_ns"] = run == nullptr ? 0 : run->end_ns();
-    // By these a page sees that what it was told of the recorder is past.
+    // These show the page when its information about the recorder is out of date.
     samples["start_unix_ns"] = run == nullptr ? 0 : run->info().start_unix_ns;
     samples["running"] = run != nullptr && run->running();
     samples["gaps"] = run == nullptr ? nlohmann::json::array() : gaps_json(*run, request_.from_ns);
     return event_text(samples);
   }
 
-  // One stream at a time makes its text: many that begin far back would else keep every core busy,
-  // and a stream that asks for little would wait. Closes this stream if its client went away, or
-  // the server was told to stop, while it waited for its turn.
+  // Only one stream at a time makes its text. Otherwise many streams that begin far back would keep
+  // every core busy, and a stream that asks for little would have to wait. If the client went away
+  // or the server is stopping when this stream gets its turn, the stream is closed.
   std::unique_lock<std::mutex> take_turn() {
     static std::mutex one_at_a_time;
     std::unique_lock turn(one_at_a_time);

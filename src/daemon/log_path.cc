@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A name that was asked for, taken apart: NAME and .tsv, or what else it ends in.
+// The parts of the path that was asked for: its folder, NAME, and .tsv or another ending.
 struct LogName {
-  std::string folder;  // "" or with its slash
+  std::string folder;  // empty, or with a slash at its end
   std::string stem;
   std::string ending;
 };
@@ -33,7 +33,8 @@ LogName take_apart(const std::string& asked) {
           asked.substr(stem_end)};
 }
 
-// Takes `sign` and the number behind it off the front; none where it does not begin so.
+// Removes `sign` and the number after it from the front of `text`. Returns nothing if `text` does
+// not begin with them.
 std::optional<std::uint64_t> take_number(std::string_view& text, char sign) {
   std::uint64_t number = 0;
   if (text.size() < 2 || text.front() != sign || text[1] == '0') return std::nullopt;
@@ -43,7 +44,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text, char sign) {
   return number;
 }
 
-// One file of a recording that was asked for by a name.
+// One file of a recording whose path came from the path that was asked for.
 struct LogFile {
   std::uint64_t run = 1;   // NAME is 1, NAME-2 is 2
   std::uint64_t part = 0;  // NAME.3 is 3
@@ -63,7 +64,8 @@ std::optional<LogFile> as_log_file(const LogName& name, std::string_view file) {
   return std::nullopt;
 }
 
-// What cannot be looked at is refused when it is opened.
+// The files of the recordings of this name, oldest first. If the folder cannot be read, the list is
+// empty, and opening the recording fails later.
 std::vector<LogFile> log_files(const LogName& name) {
   std::vector<LogFile> found;
   std::error_code error;
@@ -91,7 +93,7 @@ std::vector<std::string> earlier_parts(const std::string& asked) {
   std::vector<std::string> parts;
   for (const LogFile& file : log_files(take_apart(asked))) {
     std::error_code error;
-    // Another's file would have no description.
+    // A file that kymod did not write has no metadata beside it.
     if (file.holds_rows && fs::exists(recording_stem(file.path) + ".meta.json", error)) {
       parts.push_back(file.path);
     }

@@ -5,14 +5,14 @@
 
 namespace kymo::daemon {
 
-// Where the daemon-wide recording goes. A service is started again with the arguments that it had:
-// what was recorded before stays, and the new recording is NAME.tsv, or where there are files of
-// such a recording NAME-2.tsv, NAME-3.tsv, ...: the number after the highest, so that numbers grow
-// with time also where the first recordings were removed. Rotation's parts are NAME.1.tsv,
-// NAME-2.1.tsv and so on.
+// Returns the path for a new daemon-wide recording, given the path NAME.tsv that was asked for. A
+// service is always started with the same arguments, and must not overwrite earlier recordings. If
+// there are none, the new one is NAME.tsv. Otherwise it is NAME-N.tsv, where N is one more than the
+// highest number in use (NAME.tsv counts as 1). So a newer recording has a higher number, even if
+// the first ones were removed. The parts of a rotation are NAME.1.tsv, NAME-2.1.tsv and so on.
 std::string free_log_path(const std::string& asked);
 
-// The parts that recordings asked for by this name have left, oldest first.
+// The parts of the earlier recordings that were asked for by this name, oldest first.
 std::vector<std::string> earlier_parts(const std::string& asked);
 
 }  // namespace kymo::daemon

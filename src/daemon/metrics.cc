@@ -41,7 +41,7 @@ Metric counter_of(std::string name, std::string help, std::vector<Field> fields,
   return Metric{std::move(name), std::move(help), Kind::counter, unit, std::move(fields)};
 }
 
-// The gauges of a request's own columns, which stand before all counters.
+// The indexes of the gauges in a request's own columns. They come before all counters.
 constexpr std::size_t kOwnPhase = 0;
 constexpr std::size_t kOwnDone = 1;
 constexpr std::size_t kOwnRemaining = 2;
@@ -138,8 +138,8 @@ Result<void> Metrics::register_totals() {
   return {};
 }
 
-// Of a family with one field or two: a counter for each combination, the last field's values in
-// turn.
+// Makes the counters of a family with one or two fields: one for each combination of values, the
+// last field changing fastest.
 Result<void> Metrics::make_family(Metric metric, Family* family) {
   family->own = own_names_.size();
   const std::vector<Field> fields = metric.fields;

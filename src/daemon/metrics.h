@@ -15,57 +15,58 @@
 
 namespace kymo::daemon {
 
-// What the names of kymod's metrics begin with on /metrics.
+// The prefix of the names of kymod's metrics on /metrics.
 inline constexpr const char* kPrometheusPrefix = "kymo_";
 
-// CRIU's notifications, in about the order in which a dump, then a restore passes them.
+// CRIU's notifications, roughly in their order: first those of a dump, then those of a restore.
 inline constexpr std::array<std::string_view, 15> kNotifications{
     "pre-stream",  "pre-dump",          "network-lock",          "network-unlock",  "post-dump",
     "pre-restore", "setup-namespaces",  "post-setup-namespaces", "post-restore",    "pre-resume",
     "post-resume", "orphan-pts-master", "status-ready",          "query-ext-files", "other"};
 
-// Values of the gauge `phase`: idle, a request before CRIU's first notification, then 2 plus the
-// index in kNotifications of the one that CRIU passed last.
+// Values of the gauge `phase`: kPhaseIdle if no request runs, kPhaseRequest before CRIU's first
+// notification, then 2 plus the index in kNotifications of CRIU's last notification.
 inline constexpr std::uint64_t kPhaseIdle = 0;
 inline constexpr std::uint64_t kPhaseRequest = 1;
 std::uint64_t phase_of(std::string_view notification);
 
-// How a dump or restore ended. `refused`: nothing was begun, since the request was wrong or could
-// not be fulfilled as things stood; the daemon and CRIU did nothing wrong.
+// How a dump or restore ended. `refused`: the request was wrong or could not be fulfilled at that
+// time, and nothing was begun. This is no failure of the daemon or of CRIU.
 enum class RequestResult : std::uint8_t { ok, error, refused, cancelled };
 inline constexpr std::array<std::string_view, 4> kRequestResults{"ok", "error", "refused",
                                                                  "cancelled"};
-// `begun`: whether its runtime was called.
+// `begun`: whether the runtime of the request was called.
 RequestResult result_of(const Result<void>& outcome, bool begun);
 
-// The sums over all running requests, for the gauges that recordings have.
+// Sums over all running requests. They are the values of the gauges request_done_bytes,
+// request_remaining_bytes and request_done_pages.
 struct ProgressSums {
   std::atomic<std::uint64_t> bytes_done{0};
   std::atomic<std::uint64_t> bytes_remaining{0};
   std::atomic<std::uint64_t> pages_done{0};
 };
 
-// Everything that the daemon counts (docs/metrics.md lists it), and the registry that holds it.
-// What a request did is counted in the columns of its own recording as well, where `own` is given:
-// those of make_own_columns(), with the names that the daemon's totals have.
+// The metrics of the daemon (docs/metrics.md lists them) and the registry that holds them. If a
+// function is given `own`, it counts there as well: these are the columns of the request's own
+// recording, from make_own_columns(). They have the names of the daemon's totals.
 //
 // Threads:   every member from any thread; none blocks.
-// Ownership: owns the registry; whoever samples it must be gone first.
+// Ownership: owns the registry; every user of the registry must be destroyed first.
 class Metrics {
  public:
   static Result<std::unique_ptr<Metrics>> make();
 
   [[nodiscard]] Registry& registry() { return registry_; }
-  // What requests say of how far they are.
+  // The progress of the running requests, summed up.
   [[nodiscard]] ProgressSums& progress() { return progress_; }
 
-  // The columns that a request's recording has of its own: what RequestMetrics counts.
+  // New columns for the recording of one request.
   [[nodiscard]] std::shared_ptr<OwnColumns> make_own_columns() const {
     return std::make_shared<OwnColumns>(own_names_);
   }
 
   void criu_called(const criu::Call& call, OwnColumns* own = nullptr);
-  // CRIU passed this point: counts it and moves the phase.
+  // Counts a notification of CRIU, and sets the phase to it.
   void notified(std::string_view notification, OwnColumns* own = nullptr);
   void image_bytes_written(std::uint64_t bytes, OwnColumns* own = nullptr);
   void spans_exported(std::uint64_t sent, std::uint64_t dropped);
@@ -74,17 +75,18 @@ class Metrics {
   void add(const criu::DumpStats& stats, OwnColumns* own = nullptr);
   void add(const criu::RestoreStats& stats, OwnColumns* own = nullptr);
   void set_processes_managed(std::uint64_t count);
-  // Brackets each dump and restore. With several at once the phase is that of the one that moved
-  // last; it is idle again once all have ended.
+  // To be called at the start and end of each dump and restore. If several run at once, the
+  // daemon's phase is that of the request that changed its phase last. It is idle when all have
+  // ended.
   void request_began(OwnColumns* own = nullptr);
   void request_ended(OwnColumns* own = nullptr);
-  // How far a request is; of the totals, progress() has it already.
+  // Sets the progress of one request in its own columns. The daemon-wide sums are in progress().
   static void progressed(std::uint64_t done_bytes, std::uint64_t remaining_bytes,
                          std::uint64_t done_pages, OwnColumns& own);
 
  private:
-  // The counters without fields, by their place in the table of metrics.cc. Those that no request
-  // counts come last.
+  // The counters without fields, as indexes into kTotals of metrics.cc. Those that are not part of
+  // a request's own columns come last.
   enum class Total : std::uint8_t {
     pages_scanned,
     pages_skipped_parent,
@@ -100,7 +102,7 @@ class Metrics {
     otlp_spans_sent,
     otlp_spans_dropped,
   };
-  // Counters of one family, and where a request's own columns of them begin.
+  // The counters of one family, and the index of the first of them in a request's own columns.
   struct Family {
     std::vector<Counter> counters;
     std::size_t own = 0;
@@ -124,12 +126,12 @@ class Metrics {
 
   Registry registry_;
   std::vector<std::string> own_names_;
-  Family totals_;         // as Total
+  Family totals_;         // in the order of Total
   Family criu_calls_;     // by kind, then ok and error
   Family criu_time_us_;   // by kind
-  Family dumps_;          // as kRequestResults
-  Family restores_;       // as kRequestResults
-  Family notifications_;  // as kNotifications
+  Family dumps_;          // in the order of kRequestResults
+  Family restores_;       // in the order of kRequestResults
+  Family notifications_;  // in the order of kNotifications
   std::atomic<std::uint64_t> phase_{kPhaseIdle};
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> processes_{0};

@@ -27,7 +27,7 @@ std::uint64_t random_number() {
   return std::uint64_t{random()} << 32U | random();
 }
 
-// Identifiers are bytes of no meaning; these are a number's, the highest first.
+// An identifier of eight bytes: those of the number, the highest first.
 std::string eight_bytes(std::uint64_t number) {
   std::string bytes(8, '\0');
   for (std::size_t at = bytes.size(); at-- != 0; number >>= 8U) {
@@ -94,7 +94,7 @@ Result<OtlpEndpoint> parse_otlp_endpoint(std::string_view url) {
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   const std::string_view path = rest.substr(slash);
   std::string host(rest.substr(0, slash));
-  const std::size_t bracket = host.rfind(']');  // of an IPv6 address, which has colons itself
+  const std::size_t bracket = host.rfind(']');  // the end of an IPv6 address, which has colons
   if (host.find(':', bracket == std::string::npos ? 0 : bracket) == std::string::npos) {
     host += kDefaultPort;
   }
@@ -113,7 +113,7 @@ std::string otlp_request(const std::vector<ScopeRecord>& scopes,
   spans->mutable_scope()->set_name("kymo");
   spans->mutable_scope()->set_version(KYMO_VERSION);
   const std::string trace = eight_bytes(random_number()) + eight_bytes(random_number());
-  const std::uint64_t first = random_number() / 2 + 1;  // so that none is 0, which is invalid
+  const std::uint64_t first = random_number() / 2 + 1;  // so that no id is 0, which is invalid
   for (std::size_t i = 0; i < scopes.size(); ++i) {
     otlp::Span* span = spans->add_spans();
     span->set_trace_id(trace);
@@ -143,7 +143,7 @@ OtlpExporter::~OtlpExporter() {
     stopping_ = true;
   }
   changed_.notify_all();
-  client_->stop();  // where it waits for an answer, it need not any longer
+  client_->stop();  // ends a wait for an answer
   thread_.join();
 }
 
@@ -209,11 +209,12 @@ Result<std::uint64_t> OtlpExporter::send(const Trace& trace) try {
   const std::int64_t rejected = response.partial_success().rejected_spans();
   const auto all = static_cast<std::int64_t>(trace.scopes.size());
   return static_cast<std::uint64_t>(all - std::clamp<std::int64_t>(rejected, 0, all));
-} catch (const std::exception& error) {  // out of memory, say: the thread goes on
+} catch (const std::exception& error) {  // such as out of memory: the thread must not end
   return Error{Code::internal, error.what()};
 }
 
-// Only of a change: a collector that is away would fill the log.
+// Called only if sending begins to fail or works again: otherwise a missing collector would fill
+// the log.
 void OtlpExporter::say(const Result<std::uint64_t>& sent) const {
   if (sent) {
     spdlog::info("spans are sent to {} again", name_);

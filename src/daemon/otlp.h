@@ -22,35 +22,37 @@ class Client;
 
 namespace kymo::daemon {
 
-// Where spans go.
+// The address to which spans are sent.
 struct OtlpEndpoint {
   HostPort at;
   std::string path;
 };
-// http://HOST[:PORT][/PATH]; the port is 4318 and the path /v1/traces unless named. Errors:
-// invalid_argument, with what is allowed.
+// Parses http://HOST[:PORT][/PATH]. The default port is 4318, the default path /v1/traces.
+// Errors: invalid_argument; the message says what is allowed.
 Result<OtlpEndpoint> parse_otlp_endpoint(std::string_view url);
 
-// A tree as OTLP's request to export its scopes as the spans of a trace of its own, serialized.
-// `unix_less_monotonic_ns` takes the scopes' clock to the wall clock.
+// A serialized ExportTraceServiceRequest of OTLP: one trace, with a span for each scope of a tree.
+// `unix_less_monotonic_ns`: is added to the scopes' times (CLOCK_MONOTONIC) to get the wall clock.
 std::string otlp_request(const std::vector<ScopeRecord>& scopes,
                          std::int64_t unix_less_monotonic_ns);
 
-// Sends the trees of requests to an OpenTelemetry collector, over OTLP/HTTP.
+// Sends the timing trees of requests to an OpenTelemetry collector, over OTLP/HTTP.
 //
-// Threads:   offer() from any thread. One thread of its own sends, one tree after the other.
-// Ownership: the destructor sends what waits for at most kFlush, not at all where sending fails.
-// Errors:    what finds the queue full, or is not taken by the collector, is dropped and counted;
-//            nothing is sent twice. The log says when sending begins to fail, and when it works
-//            again.
+// Threads:   offer() from any thread. A thread of the exporter sends one tree after the other.
+// Ownership: the destructor waits at most kFlush until the waiting trees are sent. It does not wait
+//            if the last attempt failed.
+// Errors:    if the queue is full or the collector does not take a tree, its spans are dropped and
+//            counted. Nothing is sent twice. The log says when sending begins to fail, and when it
+//            works again.
 // Cost:      offer() copies the tree, and never waits for the network.
 class OtlpExporter {
  public:
-  // As many as the two largest trees.
+  // Enough for two trees of the largest size.
   static constexpr std::size_t kMostWaitingSpans = 2 * ScopeTree::kDefaultLimit;
   static constexpr std::chrono::seconds kFlush{2};
 
-  // Told of each tree once, on any thread: how many of its spans arrived, and how many did not.
+  // Called on any thread with the number of spans that arrived and the number that did not. Each
+  // span is counted once.
   using Count = std::function<void(std::uint64_t sent, std::uint64_t dropped)>;
   OtlpExporter(OtlpEndpoint endpoint, Count count);
   ~OtlpExporter();
@@ -65,7 +67,8 @@ class OtlpExporter {
     std::int64_t unix_less_monotonic_ns = 0;
   };
   void send_all();
-  // How many spans the collector took. Errors: it took none.
+  // Returns how many spans the collector took.
+  // Errors: it took none.
   Result<std::uint64_t> send(const Trace& trace);
   void say(const Result<std::uint64_t>& sent) const;
 
@@ -78,7 +81,7 @@ class OtlpExporter {
   std::deque<Trace> waiting_;
   std::size_t waiting_spans_ = 0;
   bool sending_ = false;
-  bool failing_ = false;  // changed by the thread alone
+  bool failing_ = false;  // changed by `thread_` only
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -35,7 +35,7 @@ std::string owned(const struct stat& info) {
   return "it belongs to uid " + std::to_string(info.st_uid);
 }
 
-// A folder of a path, or a link on its way.
+// Checks one folder or symbolic link of a path.
 Result<void> check_step(const std::string& path, const struct stat& info) {
   if (!is_ours(info)) {
     return refused(path, owned(info) + ", who could put another in its place");
@@ -51,7 +51,7 @@ Result<void> check_step(const std::string& path, const struct stat& info) {
 }  // namespace
 
 Result<void> check_own_path(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as the kernel follows
+  constexpr int kMostLinks = 40;  // the kernel's limit
   const auto steps_of = [](const fs::path& way) {
     return std::list<fs::path>(way.begin(), way.end());
   };

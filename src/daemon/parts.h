@@ -16,7 +16,7 @@
 
 namespace kymo::daemon {
 
-// What requests work with. Made once by the Daemon, which owns all of it.
+// The parts of the daemon that requests use. The Daemon makes this once and owns all of them.
 struct Parts {
   const Config& config;
   Metrics& metrics;

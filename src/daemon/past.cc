@@ -24,24 +24,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Read for one picture: some tenths of a second. Of more, rows here and there.
+// The most bytes that are read in full for one request, which takes some tenths of a second. If
+// there are more, only some rows are read.
 constexpr std::uint64_t kMostBytes = 256U << 20U;
-// zstd packs our rows to a fraction; of a compressed part all is read up to the range's end.
+// The assumed compression ratio of rows with zstd. A compressed part is read from its start to the
+// end of the range.
 constexpr std::uint64_t kPackedTo = 8;
 constexpr std::uint64_t kDefaultPoints = 2000;
 constexpr std::uint64_t kMostPoints = 10'000;
-constexpr std::uint64_t kMostFigures = 500'000;  // points by columns, of one reply
+constexpr std::uint64_t kMostFigures = 500'000;  // points times columns, in one reply
 constexpr std::size_t kMostGaps = 2000;
 constexpr int kMostRounds = 4;
 
-// A file of the recording, open.
+// One file of the daemon-wide recording.
 struct Part {
   std::string path;
   std::uint64_t number = 0;
   std::uint64_t first_ns = 0;
 };
 
-// NAME.tsv and NAME.N.tsv: the number; none of another file.
+// The number of a part: 0 for NAME.tsv, N for NAME.N.tsv. Returns nothing for other files.
 std::optional<std::uint64_t> part_number(const std::string& path, const std::string& file) {
   if (file == path) return 0;
   const std::string stem = recording_stem(path) + ".";
@@ -54,7 +56,7 @@ std::optional<std::uint64_t> part_number(const std::string& path, const std::str
   return number;
 }
 
-// The time of a file's first row; none where there is none, or the file is no recording.
+// The time of a file's first row. Returns nothing if it has no row or is no recording.
 std::optional<std::uint64_t> first_time_in(const std::string& path) {
   auto reader = analysis::TsvReader::open(path);
   if (!reader) return std::nullopt;
@@ -68,7 +70,7 @@ std::optional<std::uint64_t> first_time_in(const std::string& path) {
   return block.times()[0];
 }
 
-// The parts that are there, oldest first.
+// The parts that exist, oldest first.
 std::vector<Part> parts_on_disk(const RecorderRun& run) {
   std::vector<Part> parts;
   if (run.log_path().empty()) return parts;
@@ -129,7 +131,7 @@ Result<PastRequest> parse_past(const http::Request& request, const Recorder& rec
   return out;
 }
 
-// How many points there are from one instant to another.
+// The number of points of the request between two times.
 std::uint64_t points_between(const PastRequest& request, std::uint64_t from_ns,
                              std::uint64_t to_ns) {
   const std::uint64_t first = std::max(from_ns, request.from_ns);
@@ -138,30 +140,31 @@ std::uint64_t points_between(const PastRequest& request, std::uint64_t from_ns,
   return std::min((last - first) / request.span_ns + 1, kMostPoints);
 }
 
-// Reads a range out of the parts and out of memory into one envelope.
+// Reads a range of rows from the parts and from memory into one envelope.
 class Past {
  public:
   explicit Past(const PastRequest& request)
       : request_(request), envelope_(request.columns, request.span_ns) {}
 
-  // The rows before `until_ns`, which memory has. Errors: of reading.
+  // Reads the rows before `until_ns`, the time of the oldest row in memory.
+  // Errors: those of reading.
   Result<void> read_files(std::uint64_t until_ns);
   void read_memory();
   nlohmann::json take();
 
  private:
-  // Where the next row is looked for.
+  // The earliest time that the next row may have.
   [[nodiscard]] std::uint64_t next_ns() const {
     return last_ns_ ? *last_ns_ + 1 : request_.from_ns;
   }
-  // What of a part is to be read, in bytes of rows.
+  // The number of bytes of rows that must be read from a part.
   [[nodiscard]] std::uint64_t bytes_of(const Part& part) const;
   Result<void> read_part(const Part& part, std::uint64_t until_ns);
-  // `points` rows from all over the part, where there are too many to read them all.
+  // Reads only `points` rows from all over the part, if there are too many to read them all.
   Result<void> outline_part(const Part& part, std::uint64_t until_ns, std::uint64_t points);
   void take_rows(const analysis::RowBlock& rows, std::uint64_t until_ns);
   void read_gaps(const Part& part);
-  // In order; one that was added already is passed over.
+  // To be called in the order of time. Ignores a gap that was added already.
   void add_gap(const Gap& gap) {
     const bool added = !gaps_.empty() && gap.start_ns <= gaps_.back().start_ns;
     if (!added && gap.end_ns >= request_.from_ns && gap.start_ns <= request_.to_ns) {
@@ -171,7 +174,7 @@ class Past {
 
   const PastRequest& request_;
   report::Envelope envelope_;
-  std::optional<std::uint64_t> last_ns_;  // of the rows so far
+  std::optional<std::uint64_t> last_ns_;  // time of the last row so far
   std::vector<Gap> gaps_;
   std::vector<std::string> left_out_;
 };
@@ -201,7 +204,7 @@ std::uint64_t Past::bytes_of(const Part& part) const {
 
 Result<void> Past::read_part(const Part& part, std::uint64_t until_ns) {
   auto reader = analysis::TsvReader::open(part.path);
-  if (!reader) return {};  // it was removed meanwhile, being the oldest
+  if (!reader) return {};  // the recorder has removed this part, as the oldest one
   if (reader->columns().size() != request_.run->info().columns.size()) return {};
   if (const auto text = reader->plain_text()) {
     const auto range = analysis::rows_between(*text, next_ns(), request_.to_ns);
@@ -252,7 +255,7 @@ void Past::read_gaps(const Part& part) {
 
 Result<void> Past::read_files(std::uint64_t until_ns) {
   std::vector<Part> parts = parts_on_disk(*request_.run);
-  // Backwards, so that of many parts only those of the range and one more are opened.
+  // From the newest part back, so that older parts than the range needs are not opened.
   std::vector<Part> wanted;
   std::reverse(parts.begin(), parts.end());
   for (Part& part : parts) {
@@ -285,7 +288,7 @@ Result<void> Past::read_files(std::uint64_t until_ns) {
 
 void Past::read_memory() {
   const RecorderRun& run = *request_.run;
-  // One row more, from which rates count.
+  // Begin one row earlier: the first rate needs the row before it.
   const auto interval = static_cast<std::uint64_t>(run.info().interval.count());
   const std::uint64_t from =
       last_ns_ ? *last_ns_ + 1 : request_.from_ns - std::min(request_.from_ns, 2 * interval);
@@ -321,7 +324,7 @@ nlohmann::json Past::take() {
   return out;
 }
 
-// The time of the oldest row in memory; UINT64_MAX: there is none.
+// The time of the oldest row in memory; UINT64_MAX if there is none.
 std::uint64_t oldest_in_memory(const RecorderRun& run) {
   const std::vector<std::uint64_t> row = run.history().copy_rows(0, 1);
   return row.empty() ? UINT64_MAX : row[0];
@@ -344,9 +347,10 @@ Result<nlohmann::json> recorded_past(const Parts& parts, const http::Request& re
   const Result<PastRequest> wanted = parse_past(request, parts.recorder);
   if (!wanted) return wanted.error();
   Past past(*wanted);
-  // Memory goes on letting rows go while the files are read: then these have some more.
+  // Rows may be evicted from memory while the files are read. The files then have these rows, and
+  // are read again from there.
   std::uint64_t read_until_ns = wanted->from_ns;
-  static std::mutex one_at_a_time;  // of the disk and a core, which the recorder wants as well
+  static std::mutex one_at_a_time;  // reading takes the disk and a core, which the recorder needs
   for (int round = 0; round < kMostRounds && read_until_ns <= wanted->to_ns; ++round) {
     const std::uint64_t in_memory = oldest_in_memory(*wanted->run);
     if (in_memory <= read_until_ns) break;

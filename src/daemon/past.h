@@ -11,17 +11,22 @@
 
 namespace kymo::daemon {
 
-// What was recorded earlier: the daemon-wide file with its parts, and behind it what is in memory.
+// Reads earlier rows for the page: from the daemon-wide recording with its parts, and the newest
+// ones from memory.
 //
-// Threads: any; one request at a time reads the file, the others wait.
+// Threads: any. One request at a time reads the files, the others wait.
 
-// The time of the oldest row that can be shown. Cost: a look at the file's folder.
+// The time of the oldest row that can be shown.
+// Cost: lists the folder of the daemon-wide recording, and reads the first row of one part.
 std::uint64_t oldest_ns(const RecorderRun& run);
 
-// `columns`; `from_ns` and `to_ns` on the recording's clock; `points`: at most so many (2000).
-// What the event `samples` gives, thinned so that no spike is lost; of more than 256 MiB of rows an
-// outline, which `left_out` says (docs/web.md).
-// Errors: invalid_argument; not_found for a column that is not recorded; of reading.
+// The rows of a range, thinned so that no spike is lost, in the form of the event `samples`. If the
+// range has more than 256 MiB of rows, only some rows are read, and `left_out` says so
+// (docs/web.md).
+// Parameters of the request: `columns`; `from_ns` and `to_ns` on the recording's clock; `points`:
+// the maximum number of points (default 2000).
+// Errors: invalid_argument; not_found for a column that is not recorded; failed_precondition if
+//         nothing was recorded; those of reading the files.
 Result<nlohmann::json> recorded_past(const Parts& parts, const http::Request& request);
 
 }  // namespace kymo::daemon

@@ -10,8 +10,8 @@
 
 namespace kymo::daemon {
 
-// One step of a request: a name, a function on the request's context, and what its time is summed
-// under.
+// One step of a request: its name, a function on the request's context, and the category under
+// which its time is summed.
 template <class Context>
 struct Step {
   ScopeName name;
@@ -19,8 +19,8 @@ struct Step {
   ScopeName category = "request";
 };
 
-// Runs a step; what it throws (out of memory, say) is its error, so that the request is concluded
-// as any other that fails.
+// Runs a step. An exception (such as out of memory) becomes an error of the step, so that the
+// request ends like any other request that fails.
 template <class Context>
 Result<void> run_step(const Step<Context>& step, Context& context) {
   try {
@@ -30,8 +30,8 @@ Result<void> run_step(const Step<Context>& step, Context& context) {
   }
 }
 
-// Runs the steps in order until one fails; each is a scope of the request's tree without its code
-// knowing, the failed one with its error.
+// Runs the steps in order until one fails. Each step becomes a scope of the request's timing tree;
+// the scope of a failed step has its error.
 template <class Context, std::size_t N>
 Result<void> run_steps(const std::array<Step<Context>, N>& steps, Context& context) {
   for (const Step<Context>& step : steps) {

@@ -9,12 +9,12 @@
 namespace kymo::daemon {
 namespace {
 
-// The smallest share of the whole from which the rest may be guessed.
+// The end is estimated only after this part (one tenth) of the bytes is done.
 constexpr std::uint64_t kTenth = 10;
 
-// Adds the change of a part to a sum of such parts.
+// Updates one request's part of a sum: adds the difference between `now` and `counted`.
 void move_sum(std::atomic<std::uint64_t>& sum, std::uint64_t& counted, std::uint64_t now) {
-  sum.fetch_add(now - counted, std::memory_order_relaxed);  // wraps where it shrinks, and is right
+  sum.fetch_add(now - counted, std::memory_order_relaxed);  // wraps if it shrinks, still correct
   counted = now;
 }
 
@@ -116,8 +116,8 @@ void RequestProgress::add_up() {
   }
 }
 
-// By the points that CRIU says it passed, and by the first page; the words are those of the table
-// of phases.
+// The phase, from CRIU's last notification and from whether a memory page was seen.
+// docs/progress.md lists the names.
 std::string_view RequestProgress::phase() const {
   if (finishing_ || ended_ns_ != 0) return "finish";
   const std::string& last = facts_.notification();
@@ -152,7 +152,7 @@ std::vector<RequestProgress::PhaseBegin> RequestProgress::phases() const {
 void RequestProgress::estimate(v1::Progress& out, std::uint64_t now_ns) const {
   const std::uint64_t done = out.bytes_done();
   if (out.has_bytes_total()) {
-    // What an estimate did not foresee.
+    // The expected total was too low.
     if (done > out.bytes_total()) out.set_bytes_total(done);
     out.set_bytes_remaining(out.bytes_total() - done);
   }

@@ -7,19 +7,20 @@
 
 namespace kymo::daemon {
 
-// How fast something grows, over about the last second: steady enough to read, and 0 within a
-// second and a half of a standstill.
+// The rate at which a total grows, averaged over about the last second, so that it is steady enough
+// to read. It is 0 at most a second and a half after the total stops growing.
 //
-// Threads: one at a time. Cost: fixed memory; no look at a clock of its own.
+// Threads: one at a time.
+// Cost:    fixed memory; it does not read a clock.
 class RateMeter {
  public:
-  // The total at an instant of a monotonic clock.
+  // Notes the total at a time of a monotonic clock.
   void note(std::uint64_t now_ns, std::uint64_t total) {
     if (count_ > 0 && now_ns < at(count_ - 1).at_ns + kApartNs) return;
     points_[count_++ % kPoints] = {now_ns, total};
   }
 
-  // Per second, up to now; 0 where too little is known.
+  // The rate per second, up to now; 0 if too little is known.
   [[nodiscard]] std::uint64_t per_second(std::uint64_t now_ns, std::uint64_t total) const {
     if (count_ == 0) return 0;
     Point from = at(count_ - 1);
@@ -48,7 +49,7 @@ class RateMeter {
   [[nodiscard]] const Point& at(std::size_t index) const { return points_[index % kPoints]; }
 
   std::array<Point, kPoints> points_{};
-  std::size_t count_ = 0;  // ever noted
+  std::size_t count_ = 0;  // of all points noted so far
 };
 
 }  // namespace kymo::daemon

@@ -12,8 +12,8 @@
 namespace kymo::daemon {
 namespace {
 
-constexpr std::uint64_t kRollNs = 1'000'000'000;        // before and after each request
-constexpr auto kLongestWait = std::chrono::seconds(1);  // of a request for a run that changes
+constexpr std::uint64_t kRollNs = 1'000'000'000;        // is recorded before and after a request
+constexpr auto kLongestWait = std::chrono::seconds(1);  // of a request while control() works
 constexpr std::uint64_t kLongestIntervalUs = 86'400'000'000;
 
 Error refused(Code code, std::string message) {
@@ -26,7 +26,7 @@ std::string described(const RecorderRun& run) {
          (run.log_path().empty() ? ", in memory" : " into " + run.log_path());
 }
 
-// Why a snapshot reaches less far back than was asked for; empty: it does not.
+// Why a snapshot reaches less far back than was asked for; empty if it reaches far enough.
 std::string short_note(const RecorderRun& run, std::chrono::nanoseconds asked,
                        std::chrono::nanoseconds reach) {
   if (reach + run.info().interval >= asked) return {};
@@ -89,7 +89,7 @@ Result<void> Recorder::stop() {
     const std::lock_guard lock(mutex_);
     run = run_;
   }
-  return run == nullptr ? Result<void>() : run->stop();  // which waits for files
+  return run == nullptr ? Result<void>() : run->stop();  // waits for files, so without mutex_
 }
 
 Result<Config> Recorder::changed(const RecorderChange& change) const {
@@ -119,7 +119,8 @@ Result<Config> Recorder::changed(const RecorderChange& change) const {
   return next;
 }
 
-// Returns once no request is being recorded, and holds up those that come.
+// Waits until no row is wanted for a request any more, and then makes new requests wait.
+// Errors: failed_precondition: a request is being recorded.
 Result<void> Recorder::wait_until_free(const RecorderRun& run) {
   constexpr std::uint64_t kLook = 20'000'000;
   for (;;) {
@@ -158,7 +159,7 @@ Result<void> Recorder::begin_run(const Config& settings) {
     const std::lock_guard lock(mutex_);
     before = run_;
   }
-  // Before its first row, which has its counts in it.
+  // Set before the first row is taken, because that row already contains this profiler's metrics.
   current_.set(&run->profiler());
   if (Result<void> started = run->start(); !started) {
     current_.set(before == nullptr ? nullptr : &before->profiler());
@@ -256,7 +257,7 @@ Result<TakenSnapshot> Recorder::snapshot(const SnapshotRequest& request, bool wa
     return Error{Code::failed_precondition,
                  "snapshot: nothing is recorded: kymo recorder start begins it"};
   }
-  // Before the snapshot is written, which takes its time.
+  // Measured before the snapshot is written, because writing takes time.
   const std::chrono::nanoseconds reach = run->reach();
   Result<std::string> path = run->snapshots().snapshot(request, wait);
   if (!path) return path.error();

@@ -21,21 +21,23 @@
 
 namespace kymo::daemon {
 
-// The recording of one request, cut from the daemon's stream. Empty where nothing is recorded;
-// every member is then without effect.
+// The recording of one request, cut from the rows that the daemon samples. If nothing is recorded,
+// the object is empty and its members do nothing.
 //
-// Threads: mark() from any thread; nobody waits for files. Ownership: shares the run that it is cut
-// from, which is not stopped by anybody's wish before end().
+// Threads:   mark() from any thread. No member waits for files.
+// Ownership: shares the run from which it is cut. Recorder::control() does not stop that run before
+//            end().
 class RequestRecording {
  public:
   RequestRecording() = default;
 
-  // A named instant, now.
+  // Marks the present time with a name.
   void mark(std::string_view name);
-  // The request has ended; rows of another second follow. `about` joins what began it. Errors: why
-  // there is no recording, where its files could not be created; path() is empty then.
+  // The request has ended. The recording gets the rows of one more second. `about` is added to the
+  // `about` of Recorder::begin().
+  // Errors: the files could not be created; path() is empty then.
   Result<void> end(nlohmann::json about);
-  // The recording's .tsv; empty where there is none.
+  // The .tsv file of the recording; empty if there is none.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
@@ -47,16 +49,16 @@ class RequestRecording {
   std::shared_ptr<RecorderRun> run_;
   History::CutId cut_ = 0;
   std::string path_;
-  std::shared_ptr<void> claim_;  // counts as a request that is being recorded
+  std::shared_ptr<void> claim_;  // while it lives, RecorderRun::requests counts this request
 };
 
 enum class RecorderAction : std::uint8_t { start, stop, set };
 
-// What another recording is to have; none: as it was.
+// Changed settings for the next recording. Members that are not set keep their setting.
 struct RecorderChange {
   std::optional<std::uint64_t> interval_us;
-  std::string metrics;  // as of --profiling-metrics; empty: as they were
-  std::string log;      // path of the daemon-wide file; empty: as it was
+  std::string metrics;  // in the form of --profiling-metrics; empty: no change
+  std::string log;      // path of the daemon-wide file; empty: no change
 
   [[nodiscard]] bool empty() const { return !interval_us && metrics.empty() && log.empty(); }
 };
@@ -64,13 +66,14 @@ struct RecorderChange {
 struct TakenSnapshot {
   std::string path;                    // of its .tsv
   std::chrono::nanoseconds before{0};  // how far back it reaches, at most what was asked for
-  std::string note;  // why that is less than what was asked for, a line; empty: it is not
+  std::string note;  // if `before` is less than was asked for, a line that says why; else empty
 };
 
-// Samples the daemon's metrics all the time and keeps the last seconds, out of which each request
-// gets a recording of its own; a daemon-wide file besides where one is asked for.
+// Samples the daemon's metrics all the time and keeps the rows of the last seconds in memory. From
+// these rows it cuts a recording for each request. If the configuration asks for it, it also writes
+// a daemon-wide recording.
 //
-// Threads:   every member from any thread; controls wait for each other.
+// Threads:   every member from any thread; calls of control() wait for each other.
 // Ownership: refers to the registry, which must outlive it.
 class Recorder {
  public:
@@ -80,37 +83,42 @@ class Recorder {
 
   // Records what the configuration asks for. Errors: those of RecorderRun::start().
   Result<void> start();
-  // For good. Finishes every recording with the rows there are.
+  // Stops for good. Finishes every recording with the rows that exist.
   Result<void> stop();
 
-  // What somebody wishes meanwhile. A recording that ends is whole, and what follows is another: a
-  // new file, a clock of its own. Waits, at most about a second, for the rows that a request wants
-  // after its end. Errors: invalid_argument, not_found for an unknown metric; failed_precondition
-  // for a start of what runs or a stop of what does not, and while a request is being recorded;
-  // those of start(), and then what ran before runs again where it can.
+  // Starts, stops or changes the recording, as a user asks for it. The recording that ends is
+  // complete, and the next one is a new recording with a new file and a new clock. Waits at most
+  // about a second for the rows that a request wants after its end.
+  // Errors: invalid_argument; not_found for an unknown metric; failed_precondition for a start
+  //         while it runs, for a stop while it does not run, and while a request is being recorded;
+  //         unavailable after stop(); those of start(): then the earlier recording's settings are
+  //         started again, if that is possible.
   Result<void> control(RecorderAction action, const RecorderChange& change);
 
-  // Begins a recording at `path` with the rows from a second before `from_ns` of CLOCK_MONOTONIC;
-  // `own` stand in it in place of the daemon's totals. Returns before the files are there. Waits
-  // while a control ends one run and begins another, a second at most. Errors: those of
-  // History::begin(); unavailable where that second was not enough.
+  // Begins a recording at `path`, with the rows from one second before `from_ns` (CLOCK_MONOTONIC).
+  // In this recording the columns `own` replace the daemon's totals. Returns before the files
+  // exist. If control() is changing the recording, begin() waits for it, at most one second.
+  // Errors: those of History::begin(); unavailable if that second was not enough.
   Result<RequestRecording> begin(std::string path, std::uint64_t from_ns, nlohmann::json about,
                                  std::shared_ptr<OwnColumns> own = nullptr);
 
-  // A recording of what was just before and comes just after, at a path that the reply names.
-  // Errors: failed_precondition where nothing is recorded, and those of Snapshots.
+  // Takes a snapshot: a recording of the time just before and just after now. The result names its
+  // path.
+  // Errors: failed_precondition if nothing is recorded; those of Snapshots.
   Result<TakenSnapshot> snapshot(const SnapshotRequest& request, bool wait);
 
-  // What is recorded; null: nothing.
+  // The recording that runs; null if none runs.
   [[nodiscard]] std::shared_ptr<const RecorderRun> running() const;
   [[nodiscard]] bool recording() const { return running() != nullptr; }
-  // The same, or else what was recorded last; null: nothing ever was.
+  // The recording that runs, or else the last one; null if there never was one.
   [[nodiscard]] std::shared_ptr<const RecorderRun> latest() const;
-  // What is recorded, or would be: the flags, and what was set since.
+  // The settings of this recording or of the next one: the flags, and what control() has changed.
   [[nodiscard]] Config settings() const;
-  // Whether rows have begun to be lost since the last look, or no longer are; one thread.
+  // Reports if rows have begun to be lost since the last call, or are no longer lost.
+  // Threads: one.
   [[nodiscard]] std::vector<Trouble> troubles();
-  // What the recording goes on without, such as a priority that the system refused; each once.
+  // What the recording has to do without, such as a priority that the system refused. Each warning
+  // is returned once.
   [[nodiscard]] std::vector<std::string> new_warnings();
 
  private:
@@ -124,13 +132,13 @@ class Recorder {
 
   const Registry& registry_;
   CurrentProfiler current_;
-  std::mutex control_mutex_;  // held by whoever starts or stops a run
+  std::mutex control_mutex_;  // held while a run is started or stopped
   bool over_ = false;         // guarded by control_mutex_: stopped for good
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards all members below
   std::condition_variable run_changed_;
   std::shared_ptr<RecorderRun> run_;  // the newest; null: none yet
   Config settings_;
-  bool changing_ = false;  // one run ends and perhaps another begins: requests wait
+  bool changing_ = false;  // control() ends a run and perhaps begins another: requests wait
 };
 
 }  // namespace kymo::daemon

@@ -16,11 +16,12 @@
 namespace kymo::daemon {
 namespace {
 
-// The roll before a request, the second that a row may lie in the ring, and the time until a
-// request's directory is there to record into.
+// The sum of the second before a request, the second that a row may stay in the ring, and the time
+// until the directory of the request's recording exists.
 constexpr auto kKeep = std::chrono::milliseconds(3500);
 
-// Rows that a snapshot wants may still lie in the ring when older ones are pushed out.
+// Kept in addition to `profiling_keep`: the newest rows of a snapshot may still be in the ring when
+// older ones are evicted from memory.
 constexpr auto kOnItsWay = std::chrono::milliseconds(1500);
 
 FlightRecorderOptions flight_recorder_options(const Config& config) {
@@ -47,7 +48,8 @@ TsvOptions tsv_options(const Config& config) {
   return options;
 }
 
-// Where this run's daemon-wide recording goes; empty: nowhere, or to the daemon's own log.
+// The file of this run's daemon-wide recording. Empty if there is none, or if it goes to the
+// daemon's own log.
 std::string log_path_for(const Config& config) {
   if (config.profiling_log.empty() || config.profiling_log == "-") return {};
   std::string path = free_log_path(config.profiling_log);
@@ -57,7 +59,7 @@ std::string log_path_for(const Config& config) {
   return path;
 }
 
-// The daemon-wide recording's; none where there is none.
+// The sink of the daemon-wide recording; null if there is none.
 std::shared_ptr<Sink> make_log_sink(const Config& config, const std::string& path) {
   if (config.profiling_log.empty()) return nullptr;
   if (!config.profiling_format) {
@@ -122,7 +124,7 @@ std::chrono::nanoseconds RecorderRun::kept() const {
 
 std::chrono::nanoseconds RecorderRun::reach() const {
   if (!running()) return std::chrono::nanoseconds(0);
-  // Where memory holds no row yet, the first is still on its way there.
+  // If memory has no row yet, all rows since the start are still in the ring.
   const std::vector<std::uint64_t> oldest = history_->copy_rows(0, 1);
   const std::uint64_t from_ns = oldest.empty() ? 0 : oldest.front();
   const std::uint64_t now = now_ns();
@@ -138,7 +140,7 @@ void RecorderRun::read(std::uint64_t from_ns, const std::function<void(const Row
     each({words.data(), words.size() / stride, stride});
     from_ns = words[words.size() - stride] + 1;
   }
-  // And those that are on their way there.
+  // The newest rows are still in the ring.
   const std::uint64_t now = now_ns();
   if (now < from_ns) return;
   const auto interval = static_cast<std::uint64_t>(info_.interval.count());

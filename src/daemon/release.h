@@ -6,11 +6,12 @@
 
 namespace kymo::daemon {
 
-// Makes a running job none again: its process or container runs on, untouched, and its checkpoints
-// and the files of its output stay.
+// Makes kymod forget a running job. Its process or container runs on, and its checkpoints and
+// output files stay.
 //
-// Threads: any. Errors: not_found: no such job; failed_precondition: it does not run, or is being
-// dumped.
+// Threads: any.
+// Errors:  not_found: no such job; failed_precondition: it does not run, or it is being started or
+//          dumped.
 Result<v1::ReleaseResponse> release_job(const Parts& parts, const v1::ReleaseRequest& request);
 
 }  // namespace kymo::daemon

@@ -53,12 +53,12 @@ struct RestoreContext {
 
   std::string directory;
   std::string images;
-  std::vector<criu::ImageProcess> tree;  // in them
-  json record = json::object();          // checkpoint.json of a checkpoint of ours
+  std::vector<criu::ImageProcess> tree;  // the processes in the images
+  json record = json::object();          // checkpoint.json; empty for bare images
   runtime::Kind kind = runtime::Kind::process;
-  std::string container;            // its id, where it is one
+  std::string container;            // the id of a container
   std::string bundle;               // of a runc container
-  runtime::CriuProgram criu;        // that restores it
+  runtime::CriuProgram criu;        // restores the images
   std::optional<CheckpointDir> to;  // where log and recording go
   std::optional<store::Job> job;
   Claims<std::string>::Claim claim;
@@ -68,11 +68,12 @@ struct RestoreContext {
   std::uint64_t page_bytes = 0;  // in the images
   bool begun = false;            // the runtime was called
   runtime::RestoreOutcome outcome;
-  bool first_run = false;  // since the daemon started
+  bool first_run = false;  // the first restore since the daemon started
   std::vector<std::string> warnings;
 };
 
-// A text of the record, which anybody may have written: empty where it is none.
+// A text of the record; empty if it is missing or no text. The record is not trusted, because
+// anyone may have written it.
 std::string text_of(const json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -96,7 +97,7 @@ Result<void> claim_directory(RestoreContext& c) {
                "restore " + c.directory + ": another request uses it: wait for that to end"};
 }
 
-// A checkpoint of ours, as its record says it is.
+// Uses the directory as a checkpoint of kymod, because it has a record.
 Result<void> use_checkpoint(RestoreContext& c, const CheckpointDir& dir) {
   Result<json> record = read_record(dir);
   if (!record) return record.error();
@@ -108,7 +109,7 @@ Result<void> use_checkpoint(RestoreContext& c, const CheckpointDir& dir) {
     return Error{Code::failed_precondition,
                  "restore " + c.directory + ": its dump failed: " + text_of(c.record, "error")};
   }
-  // Links in it could lead anywhere.
+  // The folders could be symbolic links to any place.
   for (const std::string& part : {dir.images(), dir.work(), dir.recordings()}) {
     if (auto allowed = allowed_path(c.parts.config, "restore", part); !allowed) {
       return allowed.error();
@@ -141,7 +142,8 @@ Result<void> find_images(RestoreContext& c) {
   return {};
 }
 
-// Images may leave out what their parent has, to which a link in them leads, and so on.
+// Checks the chain of parent images: images may leave out pages that their parent has, and contain
+// a link `parent` to it.
 Result<void> check_parents(const RestoreContext& c) {
   constexpr int kMostParents = 64;
   std::string images = c.images;
@@ -159,8 +161,8 @@ Result<void> check_parents(const RestoreContext& c) {
   return {};
 }
 
-// What is read or mounted besides the images: their parents, the bundle, which the record may name
-// as well, the root, and what stands in for external mounts, "mnt[NAME]:PATH".
+// Checks all paths besides the images that are read or mounted: the parent images, the bundle
+// (which the record may name), the root, and the paths of external mounts, "mnt[NAME]:PATH".
 Result<void> check_paths(const RestoreContext& c) {
   if (c.parts.config.allowed_directories.empty()) return {};
   if (Result<void> parents = check_parents(c); !parents) return parents;
@@ -181,8 +183,8 @@ Result<void> check_paths(const RestoreContext& c) {
   return {};
 }
 
-// What made the checkpoint restores it: a container under its own id and out of its bundle, unless
-// others are asked for.
+// The runtime that made the checkpoint restores it. A container gets its old id and bundle, unless
+// the request names others.
 Result<void> find_runtime(RestoreContext& c) {
   const json made = c.record.value("container", json::object());
   const std::string by = text_of(made, "runtime");
@@ -233,7 +235,8 @@ Result<void> choose_criu(RestoreContext& c) {
   return {};
 }
 
-// What the dump was told of connections, sessions and locks, its restore is told, too.
+// The options of the request, and those of the dump that its restore needs as well: connections,
+// sessions, file locks and external unix sockets.
 runtime::CheckpointOptions options_of(const RestoreContext& c) {
   runtime::CheckpointOptions options = to_options(c.request.options());
   const json told = c.record.value("options", json::object());
@@ -260,7 +263,7 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
   return spec;
 }
 
-// Before anything is written: what is refused leaves no recording in a good checkpoint.
+// Runs before anything is written, so that a refused restore leaves no recording in the checkpoint.
 Result<void> check_restorable(RestoreContext& c) {
   return c.parts.runtimes.of(c.kind).may_restore(spec_of(c));
 }
@@ -273,8 +276,8 @@ Result<void> refuse_damaged(const RestoreContext& c, const std::vector<std::stri
                "restore " + c.directory + ": its images are damaged: " + faults.front() + others};
 }
 
-// CRIU would find that images are missing or cut short when half is restored, and that they were
-// changed not at all.
+// Verifies the images first: CRIU would find missing or truncated images only in the middle of the
+// restore, and changed ones not at all.
 Result<void> verify(RestoreContext& c) {
   Result<ImagesSeen> seen = c.parts.foreign.look_at_images(c.images, &c.progress.cancellation());
   if (!seen) {
@@ -285,8 +288,8 @@ Result<void> verify(RestoreContext& c) {
   return refuse_damaged(c, seen->faults);
 }
 
-// Where log and recording go of images that are no checkpoint of ours, or lie where others could
-// lead elsewhere what is written there.
+// Makes a directory for log and recording below the state directory, if the images are no
+// checkpoint of kymod or if others could redirect what is written into their directory.
 Result<void> make_place(RestoreContext& c) {
   const fs::path base = fs::path(c.parts.config.state_dir) / "restores";
   make_folders(base);
@@ -302,7 +305,8 @@ Result<void> make_place(RestoreContext& c) {
   return {};
 }
 
-// CRIU and podman's runtime would write through a link to wherever it leads, or read what is there.
+// Refuses symbolic links in a folder: CRIU and podman's runtime would follow them when they write
+// or read there.
 Result<void> check_no_links(const RestoreContext& c, const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -316,8 +320,8 @@ Result<void> check_no_links(const RestoreContext& c, const std::string& folder) 
   return {};
 }
 
-// The folders of log and recording, which a checkpoint copied from elsewhere may lack, or have from
-// whoever made it: what is written there must not go through a link of another user.
+// Makes the folders of log and recording, which a copied checkpoint may lack. If they exist,
+// another user may have made them: kymod must not write through a link of that user.
 Result<void> prepare_directory(RestoreContext& c) {
   if (Result<void> made = make_place(c); !made) return made;
   for (const std::string& folder : {c.to->work(), c.to->recordings()}) {
@@ -340,7 +344,8 @@ Result<void> find_job(RestoreContext& c) {
     if (!job && job.error().code != Code::not_found) return job.error();
     if (job) c.job = *job;
   }
-  // A copy, under another id, of a container that still runs: the job stays with that one.
+  // If the job's container still runs, this restore makes a copy of it under another id. The job
+  // stays with the running container.
   if (c.job && !c.container.empty()) {
     const probe::Life life = probe::life_of(c.job->pid, c.job->start_ticks);
     if (life == probe::Life::unknown) {
@@ -350,7 +355,7 @@ Result<void> find_job(RestoreContext& c) {
     }
     if (life == probe::Life::runs) c.job.reset();
   }
-  // A container that became a job since, or that was released and adopted again.
+  // The container may have become a job after the dump, or have been released and adopted again.
   if (!c.job && !c.container.empty()) {
     c.job = c.parts.jobs.of_container({c.kind, c.container});
   }
@@ -361,11 +366,11 @@ Result<void> find_job(RestoreContext& c) {
   return {};
 }
 
-// What there is to read: the images of pages, which nearly all of a checkpoint is.
+// The expected bytes are those of the page images, which are nearly all of a checkpoint.
 Result<void> estimate_size(RestoreContext& c) {
   std::error_code error;
   const std::string inventory = c.images + "/inventory.img";
-  if (criu::stored_path(inventory) != inventory) {  // compressed: only its record knows
+  if (criu::stored_path(inventory) != inventory) {  // compressed: only the record has the size
     const json stream = c.record.value("stream", json::object());
     const auto bytes = stream.is_object() ? stream.find("streamed_bytes") : stream.end();
     if (bytes != stream.end() && bytes->is_number_unsigned()) c.progress.expect(*bytes);
@@ -398,9 +403,9 @@ Result<void> begin_recording(RestoreContext& c) {
   return {};
 }
 
-// For the next kymod, should this one be killed while CRIU restores.
+// Leaves a note for the next kymod, in case this one is killed while CRIU restores.
 Result<void> note_restore(RestoreContext& c) {
-  if (c.kind != runtime::Kind::process) return {};  // a container's own runtime knows
+  if (c.kind != runtime::Kind::process) return {};  // a container's runtime keeps its state
   std::vector<pid_t> pids;
   for (const criu::ImageProcess& process : c.tree) pids.push_back(process.pid);
   Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, c.directory, pids,
@@ -423,7 +428,7 @@ Result<void> call_runtime(RestoreContext& c) {
   };
   v1::Progress::Source source = v1::Progress::PASSIVE;
   observer.moved = [&](std::uint64_t bytes, std::uint64_t page_bytes, bool exact) {
-    // The processes read other things, too.
+    // An inexact figure also counts other reads of the processes: limit it to the page images.
     if (!exact) bytes = page_bytes = std::min(bytes, c.page_bytes);
     if (exact) source = v1::Progress::STREAM;
     c.progress.moved(bytes, page_bytes, source);
@@ -455,13 +460,14 @@ void note_container(RestoreContext& c) {
   if (!noted) c.warnings.push_back(noted.error().message);
 }
 
-// Of a job that a restore makes: the id of a container whose user chose it; empty: the program's.
+// The name of a job that a restore makes: the container's id, if its user chose the id. Empty if
+// the name of the program is to be used.
 std::string name_of_job(const RestoreContext& c) {
   const bool chosen = runtime::row_of(c.kind).has_bundles;
   return chosen && !c.parts.jobs.find(c.container) ? c.container : "";
 }
 
-// The process runs by now: what fails here is a warning.
+// The process runs already, so that errors here are only warnings.
 Result<void> register_job(RestoreContext& c) {
   if (c.job) {
     c.job->pid = c.outcome.process.pid;
@@ -503,7 +509,7 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"register job", register_job, "store"},
 });
 
-// The checkpoint of the store that lies in this directory; empty: there is none.
+// The id of the store's checkpoint in this directory; empty if there is none.
 std::string checkpoint_in(store::Store& store, const std::string& job_id,
                           const std::string& directory) {
   for (const store::Checkpoint& checkpoint : store.checkpoints(job_id)) {
@@ -512,7 +518,7 @@ std::string checkpoint_in(store::Store& store, const std::string& job_id,
   return {};
 }
 
-// A restore whose history cannot be kept is a restore all the same.
+// Adds the restore to the job's history. If that fails, the restore only gets a warning.
 void add_run(RestoreContext& c, const Result<void>& result) {
   const Scope scope("update store", {.category = "store"});
   store::Run run;
@@ -533,7 +539,7 @@ void add_run(RestoreContext& c, const Result<void>& result) {
   }
 }
 
-// Leaves the recording saying how it ended, and lets go of what the request had.
+// Writes the outcome into the history and the recording, and releases what the request holds.
 void conclude(RestoreContext& c, const Result<void>& result) {
   const Scope scope("conclude", {.category = "request"});
   if (c.job) add_run(c, result);

@@ -26,7 +26,7 @@ std::string folder_of(const std::string& state_dir) {
   return state_dir + "/restoring";
 }
 
-// Of this boot, in the unit of a process's start time.
+// The time since boot, in clock ticks, like the start time of a process.
 std::uint64_t boot_ticks() {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -40,14 +40,15 @@ std::string boot_id() {
   return id ? id->substr(0, id->find('\n')) : "";
 }
 
-// True, too, where this boot's id cannot be read.
+// Whether the note is of this boot. Also true if the id of this boot cannot be read.
 bool of_this_boot(const json& note) {
   const std::string now = boot_id();
   return now.empty() || note.value("boot_id", "") == now;
 }
 
-// The process that the restore made, where it runs. None has its pid from before: the restore
-// would have been refused.
+// The process that the restore made, if it runs. A process with this pid that is older than the
+// restore is another one.
+// Errors: not_found: it does not run; those of reading /proc.
 Result<runtime::ProcessId> restored(const std::vector<pid_t>& tree, const json& note) {
   const Error none{Code::not_found, "nothing of it runs"};
   if (tree.empty() || !of_this_boot(note)) return none;
@@ -75,7 +76,7 @@ void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId
   if (!done) spdlog::error("the restored process is no job: {}", done.error().message);
 }
 
-// False: what became of the restore cannot be seen now.
+// Returns false if the outcome of the restore cannot be determined now.
 bool settle(store::Store& store, Jobs& jobs, const json& note, const EndRestore& end_restore) {
   const std::string directory = note.value("directory", "");
   const auto tree = note.value("tree", std::vector<pid_t>());
@@ -151,7 +152,7 @@ void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::strin
     } catch (const json::exception& damaged) {
       spdlog::error("the note of a restore {}: {}", path, damaged.what());
     }
-    if (settled) fs::remove(path, error);  // else the next start looks again
+    if (settled) fs::remove(path, error);  // otherwise the next start looks again
   }
 }
 

@@ -14,10 +14,12 @@
 
 namespace kymo::daemon {
 
-// What a restore that runs works on, in a file of the state directory for as long as it lives: a
-// kymod that is killed meanwhile leaves the file, and the next one finds out what became of it.
+// A file in the state directory that describes a running restore. The destructor removes it. If
+// kymod is killed during the restore, the file stays, and the next kymod finds out from it how the
+// restore ended.
 //
-// Threads: one at a time. Errors: of writing the file.
+// Threads: one at a time.
+// Errors:  those of writing the file.
 class RestoreNote {
  public:
   RestoreNote() = default;
@@ -31,8 +33,8 @@ class RestoreNote {
   RestoreNote& operator=(const RestoreNote&) = delete;
   ~RestoreNote() { remove(); }
 
-  // `tree`: the pids that it gives, the root first. `work_dir`: where CRIU's log goes. `job_id`:
-  // empty where it is none's.
+  // `tree`: the pids of the restored processes, the root first. `work_dir`: the directory of CRIU's
+  // log. `job_id`: empty if no job is restored.
   static Result<RestoreNote> write(const std::string& state_dir, const std::string& directory,
                                    const std::vector<pid_t>& tree, const std::string& work_dir,
                                    const std::string& job_id);
@@ -42,14 +44,15 @@ class RestoreNote {
   std::string path_;
 };
 
-// Ends what is left of a restore: criu::end_leftover_restore(), or another in tests.
+// Ends what is left of a restore: criu::end_leftover_restore(), or a replacement in tests.
 using EndRestore =
     std::function<Result<void>(const std::string& log_path, const std::vector<pid_t>& tree)>;
 
-// At the daemon's start: brings to an end what an earlier daemon's restores, cut short by its own
-// end, have left. What had resumed is a running job; of the rest nothing stays, and the images can
-// be restored again. A line in the log says which. Where that cannot be told, the note stays, and
-// the next start looks again. Threads: one, before any request.
+// Cleans up at the daemon's start after restores during which an earlier kymod ended. If the
+// restored process runs, it becomes a running job. Otherwise the rest of the restore is removed,
+// and the images can be restored again. The log says which. If the state is unknown, the note stays
+// and the next start looks again.
+// Threads: one, before any request.
 void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,
                                const EndRestore& end_restore = criu::end_leftover_restore);
 

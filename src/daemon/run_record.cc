@@ -12,12 +12,13 @@ namespace kymo::daemon {
 namespace {
 
 constexpr std::uint64_t kWorthKeepingNs = 100'000;
-// Half-way between a warm dump, 0, and the least of cold ones, 27 (bench/cold_dumps.py): a page or
-// two that were dropped make no cold start.
+// The most major page faults of CRIU in a warm dump or restore. In bench/cold_dumps.py warm dumps
+// have 0 and cold ones at least 27. This is half-way, so that one or two pages that were evicted do
+// not make a dump cold.
 constexpr std::uint64_t kMostWarmFaults = 13;
 constexpr std::size_t kMostOfCommand = 1000;
 
-// The API's fields have the names of the JSON.
+// Reads the stored JSON. Its names are those of the API's fields.
 template <class Stats>
 std::optional<Stats> stats_of(const std::string& text) {
   if (text.empty()) return std::nullopt;

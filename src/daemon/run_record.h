@@ -12,27 +12,28 @@
 
 namespace kymo::daemon {
 
-// What a request leaves for its job's history.
+// The parts of the record (store::Run) that a request leaves in its job's history.
 
-// What the owner of a program's history begins with.
+// The prefix of a history owner that is a program and not a job or container.
 inline constexpr std::string_view kProgramOwner = "program:";
 
-// Where its time went so far, as store::Run keeps it: each part without its own parts, and what
-// CRIU's log adds; what took next to nothing is left out. Empty without a tree.
+// Where the request's time went so far, as JSON for store::Run::phases_json: for each scope, also
+// those from CRIU's log, its time without the scopes below it. Times below 0.1 ms are left out.
+// Empty if there is no tree.
 std::string phases_of(const ScopeTree* timing);
 
-// Whether a dump or restore started from the cold (docs/history.md): it was the daemon's first of
-// its kind, or CRIU had to wait for the disk so many times to read itself and what it needs.
+// Whether a dump or restore was cold, and why (docs/history.md): it was the daemon's first of its
+// kind, or CRIU had too many major page faults, because its program had to be read from the disk.
 std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults);
 
-// Whose history a dump belongs to, as store::Run::job_id: its job's; else the container's, or the
-// program's, which its whole command line tells from others (docs/history.md).
+// The owner of the history to which a dump belongs, for store::Run::job_id: the job, or else the
+// container, or else the program, identified by its whole command line (docs/history.md).
 std::string history_owner(const Target& target);
 
-// What a request says where it could not store what it changed; empty: it could.
+// A warning for a reply, if some changes could not be stored yet. Empty if all are stored.
 std::string unstored_warning(store::Store& store);
 
-// As the API shows it; what is damaged in the store's texts is left out.
+// A run in the form of the API. Damaged texts of the store are left out.
 v1::HistoryRun to_api(const store::Run& run);
 std::optional<v1::DumpStats> dump_stats_of(const std::string& text);
 std::optional<v1::RestoreStats> restore_stats_of(const std::string& text);

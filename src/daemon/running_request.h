@@ -10,12 +10,13 @@
 
 namespace kymo::daemon {
 
-// A dump or restore as those see it who look at the daemon, on the board and in the metrics: it is
-// over when this is, also where an exception ends it. What it counts goes into the daemon's totals
-// and into columns of its own, which its recording has in place of those.
+// Shows a dump or restore as running, on the board and in the metrics, until the destructor. So an
+// exception ends it as well. It counts into the daemon's totals and into the request's own columns,
+// which replace the totals in the recording of the request.
 //
-// Threads: one for begin and end, the one that runs the request; what it counts from any.
-// Ownership: refers to board and metrics.
+// Threads:   the constructor, ended() and the destructor on the thread that runs the request; the
+//            counting members from any thread.
+// Ownership: refers to the board and the metrics.
 class RunningRequest {
  public:
   RunningRequest(ProgressBoard& board, Metrics& metrics, std::shared_ptr<RequestProgress> progress)
@@ -31,7 +32,7 @@ class RunningRequest {
     own_of_thread = nullptr;
     try {
       leave_board();
-    } catch (...) {  // no memory is left: it stays on the board as one that runs
+    } catch (...) {  // no memory is left: the board goes on showing the request as running
       told_ = true;
     }
   }
@@ -40,7 +41,7 @@ class RunningRequest {
 
   [[nodiscard]] RequestProgress& progress() { return *progress_; }
   [[nodiscard]] const std::shared_ptr<OwnColumns>& own_columns() const { return own_; }
-  // Of the request that this thread runs; null: none.
+  // The own columns of the request that this thread runs; null if it runs none.
   [[nodiscard]] static OwnColumns* on_this_thread() { return own_of_thread; }
 
   void notified(std::string_view notification) { metrics_.notified(notification, own_.get()); }
@@ -50,7 +51,7 @@ class RunningRequest {
   void dump_ended(RequestResult result) { metrics_.dump_ended(result, own_.get()); }
   void restore_ended(RequestResult result) { metrics_.restore_ended(result, own_.get()); }
 
-  // How it ended. What is left is to write that down.
+  // Sets how the request ended. Only saving the result is left to do.
   void ended(Result<void> outcome) {
     outcome_ = std::move(outcome);
     told_ = true;
@@ -67,7 +68,8 @@ class RunningRequest {
     if (std::exchange(works_, false)) metrics_.request_ended(own_.get());
   }
 
-  // CRIU's calls are counted deep below, on the thread of the request that makes them.
+  // Calls of CRIU are counted in code that does not know the request. That code runs on the
+  // request's thread.
   static inline thread_local OwnColumns* own_of_thread = nullptr;
 
   ProgressBoard& board_;

@@ -43,7 +43,7 @@ v1::Metric metric_of(const kymo::Metric& metric) {
   return out;
 }
 
-// Every metric of the registry with its values now; columns of one metric stand together.
+// All metrics of the registry with their present values. The columns of one metric are adjacent.
 Result<v1::MetricsResponse> read_metrics(Registry& registry) {
   Result<std::unique_ptr<Sampler>> sampler = registry.sampler({});
   if (!sampler) return sampler.error();
@@ -91,7 +91,7 @@ grpc::Status Service::serve(const char* verb, Response* response, Work&& work) {
   Result<Response> result = Error{Code::internal, std::string(verb) + ": not done"};
   try {
     result = work();
-  } catch (const std::exception& error) {  // out of memory, say: no exception crosses into gRPC
+  } catch (const std::exception& error) {  // no exception may reach gRPC
     result = Error{Code::internal, std::string(verb) + ": " + error.what()};
   }
   leave();
@@ -213,7 +213,7 @@ grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
   });
 }
 
-// Whoever may call at all may do more here than on the page.
+// Gives the token to every caller: callers of the API may do more than users of the page.
 grpc::Status Service::Web(grpc::ServerContext*, const v1::WebRequest*, v1::WebResponse* response) {
   return serve("web", response, [&]() -> Result<v1::WebResponse> {
     v1::WebResponse out;
@@ -253,7 +253,7 @@ grpc::Status Service::ControlRecorder(grpc::ServerContext*,
   return serve("recorder", response, [&] { return control_recorder(parts_, *request, "kymo"); });
 }
 
-// Not one of the requests that a stop waits for.
+// Watch does not use serve(), because drain() must not wait for watchers.
 grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                             grpc::ServerWriter<v1::Progress>* writer) {
   try {
@@ -263,7 +263,7 @@ grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest
                [&] { return context->IsCancelled(); }});
     if (done) return grpc::Status::OK;
     return status_of(done.error());
-  } catch (const std::exception& error) {  // no exception crosses into gRPC
+  } catch (const std::exception& error) {  // no exception may reach gRPC
     return {grpc::StatusCode::INTERNAL, std::string("watch: ") + error.what()};
   }
 }

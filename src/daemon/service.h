@@ -14,13 +14,14 @@
 
 namespace kymo::daemon {
 
-// The gRPC face of the daemon: hands each request to what does it, and turns errors into statuses.
+// The gRPC API of the daemon. It passes each request to the function that does it, and turns errors
+// into gRPC statuses.
 //
-// Threads:   called on gRPC's threads, side by side. drain() from one other.
-// Ownership: refers to the parts, the exporter and the HTTP port.
+// Threads:   gRPC calls it on several threads at once. drain() from one other thread.
+// Ownership: refers to the parts, the exporter and the HTTP server.
 class Service final : public v1::Kymo::Service {
  public:
-  // `spans`: where the trees of requests go besides; null: nowhere.
+  // `spans`: also gets the timing trees of requests; may be null.
   Service(const Parts& parts, OtlpExporter* spans, const http::Server& http)
       : parts_(parts), spans_(spans), http_(http) {}
 
@@ -69,15 +70,16 @@ class Service final : public v1::Kymo::Service {
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::Progress>* writer) override;
 
-  // Refuses new requests and waits for those that run; false when some still do after `timeout`.
+  // Refuses new requests and waits for those that run. Returns false if some still run after
+  // `timeout`.
   bool drain(std::chrono::milliseconds timeout);
 
  private:
   // Runs one request unless the daemon is stopping.
   template <class Response, class Work>
   grpc::Status serve(const char* verb, Response* response, Work&& work);
-  // The same for one whose parts are timed, from here to its reply: `work` is given the tree, null
-  // where timing is off, and the caller gets it as a trailer.
+  // Like serve(), with a timing tree from here to the reply. `work` gets the tree (null if timing
+  // is off), and the caller gets it as a trailer.
   template <class Response, class Work>
   grpc::Status serve_timed(const char* verb, grpc::ServerContext* context, Response* response,
                            Work&& work);

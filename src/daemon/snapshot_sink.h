@@ -8,9 +8,12 @@
 
 namespace kymo::daemon {
 
-// The requests' history, and the snapshots that are cut from it when asked or when a rule fires.
+// Passes rows to the memory from which recordings are cut, and to the snapshots, which check the
+// rules.
 //
-// Threads: as Sink. Ownership: shares both. Errors: open(): a rule that names no column.
+// Threads:   as Sink.
+// Ownership: shares both.
+// Errors:    open(): a rule names no column.
 class SnapshotSink : public Sink {
  public:
   SnapshotSink(std::shared_ptr<History> history, std::shared_ptr<Snapshots> snapshots)

@@ -11,16 +11,16 @@
 namespace kymo::daemon {
 namespace {
 
-// Whose checkpoint it is: of a job, or of a process that is none.
+// The owner of a checkpoint: its job, or a process that is no job.
 std::string owner_of(const store::Checkpoint& checkpoint) {
   return checkpoint.job_id.empty() ? "pid " + std::to_string(checkpoint.pid) : checkpoint.job_id;
 }
 
-// Those that failed have no images, but their logs and recordings fill the disk all the same.
+// Failed checkpoints have no images, but their logs and recordings fill the disk as well.
 std::vector<store::Checkpoint> failed_beyond(const std::vector<store::Checkpoint>& all,
                                              const std::string& state_dir,
                                              const SpaceBound& bound) {
-  constexpr std::uint64_t kFailedKept = 10;  // of each owner, where no count is given
+  constexpr std::uint64_t kFailedKept = 10;  // of each owner, if no count is given
   const std::uint64_t most = bound.count != 0 ? bound.count : kFailedKept;
   std::map<std::string, std::uint64_t> seen;  // by owner, from the newest on
   std::vector<store::Checkpoint> out;

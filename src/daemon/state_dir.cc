@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where it is, if the path is a link of ours or root's. Another user's link is left for
-// open_own_folder() to refuse.
+// The target of the path, if it is a symbolic link of this process' user or of root. The link of
+// another user is not followed, so that open_own_folder() refuses it.
 std::string behind_own_link(const std::string& path) {
   struct stat link {};
   if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
@@ -30,7 +30,7 @@ std::string behind_own_link(const std::string& path) {
 }  // namespace
 
 Result<FileDescriptor> take_state_dir(const std::string& path) {
-  // A path that ends in a slash would have open(2) follow a link.
+  // If the path ended in a slash, open(2) would follow a link in spite of O_NOFOLLOW.
   std::string named = path;
   while (named.size() > 1 && named.ends_with('/')) named.pop_back();
   make_folders(fs::path(named).parent_path());

@@ -9,7 +9,8 @@
 
 namespace kymo::daemon {
 
-// CRIU's statistics as the files that we write and the API show them; what CRIU left out stays out.
+// CRIU's statistics in the form of kymod's JSON files and of its API. A figure that CRIU left out
+// is left out here, too.
 nlohmann::json to_json(const criu::DumpStats& stats);
 nlohmann::json to_json(const criu::RestoreStats& stats);
 nlohmann::json to_json(const std::vector<runtime::PreDumpRound>& rounds);

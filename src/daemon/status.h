@@ -6,9 +6,9 @@
 
 namespace kymo::daemon {
 
-// The error as callers get it: its text in one piece with an end that says so where it is too long
-// to be sent. The details (google.rpc.Status, its code alone) tell it from a status of gRPC's own,
-// which speaks of a lost connection and has none.
+// The error as a gRPC status. A message that is too long to be sent is cut, and its end says so.
+// The status has details (a google.rpc.Status with the code only), so that callers can tell it from
+// a status that gRPC makes itself, for example for a lost connection: that one has no details.
 grpc::Status status_of(const Error& error);
 
 }  // namespace kymo::daemon

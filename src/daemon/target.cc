@@ -8,7 +8,7 @@
 namespace kymo::daemon {
 namespace {
 
-// The process or container of this name, by the runtime of the target's kind.
+// Lets the runtime of the target's kind find the process or container with this name.
 Result<void> find_named(const Parts& parts, const std::string& verb, const std::string& name,
                         Target& target) {
   Result<runtime::Container> found = parts.runtimes.of(target.kind).find(name);
@@ -58,7 +58,7 @@ Result<void> find_job(const Parts& parts, const std::string& verb, const std::st
     return find_named(parts, verb, (*container)->id, target);
   }
   Result<void> found = find_named(parts, verb, std::to_string(job->pid), target);
-  target.process.start_ticks = job->start_ticks;  // what has the pid now may be another
+  target.process.start_ticks = job->start_ticks;  // another process may have the pid now
   return found;
 }
 
@@ -105,7 +105,7 @@ Result<Target> find_target(const Parts& parts, const std::string& verb, const v1
   }
   if (!found) return found.error();
   if (!target.job && !target.container.empty()) {
-    parts.jobs.refresh();  // its process may be another than the job's, which follows it
+    parts.jobs.refresh();  // its process may have changed; this updates the job
     target.job = parts.jobs.of_container({target.kind, target.container});
   }
   if (!target.job) target.job = parts.jobs.of_process(target.process);

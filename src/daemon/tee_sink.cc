@@ -20,7 +20,7 @@ Result<void> TeeSink::write(const Rows& rows) {
 
 void TeeSink::gap(const Gap& gap) {
   file_->gap(gap);
-  // Rows that only the file could not keep are in the history: it has no gap there.
+  // The history has the rows that the file could not keep, and so has no gap there.
   if (gap.cause != MissCause::sink_error) history_->gap(gap);
 }
 

@@ -6,11 +6,13 @@
 
 namespace kymo::daemon {
 
-// Sends a stream to the requests' history and to the daemon-wide file. The history gets every row
-// also while the file's disk fails: a full disk under the one costs no request its recording.
+// Passes rows to the memory from which recordings are cut (`history`) and to the daemon-wide file.
+// The history gets every row even if writing the file fails, so that a full disk does not damage
+// the recordings of requests.
 //
-// Threads: as Sink. Ownership: shares both. Errors: the file's; the history's where it fails as
-// well.
+// Threads:   as Sink.
+// Ownership: shares both.
+// Errors:    those of the file; if the file has none, those of the history.
 class TeeSink : public Sink {
  public:
   TeeSink(std::shared_ptr<Sink> history, std::shared_ptr<Sink> file);

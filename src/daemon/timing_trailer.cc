@@ -10,9 +10,9 @@ namespace kymo::daemon {
 namespace {
 
 constexpr std::size_t kMostErrorBytes = 256;
-constexpr std::size_t kOtherBytes = 512;  // names, the status's number, what gRPC adds
+constexpr std::size_t kOtherBytes = 512;  // for names, the status's number and what gRPC adds
 
-// The room for a binary trailer beside it, which is sent in base64.
+// The most bytes of a binary trailer that fit beside the message. gRPC sends it in base64.
 std::size_t room_beside(std::string_view message) {
   const std::size_t taken = kOtherBytes + sent_bytes(message);
   return taken >= kAcceptedTrailerBytes
@@ -30,11 +30,11 @@ void fill(v1::TimedScope& out, const ScopeRecord& scope, std::uint32_t parent) {
   out.set_parallel(scope.parallel);
   out.set_redundant(scope.redundant);
   out.set_bytes_redundant(scope.bytes_redundant);
-  out.set_error(cut_text(scope.error, kMostErrorBytes));  // protobuf takes UTF-8 alone
+  out.set_error(cut_text(scope.error, kMostErrorBytes));  // protobuf accepts UTF-8 only
   out.set_unfinished(scope.unfinished);
 }
 
-// The scopes that are at most so deep in the tree.
+// The scopes whose depth in the tree is at most `deepest`.
 v1::TimingTree tree_of(const std::vector<ScopeRecord>& scopes,
                        const std::vector<std::size_t>& depths, std::size_t deepest) {
   v1::TimingTree out;

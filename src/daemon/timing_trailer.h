@@ -7,15 +7,15 @@
 
 namespace kymo::daemon {
 
-// The name of the trailer that carries a request's v1::TimingTree; gRPC takes the ending to mean
-// binary.
+// The name of the trailer that carries a request's v1::TimingTree. The ending -bin makes it a
+// binary trailer in gRPC.
 inline constexpr std::string_view kTimingTrailer = "profiling-bin";
 
 inline constexpr std::size_t kMostTrailerBytes = 4096;
 
-// The tree as that trailer's value, without as many of its innermost scopes as it takes to fit
-// beside the status's message: callers that are not told otherwise accept 8 KiB of both. Empty
-// where not even the request itself fits: the message goes first.
+// The tree as the value of that trailer. By default callers accept 8 KiB for the status's message
+// and the trailer together. If the tree does not fit, its deepest levels of scopes are left out.
+// Empty if not even the scope of the request fits, because the message has priority.
 std::string timing_trailer(const ScopeTree& tree, std::string_view message);
 
 }  // namespace kymo::daemon

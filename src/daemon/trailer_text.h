@@ -6,18 +6,20 @@
 
 namespace kymo::daemon {
 
-// What callers accept of all trailers together; a longer status is lost whole.
+// The most bytes that callers accept for all trailers together. If there are more, the whole status
+// is lost.
 inline constexpr std::size_t kAcceptedTrailerBytes = 8192;
-// What of it an error's text may take.
+// The part of it that an error's message may take.
 inline constexpr std::size_t kMostMessageBytes = 4096;
 
-// What a status's message takes among the trailers: gRPC writes what is not plain as %XX.
+// The bytes that a status's message takes in the trailers. gRPC writes '%' and all that is not
+// printable ASCII as %XX.
 std::size_t sent_bytes(std::string_view message);
 
-// At most so many bytes, cut where a character of UTF-8 begins.
+// The first bytes of the text, at most `most`, cut at the start of a UTF-8 character.
 std::string cut_text(const std::string& text, std::size_t most);
 
-// The text, or as much of it as kMostMessageBytes take, with an end that says that it is cut.
+// The text; if it takes more than kMostMessageBytes, it is cut, and its end says so.
 std::string message_to_send(std::string text);
 
 }  // namespace kymo::daemon

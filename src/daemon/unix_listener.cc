@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Together two seconds: another kymod looks for an instant.
+// Together two seconds. Another kymod holds the lock only for a moment.
 constexpr int kLockTries = 200;
 constexpr std::chrono::milliseconds kLockEvery{10};
 
@@ -42,7 +42,7 @@ const sockaddr* generic(const sockaddr_un& address) {
   return static_cast<const sockaddr*>(static_cast<const void*>(&address));
 }
 
-// Makes way for a new socket at `path`: a stale one is removed, anything else is an error.
+// Makes `path` free for a new socket: removes a stale socket. Anything else at `path` is an error.
 Result<void> clear_the_way(const std::string& path) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
@@ -70,7 +70,7 @@ Result<void> clear_the_way(const std::string& path) {
   return {};
 }
 
-// Binds and gives the file its mode; what cannot be done is undone.
+// Binds the socket and sets the mode of its file. After an error the file is removed.
 Result<void> bind_with_mode(int fd, const std::string& path, std::optional<gid_t> group) {
   const sockaddr_un address = address_of(path);
   const mode_t before = umask(0177);
@@ -122,10 +122,10 @@ Result<std::unique_ptr<UnixListener>> UnixListener::bind(std::string path,
   }
   const fs::path folder = fs::path(path).parent_path();
   make_folders(folder);
-  // Two daemons that start at once must not remove each other's socket: one looks at a time.
+  // Two daemons that start at once must not remove each other's socket. So they take this lock.
   const FileDescriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock.valid()) return system_error("open the socket's folder " + folder.string(), errno);
-  // Anybody may open the folder and hold its lock: that does not keep kymod from starting.
+  // Any user may open the folder and hold its lock. So kymod starts without the lock after a while.
   for (int tries = 0; tries < kLockTries && flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
     std::this_thread::sleep_for(kLockEvery);
   }
@@ -177,7 +177,7 @@ void UnixListener::accept_one() {
   if (!caller.valid()) {
     if (errno == EMFILE || errno == ENFILE) {
       spdlog::error("accept a caller on {}: {}", path_, std::strerror(errno));
-      // The waiting connection keeps poll() ready: do not spin until a descriptor is free again.
+      // The pending connection keeps poll() ready. Sleep, to not spin until a descriptor is free.
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     return;

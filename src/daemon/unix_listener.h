@@ -13,23 +13,22 @@
 
 namespace kymo::daemon {
 
-// A unix socket whose callers are known: each connection's credentials are checked before anybody
-// else sees it. Allowed are root, the daemon's own user and the members of the socket's group.
+// A unix socket that checks the credentials of each connection before it passes the connection to
+// the handler. It accepts root, the daemon's own user and the members of the socket's group.
 //
-// Threads:   bind() before other threads start (it sets the umask for an instant); serve() starts
-// one
-//            thread, stop() joins it.
-// Ownership: an accepted descriptor belongs to the handler. The socket's file is removed by stop(),
-//            unless another has taken its place.
-// Errors:    bind(): a socket already served, a file that is no socket, no permission; one line
-// each.
-//            A refused caller is logged with uid and pid and its connection closed.
+// Threads:   bind() before other threads start (it changes the umask for a moment); serve() starts
+//            one thread, stop() joins it.
+// Ownership: an accepted descriptor belongs to the handler. stop() removes the socket's file,
+//            unless another file has taken its place.
+// Errors:    bind(): the socket is already served, the file is no socket, no permission; one line
+//            each. A refused caller is logged with uid and pid, and its connection is closed.
 class UnixListener {
  public:
   using Handler = std::function<void(int fd)>;
 
-  // Binds `path`, mode 0600, or 0660 for `group` where one is named; replaces a socket that nobody
-  // serves. The socket has its mode before it listens, so that no caller slips in earlier.
+  // Binds `path` with mode 0600, or with mode 0660 for `group` if one is named. Replaces a socket
+  // that no process serves. The socket gets its mode before it listens, so that nobody can connect
+  // earlier.
   static Result<std::unique_ptr<UnixListener>> bind(std::string path, const std::string& group);
   ~UnixListener();
   UnixListener(const UnixListener&) = delete;
@@ -46,9 +45,9 @@ class UnixListener {
 
   const std::string path_;
   FileDescriptor socket_;
-  FileDescriptor wake_;  // an eventfd: written once to end the loop
+  FileDescriptor wake_;  // an eventfd; stop() writes to it to end the loop
   const std::optional<gid_t> group_;
-  dev_t device_ = 0;  // what stop() may remove
+  dev_t device_ = 0;  // device and inode of the socket's file: stop() removes no other file
   ino_t inode_ = 0;
   Handler handler_;
   std::thread thread_;

@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kDefaultRate = 10;
 constexpr std::uint32_t kHighestRate = 1000;
-// How soon a watcher that has gone is noticed, whatever the rate.
+// The longest time until kymod notices that a watcher has gone, at any rate.
 constexpr std::chrono::milliseconds kLookAround{200};
 
 class Watcher {
@@ -49,8 +49,8 @@ std::string target_of(const v1::WatchRequest& request) {
 
 using Requests = std::vector<std::shared_ptr<RequestProgress>>;
 
-// Writes one update of each; those that have ended leave `watched`, their outcome told. False: the
-// reader has gone.
+// Writes one update for each request. Those that have ended are moved from `watched` to `told`,
+// because their outcome has been written. Returns false if the reader has gone.
 bool write_round(Requests& watched, const WatchOutput& out, std::set<std::string>& told) {
   for (auto it = watched.begin(); it != watched.end();) {
     const v1::Progress view = (*it)->view();
@@ -65,8 +65,8 @@ bool write_round(Requests& watched, const WatchOutput& out, std::set<std::string
   return true;
 }
 
-// Sleeps until the next update is due; a request's begin or end, and a look for whether anybody
-// still reads, cut it short.
+// Sleeps until the next update is due, or until a request begins or ends. Meanwhile checks whether
+// the reader is still there; returns false if it has gone.
 bool wait_for_next(ProgressBoard& board, Clock::time_point due, std::uint64_t& seen,
                    const WatchOutput& out) {
   const std::uint64_t before = seen;
@@ -96,15 +96,16 @@ Result<void> watch(ProgressBoard& board, const v1::WatchRequest& request, const 
   const auto interval = std::chrono::nanoseconds(std::chrono::seconds(1)) / rate;
   const bool by_id = request.target_case() == v1::WatchRequest::kRequestId;
   const bool all = request.target_case() == v1::WatchRequest::TARGET_NOT_SET;
-  // One that begins and ends between two looks is told all the same; of one that is known by its id
-  // the outcome, whenever it ended.
+  // Requests that end after this point are reported even if they begin and end between two rounds.
+  // A request that is named by its id is reported whenever it ended.
   const std::uint64_t ended_before = by_id ? 0 : board.ended();
   std::uint64_t seen = 0;
   std::set<std::string> told;
   Requests watched;
   for (;;) {
     const auto due = Clock::now() + interval;
-    // Asked anew, so that what begins meanwhile is shown; one that ended since comes once more.
+    // Ask in each round, to find new requests. The board also returns requests that have ended and
+    // whose outcome was written already.
     for (auto& one : board.matching(request, ended_before)) {
       if (!told.contains(one->id()) &&
           std::find(watched.begin(), watched.end(), one) == watched.end()) {

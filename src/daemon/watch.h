@@ -8,18 +8,20 @@
 
 namespace kymo::daemon {
 
-// Where a watcher's updates go.
+// Receives the updates of one watcher.
 struct WatchOutput {
-  // May block for as long as its reader likes: nobody waits for a watcher. False: it has gone.
+  // May block for any time, because nothing waits for a watcher. Returns false if the reader has
+  // gone.
   std::function<bool(const v1::Progress& progress)> write;
-  // Asked between updates.
+  // Whether the reader has gone; called between updates.
   std::function<bool()> gone;
 };
 
-// Serves one watcher until what it watches has ended, and says each outcome once. Blocks.
+// Serves one watcher until the requests that it watches have ended, and writes the outcome of each
+// once. Blocks.
 //
-// Errors: invalid_argument; not_found: nothing of the kind runs, or has run lately; unavailable:
-// the daemon stops; resource_exhausted: ProgressBoard::kMostWatchers watch already.
+// Errors: invalid_argument; not_found: no such request runs or has run lately; unavailable: the
+//         daemon stops; resource_exhausted: there are ProgressBoard::kMostWatchers already.
 Result<void> watch(ProgressBoard& board, const v1::WatchRequest& request, const WatchOutput& out);
 
 }  // namespace kymo::daemon

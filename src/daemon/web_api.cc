@@ -52,7 +52,7 @@ nlohmann::json status_json(const Parts& parts) {
           {"recorder", recorder_json(parts.recorder)}};
 }
 
-// What is recorded, in the order of a recording's header.
+// The recorded columns, in the order of a recording's header.
 nlohmann::json columns_json(const Recorder& recorder) {
   nlohmann::json columns = nlohmann::json::array();
   const std::shared_ptr<const RecorderRun> run = recorder.latest();
@@ -67,8 +67,9 @@ nlohmann::json columns_json(const Recorder& recorder) {
   return columns;
 }
 
-// What the page does to the recorder; refused where kymod was not told that it may. `instead`: the
-// command that may.
+// Checks that the page may control the recorder.
+// Errors: permission_denied: kymod runs without --http-controls. `instead`: the command that the
+//         error names.
 Result<void> check_controls(const Parts& parts, const char* instead) {
   if (parts.config.http_controls) return {};
   return Error{
@@ -96,7 +97,7 @@ Result<nlohmann::json> take_snapshot(const Parts& parts, const http::Request& re
                         {"before_ns", taken->before.count()}};
 }
 
-// The page names no file: where the recording goes is the flags' and the command line's.
+// The page cannot set the file of the recording. Only kymod's flags and `kymo recorder` can.
 Result<nlohmann::json> control(const Parts& parts, const http::Request& request) {
   if (Result<void> may = check_controls(parts, "kymo recorder"); !may) return may.error();
   v1::ControlRecorderRequest wanted;
@@ -121,7 +122,7 @@ Result<nlohmann::json> control(const Parts& parts, const http::Request& request)
   return recorder_json(parts.recorder);
 }
 
-// A page made with a nonce of its own.
+// Makes a page with a new nonce.
 http::Reply page_of(const std::function<Result<std::string>(const std::string& nonce)>& make) {
   const Result<std::string> nonce = http::make_token();
   if (!nonce) return http::error_reply(nonce.error());

@@ -22,7 +22,7 @@ Result<std::string> wanted(const http::Request& request, const std::string& name
   return Error{Code::invalid_argument, name + " is missing"};
 }
 
-// By its id alone: a path is nobody's business here.
+// Finds the checkpoint by its id only, so that the page cannot ask for paths.
 Result<store::Checkpoint> checkpoint_of(const Parts& parts, const http::Request& request,
                                         const std::string& name) {
   const Result<std::string> id = wanted(request, name);
@@ -30,7 +30,7 @@ Result<store::Checkpoint> checkpoint_of(const Parts& parts, const http::Request&
   return parts.store.checkpoint(*id);
 }
 
-// NAME of each NAME.tsv in a folder, in order.
+// NAME of each NAME.tsv in a folder, sorted.
 std::vector<std::string> recordings_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -72,7 +72,8 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Of a checkpoint's recording or a snapshot: a name that is there, never a path.
+// The path of a checkpoint's recording or of a snapshot. The request gives a name, which must exist
+// in the folder, and never a path.
 Result<std::string> recording_file(const Parts& parts, const http::Request& request) {
   if (const std::string snapshot = request.value("snapshot"); !snapshot.empty()) {
     const std::string folder = parts.config.state_dir + "/snapshots";

@@ -9,22 +9,23 @@
 
 namespace kymo::daemon {
 
-// What the page shows of what is kept: jobs, checkpoints, what became of them (docs/web.md).
+// What the page shows of jobs, checkpoints, their recordings and the history (docs/web.md).
 //
-// Threads: any. Errors: invalid_argument, not_found, and those of reading.
+// Threads: any.
+// Errors:  invalid_argument; not_found; those of reading.
 
 Result<nlohmann::json> stored_jobs(const Parts& parts);
-// `job`: its name or id; empty: all.
+// Parameter `job`: name or id; empty: the checkpoints of all jobs.
 Result<nlohmann::json> stored_checkpoints(const Parts& parts, const http::Request& request);
-// `id`: its facts, CRIU's statistics and phases, and of each of its recordings name, marks and
-// timing tree.
+// The facts of one checkpoint, CRIU's statistics and phases, and the name, marks and timing tree of
+// each of its recordings. Parameter `id`.
 Result<nlohmann::json> stored_checkpoint(const Parts& parts, const http::Request& request);
-// `before` and `after`: ids.
+// The comparison of two checkpoints. Parameters `before` and `after`: their ids.
 Result<nlohmann::json> stored_comparison(const Parts& parts, const http::Request& request);
-// `job`; `kind`: dumps or restores; `metric`: duration, frozen, bytes or throughput.
+// Parameters `job`; `kind`: dumps or restores; `metric`: duration, frozen, bytes or throughput.
 Result<nlohmann::json> stored_history(const Parts& parts, const http::Request& request);
-// `checkpoint`: its id; `name`: one of its recordings; or `snapshot`: its name. The page of
-// kymo report --html.
+// The page of `kymo report --html` for one recording. Parameters: `checkpoint`: an id, and `name`:
+// one of its recordings; or `snapshot`: the name of a snapshot.
 Result<std::string> stored_recording(const Parts& parts, const http::Request& request,
                                      const std::string& nonce);
 

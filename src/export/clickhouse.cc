@@ -1,4 +1,4 @@
-// Statements that make tables in ClickHouse and fill them; types that its oldest versions know.
+// SQL statements that create and fill tables in ClickHouse, with types that old versions know.
 
 #include <algorithm>
 #include <array>
@@ -14,10 +14,11 @@
 namespace kymo::exporting {
 namespace {
 
-// Each INSERT becomes a part of the table: large ones, as far as a client takes them.
+// Each INSERT becomes a part of the table. Few large parts are better, but a client limits the size
+// of a statement.
 constexpr std::uint64_t kRowsAnInsert = 50'000;
 
-// In such quotation marks, for a string or a name.
+// The text in the quotation marks `mark`, as ClickHouse needs it for a string or a name.
 std::string in_marks(std::string_view text, char mark) {
   std::string out(1, mark);
   for (const char c : text) {
@@ -52,15 +53,15 @@ class ClickHouseWriter {
   }
 
  private:
-  // `columns`: each with its type; the first is the order of the table.
+  // `columns`: the names and types. `order`: the expression for ORDER BY.
   void create(const std::string& table, const std::string& columns, const std::string& order) {
     end_insert();
     table_ = in_marks(prefix_ + "_" + table, '`');
     file_.text() += "CREATE TABLE " + table_ + " (" + columns + ") ENGINE = MergeTree ORDER BY " +
                     order + ";\n";
   }
-  // Begins another tuple; the caller writes what stands in it. All on one line: with --multiquery,
-  // old clients take a line's end for that of the data.
+  // Begins a tuple; the caller writes its values. All tuples are on one line, because with
+  // --multiquery, old clients take the end of the line for the end of the data.
   std::string& row() {
     if (rows_ == kRowsAnInsert) end_insert();
     file_.text() += rows_ == 0 ? "INSERT INTO " + table_ + " VALUES (" : std::string(",(");
@@ -159,7 +160,7 @@ class ClickHouseWriter {
   std::string prefix_;
   ExportFile& file_;
   std::string table_;
-  std::uint64_t rows_ = 0;  // in the INSERT so far
+  std::uint64_t rows_ = 0;  // of the current INSERT
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kPieces = 64 * 1024;  // values, of all columns that are read together
 
-// Not every file system has files without a name.
+// Some file systems do not support O_TMPFILE. There, a file is created and unlinked.
 FileDescriptor nameless_file(const std::string& folder) {
   FileDescriptor fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd.valid() || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;

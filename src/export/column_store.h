@@ -13,13 +13,16 @@
 
 namespace kymo::exporting {
 
-// Rows on disk, column by column, for formats that want them so. The file has no name: nothing is
-// left behind by a process that is killed.
+// Stores rows on disk by column, for formats that need one column after the other. The file has no
+// name, so that a process that is killed leaves nothing behind.
 //
-// Threads: one at a time. Cost: 8 bytes of disk a value; buffers of 512 KiB to read.
+// Threads: one at a time.
+// Cost:    8 bytes of disk for each value; buffers of 512 KiB for reading.
 class ColumnStore {
  public:
-  // `columns` counts the time as one; there is room for `rows`. Errors: of the system.
+  // `columns` includes the time. There is room for `rows` rows.
+  //
+  // Errors: those of the system.
   static Result<std::unique_ptr<ColumnStore>> create(const std::string& folder, std::size_t columns,
                                                      std::uint64_t rows);
 
@@ -29,7 +32,7 @@ class ColumnStore {
   Result<void> add(std::span<const std::uint64_t> row);
   [[nodiscard]] std::uint64_t rows() const { return rows_; }
 
-  // The times of all rows, and these columns' values beside them, piece by piece.
+  // Calls `take` with the times of all rows and the values of these columns, piece by piece.
   using Values = std::span<const std::uint64_t>;
   Result<void> read(std::span<const std::size_t> columns,
                     const std::function<void(Values, std::span<const Values>)>& take) const;

@@ -10,7 +10,7 @@
 namespace kymo::exporting {
 namespace {
 
-// A spreadsheet would take a text that begins so for a formula, which may run a program.
+// A spreadsheet takes a text with such a first character for a formula, which may run a program.
 bool is_like_a_formula(const std::string& text) {
   return !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
 }

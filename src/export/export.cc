@@ -17,7 +17,7 @@ struct FormatName {
   std::string_view ending;
 };
 
-// The first ending of a format is the one that the documents use.
+// The first ending of each format is the one in the documents.
 constexpr std::array<FormatName, 10> kFormats{{
     {Format::perfetto, "perfetto", ".json"},
     {Format::openmetrics, "openmetrics", ".om"},
@@ -38,7 +38,7 @@ bool same_file(const std::string& a, const std::string& b) {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-// An export must not replace what it is made from.
+// Refuses to replace a file of the recording that is exported.
 Result<void> spare_recording(const std::string& recording, const std::string& path) {
   const std::string stem = analysis::recording_stem(recording);
   for (const std::string& own : {recording, stem + ".meta.json", stem + ".gaps.tsv"}) {

@@ -14,35 +14,37 @@ namespace kymo::exporting {
 
 enum class Format : std::uint8_t { perfetto, openmetrics, csv, sqlite, clickhouse };
 
-// By its name; invalid_argument with the names that there are.
+// The format with this name. Errors: invalid_argument, naming the valid names.
 Result<Format> parse_format(std::string_view name);
-// By the ending of a file's name; invalid_argument with the endings that there are.
+// The format that the ending of a file name means. Errors: invalid_argument, naming the valid
+// endings.
 Result<Format> format_of(std::string_view path);
 const char* to_string(Format format);
 
 struct ExportOptions {
-  // OpenMetrics: every row. Else one row a millisecond, which is what Prometheus can keep.
+  // OpenMetrics: write every row. Otherwise one row per millisecond, the resolution of Prometheus.
   bool every_row = false;
-  // OpenMetrics: what the families' names begin with, may be empty; none: as the metadata say that
-  // the recording's own program serves them, else kymo_.
+  // OpenMetrics: the prefix of the metrics' names, which may be "". If it is not set: the prefix on
+  // /metrics of the recorded program, according to the metadata, or else kymo_.
   std::optional<std::string> metric_prefix;
-  // ClickHouse: what its tables' names begin with; empty: after the recording.
+  // ClickHouse: the prefix of the tables' names. If empty: the name of the recording.
   std::string table_prefix;
 };
 
 struct Exported {
   std::uint64_t rows = 0;
-  std::uint64_t rows_passed_over = 0;  // whole rows that the format has no place for
-  std::vector<std::string> notes;      // what does not fit the format, a sentence each
+  std::uint64_t rows_passed_over = 0;  // undamaged rows that the format has no place for
+  std::vector<std::string> notes;      // a sentence for everything that does not fit the format
 };
 
-// Writes the rows that `summary` was made of, with what stands beside them, to `path`: a file there
-// is replaced when the new one is whole, and untouched when it will not be; "-" is standard output,
-// which SQLite cannot write to.
+// Writes the rows that `summary` was made of, and the metadata, to `path`. An existing file is
+// replaced when the new one is complete; if the export fails, it stays unchanged. "-" is standard
+// output, which is not possible for SQLite.
 //
-// Cost:   the readers' memory and a few MiB, whatever the recording's size. OpenMetrics, which
-//         wants one column after the other, needs 8 bytes a value of disk meanwhile.
-// Errors: of reading and writing; aborted where the recording was changed since it was summed up.
+// Errors: those of reading and writing.
+//         aborted if the recording was changed after `summary` was made.
+// Cost:   the memory of the readers and a few MiB, for a recording of any size. OpenMetrics needs
+//         one column after the other, and therefore temporarily 8 bytes of disk for each value.
 Result<Exported> export_recording(const analysis::Summary& summary, Format format,
                                   const std::string& path, const ExportOptions& options = {});
 

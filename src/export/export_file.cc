@@ -20,8 +20,8 @@ constexpr mode_t kMode = 0644;
 constexpr int kMostLinks = 40;
 constexpr int kMostTries = 100;
 
-// Where a link leads, so that the link stays and its target is replaced. Of our own links and
-// root's: another user's link could lead to any file of ours.
+// Follows symbolic links, so that a link stays and its target is replaced. Only links of this user
+// and of root are followed: another user's link could point to any file of this user.
 Result<std::string> behind_links(const std::string& asked) {
   std::string path = asked;
   struct stat there = {};
@@ -51,8 +51,8 @@ Error is_written(const std::string& temporary) {
                "cannot write " + temporary + ": another export is writing it"};
 }
 
-// Removes what a killed export left, or somebody put there. It is locked meanwhile, so that nobody
-// removes what has taken its place.
+// Removes a file that a killed export, or another program, has left. It is locked before, so that
+// no other export removes the new file that takes its place.
 Result<void> make_way(const std::string& temporary) {
   const FileDescriptor left(
       ::open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -62,7 +62,7 @@ Result<void> make_way(const std::string& temporary) {
     if (::flock(left.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       return is_written(temporary);
     }
-    if (!is_named(file, temporary)) return {};  // gone, or another: to be looked at anew
+    if (!is_named(file, temporary)) return {};  // removed or replaced: the caller tries again
   }
   if (::unlink(temporary.c_str()) == 0 || errno == ENOENT) return {};
   return system_error("cannot remove " + temporary, errno);
@@ -81,7 +81,7 @@ Result<PendingFile> PendingFile::create(const std::string& asked) {
   const std::string temporary = *path + ".new";
   FileDescriptor fd;
   for (int tries = 0; !fd.valid(); ++tries) {
-    // Always a file that we made: another user's stays his, even under another name.
+    // Always create a new file. An existing one may belong to another user, also after a rename.
     fd = FileDescriptor(
         ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
     if (fd.valid()) break;
@@ -92,7 +92,7 @@ Result<PendingFile> PendingFile::create(const std::string& asked) {
   }
   struct stat ours = {};
   const bool locked = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
-  // Between making and locking it another export may have taken it for one that was left.
+  // Before it was locked, another export may have taken the file for one that a killed export left.
   if (!locked || ::fstat(fd.get(), &ours) != 0 || !is_named(ours, temporary)) {
     return is_written(temporary);
   }
@@ -117,7 +117,7 @@ Result<std::unique_ptr<ExportFile>> ExportFile::create(const std::string& path) 
   if (path == "-") {
     file->fd_ = STDOUT_FILENO;
   } else if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    // A pipe or a device is written to; a folder refuses.
+    // Write to a pipe or a device directly. For a folder, open() fails.
     if (const Result<std::string> target = behind_links(path); !target) return target.error();
     file->direct_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
     if (!file->direct_.valid()) return system_error("cannot write " + path, errno);

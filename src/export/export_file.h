@@ -9,15 +9,17 @@
 
 namespace kymo::exporting {
 
-// A file in the making: PATH.new, or TARGET.new where PATH is a link of ours or root's, which
-// becomes PATH when it is whole. It is always made anew. Locked, so that two exports to one place
-// do not mix.
+// An unfinished file PATH.new, which is renamed to PATH when it is complete. If PATH is a symbolic
+// link of this user or of root, the file is TARGET.new, and replaces the target of the link. The
+// file is always a new one. It is locked, so that two exports to one path cannot mix.
 //
-// Threads: one at a time. Ownership: of PATH.new until published; removes it otherwise.
+// Threads:   one at a time.
+// Ownership: owns PATH.new until publish(). If it is not published, the destructor removes it.
 class PendingFile {
  public:
-  // Errors: of the system; failed_precondition where somebody else is writing it;
-  // permission_denied for another user's link.
+  // Errors: those of the system.
+  //         failed_precondition if another export is writing the file.
+  //         permission_denied if PATH is a link of another user.
   static Result<PendingFile> create(const std::string& asked);
   PendingFile(PendingFile&& other) noexcept = default;
   PendingFile& operator=(PendingFile&& other) = delete;
@@ -35,27 +37,27 @@ class PendingFile {
 
   std::string path_;
   std::string temporary_;
-  FileDescriptor fd_;  // none: published, or moved from
+  FileDescriptor fd_;  // not valid after publish() and after a move
 };
 
-// Text on its way into a file, or to standard output ("-") or another thing that is no regular
-// file.
+// Writes text to a file, to standard output ("-"), or to a pipe or device.
 //
-// Threads: one at a time. Errors: kept until commit(); what follows one is dropped.
+// Threads: one at a time.
+// Errors:  commit() returns the first one. Text after it is dropped.
 // Cost:    a buffer of a few hundred KiB.
 class ExportFile {
  public:
   static Result<std::unique_ptr<ExportFile>> create(const std::string& path);
 
-  // The end of what is not written yet: append to it, then settle().
+  // The buffered text. Append to it, then call settle().
   std::string& text() { return text_; }
-  // Writes out where enough has come together.
+  // Writes the buffer if it is large enough.
   void settle() {
     if (text_.size() >= kEnough) flush();
   }
-  // Whether more text is of any use.
+  // Whether writing has failed, so that further text is dropped.
   [[nodiscard]] bool failed() const { return !written_; }
-  // Writes the rest; the file has its name then.
+  // Writes the rest, and gives the file its final name.
   Result<void> commit();
 
  private:
@@ -66,7 +68,7 @@ class ExportFile {
 
   std::string name_;  // for messages
   std::unique_ptr<PendingFile> pending_;
-  FileDescriptor direct_;  // of what is no regular file
+  FileDescriptor direct_;  // of a pipe or device
   int fd_ = -1;
   std::string text_;
   Result<void> written_;

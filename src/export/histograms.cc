@@ -7,11 +7,11 @@
 namespace kymo::exporting {
 namespace {
 
-// Of `wait_us[65-128]`.
+// The parts of a name like `wait_us[65-128]`.
 struct BucketName {
   std::string_view metric;
   std::uint64_t from = 0;
-  std::optional<std::uint64_t> to;  // none: no bound
+  std::optional<std::uint64_t> to;  // empty: infinite
 };
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
@@ -39,7 +39,7 @@ Unit unit_of_name(std::string_view metric) {
                                    : Unit::count;
 }
 
-// The histogram whose first bucket is column `first`.
+// The histogram whose first bucket is the column `first`. Nothing if there is none.
 std::optional<HistogramColumns> histogram_at(const std::vector<analysis::ColumnInfo>& columns,
                                              std::size_t first) {
   HistogramColumns found;

@@ -1,5 +1,5 @@
-// OpenMetrics text with timestamps: one metric after the other, each with all of its samples, in
-// base units and by the names that kymod's /metrics has.
+// OpenMetrics text with timestamps: one metric after the other, each with all its samples. Units
+// are base units, and names are the same as on kymod's /metrics.
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
-// A moment on the wall clock.
+// A time of the wall clock.
 struct Moment {
   std::uint64_t seconds = 0;
   std::uint64_t ns = 0;
@@ -37,7 +37,7 @@ struct Moment {
   }
 };
 
-// What a name may consist of; other characters become `_`.
+// A valid name: characters that are not allowed become `_`.
 std::string name_from(std::string_view text) {
   std::string name(text);
   for (char& c : name) {
@@ -60,13 +60,13 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// `{a="1",b="2"}`. Without metadata the names of fields are unknown: they have numbers.
+// `{a="1",b="2"}`. Without metadata, the names of the fields are unknown, and numbers are used.
 std::string labels_of(const analysis::ColumnInfo& info) {
   std::vector<std::string> names;
   std::vector<std::string> values;
   for (const auto& [name, value] : info.fields) {
     const std::string own = name_from(name);
-    // Those that begin with a digit are no labels, those with __ Prometheus has for itself.
+    // A label must not begin with a digit, and Prometheus reserves names that begin with __.
     const bool plain = !own.empty() && !own.starts_with("__") &&
                        std::isdigit(static_cast<unsigned char>(own.front())) == 0;
     names.push_back(plain ? own : "field_" + own);
@@ -92,7 +92,7 @@ std::string labels_of(const analysis::ColumnInfo& info) {
   return out.empty() ? out : out + "}";
 }
 
-// Decimal places by which a value of this unit is divided: times become seconds.
+// The power of ten by which a value of this unit is divided, so that times become seconds.
 std::size_t places_of(Unit unit) {
   return unit == Unit::nanoseconds ? 9 : unit == Unit::microseconds ? 6 : 0;
 }
@@ -109,14 +109,14 @@ struct Family {
   [[nodiscard]] std::string sample_name() const {
     return kind == Kind::counter && !histogram ? name + "_total" : name;
   }
-  // All names that its samples have.
+  // All names that the family uses.
   [[nodiscard]] std::vector<std::string> names() const {
     if (histogram) return {name, name + "_bucket", name + "_sum", name + "_count"};
     return {name, sample_name()};
   }
   [[nodiscard]] std::string base_unit() const {
     if (places_of(unit) != 0) return "seconds";
-    // A unit must be the name's ending.
+    // The format requires that the name ends with the unit.
     return unit == Unit::bytes && name.ends_with("_bytes") ? "bytes" : "";
   }
 };
@@ -132,7 +132,7 @@ std::string family_name(const std::string& prefix, const std::string& metric, Un
   std::string stem = name_from(metric);
   const bool is_time = places_of(unit) != 0;
   if (is_time && (stem.ends_with("_ns") || stem.ends_with("_us"))) stem.resize(stem.size() - 3);
-  constexpr std::string_view kTotal = "_total";  // its samples get it, as on /metrics
+  constexpr std::string_view kTotal = "_total";  // only the samples have it, as on /metrics
   if (kind == Kind::counter && stem.ends_with(kTotal)) stem.resize(stem.size() - kTotal.size());
   if (is_time) stem += "_seconds";
   std::string name = prefix + stem;
@@ -141,7 +141,7 @@ std::string family_name(const std::string& prefix, const std::string& metric, Un
   return name;
 }
 
-// Names that no other family has: taken ones get a number.
+// Makes the names of families unique: a name that is taken gets a number.
 class FamilyNames {
  public:
   void settle(Family& family) {
@@ -164,8 +164,8 @@ class FamilyNames {
   std::set<std::string> taken_;
 };
 
-// Histograms as they are, other columns by their metric. Two that would be one series are told
-// apart by the metric's name.
+// One family for each histogram, and one for the columns of each other metric. If two columns would
+// be the same series, the second one gets a family of its own.
 std::vector<Family> families_of(const analysis::Summary& summary, const std::string& prefix) {
   std::vector<Family> families;
   std::map<std::tuple<std::string, Kind, Unit>, std::size_t> newest;
@@ -201,8 +201,8 @@ std::vector<Family> families_of(const analysis::Summary& summary, const std::str
   return families;
 }
 
-// Takes the rows that are to be written out of those that are read: the last one of each stretch of
-// time that the reader of the export tells apart.
+// Chooses the rows to write: the last row of each time that the export's reader can distinguish
+// (one millisecond, or one nanosecond with `every_row`).
 class RowChoice {
  public:
   RowChoice(std::uint64_t start_ns, bool every_row, ColumnStore& store)
@@ -234,7 +234,7 @@ class RowChoice {
   bool every_row_;
   ColumnStore& store_;
   std::vector<std::size_t> chosen_;
-  std::vector<std::uint64_t> waiting_;  // the row before those to come
+  std::vector<std::uint64_t> waiting_;  // the last row so far, which may yet be replaced
 };
 
 void write_head(const Family& family, std::string& out) {
@@ -255,8 +255,8 @@ void write_head(const Family& family, std::string& out) {
 void append_moment(const Moment& moment, bool every_row, std::string& text) {
   text += ' ';
   append_number(moment.seconds, text);
-  // Prometheus takes a time for a double and cuts its milliseconds off: digits that a double
-  // has no room for could carry it into the next.
+  // Prometheus reads a time as a double and cuts it off after the milliseconds. With more digits
+  // than a double can hold, the time could be rounded up to the next millisecond.
   const std::size_t digits = every_row ? 9 : 6;
   std::string fraction;
   append_fixed(every_row ? moment.ns : moment.ns / 1000, digits, fraction);
@@ -283,7 +283,7 @@ Result<void> write_series(const Family& family, const ColumnStore& store, std::u
   return {};
 }
 
-// A bucket's bound in the base unit, as OpenMetrics wants floats: "6.4e-05", "64.0".
+// The bound of a bucket in the base unit, in the form that OpenMetrics requires: "6.4e-05", "64.0".
 std::string bound_text(std::uint64_t bound, std::size_t places) {
   double scale = 1;
   for (std::size_t i = 0; i < places; ++i) scale *= 10;
@@ -293,8 +293,9 @@ std::string bound_text(std::uint64_t bound, std::size_t places) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-// All samples of one moment together, as the format wants them. The number of values is the sum of
-// the buckets, as on /metrics: so it fits them where a sample fell amid an addition.
+// Writes all samples of one time together, as the format requires. As on /metrics, the number of
+// values is the sum of the buckets, so that they agree even if a sample was taken while a value was
+// being added.
 Result<void> write_histogram(const Family& family, const ColumnStore& store, std::uint64_t start_ns,
                              bool every_row, ExportFile& file) {
   const HistogramColumns& histogram = *family.histogram;

@@ -16,14 +16,14 @@
 namespace kymo::exporting {
 namespace {
 
-// Beyond it sums of times would overflow; a request of 146 years is none.
+// The largest time that is accepted (146 years). With larger ones, sums would overflow.
 constexpr std::uint64_t kMostNs = std::uint64_t{1} << 62U;
 
 class ScopeReader {
  public:
   explicit ScopeReader(std::uint64_t clock_begin_ns) : clock_begin_ns_(clock_begin_ns) {}
 
-  // Recursion: the metadata's reader bounds how deep JSON nests.
+  // The recursion is safe, because the reader of the metadata limits the depth of the JSON.
   void read(const nlohmann::json& json, std::size_t parent, const std::string& prefix) {
     const std::uint64_t start = number_of(json, "start_ns");
     const std::uint64_t duration = number_of(json, "duration_ns");
@@ -107,7 +107,7 @@ Result<void> for_each_gap(const analysis::Summary& summary,
                           [&](const Gap& gap) { ++count, take(gap); });
   if (read) return {};
   if (count > 0) return read.error();
-  // That there is no list, a note of the recording says.
+  // There is no list. The notes of the recording already say so.
   for (const Gap& gap : summary.recording.gaps->longest) take(gap);
   return {};
 }
@@ -133,11 +133,11 @@ std::vector<std::string> unique_names(const std::vector<std::string>& names, boo
   std::set<std::string> own;
   for (const std::string& name : names) own.insert(folded(name, any_case));
   std::set<std::string> given;
-  std::map<std::string, std::uint64_t> next;  // number for another of this name
+  std::map<std::string, std::uint64_t> next;  // the next number for each name
   std::vector<std::string> out;
   for (const std::string& name : names) {
     std::string unique = name;
-    // A number that makes what another one is called is passed over.
+    // Skip a number that gives a name which is taken or is one of `names`.
     while (given.contains(folded(unique, any_case)) ||
            (unique != name && own.contains(folded(unique, any_case)))) {
       std::uint64_t& number = next.try_emplace(folded(name, any_case), 2).first->second;

@@ -9,26 +9,29 @@
 #include "analysis/summary.h"
 #include "kymo/result.h"
 
-// What the formats have in common: a recording's parts, in the order in which they are written.
+// What the formats share: the parts of a recording, in the order in which they are written.
 namespace kymo::exporting {
 
-// The rows that `summary` counted, block by block and in order: `take` gets a block and how many of
-// its rows. A recorder may have added others since; they are left to the next export. Errors: of
-// reading; aborted where the recording does not have those rows any more.
+// Calls `take` for the rows that `summary` counted, block by block and in order, with a block and
+// the number of its rows to use. Rows that a recorder has added since then are left out.
+//
+// Errors: those of reading.
+//         aborted if the recording does not have these rows any more.
 Result<void> for_each_block(
     const analysis::Summary& summary,
     const std::function<void(const analysis::RowBlock&, std::size_t)>& take);
 
-// Every gap of the list beside the recording; without one, the longest that the metadata has.
+// Calls `take` for every gap in NAME.gaps.tsv. If there is no such file, for the longest gaps in
+// the metadata.
 Result<void> for_each_gap(const analysis::Summary& summary,
                           const std::function<void(const Gap&)>& take);
 
-// A scope of the request that the recording is of (docs/timing.md), on the recording's clock.
+// A scope of the recorded request (docs/timing.md), on the clock of the recording.
 struct TimedScope {
   static constexpr std::size_t kNoParent = static_cast<std::size_t>(-1);
 
-  std::size_t parent = kNoParent;  // its index; smaller than the scope's own
-  std::string name;                // a wrapper's parts are called "wrapper:part"
+  std::size_t parent = kNoParent;  // the parent's index, which is smaller than the scope's own
+  std::string name;                // "wrapper:part" for a part of a wrapper
   std::string category;
   std::string error;
   std::int64_t start_ns = 0;
@@ -41,22 +44,23 @@ struct TimedScope {
   [[nodiscard]] std::int64_t end_ns() const { return start_ns + duration_ns; }
 };
 
-// Empty where the metadata has no tree or no clock to place it on.
+// The scopes of the request. Empty if the metadata has no timing tree, or no start time to place it
+// on the clock of the recording.
 std::vector<TimedScope> scopes_of(const analysis::Summary& summary);
 
 // The name of the recording's file without its ending.
 std::string name_of(const analysis::Summary& summary);
 
-// The same names, those that were there before with a number behind: a, a_2. SQLite does not tell
-// capital letters from small ones.
+// The same names, made unique: a repeated name gets a number (a, a_2). With `any_case`, upper and
+// lower case count as the same, as in SQLite.
 std::vector<std::string> unique_names(const std::vector<std::string>& names, bool any_case);
 
-// The columns' names, all different.
+// The names of the columns, made unique.
 std::vector<std::string> column_names(const analysis::Summary& summary, bool any_case);
-// The same for a table of rows, whose first column is `time_ns`.
+// The same with `time_ns` as the first column, for a table of rows.
 std::vector<std::string> table_columns(const analysis::Summary& summary, bool any_case);
 
-// What the metadata says of the recording, as names and values, and where it came from.
+// The metadata and the origin of the recording as names and values.
 std::vector<std::pair<std::string, std::string>> properties_of(const analysis::Summary& summary);
 
 }  // namespace kymo::exporting

@@ -1,4 +1,5 @@
-// An SQLite database: samples as a table of the recording's own shape, the rest beside it.
+// An SQLite database. The table of samples has the columns of the recording; other tables have the
+// rest.
 
 #include <sqlite3.h>
 
@@ -18,7 +19,7 @@
 namespace kymo::exporting {
 namespace {
 
-// SQLite's own limit of columns, which Debian leaves as it is.
+// SQLite's default limit of columns. Debian does not change it.
 constexpr std::size_t kMostColumns = 2000;
 
 using Cell = std::variant<std::uint64_t, std::int64_t, std::string>;
@@ -32,10 +33,10 @@ std::string sql_name(std::string_view name) {
   return out + "\"";
 }
 
-// Rows going into one table. The first error is kept, and ends it.
+// Creates and fills one table. After the first error, which is kept, nothing more is written.
 class Table {
  public:
-  // `columns` are definitions, one each.
+  // `columns`: one definition for each column.
   Table(sqlite3* db, std::string path, const std::string& name,
         const std::vector<std::string>& columns)
       : db_(db), path_(std::move(path)) {
@@ -56,8 +57,8 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // SQLite's integers end at 2^63: a larger number becomes text of 20 digits, so that it is exact
-  // and still comes after the others.
+  // SQLite's integers are below 2^63. A larger number becomes text of 20 digits, so that it is
+  // exact and is sorted after the other numbers.
   void bind(int column, std::uint64_t value) {
     if (!written_) return;
     if (value <= INT64_MAX)
@@ -171,7 +172,8 @@ Result<void> add_gaps(const analysis::Summary& summary, sqlite3* db, const std::
 
 Result<void> add_samples(const analysis::Summary& summary, const std::vector<std::string>& names,
                          sqlite3* db, const std::string& path) {
-  // Without types, which would turn the text of large numbers into inexact ones.
+  // The columns have no types: with a type, SQLite would convert the text of a large number to an
+  // inexact number.
   std::vector<std::string> columns;
   for (const std::string& name : names) columns.push_back(sql_name(name));
   Table table(db, path, "samples", columns);
@@ -188,7 +190,7 @@ Result<void> add_samples(const analysis::Summary& summary, const std::vector<std
 
 Result<void> fill(const analysis::Summary& summary, sqlite3* db, const std::string& path) {
   const std::vector<std::string> names = table_columns(summary, true);
-  // Nobody else sees it before it is whole: no journal.
+  // The file is new, and others see it only when it is complete, so it needs no journal.
   Result<void> done = run(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN", path);
   if (done) done = add_properties(summary, db, path);
   if (done) done = add_metrics(summary, names, db, path);

@@ -14,7 +14,7 @@ inline void append_number(std::uint64_t number, std::string& out) {
   out.append(digits.data(), end);
 }
 
-// `number` divided by 10 to the power of `places`, exactly, with all of its decimal places.
+// Appends `number` divided by 10 to the power of `places`, exactly, with all decimal places.
 inline void append_fixed(std::uint64_t number, std::size_t places, std::string& out) {
   std::uint64_t unit = 1;
   for (std::size_t i = 0; i < places; ++i) unit *= 10;
@@ -26,7 +26,7 @@ inline void append_fixed(std::uint64_t number, std::size_t places, std::string& 
   out.insert(at, places - (out.size() - at), '0');
 }
 
-// The same without zeros at the end.
+// The same without trailing zeros.
 inline void append_decimal(std::uint64_t number, std::size_t places, std::string& out) {
   append_fixed(number, places, out);
   if (places == 0) return;

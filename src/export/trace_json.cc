@@ -16,18 +16,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of the threads that spans stand on; scopes have as many as they need, from the last on.
+// The thread ids of the spans. Scopes use as many threads as they need, from kScopesThread on.
 constexpr std::size_t kPhasesThread = 1;
 constexpr std::size_t kGapsThread = 2;
 constexpr std::size_t kScopesThread = 3;
 
-// Nanoseconds as the format's microseconds, none lost.
+// Appends the time in microseconds, as the format requires, with all nanoseconds as decimals.
 void append_us(std::int64_t ns, std::string& out) {
   if (ns < 0) out += '-';
   append_fixed(ns < 0 ? -static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns), 3, out);
 }
 
-// No recording is longer; times of a damaged file may be.
+// A damaged file may have times above INT64_MAX. A real recording cannot.
 std::int64_t clamped(std::uint64_t ns) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(ns, INT64_MAX));
 }
@@ -40,13 +40,14 @@ struct Span {
   std::int64_t end_ns = 0;
 };
 
-// Puts scopes onto threads, so that on each any two are apart or the later lies within the earlier,
-// which it is a part of: what runs in parallel, or exceeds what it is part of, gets another thread.
+// Assigns scopes to threads. Two spans of one thread must not overlap, unless the later one is a
+// part of the earlier one and lies within it. A scope that runs in parallel, or that ends after its
+// parent, gets another thread.
 class ScopeThreads {
  public:
   explicit ScopeThreads(const std::vector<TimedScope>& scopes) : scopes_(scopes) {}
 
-  // In the order of their begins, the longer first.
+  // Call it in the order of the begin times; with equal begins, the longer scope first.
   std::size_t place(std::size_t scope) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
       if (fits(scope, open_[i])) {
@@ -73,7 +74,7 @@ class ScopeThreads {
   }
 
   const std::vector<TimedScope>& scopes_;
-  std::vector<std::vector<std::size_t>> open_;  // a stack a thread
+  std::vector<std::vector<std::size_t>> open_;  // a stack for each thread
 };
 
 class TraceWriter {
@@ -176,7 +177,8 @@ class TraceWriter {
     return for_each_gap(summary_, [&](const Gap& gap) {
       if (!named) name_thread(kGapsThread, "missed ticks");
       named = true;
-      // Those of a damaged list may overlap: drawn apart, their times as they stand beside them.
+      // The gaps of a damaged list may overlap. They are drawn one after the other, with their
+      // original times as details.
       const std::int64_t begin = std::max(clamped(gap.start_ns), last_end);
       last_end = std::max(clamped(gap.end_ns), begin);
       add_span({analysis::to_string(gap.cause), "gap", kGapsThread, begin, last_end},
@@ -184,7 +186,8 @@ class TraceWriter {
     });
   }
 
-  // A value holds until the next event: one that did not change is left out, but for the ends.
+  // A value holds until the next event, so unchanged values are left out, except in the first and
+  // the last row.
   Result<void> add_counters() {
     std::vector<std::string> heads;
     for (const std::string& name : column_names(summary_, false)) {

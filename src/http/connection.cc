@@ -16,11 +16,11 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{3};
 constexpr std::size_t kLeastBytesPerSecond = 64 << 10;
-// How long we read what a refused client still sends.
+// How long the rest of a refused request is read.
 constexpr std::chrono::milliseconds kReadOn{200};
 constexpr int kMostReadOn = 256;  // pieces of 4 KiB
 
-std::atomic<int> lingering{0};  // connections whose clients are still read
+std::atomic<int> lingering{0};  // connections that are in read_on()
 
 }  // namespace
 
@@ -65,7 +65,7 @@ void Connection::read_on() const {
   for (int i = 0; i < kMostReadOn; ++i) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now());
     pollfd more{incoming_.connection.get(), POLLIN, 0};
-    const auto timeout = std::max<std::int64_t>(0, left.count());  // what is there is always read
+    const auto timeout = std::max<std::int64_t>(0, left.count());  // 0: read what has come already
     if (poll(&more, 1, static_cast<int>(timeout)) <= 0) return;
     if (recv(incoming_.connection.get(), piece.data(), piece.size(), 0) <= 0) return;
   }

@@ -9,12 +9,12 @@
 
 namespace kymo::http {
 
-// A connection whose request is there, and that is answered once.
+// A connection whose request has been read, and that gets one answer.
 //
-// A client may make us wait three seconds, and one more for each 64 KiB that it has taken. Then it
-// is cut off.
+// While the answer is sent, the total time of waiting for the client is at most three seconds plus
+// one second for each 64 KiB that the client has taken. Then the connection is closed.
 //
-// Threads: one; cut() any.
+// Threads: one; cut() from any.
 class Connection {
  public:
   static constexpr int kMostLingering = 4;
@@ -24,10 +24,12 @@ class Connection {
   [[nodiscard]] const std::string& request() const { return incoming_.request; }
   // The HTTP status that refuses the request; 0: it can be read.
   [[nodiscard]] int refused() const { return incoming_.refused; }
-  // Sends all of it. False: the client has gone, or took nothing for too long; from then on always.
+  // Sends all of `data`. Returns false if the client has gone or was too slow; all later calls then
+  // return false, too.
   bool write(std::string_view data);
-  // Ends the answer. Then reads for a moment what the client still sends: closing with unread data
-  // would destroy the answer. At most kMostLingering threads do so at a time.
+  // Ends the answer. If the request was refused before all of it was read, it then reads for a
+  // moment what the client still sends: closing a connection with unread data would destroy the
+  // answer. At most kMostLingering threads do this at a time.
   void finish();
   // Makes every later write fail.
   void cut();

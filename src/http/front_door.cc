@@ -26,7 +26,7 @@
 namespace kymo::http {
 namespace {
 
-// What the kernel holds for a client that does not read.
+// The most bytes that the kernel buffers for a client that does not read.
 constexpr int kSendBuffer = 128 << 10;
 // The pause after accept() failed, for example because no descriptor was left.
 constexpr std::chrono::milliseconds kDeaf{50};
@@ -37,7 +37,8 @@ bool is_called(std::string_view line, std::string_view name) {
          strncasecmp(line.data(), name.data(), name.size()) == 0;
 }
 
-// Nothing: this is no length. What does not fit is the largest number.
+// The value of a Content-Length. Returns nothing if it is no number, and SIZE_MAX if it is too
+// large.
 std::optional<std::size_t> length_in(std::string_view value) {
   value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
   value.remove_suffix(value.size() - (value.find_last_not_of(" \t") + 1));
@@ -104,7 +105,7 @@ Result<FileDescriptor> listen_on(const std::string& host, std::uint16_t port) {
     FileDescriptor fd(
         socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol));
     const int yes = 1;
-    // Connections inherit the buffer's size.
+    // Accepted connections inherit the size of the send buffer.
     if (fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
         setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof(kSendBuffer)) == 0 &&
         bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0) {
@@ -156,7 +157,7 @@ void FrontDoor::run() {
   for (;;) {
     try {
       if (!turn()) return;
-    } catch (const std::exception&) {  // no memory: the connection at hand is closed
+    } catch (const std::exception&) {  // no memory: only the present connection is closed
       deaf_until_ = Clock::now() + kDeaf;
     }
   }
@@ -178,7 +179,7 @@ bool FrontDoor::turn() {
   }
   if (poll(polled_.data(), polled_.size(), timeout) < 0) {
     if (errno == EINTR) return true;
-    std::this_thread::sleep_for(kDeaf);  // no memory, say: it would fail again at once
+    std::this_thread::sleep_for(kDeaf);  // such as no memory: it would fail again at once
     eventfd_t closed = 0;
     return eventfd_read(wake_.get(), &closed) != 0;
   }
@@ -206,7 +207,8 @@ void FrontDoor::accept_all() {
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     const bool too_many = fd.get() >= end_of_ours_;
     if ((too_many || waiting_.size() >= kMostWaiting) && !waiting_.empty()) waiting_.pop_front();
-    if (too_many) fd = FileDescriptor(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));  // that one's, now free
+    // The descriptor of the connection just closed is free again: use that number.
+    if (too_many) fd = FileDescriptor(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
     if (!fd.valid() || fd.get() >= end_of_ours_) continue;
     waiting_.push_back({{std::move(fd), {}, 0}, {}, Clock::now() + kPatience});
     if (!read_more(waiting_.back())) waiting_.pop_back();

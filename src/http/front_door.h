@@ -17,8 +17,9 @@
 
 namespace kymo::http {
 
-// A socket that listens on the first address of HOST:PORT that can be had; port 0: any free one.
-// Errors: the last address' cause; not_found: the host has no address.
+// A socket that listens on the first address of HOST:PORT that can be bound. Port 0 means any free
+// port.
+// Errors: the cause for the last address; not_found: the host has no address.
 Result<FileDescriptor> listen_on(const std::string& host, std::uint16_t port);
 
 // The port of a listening socket.
@@ -26,21 +27,22 @@ Result<std::uint16_t> port_of(int listener);
 
 // What a client sent on its connection.
 struct Incoming {
-  FileDescriptor connection;  // does not block
+  FileDescriptor connection;  // non-blocking
   std::string request;        // its head and its body
-  int refused = 0;            // the HTTP status that refuses it, before all of it is read; 0: none
+  int refused = 0;            // 0, or the HTTP status that refuses it before all of it is read
 };
 
 // Finds the end of a request as it comes in.
 //
-// HTTP ends a line with CR and LF. A parser that takes a lone LF for an end, too, sees other
-// headers than one that does not. So a head with a lone LF or CR is refused.
+// HTTP ends a line with CR and LF. Some parsers also take a lone LF as the end of a line, and so
+// see other headers than parsers that do not. Therefore a head with a lone LF or CR is refused.
 class Framing {
  public:
-  // `text`: everything that has come so far. Cost: that of what is new in the head.
+  // `text`: everything that has come so far.
+  // Cost:   only the new part of the head is examined.
   void read(std::string_view text);
-  // The length of the request that `text` begins with, head and body. 0: the head is not complete,
-  // or is too long.
+  // The length of the request at the start of `text`, head and body. 0 if the head is not complete
+  // or the request is refused.
   [[nodiscard]] std::size_t length() const { return length_; }
   // The HTTP status that refuses the request; 0: none.
   [[nodiscard]] int refused() const { return refused_; }
@@ -53,16 +55,16 @@ class Framing {
   int refused_ = 0;
 };
 
-// Accepts connections and reads requests, on one thread for all: a client that dawdles, or sends
-// without end, costs a descriptor and 32 KiB for some seconds, and never a thread.
+// Accepts connections and reads requests, on one thread for all of them. A client that is slow or
+// sends without end takes a descriptor and 32 KiB for some seconds, but never a thread.
 //
 // At most kMostWaiting connections may have an unfinished request. When one more comes, the oldest
-// is closed, so that new clients still get in. The last of the process' descriptors are kept for
-// what else it does.
+// is closed, so that new clients can still connect. The highest kReserve descriptors of the process
+// are left for its other work (half of all, if its limit is below 2 * kReserve).
 //
-// Threads:   open() and close() on one; `take` is called on the door's own.
+// Threads:   open() and close() on one; `take` is called on the thread of this object.
 // Ownership: `take` gets the connection.
-// Errors:    an exception of `take`, or no memory, closes the connection at hand and no other.
+// Errors:    an exception of `take`, or no memory, closes only the present connection.
 class FrontDoor {
  public:
   static constexpr std::size_t kLongestHead = 16384;
@@ -79,7 +81,7 @@ class FrontDoor {
 
   // Errors: no descriptor or no thread left.
   Result<void> open(FileDescriptor listener, Take take);
-  // Nobody comes in any more, and who waits is let go of.
+  // Stops accepting, and closes the connections whose request is unfinished.
   void close();
 
  private:
@@ -91,12 +93,12 @@ class FrontDoor {
   };
 
   void run();
-  // Waits for something to do, and does it. False: close() was called.
+  // Waits for events, and handles them. Returns false if close() was called.
   bool turn();
   void accept_all();
-  // Reads what there is. True: it waits for more.
+  // Reads what has come. Returns true if the request is unfinished and the connection must stay.
   bool read_more(Waiting& from);
-  // The same; may throw.
+  // Like read_more(), but may throw.
   bool read_and_take(Waiting& from);
 
   FileDescriptor listener_;

@@ -6,27 +6,27 @@
 
 namespace kymo::http {
 
-// Whether two secrets are the same, in a time that does not tell where they differ.
+// Whether two secrets are the same. The time does not depend on where they differ.
 bool same_secret(std::string_view a, std::string_view b);
 
-// NAME, NAME:PORT or [ADDRESS]:PORT without the port and the brackets.
+// The host of a Host header (NAME, NAME:PORT or [ADDRESS]:PORT), without port and brackets.
 std::string host_of(std::string_view header);
-// 127.0.0.0/8, ::1 and localhost.
+// Whether it is in 127.0.0.0/8, or ::1, or localhost.
 bool is_loopback(const std::string& host);
 
-// Who is let in at an HTTP port.
+// Decides which requests an HTTP port accepts.
 //
-// A page of any site can send its visitor's browser here. It may give its own name the address of
-// this machine's loopback, and read what is served there as its own (the browser then sends that
-// name in Host); and it may send requests without reading the answers (the browser then says in
-// Origin where they come from). Neither gets past the names that are asked for here, and neither
-// knows the token.
+// A page of any web site can make its visitor's browser send requests to this port, in two ways:
+// - The site lets its own name resolve to the loopback address, and reads the answers as its own
+//   (DNS rebinding). The browser then sends the site's name in Host.
+// - The page sends requests without reading the answers. The browser then sends the site in Origin.
+// The gate checks Host and Origin, and so refuses both. Besides, the site does not know the token.
 //
 // Threads: any; it never changes.
 class Gate {
  public:
-  // `bound`: the host that the port is bound to. `name`: another that it is called by; may be
-  // empty. `token`: empty: nobody has it, and guarded paths are closed.
+  // `bound`: the host to which the port is bound. `name`: another name of this host; may be empty.
+  // `token`: if it is empty, all guarded requests are refused.
   Gate(std::string bound, std::string name, std::string token)
       : bound_(std::move(bound)), name_(std::move(name)), token_(std::move(token)) {}
 
@@ -41,10 +41,10 @@ class Gate {
     std::string text;  // a line
   };
 
-  // For what anybody may read. Where the port is open to the network there is nothing to protect,
-  // and the machine may be called by any of its names.
+  // For paths that need no token. If the port is open to the network, every client can read them
+  // anyway, and so any name of the machine is accepted.
   [[nodiscard]] std::optional<Refusal> refuse_open(const std::string& host) const;
-  // For everything else; none: come in.
+  // For all other paths. Returns nothing if the request is accepted.
   [[nodiscard]] std::optional<Refusal> refuse(const Knock& knock) const;
 
  private:

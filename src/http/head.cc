@@ -26,8 +26,8 @@ bool is_left_out(std::string_view line) {
   });
 }
 
-// The head without what makes the library do more than read it: it would compress as hard as it
-// can, and read and decode a body.
+// The head without the headers of kLeftOut. With them the library would compress its answer at the
+// highest level, and read and decode a body.
 std::string head_for_library(std::string_view request) {
   std::string head;
   while (!request.empty()) {
@@ -41,7 +41,7 @@ std::string head_for_library(std::string_view request) {
   return head;
 }
 
-// A request in memory; what the library answers goes nowhere.
+// A stream that reads the request from memory, and drops what the library writes.
 class Memory : public httplib::Stream {
  public:
   explicit Memory(std::string request) : request_(std::move(request)) {}
@@ -70,12 +70,12 @@ class Memory : public httplib::Stream {
   std::size_t read_ = 0;
 };
 
-// The library, of which only its parser is used.
+// Uses only the parser of the library.
 class Library : public httplib::Server {
  public:
   Head read(Memory& request) {
     Head head;
-    head.refused = kBadRequest;  // unless it comes to be routed
+    head.refused = kBadRequest;  // 0 as soon as the library has parsed the request
     set_pre_routing_handler([&head](const httplib::Request& seen, httplib::Response&) {
       head.refused = 0;
       head.method = seen.method;

@@ -7,12 +7,12 @@
 
 namespace kymo::http {
 
-// What a request asks for, and what tells who asks: all of its head that we look at.
+// The parts of a request's head that the server uses.
 struct Head {
-  int refused = 0;  // the HTTP status that refuses it; 0: it was understood
+  int refused = 0;  // the HTTP status that refuses it; 0: the head is valid
   std::string method;
   std::string path;                          // decoded
-  std::map<std::string, std::string> query;  // decoded; of a name that stands twice, the last
+  std::map<std::string, std::string> query;  // decoded; if a name occurs twice, the last value
   std::string host;
   std::string origin;
   std::string authorization;
@@ -20,13 +20,13 @@ struct Head {
   bool operator==(const Head&) const = default;
 };
 
-// Reads the head of a request that Framing let in, by the HTTP library. Its body is not looked at,
-// nor what would have the library do more than read: Range, encodings, the length of a body.
+// Reads the head of a request that Framing accepted, with the HTTP library. Ignores the body, and
+// the headers that make the library do more than read: Range, encodings, the length of a body.
 Head read_head(std::string_view request);
 
-// As JSON, so that another process can read it; what is no UTF-8 becomes U+FFFD.
+// The head as JSON, for another process. Bytes that are no UTF-8 become U+FFFD.
 std::string json_of(const Head& head);
-// None: the text is no such JSON.
+// Reads the JSON of json_of(). Returns nothing if the text is no such JSON.
 std::optional<Head> head_in(std::string_view json);
 
 }  // namespace kymo::http

@@ -21,9 +21,9 @@
 namespace kymo::http {
 namespace {
 
-// Requests that wait for a thread.
+// The most requests that may wait for a thread.
 constexpr std::size_t kMostWaiting = 64;
-// What a client that reads has to take the end of its stream when the server stops.
+// When the server stops, clients have this time to read the end of their stream.
 constexpr std::chrono::milliseconds kLastWords{200};
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kText = "text/plain; charset=utf-8";
@@ -62,7 +62,7 @@ int status_of(Code code) {
   }
 }
 
-// The code's name as gRPC's documentation has it.
+// The name of a code, as in gRPC's documentation.
 const char* name_of(Code code) {
   constexpr const char* kNames[] = {"",
                                     "cancelled",
@@ -106,7 +106,7 @@ const char* reason_of(int status) {
   return "Unknown";
 }
 
-// The first lines of an answer, up to its own headers. A connection is answered once.
+// The first lines of an answer. The headers of the reply follow. Each connection gets one answer.
 std::string begin_of(int status, const std::string& type) {
   return "HTTP/1.1 " + std::to_string(status) + ' ' + reason_of(status) +
          "\r\nConnection: close"
@@ -119,7 +119,8 @@ std::string begin_of(int status, const std::string& type) {
          type + "\r\n";
 }
 
-// Headers are ours; a line end in one, as of a path that was asked for, would begin another.
+// A header value may come from the request, such as a path. A line end in it would let the client
+// add headers, so that such a header is left out.
 void send_reply(Connection& to, const Reply& reply, bool with_body) {
   std::string head = begin_of(reply.status, reply.type);
   for (const auto& [name, value] : reply.headers) {
@@ -151,15 +152,17 @@ std::string refusal_text(int status) {
   }
 }
 
-// In the header that scripts send, or in the address that `kymo web` prints.
+// The token of a request: from the Authorization header, as scripts send it, or from the URL, as
+// `kymo web` prints it.
 std::string token_of(const Head& head) {
   constexpr std::string_view kBearer = "Bearer ";
   if (head.authorization.starts_with(kBearer)) return head.authorization.substr(kBearer.size());
   return Request{head.query}.value("token");
 }
 
-// What a browser without the token is shown. The page keeps the token for as long as its tab is
-// there and takes it out of the address; a reload finds it again by this.
+// The page for a browser that sends no valid token. The real page stores the token in its tab
+// (sessionStorage) and removes it from the URL. After a reload, this script puts the stored token
+// into the URL again.
 Reply door(const Gate::Refusal& refusal) {
   const Result<std::string> nonce = make_token();
   const std::string own = nonce ? *nonce : std::string();
@@ -248,7 +251,7 @@ struct Server::State {
   void stop();
   // Reads the request, and answers it.
   void answer(Connection& connection);
-  // None: whoever asks for this may.
+  // Returns nothing if the request is allowed.
   [[nodiscard]] std::optional<Reply> refuse(const Head& head, const Route* route);
   [[nodiscard]] Reply reply_to(const Route* route, const Request& request) const;
   void answer_stream(const StreamHandler& handler, const Head& head, Connection& connection);
@@ -257,7 +260,7 @@ struct Server::State {
 
 namespace {
 
-// Over one answer, which ends with the connection.
+// Sends the events over the one answer of a connection.
 class Events : public EventStream {
  public:
   Events(Connection& connection, std::mutex& mutex, std::condition_variable& stop_comes,
@@ -296,14 +299,14 @@ const Route* Server::State::route_of(const Head& head) const {
 }
 
 std::string Server::State::base_url() const {
-  // Nobody's browser goes to the address that stands for all.
+  // Browsers cannot open the wildcard address, so use the loopback address in its place.
   const std::string port = address.substr(address.rfind(':'));
   const bool any = options.host == "0.0.0.0" || options.host == "::";
   return "http://" + (any ? "127.0.0.1" + port : address);
 }
 
 std::optional<Reply> Server::State::refuse(const Head& head, const Route* route) {
-  // That there is nothing at a path is no secret.
+  // Unknown paths are open, too: the answer 404 is no secret.
   const bool is_open = route == nullptr || route->way == Way::open;
   const std::optional<Gate::Refusal> why =
       is_open ? gate.refuse_open(head.host)
@@ -322,7 +325,7 @@ std::optional<Reply> Server::State::refuse(const Head& head, const Route* route)
 void Server::State::answer_stream(const StreamHandler& handler, const Head& head,
                                   Connection& connection) {
   const std::size_t others = streams.fetch_add(1);
-  // Counts down even where no memory is left for the pointer itself.
+  // Decrements `streams`, also if making this pointer fails for lack of memory.
   const auto leave = std::shared_ptr<void>(nullptr, [this](void*) { streams.fetch_sub(1); });
   const bool with_body = head.method != "HEAD";
   if (others >= kMostStreams) {
@@ -347,7 +350,7 @@ Reply Server::State::reply_to(const Route* route, const Request& request) const 
   if (route == nullptr) return error_reply({Code::not_found, "there is nothing at this path"});
   try {
     return route->handler(request);
-  } catch (const std::exception& error) {  // out of memory, say
+  } catch (const std::exception& error) {  // such as out of memory
     return error_reply({Code::internal, error.what()});
   }
 }
@@ -380,7 +383,7 @@ void Server::State::serve(Connection& connection) {
     }
     answer(connection);
     connection.finish();
-  } catch (...) {  // no memory left: the connection ends, and nobody else's
+  } catch (...) {  // no memory left: only this connection ends
   }
   const std::lock_guard lock(mutex);
   served.erase(&connection);
@@ -390,7 +393,7 @@ void Server::State::serve(Connection& connection) {
 void Server::State::take(Incoming incoming) {
   try {
     const auto connection = std::make_shared<Connection>(std::move(incoming));
-    // Where too much waits already, the connection is closed.
+    // If the queue is full, the connection is closed.
     static_cast<void>(threads.enqueue([this, connection] { serve(*connection); }));
   } catch (const std::exception&) {  // no memory left: the connection is closed
   }

@@ -23,7 +23,7 @@ bool Threads::enqueue(std::function<void()> work) {
   if (waiting_.size() > idle_ && threads_.size() < most_) {
     try {
       threads_.emplace_back([this] { run(); });
-    } catch (const std::exception&) {  // the system gives no more: those that are there do it
+    } catch (const std::exception&) {  // no more threads: the existing ones do the work
     }
   }
   more_.notify_one();

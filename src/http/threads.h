@@ -12,23 +12,24 @@
 
 namespace kymo::http {
 
-// Threads that are made as they are needed, up to a bound, and stay: work waits only where all are
-// busy.
+// A thread pool. Threads are started when they are needed, up to a bound, and then kept. Work waits
+// only if all threads are busy.
 //
 // Threads: every member from any thread; start() and shutdown() from one.
 class Threads {
  public:
-  // Of work that waits there is at most `most_waiting`.
+  // `most`: the maximum number of threads. `most_waiting`: the maximum length of the queue.
   Threads(std::size_t most, std::size_t most_waiting) : most_(most), most_waiting_(most_waiting) {}
   ~Threads() { shutdown(); }
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  // Makes the first, so that there is always one. Errors: the system gives none.
+  // Starts the first thread, so that there is always one.
+  // Errors: the system cannot start a thread.
   Result<void> start();
-  // False: too much waits already. `work` must not throw.
+  // Returns false if the queue is full. `work` must not throw.
   bool enqueue(std::function<void()> work);
-  // Does what waits, and joins.
+  // Finishes the queued work, and joins the threads.
   void shutdown();
 
  private:

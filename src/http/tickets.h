@@ -7,12 +7,13 @@
 
 namespace kymo::http {
 
-// One-time tickets: each opens a page once, within a minute. Threads: any.
+// One-time tickets: each opens a page once, within a minute.
+// Threads: any.
 class Tickets {
  public:
-  // Empty: the system gives no random bytes.
+  // A new ticket; empty if the system gives no random bytes.
   std::string issue();
-  // False: there is no such ticket, or it was used, or its minute is over.
+  // Uses up a ticket. Returns false if there is no such ticket, it was used, or its minute is over.
   bool take(const std::string& ticket);
 
  private:

@@ -25,7 +25,7 @@ constexpr std::size_t kMostBytes = 4096;
 Result<std::string> make_file(const std::string& path) {
   Result<std::string> token = make_token();
   if (!token) return token;
-  // A whole file or none: another program may look for it as soon as the name is there.
+  // Write another file and rename it: a program that reads the token must not see a partial file.
   const std::string partial = path + ".new";
   const Result<FileDescriptor> fd = create_anew(partial, 0600);
   if (!fd) return system_error("make the token's file " + path, fd.error().errno_value);
@@ -39,7 +39,7 @@ Result<std::string> make_file(const std::string& path) {
   return token;
 }
 
-// What kind of file it is, and whose; none: it may hold the token.
+// Checks the type, owner and mode of the file. Returns nothing if it may hold the token.
 std::optional<std::string> refusal_of(const std::string& path, const struct stat& file) {
   if (!S_ISREG(file.st_mode)) {
     return "the token's file " + path + " is no regular file: name another";
@@ -95,8 +95,8 @@ Result<std::string> make_token() {
 }
 
 Result<std::string> load_token(const std::string& path) {
-  // What is looked at is what is read: the name may lead to another file a moment later. Opening a
-  // FIFO must not wait.
+  // Open first, and check the open file: the name may lead to another file a moment later.
+  // O_NONBLOCK: opening a FIFO must not wait.
   const FileDescriptor file(
       open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!file.valid()) {

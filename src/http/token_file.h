@@ -6,13 +6,13 @@
 
 namespace kymo::http {
 
-// 256 bits of the kernel's randomness, in hexadecimal.
+// A new token: 256 random bits from the kernel, in hexadecimal.
 Result<std::string> make_token();
 
-// The token in this file, which is made, of mode 0600, where it is not there. Errors:
-// permission_denied for a file that others than its owner and group can read (its mode must be 0600
-// or 0640), one of another user than this one and root, a link, or no regular file; data_loss for
-// one that holds no token: 16 to 256 letters and digits.
+// Reads the token in this file. If there is no such file, makes one with a new token and mode 0600.
+// Errors: permission_denied: the mode is not 0600 or 0640, the owner is neither this process' user
+//         nor root, or it is a symbolic link or no regular file; data_loss: it holds no token (16
+//         to 256 letters and digits).
 Result<std::string> load_token(const std::string& path);
 
 }  // namespace kymo::http

@@ -21,27 +21,27 @@ struct Block {
   Block* next_free = nullptr;  // guarded by Blocks::mutex
 };
 
-// All state is constant-initialised and trivially destroyed: threads may add before main() and
-// after it.
+// All state is constant-initialised and trivially destroyed, so that threads may add before main()
+// and after it.
 struct Blocks {
   std::mutex mutex;
   Block* free = nullptr;              // guarded by mutex
   std::bitset<kMaxCells> reserved{};  // guarded by mutex
   std::atomic<Block*> head{nullptr};
-  // In the counter file, where there is one: new blocks' cells are taken from there.
+  // The next free cells in the counter file, from which new blocks take theirs; null: no file.
   Cell* published = nullptr;                               // guarded by mutex
-  std::size_t published_blocks = 0;                        // guarded by mutex; left
+  std::size_t published_blocks = 0;                        // guarded by mutex; blocks left there
   std::atomic<std::uint64_t>* published_in_use = nullptr;  // guarded by mutex
   std::array<Cell, kMaxCells> shared_cells{};
   Block shared{};              // invariant 7
-  bool shared_listed = false;  // guarded by mutex; most programs never need it, and never read it
+  bool shared_listed = false;  // guarded by mutex; most programs never list it and never read it
 };
 
 constinit Blocks g_blocks;
 
 constexpr std::size_t kCellsBytes = kMaxCells * sizeof(Cell);
 
-// Precondition: the mutex is held, and there are some left.
+// Precondition: the mutex is held, and published_blocks is not 0.
 Cell* take_published_cells() noexcept {
   Cell* cells = g_blocks.published;
   g_blocks.published += kMaxCells;
@@ -50,8 +50,9 @@ Cell* take_published_cells() noexcept {
   return cells;
 }
 
-// What a forked child must have of its own. The mutex must not be held by a thread that it lacks,
-// and cells in a counter file are the parent's: the child goes on with copies of them.
+// Gives a forked child state of its own. The thread that forked holds the mutex, so that no thread
+// that the child lacks can hold it. Cells in a counter file belong to the parent, so the child goes
+// on with copies of them.
 void own_cells_in_child() noexcept {
   const auto copy = [](Block& block) {
     void* memory =
@@ -88,11 +89,11 @@ void own_cells_in_child() noexcept {
 }
 
 Block* new_block() noexcept {
-  // Mapped rather than allocated: a counter must work where malloc is not to be called, pages that
-  // no counter uses cost nothing, and a leak checker has no business with memory kept for ever.
+  // Mapped, not allocated: a counter must work where malloc must not be called, pages without used
+  // counters cost nothing, and a leak checker would report memory that is kept for ever.
   const bool in_file = g_blocks.published != nullptr;
   if (in_file && g_blocks.published_blocks == 0) {
-    return nullptr;  // the shared block it is, which is in the file as well
+    return nullptr;  // the caller then uses the shared block, which is in the file, too
   }
   const std::size_t cells_bytes = in_file ? 0 : kCellsBytes;
   void* memory = ::mmap(nullptr, cells_bytes + sizeof(Block), PROT_READ | PROT_WRITE,
@@ -140,8 +141,7 @@ struct Attachment {
   ~Attachment();
 };
 
-// Survives the Attachment's destructor, so that a later destructor's add() knows not to attach
-// again.
+// Outlives the Attachment, so that an add() in a later destructor does not attach a block again.
 constinit thread_local bool t_thread_exiting = false;
 thread_local Attachment t_attachment;
 
@@ -218,7 +218,7 @@ void release_cells(std::uint32_t first, std::size_t count) noexcept {
 }
 
 void add_cell_sums(std::uint32_t first, std::size_t count, std::uint64_t* out) noexcept {
-  // Acquire: pairs with the release in take_block().
+  // Acquire: pairs with the releases in take_block() and list_block().
   for (const Block* block = g_blocks.head.load(std::memory_order_acquire); block != nullptr;
        block = block->next) {
     const Cell* cells = block->cells + first;

@@ -91,7 +91,7 @@ void write_entry(CounterFileHeader& file, Listed& counter) {
   // NOLINTNEXTLINE(bugprone-not-null-terminated-result): the entry says how long it is
   std::memcpy(memory + sizeof(CounterEntry) + sums_bytes, texts.data(), texts.size());
   counter.entry = entry;
-  // Release: who sees the new end sees the whole entry.
+  // Release: a reader that sees the new end sees the whole entry.
   file.directory_bytes.store(at + bytes, std::memory_order_release);
 }
 
@@ -99,7 +99,7 @@ Error refused(const std::string& path, const std::string& why) {
   return Error{Code::already_exists, "cannot publish counters in " + path + ": " + why, EEXIST};
 }
 
-// The place is free, or a counter file's whose program is gone.
+// Succeeds if nothing is at `path`, or if it is a counter file whose program no longer runs.
 Result<void> check_place(const std::string& path) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) {
@@ -135,8 +135,8 @@ CounterFileHeader* format(void* memory, std::size_t threads) {
   return header;
 }
 
-// What a forked child has of the file is made its own memory, at the same place: two processes must
-// not count in one cell.
+// In a forked child, replaces the mapping of the file by private memory with the same contents at
+// the same address: two processes must not count in one cell.
 void leave_file_after_fork() {
   Publication& p = publication();
   if (p.file != nullptr) {
@@ -145,7 +145,7 @@ void leave_file_after_fork() {
     if (copy != MAP_FAILED) {
       std::memcpy(copy, p.file, bytes);
       ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p.file);
-    } else {  // its counters then begin at 0, where they harm nobody
+    } else {  // the child's counters then begin at 0
       static_cast<void>(::mmap(p.file, bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     }
@@ -153,7 +153,7 @@ void leave_file_after_fork() {
   p.mutex.unlock();
 }
 
-// Maps a new file of that size at `path`; null with errno set.
+// Creates a file of `bytes` bytes at `path` and maps it. Returns null and sets errno if this fails.
 void* map_new_file(const std::string& path, unsigned mode, std::size_t bytes) {
   const Result<FileDescriptor> created = create_anew(path, 0600);
   if (!created) {

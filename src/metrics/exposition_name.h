@@ -11,7 +11,7 @@ namespace kymo {
 inline constexpr const char* kExpositionPrefixRule =
     "allowed is nothing, or letters (a-z, A-Z), digits and '_' with no digit first";
 
-// Whether metrics' names on /metrics may begin so.
+// Whether the names of metrics on /metrics may begin with `prefix`.
 inline bool is_exposition_prefix(std::string_view prefix) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto is_allowed = [&](char c) {
@@ -25,17 +25,18 @@ inline bool is_exposition_prefix(std::string_view prefix) {
 inline std::string exposition_name(const Metric& metric, std::string_view prefix) {
   std::string_view stem = metric.name;
   std::string_view unit;
-  // A histogram's columns are counts but for one: what it measures, its name's ending says.
+  // Most columns of a histogram have the unit `count`. The ending of its name tells what it
+  // measures.
   const bool histogram = !metric.bounds.empty();
   if (metric.unit == Unit::nanoseconds || metric.unit == Unit::microseconds ||
       (histogram && (stem.ends_with("_ns") || stem.ends_with("_us")))) {
-    stem.remove_suffix(3);  // "_ns", "_us": the registry has seen to it
+    stem.remove_suffix(3);  // "_ns" or "_us": the registry has checked this
     unit = "_seconds";
   }
   constexpr std::string_view kTotal = "_total";
   const bool total = metric.kind == Kind::counter && !histogram;
   if (total && stem.ends_with(kTotal)) {
-    stem.remove_suffix(kTotal.size());  // it comes behind the unit
+    stem.remove_suffix(kTotal.size());  // it is appended after the unit
   }
   std::string name(prefix);
   name += stem;

@@ -10,19 +10,19 @@
 
 namespace kymo {
 
-// Holds a metric against the rules of kymo/metric.h. The message names the metric, the offending
-// part and what is allowed.
+// Checks a metric against the rules of kymo/metric.h. The error names the metric, the part that is
+// wrong and what is allowed.
 Result<void> check_metric(const Metric& metric);
 
-// Holds the buckets of a histogram against the rules of kymo/histogram.h.
+// Checks the buckets of a histogram against the rules of kymo/histogram.h.
 Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets);
 
 // The columns of a histogram, in the order of their cells: buckets, sum, count. A column's metric
 // has the unit of what the column counts.
 std::vector<Column> histogram_columns(Metric metric, const HistogramBuckets& buckets);
 
-// How many columns a metric has; SIZE_MAX where they cannot be counted. Cost: a multiplication a
-// field, so to be asked before they are made.
+// The number of columns of a metric; SIZE_MAX if it overflows. Call it before the columns are made.
+// Cost: one multiplication for each field.
 std::size_t column_count(const Metric& metric);
 
 // The columns of a metric, in the order of their cells: the last field's value changes fastest.

@@ -15,7 +15,7 @@ namespace {
 
 struct Entry {
   std::vector<Column> columns;
-  std::uint32_t first_cell = 0;          // meaningless with a callback
+  std::uint32_t first_cell = 0;          // unused for a callback
   std::vector<std::uint64_t> base_sums;  // what the cells held when they were reserved
   Registry::FamilyCallback read;         // empty for counters
 
@@ -35,7 +35,7 @@ struct Registry::State {
     return check_name(metric.name);
   }
 
-  // A name is taken by a metric, or by a column of a histogram.
+  // Checks that no metric, and no column of a histogram, has this name.
   Result<void> check_name(const std::string& name) const {
     for (const Entry& entry : entries) {
       const bool taken = entry.name() == name ||
@@ -93,7 +93,8 @@ struct Registry::State {
     return add_cells(std::move(columns));
   }
 
-  // For whoever reads the counters from outside, where a histogram's sum and count are counters.
+  // Lists the metric for the readers of the counter file. For them, the sum and the count of a
+  // histogram are counters of their own.
   static void list(const Entry& entry) {
     const Metric& metric = *entry.columns.front().metric;
     const auto cells = static_cast<std::ptrdiff_t>(
@@ -106,7 +107,7 @@ struct Registry::State {
     }
   }
 
-  // With the mutex held.
+  // Precondition: the mutex is held.
   Result<std::uint32_t> add_cells(std::vector<Column> columns) {
     Entry entry;
     entry.columns = std::move(columns);
@@ -236,7 +237,7 @@ Result<Counter> CounterFamily::with(std::initializer_list<std::string_view> valu
 }
 
 struct Sampler::State {
-  // Counter columns that stand next to each other in a row and in the cells.
+  // Counter columns that are adjacent in a row and in the cells.
   struct Run {
     std::uint32_t first_cell;
     std::uint32_t count;
@@ -248,7 +249,7 @@ struct Sampler::State {
   };
   std::vector<Column> columns;
   std::vector<Run> runs;
-  std::vector<std::uint64_t> start;  // a row before anything is summed: less what the cells held
+  std::vector<std::uint64_t> start;  // the row before the sums are added: minus what the cells held
   std::vector<CallbackColumn> callbacks;
 
   void append(const Entry& entry) {

@@ -7,7 +7,7 @@
 
 namespace kymo {
 
-// What recordings, the API and JSON call the units, in the order of the enumeration.
+// The names of the units in recordings, the API and JSON, in the order of the enumeration.
 inline constexpr std::array<const char*, 5> kUnitNames = {"count", "pages", "bytes", "nanoseconds",
                                                           "microseconds"};
 

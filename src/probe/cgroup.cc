@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kUsage = "usage_usec ";
 constexpr std::uint64_t kNanosPerMicro = 1000;
 
-// Where in the hierarchy of `controller` (v1), or of v2 for an empty one, the process is. A line of
+// The cgroup in the hierarchy of `controller` (v1), or in v2 if `controller` is empty. A line of
 // /proc/PID/cgroup is ID:CONTROLLERS:PATH.
 std::optional<std::string> path_in(const std::string& file, std::string_view controller) {
   std::ifstream lines(file);
@@ -36,8 +36,8 @@ FileDescriptor open_file(const std::string& path) {
   return FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// A file of a v1 controller. In a container the hierarchy may be mounted from the container's own
-// group on, under which the path that the kernel names does not exist.
+// Opens a file of a v1 controller. In a container, the mounted hierarchy may begin at the
+// container's own cgroup, and the kernel's path does not exist there. Then try the mount's root.
 FileDescriptor open_v1(const std::string& groups, const std::string& sys,
                        const std::string& controller, const std::string& name) {
   const std::optional<std::string> path = path_in(groups, controller);

@@ -11,18 +11,21 @@
 
 namespace kymo::probe {
 
-// The cgroup that a process is in, as a path from its hierarchy's root: that of `controller` (v1),
-// or of v2 for an empty one. None: no such hierarchy, or no such process.
+// Returns the cgroup of a process as a path from the root of its hierarchy: the hierarchy of
+// `controller` (v1), or v2 if `controller` is empty. Returns nothing if there is no such hierarchy
+// or no such process.
 std::optional<std::string> cgroup_path(pid_t pid, std::string_view controller,
                                        const std::string& proc = "/proc");
 
-// Memory and CPU time of the cgroup that a process is in, v2 or v1, read from files that stay open.
+// Memory and CPU time of the cgroup of a process, v2 or v1, read from files that stay open. A
+// function returns nothing if its figure cannot be read: there is no such controller, no
+// permission, or the process is in the root cgroup of v2.
 //
-// What cannot be read (no such controller, no permission, the root cgroup of v2) is not there.
-// Threads: one at a time. Cost: a system call a figure.
+// Threads: one at a time.
+// Cost:    one system call for each figure.
 class Cgroup {
  public:
-  // `proc` and `sys` stand in for /proc and /sys/fs/cgroup in tests.
+  // `proc` and `sys` replace /proc and /sys/fs/cgroup in tests.
   explicit Cgroup(pid_t pid, const std::string& proc = "/proc",
                   const std::string& sys = "/sys/fs/cgroup");
 

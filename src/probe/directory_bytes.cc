@@ -23,11 +23,11 @@ namespace {
 
 using Sizes = std::map<std::string, std::uint64_t>;
 
-// Lists no more often than this while nothing says that the folder has changed.
+// While the folder's mtime does not change, it is listed once in so many ticks.
 constexpr int kTicksBetweenLists = 50;
-// A folder's mtime moves in the kernel's coarse ticks (4 ms at 250 Hz): a file made within the tick
-// of the last listing leaves it unchanged, so a listing is trusted only once the mtime is older
-// than this.
+// The mtime of a folder changes in the coarse ticks of the kernel (4 ms at 250 Hz). A file that is
+// made within the tick of the last listing does not change it. So the folder is listed again as
+// long as its mtime is newer than this.
 constexpr std::int64_t kMtimeSettlesNs = 20'000'000;
 // How long finish() waits for a disk that does not answer.
 constexpr std::chrono::milliseconds kPatience{2000};
@@ -42,9 +42,9 @@ std::int64_t wall_clock_ns() {
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-// Names in the folder, each with the size that `known` has for it, else 0. `dir_fd` stays open.
+// Lists the names in the folder, each with its size in `known`, or 0. `dir_fd` stays open.
 bool list_names(int dir_fd, const Sizes& known, Sizes& names) {
-  // A duplicate would share the read position with every other listing; a new open does not.
+  // Do not duplicate the descriptor: it would share the read position with other listings.
   const int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) {
     return false;
@@ -72,7 +72,7 @@ struct Sums {
   std::uint64_t pages = 0;
 };
 
-// Fills in the sizes and returns their sums. A file that is gone counts nothing.
+// Sets the sizes and returns their sums. A file that is gone has size 0.
 Sums sum_sizes(int dir_fd, Sizes& names, int sync_flag) {
   Sums sums;
   for (auto& [name, size] : names) {
@@ -126,11 +126,11 @@ struct DirectoryBytesWatcher::State {
   int stop_fd = -1;
   std::mutex mutex;
   std::condition_variable over;
-  bool ended = false;      // guarded by mutex: the last total is told
-  bool abandoned = false;  // guarded by mutex: nobody wants to be told any more
+  bool ended = false;      // guarded by mutex: the last total was reported
+  bool abandoned = false;  // guarded by mutex: report nothing any more
   std::thread thread;
-  bool finished = false;  // finish() alone uses it
-  // Below: the watching thread's.
+  bool finished = false;  // only finish() uses it
+  // Only the watching thread uses what follows, except for `total`.
   Sizes names;
   std::int64_t listed_mtime_ns = -1;
   int ticks_since_list = 0;
@@ -167,7 +167,7 @@ struct DirectoryBytesWatcher::State {
     tell(sum_sizes(dir_fd, names, AT_STATX_DONT_SYNC), false);
   }
 
-  // What is new of it, or all the same where it is the last.
+  // Reports the sums if the total has grown, or if it is the last report.
   void tell(const Sums& sums, bool last) {
     const std::lock_guard lock(mutex);
     if (abandoned || (!last && sums.total <= total)) {
@@ -180,7 +180,7 @@ struct DirectoryBytesWatcher::State {
     }
   }
 
-  // The exact total, however long the disk takes to tell it.
+  // Reports the exact total, no matter how long the disk takes.
   void tell_the_last() {
     Sizes now;
     Sums sums;
@@ -197,7 +197,7 @@ struct DirectoryBytesWatcher::State {
     pollfd fds[] = {{stop_fd, POLLIN, 0}, {timer_fd, POLLIN, 0}};
     for (;;) {
       if (poll(fds, 2, -1) < 0) {
-        continue;  // a signal
+        continue;  // interrupted by a signal
       }
       if (fds[0].revents != 0) {
         return tell_the_last();

@@ -11,21 +11,24 @@
 namespace kymo::probe {
 
 // Sum of the sizes of the regular files directly in `path`.
-// Errors: the folder cannot be read. A file that vanishes meanwhile is left out.
+// A file that disappears in the meantime is left out.
+// Errors: the folder cannot be read.
 Result<std::uint64_t> directory_bytes(const std::string& path);
 
-// Follows how the files of a folder grow.
+// Watches how the files of a folder grow.
 //
-// Threads:   start to finish a thread of its own, on which `report` is called, and not after
-//            finish(). finish() and the destructor: one thread.
-// Ownership: holds the folder open until destroyed.
-// Errors:    start(): the folder cannot be opened. Later ones leave the last total standing.
+// Threads:   it has one thread from start() to finish(). That thread calls `report`, and it does
+//            not do so after finish(). Call finish() and the destructor on one thread.
+// Ownership: holds the folder open until it is destroyed.
+// Errors:    start() fails if the folder cannot be opened. After a later error, the last total
+//            remains.
 // Cost:      a stat for each file and interval, from the kernel's cached attributes, so that a slow
-//            FUSE or network file system is not asked; the folder is listed only when it changes.
+//            FUSE or network file system is not asked. It lists the folder when its mtime changes,
+//            and every 50 intervals.
 class DirectoryBytesWatcher {
  public:
   using Report = std::function<void(std::uint64_t total)>;
-  // With it the part of the total that lies in CRIU's images of pages ("pages-...").
+  // `pages` is the part of the total that is in CRIU's images of pages ("pages-...").
   using PagesReport = std::function<void(std::uint64_t total, std::uint64_t pages)>;
 
   static Result<std::unique_ptr<DirectoryBytesWatcher>> start(
@@ -36,15 +39,16 @@ class DirectoryBytesWatcher {
   DirectoryBytesWatcher(const DirectoryBytesWatcher&) = delete;
   DirectoryBytesWatcher& operator=(const DirectoryBytesWatcher&) = delete;
 
-  // Ends the watch, reports and returns the exact total. Reported totals never decrease: should
-  // files have shrunk, the largest total stands. Where the disk does not answer within two seconds,
-  // what was known last stands.
+  // Ends the watch, and reports and returns the exact total. Totals never decrease: if files have
+  // shrunk, it is the largest total so far. If the disk does not answer within two seconds, it
+  // returns the last known total.
   std::uint64_t finish();
 
  private:
   struct State;
   explicit DirectoryBytesWatcher(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;  // the thread's, too, which may outlive this where a disk stalls
+  // Shared with the thread, which outlives this object if the disk does not answer.
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace kymo::probe

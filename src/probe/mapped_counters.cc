@@ -21,7 +21,7 @@
 namespace kymo::probe {
 namespace {
 
-// Takes an entry's text apart; whatever it holds, nothing behind its end is read.
+// Parses the text of an entry. It never reads beyond the end, even if the text is damaged.
 class Text {
  public:
   explicit Text(std::string_view left) : left_(left) {}
@@ -51,7 +51,7 @@ class Text {
   bool ok_ = true;
 };
 
-// Appends what an entry lists; false where it is damaged.
+// Appends the metric of an entry, unless it was withdrawn. Returns false if the entry is damaged.
 bool parse_entry(const char* at, std::size_t bytes, std::uint64_t cells,
                  std::vector<MappedMetric>* out) {
   const auto* entry = reinterpret_cast<const CounterEntry*>(at);
@@ -175,7 +175,7 @@ std::uint64_t MappedCounters::unlisted() const {
 
 Result<std::vector<MappedMetric>> MappedCounters::metrics() const {
   const CounterFileHeader& header = header_of(memory_);
-  // Acquire: pairs with the release that follows a whole entry.
+  // Acquire pairs with the release after an entry is complete.
   const std::uint64_t end =
       std::min(header.directory_bytes.load(std::memory_order_acquire), header.directory_capacity);
   const char* directory = static_cast<const char*>(memory_) + header.directory_offset;

@@ -19,27 +19,28 @@ namespace kymo::probe {
 struct MappedMetric {
   Metric metric;
   std::uint32_t first_cell = 0;
-  std::vector<std::uint64_t> base_sums;  // one a column: what its cell held at first
+  std::vector<std::uint64_t> base_sums;  // for each column, the sum of its cells at registration
 };
 
-// The counters that another process has published (kymo/counter_file.h), read where they are: while
-// it runs, stands still or is frozen.
+// The counters that another process has published (kymo/counter_file.h). They are read in place,
+// while the process runs, is stopped or is frozen.
 //
-// Threads: any. Ownership: maps the file, read-only, until it goes. Cost of sum(): a load a column
-// and block.
+// Threads:   any.
+// Ownership: maps the file read-only until it is destroyed.
+// Cost:      of sum(): one load for each column and block.
 class MappedCounters {
  public:
-  // Errors: not_found, permission_denied, invalid_argument (foreign or of another version),
-  // data_loss (truncated, or its directory is damaged), failed_precondition (its program is gone).
+  // Errors: not_found, permission_denied, invalid_argument (not a counter file, or another
+  //         version), data_loss (truncated), failed_precondition (its program is gone).
   static Result<std::unique_ptr<MappedCounters>> open(const std::string& path);
   ~MappedCounters();
   MappedCounters(const MappedCounters&) = delete;
   MappedCounters& operator=(const MappedCounters&) = delete;
 
   [[nodiscard]] pid_t pid() const;
-  // Metrics that the directory had no room for.
+  // The number of metrics that the directory had no room for.
   [[nodiscard]] std::uint64_t unlisted() const;
-  // Those registered now. Errors: data_loss.
+  // The metrics that are registered now. Errors: data_loss if the directory is damaged.
   [[nodiscard]] Result<std::vector<MappedMetric>> metrics() const;
   // out[i] = the value of column i of the metric, now.
   void sum(const MappedMetric& metric, std::uint64_t* out) const noexcept;
@@ -53,8 +54,9 @@ class MappedCounters {
   std::string path_;
 };
 
-// The file beginning with these bytes that the process has mapped to share, as this process can
-// open it; none: it has none, or its mappings may not be read.
+// Find a file that the process has mapped as shared and that begins with `begin`, or with the magic
+// bytes of a counter file. They return a path by which this process can open the file, or nothing
+// if there is no such file or if the mappings of the process may not be read.
 std::optional<std::string> find_mapped_file(pid_t pid, std::string_view begin);
 std::optional<std::string> find_counter_file(pid_t pid);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kKibibyte = 1024;
 
-// The value of a line "KEY:   N kB" of /proc/PID/status in bytes; 0 where there is none.
+// The value of a line "KEY:   N kB" of /proc/PID/status in bytes; 0 if there is no such line.
 std::uint64_t bytes_of(std::string_view status, std::string_view line_begin) {
   const std::size_t at = status.find(line_begin);
   if (at == std::string_view::npos) return 0;

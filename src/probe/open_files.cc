@@ -11,15 +11,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether a descriptor's link in /proc/PID/fd says that it can be written to (proc(5)).
+// Whether a link in /proc/PID/fd says that its descriptor is open for writing (proc(5)).
 bool is_writable(const fs::path& link) {
   std::error_code gone;
   const fs::perms mode = fs::symlink_status(link, gone).permissions();
   return !gone && (mode & fs::perms::owner_write) != fs::perms::none;
 }
 
-// Whether it has a descriptor of the file by which it can write. The link's text is looked at
-// first: what it leads to, a hung network mount say, is touched only where the name is the same.
+// Whether the process has the file open for writing. It compares the name in the link first, and
+// uses the target only if the name is the same: the target may be on a network mount that hangs.
 bool writes(const fs::path& process, const struct stat& file, const std::string& name) {
   std::error_code gone;
   for (fs::directory_iterator fd(process / "fd", gone), end; !gone && fd != end;

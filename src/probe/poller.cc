@@ -45,7 +45,7 @@ void Poller::run() {
   std::uint64_t deadline_ns = monotonic_ns() + interval_ns_;
   while (!stop_.wait_until(deadline_ns)) {
     read_once();
-    // Deadlines come from the first one; those that a long reading has passed are left out.
+    // Deadlines are multiples of the interval after the first. A long reading skips some of them.
     const std::uint64_t now_ns = monotonic_ns();
     if (now_ns >= deadline_ns) {
       deadline_ns += ((now_ns - deadline_ns) / interval_ns_ + 1) * interval_ns_;
@@ -62,7 +62,7 @@ void Poller::read_once() {
 }
 
 Poller::Reading Poller::take() noexcept {
-  // Relaxed: the exchange below acquires.
+  // Relaxed is enough: the exchange below acquires.
   if ((middle_.load(std::memory_order_relaxed) & kIsNew) != 0) {
     front_ = middle_.exchange(front_, std::memory_order_acq_rel) & ~kIsNew;
   }

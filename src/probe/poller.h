@@ -13,23 +13,25 @@
 
 namespace kymo::probe {
 
-// Reads what is slow to read, such as files of /proc, on a thread of its own and keeps the newest
-// reading: a sample takes that, with its age, and never waits for a file.
+// Reads slow sources, such as files of /proc, on a thread of its own and keeps the newest reading.
+// A sample takes that reading with its time, and never waits for a file.
 //
 // Invariants of the three buffers:
-//  1. One is the reading thread's (back_), one the taker's (front_), one lies between them
-//     (middle_). Each changes hands by one exchange of the index in middle_, so neither side ever
-//     waits for the other, whatever their priorities.
-//  2. The exchange releases what was written to the buffer that is given and acquires what the
-//     other side did with the one that is got.
+//  1. One belongs to the reading thread (back_), one to the thread that calls take() (front_), and
+//     one lies between them (middle_). A buffer changes its owner by one exchange of the index in
+//     middle_, so neither side ever waits for the other, whatever their priorities.
+//  2. The exchange releases what this side wrote to the buffer that it gives away, and acquires
+//     what the other side did with the buffer that it gets.
 //
-// Threads:   take() from one thread at a time; all else from the owner's. `read` runs on the
-//            poller's thread, and on the owner's in start() and stop(), never on both at once.
-// Cost:      take() an exchange. The thread sleeps between readings; one that takes longer than the
-//            interval is followed by the next due one, so a slow file costs rate and nothing else.
+// Threads:   take() from one thread at a time; all other members from the owner's thread. `read`
+//            runs on the poller's thread, and on the owner's thread in start() and stop(), never on
+//            both at once.
+// Cost:      of take(): one exchange. The thread sleeps between readings. If a reading takes longer
+//            than the interval, the next one begins at the next due time, so a slow file only makes
+//            readings less frequent.
 class Poller {
  public:
-  // Fills the words that the constructor was told of.
+  // Fills `words`: as many as the constructor was given.
   using Read = std::function<void(std::uint64_t* words)>;
 
   struct Reading {
@@ -44,20 +46,20 @@ class Poller {
 
   // Reads once, then goes on reading every interval.
   void start();
-  // Ends that, and reads a last time. Harmless where it does not run.
+  // Stops the thread, and reads a last time. Does nothing if the thread does not run.
   void stop();
-  // The newest reading; zeros of time 0 before the first.
+  // The newest reading. Before the first reading: zeros, with time 0.
   [[nodiscard]] Reading take() noexcept;
 
  private:
-  static constexpr std::uint32_t kIsNew = 4;  // in middle_, besides an index
+  static constexpr std::uint32_t kIsNew = 4;  // a bit in middle_, besides the index
 
   void run();
   void read_once();
 
   std::uint64_t interval_ns_;
   Read read_;
-  std::array<std::vector<std::uint64_t>, 3> buffers_;  // of each, the time first
+  std::array<std::vector<std::uint64_t>, 3> buffers_;  // each begins with the time of its reading
   std::uint32_t back_ = 0;
   std::atomic<std::uint32_t> middle_{1};
   std::uint32_t front_ = 2;

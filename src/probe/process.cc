@@ -27,7 +27,8 @@ constexpr std::size_t kFlags = 6;
 constexpr std::size_t kStartTime = 19;
 constexpr std::size_t kResidentPages = 21;
 
-// Empty where there is none: a process may go away at any time, also between open(2) and read(2).
+// The content of a file, or empty if it cannot be read: a process may end at any time, also between
+// open(2) and read(2).
 std::string read_or_empty(const std::string& path) {
   Result<std::string> text = read_file(path);
   return text ? std::move(text).value() : std::string();
@@ -59,8 +60,8 @@ std::vector<std::string_view> split(std::string_view text) {
   }
 }
 
-// Fills what /proc/PID/stat has. The name may itself hold spaces and parentheses: it ends at the
-// last one.
+// Parses /proc/PID/stat. The name can contain spaces and parentheses: it ends at the last closing
+// parenthesis.
 bool parse_stat(std::string_view stat, Process& process) {
   const std::size_t open = stat.find('(');
   const std::size_t close = stat.rfind(')');
@@ -106,7 +107,8 @@ void parse_status(const std::string& status, Process& process) {
   }
 }
 
-// `unseen`: set where the folder is there and cannot be opened, such as for want of a descriptor.
+// Sets `unseen` if the folder exists but cannot be opened, for example because no file descriptor
+// is free.
 std::vector<pid_t> numbered_entries(const std::string& path, bool* unseen = nullptr) {
   std::vector<pid_t> numbers;
   DIR* dir = opendir(path.c_str());
@@ -149,7 +151,7 @@ Result<Process> read_process(pid_t pid, const std::string& root) {
   const Result<std::string> status = read_file(base + "/status");
   if (status) {
     parse_status(*status, process);
-  } else if (!means_gone(status.error().errno_value)) {  // it may be traced, or root's
+  } else if (!means_gone(status.error().errno_value)) {  // its tracer and user are not known
     return status.error();
   }
   std::istringstream command(read_or_empty(base + "/cmdline"));
@@ -174,7 +176,7 @@ bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root
 }
 
 int open_process(pid_t pid) {
-  // Not pidfd_open(): glibc 2.36 declares it without C linkage.
+  // pidfd_open() cannot be used: glibc 2.36 declares it without C linkage.
   return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 }
 

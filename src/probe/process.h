@@ -10,7 +10,7 @@
 
 namespace kymo::probe {
 
-// What the kernel says of a process. `root` stands in for /proc in tests.
+// What the kernel says about a process. In all functions, `root` replaces /proc in tests.
 struct Process {
   pid_t pid = 0;
   pid_t parent = 0;
@@ -18,9 +18,9 @@ struct Process {
   pid_t tracer = 0;  // 0: none
   char state = '?';  // R S D Z T t X, as in ps
   bool kernel_thread = false;
-  bool ending = false;  // on its way out, or killed and not yet gone
-  std::uint64_t start_ticks =
-      0;  // clock ticks since boot: with the pid it names a process for good
+  bool ending = false;  // it is exiting, or it was killed and is not gone yet
+  // The start time in clock ticks since boot. With the pid it identifies a process uniquely.
+  std::uint64_t start_ticks = 0;
   std::uint64_t resident_bytes = 0;
   uid_t uid = 0;                     // the effective one
   std::string name;                  // at most 15 characters
@@ -30,37 +30,39 @@ struct Process {
   [[nodiscard]] bool stopped() const { return state == 'T' || state == 't'; }
 };
 
-// Errors: not_found: no such process; data_loss: the kernel's text is not what proc(5) says; else
-// it could not be looked at, such as for want of a descriptor, which says nothing about the
-// process.
+// Errors: not_found if there is no such process; data_loss if the kernel's text is not as in
+//         proc(5); others if the process cannot be looked at, for example because no file
+//         descriptor is free. Those say nothing about the process.
 Result<Process> read_process(pid_t pid, const std::string& root = "/proc");
 
 enum class Life : std::uint8_t {
   runs,
-  ended,    // a zombie does not run, nor does one that was killed and has yet to notice
+  ended,    // or it is a zombie, is exiting, or was killed and is not gone yet
   unknown,  // it could not be looked at
 };
 
 // Whether this very process still runs. `start_ticks` 0 matches any process of that pid.
 Life life_of(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/proc");
 
-// False only of one that is known to have ended: for callers that act when it has, not for callers
-// that kill.
+// Returns false only if the process is known to have ended. This is for callers that act on its
+// end. A caller that kills must use life_of(), because this also returns true if the state is
+// unknown.
 bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/proc");
 
-// A descriptor, closed on exec, that becomes readable when the process ends; the caller closes it.
-// -1 with errno set: it is gone already, or no descriptor is left.
+// Returns a file descriptor, closed on exec, that becomes readable when the process ends. The
+// caller closes it. Returns -1 and sets errno if the process is gone or if no descriptor is free.
 int open_process(pid_t pid);
 
-// Its threads; its children, of whichever thread. Empty when it is gone.
+// The threads of a process; the children of all its threads. Empty if the process is gone.
 std::vector<pid_t> threads_of(pid_t pid, const std::string& root = "/proc");
 std::vector<pid_t> children_of(pid_t pid, const std::string& root = "/proc");
 
-// The process and its descendants, itself first; empty when it is gone.
+// The process and its descendants, the process first. Empty if the process is gone.
 std::vector<pid_t> process_tree(pid_t pid, const std::string& root = "/proc");
 
-// Threads of the tree that are stopped or traced, as their ids, and processes whose threads could
-// not be looked at; none: every one can run.
+// Returns the ids of the threads of the tree that are stopped, also by a tracer, or that cannot be
+// looked at, and the pids of processes whose threads cannot be listed. Empty if all threads can
+// run.
 std::vector<pid_t> stopped_threads(pid_t pid, const std::string& root = "/proc");
 
 }  // namespace kymo::probe

@@ -21,14 +21,14 @@ namespace kymo::probe {
 namespace {
 
 constexpr std::uint64_t kMicrosPerSecond = 1'000'000;
-constexpr std::size_t kMostText = 4096;  // of stat, io and status there is less
+constexpr std::size_t kMostText = 4096;  // stat, io and status are shorter
 
-// A file of /proc that stays open: each read() begins anew at its start.
+// A file of /proc that stays open. Each read() reads it again from its start.
 class ProcFile {
  public:
   explicit ProcFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
   [[nodiscard]] bool valid() const { return fd_.valid(); }
-  // Empty where the process is gone.
+  // Returns nothing if the process is gone.
   [[nodiscard]] std::string_view read(std::array<char, kMostText>& buffer) const {
     const ssize_t got = ::pread(fd_.get(), buffer.data(), buffer.size(), 0);
     return got <= 0 ? std::string_view()
@@ -46,7 +46,7 @@ std::uint64_t number_at(std::string_view text) {
   return number;
 }
 
-// The number after "KEY:", the key at the begin of a line; 0 where there is none.
+// The number after "KEY:" at the begin of a line; 0 if there is no such line.
 std::uint64_t value_of(std::string_view text, std::string_view key) {
   for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
     if ((at == 0 || text[at - 1] == '\n') && text.substr(at + key.size()).starts_with(':')) {
@@ -56,8 +56,8 @@ std::uint64_t value_of(std::string_view text, std::string_view key) {
   return 0;
 }
 
-// The fields of /proc/PID/stat after the name, which may itself hold anything: it ends at the last
-// parenthesis. Numbered as in proc(5), less 3.
+// The fields of /proc/PID/stat after the name, with the numbers of proc(5) minus 3. The name can
+// contain anything: it ends at the last closing parenthesis.
 class StatFields {
  public:
   enum Field : std::size_t {
@@ -76,7 +76,7 @@ class StatFields {
     count = 22
   };
 
-  // False where the text is not as in proc(5).
+  // Returns false if the text is not as in proc(5).
   bool parse(std::string_view stat) {
     const std::size_t close = stat.rfind(") ");
     if (close == std::string_view::npos) {
@@ -97,7 +97,7 @@ class StatFields {
   std::array<std::string_view, count> fields_;
 };
 
-// A thread's switches, as they were last seen.
+// The context switches of a thread at the last reading.
 struct Thread {
   explicit Thread(const std::string& path) : status(path + "/status") {}
   ProcFile status;
@@ -119,8 +119,8 @@ struct Member {
   std::map<pid_t, Thread> threads;
   std::uint64_t ended_voluntary = 0;  // switches of threads that have ended
   std::uint64_t ended_involuntary = 0;
-  bool has_parent = false;  // one of the tree, which the kernel gives its figures at the end
-  TreeTotals last;          // its share, as last seen
+  bool has_parent = false;  // its parent is in the tree and gets its figures at its end
+  TreeTotals last;          // its share of the totals at the last reading
 };
 
 constexpr std::array kCumulative = {&TreeTotals::cpu_ns,
@@ -150,11 +150,11 @@ void add_all(const TreeTotals& more, TreeTotals& sum) {
 struct ProcessTree::State {
   std::string proc;
   pid_t adopter = 0;
-  std::uint64_t tick_us = 0;  // microseconds a clock tick of stat
+  std::uint64_t tick_us = 0;  // the length of a clock tick of /proc/PID/stat in microseconds
   std::uint64_t page_bytes = 0;
   std::map<pid_t, Member> members;
   std::vector<pid_t> order;  // parents before children
-  TreeTotals ended;          // the cumulative shares that no member's figures hold any more
+  TreeTotals ended;          // cumulative shares of ended processes that no member's figures have
   std::uint64_t next_discovery_ns = 0;
   TreeTotals given;
   std::array<char, kMostText> buffer{};
@@ -169,7 +169,7 @@ struct ProcessTree::State {
 };
 
 void ProcessTree::State::discover() {
-  // From each member, not from the root alone: a child whose parent has ended stays.
+  // Search from each member, not only from the root: a child stays after the end of its parent.
   const auto add_children = [this](pid_t parent) {
     for (const pid_t child : children_of(parent, proc)) {
       if (members.try_emplace(child, proc + "/" + std::to_string(child), proc == "/proc", child)
@@ -237,7 +237,7 @@ void ProcessTree::State::add_switches(Member& member, TreeTotals& sum) {
   sum.involuntary_switches += member.ended_involuntary;
 }
 
-// False where the process is gone.
+// Returns false if the process is gone.
 bool ProcessTree::State::read(Member& member) {
   StatFields stat;
   if (!stat.parse(member.stat.read(buffer))) {
@@ -249,21 +249,21 @@ bool ProcessTree::State::read(Member& member) {
   sum.minor_faults += stat[StatFields::minor_faults] + stat[StatFields::waited_minor_faults];
   sum.major_faults += stat[StatFields::major_faults] + stat[StatFields::waited_major_faults];
   sum.resident_bytes += stat[StatFields::resident_pages] * page_bytes;
-  // A program whose first thread has ended shows as Z, too, while others run.
+  // A program whose first thread has ended also has the state Z while its other threads run.
   const bool zombie =
       (stat.state_letter() == 'Z' || stat.state_letter() == 'X') && stat[StatFields::threads] <= 1;
   sum.processes += zombie ? 0 : 1;
   sum.threads += zombie ? 0 : stat[StatFields::threads];
   sum.stopped += stat.state_letter() == 'T' || stat.state_letter() == 't' ? 1U : 0U;
-  add_io(member, sum);  // after the fields of stat, which lie in the same buffer
+  add_io(member, sum);  // after the use of `stat`: this overwrites the buffer in which it lies
   add_switches(member, sum);
   member.last = sum;
   return true;
 }
 
-// What the kernel adds to the parent's figures when it waits is left to it. Where the parent is not
-// of the tree, as with the root and with those whose parent has ended, the last that was seen
-// stays; so do the switches, which no parent is given.
+// Removes a process that is gone. If its parent is in the tree, the kernel adds its figures to
+// those of the parent. If not (the root, and processes whose parent has ended), `ended` keeps the
+// last figures. `ended` always keeps the context switches, because the kernel does not add those.
 void ProcessTree::State::forget(pid_t pid) {
   const auto found = members.find(pid);
   const Member& member = found->second;

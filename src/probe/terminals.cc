@@ -13,14 +13,15 @@
 namespace kymo::probe {
 namespace {
 
-// Documentation/admin-guide/devices.txt of the kernel.
+// From Documentation/admin-guide/devices.txt of the kernel.
 constexpr unsigned kAuxiliaryMajor = 5;
 constexpr unsigned kOwnTerminalMinor = 0;  // /dev/tty
 constexpr unsigned kMasterMinor = 2;       // /dev/ptmx
 constexpr unsigned kFirstSlaveMajor = 136;
 constexpr unsigned kLastSlaveMajor = 143;
 
-// The number N of the terminal /dev/pts/N whose other end this descriptor is; -1: it does not say.
+// This descriptor is the other end of the terminal /dev/pts/N. Returns N, or -1 if fdinfo does not
+// say it.
 int terminal_made_by(const std::string& fdinfo) {
   constexpr std::string_view kKey = "tty-index:";
   const Result<std::string> text = read_file(fdinfo);
@@ -68,7 +69,7 @@ std::optional<OpenTerminal> outside_terminal(const std::vector<pid_t>& processes
   std::set<int> made;
   for (const pid_t pid : processes) look_at(pid, root, slaves, made);
   for (const Slave& slave : slaves) {
-    // Which terminal /dev/tty is, is not said: where some terminal was made inside, it is that.
+    // The terminal behind /dev/tty is unknown. If the processes made a terminal, assume that one.
     const bool inside = slave.number < 0 ? !made.empty() : made.contains(slave.number);
     if (!inside) return slave.terminal;
   }

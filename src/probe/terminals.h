@@ -14,11 +14,12 @@ struct OpenTerminal {
   std::string path;  // "/dev/pts/3", or "/dev/tty"
 };
 
-// The first terminal that one of the processes has open and that none of them made: a window's, an
-// SSH login's. It lives in a process outside, so no restore can bring it back. None: there is none.
-// `root` stands in for /proc in tests.
+// Returns the first terminal that one of the processes has open and that none of them created, such
+// as the terminal of a window or of an SSH login. It belongs to a process outside, so no restore
+// can bring it back. Returns nothing if there is no such terminal. `root` replaces /proc in tests.
 //
-// Threads: any. Cost: a system call an open descriptor.
+// Threads: any.
+// Cost:    one system call for each open descriptor, two for a device.
 std::optional<OpenTerminal> outside_terminal(const std::vector<pid_t>& processes,
                                              const std::string& root = "/proc");
 

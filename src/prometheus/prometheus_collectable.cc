@@ -41,8 +41,9 @@ double scale_of(Unit unit) {
   return metric;
 }
 
-// A histogram's columns, from the first bucket to the count, as one metric. Its buckets are summed
-// up here; the number of values is their sum, so that it fits them at any moment.
+// Makes one metric of the columns of a histogram, from its first bucket to its count. Prometheus's
+// buckets are cumulative, so they are added up here. The number of values is the sum of the buckets
+// and not the column with the count, so that it always agrees with the buckets.
 ::prometheus::ClientMetric to_histogram(const Column* columns, const std::uint64_t* values) {
   const std::vector<std::uint64_t>& bounds = columns[0].metric->bounds;
   const std::size_t sum = bounds.size() + 1;
@@ -82,7 +83,7 @@ class RegistryCollectable final : public ::prometheus::Collectable {
                             metric.help,
                             ::prometheus::MetricType::Histogram,
                             {to_histogram(&columns[i], &values[i])}});
-        i += metric.bounds.size() + 2;  // the last bucket, the sum, the count
+        i += metric.bounds.size() + 2;  // skip the other buckets, the sum and the count
         continue;
       }
       if (families.empty() || families.back().name != name) {

@@ -27,9 +27,9 @@ Result<Pipe> make_pipe() {
   return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// In the child, which has one thread: waits for the gate, becomes the command.
+// Runs in the child: waits for the gate, and then executes the program.
 [[noreturn]] void become(char* const* words, int gate, int failure) {
-  ::signal(SIGPIPE, SIG_DFL);  // which kymo ignores, and a command may rest on
+  ::signal(SIGPIPE, SIG_DFL);  // kymo ignores it, but the program may rely on it
   char go = 0;
   if (::read(gate, &go, 1) == 1) {
     ::execvp(words[0], words);
@@ -50,7 +50,7 @@ Result<Command> Command::prepare(const std::vector<std::string>& words) {
   if (!gate || !failure) {
     return gate ? failure.error() : gate.error();
   }
-  std::vector<char*> pointers;  // before the fork: afterwards nothing may be allocated
+  std::vector<char*> pointers;  // made before the fork, because the child must not allocate
   for (const std::string& word : words) {
     pointers.push_back(const_cast<char*>(word.c_str()));
   }
@@ -60,7 +60,7 @@ Result<Command> Command::prepare(const std::vector<std::string>& words) {
     return system_error("cannot start a process for " + words.front(), errno);
   }
   if (pid == 0) {
-    gate->write.reset();  // else it would hold its own gate open
+    gate->write.reset();  // otherwise the child would hold its own gate open
     become(pointers.data(), gate->read.get(), failure->write.get());
   }
   return Command(pid, words.front(), std::move(gate->write), std::move(failure->read));

@@ -10,23 +10,26 @@
 
 namespace kymo::record {
 
-// A command that is a process already but has not begun: it waits to be let go, so that whoever
-// watches it misses nothing.
+// A command whose process exists but waits for go() before it executes the program, so that its
+// first instruction can be recorded.
 //
-// Threads:   one; prepare() before the program has others (it forks).
-// Ownership: a command that was never let go ends with the object; one that was is the caller's to
-//            wait for.
+// Threads:   one. prepare() forks, so call it before the program has other threads.
+// Ownership: the destructor ends a process for which go() was not called. After go(), the caller
+//            must wait for the process.
 class Command {
  public:
-  // It has the caller's signal mask. Errors: of fork.
+  // The process has the caller's signal mask.
+  //
+  // Errors: those of fork().
   static Result<Command> prepare(const std::vector<std::string>& words);
   Command(Command&&) noexcept = default;
   Command& operator=(Command&&) noexcept = default;
   ~Command();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  // Lets it begin. Errors: not_found, permission_denied, and what else execve() gives; the process
-  // has ended then.
+  // Starts the program. If it fails, the process has ended.
+  //
+  // Errors: not_found, permission_denied, and the others of execve().
   Result<void> go();
 
  private:
@@ -34,8 +37,8 @@ class Command {
 
   pid_t pid_;
   std::string name_;
-  FileDescriptor gate_;     // open: it waits
-  FileDescriptor failure_;  // an errno comes out of it, or its end where the command has begun
+  FileDescriptor gate_;     // open as long as the process waits
+  FileDescriptor failure_;  // reads an errno, or the end of file if the program has started
 };
 
 }  // namespace kymo::record

@@ -24,7 +24,8 @@ class RingSource : public LiveSource {
 
   Result<LiveRow> read() override {
     LiveRow row;
-    // Before the row is read: none can come after. Whoever gets the lock is the last to look.
+    // Try the lock before reading the row: if no recorder holds the file, no newer row can follow.
+    // This object then keeps the lock, but the view ends with this row.
     row.ended = ring_->try_lock();
     const std::vector<std::uint64_t> words = peek_rows(*ring_, 1);
     if (words.empty()) {

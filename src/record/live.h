@@ -11,21 +11,23 @@
 
 namespace kymo::record {
 
-// One column's value, for a live view.
+// The value of one column, for a live view.
 struct LiveValue {
   std::string name;
-  bool counter = true;  // false: a gauge, which has no rate
+  bool counter = true;  // false: it is a gauge, which has no rate
   std::string unit;     // as in a recording's metadata
   std::uint64_t value = 0;
 };
 
 struct LiveRow {
-  std::uint64_t time_ns = 0;  // for rates: since some start
-  bool ended = false;         // no newer row will come
+  std::uint64_t time_ns = 0;  // on a monotonic clock, to compute rates
+  bool ended = false;         // there will be no newer row
   std::vector<LiveValue> values;
 };
 
-// Where a live view takes its rows from. Threads: one. Disturbs nobody who is looked at.
+// The source of the rows of a live view. It does not disturb the process that it reads.
+//
+// Threads: one.
 class LiveSource {
  public:
   LiveSource() = default;
@@ -33,15 +35,18 @@ class LiveSource {
   LiveSource(const LiveSource&) = delete;
   LiveSource& operator=(const LiveSource&) = delete;
 
-  // The newest row; one without values where none has been taken yet.
+  // The newest row. It has no values if there has been no sample yet.
   virtual Result<LiveRow> read() = 0;
 };
 
-// The ring file of a running recorder. Errors: those of RingMemory::open_file().
+// Reads the ring file of a running recorder.
+//
+// Errors: those of RingMemory::open_file().
 Result<std::unique_ptr<LiveSource>> watch_ring(const std::string& path);
 
-// What process `pid` has mapped: its counter file, else its ring. Errors: not_found where there is
-// neither, and those of the file.
+// Reads the counter file that the process `pid` has mapped, or else its ring file.
+//
+// Errors: not_found if it has neither, and those of the file.
 Result<std::unique_ptr<LiveSource>> watch_process(pid_t pid);
 
 }  // namespace kymo::record

@@ -31,7 +31,7 @@ namespace {
 
 constexpr int kSignalled = 128;
 
-// A tree has some descriptors a process.
+// A process tree needs several file descriptors for each process.
 void allow_many_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -40,7 +40,7 @@ void allow_many_files() {
   }
 }
 
-// Signals that arrive as data instead of interrupting, until the object goes.
+// Blocks signals and makes them readable from a file descriptor, as long as the object lives.
 class Signals {
  public:
   Signals(std::initializer_list<int> signals) {
@@ -68,7 +68,7 @@ class Signals {
   FileDescriptor fd_;
 };
 
-// SIGINT and SIGQUIT ignored, as a shell does while a command has the terminal.
+// Ignores SIGINT and SIGQUIT, as a shell does while a command has the terminal.
 class TerminalSignalsIgnored {
  public:
   TerminalSignalsIgnored()
@@ -94,7 +94,7 @@ ProfilerOptions profiler_options(const Options& options) {
   return profiler;
 }
 
-// The tree is read as often as it is sampled, but for rates that reading /proc cannot keep up with.
+// The tree is read once per sample, but at most every 100 us, because reading /proc takes time.
 std::chrono::nanoseconds poll_interval(const Options& options) {
   return std::max(options.interval, std::chrono::microseconds(100));
 }
@@ -109,7 +109,7 @@ void add_end(const Profiler& profiler, const Result<void>& stopped, Outcome* out
   }
 }
 
-// Takes away the recording of a command that could not be run.
+// Removes the recording of a command that could not be started.
 void remove_recording(const std::string& output) {
   const std::string stem = recording_stem(output);
   for (const std::string& path : {output, stem + ".meta.json", stem + ".gaps.tsv"}) {
@@ -121,8 +121,8 @@ int exit_code_of(int status) {
   return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Waits until the command has ended, and leaves it a zombie, so that its totals can still be read.
-// Passes signals on and reaps the orphans that fall to this process.
+// Waits until the command has ended, but does not reap it, so that its totals can still be read.
+// Meanwhile it forwards signals, and reaps the orphans that this process gets as the subreaper.
 void wait_for_end(pid_t pid, const Signals& signals) {
   for (;;) {
     siginfo_t child{};
@@ -143,7 +143,7 @@ void wait_for_end(pid_t pid, const Signals& signals) {
   }
 }
 
-// Waits for the process's end, a signal or the end of the time.
+// Waits until the process ends, a signal arrives or the time is over.
 void wait_for_process(int process, const Signals& signals,
                       std::optional<std::chrono::milliseconds> duration) {
   std::array<pollfd, 2> ready{pollfd{process, POLLIN, 0}, pollfd{signals.fd(), POLLIN, 0}};
@@ -160,7 +160,7 @@ void wait_for_process(int process, const Signals& signals,
   } while (got < 0 && errno == EINTR);
 }
 
-// The process's own counters; null where it has published none and none were asked for.
+// Adds the process's own counters. Returns null if it publishes none and no file was given.
 Result<std::unique_ptr<probe::MappedCounters>> add_counters(Registry& registry,
                                                             const ProcessOptions& options,
                                                             std::vector<std::string>* notes) {
@@ -200,7 +200,7 @@ Result<std::unique_ptr<probe::MappedCounters>> add_counters(Registry& registry,
   return counters;
 }
 
-// Those that came too late for the columns, which are fixed at the start.
+// Notes the metrics that were registered after the start, when the columns are fixed.
 void note_newcomers(const Registry& registry, const probe::MappedCounters& counters,
                     std::vector<std::string>* notes) {
   const Result<std::vector<probe::MappedMetric>> metrics = counters.metrics();

@@ -15,34 +15,36 @@ namespace kymo::record {
 struct Options {
   std::string output;  // the recording, ending in .tsv; must not exist yet
   std::chrono::microseconds interval{1000};
-  bool realtime = true;  // a real-time priority for the collector, where it only sleeps
+  bool realtime = true;  // gives the collector a real-time priority if it only sleeps
 };
 
-// What was recorded, and how it ended.
+// The result of a recording.
 struct Outcome {
-  int exit_code = 0;  // of the command; 128 + N where signal N ended it
+  int exit_code = 0;  // of the command; 128 + N if signal N ended it
   ProfilerStats stats;
-  std::vector<std::string> notes;  // what the recording lacks, a sentence each
+  std::vector<std::string> notes;  // a sentence for everything that the recording lacks
 };
 
-// Runs a command and records what the kernel knows of its process tree, from before its first
-// instruction until it ends. SIGINT and SIGQUIT are left to the command, which gets them from the
-// terminal as well; SIGTERM and SIGHUP are passed on to it.
+// Runs a command and records what the kernel knows about its process tree, from before its first
+// instruction until it ends. SIGINT and SIGQUIT are ignored, because the command gets them from the
+// terminal, too. SIGTERM and SIGHUP are forwarded to the command.
 //
-// Threads: from a program that has one thread; it makes this process the tree's subreaper.
-// Errors:  of the options and of starting the command; no recording is left then.
+// Threads: call it from a program with a single thread. It makes this process the subreaper of the
+//          tree.
+// Errors:  those of the options and of starting the command. Then no recording is left.
 Result<Outcome> record_command(const std::vector<std::string>& words, const Options& options);
 
 struct ProcessOptions {
   Options recording;
   pid_t pid = 0;
-  std::string
-      counters;  // its counter file; empty: found by the process's mappings, where it has one
-  std::optional<std::chrono::milliseconds> duration;  // none: until it ends or SIGINT or SIGTERM
+  std::string counters;  // its counter file; empty: search in the process's mappings
+  // The longest time to record. The recording also ends with the process, and on SIGINT, SIGTERM or
+  // SIGHUP.
+  std::optional<std::chrono::milliseconds> duration;
 };
 
-// Records a running process from without, also while it is stopped or frozen: what the kernel knows
-// of its tree, and its counters where it has published them (kymo/counter_file.h).
+// Records a running process from outside, also while it is stopped or frozen: what the kernel knows
+// about its tree, and its counters if it publishes them (kymo/counter_file.h).
 //
 // Errors: not_found, permission_denied, and those of the counter file.
 Result<Outcome> record_process(const ProcessOptions& options);

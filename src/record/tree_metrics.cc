@@ -53,7 +53,7 @@ constexpr std::array kFigures = {
     Figure{"tree_stopped", "Processes stopped by a signal or a tracer, as while they are dumped",
            Kind::gauge, Unit::count, &TreeTotals::stopped}};
 
-// The words of a reading: the figures in their order, then the cgroup's.
+// The words of a reading: kFigures in their order, then the values of the cgroup.
 constexpr std::size_t kCgroupMemory = kFigures.size();
 constexpr std::size_t kCgroupCpu = kCgroupMemory + 1;
 constexpr std::size_t kWords = kCgroupCpu + 1;
@@ -68,11 +68,11 @@ struct TreeMetrics::State {
 
   probe::ProcessTree tree;
   probe::Cgroup cgroup;
-  // What read() keeps from one reading to the next: the group may go before the recording.
+  // read() keeps the last values, because the cgroup may be removed before the recording ends.
   TreeTotals totals;
   std::uint64_t cgroup_memory_bytes = 0;
   std::uint64_t cgroup_cpu_ns = 0;
-  probe::Poller poller;            // its thread goes first
+  probe::Poller poller;            // destroyed before the members that its thread uses
   probe::Poller::Reading reading;  // of the row that is being sampled
 
   void read(std::uint64_t* words);
@@ -97,8 +97,8 @@ Result<void> TreeMetrics::State::add(Registry& registry, const char* name, const
                            [this, word] { return reading.words[word]; });
 }
 
-// A row's figures are of one reading: callbacks run in the order of registration, and that of the
-// first takes it.
+// All figures of a row come from one reading. The callbacks run in the order of registration, and
+// the first one takes the reading.
 Result<void> TreeMetrics::State::add_figures(Registry& registry) {
   Result<void> added = registry.callback(
       {kFigures[0].name, kFigures[0].help, kFigures[0].kind, kFigures[0].unit, {}}, [this] {

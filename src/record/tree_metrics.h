@@ -10,24 +10,25 @@
 
 namespace kymo::record {
 
-// What the kernel knows of a process tree, and of the cgroup that its root is in, as metrics named
+// What the kernel knows about a process tree and about the cgroup of its root, as metrics named
 // tree_... and cgroup_... (docs/record.md).
 //
-// The files of /proc are read by a thread of its own, so that no sample waits for them; a row has
-// the newest reading, and its age.
+// A thread of its own reads the files of /proc, so that no sample waits for them. A row has the
+// newest reading and its age.
 //
-// Threads:   the metrics are read where the registry is sampled, by one sampler of all of them; all
-//            else from one thread.
+// Threads:   one thread samples all metrics of the registry. One thread calls the functions.
 // Ownership: must outlive the sampling of the registry.
 class TreeMetrics {
  public:
-  // Registers them. `adopter`: see probe::ProcessTree::open(). Errors: those of the process.
+  // Registers the metrics. `adopter`: see probe::ProcessTree::open().
+  //
+  // Errors: those of the process.
   static Result<std::unique_ptr<TreeMetrics>> add(Registry& registry, pid_t root, pid_t adopter,
                                                   std::chrono::nanoseconds interval);
   ~TreeMetrics();
-  // Before the first sample: reads the tree, and goes on reading it every interval.
+  // Call it before the first sample: reads the tree now and then every interval.
   void start();
-  // Before the last sample: ends that, and reads the tree a last time.
+  // Call it before the last sample: reads the tree a last time and stops.
   void finish();
   TreeMetrics(const TreeMetrics&) = delete;
   TreeMetrics& operator=(const TreeMetrics&) = delete;

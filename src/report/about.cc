@@ -17,7 +17,8 @@ std::string raw(const nlohmann::json& value) {
   return printable(value.is_string() ? value.get<std::string>() : json_text(value));
 }
 
-// A key without the unit's ending, in words, and the unit.
+// Splits a key into its name, in words, and its unit: "frozen time" and microseconds for
+// "frozen_time_us".
 std::pair<std::string, Unit> name_and_unit(std::string_view key) {
   constexpr std::array<std::pair<std::string_view, Unit>, 3> kEndings = {
       {{"_ns", Unit::nanoseconds}, {"_us", Unit::microseconds}, {"_bytes", Unit::bytes}}};
@@ -40,7 +41,8 @@ std::string figure(std::uint64_t number, Unit unit) {
   return unit == Unit::count ? std::to_string(number) : value(static_cast<double>(number), unit);
 }
 
-// A command's words, or other plain values, in a row; nested ones as they were written.
+// The plain values of a list, such as the words of a command, in one line. Nested values are shown
+// as JSON.
 std::string words(const nlohmann::json& list) {
   std::string text;
   for (const nlohmann::json& word : list) {
@@ -60,8 +62,8 @@ std::string item(const std::string& key, const nlohmann::json& value) {
   return name + " " + (value.is_array() ? words(value) : raw(value));
 }
 
-// A list of {"name": ..., "duration_ns": ...}, as the parts of a scope are; and the steps of a
-// request in recordings from before there were scopes.
+// Whether this is a list of {"name": ..., "duration_ns": ...}. The parts of a scope have this form,
+// and the steps of a request in old recordings, which have no scopes.
 bool is_timed(const nlohmann::json& list) {
   for (const nlohmann::json& entry : list) {
     const bool timed = entry.is_object() && entry.contains("name") && entry["name"].is_string() &&
@@ -73,7 +75,7 @@ bool is_timed(const nlohmann::json& list) {
   return !list.empty();
 }
 
-// The outermost parts of a timing tree, which are the request's steps; null where it is none.
+// The top level of a timing tree: the steps of the request. Null if `value` is not a timing tree.
 const nlohmann::json* steps_of(const nlohmann::json& value) {
   if (value.is_object()) {
     const auto parts = value.find("components");

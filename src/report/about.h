@@ -7,14 +7,16 @@
 
 namespace kymo::report {
 
-// What a recording's metadata say it is about, for people: plain values on a line `about`, lists
-// and objects on lines of their own, values scaled by the unit in their key's name
-// (`frozen_time_us`). Whatever is in `about`, which anybody may have written: empty for no object,
-// never fails.
+// Shows the member `about` of a recording's metadata to a person: plain values on a line `about`,
+// each list and object on a line of its own. Values are scaled by the unit in their key's name
+// (`frozen_time_us`). Returns an empty string if `about` is not an object.
+//
+// Errors: none, with any content: `about` may come from an untrusted source.
 std::string about_lines(const nlohmann::json& about, std::size_t label_width,
                         std::size_t line_width);
 
-// "LABEL       a, b, c\n", broken between items so that no line is longer than it has to be.
+// "LABEL       a, b, c\n", broken between items at `line_width`. Only a single item that is too
+// long makes a longer line.
 std::string wrapped_list(const std::string& label, const std::vector<std::string>& items,
                          std::size_t label_width, std::size_t line_width);
 

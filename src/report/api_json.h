@@ -7,8 +7,7 @@
 
 namespace kymo::report {
 
-// What the API says, as JSON: one shape, whether kymo prints it or the page asks for it. What is
-// not known is null.
+// The API's messages as JSON. kymo and the page use the same form. Unknown values are null.
 
 nlohmann::json to_json(const v1::Checkpoint& checkpoint);
 nlohmann::json to_json(const v1::DumpStats& stats);
@@ -17,7 +16,7 @@ nlohmann::json to_json(const v1::Progress& progress);
 nlohmann::json to_json(const v1::Recorder& recorder);
 nlohmann::json to_json(const v1::RestoreStats& stats);
 
-// An enum's value as the JSON and the tables have it: "running" for RUNNING.
+// The name of an enum value as JSON and tables show it: "running" for RUNNING.
 std::string lower(std::string name);
 
 }  // namespace kymo::report

@@ -17,7 +17,7 @@ namespace {
 
 using Key = std::pair<std::string, std::string>;  // group, name
 
-// The things of one checkpoint, by what they are.
+// The values of one checkpoint by their group and name.
 class Things {
  public:
   void add(const std::string& group, const std::string& name, Unit unit, double value,
@@ -25,7 +25,7 @@ class Things {
     Thing& thing = things_[{group, name}];
     thing.unit = unit;
     thing.per_second = per_second;
-    thing.value += value;  // mappings of one file are one thing
+    thing.value += value;  // several mappings of one file add up
   }
 
   struct Thing {
@@ -60,7 +60,7 @@ void add_phases(const std::string& group, const std::optional<criu::LogPhases>& 
 
 void add_pages(const criu::CheckpointPages& pages, Things& things) {
   for (const criu::ProcessPages& process : pages.processes) {
-    // Pids differ from run to run; commands and files say what is the same.
+    // Pids differ from run to run, so processes are matched by command and mappings by file.
     const std::string whose = process.command.empty() ? "(no name)" : process.command;
     for (const criu::MappingPages& mapping : process.mappings) {
       things.add(whose, mapping.name, Unit::bytes,
@@ -103,7 +103,8 @@ bool was_restored(const CheckpointStats& stats) {
   return stats.restore.has_value() || stats.restore_phases.has_value();
 }
 
-// Times, then sizes, then throughput, then counts; behind them what only one of the two has.
+// The order: times, sizes, throughput, counts; then, in the same order, values that only one of the
+// two has.
 int rank(const Difference& difference) {
   constexpr int kOnlyOne = 4;
   const int missing = difference.before && difference.after ? 0 : kOnlyOne;

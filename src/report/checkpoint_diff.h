@@ -11,32 +11,33 @@
 
 namespace kymo::report {
 
-// One thing that two checkpoints both have, or one of them.
+// A value of two checkpoints that differs, or that only one of them has.
 struct Difference {
-  std::string group;  // dump, restore, or whose pages
+  std::string group;  // dump, restore, or the process that the pages belong to
   std::string name;
   Unit unit = Unit::count;
   bool per_second = false;       // a throughput
-  std::optional<double> before;  // none: it is not in the first
-  std::optional<double> after;   // none: it is not in the second
+  std::optional<double> before;  // empty if the first checkpoint does not have it
+  std::optional<double> after;   // empty if the second checkpoint does not have it
 
-  // After less before; what is not there counts as nothing.
+  // `after` minus `before`. A missing value counts as 0.
   [[nodiscard]] double change() const { return after.value_or(0) - before.value_or(0); }
-  // The change as a share of what it was; none where it was nothing, or where one side lacks it.
+  // The change as a share of `before`. Nothing if `before` is 0 or one of the two is missing.
   [[nodiscard]] std::optional<double> share() const;
 };
 
-// What one of the two never went through, which is no difference: "only A was restored".
+// Notes on dumps and restores that only one of the two has, and that are therefore not compared:
+// "only A was restored".
 std::vector<std::string> one_sided_notes(const CheckpointStats& before,
                                          const CheckpointStats& after);
 
-// What differs between two checkpoints: phases and CRIU's times (microseconds), sizes and pages,
-// and throughput. Within each unit what changed most comes first, times before sizes; what only one
-// of them has comes last, and what is the same is left out. A dump or restore that only one went
-// through is left out, too.
+// The differences between two checkpoints: phases and CRIU's times (microseconds), sizes and pages,
+// and throughput. Times come before sizes; within each unit, the largest change comes first. Values
+// that only one checkpoint has come last. Equal values are left out, and so is a dump or restore
+// that only one of them has.
 std::vector<Difference> compare(const CheckpointStats& before, const CheckpointStats& after);
 
-// For a person: at most `rows` of them, and how many more there are.
+// Text for a person: at most `rows` differences, and how many more there are.
 std::string text_of(const std::vector<Difference>& differences, const std::string& before,
                     const std::string& after, const std::vector<std::string>& notes,
                     std::size_t rows);

@@ -11,8 +11,11 @@ namespace kymo::report {
 // The version of the format of checkpoint.json, kymod's record of a checkpoint.
 inline constexpr std::int64_t kRecordVersion = 1;
 
-// Reads one. Errors: not_found: there is none; data_loss: it is damaged; unimplemented: its format
-// is newer than this.
+// Reads a checkpoint.json.
+//
+// Errors: not_found if there is none.
+//         data_loss if it is damaged.
+//         unimplemented if its format is newer than kRecordVersion.
 Result<nlohmann::json> read_checkpoint_record(const std::string& path);
 
 }  // namespace kymo::report

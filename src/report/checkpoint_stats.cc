@@ -32,7 +32,8 @@ std::string share_of(std::uint64_t pages, std::uint64_t all) {
   return all == 0 ? "" : percent(static_cast<double>(pages) / static_cast<double>(all));
 }
 
-// CRIU keeps times in 32 bits of microseconds: those that its log shows to have wrapped are told.
+// CRIU counts times in 32-bit microseconds, which wrap around. Notes the times that have wrapped
+// according to the log.
 void note_wrapped(const std::vector<StatsFigure>& figures,
                   const std::optional<criu::LogPhases>& phases, std::vector<std::string>& notes) {
   const std::uint64_t span_us = phases ? phases->total_us : 0;
@@ -80,7 +81,7 @@ void read_one(const criu::ImageSet& images, const char* name,
   stats = *read;
 }
 
-// The phases of a log, and what of the statistics it shows to have wrapped.
+// Reads the phases of a log, and notes the statistics that have wrapped according to it.
 template <class Stats>
 std::optional<criu::LogPhases> read_phases(const criu::ImageSet& images, const char* name,
                                            criu::LogPhases (*parse)(std::string_view,
@@ -117,7 +118,8 @@ std::string figures_text(const char* label, const std::string& where,
   return labelled(label, printable(where)) + table.str() + '\n';
 }
 
-// `path`: of those that cannot be read, which a note tells of; empty where there are none.
+// `path`: the statistics that could not be read; there is a note about them. Empty if there is no
+// such file.
 std::string without_statistics(const std::string& path, const char* otherwise) {
   return path.empty() ? fmt::format("no statistics are here: {}", otherwise)
                       : "its statistics cannot be read";

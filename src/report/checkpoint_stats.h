@@ -13,30 +13,32 @@
 
 namespace kymo::report {
 
-// What CRIU's own files say of a checkpoint, whoever made it: its statistics, where the time went,
-// and which processes and mappings its pages are of.
+// What CRIU's own files say about a checkpoint: its statistics, its phases, and the processes and
+// mappings that its pages belong to. kymod need not have made the checkpoint.
 struct CheckpointStats {
   std::string path;
   std::uint64_t image_files = 0;
   std::uint64_t image_bytes = 0;
   std::optional<criu::DumpStats> dump;
   std::optional<criu::RestoreStats> restore;
-  std::string dump_path;  // where they were found
+  std::string dump_path;  // the file of the dump's statistics
   std::string restore_path;
-  std::optional<criu::LogPhases> dump_phases;  // none without a log
+  std::optional<criu::LogPhases> dump_phases;  // empty without a log
   std::optional<criu::LogPhases> restore_phases;
   criu::CheckpointPages pages;
-  std::vector<std::string> notes;  // what could not be read, or not be so, a line each
+  std::vector<std::string> notes;  // what could not be read or cannot be true, a line each
 };
 
-// Reads them. Errors: as of ImageSet::open; what else is missing or damaged is a note.
+// Reads the statistics.
+//
+// Errors: those of ImageSet::open(). Anything else that is missing or damaged becomes a note.
 Result<CheckpointStats> read_checkpoint_stats(const std::string& path);
 
-// For a person; of each process the `mappings` largest mappings.
+// Text for a person, with the `mappings` largest mappings of each process.
 std::string text_of(const CheckpointStats& stats, std::size_t mappings);
-// CRIU's figures by their names; what CRIU left out stays out.
+// CRIU's figures by their names. Figures that CRIU left out are left out here.
 nlohmann::json json_of(const std::vector<criu::StatsFigure>& figures);
-// For a program, everything.
+// JSON with everything.
 nlohmann::json json_of(const CheckpointStats& stats);
 
 }  // namespace kymo::report

@@ -15,7 +15,7 @@ bool own(const ColumnSummary& column) {
   return column.info.name.starts_with(kOwnPrefix);
 }
 
-// The counters of this unit that moved, the busiest first.
+// The counters of this unit (of any unit, if it is empty) that moved, the busiest first.
 std::vector<std::size_t> movers(const analysis::Summary& summary, std::optional<Unit> unit,
                                 bool own_ones) {
   std::vector<std::size_t> found;

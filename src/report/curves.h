@@ -8,16 +8,17 @@
 
 namespace kymo::report {
 
-// Which columns a picture shows. All of one axis have one unit.
+// The columns that a picture shows. All columns of an axis have the same unit.
 struct CurveChoice {
-  std::vector<std::size_t> left;  // into Summary::columns, the ones that moved most first
+  std::vector<std::size_t> left;  // indices into Summary::columns, the busiest ones first
   Unit left_unit = Unit::count;
   std::vector<std::size_t> right;  // may be empty
   Unit right_unit = Unit::count;
 };
 
-// Bytes on the left and pages on the right where there are such counters; else the busiest
-// counters. The recorder's own come last: they always move. Nothing where nothing moved.
+// Chooses bytes on the left and pages on the right if there are such counters, or else the busiest
+// counters. The recorder's own counters come last, because they always move. Returns nothing if no
+// counter moved.
 std::optional<CurveChoice> choose_curves(const analysis::Summary& summary);
 
 }  // namespace kymo::report

@@ -9,9 +9,11 @@
 
 namespace kymo::report {
 
-// A comparison as one page that needs no network: what text_of() says, and charts with all
-// recordings laid over each other where they are aligned, what changed first. Together more than
-// `most_values` values: single samples only of what was compared. Errors: those of html_report().
+// A comparison as one page that needs no network: the content of text_of(), and charts that show
+// all recordings over each other, aligned, the changed metrics first. If the recordings have more
+// than `most_values` values in total, single samples are included only for the compared parts.
+//
+// Errors: those of html_report().
 Result<std::string> diff_page(const analysis::RecordingDiff& diff, std::optional<double> allowed,
                               std::uint64_t most_values);
 

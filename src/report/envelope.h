@@ -10,18 +10,19 @@
 
 namespace kymo::report {
 
-// Rows thinned for a picture: of each span of time the last value of each column, and the lowest
-// and highest, so that no spike is lost. Of a counter lowest and highest are of its rate between
-// two rows, per second.
+// Thins rows for a picture. For each span of time it keeps the last value of each column, and the
+// lowest and the highest, so that no spike is lost. For a counter, the lowest and the highest are
+// its rates between two rows, per second.
 //
-// Threads: one. Cost: a few operations a value; memory for the spans that were not taken yet.
+// Threads: one.
+// Cost:    a few operations for each value; memory for the spans that take() has not returned yet.
 class Envelope {
  public:
   struct Column {
-    std::size_t word = 1;  // of a row; 0 is its time
+    std::size_t word = 1;  // index in a row; 0 is the time
     bool counter = true;
   };
-  // Spans are the multiples of `span_ns`; 0: every row is one of its own.
+  // Spans begin at the multiples of `span_ns`. 0: every row is a span.
   Envelope(std::vector<Column> columns, std::uint64_t span_ns)
       : columns_(std::move(columns)),
         span_ns_(span_ns),
@@ -29,13 +30,13 @@ class Envelope {
         out_(columns_.size()) {}
 
   void add(const Rows& rows);
-  // `word(k)`: of column k of those that were asked for. Times must rise.
+  // `word(k)` returns the value of column k of the constructor's `columns`. Times must rise.
   void add(std::uint64_t time_ns, const std::function<std::uint64_t(std::size_t)>& word);
 
-  // The spans that are over, and are forgotten by this; with `all` the last one besides, which may
-  // come again with more rows in it: {"time": […], "columns": [{"last": […], "low": […],
-  // "high": […]}]}. `time` is that of a span's last row. A counter's very first row has no rate:
-  // null.
+  // Returns the spans that have ended, and forgets them. With `all`, it also returns the open span,
+  // and a later call may return this span again, with its further rows: {"time": […], "columns":
+  // [{"last": […], "low": […], "high": […]}]}. `time` is the time of a span's last row. The first
+  // row of a counter has no rate: `low` and `high` are null.
   [[nodiscard]] nlohmann::json take(bool all);
   [[nodiscard]] std::size_t spans() const { return times_.size(); }
 
@@ -58,9 +59,9 @@ class Envelope {
   std::vector<Open> open_;
   std::vector<Out> out_;
   std::vector<std::uint64_t> times_;
-  std::uint64_t span_ = 0;  // number of the open one
+  std::uint64_t span_ = 0;  // number of the open span
   std::uint64_t time_ns_ = 0;
-  bool begun_ = false;    // a row has come
+  bool begun_ = false;    // there has been a row
   bool holding_ = false;  // the open span has rows
 };
 

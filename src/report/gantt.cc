@@ -29,7 +29,7 @@ struct Line {
   const char* colour;
 };
 
-// Stretches nearer to each other than half a pixel are drawn as one: a log may have millions.
+// Joins spans that are less than half a pixel apart, because a log may have millions of spans.
 std::vector<criu::PhaseSpan> drawn(const std::vector<criu::PhaseSpan>& spans,
                                    std::uint64_t total_us) {
   const std::uint64_t nearer_us = total_us / (2 * kPixelsWide);

@@ -8,12 +8,14 @@
 
 namespace kymo::report {
 
-// The phases of a dump or restore as a Gantt picture: a line a phase, a bar a stretch, on the log's
-// clock. `title` stands above. Errors: as of plot().
+// Draws the phases of a dump or restore as a Gantt chart on the log's clock: a line for each phase,
+// and a bar for each time it ran. `title` is above it.
+//
+// Errors: those of plot().
 Result<void> draw_gantt(const criu::LogPhases& phases, const std::string& title,
                         const std::string& path);
 
-// The script that draw_gantt() runs; its picture goes to standard output.
+// The script that draw_gantt() runs. It writes the picture to standard output.
 std::string gantt_script(const criu::LogPhases& phases, const std::string& title,
                          PictureFormat format);
 

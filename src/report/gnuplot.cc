@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxComplaint = 4096;
 
-// A file beside `path` that takes its place when it is whole, and is gone otherwise.
+// A file beside `path` that replaces it when it is complete, and is removed otherwise.
 class Draft {
  public:
   explicit Draft(std::string path) : path_(std::move(path)), name_(path_ + ".XXXXXX") {}
@@ -44,7 +44,7 @@ class Draft {
   }
 
   Result<void> publish() {
-    // mkostemp() made it readable by its owner alone; a picture is for showing.
+    // mkostemp() makes a file that only its owner can read. Others may see a picture.
     if (::fchmod(fd_.get(), 0644) != 0 || ::fsync(fd_.get()) != 0 ||
         ::rename(name_.c_str(), path_.c_str()) != 0) {
       return system_error("write picture " + path_, errno);
@@ -94,7 +94,8 @@ Result<pid_t> spawn(int script, int picture, int complaints) {
   return pid;
 }
 
-// What the child says until it closes its end. False: it took longer than until `deadline`.
+// Reads what the child writes until it closes its end. Returns false if this takes longer than
+// until `deadline`.
 bool collect(int fd, Clock::time_point deadline, std::string& complaint) {
   std::array<char, 1024> piece{};
   for (;;) {
@@ -122,7 +123,7 @@ int wait_for(pid_t pid) {
   return status;
 }
 
-// gnuplot echoes the bad line with a caret below it; what counts is its last line.
+// gnuplot repeats the bad line with a caret below it. The message is in its last line.
 std::string last_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) {
     text.pop_back();

@@ -8,16 +8,19 @@
 
 namespace kymo::report {
 
-// Runs `gnuplot` (found on PATH, without the user's settings) on a script that writes its picture
-// to standard output, and puts that picture at `path`: whole, or not at all.
+// Runs `gnuplot` from PATH, without the user's settings, on a script that writes a picture to
+// standard output. When the picture is complete, it replaces the file at `path`.
 //
-// Threads: any. Errors: not_found without gnuplot; deadline_exceeded; internal with what gnuplot
-// said; of writing `path`. Whatever stood at `path` before stays when it fails. Cost: blocks
-// until gnuplot is done, at most `limit`.
+// Threads: any.
+// Errors:  not_found if there is no gnuplot.
+//          deadline_exceeded after `limit`.
+//          internal with gnuplot's error message.
+//          Those of writing `path`. If it fails, an existing file at `path` is unchanged.
+// Cost:    blocks until gnuplot has ended, at most for `limit`.
 Result<void> run_gnuplot(const std::string& script, const std::string& path,
                          std::chrono::milliseconds limit);
 
-// Text, made printable, within gnuplot's single quotes.
+// The text, made printable, in single quotes as gnuplot needs it.
 std::string gnuplot_quoted(std::string_view text);
 
 }  // namespace kymo::report

@@ -10,18 +10,19 @@
 namespace kymo::report {
 namespace {
 
-// The newest are held against at most so many before them, and not against fewer than so many.
+// The maximum and minimum number of earlier runs that the newest runs are compared with.
 constexpr std::size_t kMostBaseline = 20;
 constexpr std::size_t kFewestBaseline = 5;
-// Noise alone seldom goes beyond so many (scaled) median deviations.
+// Noise alone seldom exceeds this number of scaled median deviations.
 constexpr double kNoiseDeviations = 3;
 
-// Larger is worse for all metrics but one.
+// 1 if a larger value is worse, -1 if it is better.
 double worse_sign(HistoryMetric metric) {
   return metric == HistoryMetric::throughput ? -1 : 1;
 }
 
-// The runs that the newest one can be held against: none failed, told the same, as cold or as warm.
+// The runs that are comparable to the newest one: they did not fail, have the same conditions, and
+// are cold if it is cold. The newest run itself is included.
 std::vector<std::size_t> like_the_newest(const std::vector<HistoryRun>& runs,
                                          HistoryMetric metric) {
   const auto usable = [&](const HistoryRun& run) {
@@ -68,7 +69,7 @@ HistoryLevel level_of(HistoryMetric metric, const std::vector<double>& values) {
           analysis::quantile(values, 1)};
 }
 
-// The part of the compared runs that a change was found in, on one of its sides.
+// The compared runs on one side of a change, as far as the change was found in them.
 std::span<const std::size_t> side(const History& history, const analysis::Change& change,
                                   bool after) {
   const std::span<const std::size_t> all(history.compared);
@@ -87,7 +88,7 @@ double median_metric(const History& history, std::span<const std::size_t> runs,
   return analysis::median(std::move(values));
 }
 
-// A phase that a run does not have took it no time.
+// The medians of the phases. If a run does not have a phase, the phase counts as 0.
 std::map<std::string, double> median_phases(const History& history,
                                             std::span<const std::size_t> runs) {
   std::map<std::string, std::vector<double>> all;
@@ -160,7 +161,7 @@ HistoryVerdict judge(const HistoryOptions& options, const std::vector<double>& v
                                      middle);
   verdict.before = analysis::median(baseline);
   verdict.newest = analysis::median({middle, values.end()});
-  // Of logarithms, so that twice as fast and twice as slow are as far away.
+  // With logarithms, twice as fast and twice as slow are equally far away.
   const std::vector<double> logs = logarithms(baseline);
   const double shift = (std::log(std::max(verdict.newest, 1.0)) - analysis::median(logs)) *
                        worse_sign(options.metric);

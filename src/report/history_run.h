@@ -5,7 +5,7 @@
 
 namespace kymo::report {
 
-// A run as the API gives it.
+// Converts a run of the API.
 HistoryRun run_of(const v1::HistoryRun& run);
 
 }  // namespace kymo::report

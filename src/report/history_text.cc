@@ -1,4 +1,4 @@
-// How a history is shown: to a person, and to a program.
+// Shows a history as text for a person, and as JSON for a program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ const HistoryLevel* level_of(const History& history, HistoryMetric metric) {
   return nullptr;
 }
 
-// A bar for each of the newest runs that are compared, and a mark below where the level changed.
+// A bar for each of the newest compared runs. A mark below shows where the level changed.
 std::string chart(const History& history) {
   constexpr std::array<const char*, 8> kBars = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const HistoryMetric metric = history.options.metric;

@@ -46,7 +46,7 @@ Result<std::string> report_page(const analysis::Summary& summary, const PackedRo
   json["samples_left_out"] = packed.samples_left_out;
   json["served"] = served;
   page->add_data("recording", json);
-  // The outlines first: the page shows them before it has the rest.
+  // The outlines come first, because the page shows them before the rest is loaded.
   for (std::size_t i = 0; i < packed.columns.size(); ++i) {
     page->add_packed("outline" + std::to_string(i), packed.columns[i].outline);
   }
@@ -60,7 +60,7 @@ Result<std::string> report_page(const analysis::Summary& summary, const PackedRo
 }
 
 Result<std::string> html_report(const analysis::Summary& summary, const HtmlOptions& options) {
-  // Before the work: whether there are pages at all.
+  // Find out whether the pages are built in before the long work.
   if (const Result<Page> page = Page::begin({}); !page) return page.error();
   const Result<PackedRows> packed = pack_rows(summary, request_for(summary, options));
   if (!packed) return packed.error();

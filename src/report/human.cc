@@ -12,16 +12,17 @@
 namespace kymo::report {
 namespace {
 
-// What a text begins with, read as UTF-8.
+// The UTF-8 character at the beginning of a text.
 struct Character {
-  std::size_t length = 0;  // bytes, by the first of them; 0: none begins so
-  std::size_t valid = 0;   // bytes that are there and fit; all of them: a character
+  std::size_t length = 0;  // in bytes, as its first byte says; 0 if no character begins with it
+  std::size_t valid = 0;   // how many of these bytes are present and valid
   char32_t point = 0;
 
   [[nodiscard]] bool is_whole() const { return length != 0 && valid == length; }
 };
 
-// Overlong forms, surrogates and what is beyond U+10FFFF are no characters: the second byte tells.
+// Whether the second byte is valid. It excludes overlong forms, surrogates, and values above
+// U+10FFFF.
 bool fits_second(unsigned first, unsigned second) {
   const unsigned least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const unsigned most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
@@ -46,8 +47,8 @@ Character first_of(std::string_view text) {
   return character;
 }
 
-// Control characters (terminals take U+0080 to U+009F for escapes, too), and what turns the order
-// of what is read about.
+// Whether this is a control character (for terminals, U+0080 to U+009F are, too) or a character
+// that changes the direction of the text.
 bool is_harmful(char32_t point) {
   const auto between = [point](char32_t first, char32_t last) {
     return point >= first && point <= last;
@@ -70,7 +71,7 @@ std::string three_digits(double value) {
 template <std::size_t N>
 std::string scaled(double value, double step, const std::array<const char*, N>& units) {
   std::size_t unit = 0;
-  // 999.6 of a unit would print as 1000: the next unit says it better.
+  // 999.6 would be shown as 1000, so it takes the next unit.
   while (unit + 1 < N && std::abs(value) >= (step == kKibi ? kKibi : 999.5)) {
     value /= step;
     ++unit;
@@ -165,7 +166,7 @@ std::string TerminalFilter::pass(std::string_view piece) {
   std::string text = std::move(kept_);
   kept_.clear();
   text += piece;
-  // A character that is cut in two ends in a byte of the last three.
+  // An incomplete character begins in one of the last three bytes.
   for (std::size_t tail = std::min<std::size_t>(3, text.size()); tail > 0; --tail) {
     const std::string_view end(text.data() + text.size() - tail, tail);
     const Character last = first_of(end);

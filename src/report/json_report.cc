@@ -74,7 +74,7 @@ Json capture_json(const Summary& summary) {
 }
 
 Json stats_json(const ProfilerStats& stats) {
-  // Null where they are not known, as of a recording cut out of a longer one.
+  // Unknown values are null, as in a recording that is cut out of a longer one.
   const auto known = [](bool is_known, std::uint64_t value) {
     return is_known ? Json(value) : Json();
   };

@@ -7,7 +7,7 @@
 
 namespace kymo::report {
 
-// The summaries as JSON with stable keys, exact values and units in the keys' names:
+// The summaries as JSON with stable keys and exact values. The keys' names contain the units:
 // {"format_version": 1, "recordings": [...]}.
 nlohmann::ordered_json json_report(const std::vector<analysis::Summary>& summaries);
 

@@ -6,7 +6,9 @@
 
 namespace kymo::report {
 
-// The page that kymod serves. `nonce`: as of a Page. Errors: unimplemented.
+// The page that kymod serves. `nonce`: see Page.
+//
+// Errors: unimplemented if the pages are not built in (CMake option KYMO_WEB).
 Result<std::string> live_page(const std::string& nonce);
 
 }  // namespace kymo::report

@@ -18,12 +18,12 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the page reads little-endian");
 
 constexpr std::size_t kBlock = PackedRows::kBlockRows;
-constexpr std::uint8_t kLeftOut = 255;  // a block's width where its samples are not there
-constexpr int kDeflateLevel = 3;  // about 100 MB/s; 6 takes three times as long for a tenth less
+constexpr std::uint8_t kLeftOut = 255;  // the width of a block whose samples are left out
+constexpr int kDeflateLevel = 3;  // about 100 MB/s; 6 takes three times as long to save a tenth
 constexpr std::size_t kPieceBytes = 256 * 1024;
 constexpr std::size_t kProbeBytes = 16 * 1024;
 
-// One deflate stream; what it holds so far is taken out of it by whoever feeds it.
+// One deflate stream. Its output is appended to the string of each caller.
 class DeflateStream {
  public:
   explicit DeflateStream(int strategy) {
@@ -37,20 +37,20 @@ class DeflateStream {
   [[nodiscard]] bool ok() const { return ok_; }
 
   void add(std::span<const std::uint8_t> bytes, int strategy, int flush, std::string& out) {
-    // Room for all, so that a change of strategy never has to wait for some.
+    // Make room for the whole output: deflateParams() fails if its output does not fit.
     const std::size_t before = out.size();
     out.resize(before + deflateBound(&stream_, bytes.size()) + kPieceBytes);
     stream_.next_out = reinterpret_cast<Bytef*>(out.data() + before);
     stream_.avail_out = static_cast<uInt>(out.size() - before);
     stream_.avail_in = 0;
     ok_ = ok_ && deflateParams(&stream_, kDeflateLevel, strategy) == Z_OK;
-    stream_.next_in = const_cast<Bytef*>(bytes.data());  // zlib's old way of saying const
+    stream_.next_in = const_cast<Bytef*>(bytes.data());  // zlib only reads it
     stream_.avail_in = static_cast<uInt>(bytes.size());
     ok_ = ok_ && deflate(&stream_, flush) != Z_STREAM_ERROR && stream_.avail_in == 0;
     out.resize(out.size() - stream_.avail_out);
   }
 
-  // How long `bytes` become by themselves.
+  // The length of `bytes` when they are deflated alone.
   std::size_t length_of(std::span<const std::uint8_t> bytes, int strategy, std::string& scratch) {
     scratch.clear();
     ok_ = ok_ && deflateReset(&stream_) == Z_OK;
@@ -63,8 +63,9 @@ class DeflateStream {
   bool ok_ = false;
 };
 
-// Deflates, piece by piece, in the way that suits a piece: where bytes are random but not evenly
-// so, matches of a few of them cost more than their letters, and looking for them costs time.
+// Deflates piece by piece, with the strategy that suits each piece. If the bytes are random but
+// unevenly distributed, short matches cost more than single bytes, and the search for them costs
+// time.
 class Deflate {
  public:
   void add(std::span<const std::uint8_t> bytes) {
@@ -76,7 +77,7 @@ class Deflate {
       if (piece_.size() == kPieceBytes) run(Z_NO_FLUSH);
     }
   }
-  // Empty where memory ran out.
+  // Returns an empty string if there was not enough memory.
   std::string finish() {
     run(Z_FINISH);
     return stream_.ok() && probe_.ok() ? std::move(out_) : std::string();
@@ -99,7 +100,7 @@ class Deflate {
   std::string out_;
 };
 
-// A small difference of either sign becomes a small number.
+// Zigzag coding: small differences of either sign become small numbers.
 std::uint64_t zigzag(std::uint64_t difference) {
   return (difference << 1U) ^ (0 - (difference >> 63U));
 }
@@ -113,8 +114,7 @@ std::uint8_t width_of(std::uint64_t highest) {
 
 class ColumnPacker {
  public:
-  // Times and values of a block; `before` is the row above them, where there is one.
-  // The samples are appended to `spool`, where there is one.
+  // Adds the times and values of a block. If `spool` is not null, the samples are appended to it.
   void add(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values,
            bool keep_samples, std::string* spool) {
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -178,8 +178,8 @@ class ColumnPacker {
     rate_high_.push_back(static_cast<float>(high));
   }
 
-  // Differences byte by byte: the lowest bytes of all rows go into one stream, the next into
-  // another. Bytes of one kind pack best among themselves.
+  // The lowest bytes of all differences go into one stream, the next bytes into another, because
+  // similar bytes pack best together.
   void add_samples(std::span<const std::uint64_t> values, std::string* spool) {
     std::array<std::uint64_t, kBlock> differences{};
     std::uint64_t highest = 0;
@@ -280,7 +280,7 @@ class RowPacker {
     spooled_ += block.size();
   }
 
-  std::vector<std::size_t> columns_;  // in the file
+  std::vector<std::size_t> columns_;  // indices in the file
   std::vector<std::pair<std::uint64_t, std::uint64_t>> keep_;
   int spool_;
   int spool_error_ = 0;

@@ -10,37 +10,41 @@
 
 namespace kymo::report {
 
-// A column in the form that a page unpacks by itself, block by block of kBlockRows rows
-// (docs/report-page.md has the bytes). Each part is deflated (RFC 1950).
+// A column in the form that a page unpacks by itself, in blocks of kBlockRows rows.
+// docs/report-page.md describes the bytes. Each part is deflated (RFC 1950).
 struct PackedColumn {
-  // Of each block: its first, lowest, highest and last value, the lowest and highest rate between
-  // two rows, and how wide its differences are.
+  // For each block: its first, lowest, highest and last value, the lowest and highest rate between
+  // two rows, and the number of bytes of a difference.
   std::string outline;
-  // The differences from row to row: their lowest bytes, the next ones, and so on, so many as the
-  // widest block has.
+  // The differences from row to row. The first plane holds their lowest bytes, the next plane the
+  // next bytes, and so on. The widest block determines the number of planes.
   std::vector<std::string> planes;
 };
 
 struct PackedRows {
   static constexpr std::uint64_t kBlockRows = 1024;
   std::vector<PackedColumn> columns;  // the time is the first
-  bool samples_left_out = false;      // some blocks have their outline alone
-  // With a spool: where each block begins in it, and its end.
+  bool samples_left_out = false;      // some blocks have only their outline
+  // With a spool: the offset of each block in it, and of its end.
   std::vector<std::uint64_t> block_offsets{};
 };
 
-// Which samples are packed; every block has its outline.
+// Which samples are packed. The outlines of all blocks are packed in any case.
 struct PackRequest {
-  // Times of rows, first and last, that samples are kept of; one that keeps a part of a block keeps
-  // all of it.
+  // Ranges of time (first and last row) whose samples are packed. If a range contains a part of a
+  // block, the whole block is packed.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> keep{};
-  // A file that samples go to instead, block by block: in each the columns' differences one after
-  // the other, not deflated. -1: none.
+  // A file to which the samples are written instead, block by block. A block holds the differences
+  // of one column after the other, not deflated. -1: no file.
   int spool = -1;
 };
 
-// Reads a recording's rows again and packs its columns that are not idle. Errors: those of
-// TsvReader; resource_exhausted. Cost: a pass over the file on one core, memory for what is packed.
+// Reads a recording's rows again and packs the columns that are not idle.
+//
+// Errors: those of TsvReader.
+//         resource_exhausted if there is not enough memory.
+//         Those of writing the spool.
+// Cost:   one pass over the file on one core; memory for the packed columns.
 Result<PackedRows> pack_rows(const analysis::Summary& summary, const PackRequest& request);
 
 }  // namespace kymo::report

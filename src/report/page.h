@@ -8,23 +8,24 @@
 
 namespace kymo::report {
 
-// Puts a page together that is one file and needs no network. Nothing that comes out of a recording
-// can end an element of it: names in a recording are anybody's.
+// Builds a page that is one file and needs no network. Data from a recording is escaped, so that it
+// cannot end an element of the page: names in a recording are untrusted.
 class Page {
  public:
-  // `nonce`: what scripts and styles of a page that is served carry; empty: it is a file. `style`:
-  // besides what the pages share.
-  // Errors: unimplemented where the pages are not built in (CMake option KYMO_WEB).
+  // `nonce`: the nonce of the scripts and styles of a page that is served. Empty if the page is a
+  // file. `style`: styles of this page, in addition to those that all pages have.
+  //
+  // Errors: unimplemented if the pages are not built in (CMake option KYMO_WEB).
   static Result<Page> begin(std::string_view body, std::string nonce = {},
                             std::string_view style = {});
 
-  // A page of recordings, with the head that they share; `body` is what comes below it.
+  // A page of a recording. It begins with the head that these pages share, followed by `body`.
   static Result<Page> begin_recording(std::string_view body, std::string nonce = {});
 
-  // What scripts read: JSON, and bytes in base64.
+  // Data for the scripts: JSON, or bytes as base64.
   void add_data(std::string_view id, const nlohmann::ordered_json& json);
   void add_packed(std::string_view id, std::string_view bytes);
-  // What draws, what the pages of recordings share, and charts over one range of time.
+  // The scripts that draw a chart, that read recordings, and that show charts over one time range.
   void add_chart_scripts();
   void add_script(std::string_view code);
   [[nodiscard]] std::string finish() &&;
@@ -32,7 +33,7 @@ class Page {
  private:
   Page() = default;
   std::string text_;
-  std::string nonce_;  // as an attribute
+  std::string nonce_;  // as an HTML attribute, or empty
 };
 
 }  // namespace kymo::report

@@ -10,12 +10,12 @@ namespace kymo::report {
 
 // The time from one mark of a recording to the next.
 struct Phase {
-  std::string name;  // of the mark that begins it
+  std::string name;  // the name of the mark at which it begins
   std::uint64_t begin_ns = 0;
-  std::uint64_t end_ns = 0;  // the last one ends with the rows
+  std::uint64_t end_ns = 0;  // the last phase ends with the last row
 };
 
-// Marks that lie outside the rows are kept: they, too, happened.
+// The phases of a recording, also those whose marks are before or after its rows.
 std::vector<Phase> phases_of(const analysis::Summary& summary);
 
 }  // namespace kymo::report

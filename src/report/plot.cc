@@ -30,15 +30,15 @@ constexpr std::size_t kMaxPoints = 1500;
 constexpr std::uint64_t kRateWindows = 400;
 constexpr int kWidth = 1400;
 constexpr int kHeight = 940;
-constexpr std::size_t kMaxPhases = 24;  // in the legend; more would leave no room for the curves
+constexpr std::size_t kMaxPhases = 24;  // with more in the legend, the curves would have no room
 constexpr std::size_t kLegendColumns = 4;
 
-// Chosen to be told apart by most eyes, on white (Okabe and Ito's, darkened where needed).
+// Okabe and Ito's colours, which most people can distinguish. Some are darkened for a white page.
 constexpr std::array<const char*, 4> kCurveColours = {"#0072b2", "#d55e00", "#009e73", "#aa4499"};
 constexpr std::array<const char*, 8> kPhaseColours = {"#88ccee", "#ddcc77", "#e08090", "#44aa99",
                                                       "#b988c6", "#b3b35c", "#6699cc", "#ee9977"};
 
-// What an axis shows: values are divided by `divisor`.
+// The unit of an axis. Values are divided by `divisor`.
 struct Scale {
   double divisor = 1;
   std::string unit;
@@ -74,7 +74,7 @@ Scale value_scale(double highest, Unit unit) {
   return scale;
 }
 
-// A piece of a curve: a new one begins where rows are missing.
+// A point of a curve. A new piece of the curve begins after missing rows.
 struct Sample {
   double time = 0;  // ns
   double value = 0;
@@ -146,11 +146,12 @@ class Drawing {
     return static_cast<double>(inside) / time_.divisor;
   }
 
-  // A bar of the phases with a legend below it. Returns how high on the page the curves may reach.
+  // Draws a bar of the phases with a legend below it. Returns the upper limit for the curves on the
+  // page.
   double phase_strip() {
     const std::size_t shown = std::min(phases_.size(), kMaxPhases);
     if (shown == 0) {
-      // An empty plot all the same: it carries the title.
+      // Draw an empty plot, because it has the title.
       empty_plot(0.90, 0.91);
       return 0.94;
     }
@@ -196,7 +197,7 @@ class Drawing {
     return kPhaseColours.at(phase % kPhaseColours.size());
   }
 
-  // Phases as pale bands and gaps as grey ones, behind the curves.
+  // Draws the phases as pale bands and the gaps as grey ones, behind the curves.
   void bands() {
     int object = 1;
     for (std::size_t i = 0; i < std::min(phases_.size(), kMaxPhases); ++i) {
@@ -213,7 +214,7 @@ class Drawing {
     }
   }
 
-  // Gaps that are wider than the space between two points.
+  // The gaps that are wider than the distance between two points.
   [[nodiscard]] std::vector<Gap> visible_gaps() const {
     std::vector<Gap> visible;
     if (summary_.recording.gaps) {
@@ -246,7 +247,7 @@ class Drawing {
     return samples;
   }
 
-  // Each sample holds the rate from itself on to the next one.
+  // Each sample has the rate from its time until the next sample.
   [[nodiscard]] std::vector<Sample> rates_of(const Series& series) const {
     const std::uint64_t piece = summary_.duration_ns() / kRateWindows;
     const std::uint64_t window = duration_ > 2e8 ? std::max(summary_.rate_window_ns, piece)
@@ -283,7 +284,7 @@ class Drawing {
     return samples;
   }
 
-  // A step curve's last value needs a place to reach to.
+  // The last value of a step curve needs a point at which its line ends.
   static void end_piece(std::vector<Sample>& samples, const Point* last) {
     if (last != nullptr && !samples.empty()) {
       samples.push_back({static_cast<double>(last->time_ns), samples.back().value, false});

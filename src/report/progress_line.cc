@@ -30,7 +30,7 @@ SizeScale scale_of(std::uint64_t bytes) {
   return {divisor, kUnits.at(unit)};
 }
 
-// Done and whole in the unit of the whole.
+// The done and total bytes, both in the unit of the total.
 std::string sizes_of(const ProgressLine& progress) {
   if (!progress.total_bytes) return bytes(static_cast<double>(progress.done_bytes));
   const SizeScale scale = scale_of(*progress.total_bytes);
@@ -53,7 +53,7 @@ std::string bar_of(double share, std::size_t length) {
   return bar + "]";
 }
 
-// Control characters would move the cursor: a job's or folder's name may hold any.
+// Control characters would move the cursor, and the name of a job or folder may contain any.
 std::string ascii_of(std::string text) {
   for (char& c : text) {
     if (c < ' ' || c > '~') c = '?';

@@ -7,7 +7,7 @@
 
 namespace kymo::report {
 
-// How far something has come, for one line on a terminal.
+// The progress of a request, for one line on a terminal.
 struct ProgressLine {
   std::string what;   // "dump churn"
   std::string phase;  // "memory"
@@ -18,8 +18,8 @@ struct ProgressLine {
   std::uint64_t elapsed_ns = 0;
 };
 
-// The line, at most `width` characters of ASCII: with a bar where there is room for one and the
-// total is known; the rate, then the sizes, then the phase give way on a narrow one.
+// The line, at most `width` characters of ASCII. It has a bar if there is room and the total is
+// known. If the line is too long, the rate is left out first, then the sizes, then the phase.
 std::string progress_line(const ProgressLine& progress, std::size_t width);
 
 }  // namespace kymo::report

@@ -191,7 +191,7 @@ std::string names_of(const std::vector<const MetricDiff*>& metrics) {
   return text;
 }
 
-// What it takes to tell: for each reason, what to do about it.
+// Advice for each reason why metrics could not be tested.
 std::string untold_lines(const RecordingDiff& diff, const ChangeCheck& check) {
   bool unfinished = false;
   bool one_sided = false;

@@ -11,15 +11,15 @@
 
 namespace kymo::report {
 
-// Whether something changed beyond noise and by more than a share: what a build may fail on. A
-// change outweighs what cannot be told.
+// Checks whether a metric changed beyond noise and by more than a share, so that a build can fail.
+// If one metric changed and another one could not be tested, the outcome is `changed`.
 struct ChangeCheck {
   enum class Outcome : std::uint8_t { no_change, changed, cannot_tell };
 
   double allowed = 0;
   std::vector<const analysis::MetricDiff*> changed;
-  // They differ by more than that, or nobody knows by how much, and no test can tell whether it is
-  // noise.
+  // Metrics that could not be tested and that differ by more than `allowed`, or by an unknown
+  // amount.
   std::vector<const analysis::MetricDiff*> untold;
 
   [[nodiscard]] Outcome outcome() const {
@@ -29,15 +29,15 @@ struct ChangeCheck {
   }
 };
 
-// Borrows the metrics of `diff`.
+// The result refers to the metrics of `diff`.
 ChangeCheck check_change(const analysis::RecordingDiff& diff, double allowed);
 const char* to_string(ChangeCheck::Outcome outcome);
 
-// For a person: what was compared and how, what changed, at most `rows` metrics of each kind, and
-// whether it is more than `allowed`, where that is asked.
+// Text for a person: what was compared and how, what changed, at most `rows` metrics of each kind,
+// and, if `allowed` is given, whether a change is more than that.
 std::string text_of(const analysis::RecordingDiff& diff, std::size_t rows,
                     std::optional<double> allowed);
-// For a program, all of them.
+// JSON with all metrics.
 nlohmann::json json_of(const analysis::RecordingDiff& diff, std::optional<double> allowed);
 
 }  // namespace kymo::report

@@ -8,7 +8,7 @@
 namespace kymo::report {
 namespace {
 
-// Without what stands in parentheses, where all of them are closed.
+// Removes the text in parentheses, if all parentheses are closed.
 std::string without_asides(std::string_view text) {
   std::string plain;
   int depth = 0;
@@ -24,7 +24,7 @@ std::string without_asides(std::string_view text) {
 
 std::string short_reason(std::string_view error) {
   constexpr std::size_t kMost = 80;
-  // Only the first line, and without places and advice.
+  // Keep only the first line. If it is too long, drop the text in parentheses and the advice.
   error = error.substr(0, std::min(error.find('\n'), error.size()));
   std::string plain;
   if (error.size() > kMost) {
@@ -32,7 +32,7 @@ std::string short_reason(std::string_view error) {
     error = plain;
     error = error.substr(0, std::min(error.find("; "), error.size()));
   }
-  // Drops what was tried, part by part, until the rest fits.
+  // Drop the parts before the cause, one by one, until the rest fits.
   while (error.size() > kMost) {
     const std::size_t colon = error.find(": ");
     if (colon == std::string_view::npos) break;

@@ -5,9 +5,9 @@
 
 namespace kymo::report {
 
-// What of an error fits into a table's cell: at most 80 bytes, printable, on one line. Its cause
-// stands at its end, before what to do about it ("; see ..."): that is what is kept. The whole
-// error is shown by `kymo inspect`.
+// Shortens an error for a table cell: at most 80 bytes, printable, on one line. It keeps the cause,
+// which is at the end of the error, before the advice ("; see ..."). `kymo inspect` shows the whole
+// error.
 std::string short_reason(std::string_view error);
 
 }  // namespace kymo::report

@@ -7,7 +7,7 @@
 namespace kymo::report {
 namespace {
 
-// Characters that a terminal shows: UTF-8's continuation bytes take no room.
+// The number of characters that a terminal shows: continuation bytes of UTF-8 do not count.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;

@@ -17,10 +17,10 @@ class Table {
 
   explicit Table(std::vector<Heading> headings) : headings_(std::move(headings)) {}
 
-  // One cell a heading.
+  // One cell for each heading.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   [[nodiscard]] bool empty() const { return rows_.empty(); }
-  // The table, each line led by `indent` spaces and without trailing ones.
+  // The table as text. Each line begins with `indent` spaces and has no trailing spaces.
   [[nodiscard]] std::string str(std::size_t indent = 2) const;
 
  private:

@@ -31,7 +31,7 @@ std::string line(const char* label, const std::string& text) {
   return fmt::format("{:<{}}{}\n", label, kLabelWidth, text);
 }
 
-// An instant on the rows' clock, so that it is found in the file as well.
+// A time on the clock of the rows, so that it can be found in the file, too.
 std::string at(std::uint64_t time_ns) {
   return fmt::format("{:.3f} s", static_cast<double>(time_ns) / 1e9);
 }
@@ -73,7 +73,7 @@ std::string captured(const Summary& summary) {
 }
 
 std::string timing(const Metadata& metadata) {
-  // A recording that was cut out of a longer one has no timing of its own.
+  // A recording that is cut out of a longer one has no timing of its own.
   if (!metadata.stats || metadata.stats->rows_captured == 0 ||
       metadata.stats->timing_error_max_ns == 0) {
     return {};
@@ -97,7 +97,7 @@ std::string timing(const Metadata& metadata) {
   return line("timing", text);
 }
 
-// What was spun, and what the precise pace would have to be allowed where that was not enough.
+// How much the collector spun. If the precise pace was not allowed enough, also how much it needs.
 std::string pace(const Metadata& metadata) {
   if (metadata.pace.empty() || !metadata.stats || metadata.interval_ns == 0 ||
       metadata.stats->duration_ns == 0 ||
@@ -135,7 +135,7 @@ std::string phase_table(const Summary& summary) {
   return table.empty() ? "" : "\n" + table.str(0);
 }
 
-// Formats a column's values: scaled, or as recorded.
+// Formats the values of a column, scaled or as recorded.
 class Figures {
  public:
   Figures(const ColumnSummary& column, const TextOptions& options)
@@ -174,7 +174,7 @@ std::string counter_table(const Summary& summary, const TextOptions& options) {
   return table.empty() ? "" : "\n" + table.str(0);
 }
 
-// How the rate was spread over windows as long as those of the highest one.
+// The percentiles of the rates, over the same windows as the highest rate.
 std::string rate_table(const Summary& summary, const TextOptions& options) {
   bool exact = true;
   Table table({{fmt::format("RATE over {}", duration(static_cast<double>(summary.rate_window_ns))),
@@ -195,7 +195,7 @@ std::string rate_table(const Summary& summary, const TextOptions& options) {
   return "\n" + table.str(0) + (exact ? "" : "p50, p90 and p99 are within 1 % of the true ones\n");
 }
 
-// The phase that most of a stretch lies in.
+// The phase that contains most of a stretch.
 std::string phase_of(const analysis::BusyStretch& stretch, const std::vector<Phase>& phases) {
   std::uint64_t most = 0;
   std::string name;
@@ -210,7 +210,7 @@ std::string phase_of(const analysis::BusyStretch& stretch, const std::vector<Pha
   return printable(name);
 }
 
-// When each counter was busiest; those that were it together in one line.
+// The time at which each counter was busiest. Counters with the same time share a line.
 std::string busiest_table(const Summary& summary) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<const ColumnSummary*>> stretches;
   for (const ColumnSummary& column : summary.columns) {

@@ -7,11 +7,13 @@
 namespace kymo::report {
 
 struct TextOptions {
-  bool exact = false;  // values as recorded instead of scaled ones
+  bool exact = false;  // show values as recorded, not scaled
 };
 
-// The summary of a recording for a terminal or a file: what it is of, how far it can be trusted,
-// its phases, and what each column did. Ends with a line end. Cost: a few strings a column.
+// The summary of a recording for a terminal or a file: what was recorded, the quality, the phases,
+// and each column. It ends with a line end.
+//
+// Cost: a few strings for each column.
 std::string text_report(const analysis::Summary& summary, const TextOptions& options = {});
 
 }  // namespace kymo::report

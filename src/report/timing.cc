@@ -14,7 +14,7 @@ namespace {
 
 using Align = Table::Align;
 
-// In a unit of so many nanoseconds, rounded, with 3 or 6 digits after the point.
+// The duration in the given unit of `unit_ns`, rounded to `digits` (3 or 6) decimal places.
 std::string fixed(std::uint64_t ns, std::uint64_t unit_ns, int digits, const char* unit) {
   const std::uint64_t parts = digits == 3 ? 1'000 : 1'000'000;
   const std::uint64_t step_ns = unit_ns / parts;
@@ -121,7 +121,7 @@ nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes, std::uint64_t
   for (const ScopeRecord& scope : scopes) {
     objects.push_back(scope_json(scope));
   }
-  // Parts come after what they are part of: from the end, each is whole when it is handed up.
+  // A part comes after its parent, so from the end on, each scope is complete when it is moved.
   for (std::size_t i = scopes.size(); i-- > 1;) {
     nlohmann::json& parts = objects[scopes[i].parent]["components"];
     if (parts.is_null()) {

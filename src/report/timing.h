@@ -9,17 +9,18 @@
 
 namespace kymo::report {
 
-// How a duration is written: `automatic` in the unit that suits it, the others all in one.
+// The unit of durations. With `automatic`, each duration gets the unit that suits it.
 enum class Precision : unsigned char { automatic, ns, us, ms, s };
 
-// A tree of scopes, flattened, as a table: duration, category, bytes and name of each, what is in
-// none of them, and the total. What does not count in the total stands in brackets.
+// A tree of scopes as a table: the duration, category, bytes and name of each scope, the time that
+// is in no scope, and the total. Values that do not count in the total are in brackets.
 std::string timing_table(const std::vector<ScopeRecord>& scopes, Precision precision);
-// The same summed by category: duration, share, bytes, category.
+// The sums by category: duration, share, bytes, category.
 std::string category_table(const std::vector<ScopeRecord>& scopes, Precision precision);
 
-// A tree as nested objects, parts in `components`; what is empty or false is left out. Null where
-// there are no scopes. `left_out`: how many scopes it lacks, `scopes_left_out` in the root.
+// A tree as nested objects, with the parts of a scope in `components`. Empty and false values are
+// left out. Returns null if there are no scopes. `left_out`: the number of scopes that are missing
+// in the tree; it becomes `scopes_left_out` of the root.
 nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes, std::uint64_t left_out);
 
 }  // namespace kymo::report

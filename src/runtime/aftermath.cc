@@ -24,8 +24,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Nothing that lies in the directory after a failed dump may look like a checkpoint, or fill the
-// disk.
+// Removes the images of a failed dump, so that they do not fill the disk and nobody takes them for
+// a checkpoint.
 void remove_images(const std::string& images_dir) {
   std::error_code error;
   std::vector<std::filesystem::path> images;
@@ -36,10 +36,10 @@ void remove_images(const std::string& images_dir) {
       images.push_back(entry->path());
     }
   }
-  // First the one without which no reader takes the rest for a checkpoint.
+  // Remove inventory.img first: without it no reader takes the other files for a checkpoint.
   std::filesystem::remove(criu::stored_path(images_dir + "/inventory.img"), error);
   for (const std::filesystem::path& image : images) {
-    std::filesystem::remove_all(image, error);  // of a link, itself alone
+    std::filesystem::remove_all(image, error);  // removes a link itself, not its target
   }
 }
 
@@ -56,7 +56,7 @@ Removals& removals() {
   return *kAll;
 }
 
-// If the disk stalls, the removal goes on in the background.
+// Waits at most two seconds. If the disk stalls, the removal goes on in the background.
 void remove_images_soon(const std::string& images_dir) {
   constexpr milliseconds kSoon{2000};
   Removals& all = removals();
@@ -66,14 +66,14 @@ void remove_images_soon(const std::string& images_dir) {
     std::thread([images_dir, mine] {
       try {
         remove_images(images_dir);
-      } catch (const std::exception&) {  // no memory left: then some images stay
+      } catch (const std::exception&) {  // no memory: some images stay
       }
       Removals& ours = removals();
       const std::lock_guard done(ours.mutex);
       ours.directories.erase(mine);
       ours.less.notify_all();
     }).detach();
-  } catch (const std::system_error&) {  // no thread to be had
+  } catch (const std::system_error&) {  // no thread could be started
     all.directories.erase(mine);
     lock.unlock();
     remove_images(images_dir);
@@ -125,9 +125,9 @@ void end_the_rest(const DumpTarget& before) {
 
 namespace {
 
-// What ended of the tree while it was dumped, for the line of an error; empty: nothing. Where one
-// process is killed at the wrong instant, CRIU may take another with it that it was about to let
-// go.
+// Returns a clause for an error message that names the processes which ended during the dump. Empty
+// if there are none. If one process is killed at the wrong instant, CRIU may end another one that
+// it was about to release.
 std::string ended_meanwhile(const DumpTarget& before) {
   std::string pids;
   std::size_t count = 0;
@@ -168,12 +168,13 @@ Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
   const Result<void> connected = give_back_network(tree);
   Result<void> running = ensure_running(before);
   const Result<void> unmapped = spec.frozen ? Result<void>() : unmap_criu(tree);
-  // Who stood in CRIU's code has left it by now, and may have ended in its trap.
+  // A thread that was still in CRIU's code has left it by now. It may have ended on CRIU's trap
+  // instruction, so check again.
   if (running) running = ensure_running(before);
   const std::string ended = ended_meanwhile(before);
   const std::string process = "process " + std::to_string(before.process.pid);
   const probe::Life life = probe::life_of(before.process.pid, before.process.start_ticks);
-  if (life == probe::Life::unknown) {  // the images may be all that is left of it
+  if (life == probe::Life::unknown) {  // keep the images: nothing else may be left of the process
     error.message += "; and it cannot be seen whether " + process +
                      " runs: its images are kept in " + spec.images_dir;
     return error;
@@ -205,7 +206,7 @@ Result<void> wait_gone(const ProcessId& process) {
       return Error{Code::internal, "process " + std::to_string(process.pid) +
                                        " was dumped and told to end, but still runs"};
     }
-    std::this_thread::sleep_for(milliseconds(1));  // it is not always our child: nothing to wait on
+    std::this_thread::sleep_for(milliseconds(1));  // not always our child, so waitpid() cannot wait
   }
 }
 

@@ -10,45 +10,47 @@
 
 namespace kymo::runtime {
 
-// What every runtime does once a dump or restore is over.
+// The work that every runtime does after a dump or restore.
 
-// How long a process that CRIU has killed may take to be gone: it has all its memory to give back.
+// How long a process that CRIU has killed may take to end. The kernel must free all its memory.
 inline constexpr std::chrono::milliseconds kGoneWithin{10'000};
 
-// An earlier run's log or statistics must not pass for this one's.
+// Removes the log or statistics of an earlier run, so that they are not read again.
 void forget(const std::string& path);
 
-// CRIU ends the processes, the root first, only once every image is written (and inventory.img is
-// the last): where it died between that and its answer, the checkpoint is whole and all that is
-// left of them. CRIU must be gone: only then has every signal that it sent arrived.
+// Whether the dump is complete although CRIU failed. CRIU writes all images, inventory.img last,
+// and only then ends the processes, the root first. If CRIU died after that and before its answer,
+// the checkpoint is complete, and nothing else is left of the processes. Call it after CRIU has
+// ended: only then have all signals that CRIU sent arrived.
 bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before);
-// Ends what a CRIU that died had not come to yet: it is in the images, too.
+// Ends the processes that a CRIU that died had not ended yet. They are in the images, too.
 void end_the_rest(const DumpTarget& before);
 
-// What CRIU is told of these.
+// Converts the options for CRIU's RPC.
 criu::SharedOptions shared_options(const CheckpointOptions& options);
 
-// Takes CRIU's code out of processes that it was dumping when it was killed (criu/parasite.h); call
-// it once CRIU has ended and they run. Errors: of the first that still has it; it does nothing
-// there.
+// Removes CRIU's code from processes that CRIU was dumping when it was killed (criu/parasite.h).
+// Call it after CRIU has ended, when the processes run.
+// Errors: the error of the first process that still has the code. The code does nothing there.
 Result<void> unmap_criu(const std::vector<pid_t>& tree);
 
-// After a failed dump: gives what was to be dumped its network back, sees that it runs on, adds to
-// the error whether it does, and removes the images: for two seconds at most, then that goes on by
-// itself.
+// Cleans up after a failed dump: gives the processes their network back, makes sure that they run,
+// and removes the images. Returns the error with a note whether the processes run. Waits at most
+// two seconds for the removal, which then goes on in the background.
 Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error);
 
-// Whether images of a failed dump are being removed there, as from a disk that stalls.
+// Whether images of a failed dump are still being removed from this directory, for example because
+// its disk stalls.
 bool is_being_cleared(const std::string& images_dir);
 
-// Waits for a dumped process to be gone: reaped, or a zombie.
+// Waits until a dumped process has been reaped or is a zombie.
 Result<void> wait_gone(const ProcessId& process);
 
-// The statistics that CRIU left there; a warning where it left none.
+// Read CRIU's statistics at `path` into the outcome, or add a warning if there are none.
 void take_statistics(const std::string& path, DumpOutcome& outcome);
 void take_statistics(const std::string& path, RestoreOutcome& outcome);
 
-// With the start time that it has now; 0 where it is gone.
+// Returns the pid with the start time of its process, which is 0 if the process is gone.
 ProcessId identify(pid_t pid);
 
 }  // namespace kymo::runtime

@@ -24,19 +24,19 @@ namespace kymo::runtime {
 namespace {
 
 constexpr std::string_view kPathVariable = "PATH=";
-// Within which a command that was killed is gone, unless the kernel waits for its disk.
+// A killed command ends within this time, unless the kernel waits for its disk.
 constexpr std::chrono::milliseconds kKilledWithin{3000};
 constexpr std::chrono::milliseconds kOneLineWithin{30'000};
 constexpr int kLookEveryMs = 10;
 constexpr off_t kMostErrors = 64 * 1024;
 constexpr off_t kMostOutput = 16 * 1024 * 1024;
 
-// An unlinked file in memory, which a command can be given by a path. No pipe: what a container
-// keeps open of it would never end.
+// A file in memory without a name. path() gives it to a command as its output. A pipe would not do:
+// if a container keeps it open, reading from it never ends.
 struct MemoryFile {
   explicit MemoryFile(const char* name) : file(::memfd_create(name, MFD_CLOEXEC)) {}
   [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file.get()); }
-  // Its last bytes.
+  // Returns the last bytes of the file.
   [[nodiscard]] std::string text(off_t most) const {
     const off_t size = ::lseek(file.get(), 0, SEEK_END);
     std::string text(static_cast<std::size_t>(std::clamp<off_t>(size, 0, most)), '\0');
@@ -48,11 +48,11 @@ struct MemoryFile {
   FileDescriptor file;
 };
 
-// Whether the process ended within the time, before it was cancelled.
+// Whether the process ended before the timeout and before a cancellation.
 bool wait_ended(pid_t pid, std::chrono::milliseconds timeout, const Cancellation* cancel) {
   const FileDescriptor process(probe::open_process(pid));
   if (!process.valid() && errno == ESRCH) {
-    return true;  // waitpid tells how
+    return true;  // it has ended; waitpid() tells how
   }
   const std::uint64_t until_ns =
       monotonic_ns() + static_cast<std::uint64_t>(timeout.count()) * (kNanosPerSecond / 1000);
@@ -64,7 +64,7 @@ bool wait_ended(pid_t pid, std::chrono::milliseconds timeout, const Cancellation
                                    : static_cast<int>(std::min<std::uint64_t>(
                                          (until_ns - now_ns) / 1'000'000 + 1, 3'600'000));
     }
-    if (!process.valid()) {  // no descriptor is left: it is asked again and again
+    if (!process.valid()) {  // no descriptor is free: poll its state instead
       siginfo_t ended{};
       ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT);
       if (ended.si_pid == pid) {
@@ -127,7 +127,7 @@ Result<CommandOutcome> run_command(const Command& command) {
   }
   CommandOutcome outcome;
   const std::optional<int> ended = in_time ? reap(*pid) : reap_within(*pid, kKilledWithin);
-  const int status = ended.value_or(SIGKILL);  // as of one that it has ended
+  const int status = ended.value_or(SIGKILL);  // not gone yet: treat it as killed
   outcome.life_ns = monotonic_ns() - began_ns;
   const bool ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!in_time && !ended_well && is_asked(command.cancel)) {
@@ -153,7 +153,7 @@ std::string last_line(const std::string& text) {
     return {};
   }
   rest = rest.substr(0, end + 1);
-  rest = rest.substr(rest.rfind('\n') + 1);  // npos + 1 is 0: the whole
+  rest = rest.substr(rest.rfind('\n') + 1);  // without '\n': npos + 1 is 0, so all of it
   return std::string(rest.substr(rest.find_first_not_of(kBlank)));
 }
 

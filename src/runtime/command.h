@@ -14,48 +14,51 @@
 
 namespace kymo::runtime {
 
-// The session of what is no program that we have started.
+// The session of a call that is not a program which kymod has started.
 inline constexpr pid_t kNoSession = -1;
 
-// A program of somebody else's that is run to its end.
+// A program to run until it ends.
 struct Command {
   std::vector<std::string> words;  // words[0] is looked up on PATH
   std::vector<std::string> environment;
-  // Then it is killed with all of its session; 0: no limit.
+  // After this time the program is killed with its whole session. 0: no limit.
   std::chrono::milliseconds timeout{0};
-  // Ends it as the timeout does; null: nobody can.
+  // Ends the program as the timeout does. Null: the program cannot be cancelled.
   const Cancellation* cancel = nullptr;
-  // Called then, before the killing: ends in good order what it has started. A command that ends
-  // well all the same has done so.
+  // Called at the timeout or the cancellation, before the session is killed, to end in good order
+  // what the program has started. If the program then exits with status 0, it has succeeded.
   std::function<void(pid_t session)> time_over{};
-  // Where its output goes; empty: it is kept and returned. What stays behind as a container must
-  // have /dev/null: a file from outside could not be dumped with it.
+  // Where the output goes. Empty: it is kept and returned. A program that leaves a container
+  // running needs /dev/null, because CRIU cannot dump a container with an open file from outside.
   std::string output_path{};
 };
 
 struct CommandOutcome {
-  int exit_status = 0;  // -1: a signal ended it
+  int exit_status = 0;  // -1: a signal ended the program
   std::string ended;    // "exited with status 1", "was killed by signal 9 (Killed)"
   std::string output;
-  std::string errors;         // what it said on stderr, its last 64 KiB
-  std::uint64_t life_ns = 0;  // from just before its start until it was reaped
+  std::string errors;         // the last 64 KiB of stderr
+  std::uint64_t life_ns = 0;  // from just before the start until the program was reaped
 };
 
-// Threads: any; the caller's blocks. Errors: it does not start (not_found: there is no such
-// program), deadline_exceeded or cancelled; nothing of it runs then.
+// Runs a program and waits for its end.
+// Threads: any; blocks.
+// Errors:  the program does not start (not_found if there is no such program), deadline_exceeded,
+//          or cancelled. Nothing of the program runs then.
 Result<CommandOutcome> run_command(const Command& command);
 
-// The last line of a text that is not empty, trimmed.
+// Returns the last non-empty line of a text, without white space at its ends.
 std::string last_line(const std::string& text);
 
-// The first line that a program prints; empty where it prints none, or cannot be run.
+// Returns the first line that a program prints. Empty if it prints none or cannot be run.
 std::string first_line_of(std::vector<std::string> words);
 
-// This program's environment, with `folder`, unless empty, put first on PATH.
+// Returns the environment of this program, with `folder` added at the front of PATH unless it is
+// empty.
 std::vector<std::string> environment_with_path(const std::string& folder);
 
-// The executable that a name leads to in the absolute folders of a PATH, or of this program's;
-// empty where there is none.
+// Looks for the executable `name` in the absolute folders of `path`, or of this program's PATH.
+// Returns an empty string if there is none.
 std::string on_path(const std::string& name, std::string_view path);
 std::string on_path(const std::string& name);
 

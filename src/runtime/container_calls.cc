@@ -18,7 +18,7 @@
 namespace kymo::runtime {
 namespace {
 
-// Why the command failed: CRIU's own words where it came to those, else the command's.
+// Returns why the command failed: the errors in CRIU's log, or, without any, what the command said.
 Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
   std::string why = criu::last_errors(call.log_path);
   std::string message = call.runtime + " " + call.tried + ": ";
@@ -39,7 +39,7 @@ const std::string& growing_log(const ContainerCall& call) {
   return call.growing_log.empty() ? call.log_path : call.growing_log;
 }
 
-// Runs the command as a scope of its own; what CRIU's log shows of it is told meanwhile.
+// Runs the command in its own scope, and reports the notifications in CRIU's log while it runs.
 Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& observer,
                                     LogClock& clock) {
   Scope scope(ScopeName{std::string_view{call.runtime}}, {.category = "runtime"});
@@ -66,8 +66,8 @@ Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& o
   return outcome;
 }
 
-// How the command is found again, and how it is ended where it takes too long: at the dump's
-// deadline or after the runtime's own limit, whichever is first.
+// Marks the command, so that it can be found later, and sets when and how it is ended: at the
+// deadline of the dump or after the timeout of the runtime, whichever comes first.
 Result<void> prepare(Command& command, const DumpSpec& spec, const DumpTarget& before,
                      const std::string& log_path) {
   const Result<std::chrono::milliseconds> left = time_left(spec);
@@ -90,7 +90,7 @@ Result<void> prepare(Command& command, const DumpSpec& spec, const DumpTarget& b
   return {};
 }
 
-// A round keeps its log, which the next would write over.
+// Runs one round of pre-dump. Renames CRIU's log, because the next round would overwrite it.
 Result<std::uint64_t> call_round(const DumpSpec& spec, const ContainerCall& call,
                                  const DumpTarget& before, const PreDumpPlace& place) {
   ContainerCall round = call;
@@ -113,7 +113,7 @@ Result<std::uint64_t> call_round(const DumpSpec& spec, const ContainerCall& call
   return criu_time_ns;
 }
 
-// The dump's own command, after the rounds of pre-dump where any are asked for.
+// Makes the requested rounds of pre-dump, then runs the command of the dump.
 Result<CommandOutcome> call_dump(const DumpSpec& spec, ContainerCall& call,
                                  const DumpTarget& before, const Observer& observer,
                                  LogClock& clock, DumpOutcome& outcome) {
@@ -176,7 +176,7 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
                                done.error().message);
   } else {
     if (!was_frozen) {
-      thaw_container(spec);  // what cannot be thawed shows in the check that follows
+      thaw_container(spec);  // let_run_on() reports a container that cannot be unfrozen
     }
     Error error = let_run_on(spec, *before, done.error());
     add_dump_phases(call.log_path, {}, clock);

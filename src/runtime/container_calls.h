@@ -12,47 +12,51 @@
 
 namespace kymo::runtime {
 
-// What a dump or restore by somebody else's command leaves, and where.
+// A dump or restore by a container runtime: how to start it, and where it leaves its files.
 struct ContainerCall {
-  std::string runtime;  // "runc", "podman": the scope's name and the error's first word
+  std::string runtime;  // "runc", "podman": the name of the scope, and the first word of errors
   Command command;
-  // Does what the command would, within its limits, where that is no program; none: it is one.
+  // If set, it is called instead of starting `command` (containerd has an API and no command). It
+  // obeys the timeout and the cancellation of `limits`, which is `command`.
   std::function<Result<CommandOutcome>(const Command& limits)> run{};
   std::string tried;  // "could not dump container web"
   std::string images_dir;
-  std::string log_path;  // CRIU's, and its statistics, in the work directory
+  // CRIU's log and statistics in the work directory.
+  std::string log_path;
   std::string stats_path;
-  std::string growing_log;  // where CRIU writes its log, where that is elsewhere
-  // Of a dump with rounds of pre-dump: the command of one, and what the dump's own is told of the
-  // last of them.
+  // Where CRIU writes its log while it runs. Empty: to log_path.
+  std::string growing_log;
+  // Only for a dump with rounds of pre-dump: makes the command of one round.
   std::function<Command(const PreDumpPlace& place)> round{};
+  // Changes the command of the dump so that it uses the last round as its parent.
   std::function<Result<void>(const std::string& last, Command& dump)> after_rounds{};
-  // Brings what the command has left elsewhere into the work directory; none: there is nothing.
+  // If set, moves files that the command has left elsewhere into the work directory. `outcome` is
+  // null if the command did not start or was ended early.
   std::function<void(const CommandOutcome* outcome)> collect{};
-  // The command's own reason, where it failed.
+  // Returns the reason that a failed command gave.
   std::function<std::string(const CommandOutcome& outcome)> reason;
 };
 
-// Whether the rounds of pre-dump that are asked for can be made with the criu in this folder
-// (empty: the one on PATH).
+// Checks whether the requested rounds of pre-dump can be made with the criu in this folder. Empty:
+// the criu on PATH.
 Result<void> check_rounds(const DumpSpec& spec, const std::string& criu_folder,
                           std::chrono::milliseconds timeout);
 
-// Runs the command that dumps a container, watching CRIU's log and the images as they grow, and
-// sees to what it leaves: statistics and phases; after a failure, that the container runs on.
-// Before it the rounds of pre-dump that are asked for.
+// Makes the requested rounds of pre-dump, then runs the command that dumps the container. Watches
+// CRIU's log and the images as they grow. Then reads the statistics and the phases, or, if the dump
+// failed, makes sure that the container runs on.
 Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
                                    const Observer& observer);
 
-// The same for a restore; `process` of the outcome is left to the caller.
+// The same for a restore. The caller must fill in `process` of the outcome.
 Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall call,
                                          const Observer& observer);
 
-// Freezes a container by `call`, its runtime's own means, or lets it go on; `shown` is how that is
-// called. Where it fails half-way the container is let go.
+// Freezes or unfreezes a container with `call`, which asks its runtime to do it. `shown` names the
+// call in the returned line. If freezing fails half-way, the container is unfrozen again.
 Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
                                      const std::function<Result<void>()>& call);
-// The same by a command.
+// The same with a command.
 Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
                                      const Command& command);
 

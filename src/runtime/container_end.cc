@@ -17,10 +17,12 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kEndsByItself{5000};  // a runtime whose CRIU has ended
+// How long a runtime may take to end by itself after its CRIU has ended.
+constexpr std::chrono::milliseconds kEndsByItself{5000};
 constexpr std::chrono::milliseconds kEndLookEvery{5};
 
-// podman makes an empty file of it before. False, too, where the disk of the log does not answer.
+// Whether CRIU has written to its log. An existing file is not enough, because podman makes an
+// empty one first. False also if the disk of the log does not answer.
 bool criu_has_begun(const std::string& log_path) {
   const auto begun = within(kDiskPatience, [log_path] {
     std::error_code error;
@@ -36,12 +38,13 @@ void end_container_dump(const std::string& log_path, const std::vector<pid_t>& t
                         const std::vector<pid_t>& sessions) {
   const auto until = steady_clock::now() + kEndsByItself;
   while (steady_clock::now() < until) {
-    // What would not end is killed with its session.
+    // If that fails, the session is killed below.
     static_cast<void>(criu::end_leftover_dump(log_path, tree).ok());
     if (members_of(sessions).empty()) {
       return;
     }
-    // A CRIU that has not begun can be killed, if it cannot begin between this look and its end.
+    // A CRIU that has not begun can be killed. Stop the sessions first, so that it cannot begin
+    // between the check and the kill.
     const std::vector<pid_t> stopped = stop_sessions(sessions);
     if (!criu_has_begun(log_path)) {
       break;
@@ -53,7 +56,7 @@ void end_container_dump(const std::string& log_path, const std::vector<pid_t>& t
 }
 
 void end_container_restore(const std::string& log_path, const std::string& mark, pid_t session) {
-  // A CRIU that has not begun is waited for: a runtime that is killed leaves its mounts behind.
+  // Wait even if CRIU has not begun, because a runtime that is killed leaves its mounts behind.
   for (const auto until = steady_clock::now() + kEndsByItself; steady_clock::now() < until;) {
     static_cast<void>(criu::end_leftover_restore(log_path, {}).ok());
     if (members_of({session}).empty()) {
@@ -62,7 +65,7 @@ void end_container_restore(const std::string& log_path, const std::string& mark,
     std::this_thread::sleep_for(kEndLookEvery);
   }
   kill_sessions({session});
-  // What waits for a disk that stalls ends once that answers.
+  // Limit the time: a process that waits for a stalled disk ends only when the disk answers.
   for (const auto until = steady_clock::now() + kEndsByItself; steady_clock::now() < until;) {
     const std::vector<pid_t> left = sessions_with(mark);
     if (members_of(left).empty()) {

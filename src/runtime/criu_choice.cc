@@ -13,11 +13,12 @@
 namespace kymo::runtime {
 namespace {
 
-// From Linux 6.16 on getsockopt(SO_PASSCRED) fails for internet sockets, and with it every CRIU
-// that asks each socket for that.
+// Since Linux 6.16, getsockopt(SO_PASSCRED) fails for internet sockets. A CRIU that asks every
+// socket for this option then fails, too.
 constexpr KernelVersion kNewSockets{6, 16};
 
-// The first that does not, and that gives a container's root its mount options again.
+// The first CRIU that does not ask internet sockets for it, and the first that restores the mount
+// options of a container's root.
 criu::Version new_sockets_and_roots() {
   return {4, 2, 0, {}};
 }
@@ -66,7 +67,7 @@ bool has_read_only_root(pid_t pid) {
   std::istringstream lines(text ? *text : "");
   bool read_only = false;
   for (std::string line; std::getline(lines, line);) {
-    // ID PARENT DEVICE ROOT MOUNT_POINT OPTIONS ...; what is mounted last lies on top
+    // ID PARENT DEVICE ROOT MOUNT_POINT OPTIONS ...; the last mount of a place covers the others
     std::istringstream words(line);
     std::string skipped;
     std::string point;
@@ -111,7 +112,7 @@ Result<CriuProgram> CriuChoice::for_restore(const std::string& tried, bool read_
   }
   const criu::Version least = needed(read_only_root);
   const CriuProgram& chosen = first_from(older(*maker, least) ? least : *maker);
-  // A newer patch level changes no images.
+  // A patch release does not change the format of images.
   if (std::tie(chosen.version.major, chosen.version.minor) < std::tie(maker->major, maker->minor)) {
     return Error{Code::failed_precondition,
                  tried + ": CRIU " + made_by + " made its images, which CRIU " +

@@ -9,10 +9,10 @@
 
 namespace kymo::runtime {
 
-// A criu that may be used.
+// A criu that kymod can use.
 struct CriuProgram {
   std::string path;
-  std::string folder;  // has it under the name criu, which runc and podman look for on PATH
+  std::string folder;  // contains it under the name criu, for which runc and podman search PATH
   criu::Version version;
 };
 
@@ -20,38 +20,42 @@ struct KernelVersion {
   int major = 0;
   int minor = 0;
 };
-// Of a release such as "6.18.44-amd64"; zeros where it does not begin with two numbers.
+// Returns the version of a release such as "6.18.44-amd64". Both numbers are 0 if the release does
+// not begin with two numbers.
 KernelVersion kernel_version(const std::string& release);
 KernelVersion running_kernel();
 
-// Why a CRIU of this version is too old for the kernel, as a clause that names both and says what
-// to do; empty: nothing is known against it.
+// Returns why a CRIU of this version is too old for the kernel. The text names both and says what
+// to do. Empty if no problem is known.
 std::string too_old_for_kernel(const criu::Version& version, const KernelVersion& kernel);
 
-// Whether a container whose root is read-only has it so after a restore, too.
+// Whether the root of a container stays read-only after a restore with this version.
 bool keeps_read_only_roots(const criu::Version& version);
 
-// Whether a process sees its root mounted read-only. False where it cannot be told.
+// Whether the root of a process is mounted read-only. False if that is unknown.
 bool has_read_only_root(pid_t pid);
 
-// Which of the CRIUs at hand does a dump or a restore: the first, by the order given, that can do
-// it. What each version cannot do is known from trials (docs/runtimes.md, "Which criu"):
+// Chooses the CRIU for a dump or a restore: the first in the given order that can do it. Trials
+// have shown what each version cannot do (docs/runtimes.md, "Which criu"):
 //
-//   a kernel from 6.16 on         before 4.2 no process with an internet socket is dumped
-//   a container's read-only root  before 4.2 it is restored, and can be written to afterwards
-//   images of another CRIU        an older one cannot restore those of a newer
+//   kernel 6.16 or later            before 4.2, CRIU cannot dump a process with an internet socket
+//   container with read-only root   before 4.2, the root can be written to after a restore
+//   images of another CRIU          an older CRIU cannot restore the images of a newer one
 //
-// Threads: any; nothing changes once it is made. Cost: none, nothing is started.
+// Threads: any; the object does not change after it is made.
+// Cost:    none; no program is started.
 class CriuChoice {
  public:
-  // `programs`: at least one, the preferred first.
+  // `programs`: at least one, the preferred one first.
   CriuChoice(std::vector<CriuProgram> programs, KernelVersion kernel);
 
-  // Where none can do all of it, the newest: what it cannot do may not be asked of it.
+  // Returns the newest CRIU if none can do everything. The dump can still succeed, because it may
+  // not need what that CRIU cannot do.
   [[nodiscard]] const CriuProgram& for_dump(bool read_only_root) const;
-  // `made_by`: the version that made the images, as the checkpoint has it; not known: the newest
-  // CRIU is taken, which reads the images of all others. Errors: failed_precondition: every one is
-  // older than that; the message begins with `tried`.
+  // `made_by`: the version that made the images, as the checkpoint records it. If it is unknown,
+  //            the newest CRIU is chosen, because it can read the images of all others.
+  // Errors: failed_precondition if every CRIU is older than `made_by`. The message begins with
+  //         `tried`.
   [[nodiscard]] Result<CriuProgram> for_restore(const std::string& tried, bool read_only_root,
                                                 const std::string& made_by) const;
   [[nodiscard]] const std::vector<CriuProgram>& programs() const { return programs_; }

@@ -73,8 +73,8 @@ bool Freezer::settled(bool frozen) const {
 Result<void> Freezer::set(bool frozen, std::chrono::milliseconds within) const {
   const auto until = std::chrono::steady_clock::now() + within;
   for (;;) {
-    // Again and again on version 1: a freezing that meets a process as it forks is never over, but
-    // for another write.
+    // On version 1, write the state again in each round. If a process forks while the cgroup is
+    // being frozen, the freezing never completes without another write.
     if (Result<void> written =
             version_ == kOne ? write_text(folder_ + "/freezer.state", frozen ? "FROZEN" : "THAWED")
                              : write_text(folder_ + "/cgroup.freeze", frozen ? "1" : "0");

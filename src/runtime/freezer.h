@@ -9,21 +9,23 @@
 
 namespace kymo::runtime {
 
-// A cgroup's freezer, version 1 or 2: stops every process in it without any of them noticing.
+// The freezer of a cgroup, version 1 or 2. It stops every process in the cgroup, and the processes
+// do not notice it.
 //
-// Threads: any, one at a time for one cgroup. Ownership: none; the cgroup stays as it is left.
-// Errors:  no freezer where the process is, no permission; deadline_exceeded.
+// Threads:   any, one at a time for one cgroup.
+// Ownership: none. The destructor leaves the cgroup frozen or unfrozen as it is.
+// Errors:    the process is in no cgroup with a freezer, no permission, deadline_exceeded.
 class Freezer {
  public:
-  // The one whose cgroup the process is in. `proc` and `sys` stand in for /proc and /sys/fs/cgroup
-  // in tests. A machine with both versions mounted freezes by version 1.
+  // Returns the freezer of the cgroup of the process. If both versions are mounted, it is that of
+  // version 1. Tests pass other folders as `proc` and `sys`.
   static Result<Freezer> of(pid_t pid, const std::string& proc = "/proc",
                             const std::string& sys = "/sys/fs/cgroup");
   Freezer(std::string folder, int version) : folder_(std::move(folder)), version_(version) {}
 
-  // Whether it was told to freeze, itself and not by a cgroup above; false where it is gone.
+  // Whether this cgroup itself was frozen, and not only a cgroup above it. False if it is gone.
   [[nodiscard]] bool frozen() const;
-  // Returns once every process in it has stopped, or can run.
+  // Freezes or unfreezes the cgroup. Returns when every process in it has stopped or can run.
   [[nodiscard]] Result<void> set(
       bool frozen, std::chrono::milliseconds within = std::chrono::milliseconds(5000)) const;
 
@@ -37,7 +39,7 @@ class Freezer {
   int version_;
 };
 
-// Whether the process stands still: its cgroup's freezer holds it, or a signal stopped it.
+// Whether the freezer of its cgroup, or a signal, has stopped the process.
 bool is_frozen(pid_t pid);
 
 }  // namespace kymo::runtime

@@ -21,7 +21,7 @@ bool is_program(const std::string& path) {
          faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
 }
 
-// The PATH that the command itself will see.
+// Returns the PATH of the command's own environment. If it has none: that of this program.
 std::string search_path(const RunSpec& spec) {
   constexpr std::string_view kPath = "PATH=";
   for (const std::string& variable : spec.environment) {
@@ -64,9 +64,10 @@ Result<std::string> find_program(const RunSpec& spec) {
 }
 
 int open_output(const std::string& path) {
-  // A link could lead anywhere; but for a descriptor of our own, given by its path.
+  // Do not follow a symbolic link, which could lead anywhere. The exception is one of our own
+  // descriptors, given as /proc/self/fd/N.
   const int links = path.starts_with("/proc/self/fd/") ? 0 : O_NOFOLLOW;
-  // Append-only and write-only: CRIU restores such a file whatever its size has become.
+  // CRIU restores a file that is open write-only and append-only even if its size has changed.
   return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | links, 0600);
 }
 
@@ -81,7 +82,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> result;
   result.reserve(words.size() + 1);
   for (const std::string& word : words) {
-    result.push_back(const_cast<char*>(word.c_str()));  // posix_spawn does not write to them
+    result.push_back(const_cast<char*>(word.c_str()));  // posix_spawn() does not change the words
   }
   result.push_back(nullptr);
   return result;
@@ -109,7 +110,7 @@ int spawn(const std::string& program, const RunSpec& spec, int out, int err, pid
                            POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   const std::vector<char*> argv = pointers(spec.command);
   const std::vector<char*> environment = pointers(spec.environment);
-  // Reports a failed exec as its own result and reaps that child itself.
+  // If exec fails, posix_spawn() reports it as its own result and reaps the child.
   const int rc =
       posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environment.data());
   posix_spawnattr_destroy(&attributes);
@@ -117,7 +118,8 @@ int spawn(const std::string& program, const RunSpec& spec, int out, int err, pid
   return rc;
 }
 
-// Above the standard descriptors, so that no dup2 in the child overwrites one before its turn.
+// Returns a descriptor above the standard ones, so that no dup2() in the child overwrites it before
+// it is used.
 int moved_up(int fd) {
   if (fd < 0 || fd > 2) {
     return fd;

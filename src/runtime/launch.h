@@ -7,9 +7,11 @@
 
 namespace kymo::runtime {
 
-// Starts a command as RunSpec says, in a session of its own with stdin from /dev/null, default
-// signals and nothing else open. Returns its pid: a child that the caller must reap. Errors, the
-// program's start included: nothing runs, and no zombie is left.
+// Starts the command of `spec` in its own session, with stdin from /dev/null, default signal
+// handling, and no open descriptors except the standard ones. Returns the pid of the child, which
+// the caller must reap.
+// Errors: also those of the start of the program. After an error nothing runs, and no zombie is
+//         left.
 Result<pid_t> launch(const RunSpec& spec);
 
 }  // namespace kymo::runtime

@@ -27,13 +27,13 @@ constexpr std::size_t kLongestLine = 64 * 1024;
 struct LogFollower::State {
   std::string path;
   Notified notified;
-  FileDescriptor file;  // it and the line: the thread's
-  std::string line;     // what has been read of the present one
+  FileDescriptor file;  // only for the thread
+  std::string line;     // only for the thread: the current line as far as it has been read
   std::mutex mutex;
   std::condition_variable changed;
   bool stopping = false;   // guarded by mutex
-  bool ended = false;      // guarded by mutex: everything in the log was told
-  bool abandoned = false;  // guarded by mutex: nobody wants to be told any more
+  bool ended = false;      // guarded by mutex: everything in the log was reported
+  bool abandoned = false;  // guarded by mutex: nothing may be reported any more
   std::thread thread;
 
   void look();
@@ -53,7 +53,7 @@ void LogFollower::State::take(std::string_view text) {
     line.append(text.substr(0, end));
     if (end == std::string_view::npos) {
       if (line.size() > kLongestLine) {
-        line.clear();  // no line of CRIU's
+        line.clear();  // too long for a line of CRIU's log
       }
       return;
     }

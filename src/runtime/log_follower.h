@@ -9,12 +9,12 @@
 
 namespace kymo::runtime {
 
-// Tells which notifications a CRIU passes that somebody else has started, out of its log as it
-// grows: CRIU writes a line before each.
+// Reports the notifications of a CRIU that another program has started. It reads them from CRIU's
+// log as it grows, because CRIU writes a line before each notification.
 //
-// Threads:   one of its own, which calls `notified`, and not after finish().
+// Threads:   has its own thread, which calls `notified`, but not after finish() has returned.
 // Ownership: the destructor ends the thread.
-// Cost:      a read a millisecond; the log may not exist yet.
+// Cost:      one read a millisecond. The log need not exist yet.
 class LogFollower {
  public:
   using Notified = std::function<void(std::string_view notification)>;
@@ -24,13 +24,13 @@ class LogFollower {
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
-  // Ends the following; everything in the log by now has been told, unless its disk does not
-  // answer: then the thread is left to itself.
+  // Reports what is in the log by now and ends the thread. If the disk of the log does not answer,
+  // the rest is not reported, and the thread ends later by itself.
   void finish();
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // the thread's, too, which may outlive this
+  std::shared_ptr<State> state_;  // shared with the thread, which may outlive this object
 };
 
 }  // namespace kymo::runtime

@@ -11,11 +11,11 @@ namespace kymo::runtime {
 namespace {
 
 constexpr std::uint64_t kNanosecondsInAMicrosecond = 1000;
-// The notification with which a dump freezes.
+// CRIU freezes the processes after this notification.
 constexpr std::string_view kBeforeFreeze = "pre-dump";
 constexpr ScopeOptions kSaidAgain{.category = "criu", .redundant = true};
 
-// Empty where it cannot be read, or its disk does not answer.
+// Returns an empty text if the log cannot be read or its disk does not answer.
 std::string log_text(const std::string& path) {
   const auto text = within(kDiskPatience, [path] {
     Result<std::string> log = read_file(path);

@@ -9,14 +9,15 @@
 
 namespace kymo::runtime {
 
-// Ties a CRIU log's clock, which is its own, to CLOCK_MONOTONIC: by the first notification, which
-// the log has as the first hook; a log below level 4, which has no hooks, by the notification
-// pre-dump, 50 us behind the line with which freezing begins.
+// Converts the times of CRIU's log, which start at 0, to CLOCK_MONOTONIC. It needs one event with a
+// time on both clocks. That is the first notification, which is the first hook in the log. A log
+// below level 4 has no hooks. Then it is the notification pre-dump, which comes 50 us after the log
+// line with which freezing begins.
 class LogClock {
  public:
-  // Passes notifications on and notes when the first came.
+  // Returns a function that notes the times of notifications and passes them on to `next`.
   criu::Notified listen(criu::Notified next);
-  // Where the log began; 0 where no notification came or the log shows none.
+  // Returns when the log began. 0 if no notification came or the log shows none.
   [[nodiscard]] std::uint64_t log_began_ns(const criu::LogPhases& phases) const;
 
  private:
@@ -24,11 +25,12 @@ class LogClock {
   std::uint64_t freeze_ns_ = 0;
 };
 
-// Adds the phases that a dump's or restore's log shows to the scope that is open on this thread, as
-// redundant ones: CRIU's time is counted by what was seen of it as it ran. All stretches of a phase
-// are one scope, which begins with the first. Nothing where nobody listens. Returns the time from
-// the log's first line to its last, in nanoseconds; 0 where nobody listens. Cost: a pass over the
-// log.
+// Read the phases of a dump or restore from CRIU's log, and add them to the scope that is open on
+// this thread. All spans of a phase become one scope, which begins with the first span. The scopes
+// are redundant, because other scopes already count CRIU's time. Return the time from the first
+// line of the log to the last, in nanoseconds. If this thread records no scopes, do nothing and
+// return 0.
+// Cost: one pass over the log.
 std::uint64_t add_dump_phases(const std::string& log_path,
                               const std::optional<criu::DumpStats>& stats, const LogClock& clock);
 std::uint64_t add_restore_phases(const std::string& log_path,

@@ -24,7 +24,7 @@ constexpr std::string_view kRuleMark = " ! --mark 0xc114 ";  // SOCCR_MARK of CR
 constexpr std::string_view kRuleChain = "CRIU";
 constexpr int kNoSuchProgram = 127;  // nsenter's exit code then
 
-// The namespace of the process where it is not ours; else empty.
+// Returns the network namespace of the process. Empty if it is the same as ours.
 std::string foreign_network(pid_t pid) {
   std::error_code error;
   const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
@@ -43,7 +43,7 @@ Result<CommandOutcome> run_in(const std::string& network, std::vector<std::strin
   return run_command(command);
 }
 
-// The word behind `key` in a rule as `iptables -S` writes it.
+// Returns the word after `key` in a rule as `iptables -S` prints it.
 std::string_view rule_value(std::string_view rule, std::string_view key) {
   const std::size_t at = rule.find(key);
   if (at == std::string_view::npos) return {};
@@ -51,7 +51,7 @@ std::string_view rule_value(std::string_view rule, std::string_view key) {
   return rest.substr(0, rest.find(' '));
 }
 
-// Whether the rule drops what comes from one of these ends to the other, in either direction.
+// Whether the rule is for packets between the two ends of this connection, in either direction.
 bool is_rule_of(std::string_view rule, const Connection& connection) {
   const auto runs = [&](const std::string& from, std::uint16_t from_port, const std::string& to,
                         std::uint16_t to_port) {
@@ -65,7 +65,7 @@ bool is_rule_of(std::string_view rule, const Connection& connection) {
          runs(connection.peer, connection.peer_port, connection.local, connection.local_port);
 }
 
-// The lines for iptables-restore that take back what CRIU has added to these `rules`.
+// Returns the lines for iptables-restore that remove what CRIU has added to `rules`.
 std::string rules_to_remove(const std::string& rules, const std::vector<Connection>& connections,
                             bool whole_network) {
   std::string lines;
@@ -88,7 +88,8 @@ std::string rules_to_remove(const std::string& rules, const std::vector<Connecti
 Result<void> give_back_by(const std::string& iptables, const std::string& network,
                           const std::vector<Connection>& connections) {
   const Result<CommandOutcome> rules = run_in(network, {iptables, "-w", "-S"});
-  if (!rules && rules.error().code == Code::not_found) return {};  // CRIU had none either
+  // Without iptables CRIU could not add any rules.
+  if (!rules && rules.error().code == Code::not_found) return {};
   const auto stays = [&](const std::string& why) {
     return Error{Code::internal, "its connections may stay blocked: " + iptables + " " + why +
                                      "; look for CRIU's rules with " + iptables + " -S"};

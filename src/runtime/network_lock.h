@@ -8,18 +8,21 @@
 
 namespace kymo::runtime {
 
-// Gives back the network of processes whose CRIU was killed while it dumped them. CRIU drops their
-// packets meanwhile, by iptables: those of each TCP connection (rules with the mark 0xC114 in
-// INPUT and OUTPUT, criu/netfilter.c) and, of a network namespace of their own, all (a chain CRIU,
-// criu/net.c). Removes those rules, of these processes alone, and takes their sockets out of
-// repair mode. Call it once CRIU has ended; where it left nothing, nothing is changed.
+// Gives processes their network back if CRIU was killed while it dumped them. During a dump CRIU
+// drops packets with iptables: those of each TCP connection (rules with the mark 0xC114 in INPUT
+// and OUTPUT, criu/netfilter.c), and all packets if the processes have their own network namespace
+// (a chain CRIU, criu/net.c). This function removes those rules, but only for these processes, and
+// takes their sockets out of repair mode. If CRIU left nothing, it changes nothing. Call it after
+// CRIU has ended.
 //
-// Not removed: what CRIU has locked by nftables, where its configuration says so (table "inet
-// CRIU-PID").
+// CRIU can be configured to use nftables instead (table "inet CRIU-PID"). This function does not
+// remove that table.
 //
-// `tree`: the processes, the root first. Threads: any; blocks. Errors: what stays, and how it is
-// removed. Cost: a look at the rules of IPv4 and IPv6, some 5 ms each, where there are connections
-// or a network namespace of their own; else none.
+// `tree`:  the processes, the root first.
+// Threads: any; blocks.
+// Errors:  say which rules may remain, and how to find them.
+// Cost:    reading the rules of IPv4 and IPv6, about 5 ms each, if the processes have connections
+//          or their own network namespace. Otherwise none.
 Result<void> give_back_network(const std::vector<pid_t>& tree);
 
 }  // namespace kymo::runtime

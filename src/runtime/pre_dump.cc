@@ -14,8 +14,8 @@
 namespace kymo::runtime {
 namespace {
 
-constexpr std::uint64_t kNextToNothing = 256;  // pages: a mebibyte takes under a millisecond
-constexpr double kAsMuch = 0.9;                // of what the round before wrote
+constexpr std::uint64_t kNextToNothing = 256;  // pages (1 MiB), written in under a millisecond
+constexpr double kAsMuch = 0.9;                // share of what the round before wrote
 
 Result<PreDumpRound> one_round(const DumpSpec& spec, const WriteRound& write,
                                const PreDumpPlace& place) {
@@ -51,7 +51,7 @@ bool worth_another(const std::vector<PreDumpRound>& rounds) {
   if (rounds.empty()) return true;
   const std::uint64_t last = rounds.back().pages_written;
   if (last <= kNextToNothing) return false;
-  if (rounds.size() == 1) return true;  // the first writes everything
+  if (rounds.size() == 1) return true;  // the first round writes all memory
   const std::uint64_t before = rounds[rounds.size() - 2].pages_written;
   return static_cast<double>(last) < kAsMuch * static_cast<double>(before);
 }

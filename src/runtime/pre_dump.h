@@ -10,35 +10,37 @@
 
 namespace kymo::runtime {
 
-// The rounds before a dump: each writes the memory that changed since the one before while the
-// process runs, so that the dump itself, for which it is frozen, has little left to write.
+// The rounds of pre-dump. Each round writes the memory that has changed since the round before,
+// while the process runs. The dump, for which the process is frozen, then has little to write.
 struct PreDumps {
   std::vector<PreDumpRound> rounds;
-  std::string last;  // the last round's folder, relative to the dump's images
+  std::string last;  // folder of the last round, relative to the images of the dump
 };
 
-// Whether another round is worth its time, by the pages that each wrote: not where the last wrote
-// next to nothing, or about as much as the one before: memory changes as fast as it is written.
+// Whether another round is worth its time. It is not if the last round wrote almost nothing, or
+// about as much as the round before: memory then changes as fast as CRIU writes it.
 bool worth_another(const std::vector<PreDumpRound>& rounds);
 
-// Where a round goes.
+// The folders of a round.
 struct PreDumpPlace {
-  std::string images_dir;  // made for it, in the dump's images
-  std::string parent;      // the round before, relative to it; empty: this is the first
+  std::string images_dir;  // made for this round, inside the images of the dump
+  std::string parent;      // the round before, relative to images_dir; empty: this is the first
 };
 
-// Has CRIU write a round, within the dump's deadline, and leave its statistics in the work
-// directory. Returns how long CRIU lived; 0: not known.
+// Makes CRIU write a round within the deadline of the dump, with its statistics in the work
+// directory. Returns how long CRIU lived, in nanoseconds. 0: unknown.
 using WriteRound = std::function<Result<std::uint64_t>(const PreDumpPlace& place)>;
 
-// Makes at most spec.pre_dumps rounds, in folders pre-1, pre-2, ... of spec.images_dir.
-// Errors: those of a dump. What is dumped runs in any case, but see let_run_on().
+// Makes at most spec.pre_dumps rounds in the folders pre-1, pre-2, ... of spec.images_dir.
+// Errors: those of a dump. The process or container runs on; let_run_on() makes sure of that.
 Result<PreDumps> pre_dump(const DumpSpec& spec, const Observer& observer, const WriteRound& write);
 
-// By CRIU's RPC, of a plain process.
+// Returns the function that writes the rounds of a plain process with CRIU's RPC. It refers to
+// `client` and `spec`.
 WriteRound write_round_by(const criu::Client& client, const DumpSpec& spec);
 
-// Errors: failed_precondition where the kernel does not track what is written.
+// Checks that the kernel tracks which pages are written. `tried` begins the error message.
+// Errors: failed_precondition if the kernel does not.
 Result<void> check_tracked(const criu::Client& client, const std::string& tried);
 
 }  // namespace kymo::runtime

@@ -29,7 +29,7 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kRunningWithin{2000};
 constexpr milliseconds kReapedWithin{
-    10000};  // of a zombie by its parent: some inits look every 1.6 s
+    10000};  // a parent may take this long to reap a zombie: some inits look every 1.6 s
 constexpr milliseconds kLookEvery{5};
 
 Result<void> check_directory(const std::string& tried, const std::string& what,
@@ -61,7 +61,8 @@ Result<void> check_empty(const std::string& tried, const std::string& path) {
                    entries->path().filename().string() + "); name an empty or a new one"};
 }
 
-// A dump freezes what it dumps: it must not hold the process that waits for it.
+// Whether this is kymod itself or a process that started it. A dump would freeze kymod, which waits
+// for the dump.
 bool holds_us(pid_t pid) {
   for (pid_t at = getpid(); at > 0;) {
     if (at == pid) {
@@ -69,15 +70,15 @@ bool holds_us(pid_t pid) {
     }
     const Result<probe::Process> process = probe::read_process(at);
     if (!process && process.error().code != Code::not_found) {
-      return true;  // as for want of a descriptor: it may
+      return true;  // unknown, for example because no descriptor is free: assume that it is
     }
     at = process ? process->parent : 0;
   }
   return false;
 }
 
-// CRIU would dump it with --shell-job, but then restores it only where it is itself started in a
-// terminal, which no daemon is: the process would be lost.
+// With --shell-job CRIU would dump a process on a terminal. But CRIU can restore it only if CRIU
+// was started in a terminal itself. A daemon has none, so the process would be lost.
 Result<void> check_terminal(const std::string& tried, pid_t pid) {
   const auto terminal = probe::outside_terminal(probe::process_tree(pid));
   if (!terminal) {
@@ -91,9 +92,9 @@ Result<void> check_terminal(const std::string& tried, pid_t pid) {
                    "kymo run, or with setsid and its input and output redirected to files"};
 }
 
-// A program that was started in this pid namespace from outside, as by `docker exec`, has the
-// session of a leader outside; the kernel shows such a session as 0. CRIU refuses to dump it, but
-// only after it has frozen the processes: it is refused here before.
+// If a program was started from outside of this pid namespace, for example by `docker exec`, the
+// leader of its session is outside, and the kernel shows the session as 0. CRIU refuses to dump
+// such a program, but only after it has frozen the processes. This check refuses it earlier.
 Result<void> check_session(const std::string& tried, pid_t pid) {
   for (const pid_t member : probe::process_tree(pid)) {
     const Result<probe::Process> process = probe::read_process(member);
@@ -110,7 +111,7 @@ Result<void> check_session(const std::string& tried, pid_t pid) {
   return {};
 }
 
-// CRIU gives every restored thread the id that it had.
+// Checks whether the id is free, because CRIU gives every restored thread its old id.
 Result<void> check_free(const std::string& tried, pid_t id) {
   Result<probe::Process> taken = probe::read_process(id);
   const auto until = steady_clock::now() + kReapedWithin;
@@ -135,7 +136,7 @@ Result<void> check_free(const std::string& tried, pid_t id) {
                its_pid + " is in use by '" + taken->name + "'; end that process first"};
 }
 
-// The threads that are stopped now and were not so before.
+// Returns the threads that are stopped now and were not stopped before the dump.
 std::vector<pid_t> left_stopped(const DumpTarget& before) {
   std::vector<pid_t> stopped = probe::stopped_threads(before.process.pid);
   std::erase_if(stopped, [&](pid_t thread) {
@@ -149,7 +150,8 @@ std::string tried_to_dump(const DumpSpec& spec) {
                                                   : "container " + spec.container);
 }
 
-// Says what holds the process, and what to do. A CRIU that waits for its disk cannot be ended.
+// The error says what holds the process, and what to do. It may be a CRIU that waits for its disk,
+// which cannot be ended.
 Error still_stopped(pid_t pid, pid_t thread) {
   const std::string what = "process " + std::to_string(pid);
   const Result<probe::Process> seen = probe::read_process(thread);
@@ -217,7 +219,7 @@ Result<probe::Process> check_target(const DumpSpec& spec) {
   if (!spec.container.empty()) {
     return process;
   }
-  // CRIU would wait for a process to stop that cannot move.
+  // CRIU would wait in vain for a frozen process to stop.
   if (const Result<Freezer> freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
     return Error{Code::failed_precondition, tried + ": it is frozen; kymo unfreeze process " +
                                                 std::to_string(spec.process.pid) + " first"};
@@ -254,7 +256,8 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
   }
   DumpTarget target{*process, {}, probe::stopped_threads(spec.process.pid)};
   for (const pid_t thread : target.stopped) {
-    // One that could not be looked at counts as stopped, and would be forgiven for it later.
+    // stopped_threads() also returns processes that it could not read. After a failed dump they
+    // would be taken for threads that were stopped before, so refuse the dump.
     if (const auto seen = probe::read_process(thread);
         !seen && seen.error().code != Code::not_found) {
       return Error{Code::unavailable, tried + ": " + seen.error().message};
@@ -338,14 +341,14 @@ Result<void> ensure_running(const DumpTarget& before) {
     if (now > until) {
       return still_stopped(process.pid, stopped.front());
     }
-    // A killed tracer's stops end by themselves; what lasts longer was a stop of its own.
+    // Stops by a killed tracer end by themselves. A thread that stays stopped longer got a SIGSTOP.
     if (!continued && until - now < kRunningWithin / 2) {
       for (const pid_t thread : stopped) {
-        kill(thread, SIGCONT);  // a thread's id reaches its process
+        kill(thread, SIGCONT);  // kill(2) with the id of a thread signals its process
       }
       continued = true;
     }
-    std::this_thread::sleep_for(kLookEvery);  // the kernel has no event for it
+    std::this_thread::sleep_for(kLookEvery);  // the kernel has no event to wait for
   }
 }
 

@@ -15,38 +15,42 @@
 
 namespace kymo::runtime {
 
-// A process that is to be dumped, as it was before.
+// The state of a process before its dump.
 struct DumpTarget {
   probe::Process process;
-  std::vector<ProcessId> tree;  // it and its descendants, itself first
-  std::vector<pid_t> stopped;   // threads of its tree that were stopped already
+  std::vector<ProcessId> tree;  // the process and its descendants, the process first
+  std::vector<pid_t> stopped;   // threads of the tree that were stopped already
 };
 
-// Whether kymod may look after this process: it runs, is a program's and is ours to signal, and is
-// neither init, nor this program, nor one that started it. Errors: one line, `tried` first.
+// Checks whether kymod may manage this process. It must run, and kymod must be allowed to signal
+// it. It must not be a kernel thread, init, this program, or a program that started this one.
+// Errors: one line that begins with `tried`.
 Result<probe::Process> check_program(const std::string& tried, const ProcessId& id);
 
-// Whether it can be dumped at all: it runs, it is a program's, it is neither this one nor one that
-// started it, and, of a plain process, it is not frozen and needs no terminal of another. Touches
-// nothing. Errors: one line with what to do.
+// Checks whether the process or container can be dumped. In addition to check_program(), a plain
+// process must not be frozen, and its session and its terminal must be ones that CRIU can restore.
+// It changes nothing.
+// Errors: one line that says what to do.
 Result<probe::Process> check_target(const DumpSpec& spec);
 
-// The same, and whether the directories are as a dump needs them. Returns what is to be dumped.
+// Checks the same and the directories of the dump. Returns what is to be dumped.
 Result<DumpTarget> check_dump(const DumpSpec& spec);
 
-// What is left until the deadline, for CRIU; 0 where there is none. Errors: deadline_exceeded.
+// Returns the time until the deadline. 0: there is no deadline.
+// Errors: deadline_exceeded.
 Result<std::chrono::milliseconds> time_left(const DumpSpec& spec);
 
-// What a restore needs of the images: they are whole, and every pid of theirs is free. Returns the
-// processes, the root first.
+// Checks whether the images are complete and all their pids are free. Returns the processes in the
+// images, the root first.
 Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec);
-// The same, and whether the work directory is there.
+// Checks the same and that the work directory exists.
 Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec);
-// Their pids, and those of their threads.
+// Returns the pids of the processes and the ids of their threads.
 std::set<pid_t> ids_of(const std::vector<criu::ImageProcess>& tree);
 
-// After a failed dump: whether every thread of the process that could run before can do so. Waits a
-// little for CRIU's traces to go, and sends SIGCONT to what lasts.
+// After a failed dump: checks that no thread is stopped that ran before. Waits at most two seconds
+// for the stops by CRIU to end, and sends SIGCONT to threads that stay stopped.
+// Errors: data_loss if the process is gone, internal if a thread is still stopped.
 Result<void> ensure_running(const DumpTarget& before);
 
 }  // namespace kymo::runtime

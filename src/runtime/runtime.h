@@ -18,58 +18,72 @@
 
 namespace kymo::runtime {
 
-// A process as the kernel means it: a pid alone may have been given to another since.
+// Identifies a process. The pid alone is not enough, because the kernel may have given it to a
+// later process.
 struct ProcessId {
   pid_t pid = 0;
-  std::uint64_t start_ticks =
-      0;  // field 22 of /proc/PID/stat, clock ticks since boot; 0: not known
+  // Field 22 of /proc/PID/stat, in clock ticks since boot. 0: unknown.
+  std::uint64_t start_ticks = 0;
 };
 
-// A container that a runtime has, or a plain process.
+// A container of a runtime, or a plain process.
 struct Container {
-  std::string id;     // by which its runtime knows it for good; empty for a process
-  std::string name;   // by which its user knows it; of a process its program's
-  ProcessId process;  // its first process, seen from outside
+  // The permanent id that the runtime uses. Empty for a process.
+  std::string id;
+  // The name that the user gave. For a process: the name of its program.
+  std::string name;
+  // The first process of the container, with its pid outside of the container.
+  ProcessId process;
   std::string bundle;
   std::vector<std::string> command;
   bool frozen = false;
   bool read_only_root = false;
 };
 
-// What is told to CRIU besides; the same for a dump and its restore. A runtime refuses what it has
-// no way to pass on.
+// Further options for CRIU, for a dump and for its restore. A runtime refuses an option that it
+// cannot pass on to CRIU.
 struct CheckpointOptions {
-  bool tcp_established = false;        // with its open TCP connections
-  bool shell_job = false;              // part of the session of somebody's terminal
-  bool file_locks = false;             // with its file locks; processes always are
-  std::vector<std::string> external;   // CRIU's --external: "mnt[PATH]:NAME" at a dump
-  int log_level = 0;                   // of CRIU's log; 0: the one by which phases are found
-  bool external_unix_sockets = false;  // with what is connected to datagram sockets of others
-  std::string root;  // of a restore: the mount point that becomes the root of the mount namespace
+  // The processes may have open TCP connections.
+  bool tcp_established = false;
+  // The process belongs to the session of another process.
+  bool shell_job = false;
+  // The processes may hold file locks. For plain processes this is always on.
+  bool file_locks = false;
+  // CRIU's --external: "mnt[PATH]:NAME" at a dump, "mnt[NAME]:PATH" at a restore.
+  std::vector<std::string> external;
+  // The level of CRIU's log. 0: the default, at which the log shows the phases (3 at a dump, 4 at a
+  // restore).
+  int log_level = 0;
+  // The processes may be connected to unix datagram sockets of other processes.
+  bool external_unix_sockets = false;
+  // Only for a restore: the mount point that becomes the root of the mount namespace.
+  std::string root;
 };
 
-// One round before a dump: the memory that was written since the round before, or all of it.
+// One round of pre-dump. The first round writes all memory, each later one the memory that has
+// changed since the round before.
 struct PreDumpRound {
   std::uint64_t duration_ns = 0;
   std::uint64_t criu_time_ns = 0;
-  std::uint64_t pages_written = 0;  // shared memory's with them
+  std::uint64_t pages_written = 0;  // including pages of shared memory
   std::uint32_t frozen_time_us = 0;
   std::uint64_t image_bytes = 0;
 };
 
-// What a caller is told while a dump or restore runs. Calls come from the thread that runs the
-// request and from threads that watch CRIU's log and the images directory; both must be quick.
+// Functions that report the progress of a dump or restore. They are called on the thread that runs
+// the request and on threads that watch CRIU's log and the images directory. They must be quick.
 struct Observer {
-  // CRIU passed this point ("pre-dump", "network-lock", ...). A process' CRIU waits until it
-  // returns; of a container it is read in CRIU's log, within a millisecond.
+  // CRIU has reached this notification ("pre-dump", "network-lock", ...). For a plain process CRIU
+  // waits until the function returns. For a container the notification is read from CRIU's log, at
+  // most about a millisecond later.
   std::function<void(std::string_view notification)> notified;
-  // Bytes that lie in the images directory by now; never decreasing, the last call is exact.
+  // Bytes in the images directory so far. The number never decreases. The last call is exact.
   std::function<void(std::uint64_t total)> image_bytes;
-  // Where more is known than that: bytes of images so far before compression, those of them that
-  // are memory pages, and whether every byte was seen (`exact`) or looked at from without. At a
-  // restore, what was read of them.
+  // Bytes of images written so far, before compression, and how many of them are memory pages. At a
+  // restore: the bytes read. `exact`: every byte passed through kymod. Otherwise the numbers are
+  // measured from outside.
   std::function<void(std::uint64_t bytes, std::uint64_t page_bytes, bool exact)> moved{};
-  // A round before the dump has ended.
+  // A round of pre-dump has ended.
   std::function<void(const PreDumpRound& round)> pre_dumped{};
 };
 
@@ -77,12 +91,15 @@ struct RunSpec {
   std::vector<std::string> command;      // command[0] is looked up on PATH
   std::vector<std::string> environment;  // NAME=VALUE
   std::string directory;                 // working directory
-  std::string stdout_path;  // opened O_WRONLY|O_APPEND|O_CREAT: CRIU restores such a file
-  std::string stderr_path;  // whatever its size has become
-  // Of a container, whose command is its bundle's (runc), or follows `podman run -d --name NAME`.
+  // Opened with O_WRONLY|O_APPEND|O_CREAT. CRIU restores such a file even if its size has changed.
+  std::string stdout_path;
+  std::string stderr_path;
+  // Only for a container: its id or name. A container of runc runs the command of its bundle, and
+  // `command` is empty. For podman `command` has the words that follow `podman run -d --name NAME`,
+  // for containerd the image, the command and its arguments.
   std::string container{};
   std::string bundle{};
-  std::string work_dir{};  // of runc: its log goes here
+  std::string work_dir{};  // for files of the runtime, such as runc's log
 };
 
 struct DumpSpec {
@@ -92,33 +109,41 @@ struct DumpSpec {
   bool leave_running = false;
   std::string container{};  // its id; empty: a plain process
   CheckpointOptions options{};
-  // The images are durable before it ends or runs on; of plain processes.
+  // Only for plain processes: the images are on their disk before the process ends or runs on.
   bool sync = false;
-  // Set: the images go through us, and are kept so.
+  // If set, the images pass through kymod, which stores them with this encoding.
   std::optional<criu::Encoding> stream{};
-  // When it must have ended, by monotonic_ns(): what has not is ended then, and the process runs
-  // on. 0: only the runtime's own limit holds.
+  // On the clock of monotonic_ns(). If the dump is not done at this time, it is ended, and the
+  // process or container runs on. 0: no deadline, only the timeout of the runtime.
   std::uint64_t deadline_ns = 0;
-  // At most so many rounds of pre-dump before; of plain processes.
+  // The largest number of rounds of pre-dump before the dump.
   std::uint32_t pre_dumps = 0;
-  // Somebody had frozen the container before, and it is to stay so.
+  // The container was frozen before the request, and it must stay frozen.
   bool frozen = false;
-  std::optional<CriuProgram> criu{};  // none: the one that the runtime was made with
-  // Ends it as the deadline does (Code::cancelled). Null: nobody can.
+  std::optional<CriuProgram> criu{};  // not set: the one that the runtime was made with
+  // Ends the dump as the deadline does, with Code::cancelled. Null: the dump cannot be cancelled.
   const Cancellation* cancel = nullptr;
 };
 
 struct DumpOutcome {
-  // None where criu left no readable statistics; then a warning says why.
+  // Empty if CRIU left no readable statistics. A warning then says why.
   std::optional<criu::DumpStats> stats;
-  std::uint64_t image_bytes = 0;      // sum of the sizes of the files in images_dir
-  std::uint64_t criu_time_ns = 0;     // life of the criu process; of a container's by its log
-  std::uint64_t command_time_ns = 0;  // life of the runc or podman that was started
-  std::uint64_t runtime_time_ns = 0;  // runc's, of podman's runc as podman tells it
-  // How often criu waited for the disk to have its own files: a cold start. None: not known.
+  // The size of all images on disk, including those of the pre-dump rounds.
+  std::uint64_t image_bytes = 0;
+  // How long the CRIU process lived. For a container: the time from the first line of CRIU's log to
+  // the last.
+  std::uint64_t criu_time_ns = 0;
+  // How long the command of the container runtime lived, or its call took.
+  std::uint64_t command_time_ns = 0;
+  // The time of the OCI runtime, as podman reports it. For the other container runtimes it is
+  // command_time_ns.
+  std::uint64_t runtime_time_ns = 0;
+  // How often CRIU had to wait for the disk to read its own program (a cold start). Empty if
+  // unknown.
   std::optional<std::uint64_t> criu_major_faults;
-  std::vector<PreDumpRound> pre_dumps;  // their bytes are in image_bytes, their time in no other
-  // What went wrong once the images were whole; one line each.
+  // The rounds of pre-dump. Their times are not included in the times above.
+  std::vector<PreDumpRound> pre_dumps;
+  // What went wrong after the images were complete, one line each.
   std::vector<std::string> warnings;
 };
 
@@ -126,65 +151,76 @@ struct RestoreSpec {
   std::string images_dir;
   std::string work_dir;
   std::string container{};  // its id; empty: a plain process
-  std::string bundle{};     // of runc
-  // The processes in the images, the root first; none: they are read when they are needed.
+  std::string bundle{};     // only for runc
+  // The processes in the images, the root first. If it is not set, they are read from the images.
   std::optional<std::vector<criu::ImageProcess>> tree{};
   CheckpointOptions options{};
-  std::optional<CriuProgram> criu{};  // as of a dump
-  // Ends it, and what it has restored so far (Code::cancelled). Null: nobody can.
+  std::optional<CriuProgram> criu{};  // not set: the one that the runtime was made with
+  // Ends the restore and what it has restored so far, with Code::cancelled. Null: the restore
+  // cannot be cancelled.
   const Cancellation* cancel = nullptr;
 };
 
+// The members have the same meaning as in DumpOutcome.
 struct RestoreOutcome {
   ProcessId process;
-  std::optional<criu::RestoreStats> stats;  // as of a dump
-  std::uint64_t criu_time_ns = 0;           // as of a dump, and what follows
+  std::optional<criu::RestoreStats> stats;
+  std::uint64_t criu_time_ns = 0;
   std::uint64_t command_time_ns = 0;
   std::uint64_t runtime_time_ns = 0;
   std::optional<std::uint64_t> criu_major_faults;
-  std::vector<std::string> warnings;  // what went wrong once the process ran again
+  std::vector<std::string> warnings;  // what went wrong after the process ran again
 };
 
 struct FreezeSpec {
   ProcessId process;
-  std::string container;  // its id; empty: a plain process, with all that descends from it
+  std::string container;  // its id; empty: a plain process with all its descendants
 };
 
-// The OCI runtime by which a container runtime starts CRIU.
+// The OCI runtime with which a container runtime starts CRIU.
 struct OciRuntime {
   std::string name;  // "runc", "crun"
-  std::string path;  // empty: it is the container runtime itself
-  // The PATH on which it looks for criu, where kymod does not set that.
+  std::string path;  // empty: the container runtime is itself the OCI runtime
+  // The PATH on which it looks for criu. Empty if kymod sets that PATH.
   std::string search_path{};
 };
 
-// What can be run, dumped, restored and frozen.
-// Threads: any; each call runs a criu, runc or podman of its own. Errors say what was tried, on
-// what, and what to do; after a failed dump the process or container runs on.
+// Runs, dumps, restores and freezes processes or containers.
+//
+// Threads: any. Each call starts its own criu, runc or podman, or makes its own call to containerd.
+// Errors:  the message says what was tried, on what, and what to do. After a failed dump the
+//          process or container runs on.
 class Runtime {
  public:
   virtual ~Runtime() = default;
   virtual Result<ProcessId> run(const RunSpec& spec) = 0;
-  // The container of that name or id, which runs or is frozen; of plain processes that of a pid.
+  // Finds the container with this name or id, which must run or be frozen. For plain processes
+  // `name` is a pid.
   virtual Result<Container> find(const std::string& name) = 0;
-  // The first process of the container of this very id, where it runs now; none for processes,
-  // which have no ids. Cheap: it starts nothing.
+  // Returns the first process of the container with exactly this id. Returns nothing if the
+  // container does not run, and for plain processes, which have no ids.
+  // Cost: low; it starts no program (podman starts one at the first call).
   virtual std::optional<ProcessId> process_of(const std::string& id) = 0;
-  // The criu that it starts, whatever a spec says; none: that of the spec. Errors: it cannot be
-  // seen, or does not start.
+  // Returns the criu that the runtime starts regardless of the spec. Returns nothing if it starts
+  // the one of the spec.
+  // Errors: this criu is not found or does not start.
   virtual Result<std::optional<CriuProgram>> fixed_criu() { return std::optional<CriuProgram>(); }
-  // Whether a dump or restore of this spec can be tried; touches nothing, and needs no directory of
-  // a dump. Errors: what the caller has to change; a later failure is the system's.
+  // Check whether a dump or restore with this spec can be tried. They change nothing, and the
+  // directories of a dump need not exist yet.
+  // Errors: something that the caller has to change. If the check succeeds and the dump or restore
+  //         fails, the cause is the system and not the request.
   virtual Result<void> may_dump(const DumpSpec& spec) = 0;
   virtual Result<void> may_restore(const RestoreSpec& spec) = 0;
   virtual Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) = 0;
-  // Brings a dump of this spec to an end whose caller was killed: what runs of it is ended, unless
-  // it is past the point of return, what it left frozen goes on, and what it put elsewhere is
-  // brought to where it belongs. The images stay as they are.
+  // Cleans up after a dump with this spec whose caller was killed. It ends the programs of the dump
+  // that still run, or waits for them if the dump can no longer be undone. It unfreezes what the
+  // dump left frozen, and moves files that the dump left elsewhere to their places. It does not
+  // touch the images.
   virtual Result<void> settle_dump(const DumpSpec& spec) = 0;
   virtual Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) = 0;
-  // Stop it where it is, and let it go on; each returns a line about how it was done. Errors:
-  // failed_precondition: it is so already; then, and after any other error, it is as it was.
+  // Freeze the process or container, and unfreeze it. Each returns one line that says how.
+  // Errors: failed_precondition if it is frozen, or unfrozen, already. After any error it is in the
+  //         state in which it was before.
   virtual Result<std::string> freeze(const FreezeSpec& spec) = 0;
   virtual Result<std::string> unfreeze(const FreezeSpec& spec) = 0;
 };

@@ -9,8 +9,8 @@
 
 namespace kymo::runtime {
 
-// Tells the observer how the images of a dump grow; ended by finish(). The observer must outlive
-// it.
+// Starts to report the size of the images of a dump to the observer, until finish() of the returned
+// watcher is called. The observer must outlive the watcher.
 Result<std::unique_ptr<probe::DirectoryBytesWatcher>> watch_images(const std::string& images_dir,
                                                                    const Observer& observer);
 

@@ -31,7 +31,7 @@ std::string path_of(const std::string& criu) {
   return criu.find('/') == std::string::npos ? on_path(criu) : criu;
 }
 
-// Those that start and pass their check are added to `works`.
+// Checks one criu. Adds it to `works` if it starts and passes its own check.
 void check_one_criu(const std::string& criu, const std::string& name,
                     std::vector<Finding>& findings, std::vector<CriuProgram>& works) {
   const criu::Client client = client_of(criu);
@@ -49,7 +49,7 @@ void check_one_criu(const std::string& criu, const std::string& name,
   }
 }
 
-// What the version that is used is too old for.
+// Checks what the chosen versions of CRIU are too old for.
 void check_age(const CriuChoice& choice, std::vector<Finding>& findings) {
   const criu::Version& version = choice.for_dump(false).version;
   const std::string too_old = too_old_for_kernel(version, choice.kernel());
@@ -81,7 +81,7 @@ void check_features(const std::string& criu, std::vector<Finding>& findings) {
       "the kernel's userfaultfd does not do what CRIU needs: no lazy restore");
 }
 
-// The criu that is used for most things; empty: there is none.
+// Checks both criu, and returns the path of the one that dumps usually use. Empty if none works.
 std::string check_criu(const std::string& criu, const std::string& fallback,
                        std::vector<Finding>& findings) {
   std::vector<CriuProgram> works;
@@ -116,7 +116,7 @@ void check_kernel(std::vector<Finding>& findings) {
                            : "none: containers cannot be frozen"});
 }
 
-// A criu as a runtime finds it: its version and where it is, or what is wrong with it.
+// A criu that a container runtime finds. `text` has its version and its path, or what is wrong.
 struct FoundCriu {
   std::string path;  // empty: there is none
   bool works = false;
@@ -132,8 +132,8 @@ FoundCriu criu_at(const std::string& path) {
   return {path, true, version->text() + " at " + path};
 }
 
-// What a runtime does about CRIU, for the words beside the criu that it finds; empty for one that
-// starts the criu of PATH by itself.
+// Returns how an OCI runtime uses CRIU, for the text about the criu that it finds. Empty if it
+// starts the criu on PATH.
 std::string way_to_criu(const std::string& runtime) {
   if (runtime == "runc") return {};
   if (runtime == "crun") return ", by its libcriu";
@@ -153,8 +153,8 @@ void add_container_runtime(const std::string& name, const OciRuntime& oci,
   findings.push_back({"criu of " + name, state, std::move(detail)});
 }
 
-// Container runtimes look for criu by name. kymod puts the folder of its own first on their PATH;
-// whoever starts them by hand gets the one that PATH has.
+// Container runtimes look for criu on PATH. kymod puts the folder of its own criu first on their
+// PATH. If a user starts them, they find the criu on the user's PATH.
 void check_container_runtimes(const std::string& criu, std::vector<Finding>& findings) {
   const std::string ours = path_of(criu);
   const FoundCriu by_path = criu_at(on_path("criu"));
@@ -169,7 +169,7 @@ void check_container_runtimes(const std::string& criu, std::vector<Finding>& fin
                                      : first_line_of({name, "--version"}) + " at " + path});
     if (path.empty()) continue;
     const Result<OciRuntime> oci = row.oci_runtime();
-    if (oci && !oci->search_path.empty()) {  // kymod has no say in it
+    if (oci && !oci->search_path.empty()) {  // kymod does not set this PATH
       const FoundCriu own = criu_at(on_path("criu", oci->search_path));
       add_container_runtime(name, *oci, own, own, findings);
     } else if (oci) {

@@ -16,15 +16,15 @@
 
 namespace kymo::runtime {
 
-// What runtimes are made with; each takes what it needs.
+// Settings for all runtimes. Each runtime uses those that it needs.
 struct RuntimeSettings {
-  // Of plain processes: criu.called counts the calls, criu.timeout bounds each dump and restore.
+  // For plain processes: criu.called counts the calls, criu.timeout limits each dump and restore.
   criu::ClientOptions criu;
-  // A plain process that a runtime made has ended: process/process_runtime.h.
+  // Called when a plain process that a runtime made has ended (process/process_runtime.h).
   std::function<void(const ProcessId& process, int wait_status)> exited;
-  // Put first on PATH: container runtimes look for criu by name.
+  // First on PATH, where container runtimes look for criu.
   std::string criu_folder;
-  // Of each command that a container runtime starts. 0: none.
+  // The timeout of each command, or dump and restore, of a container runtime. 0: none.
   std::chrono::milliseconds timeout{0};
   std::string runc_root;
   std::vector<std::string> podman_flags;
@@ -32,32 +32,37 @@ struct RuntimeSettings {
 
 // One runtime.
 struct RuntimeRow {
-  // As users type it and as checkpoints store it; also the name of its program. In capitals it is
-  // the name of a value of the API's enum Runtime; a test compares them.
+  // The name that users type and that checkpoints store, and the name of the program. In capitals
+  // it is the name of a value of the API's enum Runtime. A test compares them.
   std::string_view name;
   std::unique_ptr<Runtime> (*make)(const RuntimeSettings& settings) = nullptr;
-  // The rest is of container runtimes alone.
+  // The members below are only for container runtimes.
   Result<OciRuntime> (*oci_runtime)() = nullptr;
-  // Containers are started and restored from a bundle, under an id that the user chooses.
+  // Whether containers are started and restored from a bundle, with an id that the user chooses.
   bool has_bundles = false;
-  // What follows `kymo run NAME --`, for its help, where there is no bundle.
+  // If there are no bundles: what follows `kymo run NAME --`, for the help.
   std::string_view run_arguments{};
 };
 
-// A runtime, by its place in the table; the first is that of plain processes.
+// The index of a runtime in the table. The first one is that of plain processes.
 enum class Kind : std::uint8_t { process };
 
-// Every runtime that there is. Threads: any. Cost: none.
+// Returns all runtimes.
+// Threads: any.
+// Cost:    none.
 std::span<const RuntimeRow> runtime_table();
 const RuntimeRow& row_of(Kind kind);
 std::string_view name_of(Kind kind);
-// None: no runtime has this name.
+// Returns nothing if no runtime has this name.
 std::optional<Kind> kind_named(std::string_view name);
-// "process, runc and podman", for messages. `containers`: without that of plain processes.
+// Returns a list for messages: "process, runc, podman and containerd". `containers`: only the
+// container runtimes.
 std::string runtime_names(bool containers = false);
 
-// All runtimes of the table, each made once.
-// Threads: any. Ownership: owns them.
+// Makes and holds one runtime of each row of the table.
+//
+// Threads:   any.
+// Ownership: owns the runtimes.
 class Runtimes {
  public:
   explicit Runtimes(const RuntimeSettings& settings);

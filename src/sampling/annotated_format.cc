@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kLossyPrefix = "GVISOR_METRICS\t";
 
-// As protobuf's JSON mapping has it: what has its default value is left out.
+// Follows protobuf's JSON mapping: a field with its default value is left out.
 Json describe_metric(const Metric& metric, std::string_view prefix) {
   Json json = {{"name", metric.name}, {"prometheusName", exposition_name(metric, prefix)}};
   if (!metric.help.empty()) {
@@ -48,7 +48,7 @@ std::string annotated_header(const RecordingInfo& info, AnnotatedFormat format) 
   std::vector<std::string_view> described;
   for (const Column& column : info.columns) {
     const std::string_view name = column.metric->name;
-    if (described.empty() || described.back() != name) {  // a metric's columns stand together
+    if (described.empty() || described.back() != name) {  // the columns of a metric are adjacent
       described.push_back(name);
       text += "META\t" + column.metric->name + '\t' +
               json_text(describe_metric(*column.metric, info.prometheus_prefix)) + '\n';
@@ -63,7 +63,7 @@ std::string annotated_header(const RecordingInfo& info, AnnotatedFormat format) 
 }
 
 std::string annotated_stats(const RecordingInfo& info, const ProfilerStats& stats) {
-  // Four of them have been known by two names: a reader of either finds its own.
+  // Four of the figures have two names. A reader that knows either of them finds it.
   const Json json = {{"collection_rate", info.interval.count()},
                      {"collection_rate_nanos", info.interval.count()},
                      {"cheap_start_nanos", info.start_monotonic_ns},

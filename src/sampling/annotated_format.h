@@ -10,24 +10,27 @@
 
 namespace kymo {
 
-// The lines of gVisor's profiling file (docs/annotated-format.md), each with its line end.
+// The lines of gVisor's profiling file (docs/annotated-format.md). Each ends with a newline.
 //
-// What comes before the rows: one META line a metric, START_TIME, the header.
+// The lines before the rows: one META line for each metric, START_TIME, and the header.
 std::string annotated_header(const RecordingInfo& info, AnnotatedFormat format);
 // The line that ends the recording.
 std::string annotated_stats(const RecordingInfo& info, const ProfilerStats& stats);
 
-// Makes lines fit for a log stream that may lose some and mixes them with others': a prefix and a
-// checksum for each, a blank line before and after each piece, a checksum over all at the end.
+// Prepares lines for a log stream that may lose lines and mix them with other lines. Each line gets
+// a prefix and a checksum. Each piece gets a blank line before and after it. The last line is a
+// checksum over all pieces.
 //
-// Threads: one. Memory: grows to the largest piece. Cost: one pass over the text.
+// Threads: one.
+// Memory:  grows to the largest piece.
+// Cost:    one pass over the text.
 class LossyLines {
  public:
-  // These whole lines as one piece, valid until the next call.
+  // Returns these whole lines as one piece, valid until the next call.
   std::string_view wrap(std::string_view lines);
-  // The piece of the last wrap() has gone out: the checksum at the end covers it.
+  // Tells that the piece of the last wrap() was written: the final checksum then covers it.
   void accept() { all_ = all_with_piece_; }
-  // The very last line.
+  // The last line, with the checksum over all pieces.
   [[nodiscard]] std::string closing() const;
 
  private:

@@ -13,8 +13,8 @@
 namespace kymo {
 namespace {
 
-// Somebody else's descriptor, such as the log's. What went out of a failed write cannot be taken
-// back: the next begins on a line of its own.
+// A descriptor that belongs to somebody else, such as that of the log. What a failed write has
+// written cannot be removed, so the next write begins on a new line.
 class Stream {
  public:
   explicit Stream(int fd) : fd_(fd) {}
@@ -90,7 +90,7 @@ class AnnotatedSink final : public Sink {
   [[nodiscard]] std::uint64_t bytes_written() const override {
     return output_ ? std::visit([](const auto& output) { return output.size(); }, *output_) : 0;
   }
-  // None: a ring's rows go to a recording of their own (kymo recover --output).
+  // No file: the rows of a ring go to a recording of their own (kymo recover --output).
   [[nodiscard]] OutputPlace output_place() const override { return {"", 0, bytes_written()}; }
 
  private:

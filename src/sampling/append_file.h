@@ -9,42 +9,44 @@
 
 namespace kymo {
 
-// A file that only ever shows whole appends: one that fails in the middle, as on a full disk, is
-// cut off again, at once or, where the disk refuses even that, before the next append.
+// A file that contains only whole appends. If an append fails in the middle, for example on a full
+// disk, the file is truncated to its size before. If the truncation fails, too, the next append
+// tries it again first.
 //
-// Threads: one at a time. Cost: one write(2) an append.
+// Threads: one at a time.
+// Cost:    one write(2) for each append.
 class AppendFile {
  public:
   // Creates the file, which must not exist.
   static Result<AppendFile> create(const std::string& path);
-  // Opens a file that is there for reading and appending, and never waits. Errors: not_found;
-  // permission_denied: it is a link, no regular file, or another user's.
+  // Opens an existing file for reading and appending. Never blocks. Errors: not_found;
+  // permission_denied if it is a link, not a regular file, or owned by another user.
   static Result<FileDescriptor> open_own(const std::string& path);
-  // Goes on with it, cut back to its first `size` bytes: what was read of the descriptor is what is
-  // cut, whatever has its name by then. Errors: data_loss where it is shorter.
+  // Continues the file behind `fd`, truncated to its first `size` bytes. It works on the descriptor
+  // and not on the path, because another file may have this name by now. Errors: data_loss if the
+  // file is shorter than `size`.
   static Result<AppendFile> resume(FileDescriptor fd, const std::string& path, std::uint64_t size);
 
   // Appends all of `text` or nothing. Returns 0 or errno.
   int append(std::string_view text);
-  // Tries once more to cut off what a failed append left; nothing where there is nothing to cut
-  // off.
+  // Tries again to truncate what a failed append left. Does nothing if nothing is left.
   void settle() {
     if (torn_) cut_back_to(size_);
   }
-  // Takes back what was appended since the file had `size` bytes.
+  // Removes what was appended since the file had `size` bytes.
   void cut_back_to(std::uint64_t size);
-  // Nothing more is appended.
+  // Closes the file. Nothing may be appended afterwards.
   void close() { fd_.reset(); }
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  // Whether the file has another size than its appends gave it: somebody else has written to it or
-  // cut it. Cost: one fstat(2).
+  // Whether the size of the file differs from what its appends gave it, because somebody else has
+  // written to it or truncated it. Cost: one fstat(2).
   [[nodiscard]] bool changed_by_another() const;
 
  private:
   explicit AppendFile(FileDescriptor fd) : fd_(std::move(fd)) {}
 
   FileDescriptor fd_;
-  std::uint64_t size_ = 0;  // of whole appends
+  std::uint64_t size_ = 0;  // bytes of whole appends
   bool torn_ = false;       // the file is longer than size_
 };
 

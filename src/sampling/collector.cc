@@ -38,7 +38,7 @@ void Collector::run() {
   if (holds_slot_) {
     hand_over();
   }
-  // Keep the open gap until the writer has made room for it: a count may wait here, never be lost.
+  // Wait until the writer has made room for the open gap: its ticks must not be lost.
   gaps_.close();
   while (gaps_.has_open()) {
     writer_.signal();
@@ -82,9 +82,10 @@ void Collector::catch_up(std::uint64_t now_ns, bool clocks_changed) {
       cause = MissCause::frozen;
     }
     if (verdict.restored && holds_slot_) {
-      hand_over();  // the writer looks whether its rows are still there
+      hand_over();  // the writer checks whether its rows are still there
     }
-    // The recording's clock goes on from its last sample at the earliest: rows never go back.
+    // The recording's clock does not go back behind its last sample, so the times of rows never
+    // decrease.
     const std::uint64_t last_row_ns = last_ns_ - options_.start_ns;
     const std::uint64_t shifted =
         options_.start_ns + static_cast<std::uint64_t>(verdict.clock_shift_ns);
@@ -105,7 +106,7 @@ bool Collector::have_slot() {
 void Collector::sample_into_slot(std::uint64_t now_ns) {
   const std::uint64_t begin_ns = now_ns;
   sampler_.read(row_.data() + 1);
-  // Where the clock went back meanwhile the window is none, rather than 2^64.
+  // If the clock went back meanwhile, the window is 0 and not nearly 2^64.
   const std::uint64_t window_ns = std::max(monotonic_ns(), begin_ns) - begin_ns;
   row_[0] = begin_ns + window_ns / 2 - options_.start_ns;
   ring_.put_row(slot_, rows_in_slot_, row_.data());
@@ -124,9 +125,9 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
   gaps_.close();
   ++tick_;
 
-  // Look ahead one interval, so that at a slow rate a row does not lie here until the next tick.
   standstill_.note(begin_ns);
   bound_realtime(begin_ns);
+  // Look one interval ahead. At a slow rate, the row would otherwise wait here until the next tick.
   const bool old = begin_ns + options_.interval_ns - slot_begun_ns_ >= options_.flush_ns;
   if (rows_in_slot_ == ring_.rows_per_slot() || old) {
     hand_over();
@@ -160,7 +161,7 @@ void Collector::back_off(std::uint64_t now_ns) {
   counts_.backoff_ns.add(woke_ns - now_ns);
   miss_until(newest_due(woke_ns) + 1, MissCause::ring_full);
   if (stopped) {
-    stop_.signal();  // the pacer, too, is to hear it
+    stop_.signal();  // pass the signal on to the pacer
   }
 }
 
@@ -172,7 +173,7 @@ void Collector::take_last_sample() {
     static_cast<void>(stop_.wait_until(now_ns + 1'000'000));
     now_ns = monotonic_ns();
   }
-  // Ticks due since the last capture, then the last sample as one tick more.
+  // First the ticks that were due since the last capture, then the last sample as one more tick.
   const bool due_passed = now_ns >= deadline_of(tick_);
   if (due_passed) {
     miss_until(newest_due(now_ns) + 1, holds_slot_ ? MissCause::late : MissCause::ring_full);

@@ -17,40 +17,44 @@
 
 namespace kymo {
 
-// Samples at deadlines start + k * interval into the ring: the collector thread's body. The clock
-// starts before the recording's files are opened, and ticks are due from begin() on.
+// The body of the collector thread: takes samples at the deadlines start + k * interval and puts
+// them into the ring. The clock starts before the recording's files are opened. Ticks are due from
+// begin() on.
 //
-// The rule: a tick is captured when its sample begins before the next tick's deadline. The
-// collector that wakes later takes the newest due tick, and those before it are missed. Deadlines
-// come from the start, never from now. With no free slot it backs off, each time twice as long up
-// to kMaxBackoff, and the ticks that pass meanwhile are missed too. captured + missed = due holds
-// after each step. A lateness that is the whole program's (it was checkpointed, say) is told apart
-// by Standstill; where the clock is another one afterwards, the start moves with it.
+// A tick is captured if its sample begins before the deadline of the next tick. If the collector
+// wakes later than that, it takes the newest due tick, and the ticks before it are missed.
+// Deadlines are computed from the start, never from the current time.
+// If no slot is free, the collector backs off, each time twice as long, up to kMaxBackoffNs. The
+// ticks that pass meanwhile are missed, too. After each step, captured + missed = due.
+// Standstill tells whether a delay concerned the whole program, for example because it was
+// checkpointed. If the program has another clock afterwards, the start moves with it.
 //
-// Threads: begin() and run() on the collector's; `stop` may be signalled from any.
+// Threads: begin() and run() on the collector's thread; `stop` may be signalled from any.
 class Collector {
  public:
   struct Options {
     std::uint64_t start_ns = 0;  // CLOCK_MONOTONIC of tick 0
     std::uint64_t interval_ns = 0;
-    std::uint64_t flush_ns = 0;  // hand a slot over when this old
+    std::uint64_t flush_ns = 0;  // age at which a slot is handed over
     Pace pace = Pace::thrifty;
     double max_spin_share = 0;
     double realtime_max_share = 1;
-    int nice = 0;  // where it has no real-time priority
+    int nice = 0;  // if it has no real-time priority
     HandOverPace hand_over;
   };
   static constexpr std::uint64_t kMaxBackoffNs = 100'000'000;
-  // At the stop the last sample waits this long for a slot, so that a slow writer costs no row.
+  // At the stop, the last sample waits at most this long for a slot, so that a slow writer costs no
+  // row.
   static constexpr std::uint64_t kLastSampleWaitNs = 2'000'000'000;
 
   Collector(const Options& options, const Sampler& sampler, Ring& ring, GapQueue& gaps,
             RecorderCounts::Collected& counts, Event& stop, Event& writer,
             std::atomic<std::uint64_t>& start_ns);
 
-  // Sets the first tick: every deadline from now on is due. On run()'s thread, before it.
+  // Sets the first tick: every deadline from now on is due. Call it on the thread of run(), before
+  // run().
   void begin();
-  // Returns once `stop` was signalled and the last, partial slot is handed over.
+  // Returns when `stop` was signalled and the last slot, which may be partly full, is handed over.
   void run();
 
  private:
@@ -60,10 +64,10 @@ class Collector {
   [[nodiscard]] std::uint64_t newest_due(std::uint64_t now_ns) const {
     return (now_ns - options_.start_ns) / options_.interval_ns;
   }
-  // Ticks tick_ .. end-1 leave no row.
+  // Counts the ticks tick_ .. end-1 as missed.
   void miss_until(std::uint64_t end, MissCause cause);
   void capture(std::uint64_t now_ns);
-  // A tick was overslept, or the clocks are not what they were.
+  // Called if the deadline of the next tick has passed already, or if the clocks have changed.
   void catch_up(std::uint64_t now_ns, bool clocks_changed);
   void sample_into_slot(std::uint64_t now_ns);
   void back_off(std::uint64_t now_ns);
@@ -85,7 +89,7 @@ class Collector {
   Standstill standstill_;
 
   std::uint64_t tick_ = 0;     // the next one to capture or miss
-  std::uint64_t last_ns_ = 0;  // the clock when the last sample began
+  std::uint64_t last_ns_ = 0;  // clock when the last sample began
   std::uint64_t backoff_ns_ = 0;
   std::vector<std::uint64_t> row_;  // the sample, before it goes into the ring
   Ring::Slot slot_;

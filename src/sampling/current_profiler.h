@@ -10,21 +10,23 @@
 
 namespace kymo {
 
-// The profiler that records now, of a program that makes one after the other: the recorder's own
-// metrics are registered once, and read whichever is set.
+// The profiler that records now, for a program that makes one profiler after another. The
+// recorder's own metrics are registered once. They are read from the profiler that is set.
 //
-// Invariants: 1. A reader is counted before it loads the pointer, until it has read through it.
-//             2. set() returns when it has seen no reader after its store. Store, load and counts
-//                have one order (seq_cst): a reader that is not seen loads what was stored.
-// Threads:    set() one at a time; reading from any thread, also while it runs.
-// Ownership:  refers to the profiler, which must stay until another is set, or none.
-// Cost:       two locked additions a value.
+// Invariants:
+//  1. A reader is counted from before it loads the pointer until it has read through it.
+//  2. set() returns when it has seen no reader after its store. The store, the load and the counts
+//     have one order (seq_cst), so a reader that set() does not see loads the new pointer.
+//
+// Threads:   set() one at a time; reading from any thread, also while set() runs.
+// Ownership: refers to the profiler, which must stay until another one, or null, is set.
+// Cost:      two locked additions for each value.
 class CurrentProfiler {
  public:
-  // As register_profiler_metrics(); this must outlive the registry's use. Values are 0 while none
-  // is set.
+  // As register_profiler_metrics(). This object must exist as long as the registry is used. Values
+  // are 0 while no profiler is set.
   Result<void> register_metrics(Registry& registry);
-  // Null: none. What was set before is used by nobody once this returns.
+  // Null: no profiler. When set() returns, nothing uses the profiler that was set before.
   void set(const Profiler* profiler);
 
  private:

@@ -11,13 +11,14 @@ namespace kymo {
 
 // Carries missed ticks from the collector to the writer in fixed memory.
 //
-// Invariants: 1. Ticks noted = ticks in gaps taken + ticks still open: none is lost, whatever is
-// full.
-//             2. Adjacent ticks missed by one cause are one gap. Where the queue is full, the open
-//             gap
-//                grows over what follows: `ticks` stays exact, the interval then holds captured
-//                ticks too.
-// Threads:    note() and close() from the collector, try_take() from the writer.
+// Invariants:
+//  1. Ticks noted = ticks in gaps that are taken, queued or open. No tick is lost, even if the
+//     queue is full.
+//  2. Adjacent ticks that were missed by one cause are one gap. If the queue is full, the open gap
+//     grows over what follows: `ticks` stays exact, but the interval then contains captured ticks,
+//     too.
+//
+// Threads: note() and close() from the collector, try_take() from the writer.
 class GapQueue {
  public:
   static constexpr std::size_t kCapacity = 1024;
@@ -54,7 +55,7 @@ class GapQueue {
 
  private:
   std::uint64_t interval_ns_;
-  std::optional<Gap> open_;  // the collector's
+  std::optional<Gap> open_;  // used by the collector only
   boost::lockfree::spsc_queue<Gap, boost::lockfree::capacity<kCapacity>> queue_;
 };
 

@@ -20,14 +20,15 @@
 namespace kymo {
 namespace {
 
-// At a high rate the rows of `keep` could be gigabytes; beyond this, less time is kept.
+// At a high rate, the rows of `keep` could take gigabytes. Beyond this size, less time is kept.
 constexpr std::size_t kMaxBytes = 64U << 20U;
 constexpr std::size_t kMaxGaps = 4096;
 constexpr std::size_t kMaxOutcomes = 1000;
 constexpr std::uint64_t kOpenEnd = UINT64_MAX;
-// What a cut copies at once while it holds the lock: some tens of microseconds.
+// The most that a cut copies at once while it holds the lock, which takes some tens of
+// microseconds.
 constexpr std::size_t kBatchWords = 65536;
-// A row reaches the sink at the latest this long after it was taken: the profiler's flush, and a
+// A row reaches the sink at the latest this long after its sample: the profiler's flush, and a
 // margin.
 constexpr std::uint64_t kLatestRowNs = 3'000'000'000;
 
@@ -35,23 +36,23 @@ struct Cut {
   std::string path;
   CutOptions options;
   RecordingInfo stream;
-  std::uint64_t base_ns = 0;  // stream time of the recording's 0: a tick's deadline
+  std::uint64_t base_ns = 0;  // time 0 of the recording on the stream's clock; a tick's deadline
   ProfilerStats stats_at_begin;
-  std::thread thread;  // reads what stands above, and alone touches the files
+  std::thread thread;  // reads the members above; only this thread touches the files
   // Guarded by History::State::mutex:
   bool created = false;
-  bool describe = false;  // the metadata is due
+  bool describe = false;  // write the metadata
   std::uint64_t until_ns = kOpenEnd;
-  bool has_first_row = false;  // one at or after base_ns has come
-  std::uint64_t next_row = 0;  // of the stream, the next to be written
+  bool has_first_row = false;  // a row at or after base_ns has come
+  std::uint64_t next_row = 0;  // number of the next row to write, in the stream
   std::uint64_t next_ns = 0;   // deadline of the first tick that the thread has not taken
-  std::vector<Gap> gaps;       // what follows has not been taken yet
+  std::vector<Gap> gaps;       // this and the next two: not taken by the thread yet
   std::vector<Mark> marks;
   std::vector<nlohmann::json> about;
 };
 
-// The part of `gap` inside [from, until) as a gap of its own; ticks are exact unless gaps were
-// merged.
+// The part of `gap` inside [from, until) as a gap of its own; nothing if there is none. `ticks` is
+// exact unless gaps were merged.
 std::optional<Gap> clip(const Gap& gap, std::uint64_t from, std::uint64_t until,
                         std::uint64_t interval) {
   Gap part = gap;
@@ -64,7 +65,8 @@ std::optional<Gap> clip(const Gap& gap, std::uint64_t from, std::uint64_t until,
   return part;
 }
 
-// Keeps the list bounded while a disk stands still: beyond kMaxGaps one grows over what follows.
+// Adds a gap, but keeps the list bounded while a disk does not answer: beyond kMaxGaps, the newest
+// gap of the same cause grows instead.
 void add_bounded(std::vector<Gap>& gaps, const Gap& gap) {
   if (gaps.size() < kMaxGaps) {
     gaps.push_back(gap);
@@ -86,7 +88,7 @@ struct History::State {
   explicit State(std::chrono::nanoseconds own_keep) : keep(own_keep) {}
 
   const std::chrono::nanoseconds keep;
-  mutable std::mutex mutex;      // guards everything below; nobody who holds it waits for a file
+  mutable std::mutex mutex;      // guards all below; no thread waits for a file while it holds it
   std::condition_variable work;  // a cut's thread may have something to do
   std::condition_variable progress;  // a cut was created, or is over
   RecordingInfo info;
@@ -94,9 +96,9 @@ struct History::State {
   std::optional<RowHistory> rows;
   std::deque<Gap> gaps;  // newest last
   ProfilerStats latest;
-  std::uint64_t passed_ns = 0;  // so far the stream has come
+  std::uint64_t passed_ns = 0;  // the time that the stream has reached
   bool closed = false;
-  std::map<CutId, Cut> cuts;  // a cut's thread is the one that removes it
+  std::map<CutId, Cut> cuts;  // the thread of a cut removes it
   std::vector<std::thread> ended_threads;
   std::map<CutId, Result<void>> outcomes;
   CutId next_id = 1;
@@ -160,7 +162,7 @@ Result<void> History::State::write_files(Cut& cut, nlohmann::json about) {
   }
 }
 
-// Rows come late: those that come after the cut's begin may still be from before it.
+// Rows arrive late: a row that arrives after the cut has begun may be older than the cut.
 void History::State::find_first_row(Cut& cut) const {
   if (!cut.has_first_row) {
     cut.next_row = rows->first_at(cut.base_ns);
@@ -168,7 +170,7 @@ void History::State::find_first_row(Cut& cut) const {
   }
 }
 
-// What there is for the cut's thread to write; none: nothing yet.
+// Returns what the cut's thread can write now, or nothing if there is nothing yet.
 std::optional<CutBatch> History::State::take(Cut& cut) {
   CutBatch batch;
   const std::uint64_t end_row = std::max(cut.next_row, rows->first_at(cut.until_ns));
@@ -202,7 +204,7 @@ std::optional<CutBatch> History::State::take(Cut& cut) {
 
 void History::State::take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row) {
   if (const std::uint64_t oldest = rows->oldest(); oldest > cut.next_row) {
-    // They were overwritten before the disk took those in front of them.
+    // The rows before `oldest` were overwritten before the disk took the rows in front of them.
     const std::uint64_t there_ns = rows->time_of(oldest) / interval_ns * interval_ns;
     add_bounded(cut.gaps, {cut.next_ns, there_ns, oldest - cut.next_row, MissCause::sink_error});
     cut.next_row = oldest;
@@ -231,7 +233,7 @@ void History::State::settle(CutId id, Result<void> outcome) {
   progress.notify_all();
 }
 
-// Joins the threads of cuts that are over, which takes no time.
+// Joins the threads of cuts that are over. These threads end at once, so this does not block.
 void History::State::join_ended() {
   std::vector<std::thread> ended;
   {
@@ -267,7 +269,8 @@ Result<void> History::open(const RecordingInfo& info) {
   const std::size_t stride = info.columns.size() + 1;
   const auto wanted = static_cast<std::size_t>(s.keep / info.interval) + 1;
   const std::size_t affordable = kMaxBytes / (stride * sizeof(std::uint64_t));
-  // One slot more than is kept, so that a slot that arrives never pushes out what was promised.
+  // One slot more than is kept, so that a slot that arrives never overwrites rows that kept()
+  // promises.
   s.rows.emplace(std::max<std::size_t>(1, std::min(wanted, affordable)) + info.rows_per_slot,
                  stride);
   s.passed_ns = 0;
@@ -322,7 +325,7 @@ void History::end(CutId cut, std::uint64_t until_ns, nlohmann::json about) {
   const std::lock_guard lock(state_->mutex);
   if (const auto found = state_->cuts.find(cut); found != state_->cuts.end()) {
     Cut& open = found->second;
-    // Rows that the thread has taken stay in the file.
+    // Rows that the thread has already taken stay in the file.
     open.until_ns = std::max(until_ns, open.next_ns);
     open.about.push_back(std::move(about));
     state_->work.notify_all();
@@ -409,7 +412,7 @@ std::optional<RecordingInfo> History::info() const {
 Result<void> History::write(const Rows& rows) {
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;
-  // In pieces that the memory holds.
+  // Append pieces that fit into the memory.
   for (std::size_t done = 0; done < rows.count;) {
     const std::size_t count = std::min(rows.count - done, s.rows->capacity());
     s.rows->append({rows.data + done * rows.stride, count, rows.stride});
@@ -440,8 +443,8 @@ void History::progress(const ProfilerStats& stats) {
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;
   s.latest = stats;
-  // Where no row comes (the ring is full, the machine stalls) a cut ends all the same, late enough
-  // for a slot on its way to have come.
+  // If no row comes (the ring is full, or the machine stalls), a cut must end all the same. The
+  // slack leaves enough time for a slot that is still on its way.
   const std::uint64_t slack_ns = kLatestRowNs + s.interval_ns;
   s.passed_ns = std::max(s.passed_ns, stats.duration_ns - std::min(stats.duration_ns, slack_ns));
   for (auto& [id, cut] : s.cuts) {

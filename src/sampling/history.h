@@ -15,74 +15,78 @@
 
 namespace kymo {
 
-// What a recording that is cut out of a history may have besides; each may be left out.
+// Options of a recording that is cut out of a history. All are optional.
 struct CutOptions {
-  // Stand in place of the stream's columns of the same names.
+  // They replace the columns of the stream with the same names.
   std::shared_ptr<OwnColumns> own_columns{};
-  // Called before the files are created, such as to make their folder. An error is the cut's.
+  // Called before the files are created, for example to make their folder. If it fails, the cut
+  // fails.
   std::function<Result<void>()> prepare{};
-  // Told once that the files are there, or why they cannot be created.
+  // Called once: when the files exist, or with the reason why they cannot be created.
   std::function<void(const Result<void>& created)> created{};
 };
 
-// A sink that keeps the newest rows of a stream in fixed memory and cuts recordings out of it:
-// files like those of make_tsv_sink(), with rows from before the cut was asked for.
+// A sink that keeps the newest rows of a stream in fixed memory and cuts recordings out of it. The
+// files are like those of make_tsv_sink(), and may contain rows from before the cut was requested.
 //
-// Each cut has a thread of its own, which alone touches its files and runs the functions of its
-// CutOptions. A disk that stands still therefore holds up its own cuts and nobody else. Its rows
-// wait in the memory of the history; those that are overwritten there before the disk goes on are
-// counted as missed and listed as a gap (sink_error), and so are rows that the disk refuses.
+// Each cut has its own thread. Only this thread touches the files of the cut and runs the functions
+// of its CutOptions. If a disk does not answer, it delays only the cuts on this disk. Their rows
+// wait in the memory of the history. Rows that are overwritten there before the disk answers, and
+// rows that the disk refuses, are counted as missed and listed as a gap (sink_error).
 //
-// Threads:   the Sink part as Sink says; everything else from any thread.
-//            Only wait(), close() and the destructor wait for files; no other member ever does.
-// Memory:    the rows of `keep` at the recording's interval, allocated by open(); while a cut is
-//            written, half a megabyte for it.
-// Errors:    a cut whose files cannot be created or finished is given up alone; failure_of() and
-//            wait() say why. The stream goes on.
+// Threads: the functions of Sink as Sink says; everything else from any thread. Only
+//          wait_created(), wait(), close() and the destructor wait for files.
+// Memory:  the rows of `keep` at the recording's interval, allocated by open(). While a cut is
+//          written, half a megabyte more for it.
+// Errors:  if the files of a cut cannot be created or finished, only this cut is given up.
+//          failure_of() and wait() say why. The stream goes on.
 class History : public Sink {
  public:
   using CutId = std::uint64_t;
 
-  // Keeps at least the rows of the last `keep`.
+  // Keeps at least the rows of the last `keep`, or as many as fit into 64 MiB.
   explicit History(std::chrono::nanoseconds keep);
   ~History() override;
 
-  // Begins a recording at `path` (ending in .tsv, not yet there) with the rows from `from_ns` on,
-  // times on the stream's clock (Profiler::now_ns). `about` stands in its metadata under "about":
-  // request, job, target. Returns before the files are there. Errors: failed_precondition before
-  // open(); resource_exhausted: no more threads.
+  // Begins a recording at `path` (it ends in .tsv and must not exist yet) with the rows from
+  // `from_ns` on. Times are on the stream's clock (Profiler::now_ns). `about` is written to the
+  // metadata under "about": request, job, target. Returns before the files exist.
+  // Errors: failed_precondition before open() and after close(); resource_exhausted if no thread
+  //         can be started.
   Result<CutId> begin(std::string path, std::uint64_t from_ns, nlohmann::json about,
                       CutOptions options = {});
-  // Adds a named instant to the metadata ("marks"): a phase of CRIU, a step of the request.
+  // Adds a named point in time to the metadata ("marks"): a phase of CRIU, or a step of the
+  // request.
   void mark(CutId cut, std::string name, std::uint64_t at_ns);
-  // The recording takes the rows up to `until_ns` and then finishes by itself; `about` is merged
-  // into what begin() was given.
+  // The recording takes the rows up to `until_ns` and then finishes by itself. `about` is merged
+  // into the `about` of begin().
   void end(CutId cut, std::uint64_t until_ns, nlohmann::json about);
-  // Waits until the cut's files are created, at most `timeout`. Errors: deadline_exceeded, or why
-  // they could not be.
+  // Waits until the files of the cut are created, at most `timeout`. Errors: deadline_exceeded, or
+  // the reason why they could not be created.
   Result<void> wait_created(CutId cut, std::chrono::milliseconds timeout);
-  // Waits until the cut's files are whole, at most `timeout`. Errors: deadline_exceeded, or why the
-  // recording could not be kept. The outcomes of the last thousand cuts are remembered.
+  // Waits until the files of the cut are complete, at most `timeout`. Errors: deadline_exceeded, or
+  // the reason why the recording could not be kept. The results of the last thousand cuts are
+  // remembered.
   Result<void> wait(CutId cut, std::chrono::milliseconds timeout);
-  // Why the recording could not be kept; none: it could, or goes on.
+  // Why the recording could not be kept. Returns nothing if it was kept, or if it is not finished
+  // yet.
   [[nodiscard]] std::optional<Error> failure_of(CutId cut) const;
 
-  // The time that the rows span which are kept at least, known once open: `keep`, or less where
-  // that did not fit.
+  // The time whose rows are kept at least: `keep`, or less if that did not fit. 0 unless open.
   [[nodiscard]] std::chrono::nanoseconds kept() const;
 
-  // The oldest rows at or after `from_ns` that are kept, at most `most`, one after the other.
+  // The kept rows at or after `from_ns`, oldest first, one after the other, at most `most` rows.
   [[nodiscard]] std::vector<std::uint64_t> copy_rows(std::uint64_t from_ns, std::size_t most) const;
-  // The gaps that ended after `from_ns` and are remembered, oldest first.
+  // The remembered gaps that ended after `from_ns`, oldest first.
   [[nodiscard]] std::vector<Gap> gaps_after(std::uint64_t from_ns) const;
-  // What the stream is of; none while it is not open.
+  // The description of the stream. Returns nothing while the stream is not open.
   [[nodiscard]] std::optional<RecordingInfo> info() const;
 
   Result<void> open(const RecordingInfo& info) override;
   Result<void> write(const Rows& rows) override;
   void gap(const Gap& gap) override;
   void progress(const ProfilerStats& stats) override;
-  // Finishes every cut with the rows there are, and waits for that.
+  // Finishes every cut with the rows that exist, and waits for that.
   Result<void> close(const ProfilerStats& stats) override;
 
  private:

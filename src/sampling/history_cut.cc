@@ -58,7 +58,7 @@ Result<void> CutFiles::write(CutBatch batch) {
     return {};
   }
   Result<void> written = files_.write_metadata(stats_of(batch), batch.last ? "ended" : "running");
-  return batch.last ? written : Result<void>();  // what is not the last is tried again
+  return batch.last ? written : Result<void>();  // a later batch writes the metadata again
 }
 
 void CutFiles::write_rows(std::vector<std::uint64_t>& words) {

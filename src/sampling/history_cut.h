@@ -13,31 +13,31 @@
 
 namespace kymo {
 
-// What a cut's thread takes of the stream at once. Times are the stream's.
+// What the thread of a cut takes from the stream in one step. Times are on the stream's clock.
 struct CutBatch {
   std::vector<std::uint64_t> words;  // rows, one after the other
   std::vector<Gap> gaps;             // inside the cut
   std::vector<Mark> marks;
   std::vector<nlohmann::json> about;  // to be merged, oldest first
   ProfilerStats timing;               // since the cut began
-  std::uint64_t end_ns = 0;           // so far the recording reaches
-  bool describe = false;              // the metadata is due
+  std::uint64_t end_ns = 0;           // time that the recording has reached
+  bool describe = false;              // write the metadata
   bool last = false;
 };
 
-// The files of a recording that is cut out of a stream, and what has gone into them. Its clock
-// begins at `base_ns` of the stream's.
+// The files of a recording that is cut out of a stream, and what has been written to them. The
+// recording's clock begins at `base_ns` of the stream's clock.
 //
-// Threads: one at a time. It waits for files; see History for who must not.
+// Threads: one at a time. It waits for files; History says which functions must not.
 class CutFiles {
  public:
-  // `stream` is what the stream is of. Errors: those of RecordingFiles::create().
+  // `stream` describes the stream. Errors: those of RecordingFiles::create().
   static Result<CutFiles> create(const std::string& path, const RecordingInfo& stream,
                                  std::uint64_t base_ns, nlohmann::json about,
                                  std::shared_ptr<OwnColumns> own_columns);
 
-  // Writes a batch. Rows that the disk refuses are counted as missed and listed as a gap. Errors:
-  // of the last batch, where the recording cannot be finished.
+  // Writes a batch. Rows that the disk refuses are counted as missed and listed as a gap.
+  // Errors: only for the last batch, if the recording cannot be finished.
   Result<void> write(CutBatch batch);
 
  private:

@@ -64,7 +64,7 @@ nlohmann::json describe_stats(const ProfilerStats& s) {
                               {"sample_window_max_ns", s.sample_window_max_ns},
                               {"bytes_written", s.bytes_written},
                               {"duration_ns", s.duration_ns}};
-  if (s.timing_error_p999_ns != 0) {  // a recording cut out of a longer one has none of its own
+  if (s.timing_error_p999_ns != 0) {  // a cut has no percentiles of its own
     described["rows_on_time"] = s.rows_on_time;
     described["timing_error_p50_ns"] = s.timing_error_p50_ns;
     described["timing_error_p99_ns"] = s.timing_error_p99_ns;

@@ -9,7 +9,7 @@
 
 namespace kymo {
 
-// The version of NAME.meta.json and NAME.gaps.tsv, and of what a TSV's columns mean.
+// The version of NAME.meta.json and NAME.gaps.tsv, and of the meaning of a TSV's columns.
 inline constexpr int kRecordingFormatVersion = 1;
 
 std::string_view name_of(Kind kind);
@@ -19,10 +19,9 @@ std::string_view name_of(MissCause cause);
 nlohmann::json describe_columns(const std::vector<Column>& columns);
 nlohmann::json describe_stats(const ProfilerStats& stats);
 nlohmann::json describe_gap(const Gap& gap);
-// What stays the same from a recording's start to its end: interval, clocks, ring, columns,
-// machine.
+// The part that does not change while a recording runs: interval, clocks, ring, columns, machine.
 nlohmann::json describe_recording(const RecordingInfo& info);
-// What a ring file says of itself: the recording it belongs to and where its rows go.
+// The description in a ring file: the recording to which it belongs, and where its rows go.
 nlohmann::json describe_ring(const RecordingInfo& info, const std::string& output_path);
 // Host, kernel, pid and clock source of this process.
 nlohmann::json describe_machine();

@@ -12,20 +12,21 @@
 
 namespace kymo {
 
-// The rows of a recording on disk: an AppendFile, compressed where its name ends in .zst. Each
-// append is then a zstd frame of its own, so that the file is whole frames after any of them, and
-// is cut back to one as plain text is to a line.
+// The rows of a recording on disk: an AppendFile, compressed if its name ends in .zst. Each append
+// is then a zstd frame of its own. The file therefore consists of whole frames after each append.
+// It is truncated at the end of a frame, as plain text is truncated at the end of a line.
 //
-// Threads: one at a time. Memory: fixed by create() for appends of at most `max_append` bytes.
+// Threads: one at a time.
+// Memory:  fixed by create() for appends of at most `max_append` bytes.
 class OutputFile {
  public:
-  // Creates the file, which must not exist. Errors: AppendFile's; unimplemented for a name that
-  // asks for zstd in a build without it.
+  // Creates the file, which must not exist. Errors: those of AppendFile; unimplemented if the name
+  // asks for zstd and this build has no zstd.
   static Result<OutputFile> create(const std::string& path, std::size_t max_append);
 
   // Appends all of `text` or nothing. Returns 0 or errno.
   int append(std::string_view text);
-  // Takes back what was appended since the file had `size` bytes.
+  // Removes what was appended since the file had `size` bytes.
   void cut_back_to(std::uint64_t size) { file_.cut_back_to(size); }
   [[nodiscard]] bool changed_by_another() const { return file_.changed_by_another(); }
   // Bytes on disk.

@@ -35,8 +35,8 @@ std::uint64_t OwnColumns::value(std::size_t column) const {
   return newest_[column];
 }
 
-// The time is read under the lock: whoever takes the lock after a row was sampled finds every
-// change that is older than the row.
+// The time is read under the lock. If overlay() takes the lock after a row was sampled, it
+// therefore finds every change that is older than the row.
 void OwnColumns::note(std::size_t column, std::uint64_t value) {
   if (changes_.size() >= kMostChanges) {
     merge_oldest();
@@ -45,7 +45,7 @@ void OwnColumns::note(std::size_t column, std::uint64_t value) {
   changes_.push_back({monotonic_ns(), column, value});
 }
 
-// Of the older half, keeps each column's last change.
+// In the older half, keeps only the last change of each column.
 void OwnColumns::merge_oldest() {
   const auto half = changes_.begin() + static_cast<std::ptrdiff_t>(changes_.size() / 2);
   std::vector<std::optional<Change>> last(names_.size());

@@ -5,7 +5,7 @@
 
 namespace kymo {
 
-// One writer's count that other threads read.
+// A count that one thread writes and other threads read.
 class OwnedCount {
  public:
   void add(std::uint64_t n) noexcept { set(get() + n); }

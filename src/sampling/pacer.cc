@@ -12,21 +12,22 @@
 namespace kymo {
 namespace {
 
-// A sleep and a wake-up cost 5 to 12 us of CPU and err by 15 to 45 us (measured on 2 virtual
-// cores): below the first interval nothing is slept, below the second a thrifty pacer keeps its
-// deadlines by a margin.
+// A sleep with its wake-up costs 5 to 12 us of CPU and is off by 15 to 45 us (measured on 2 virtual
+// cores). Below kShortestSleptNs the pacer does not sleep. Below kShortestThriftyNs a thrifty pacer
+// wakes early by a margin to keep its deadlines.
 constexpr std::uint64_t kShortestSleptNs = 50'000;
 constexpr std::uint64_t kShortestThriftyNs = 200'000;
-// The margin's bound in thrifty pace.
+// The longest margin in thrifty pace.
 constexpr std::uint64_t kMaxThriftyMarginNs = 60'000;
-constexpr std::uint64_t kStepNs = 50;  // down, for each wake-up in time
-// The last stretch is spun without pausing: a pause takes up to 50 ns, an error of its own.
+constexpr std::uint64_t kStepNs = 50;  // step down for each wake-up in time
+// So close to the deadline it spins without pause instructions: a pause takes up to 50 ns, which
+// would add to the timing error.
 constexpr std::uint64_t kNoPauseNs = 1'000;
-// The kernel's least: 100 us.
+// The shortest slice that the kernel allows: 100 us.
 constexpr std::uint64_t kSliceNs = 100'000;
 
-// The kernel's struct sched_attr in its first version (sched_setattr(2)): the C library lacks it
-// before glibc 2.41, and the kernel's own header clashes with <sched.h>.
+// The first version of the kernel's struct sched_attr (sched_setattr(2)). The C library does not
+// have it before glibc 2.41, and the kernel's own header clashes with <sched.h>.
 struct SchedAttributes {
   std::uint32_t size;
   std::uint32_t policy;
@@ -55,13 +56,14 @@ std::uint64_t spin_until(std::uint64_t deadline_ns, std::uint64_t now_ns) noexce
     const std::uint64_t before_ns = now_ns;
     now_ns = monotonic_ns();
     if (now_ns < before_ns) [[unlikely]] {
-      break;  // another clock, after a restore: the deadline is none of its times
+      break;  // another clock after a restore, which has no such deadline
     }
   }
   return now_ns;
 }
 
-// A pacer that spins less than the thrifty one would be late for want of it.
+// The longest margin. A precise pacer must not have a shorter one than a thrifty pacer, or it would
+// be late.
 std::uint64_t longest_margin(std::uint64_t interval_ns, Pace pace, double max_spin_share) {
   const std::uint64_t thrifty_ns =
       interval_ns >= kShortestThriftyNs ? 0 : std::min(kMaxThriftyMarginNs, interval_ns / 2);
@@ -90,7 +92,7 @@ bool Pacer::only_sleeps(std::uint64_t interval_ns, Pace pace) {
 void Pacer::sharpen_this_thread() noexcept {
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   // Linux 6.12 and later: a thread that asks for a short slice is scheduled sooner after it wakes,
-  // at no cost in fairness. Older kernels ignore the field; a refusal leaves things as they were.
+  // at no cost in fairness. Older kernels ignore the field. If the kernel refuses, nothing changes.
   SchedAttributes attributes{};
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 &&
       attributes.policy == SCHED_OTHER) {
@@ -103,7 +105,7 @@ Pacer::Woken Pacer::wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) n
   *now_ns = monotonic_ns();
   const std::uint64_t begun_ns = *now_ns;
   if (deadline_ns > begun_ns && deadline_ns - begun_ns > interval_ns_) [[unlikely]] {
-    // No tick is further off: the clock went back since the last one, by days perhaps.
+    // No tick is that far away: the clock went back since the last one, perhaps by days.
     return stop_.poll() ? Woken::stopped : Woken::deadline;
   }
   if (sleeps_ && *now_ns + margin_ns_ < deadline_ns) {
@@ -111,7 +113,7 @@ Pacer::Woken Pacer::wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) n
       return Woken::stopped;
     }
     if (*now_ns < begun_ns) {
-      return Woken::deadline;  // the clock went back: the caller's to sort out
+      return Woken::deadline;  // the clock went back; the caller handles this
     }
     if (max_margin_ns_ != 0) {
       learn(deadline_ns - margin_ns_, *now_ns);
@@ -128,7 +130,7 @@ Pacer::Woken Pacer::wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) n
 
 Pacer::Woken Pacer::sleep_until(std::uint64_t wake_ns, std::uint64_t* now_ns) noexcept {
   std::uint64_t before_ns = 0;
-  do {  // again where it was woken without a cause
+  do {  // again if it was woken without a cause
     before_ns = *now_ns;
     if (stop_.wait_until(wake_ns)) {
       return Woken::stopped;

@@ -9,46 +9,56 @@
 
 namespace kymo {
 
-// What precision costs and what it would take. The pacer's thread writes; any reads.
+// What precision costs, and how much margin it would need. The pacer's thread writes; any thread
+// reads.
 struct PaceCounts {
-  OwnedCount spin_ns;       // spun before deadlines, whether slept before or not
+  OwnedCount spin_ns;       // time spun before deadlines, with or without a sleep before
   TimingHistogram wakeups;  // how long each wake-up came after the time asked for
 };
 
-// Waits for deadlines: the collector's sense of time.
+// Waits for the deadlines of the collector.
 //
-// It sleeps until `margin` before the deadline and spins the rest. The margin is learned: a wake-up
-// that comes after the deadline moves it up by one large step, each other one down by a small step,
-// which settles it where one wake-up in kLateShare is late, so that no more is spun than precision
-// asks for. Thrifty pace has no margin from 200 us on: it is late by the kernel's wake-up latency;
-// below, that would be ticks, and its margin is up to 60 us and half an interval. An interval below
-// 50 us is too short to sleep in and spun whole, whatever the pace. The margin is never longer than
-// the share of the interval that may be spun, so that precision has a known price; where the
-// wake-ups take longer, PaceCounts says by how much.
+// It sleeps until `margin` before the deadline and spins the rest. It learns the margin: a wake-up
+// that comes after the deadline increases the margin by one large step, every other wake-up
+// decreases it by a small step. The margin settles where one wake-up in kLateShare is late, so that
+// the pacer spins no more than precision needs.
+// Thrifty pace has no margin if the interval is at least 200 us: it is late by the kernel's wake-up
+// latency. Below 200 us, this latency would be whole ticks, so the margin is at most 60 us and at
+// most half the interval. An interval below 50 us is too short for a sleep, so the pacer spins all
+// the time, in any pace.
+// In precise pace, the margin is never longer than the share of the interval that may be spun (or
+// the margin of thrifty pace), so that the price of precision is known. If wake-ups take longer,
+// PaceCounts says how long.
 //
-// Deadlines are the caller's and absolute; nothing here is added up, so nothing drifts.
-// Threads: one. Cost: a system call a wait where it sleeps, else a reading of the clock.
+// The caller gives absolute deadlines. The pacer adds no times up, so nothing drifts.
+//
+// Threads: one.
+// Cost:    a system call for each wait if it sleeps, else a read of the clock.
 class Pacer {
  public:
-  // A margin that is late once in this many wake-ups is right.
+  // The margin is right if one in this many wake-ups is late.
   static constexpr std::uint64_t kLateShare = 128;
 
-  // `stop` ends a sleep early; the pacer is its one waiter.
+  // `stop` ends a sleep early. Only the thread of the pacer waits for it.
   Pacer(std::uint64_t interval_ns, Pace pace, double max_spin_share, PaceCounts& counts,
         Event& stop);
 
-  // Whether such a pacer only ever sleeps: it may then have a real-time priority.
+  // Whether such a pacer only sleeps and never spins. Its thread may then have a real-time
+  // priority.
   static bool only_sleeps(std::uint64_t interval_ns, Pace pace);
 
   enum class Woken : std::uint8_t { deadline, stopped };
-  // Returns when the clock has reached `deadline_ns` (CLOCK_MONOTONIC) or `stop` was signalled;
-  // *now_ns is the clock's last reading, at or past the deadline in the first case; or the clock
-  // went back (a restore under another clock), and it lies before an earlier reading. A deadline
-  // that is more than an interval off is such a case: no tick is.
+  // Returns when the clock has reached `deadline_ns` (CLOCK_MONOTONIC), or when `stop` was
+  // signalled. *now_ns is the last reading of the clock. If the deadline was reached, it is at or
+  // past the deadline.
+  // It also returns `deadline` if the clock went back (a restore under another clock). *now_ns is
+  // then before an earlier reading. A deadline that is more than one interval away is treated like
+  // this, because no tick is that far away.
   Woken wait_for(std::uint64_t deadline_ns, std::uint64_t* now_ns) noexcept;
 
-  // Asks the kernel for the least timer slack (else 50 us) and the shortest scheduling slice for
-  // the calling thread: it then runs within microseconds of a deadline also beside busy threads.
+  // Asks the kernel for the smallest timer slack (the default is 50 us) and the shortest scheduling
+  // slice for the calling thread. The thread then runs within microseconds of a deadline, even
+  // beside busy threads.
   static void sharpen_this_thread() noexcept;
 
  private:

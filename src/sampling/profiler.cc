@@ -85,12 +85,12 @@ Result<void> check(const ProfilerOptions& options) {
   return {};
 }
 
-// How long a sample may take that has begun when the recorder is stopped, in looks a millisecond
-// apart. They are counted, since a clock may jump meanwhile.
+// How long stop() waits for a sample that has already begun: this many checks, a millisecond apart.
+// It counts checks, because a clock may jump meanwhile.
 constexpr int kMostLooks = 5000;
 
 bool comes_true(const std::atomic<bool>& condition) {
-  constexpr int kSoon = 50;  // the first looks are closer
+  constexpr int kSoon = 50;  // the first checks are closer together
   for (int i = 0; !condition.load(std::memory_order_acquire); ++i) {
     if (i == kSoon + kMostLooks) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(i < kSoon ? 20 : 1000));
@@ -98,7 +98,7 @@ bool comes_true(const std::atomic<bool>& condition) {
   return true;
 }
 
-// What one sample takes on this machine, at its fastest: the shortest interval that could be held.
+// The shortest time of a sample on this machine, and thus the shortest interval that can be kept.
 std::uint64_t measure_sample_ns(const Sampler& sampler) {
   constexpr int kSamples = 200;
   constexpr std::uint64_t kEnoughNs = 2'000'000;  // a slow gauge must not hold up the start
@@ -158,12 +158,12 @@ struct Profiler::State {
   std::vector<std::string> warnings;
   SinkError sink_error;
   std::atomic<bool> running{false};
-  std::atomic<pid_t> owner{0};                // the process whose threads these are
+  std::atomic<pid_t> owner{0};                // the process that has the threads
   std::atomic<std::uint64_t> start_ns{0};     // 0: not started
   std::atomic<std::uint64_t> duration_ns{0};  // 0: not stopped
   std::atomic<std::size_t> ring_bytes{0};
 
-  // Whether this is a forked child, which has the memory and not the threads.
+  // Whether this is a forked child, which has the memory but not the threads.
   [[nodiscard]] bool is_forked_copy() const {
     const pid_t started = owner.load(std::memory_order_relaxed);
     return started != 0 && started != ::getpid();
@@ -281,11 +281,11 @@ void Profiler::State::start_threads() {
     run->collector_ended.store(true, std::memory_order_release);
   });
   keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
-  set_up.wait();  // whoever started it finds what was refused, and every tick from now on is due
+  set_up.wait();  // warnings() now has all refusals, and every tick from now on is due
 }
 
 Result<void> Profiler::State::stop() {
-  if (is_forked_copy()) {  // first of all: the mutex may have been held when the process forked
+  if (is_forked_copy()) {  // before the lock: the mutex may have been held when the process forked
     return {};
   }
   const std::lock_guard lock(mutex);
@@ -314,9 +314,9 @@ Profiler::Profiler(const Registry& registry, ProfilerOptions options)
 
 Profiler::~Profiler() {
   static_cast<void>(state_->stop());
-  // Nothing can be taken down of a forked copy: threads that do not exist cannot be joined, and the
-  // files are the parent's to finish. Nor of a recorder whose thread stands in a callback still: it
-  // uses the memory when that returns.
+  // Keep the state of a forked copy: its threads do not exist and cannot be joined, and the parent
+  // finishes the files. Also keep the state if the collector's thread is still in a callback: it
+  // uses the memory when the callback returns.
   if (state_->is_forked_copy() || state_->run) {
     static_cast<void>(state_.release());
   }

@@ -9,7 +9,7 @@
 
 namespace kymo {
 
-// The counts behind ProfilerStats; each group has one writing thread and cache lines of its own.
+// The counts behind ProfilerStats. Each group has one writing thread and its own cache lines.
 struct RecorderCounts {
   struct alignas(64) Collected {
     OwnedCount captured;
@@ -25,7 +25,7 @@ struct RecorderCounts {
     OwnedCount sample_window_max_ns;
     TimingHistogram timing_errors;
     PaceCounts pace;
-    OwnedCount realtime_given_up;  // thousandths of a CPU that it had used; 0: it has not
+    OwnedCount realtime_given_up;  // thousandths of a CPU that it had used; 0: not given up
   };
   struct alignas(64) Written {
     OwnedCount rows;
@@ -35,8 +35,7 @@ struct RecorderCounts {
   Collected collected;
   Written written;
 
-  // Everything but the duration. While recording, rows on their way are captured and not yet
-  // written.
+  // Everything except the duration. While recording, some rows are captured but not yet written.
   [[nodiscard]] ProfilerStats snapshot() const {
     ProfilerStats s;
     s.rows_written = written.rows.get();

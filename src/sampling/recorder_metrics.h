@@ -8,10 +8,10 @@
 
 namespace kymo {
 
-// A metric that a recorder has of itself.
+// A metric of the recorder itself.
 struct RecorderMetric {
   Metric metric;
-  std::uint64_t (*read)(const RecorderCounts&);  // a load or two: it runs within each sample
+  std::uint64_t (*read)(const RecorderCounts&);  // must be cheap: each sample calls it
 };
 
 std::vector<RecorderMetric> recorder_metrics();

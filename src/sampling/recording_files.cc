@@ -133,8 +133,8 @@ void RecordingFiles::keep_unwritten(const Gap& gap) {
     unwritten_gaps_.push_back(gap);
     return;
   }
-  // Full: the newest of the same cause grows over what lies between. With so many there is one of
-  // each cause that came at all, or the very newest gives way.
+  // The list is full: the newest gap of the same cause grows instead. A list of this length
+  // normally has one. If not, its newest gap grows, whatever its cause.
   const auto same = std::find_if(unwritten_gaps_.rbegin(), unwritten_gaps_.rend(),
                                  [&](const Gap& waiting) { return waiting.cause == gap.cause; });
   Gap& grown = same == unwritten_gaps_.rend() ? unwritten_gaps_.back() : *same;

@@ -14,28 +14,28 @@
 
 namespace kymo {
 
-// A named instant of a recording, on its own clock.
+// A named point in time, on the recording's own clock.
 struct Mark {
   std::string name;
   std::uint64_t at_ns = 0;
 };
 
-// Errors: invalid_argument for a name that is none of a recording.
+// Errors: invalid_argument if `path` does not have the ending of a recording.
 Result<void> check_recording_name(const std::string& path);
 
 // The three files of a recording (docs/tsv-format.md): NAME.tsv or NAME.tsv.zst, NAME.gaps.tsv,
 // NAME.meta.json.
 //
-// Threads:   one at a time.
-// Errors:    append() keeps all of its rows or none: a part that got through is cut off again, so
-// the file
-//            always parses. A failed gap or metadata write is tried again with the next.
-// Memory:    fixed by create(); the list of longest gaps is bounded.
+// Threads: one at a time.
+// Errors:  append() keeps all of its rows or none: it removes a part that was written, so that the
+//          file always parses. A failed write of gaps or metadata is tried again with the next one.
+// Memory:  fixed by create(); the list of longest gaps is bounded.
 class RecordingFiles {
  public:
-  // Creates the files; `path` ends in ".tsv" or ".tsv.zst". Errors: already_exists, not_found (no
-  // such folder), invalid_argument (another ending), permission_denied, unimplemented (no zstd).
-  // `part`, where it is one of several: its number and neighbours (sampling/recording_parts.h).
+  // Creates the files. `path` ends in ".tsv" or ".tsv.zst". `part`: the number and the neighbours
+  // of this part, if the recording has several (sampling/recording_parts.h).
+  // Errors: already_exists; not_found (no such folder); invalid_argument (another ending);
+  //         permission_denied; unimplemented (no zstd).
   static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
                                        nlohmann::json about);
   static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
@@ -43,16 +43,18 @@ class RecordingFiles {
 
   // Appends rows; `base_ns` is subtracted from their times.
   Result<void> append(const Rows& rows, std::uint64_t base_ns);
-  // Adds a line to the gaps file and to the longest gaps of the metadata. While that file cannot be
-  // written, the lines wait in fixed memory, beyond which gaps of one cause are merged.
+  // Adds a line to the gaps file, and the gap to the longest gaps of the metadata. While the gaps
+  // file cannot be written, the lines wait in fixed memory. If this memory is full, gaps of one
+  // cause are merged.
   void add_gap(const Gap& gap);
   void add_mark(Mark mark) { marks_.push_back(std::move(mark)); }
   // Merges these members into "about".
   void merge_about(const nlohmann::json& about);
   void set_part(nlohmann::json part);
-  // Replaces the metadata. `state` is "running" or "ended": then the other files are closed first,
-  // so that who reads it finds nobody at work. Errors: those of replacing a file;
-  // data_loss: it has ended, and gaps still wait for the disk; the metadata then stays "running".
+  // Replaces the metadata. `state` is "running" or "ended". For "ended", the other files are closed
+  // first: when a reader sees "ended", nothing writes to them any more.
+  // Errors: those of replacing a file; data_loss if gaps still wait for the disk at the end. The
+  //         metadata then stays "running".
   Result<void> write_metadata(const ProfilerStats& stats, const char* state);
 
   [[nodiscard]] std::uint64_t bytes() const { return rows_.size(); }
@@ -69,12 +71,12 @@ class RecordingFiles {
   std::string path_;
   std::string metadata_path_;
   RecordingInfo info_;
-  std::shared_ptr<nlohmann::json> about_;  // its own; never null, as part_
+  std::shared_ptr<nlohmann::json> about_;  // not shared; never null, like part_
   OutputFile rows_;
   AppendFile gaps_;
   TsvFormatter formatter_;
   std::shared_ptr<nlohmann::json> part_;  // JSON's null: the recording has one part
-  std::vector<Gap> unwritten_gaps_;       // that could not be written yet, oldest first
+  std::vector<Gap> unwritten_gaps_;       // not written yet, oldest first
   std::vector<Gap> longest_gaps_;         // longest first
   std::vector<Mark> marks_;
 };

@@ -15,9 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where keep_bytes is given alone: so many parts, so that removing one leaves most of the past.
+// The number of parts if only keep_bytes is given. With this many, removing one keeps most of the
+// rows.
 constexpr std::uint64_t kPartsKept = 8;
-// Names in use that are passed over before giving up.
+// How many names in use are skipped before giving up.
 constexpr std::uint64_t kNamesTried = 10'000;
 
 std::string name_in_folder(const std::string& path) {
@@ -87,8 +88,8 @@ void RecordingParts::add_closed(const std::string& path) {
 }
 
 Result<void> RecordingParts::write(const Rows& rows) {
-  // Here and not after the last write: until then a ring may still name the part before as the one
-  // to go on with (Ring::accept_output).
+  // Remove parts here and not after the last write: until now a ring file may have named the part
+  // before as its output (Ring::accept_output), and a recovery would have continued that part.
   remove_oldest();
   if (files_.changed_by_another()) {
     if (Result<void> begun = begin_next_part(); !begun) {
@@ -146,7 +147,7 @@ Result<void> RecordingParts::begin_next_part() {
 }
 
 void RecordingParts::end_part(const std::string& next_path) {
-  // Whoever else wrote into the file has described it, too: his description stays.
+  // If another process has written to the file, it has written the metadata, too. Leave them.
   if (!files_.changed_by_another()) {
     nlohmann::json part = describe_part(number_, previous_);
     part["next"] = name_in_folder(next_path);
@@ -202,7 +203,7 @@ ProfilerStats RecordingParts::stats_of_part() const {
 Result<void> RecordingParts::write_metadata(const ProfilerStats& stats, const char* state) {
   latest_ = stats;
   if (files_.changed_by_another()) {
-    return {};  // the next rows begin a part of their own
+    return {};  // the next rows begin a new part
   }
   return files_.write_metadata(number_ == 0 ? stats : stats_of_part(), state);
 }

@@ -15,22 +15,23 @@ namespace kymo {
 // and with `.tsv.zst` likewise.
 std::string part_path(const std::string& path, std::uint64_t number);
 
-// A recording in parts: each a whole recording of its own that names its neighbours, all on one
-// clock. A part ends when it has reached its size or age; the oldest are removed first, never the
-// one being written. A number whose name is taken is passed over.
+// A recording in parts. Each part is a complete recording that names its neighbours. All parts have
+// one clock. A part ends when it has reached its size or age. The oldest parts are removed first,
+// but never the part that is being written. If the name of a part is taken, its number is skipped.
 //
-// A part ends also where its file was changed by another's hand, as when this process was restored
-// from an image that is older than the file: what is there stays, and a new part follows.
+// A part also ends if somebody else has changed its file. This happens if this process was restored
+// from an image that is older than the file. The file then stays as it is, and a new part follows.
 //
 // Threads: one at a time.
-// Errors:  write() keeps all rows or none. A next part that cannot be begun is tried again with the
-//          next rows; until then the present one goes on.
-// Bounds:  a part exceeds its size by one write() at most, and what is kept its bound by as much.
+// Errors:  write() keeps all rows or none. If the next part cannot be begun, this is tried again
+//          with the next rows. Until then the present part goes on.
+// Bounds:  a part exceeds its size by at most one write(), and all parts exceed their limit by as
+//          much.
 class RecordingParts {
  public:
-  // `earlier`: parts that recordings before this one have left, oldest first; the bound holds over
-  // them, too. Errors: those of RecordingFiles::create(); invalid_argument for bounds that
-  // contradict.
+  // `earlier`: parts that earlier recordings have left, oldest first. The limit includes them.
+  // Errors: those of RecordingFiles::create(); invalid_argument if the limits contradict each
+  //         other.
   static Result<RecordingParts> create(const std::string& path, TsvOptions options,
                                        const RecordingInfo& info,
                                        const std::vector<std::string>& earlier = {});
@@ -46,7 +47,7 @@ class RecordingParts {
  private:
   struct Closed {
     std::string path;
-    std::uint64_t bytes = 0;  // with the files beside it
+    std::uint64_t bytes = 0;  // of all three files
   };
 
   RecordingParts(std::string path, const TsvOptions& options, RecordingInfo info,
@@ -63,9 +64,9 @@ class RecordingParts {
   RecordingInfo info_;
   RecordingFiles files_;
   std::uint64_t number_ = 0;
-  std::optional<std::string> previous_;  // the part before: its file's name
-  std::deque<Closed> closed_;            // those still kept, oldest first, earlier ones too
-  std::uint64_t closed_bytes_ = 0;       // rows of all parts before, removed ones too
+  std::optional<std::string> previous_;  // file name of the part before
+  std::deque<Closed> closed_;            // parts that are still kept, oldest first, with `earlier`
+  std::uint64_t closed_bytes_ = 0;       // row bytes of all parts before, also of removed ones
   ProfilerStats latest_;                 // of the whole recording
   // Of the present part:
   ProfilerStats at_begin_;  // of the whole recording when it began

@@ -61,7 +61,8 @@ Result<Left> open_left(const std::string& ring_path) {
   if (!ring) {
     return ring.error();
   }
-  // What a ring says is written to files: another user's ring could name any file of ours.
+  // Recovery writes to the file that the ring names. A ring of another user could name any of our
+  // files.
   if (const uid_t owner = (*ring)->owner(); owner != ::geteuid()) {
     return Error{Code::permission_denied,
                  "the ring " + ring_path + " belongs to uid " + std::to_string(owner) +
@@ -81,7 +82,7 @@ Result<Left> open_left(const std::string& ring_path) {
   return left;
 }
 
-// Room for the longest text that is appended at once.
+// The size of the longest text that is appended at once.
 std::size_t longest_append(const Left& left) {
   return static_cast<std::size_t>(left.ring->header().stride) * kRowsAtOnce * kMaxNumberChars;
 }
@@ -89,7 +90,7 @@ std::size_t longest_append(const Left& left) {
 // Appends all of a text or nothing. Returns 0 or errno.
 using Append = std::function<int(std::string_view)>;
 
-// Appends the left rows.
+// Appends the rows of the ring. Returns their number.
 Result<std::uint64_t> append_rows(const Left& left, const Append& append, const std::string& path) {
   TsvFormatter formatter(left.ring->header().stride, kRowsAtOnce);
   std::uint64_t rows = 0;
@@ -115,9 +116,9 @@ std::string header_of(const RingDescription& description) {
   return header + '\n';
 }
 
-// A file that is cut and continued must be the recording that the ring says it is, in the `kept`
-// bytes that the cut leaves. It is read by its descriptor, which will be cut: another file may get
-// its name meanwhile.
+// Checks that the file begins as the recording that the ring names, within the `kept` bytes that
+// stay when the file is truncated. It reads through the descriptor that will be truncated, because
+// another file may get the name meanwhile.
 Result<void> check_header(const FileDescriptor& recording, const std::string& path,
                           const std::string& header, std::uint64_t kept) {
   FileDescriptor same(::fcntl(recording.get(), F_DUPFD_CLOEXEC, 0));
@@ -152,7 +153,7 @@ std::string metadata_path(const std::string& tsv) {
   return recording_stem(tsv) + ".meta.json";
 }
 
-// What the whole file now holds: rows, and the times of the first and the last.
+// The contents of the whole file: the number of rows, and the times of the first and the last.
 struct Contents {
   std::uint64_t rows = 0;
   std::uint64_t first_ns = 0;
@@ -166,7 +167,7 @@ Result<Contents> contents_of(const std::string& tsv) {
   }
   Contents contents;
   std::vector<char> piece(kPieceBytes);
-  std::string line;  // the begin of one whose end is in the next piece
+  std::string line;  // the begin of a line whose end is in the next piece
   for (std::uint64_t lines = 0;;) {
     const Result<std::size_t> size = file->read(piece.data(), piece.size());
     if (!size) {
@@ -188,7 +189,7 @@ Result<Contents> contents_of(const std::string& tsv) {
   }
 }
 
-// The text of a file beside the recording; empty where there is none or it is no regular file.
+// The text of a file beside the recording; empty if there is none, or if it is not a regular file.
 std::string text_beside(const std::string& path) {
   Result<TextFile> file = TextFile::open_regular(path);
   std::string text;
@@ -203,11 +204,11 @@ std::string text_beside(const std::string& path) {
   return text;
 }
 
-// What the gaps file lists. The recorder may have been killed before it wrote its last ones.
+// The gaps in the gaps file. The last gaps may be missing, because the recorder was killed.
 struct ListedGaps {
-  std::map<std::string, std::uint64_t> missed;  // ticks, by the counts' names
+  std::map<std::string, std::uint64_t> missed;  // ticks, by the name of the count in the metadata
   std::uint64_t ticks = 0;
-  std::uint64_t first_ns = UINT64_MAX;  // where the first begins
+  std::uint64_t first_ns = UINT64_MAX;  // begin of the first gap
 };
 
 ListedGaps listed_gaps(const std::string& tsv) {
@@ -227,21 +228,21 @@ ListedGaps listed_gaps(const std::string& tsv) {
   return gaps;
 }
 
-// What describes the recording; null where nothing does.
+// The metadata of the recording; null if there are none.
 nlohmann::json metadata_of(const std::string& tsv) {
   const std::string text = text_beside(metadata_path(tsv));
   return text.empty() ? nlohmann::json() : parse_object(text);
 }
 
-// What the recorder measured of the rows that it had last counted, and of no later one.
+// Figures that the recorder measured. They hold only for the rows that its last metadata counts.
 constexpr auto kFiguresOfRows = {
     "rows_on_time",        "timing_error_ns",      "timing_error_max_ns",  "timing_error_p50_ns",
     "timing_error_p99_ns", "timing_error_p999_ns", "sample_window_max_ns", "spin_ns",
     "wakeup_latency_ns"};
 
-// Marks the recording recovered, with counts taken from the files. Ticks between the first row or
-// gap and the last row that are neither a row nor listed were missed when nobody could write it
-// down: they count as late.
+// Marks the recording as recovered, with counts taken from the files. Ticks between the first row
+// or gap and the last row that are neither a row nor in a gap count as late: the recorder was
+// killed before it could list them.
 Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   nlohmann::json metadata = metadata_of(tsv);
   if (!metadata.is_object()) {
@@ -284,7 +285,7 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
   return replace_file(metadata_path(tsv), json_text(metadata, 1) + '\n');
 }
 
-// Whether `tsv` was begun as the part after the accepted one, or was being begun as such.
+// Whether the recorder had begun, or was just beginning, `tsv` as the part after the accepted one.
 bool is_part_after(const Left& left, const std::string& tsv, const std::string& accepted) {
   const nlohmann::json metadata = metadata_of(tsv);
   if (!metadata.is_object()) {
@@ -296,8 +297,8 @@ bool is_part_after(const Left& left, const std::string& tsv, const std::string& 
          member(metadata, "start_unix_ns") == member(*left.description.recording, "start_unix_ns");
 }
 
-// A recorder that was killed just after it had begun the next part: whatever rows that part has are
-// in the ring, too.
+// Removes the next part if the recorder was killed just after it had begun it. The rows of this
+// part are in the ring, too.
 void remove_part_after(const Left& left, std::uint64_t number, const std::string& accepted) {
   for (std::string tsv;
        std::filesystem::exists(tsv = part_path(left.description.output, ++number));) {
@@ -404,7 +405,8 @@ Result<std::string> set_ring_aside(const std::string& ring_path) {
   if (::access(ring_path.c_str(), F_OK) != 0 && errno == ENOENT) {
     return std::string();
   }
-  // Whoever made it: what it says is not used. Locked until it has its new name.
+  // The owner of the ring does not matter, because its contents are not used. The ring stays locked
+  // until it has its new name.
   const Result<std::unique_ptr<RingMemory>> ring = RingMemory::open_file(ring_path);
   if (!ring) {
     return ring.error();

@@ -20,7 +20,8 @@ Ring::Ring(std::shared_ptr<RingMemory> memory)
 }
 
 Ring::Slot Ring::slot_at(std::uint32_t index) const {
-  // By what was true at the start: a mapped file may be another's by now (is_intact).
+  // Use the values from the start, not those in the mapped file: another process may have changed
+  // the file since (is_intact).
   return {index, rows_ + index * rows_per_slot_ * stride_};
 }
 
@@ -32,12 +33,12 @@ bool Ring::try_take_free(Slot* slot) noexcept {
   *slot = slot_at(index);
   SlotHeader& header = headers_[index];
   held_[index].sequence = next_sequence_;
-  // Rows first, and each store with release: whoever sees the new number or the new begin sees no
-  // old rows.
+  // `rows` first, and each store with release: a reader that sees the new `sequence` or the new
+  // `output_begin` does not see the old `rows`.
   header.rows.store(0, std::memory_order_release);
   header.output_begin.store(SlotHeader::kNotBegun, std::memory_order_release);
-  // An exchange, acquire besides: no store to the rows may come before the new number, by which a
-  // live view knows that what it copied is being replaced (peek_rows).
+  // An exchange, because it also acquires: no store to the rows may come before the new `sequence`.
+  // A live view sees by this number that what it copied is being replaced (peek_rows).
   header.sequence.exchange(next_sequence_++, std::memory_order_acq_rel);
   return true;
 }
@@ -45,15 +46,15 @@ bool Ring::try_take_free(Slot* slot) noexcept {
 void Ring::put_row(const Slot& slot, std::size_t i, const std::uint64_t* words) noexcept {
   std::uint64_t* row = slot.rows + i * stride_;
   for (std::size_t word = 0; word < stride_; ++word) {
-    // Relaxed: a plain store on x86-64. The release below orders it before the row's count, and the
-    // exchange in try_take_free() behind the slot's new number.
+    // Relaxed: a plain store on x86-64. The release below orders it before the row's count. The
+    // exchange in try_take_free() orders it after the slot's new `sequence`.
     std::atomic_ref(row[word]).store(words[word], std::memory_order_relaxed);
   }
   headers_[slot.index].rows.store(i + 1, std::memory_order_release);  // invariant 4
 }
 
 void Ring::hand_over(const Slot& slot) noexcept {
-  // Relaxed: the collector's own store.
+  // Relaxed: the collector stored it itself.
   hand_over(slot, headers_[slot.index].rows.load(std::memory_order_relaxed));
 }
 

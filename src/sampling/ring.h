@@ -15,32 +15,30 @@ namespace kymo {
 // The ring between collector and writer: `slots` slots of `rows` rows, preallocated.
 //
 // Invariants:
-//  1. A slot's index is in exactly one place: the free queue, the collector's hand, the full queue,
-//  or the
-//     writer's hand. Whose hand it is in alone touches the slot's rows.
+//  1. The index of a slot is in exactly one place: in the free queue, with the collector, in the
+//     full queue, or with the writer. Only the thread that has the index touches the rows of the
+//     slot (live views only load them, see 4).
 //  2. Slots move free -> collector -> full -> writer -> free. Each queue has room for every slot,
-//  so a push
-//     never fails.
-//  3. Both queues have one producer and one consumer; the queue's release on push and acquire on
-//  pop order
-//     the rows and the header written before.
+//     so a push never fails.
+//  3. Both queues have one producer and one consumer. The release of a push and the acquire of the
+//     pop order the rows and the header that were written before.
 //  4. The words of a row are stored as relaxed atomics, because a live view (peek_rows) may load
-//     them at the same time. In a slot's header, `rows` is stored with release after each row:
-//     whoever loads it with acquire, also from another process that maps the memory, sees that many
-//     whole rows.
-//  5. `sequence` numbers hand-overs 1, 2, 3, ... in the order of their rows; 0 is a slot never
-//  used. A slot
-//     in the collector's hand has its number from the moment that it is taken.
+//     them at the same time. In a slot's header, `rows` is stored with release after each row. A
+//     thread that loads it with acquire sees that many whole rows, also in another process that
+//     maps the memory.
+//  5. `sequence` numbers the uses of the slots 1, 2, 3, ... in the order of their rows; 0 is a slot
+//     that was never used. A slot has its number from the moment when the collector takes it.
 //
-// The memory may be a mapped file: 4 to 6 then hold for whoever reads it after the recorder was
-// killed. A killed process leaves its stores in program order; a power failure does not.
+// The memory may be a mapped file. Invariants 4 and 5 then also hold for a process that reads the
+// file after the recorder was killed: a killed process leaves its stores in program order. A power
+// failure does not.
 //
 // Threads: the collector's functions from one thread, the writer's from one other.
 class Ring {
  public:
   struct Slot {
     std::uint32_t index = 0;
-    std::uint64_t* rows = nullptr;  // put_row() writes here and nobody else
+    std::uint64_t* rows = nullptr;  // only put_row() writes here
   };
 
   explicit Ring(std::shared_ptr<RingMemory> memory);
@@ -48,29 +46,31 @@ class Ring {
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  [[nodiscard]] std::size_t stride() const { return stride_; }  // words a row
+  [[nodiscard]] std::size_t stride() const { return stride_; }  // words in a row
   [[nodiscard]] std::size_t rows_per_slot() const { return rows_per_slot_; }
   [[nodiscard]] RingMemory& memory() { return *memory_; }
 
-  // The collector's part.
+  // Functions of the collector.
   [[nodiscard]] bool try_take_free(Slot* slot) noexcept;
   // Stores row `i` of the slot: stride() words, the row's time first. Rows are stored in order.
   void put_row(const Slot& slot, std::size_t i, const std::uint64_t* words) noexcept;
   void hand_over(const Slot& slot) noexcept;
-  // The same for a slot that holds `rows`, whatever its header says by now.
+  // The same, for a slot that holds `rows` rows. The header may say something else by now
+  // (is_intact).
   void hand_over(const Slot& slot, std::size_t rows) noexcept;
 
-  // The writer's part.
+  // Functions of the writer.
   [[nodiscard]] bool try_take_full(Slot* slot, Rows* rows) noexcept;
-  // Whether the slot that was taken last still holds what the collector put there. It does not
-  // where this process was restored from an image older than the mapped file: the run that went on
-  // in between has used the slot for rows of its own.
+  // Whether the slot that was taken last still holds what the collector put there. It does not if
+  // this process was restored from an image that is older than the mapped file: the original
+  // process went on after the dump and used the slot for its own rows.
   [[nodiscard]] bool is_intact(const Slot& slot) const noexcept;
-  // Before the first byte of the slot's rows is offered to the output, which stands at `position`.
+  // Call it before the first byte of the slot's rows is written to the output, which is at
+  // `position`.
   void begin_output(const Slot& slot, OutputPosition position) noexcept;
-  // Everything before `position` has been accepted by write(2).
+  // write(2) has accepted everything before `position`.
   void accept_output(OutputPosition position) noexcept;
-  // The output refused the slot's rows: they are counted as missed and must not turn up again.
+  // The output refused the slot's rows. They are counted as missed, so recovery must not find them.
   void forget_rows(const Slot& slot) noexcept;
   void give_back(const Slot& slot) noexcept;
 
@@ -84,15 +84,15 @@ class Ring {
   std::uint64_t* rows_;  // of slot 0
   std::size_t rows_per_slot_;
   std::size_t stride_;
-  std::uint64_t next_sequence_ = 1;  // the collector's
-  // What a slot's header should say, in private memory; passed with the slot (invariant 3).
+  std::uint64_t next_sequence_ = 1;  // used by the collector only
+  // What the header of a slot should say. In private memory; passed on with the slot (invariant 3).
   struct Held {
     std::uint64_t sequence = 0;
     std::uint64_t rows = 0;
   };
   std::vector<Held> held_;
-  // In private memory: sized at run time they hold heap pointers, and recovery must not rest on
-  // them.
+  // In private memory: their size is known only at run time, so they hold heap pointers. Recovery
+  // must not depend on them.
   Queue free_;
   Queue full_;
 };

@@ -9,7 +9,7 @@
 namespace kymo {
 namespace {
 
-// A name that a TSV's header can hold.
+// Whether the header of a TSV can contain this name.
 bool is_column_name(const std::string& name) {
   return !name.empty() && std::none_of(name.begin(), name.end(),
                                        [](char c) { return static_cast<unsigned char>(c) < ' '; });

@@ -10,7 +10,7 @@
 
 namespace kymo {
 
-// What a ring file says of itself (describe_ring() of sampling/metadata.h), checked.
+// The description in a ring file (describe_ring() of sampling/metadata.h), checked.
 struct RingDescription {  // NOLINT(bugprone-exception-escape): moving its json does not throw
   struct Column {
     std::string name;
@@ -22,7 +22,8 @@ struct RingDescription {  // NOLINT(bugprone-exception-escape): moving its json 
   std::string output;                               // empty: the recorder wrote no file
 };
 
-// Errors: invalid_argument for a damaged one; `path` stands in the message.
+// Reads the description of a ring. Errors: invalid_argument if it is damaged; the message names
+// `path`.
 Result<RingDescription> describe(const RingMemory& ring, const std::string& path);
 
 }  // namespace kymo

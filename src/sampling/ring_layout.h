@@ -5,24 +5,24 @@
 #include <cstddef>
 #include <cstdint>
 
-// The memory of a ring, as the recorder writes it and as recovery and live views read it, also from
-// another process and after the recorder was killed: docs/ring-format.md.
+// The memory of a ring. The recorder writes it. Recovery and live views read it, also from another
+// process and after the recorder was killed (docs/ring-format.md):
 //
-//   RingHeader | description (JSON) | padding | SlotHeader x slots | rows, slots x rows x stride
-//   words
+//   RingHeader | description (JSON) | padding | SlotHeader x slots | rows
 //
-// All numbers are the machine's own (little-endian). What is fixed at creation is plain; what
-// changes afterwards is atomic.
+// `rows` has slots x rows_per_slot x stride words. All numbers have the byte order of the machine
+// (little-endian). Values that are fixed at creation are plain. Values that change afterwards are
+// atomic.
 namespace kymo {
 
 inline constexpr std::array<char, 8> kRingMagic = {'K', 'Y', 'M', 'O', 'R', 'I', 'N', 'G'};
 inline constexpr std::uint32_t kRingFormatVersion = 1;
 
-// Where in its output a recorder stands: the number of the output file, from 0, and the bytes in
-// it. One word, so that a kill never leaves half of it.
+// The position of a recorder in its output: the number of the output file, from 0, and the bytes in
+// it. It is one word, so that a kill never leaves half of it.
 class OutputPosition {
  public:
-  static constexpr unsigned kByteBits = 44;  // 16 TiB a file
+  static constexpr unsigned kByteBits = 44;  // at most 16 TiB in a file
   OutputPosition() = default;
   explicit OutputPosition(std::uint64_t word) : word_(word) {}
   OutputPosition(std::uint64_t file, std::uint64_t bytes) : word_(file << kByteBits | bytes) {}
@@ -38,7 +38,7 @@ class OutputPosition {
 };
 
 struct alignas(64) RingHeader {
-  std::array<char, 8> magic{};  // written last: a ring that is half made has none
+  std::array<char, 8> magic{};  // written last: a ring that is not complete has none
   std::uint32_t format_version = 0;
   std::uint32_t pid = 0;
   std::uint64_t description_bytes = 0;
@@ -47,7 +47,7 @@ struct alignas(64) RingHeader {
   std::uint64_t rows_per_slot = 0;
   std::uint64_t stride = 0;  // words a row
   std::uint64_t total_bytes = 0;
-  // Everything before this position has been accepted by write(2) (OutputPosition).
+  // write(2) has accepted everything before this position (OutputPosition).
   alignas(64) std::atomic<std::uint64_t> accepted{0};
 };
 static_assert(sizeof(RingHeader) == 128);
@@ -55,8 +55,8 @@ static_assert(sizeof(RingHeader) == 128);
 struct alignas(64) SlotHeader {
   static constexpr std::uint64_t kNotBegun = UINT64_MAX;
 
-  std::atomic<std::uint64_t> sequence{0};  // of its hand-over, from 1; 0: never used
-  std::atomic<std::uint64_t> rows{0};      // committed
+  std::atomic<std::uint64_t> sequence{0};  // number of its use, from 1; 0: never used
+  std::atomic<std::uint64_t> rows{0};      // committed rows
   // The OutputPosition at which the writer began to write its rows.
   std::atomic<std::uint64_t> output_begin{kNotBegun};
 };

@@ -24,7 +24,7 @@ std::size_t slots_offset(std::size_t description_bytes) {
   return (end + alignof(SlotHeader) - 1) / alignof(SlotHeader) * alignof(SlotHeader);
 }
 
-// The bytes of a ring of this shape, or SIZE_MAX, which no machine has.
+// The bytes of a ring of this shape; SIZE_MAX, which no machine has, if they overflow.
 std::size_t total_bytes(const RingMemory::Shape& shape, std::size_t description_bytes) {
   std::size_t row_bytes = 0;
   std::size_t slot_bytes = 0;
@@ -114,9 +114,9 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
   }
   std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
   ring->format(shape, description);
-  // The lock goes with the open file, so it is held before the name appears. Unlike rename(2), this
-  // refuses to take the place of a ring that another recorder has made meanwhile; and unlike a
-  // second link it leaves the open file with the name that CRIU will look for.
+  // The lock belongs to the open file, so it is held before the name appears. RENAME_NOREPLACE
+  // refuses to replace a ring that another recorder has made meanwhile; rename(2) would replace it.
+  // Unlike a second link, a rename leaves the open file with the name that CRIU will look for.
   if (::flock(ring->fd_.get(), LOCK_EX | LOCK_NB) != 0 ||
       ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
     return fail(errno);
@@ -167,7 +167,8 @@ Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& pat
 }
 
 // The rings that this process has open. A lock of flock(2) belongs to the open file, which a forked
-// child shares: it lets go of them, or a ring would seem in use as long as the child lives.
+// child shares. The child therefore closes the files, or a ring would seem in use as long as the
+// child lives.
 struct OpenRings {
   std::mutex mutex;
   RingMemory* first = nullptr;

@@ -14,15 +14,16 @@ namespace kymo {
 
 struct OpenRings;
 
-// The mapping that a ring lives in: private memory, or a file whose rows outlive a SIGKILL.
+// The memory of a ring: private memory, or a mapped file whose rows survive SIGKILL.
 //
 // A file is allocated to its full size before it is mapped, so that a disk that fills later cannot
-// raise SIGBUS, and locked (flock) while its recorder lives: whoever gets the lock knows that it is
-// left behind.
+// raise SIGBUS. It is locked (flock) while its recorder lives. A process that gets the lock knows
+// that the recorder has left the file behind.
 //
-// A forked child lets go of the file, which would stay locked as long as the child lives.
+// A forked child closes the file. Otherwise the file would stay locked as long as the child lives.
 //
-// Threads: any, after creation. Ownership: unmaps; keeps the file unless remove_file() is called.
+// Threads:   any, after creation.
+// Ownership: unmaps the memory; keeps the file unless remove_file() is called.
 class RingMemory {
  public:
   struct Shape {
@@ -32,13 +33,13 @@ class RingMemory {
   };
 
   static Result<std::unique_ptr<RingMemory>> create_private(const Shape& shape);
-  // Creates `path`, which must not exist. Errors: already_exists (naming whether it is in use or
-  // left behind and what to do), resource_exhausted (no room on the disk).
+  // Creates `path`, which must not exist. Errors: already_exists (the message says whether the ring
+  // is in use or left behind, and what to do); resource_exhausted (no room on the disk).
   static Result<std::unique_ptr<RingMemory>> create_file(const Shape& shape,
                                                          const std::string& path,
                                                          std::string_view description);
-  // Maps a ring that is there, read-only. Errors: not_found, invalid_argument (foreign or another
-  // version), data_loss (truncated).
+  // Maps an existing ring, read-only. Errors: not_found; invalid_argument (no ring, or another
+  // version); data_loss (truncated).
   static Result<std::unique_ptr<RingMemory>> open_file(const std::string& path);
 
   ~RingMemory();
@@ -50,10 +51,10 @@ class RingMemory {
   [[nodiscard]] SlotHeader* slot_headers() const;
   [[nodiscard]] std::uint64_t* rows_of(std::size_t slot) const;
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  // Of the file; 0 of one that was created here.
+  // The owner of a file that open_file() opened; else 0.
   [[nodiscard]] uid_t owner() const { return owner_; }
 
-  // True when no recorder holds the file; takes the lock then.
+  // Returns true if no recorder holds the file, and then takes the lock.
   [[nodiscard]] bool try_lock() const;
   void remove_file();
 
@@ -66,7 +67,7 @@ class RingMemory {
   FileDescriptor fd_;
   std::string path_;
   uid_t owner_ = 0;
-  RingMemory* next_open_ = nullptr;  // of all that this process has open, guarded by their mutex
+  RingMemory* next_open_ = nullptr;  // in the list of open rings, guarded by its mutex
   friend struct OpenRings;
 };
 

@@ -10,7 +10,8 @@ std::vector<LeftSlot> left_slots(const RingMemory& memory) {
   std::vector<LeftSlot> left;
   for (std::size_t i = 0; i < header.slots; ++i) {
     const SlotHeader& slot = memory.slot_headers()[i];
-    // Acquire: pairs with Ring's releases, newest store first.
+    // Acquire: pairs with the releases in Ring. The values are loaded in the reverse order of their
+    // stores.
     const std::uint64_t sequence = slot.sequence.load(std::memory_order_acquire);
     const std::uint64_t begin = slot.output_begin.load(std::memory_order_acquire);
     const std::uint64_t rows = slot.rows.load(std::memory_order_acquire);
@@ -32,7 +33,8 @@ struct SlotView {
   std::size_t slot = 0;
 };
 
-// Appends the last `most` rows of the slot; nothing where it was used again meanwhile.
+// Appends the last `most` rows of the slot, or nothing if it was used again meanwhile. Returns
+// their number.
 std::size_t copy_rows(const RingMemory& memory, const SlotView& view, std::size_t most,
                       std::vector<std::uint64_t>* out) {
   const SlotHeader& header = memory.slot_headers()[view.slot];
@@ -44,7 +46,8 @@ std::size_t copy_rows(const RingMemory& memory, const SlotView& view, std::size_
   const std::size_t before = out->size();
   out->reserve(before + count * stride);
   for (std::size_t i = 0; i < count * stride; ++i) {
-    // Acquire: the load of `sequence` below comes after it, so a word of newer rows is not missed.
+    // Acquire: the load of `sequence` below comes after this load. If a word belongs to newer rows,
+    // the new `sequence` is seen.
     out->push_back(std::atomic_ref(first[i]).load(std::memory_order_acquire));
   }
   if (header.sequence.load(std::memory_order_relaxed) != view.sequence) {

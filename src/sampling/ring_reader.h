@@ -14,14 +14,14 @@ struct LeftSlot {
   Rows rows;
 };
 
-// The slots of a ring, left behind by a killed recorder, whose rows its output lacks, in the order
-// of their rows (invariant 6 of sampling/ring.h). Rows point into `memory`.
+// The slots whose rows the output lacks, in a ring that a killed recorder left behind. They are in
+// the order of their rows (invariant 5 of sampling/ring.h). The rows point into `memory`.
 std::vector<LeftSlot> left_slots(const RingMemory& memory);
 
 // The newest committed rows of a ring, oldest first, one after the other (`stride` words each), at
-// most `most`; those that the output has accepted included, as long as their slots were not used
-// again. For a ring in use: takes no lock and disturbs nobody.
-// Cost: copies the rows; a slot that is used again meanwhile is passed over.
+// most `most` rows. Rows that the output has accepted are included, as long as their slots were not
+// used again. It works on a ring in use: it takes no lock and disturbs nothing.
+// Cost: copies the rows. A slot that is used again meanwhile is skipped.
 std::vector<std::uint64_t> peek_rows(const RingMemory& memory, std::size_t most);
 
 }  // namespace kymo

@@ -15,7 +15,7 @@ class RowHistory {
   RowHistory(std::size_t capacity, std::size_t stride)
       : capacity_(capacity), stride_(stride), words_(capacity * stride) {}
 
-  // At most capacity() rows; the oldest make room.
+  // Appends at most capacity() rows, which overwrite the oldest.
   void append(const Rows& rows);
 
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
@@ -24,9 +24,10 @@ class RowHistory {
   [[nodiscard]] std::uint64_t time_of(std::uint64_t row) const {
     return words_[static_cast<std::size_t>(row % capacity_) * stride_];
   }
-  // The number of the first kept row at or after `time_ns`; end() when there is none.
+  // The number of the first kept row at or after `time_ns`; end() if there is none.
   [[nodiscard]] std::uint64_t first_at(std::uint64_t time_ns) const;
-  // Rows first .. end-1 up to the point where the memory wraps: the rest takes a second call.
+  // The rows first .. end-1, up to the point where the memory wraps. A second call returns the
+  // rest.
   [[nodiscard]] Rows contiguous(std::uint64_t first, std::uint64_t end) const;
 
  private:

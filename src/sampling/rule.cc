@@ -103,7 +103,7 @@ class RuleParser {
   std::string_view text_;
   Rule rule_;
   std::size_t at_ = 0;
-  std::size_t last_ = 0;  // where the word taken last began
+  std::size_t last_ = 0;  // begin of the last word that was taken
 };
 
 namespace {

@@ -18,10 +18,13 @@ namespace kymo {
 //   operand  = column | "rate(" column ")"
 //   comparison = ">" / ">=" / "<" / "<="
 //
-// A gauge is compared by its value, a counter by what it has grown by since the row before (a `+`
-// may say so, and makes a gauge be compared so, too), a rate by the growth a second over 100 ms.
+// A gauge is compared by its value, a counter by its growth since the row before. A `+` says so
+// explicitly; with it, a gauge is compared by its growth, too. A rate is compared by the growth per
+// second over 100 ms.
 //
-// It fires when the condition becomes true, and again only after it was false in between.
+// A rule fires when the condition becomes true. It fires again only after the condition was false
+// in between.
+//
 // Threads: one at a time.
 class Rule {
  public:
@@ -30,9 +33,9 @@ class Rule {
   // Errors: invalid_argument with the position and what is expected there.
   static Result<Rule> parse(std::string_view text);
 
-  // Looks the column up. Errors: not_found, naming the near ones.
+  // Looks the column up. Errors: not_found; the message lists similar names.
   Result<void> bind(const std::vector<Column>& columns);
-  // The next row, its time first; true when the rule fires. Precondition: bound.
+  // Takes the next row, its time first. Returns true if the rule fires. Precondition: bound.
   bool fires_at(std::span<const std::uint64_t> row);
 
   [[nodiscard]] const std::string& text() const { return text_; }

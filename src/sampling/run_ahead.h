@@ -6,10 +6,11 @@
 
 namespace kymo {
 
-// What kymod and `kymo record` do so that a busy machine does not hold their collector up. Where it
-// only sleeps it gets the lowest real-time priority, and loses that again if it uses more of a CPU
-// than sleeping and sampling should; a collector that spins never gets one. Where there is none, a
-// nice value. libkymo leaves both to its user (ProfilerOptions).
+// Sets the options with which kymod and `kymo record` keep their collector on time on a busy
+// machine. A collector that only sleeps gets the lowest real-time priority. It loses this priority
+// again if it uses more of a CPU than sleeping and sampling should. A collector that spins never
+// gets one. Without a real-time priority, a nice value applies. libkymo leaves both to its user
+// (ProfilerOptions).
 inline void run_ahead(ProfilerOptions* options, bool realtime) {
   constexpr double kMaxShare = 0.25;
   constexpr int kNice = -10;

@@ -22,12 +22,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kNamePrefix = "snapshot-";
 constexpr std::string_view kNameEnding = ".tsv";
-// A snapshot is whole when a row after its end has come: at the latest so long after it.
+// How long snapshot() waits for a snapshot to be complete, counted from its end. A snapshot is
+// complete when a row after its end has come.
 constexpr auto kLatestRow = std::chrono::seconds(10);
-// So long is waited for the disk to say that a snapshot cannot be begun.
+// How long snapshot() waits to learn whether the files can be created.
 constexpr auto kCreated = std::chrono::seconds(1);
 
-// Names sort by time: 20261121T093005Z.
+// The time as in 20261121T093005Z, so that names sort by time.
 std::string utc_now() {
   const auto seconds = static_cast<time_t>(unix_ns() / static_cast<std::int64_t>(kNanosPerSecond));
   tm parts{};
@@ -50,11 +51,11 @@ bool is_snapshot(const fs::path& path) {
 
 }  // namespace
 
-// Where snapshots go that do not name a folder. Shared with the threads that write them, which may
-// outlast the rest.
+// The folder for snapshots whose request names none. It is shared with the threads that write
+// snapshots, which may outlive the Snapshots object.
 struct Snapshots::Folder {
   FlightRecorderOptions options;
-  std::mutex mutex;  // held by the thread that looks for what to remove
+  std::mutex mutex;  // held while the oldest snapshots are removed
 
   Result<void> prepare();
   void remove_oldest(std::size_t most);
@@ -68,7 +69,7 @@ Result<void> Snapshots::Folder::prepare() {
   return {};
 }
 
-// Leaves at most so many.
+// Removes the oldest snapshots, so that at most `most` are left.
 void Snapshots::Folder::remove_oldest(std::size_t most) {
   const std::lock_guard lock(mutex);
   std::vector<fs::path> there;
@@ -149,7 +150,8 @@ Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wai
   }
   std::string path =
       new_path(request.directory.empty() ? folder_->options.directory : request.directory);
-  // The clock of the rows; where that was re-anchored, the newest row is nearer to the truth.
+  // Now, on the clock of the rows. If the start of this clock has moved (after a restore), the time
+  // of the newest row is closer to the truth.
   const std::uint64_t at_ns =
       std::max(monotonic_ns() - start_monotonic_ns_, newest_ns_.load(std::memory_order_relaxed));
   const Span span{at_ns - std::min(at_ns, to_nanos(request.before)), at_ns,
@@ -180,7 +182,7 @@ Result<History::CutId> Snapshots::begin(const std::string& path, const Span& spa
       !own.empty() && path.starts_with(own + '/' + std::string(kNamePrefix))) {
     options.prepare = [folder = folder_] { return folder->prepare(); };
     options.created = [folder = folder_, told = options.created](const Result<void>& created) {
-      // Once more: several may have begun at once.
+      // Remove again, because several snapshots may have begun at once.
       folder->remove_oldest(std::max<std::size_t>(1, folder->options.max_snapshots));
       if (told) {
         told(created);

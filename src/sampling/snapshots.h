@@ -13,21 +13,21 @@
 
 namespace kymo {
 
-// Cuts snapshots out of a history: when asked, and when a rule fires on the rows that pass.
+// Cuts snapshots out of a history: on request, and when a rule fires on a row.
 //
-// Threads: open() and pass() as Sink says; snapshot() from any thread.
-// Ownership: shares the history, which gets the stream from elsewhere, before this does.
+// Threads:   open() and pass() as Sink says; snapshot() from any thread.
+// Ownership: shares the history. The caller passes each row to the history before it calls pass().
 class Snapshots {
  public:
   static constexpr std::chrono::nanoseconds kMaxAfter = std::chrono::minutes(10);
 
   Snapshots(std::shared_ptr<History> history, FlightRecorderOptions options);
 
-  // Errors: a rule that does not parse or names no column.
+  // Errors: those of a rule that does not parse or names an unknown column.
   Result<void> open(const RecordingInfo& info);
-  // Rows that the history has. Waits for no file.
+  // Checks the rules on rows that the history has already. Does not wait for files.
   void pass(const Rows& rows);
-  // Without `wait`, waits up to a second for the files to be created.
+  // Without `wait`, waits at most one second for the files to be created.
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
 
  private:

@@ -15,10 +15,11 @@ namespace kymo {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-// Reading what the thread has used delays the ticks of a fast recording: there, it is done seldom.
+// Reading the CPU use of the thread delays the ticks of a fast recording, so it is read less often
+// there.
 constexpr std::uint64_t kFastNs = 50'000;
 
-// The file's first bytes as text; empty where it cannot be read.
+// The first bytes of the file as text; empty if it cannot be read.
 template <std::size_t N>
 const char* read_text(const char* path, std::array<char, N>* text) {
   const FileDescriptor fd(::open(path, O_RDONLY | O_CLOEXEC));
@@ -44,7 +45,8 @@ Standstill::Use Standstill::read_use() {
 
 std::uint64_t Standstill::read_process_start() {
   std::array<char, 1024> text{};
-  // The name, in parentheses, may hold anything; the start time is the 20th field after it.
+  // The process name, in parentheses, may contain any character. The start time is the 20th field
+  // after it.
   const char* at = std::strrchr(read_text("/proc/self/stat", &text), ')');
   for (int field = 0; at != nullptr && field < 20; ++field) {
     at = std::strchr(at + 1, ' ');

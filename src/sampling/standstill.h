@@ -4,29 +4,35 @@
 
 namespace kymo {
 
-// Tells a program that stood still from a collector that merely ran late, and finds out how long a
-// restored process was away.
+// Tells a program that was stopped as a whole from a collector that only ran late, and finds out
+// how long a restored process was away.
 //
-// The rule, applied where a tick is taken more than kLeastNs late, where the clock went back, and
-// where CLOCK_MONOTONIC and the wall clock have parted: the program was frozen when it is another
-// process than before (a restore: the kernel's start time of the process has changed), or when the
-// collector's thread was neither running nor waiting for a CPU for at least half of the lateness
-// (/proc/thread-self/schedstat). A checkpoint that leaves the process running, SIGSTOP, a cgroup
-// freezer and a machine that is paused look like that; a busy machine does not, because there the
-// thread waits for a CPU.
+// The collector calls judge() when a tick is taken more than kLeastNs late, when the clock went
+// back, and when CLOCK_MONOTONIC and the wall clock have moved apart. The program was frozen in two
+// cases:
+//  - It is another process than before (a restore): the kernel's start time of the process has
+//    changed, or the CPU time of the thread went back.
+//  - The collector's thread was neither running nor waiting for a CPU for at least half of the
+//    lateness (/proc/thread-self/schedstat). This is how a checkpoint that leaves the process
+//    running, SIGSTOP, a cgroup freezer and a paused machine look. A busy machine does not look
+//    like this, because there the thread waits for a CPU.
 //
-// After a restore CLOCK_MONOTONIC may be another machine's or another boot's. Where it disagrees
-// with the wall clock about the time away, the wall clock is believed: `clock_shift_ns` is what
-// must be added to the recording's start, on CLOCK_MONOTONIC, so that its own clock goes on. On the
-// same machine CRIU restores into a time namespace, in which CLOCK_MONOTONIC stood still meanwhile:
-// no tick need be late then, and that the clocks have parted is the only sign.
+// After a restore, CLOCK_MONOTONIC may be that of another machine or another boot. If it disagrees
+// with the wall clock about the time away, the wall clock is believed. `clock_shift_ns` is what
+// must then be added to the recording's start, on CLOCK_MONOTONIC, so that the recording's own
+// clock goes on.
+// On the same machine, CRIU restores into a time namespace in which CLOCK_MONOTONIC stood still
+// meanwhile. It is then possible that no tick is late. The only sign is that the two clocks have
+// moved apart.
 //
-// Threads: the collector's alone. Cost: note() and clocks_parted() a comparison each; 20 us once a
-// second at most, and a vDSO call once a millisecond at most.
+// Threads: only the collector's.
+// Cost:    note() and clocks_parted() are one comparison each, plus 20 us at most once a second and
+//          a vDSO call at most once a millisecond.
 class Standstill {
  public:
   static constexpr std::uint64_t kLeastNs = 20'000'000;
-  // How far the clocks may disagree before the wall clock is believed: it can be slewed.
+  // How far the clocks may disagree before the wall clock is believed: the wall clock can be
+  // slewed.
   static constexpr std::uint64_t kClockSlackNs = 20'000'000;
   static constexpr std::uint64_t kLookEveryNs = 1'000'000;
 
@@ -38,18 +44,19 @@ class Standstill {
 
   explicit Standstill(std::uint64_t interval_ns);
 
-  // The collector is on time at `now_ns`: what it has used so far counts from here.
+  // The collector is on time at `now_ns`: its CPU use is counted from here on.
   void note(std::uint64_t now_ns) {
     if (now_ns - noted_ns_ >= note_every_ns_) [[unlikely]] {
       note_now(now_ns);
     }
   }
   // Whether the wall clock has moved by more than kClockSlackNs against `now_ns` since the last
-  // look: a restore, or somebody set it. What it was is for judge() to say.
+  // look. The cause is a restore, or somebody set the wall clock; judge() tells which.
   [[nodiscard]] bool clocks_parted(std::uint64_t now_ns) {
     return now_ns - looked_ns_ >= kLookEveryNs && look(now_ns);
   }
-  // `late_ns` past a deadline, or the clocks are not what they were. Notes anew.
+  // Decides about a tick taken `late_ns` after its deadline, or about clocks that have changed. CPU
+  // use is then counted from `now_ns` on.
   Verdict judge(std::uint64_t now_ns, std::uint64_t late_ns);
 
  private:

@@ -18,19 +18,19 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-// Errors: an errno.
+// Returns 0 or errno.
 int set_policy(int policy, int priority) {
   sched_param parameters{};
   parameters.sched_priority = priority;
   return ::sched_setscheduler(0, policy | SCHED_RESET_ON_FORK, &parameters) == 0 ? 0 : errno;
 }
 
-// Errors: an errno.
+// Returns 0 or errno.
 int set_nice(int nice) {
   if (const int error = set_policy(SCHED_OTHER, 0); error != 0) {
     return error;
   }
-  // On Linux a nice value is a thread's own.
+  // On Linux, each thread has its own nice value.
   return ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), nice) == 0 ? 0 : errno;
 }
 
@@ -58,7 +58,7 @@ void set_up_this_thread(const ThreadPlace& place, std::vector<std::string>* warn
     }
   }
   if (place.nice != 0 && (place.realtime_priority == 0 || refused != 0)) {
-    // Whoever may not have the one may seldom have the other: one line is enough.
+    // A process that may not have the one can seldom have the other, so one warning is enough.
     if (const int error = set_nice(place.nice); error != 0 && refused == 0) {
       warnings->push_back("the collector runs without nice " + std::to_string(place.nice) + ": " +
                           reason(error) + " (it takes CAP_SYS_NICE or a limit by 'ulimit -e')");

@@ -9,15 +9,18 @@
 
 namespace kymo {
 
-// Durations in buckets that are 1/16 of their power of two wide, so that a percentile is right
-// within 6 %. Memory: 8 KiB. Threads: record() from one, percentile() from any. Cost: record()
-// about a nanosecond.
+// Counts durations in buckets that are 1/16 of their power of two wide, so that a percentile is
+// accurate to 6 %.
+//
+// Threads: record() from one, percentile() from any.
+// Memory:  8 KiB.
+// Cost:    record() takes about a nanosecond.
 class TimingHistogram {
  public:
   void record(std::uint64_t ns) noexcept { counts_[bucket_of(ns)].add(1); }
 
-  // The upper bound of the bucket that holds this share (0 .. 1) of what was recorded; 0 for
-  // nothing.
+  // The upper bound of the bucket that holds this share (0 .. 1) of what was recorded; 0 if nothing
+  // was.
   [[nodiscard]] std::uint64_t percentile(double share) const noexcept {
     std::uint64_t total = 0;
     for (const OwnedCount& count : counts_) {

@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little, "words of digits are s
 constexpr std::uint64_t kLower = 100'000'000;  // ten to the eighth
 constexpr std::uint64_t kTopmost = UINT64_MAX / kLower * kLower;
 constexpr std::uint64_t kZeros = 0x3030303030303030;
-// Each append stores whole words beyond what counts.
+// Each append stores whole words, also beyond the end of its text.
 constexpr std::size_t kOverhang = 24;
 
 // The four digits of 0 .. 9999 as text, the first digit in the lowest byte.
@@ -72,7 +72,8 @@ inline char* TsvFormatter::append(char* out, Upper& upper, std::uint64_t value,
   std::uint64_t lower = value - upper.base;
   if (lower >= kLower) [[unlikely]] {  // also when the value has fallen below the base
     if (value >= kTopmost) [[unlikely]] {
-      // Kept as a base, this would lie so near 2^64 that a small value after it wrapped into range.
+      // Kept as a base, this value would be so close to 2^64 that the difference to a small later
+      // value would wrap into the range of the lower digits.
       renew(upper, 0, with_tab);
       if (with_tab) {
         *out++ = '\t';
@@ -85,7 +86,7 @@ inline char* TsvFormatter::append(char* out, Upper& upper, std::uint64_t value,
   std::memcpy(out, upper.text, sizeof upper.text);
   out += upper.size;
   const std::uint64_t digits = eight_digits(static_cast<std::uint32_t>(lower));
-  // Leading zeros, in bits; the last digit stays even when it is 0.
+  // The bits of the leading zeros. The last digit stays even if it is 0.
   const auto zeros =
       static_cast<std::uint32_t>(std::countr_zero((digits ^ kZeros) | std::uint64_t{1} << 56U));
   const std::uint32_t strip = zeros & upper.strip_mask;

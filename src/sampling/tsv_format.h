@@ -14,8 +14,8 @@ namespace kymo {
 // The longest text of a uint64, 18446744073709551615, with its separator.
 inline constexpr std::size_t kMaxNumberChars = 21;
 
-// Rows are formatted for one write(2) of about this size: enough that the system call's cost
-// vanishes, small enough for L2.
+// Rows are formatted for one write(2) of about this size: large enough that the cost of the system
+// call does not matter, small enough for the L2 cache.
 inline constexpr std::size_t kFormatBufferBytes = 256 * 1024;
 inline std::size_t rows_a_buffer(std::size_t stride) {
   return std::max<std::size_t>(1, kFormatBufferBytes / (stride * kMaxNumberChars));
@@ -29,15 +29,17 @@ std::string tsv_header(const std::vector<Column>& columns);
 
 // Turns rows into TSV lines.
 //
-// A value is split at its eighth digit from the right. The upper part changes seldom: its text is
-// kept for each column and copied. The lower eight digits are looked up, four at a time, and stored
-// as one word, so that a changed value and an unchanged one cost the same and no branch depends on
-// the data.
+// A value is split at its eighth digit from the right. The upper part rarely changes, so its text
+// is kept for each column and copied. The lower eight digits are looked up, four at a time, and
+// stored as one word. A changed value therefore costs the same as an unchanged one, and no branch
+// depends on the data.
 //
-// Memory: fixed by the constructor. Threads: one. Cost: bench/writer.
+// Memory:  fixed by the constructor.
+// Threads: one.
+// Cost:    see bench/writer.
 class TsvFormatter {
  public:
-  // For rows of `stride` words; the buffer holds at least `rows` of them at their longest.
+  // For rows of `stride` words. The buffer has room for `rows` rows with the longest numbers.
   TsvFormatter(std::size_t stride, std::size_t rows);
 
   // How many rows fit into one call.
@@ -47,11 +49,11 @@ class TsvFormatter {
   std::string_view format(const Rows& rows, std::uint64_t base_ns) noexcept;
 
  private:
-  // What stands before the lower eight digits: the tab, and the upper digits where there are any.
+  // The text before the lower eight digits: the tab, and the upper digits if there are any.
   struct alignas(32) Upper {
-    std::uint64_t base = 0;         // the value less its lower eight digits
-    std::uint32_t size = 0;         // characters of `text` that count
-    std::uint32_t strip_mask = 56;  // 56 where leading zeros of the lower digits are to go, else 0
+    std::uint64_t base = 0;         // the value without its lower eight digits
+    std::uint32_t size = 0;         // used characters of `text`
+    std::uint32_t strip_mask = 56;  // 56: remove leading zeros of the lower digits; 0: keep them
     char text[16] = {};
   };
   static_assert(sizeof(Upper) == 32);

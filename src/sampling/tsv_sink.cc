@@ -28,8 +28,8 @@ class TsvSink final : public Sink {
   void gap(const Gap& gap) override { parts_->add_gap(gap); }
 
   void progress(const ProfilerStats& stats) override {
-    // A metadata file that is a second old describes the run as well; the next call tries again,
-    // and close() reports.
+    // The error is ignored: metadata that are a second old also describe the run. The next call
+    // tries again, and close() reports the error.
     static_cast<void>(parts_->write_metadata(stats, "running"));
   }
 

@@ -8,8 +8,9 @@
 
 namespace kymo {
 
-// make_tsv_sink() (kymo/sink.h) that follows others: `earlier` are parts that recordings before
-// this one have left, oldest first. keep_bytes counts them, too, and they are removed first.
+// Like make_tsv_sink() of kymo/sink.h, for a recording that follows others. `earlier` are parts
+// that earlier recordings have left, oldest first. keep_bytes includes them, and they are removed
+// first.
 std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options,
                                     std::vector<std::string> earlier);
 

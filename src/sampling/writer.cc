@@ -32,8 +32,8 @@ void Writer::collector_done() noexcept {
 }
 
 void Writer::run() {
-  Pacer::sharpen_this_thread();  // else a busy thread beside it holds it up for longer than the
-                                 // ring lasts
+  // Otherwise a busy thread on the same CPU could delay the writer until the ring is full.
+  Pacer::sharpen_this_thread();
   std::uint64_t next_progress_ns = monotonic_ns() + kProgressNs;
   bool done = false;
   while (!done) {

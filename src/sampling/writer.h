@@ -17,8 +17,8 @@ namespace kymo {
 
 OutputPosition position_of(const OutputPlace& place);
 
-// What the sink said when it began to refuse rows the last time. Threads: any; nobody waits while
-// holding its mutex.
+// What the sink said the last time that it began to refuse rows.
+// Threads: any; no thread waits while it holds the mutex.
 class SinkError {
  public:
   void set(const std::string& why) {
@@ -35,23 +35,25 @@ class SinkError {
   std::string text_;  // guarded by mutex_
 };
 
-// Drains the ring and the gap queue into the sink: the writer thread's body.
+// The body of the writer thread: passes the contents of the ring and the gap queue to the sink.
 //
-// Rows that the sink refuses are counted as missed, listed as a gap, and given up: the next slot is
-// tried anew, so recording resumes by itself when the sink does. A gap is passed on before the rows
-// that follow it, because the collector queues it before it hands their slot over.
+// Rows that the sink refuses are counted as missed, listed as a gap and given up. The writer tries
+// the next slot all the same, so recording resumes by itself when the sink accepts rows again. A
+// gap is passed on before the rows that follow it, because the collector queues it before it hands
+// over their slot.
 //
 // Threads: run() on the writer's; collector_done() from the collector's, after its last hand-over.
 class Writer {
  public:
   static constexpr std::uint64_t kProgressNs = 500'000'000;
 
-  // Looks for full slots whenever it is woken, and `nap_ns` after the last look at the latest.
+  // Looks for full slots when it is woken, and at the latest `nap_ns` after the last look.
   Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQueue& gaps,
          RecorderCounts::Written& counts, Sink& sink, SinkError& sink_error, Event& wake,
          std::function<ProfilerStats()> stats);
 
-  // Returns once the collector is done and everything it handed over has been offered to the sink.
+  // Returns when the collector is done and everything that it handed over has been offered to the
+  // sink.
   void run();
   void collector_done() noexcept;
 
@@ -59,7 +61,7 @@ class Writer {
   void drain();
   void drain_gaps();
   void write_slot(const Ring::Slot& slot, const Rows& rows);
-  // Rows of the ticks first .. last are given up.
+  // Gives up `rows` rows, those of the ticks first .. last.
   void refuse(std::uint64_t first, std::uint64_t last, std::size_t rows, const std::string& why);
   void close_refused_gap();
 

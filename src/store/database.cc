@@ -33,7 +33,7 @@ int bind(sqlite3_stmt* statement, int index, const Value& value) {
     return sqlite3_bind_int64(statement, index, *number);
   }
   if (const auto* text = std::get_if<std::string>(&value)) {
-    // A null destructor: the text outlives the statement's use.
+    // A null destructor: SQLite neither copies nor frees the text, which outlives the statement.
     return sqlite3_bind_text64(statement, index, text->data(), text->size(), nullptr, SQLITE_UTF8);
   }
   return sqlite3_bind_null(statement, index);
@@ -105,7 +105,8 @@ Result<void> Database::run(std::string_view tried, std::string_view sql,
 }
 
 Result<void> Database::transaction(const std::function<Result<void>()>& changes) {
-  // IMMEDIATE: takes the write lock now, where the busy timeout applies, and not half way through.
+  // IMMEDIATE takes the write lock now, with the busy timeout, and not in the middle of the
+  // changes.
   if (Result<void> begun = run("begin a change", "BEGIN IMMEDIATE"); !begun) {
     return begun;
   }
@@ -115,7 +116,7 @@ Result<void> Database::transaction(const std::function<Result<void>()>& changes)
   }
   if (!done) {
     static_cast<void>(
-        run("undo a change", "ROLLBACK"));  // where this fails SQLite has undone it already
+        run("undo a change", "ROLLBACK"));  // if this fails, SQLite has undone it already
   }
   return done;
 }

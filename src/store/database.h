@@ -14,10 +14,10 @@
 
 namespace kymo::store {
 
-// What SQLite said, as an error: "cannot TRIED in PATH: reason".
+// The last error of SQLite, with the message "cannot TRIED in PATH: reason".
 Error sqlite_error(sqlite3* db, std::string_view tried, const std::string& path);
 
-// A row of a result, read by column from 0.
+// A row of a result. Columns are numbered from 0.
 class Row {
  public:
   explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
@@ -31,8 +31,12 @@ class Row {
 
 using Value = std::variant<std::nullptr_t, std::int64_t, std::string>;
 
-// One SQLite connection with prepared, bound statements: no value is ever part of a statement's
-// text. Threads: one at a time. Ownership: the connection. Errors: as sqlite_error.
+// One SQLite connection. Values are bound to prepared statements and are never part of a
+// statement's text.
+//
+// Threads:   one at a time.
+// Ownership: owns the connection.
+// Errors:    those of sqlite_error().
 class Database {
  public:
   static Result<std::unique_ptr<Database>> open(const std::string& path);
@@ -40,13 +44,14 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // Runs one statement; `row` is called for each row of its result. `tried` is what an error names.
+  // Runs one statement, and calls `row` for each row of its result. `tried` is what an error
+  // message says was tried.
   Result<void> run(std::string_view tried, std::string_view sql,
                    const std::vector<Value>& values = {},
                    const std::function<void(const Row&)>& row = nullptr);
-  // Runs `changes` in a transaction; an error of theirs undoes all of it.
+  // Runs `changes` in a transaction. If it returns an error, all its changes are undone.
   Result<void> transaction(const std::function<Result<void>()>& changes);
-  // Rows that the last statement changed.
+  // The number of rows that the last statement changed.
   [[nodiscard]] int changed() const;
 
  private:

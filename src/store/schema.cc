@@ -24,8 +24,8 @@ constexpr std::string_view kFirstFormat[] = {
     "INSERT INTO about VALUES ('format_version', 1)",
 };
 
-// Runs: what a job's history is made of. It outlives the checkpoints; what is known of those that
-// are there already is taken over.
+// Adds the runs, which are the history of jobs and stay when checkpoints are removed. The existing
+// checkpoints become the first runs.
 constexpr std::string_view kToSecondFormat[] = {
     R"(CREATE TABLE runs (
          id TEXT PRIMARY KEY, kind TEXT NOT NULL, job_id TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
@@ -39,7 +39,7 @@ constexpr std::string_view kToSecondFormat[] = {
     "UPDATE about SET value = 2 WHERE key = 'format_version'",
 };
 
-// The statements that lead from each format to the next; from 0, an empty file, on.
+// The statements that convert each format to the next. Format 0 is an empty file.
 constexpr std::span<const std::string_view> kSteps[] = {kFirstFormat, kToSecondFormat};
 static_assert(std::size(kSteps) == kFormatVersion);
 
@@ -63,7 +63,7 @@ Result<void> check_whole(Database& db, const std::string& path) {
   return checked;
 }
 
-// 0: an empty file.
+// The format of the file; 0 if it is empty.
 Result<std::int64_t> format_of(Database& db, const std::string& path) {
   std::int64_t tables = 0;
   std::int64_t version = 0;

@@ -7,8 +7,9 @@
 
 namespace kymo::store {
 
-// Makes the tables of a new file; brings one of an older format up to this one, in a transaction:
-// after an error it is as it was. Refuses a newer one by name, and a damaged one with data_loss.
+// Makes the tables of a new file. Brings a file of an older format to the present format, in a
+// transaction: after an error the file is unchanged.
+// Errors: the file has a newer format, which the message names; data_loss: it is damaged.
 Result<void> prepare(Database& db, const std::string& path);
 
 }  // namespace kymo::store

@@ -19,7 +19,7 @@
 namespace kymo::store {
 namespace {
 
-// Oldest first, and of the same instant in the order of their coming.
+// Inserts a row in the order of time, and after rows of the same time.
 template <class Row>
 void insert(std::vector<Row>& rows, const Row& row) {
   const auto newer = [](const Row& one, const Row& other) {
@@ -33,7 +33,8 @@ auto with_id(Rows& rows, std::string_view id) {
   return std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.id == id; });
 }
 
-// What an update changes of a row; one that is not there any more is not made again.
+// Updates a row, except for the members that never change. A row that was removed is not added
+// again.
 void change(std::vector<Job>& rows, Job job) {
   if (const auto row = with_id(rows, job.id); row != rows.end()) {
     job.name = row->name;
@@ -75,7 +76,7 @@ Result<std::string> move_aside(const std::string& path) {
       return system_error(tried, errno);
     }
     for (const char* ending : {"-wal", "-shm"}) {
-      // Most often there is none.
+      // These files do not always exist.
       static_cast<void>(std::rename((path + ending).c_str(), (aside + ending).c_str()));
     }
     return aside;
@@ -86,7 +87,8 @@ Result<std::string> move_aside(const std::string& path) {
 
 }  // namespace
 
-// Two locks, `disk` before `memory`: who reads jobs or checkpoints never waits for the disk.
+// Two locks, so that a reader of jobs or checkpoints never waits for the disk. Lock order: `disk`
+// before `memory`.
 struct Store::State {
   std::mutex disk;
   std::unique_ptr<Database> db;  // guarded by disk
@@ -94,13 +96,13 @@ struct Store::State {
 
   std::mutex memory;
   // Guarded by memory:
-  std::vector<Job> jobs;                // all, as they are by now
+  std::vector<Job> jobs;                // all of them, with their unstored changes
   std::vector<Checkpoint> checkpoints;  // the same
   Unstored unstored;
 
   bool noted = false;  // there is something for the writer; guarded by memory
   std::condition_variable_any wanted;
-  std::jthread writer;  // last: it uses all of the others
+  std::jthread writer;  // the last member, because it uses all others
 
   Result<void> read_all() {
     Result<std::vector<Job>> all_jobs = read_jobs(*db);
@@ -112,7 +114,7 @@ struct Store::State {
     return {};
   }
 
-  // Stores what has been noted, and tries no more where that fails: the next change does.
+  // The writer's thread: stores what has been noted. If that fails, the next change tries again.
   void write(const std::stop_token& stop) {
     for (std::unique_lock lock(memory); wanted.wait(lock, stop, [this] { return noted; });) {
       noted = false;
@@ -134,7 +136,7 @@ struct Store::State {
     }
     if (taken.count() == 0) return {};
     Result<void> stored = db->transaction([&]() -> Result<void> {
-      const auto good = [](const Result<void>& done) {  // what was removed meanwhile stays so
+      const auto good = [](const Result<void>& done) {  // not_found: the row has been removed
         return done || done.error().code == Code::not_found;
       };
       for (const auto& [id, checkpoint] : taken.checkpoints) {
@@ -155,12 +157,13 @@ struct Store::State {
     return stored;
   }
 
-  // Changes what is stored, or keeps the change in memory alone where its disk is full: `apply` is
-  // called with what is to be kept, or with null.
+  // Stores a change. If the disk is full, keeps the change in memory only. Then calls `apply` to
+  // make the change in memory: with `unstored`, if the change must be kept there, and else with
+  // null.
   template <class Change, class Apply>
   Result<void> change_or_keep(Change change, Apply apply) {
     const std::lock_guard disk_lock(disk);
-    Result<void> done = store_unstored();  // first, so that the newer is the last
+    Result<void> done = store_unstored();  // first, so that the newer change is stored last
     if (done) done = db->transaction(change);
     const bool no_room = !done && done.error().code == Code::resource_exhausted;
     if (!done && !no_room) return done;
@@ -240,7 +243,7 @@ void Store::note_job(const Job& job) {
 Result<Job> Store::job(std::string_view id_or_name) {
   const std::lock_guard lock(state_->memory);
   const std::vector<Job>& jobs = state_->jobs;
-  // An id goes before a name that reads the same.
+  // If an id and a name are equal, the id wins.
   auto found = with_id(jobs, id_or_name);
   if (found == jobs.end()) {
     found = std::find_if(jobs.begin(), jobs.end(),

@@ -17,7 +17,7 @@ constexpr char kCheckpointColumns[] =
 constexpr char kRunColumns[] =
     "id, kind, job_id, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
     "conditions, warmth, stats_json, phases_json";
-// Of a job and kind; a history of more runs says nothing more.
+// The most runs that are kept of each job and kind. More would add nothing to a history.
 constexpr std::int64_t kMostRuns = 1000;
 
 constexpr std::pair<JobState, std::string_view> kJobStates[] = {
@@ -40,7 +40,8 @@ std::string name_in(const std::pair<State, std::string_view> (&names)[n], State 
   return {};
 }
 
-// An unknown name, of a later version, reads as the last and most cautious state.
+// The state with this name. An unknown name (of a later version) gives the last state of the list,
+// which is the most cautious one.
 template <class State, std::size_t n>
 State state_in(const std::pair<State, std::string_view> (&names)[n], const std::string& text) {
   for (const auto& [value, name] : names) {
@@ -59,7 +60,7 @@ std::uint64_t to_unsigned(std::int64_t value) {
 }
 
 std::string encode_command(const std::vector<std::string>& command) {
-  // Arguments are bytes: what is no UTF-8 is replaced rather than refused.
+  // Arguments may be any bytes. Those that are no UTF-8 are replaced.
   return json_text(nlohmann::json(command));
 }
 

@@ -7,27 +7,29 @@
 #include "store/database.h"
 #include "store/store.h"
 
-// The tables of the database, a row at a time. Threads: one at a time, as the database. Errors:
-// those of the database; not_found where there is no row to update or remove.
+// Reads and writes rows of the database's tables.
+//
+// Threads: one at a time, as the database.
+// Errors:  those of the database; not_found if there is no row to update or remove.
 namespace kymo::store {
 
-// There is no `what` of this id.
+// The error that there is no `what` with this id.
 Error not_found(std::string_view what, std::string_view id);
 
 Result<void> add(Database& db, const Job& job);
 Result<void> add(Database& db, const Checkpoint& checkpoint);
-// The thousand newest of a job and kind are kept.
+// Only the thousand newest of each job and kind are kept.
 Result<void> add(Database& db, const Run& run);
 Result<void> update(Database& db, const Job& job);
 Result<void> update(Database& db, const Checkpoint& checkpoint);
-// With its runs.
+// Removes its runs, too.
 Result<void> remove_job(Database& db, std::string_view id);
 Result<void> remove_checkpoint(Database& db, std::string_view id);
 
 // Oldest first.
 Result<std::vector<Job>> read_jobs(Database& db);
 Result<std::vector<Checkpoint>> read_checkpoints(Database& db);
-// Of one job, or of all with an empty id.
+// Those of one job, or of all if `job_id` is empty; oldest first.
 Result<std::vector<Run>> read_runs(Database& db, std::string_view job_id, RunKind kind);
 
 }  // namespace kymo::store

@@ -10,15 +10,18 @@
 
 namespace kymo::store {
 
-// Changes that are in memory alone: those that were noted, until they are stored, and those for
-// which the disk had no room. Threads: one at a time.
+// Changes that are in memory only: noted ones that are not stored yet, and those for which the disk
+// had no space.
+//
+// Threads: one at a time.
 struct Unstored {
   std::map<std::string, Job> jobs;                // by id
   std::map<std::string, Checkpoint> checkpoints;  // by id
   std::vector<Run> runs;
 
   [[nodiscard]] std::size_t count() const { return jobs.size() + checkpoints.size() + runs.size(); }
-  // What could not be stored, but where there is a newer change of the same.
+  // Puts back changes that could not be stored. If there is a newer change of the same job or
+  // checkpoint, that one stays.
   void put_back(Unstored older) {
     jobs.merge(older.jobs);
     checkpoints.merge(older.checkpoints);

@@ -2,12 +2,12 @@
 
 namespace kymo {
 
-// Unbuffered: each call goes on to the stream's own buffer, so nothing is held back here.
+// This buffer holds nothing back: each call goes on to the stream's own buffer.
 CountBytes::CountBytes(std::ios& stream, Scope& scope) : stream_(stream), scope_(scope) {
   if (scope.recorded() && stream.rdbuf() != nullptr) {
     const std::ios::iostate state = stream.rdstate();
     inner_ = stream.rdbuf(this);
-    stream.clear(state);  // which rdbuf() cleared
+    stream.clear(state);  // rdbuf() has cleared the state
   }
 }
 

@@ -5,14 +5,14 @@
 namespace kymo {
 namespace {
 
-// What flattening finds out about a scope besides its record.
+// What the flattener finds out about a scope in addition to its record.
 struct Place {
   std::vector<std::size_t> parts;
-  std::uint64_t parts_ns = 0;  // of its parts, those that count against it
+  std::uint64_t parts_ns = 0;  // the time that its parts take from it
   bool time_counts = true;
   bool bytes_count = true;
-  std::string prefix;     // of its parts' names
-  std::size_t depth = 0;  // rows that it is a part of
+  std::string prefix;     // for the names of its parts
+  std::size_t depth = 0;  // the number of rows around it
 };
 
 class Flattener {
@@ -27,7 +27,7 @@ class Flattener {
     return records_[i].duration_ns == 0 && !places_[i].parts.empty();
   }
   [[nodiscard]] bool is_row(std::size_t i) const { return i != 0 && !is_wrapper(i); }
-  // What the scope takes from the one around it.
+  // The time that the scope takes from the one around it.
   [[nodiscard]] std::uint64_t taken_by(std::size_t i) const {
     if (records_[i].parallel || records_[i].redundant) {
       return 0;
@@ -50,7 +50,7 @@ void Flattener::join_parents() {
       places_[records_[i].parent].parts.push_back(i);
     }
   }
-  for (std::size_t i = records_.size(); i-- > 0;) {  // parts come after what they are part of
+  for (std::size_t i = records_.size(); i-- > 0;) {  // backwards: parts come after their parent
     if (has_parent(i)) {
       places_[records_[i].parent].parts_ns += taken_by(i);
     }

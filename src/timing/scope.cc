@@ -15,7 +15,8 @@ constinit thread_local detail::ScopePosition detail::scope_position;
 
 namespace {
 
-// The clock is read last on opening and first on closing: what recording costs is the parent's.
+// The clock is read last on opening and first on closing, so that the parent's time includes the
+// cost of recording.
 void start(ScopeNode& node, std::uint64_t start_ns) noexcept {
   node.start_ns = start_ns;
   node.ready.store(true, std::memory_order_release);  // pairs with records()
@@ -42,7 +43,7 @@ void Scope::close() noexcept {
   if (std::uncaught_exceptions() > exceptions_) {
     note_error("ended by an exception");
   }
-  // Release: pairs with records(), so that a scope that is seen ended has its bytes.
+  // Release pairs with records(): if records() sees the scope ended, it also sees its bytes.
   node_->end_ns.store(now, std::memory_order_release);
   node_ = nullptr;
   detail::scope_position = outer_;
@@ -77,7 +78,7 @@ void add_scope(ScopeName name, std::uint64_t start_ns, std::uint64_t duration_ns
 
 ScopeTree::ScopeTree(ScopeName name, std::size_t limit) : state_(std::make_unique<State>(limit)) {
   ScopeNode* root = state_->add({}, name, {}).node;
-  if (root == nullptr) {  // there is room for the first; memory for its name there was not
+  if (root == nullptr) {  // there is always room for the first scope, so its name got no memory
     throw std::bad_alloc();
   }
   start(*root, monotonic_ns());

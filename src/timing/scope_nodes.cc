@@ -14,7 +14,7 @@ ScopeTree::State::State(std::size_t most)
 
 ScopeTree::State::~State() {
   for (std::atomic<Chunk*>& chunk : chunks) {
-    delete chunk.load(std::memory_order_relaxed);  // nobody records any more
+    delete chunk.load(std::memory_order_relaxed);  // no thread records any more
   }
 }
 
@@ -28,7 +28,8 @@ ScopeTree::State::Chunk* ScopeTree::State::chunk_of(std::size_t index) noexcept 
   if (made == nullptr) {
     return nullptr;
   }
-  // Release: whoever finds the chunk finds its nodes initialised. Acquire: so do we in another's.
+  // Release: a thread that finds this chunk sees its nodes initialised. Acquire: the same for us if
+  // another thread's chunk is there already.
   if (place.compare_exchange_strong(chunk, made.get(), std::memory_order_acq_rel,
                                     std::memory_order_acquire)) {
     return made.release();
@@ -53,7 +54,7 @@ ScopeTree::State::Added ScopeTree::State::add(const detail::ScopePosition& at,
                                               const ScopeName& name,
                                               const ScopeOptions& options) noexcept {
   try {
-    // The look before keeps `next` from wrapping round. Release: invariant 4.
+    // This check keeps `next` from wrapping around. Release: invariant 4.
     if (next.load(std::memory_order_relaxed) < limit) {
       const std::uint32_t index = next.fetch_add(1, std::memory_order_release);
       Chunk* chunk = index < limit ? chunk_of(index) : nullptr;
@@ -69,7 +70,7 @@ ScopeTree::State::Added ScopeTree::State::add(const detail::ScopePosition& at,
         return {&node, index};
       }
     }
-  } catch (...) {  // no memory for a name: the node stays unready, and is skipped
+  } catch (...) {  // no memory for a name: the node never gets ready, and records() skips it
   }
   left_out.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -79,7 +80,7 @@ void ScopeTree::State::note_error(std::uint32_t node, std::string_view error) no
   try {
     const std::lock_guard lock(mutex);
     errors.try_emplace(node, error);
-  } catch (...) {  // no memory: the tree lacks the reason
+  } catch (...) {  // no memory: the tree does not have the reason
   }
 }
 

@@ -13,14 +13,15 @@
 
 #include "kymo/scope.h"
 
-// Where a tree's scopes lie. Invariants:
-//  1. A node's index is taken once, by fetch_add, and written by the thread that took it alone,
-//     until it stores `ready` with release; whoever loads `ready` with acquire reads it whole.
-//  2. Of a ready node only `end_ns` and `bytes` still change.
-//  3. A chunk, once it is in its place, stays there until the tree goes.
-//  4. A scope becomes part of one that its thread knows: the parent was ready before the child's
-//     index was taken, and has the smaller one. fetch_add releases and records() acquires `next`,
-//     so a child whose index is among those seen has a parent that is seen ready.
+// The memory for the scopes of a tree. Invariants:
+//  1. The index of a node is taken once, by fetch_add. Only the thread that took it writes the
+//     node, until it stores `ready` with release. A thread that loads `ready` with acquire sees the
+//     whole node.
+//  2. After a node is ready, only its `end_ns` and `bytes` change.
+//  3. A chunk that is in its place stays there until the tree is destroyed.
+//  4. A scope becomes part of a scope that its thread knows. So the parent was ready before the
+//     child's index was taken, and the parent has the smaller index. fetch_add releases `next` and
+//     records() acquires it. So if records() sees the index of a child, it sees its parent ready.
 namespace kymo {
 namespace detail {
 
@@ -52,13 +53,13 @@ struct ScopeTree::State {
   State& operator=(const State&) = delete;
 
   struct Added {
-    detail::ScopeNode* node = nullptr;  // null: there was no room, which is counted
+    detail::ScopeNode* node = nullptr;  // null: there was no room, which left_out counts
     std::uint32_t index = 0;
   };
-  // A new node with everything but its start and `ready`.
+  // Adds a node and sets everything but its start and `ready`.
   Added add(const detail::ScopePosition& at, const ScopeName& name,
             const ScopeOptions& options) noexcept;
-  // The node of this index; null before it is there.
+  // The node with this index; null if its chunk is not there yet.
   [[nodiscard]] detail::ScopeNode* find(std::size_t index) const noexcept;
   void note_error(std::uint32_t node, std::string_view error) noexcept;
 
@@ -66,7 +67,8 @@ struct ScopeTree::State {
   std::atomic<std::uint32_t> next{0};
   std::atomic<std::uint64_t> left_out{0};
   std::vector<std::atomic<Chunk*>> chunks;
-  mutable std::mutex mutex;  // of what follows: names made at run time, and errors, are rare
+  // Guards `names` and `errors`. Both rarely change: names made at run time and errors are rare.
+  mutable std::mutex mutex;
   std::deque<std::string> names;
   std::map<std::uint32_t, std::string> errors;
 

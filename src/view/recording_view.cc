@@ -18,7 +18,7 @@
 namespace kymo::view {
 namespace {
 
-// What one reply may hold; the page asks for less.
+// The maximum size of a reply. The page requests less at a time.
 constexpr std::uint64_t kMostBytes = 256U << 20U;
 
 Result<FileDescriptor> make_spool() {
@@ -38,7 +38,7 @@ struct RecordingView::State {
   FileDescriptor spool;
   analysis::Summary summary;
   report::PackedRows packed;
-  std::unique_ptr<http::Server> server;  // last: its threads use the rest
+  std::unique_ptr<http::Server> server;  // destroyed first: its threads use the other members
 
   [[nodiscard]] http::Reply page() const;
   [[nodiscard]] http::Reply samples(const http::Request& request) const;

@@ -8,24 +8,24 @@
 
 namespace kymo::view {
 
-// A recording of any length, served whole to a browser on this machine: the page of html_report(),
-// which asks for the samples of what it shows.
+// Serves a whole recording, of any length, to a browser on this machine. The page is that of
+// html_report(), but it requests the samples that it shows.
 //
-// Threads:   those of the server, from open() to the end of its life.
-// Ownership: owns a temporary file with the packed samples, which has no name any more.
+// Threads:   those of the server, from open() until the object is destroyed.
+// Ownership: owns a temporary file with the samples, which has been unlinked.
 // Errors:    open(): those of reading, of the temporary file (TMPDIR), and of the port.
-// Cost:      a pass over the file; 41 bytes of memory for each 1,024 values.
+// Cost:      open() reads the file twice; 41 bytes of memory for each 1,024 values.
 class RecordingView {
  public:
-  // `port` of loopback; 0: any free one.
+  // `port`: a port on loopback. 0: any free port.
   static Result<std::unique_ptr<RecordingView>> open(const std::string& path, std::uint16_t port);
   ~RecordingView();
   RecordingView(const RecordingView&) = delete;
   RecordingView& operator=(const RecordingView&) = delete;
 
-  // Where it is, with the token that opens it.
+  // The address of the page, with the token that it requires.
   [[nodiscard]] std::string url() const;
-  [[nodiscard]] std::string url_once() const;  // as http::Server's
+  [[nodiscard]] std::string url_once() const;  // see http::Server
 
  private:
   struct State;

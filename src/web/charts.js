@@ -1,13 +1,14 @@
 "use strict";
-// Charts over one range of time, of the report's page, which is a file, and of the live one, which kymod serves.
-// Where their lines come from is the page's business. Names are set as text, never as markup.
+// Charts over one range of time, for the page of a report (a file) and the live page (served by
+// kymod). The page provides the lines. Names are set as text, never as markup.
 (() => {
   const { COLORS, TIMES, BYTES, scaled, written, element, css } = kymo;
   const HEIGHT = 190;
-  // Steps that an axis of bytes may tick in: those of KiB, MiB, GiB.
+  // The steps between ticks of an axis of bytes: powers of two, as for KiB, MiB and GiB.
   const BINARY_STEPS = Array.from({ length: 64 }, (_, i) => 2 ** i);
 
-  // Of a page that is served: the token goes out of the address and into this tab, where a reload finds it.
+  // For a page that is served: moves the token from the address to the storage of this tab, where a
+  // reload finds it.
   function takeToken() {
     const asked = new URLSearchParams(location.search);
     if (asked.has("token")) {
@@ -20,7 +21,7 @@
 
   // --- charts -----------------------------------------------------------------------------------
 
-  // What belongs together: columns of one metric; else those of one unit and kind.
+  // Groups columns into charts: the columns of one metric, and the other ones by unit and kind.
   function groups(columns) {
     const all = new Map();
     columns.forEach((column, i) => {
@@ -34,8 +35,9 @@
     return [...all.values()];
   }
 
-  // `group`: {title, indices}; where several lines are one entry of the legend, `entries`: [{name, color, lines}],
-  // lines counted within the chart; `alpha` of its lines; `note`: what stands beside the title.
+  // `group`: {title, indices}. If several lines share one entry of the legend, also
+  // `entries`: [{name, color, lines}], with the indices of lines within the chart. `alpha`: of the
+  // lines. `note`: the text beside the title.
   class Chart {
     constructor(board, group) {
       this.board = board;
@@ -124,7 +126,7 @@
       this.dragAxis(over);
     }
 
-    // The time axis is drawn along: to the right for what was before.
+    // Moves the view when the user drags the time axis. Dragging to the right shows earlier times.
     dragAxis(over) {
       const axis = this.plot.root.querySelector(".u-axis");
       axis.title = "Draw to move in time";
@@ -154,7 +156,7 @@
       this.single = lines.single;
     }
 
-    // The values under the cursor; where lines have times of their own, what stood last before it.
+    // The values under the cursor. If lines have their own times, the last values before it.
     read(at) {
       const none = at === null || at === undefined;
       this.entries.forEach((entry, n) => {
@@ -192,7 +194,8 @@
     }
   }
 
-  // What share of each pixel's time is a gap's, however many there are: a thousand short ones do not look like a long one.
+  // The share of gaps in the time of each pixel, so that many short gaps do not look like a long
+  // one.
   function gapShares(gaps, view, width) {
     const shares = new Float32Array(width);
     const pixels = width / (view.to - view.from);
@@ -204,7 +207,7 @@
     return shares;
   }
 
-  // Phases as bands with their names, gaps in red.
+  // Draws phases as bands with their names, and gaps in red.
   function drawBands(plot, board) {
     const { ctx, bbox } = plot;
     const { view, source } = board;
@@ -232,24 +235,27 @@
     ctx.fillStyle = css("--gap");
     gapShares(source.gaps(), view, Math.ceil(bbox.width)).forEach((share, x) => {
       if (share === 0) return;
-      ctx.globalAlpha = 0.1 + 0.15 * Math.min(share, 1); // the shortest is seen
+      ctx.globalAlpha = 0.1 + 0.15 * Math.min(share, 1); // at least 0.1, to show the shortest gap
       ctx.fillRect(Math.floor(bbox.left) + x, bbox.top, 1, bbox.height);
     });
     ctx.restore();
   }
 
-  // --- moving about -----------------------------------------------------------------------------
+  // --- navigation -------------------------------------------------------------------------------
 
   // Charts over one range of time. `source` has:
   //   columns            [{name, metric, kind, unit}]
-  //   lines(indices, from, to, pixels)   {times, values, single}: what Lines makes
+  //   lines(indices, from, to, pixels)   {times, values, single}, as from Lines
   //   bounds()           [first, last] in nanoseconds
   //   phases(), gaps()   [{name, begin_ns, end_ns}], [{start_ns, end_ns}] by time
-  //   instants(ticks, step), say(cursor), name()   what stands at the axis, above the charts, in a picture
-  //   moved()            optional: somebody chose a range
-  //   keys               optional: what other keys do
-  //   groups(), home(), drawBehind(plot)   optional: other charts than what belongs together; the range to begin with,
-  //                      which is not all; what is drawn behind the lines instead of phases and gaps
+  //   instants(ticks, step)   the labels of the time axis
+  //   say(cursor)        shows the text above the charts
+  //   name()             the name for a picture
+  //   moved()            optional: called when the user chooses a range
+  //   keys               optional: actions of further keys
+  //   groups()           optional: replaces the default grouping of columns into charts
+  //   home()             optional: the initial range, if it is not the whole one
+  //   drawBehind(plot)   optional: draws behind the lines, in place of phases and gaps
   class Board {
     constructor(box, source) {
       this.box = box;
@@ -287,13 +293,13 @@
       this.redraw();
     }
 
-    // The same, because somebody wants to see it.
+    // The same as show(), when the user has chosen the range.
     go(from, to) {
       if (this.source.moved) this.source.moved();
       this.show(from, to);
     }
 
-    // By a share of what is shown.
+    // Moves the view by a share of its length.
     move(share) {
       const { from, to } = this.view;
       const by = share * (to - from);
@@ -354,7 +360,8 @@
       this.redraw();
     }
 
-    // The buttons #raw, #reset and #theme, keys where nothing has the focus, and the window's width.
+    // Connects the buttons #raw, #reset and #theme, the keys (if no element has the focus), and
+    // changes of the window's width.
     wire() {
       const on = (id, act) => document.getElementById(id).addEventListener("click", act);
       on("raw", () => this.toggleRates());

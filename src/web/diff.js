@@ -1,6 +1,6 @@
 "use strict";
-// The page of `kymo diff --html`: recordings laid over each other where they are aligned. Everything that comes out
-// of a recording is set as text, never as markup.
+// The page of `kymo diff --html`: aligned recordings drawn over each other. All data from a
+// recording is set as text, never as markup.
 (() => {
   const { Board, byId, TIMES, scaled, written, instants, instant, element, css } = kymo;
   const MOST_CHARTS = 40;
@@ -8,7 +8,7 @@
   const diff = JSON.parse(byId("diff").textContent);
   const runs = diff.recordings.map((described, i) => new kymo.Recording(described, `r${i}-`));
 
-  // Times on the page count from where a recording is aligned.
+  // Times on the page count from the point at which a recording is aligned.
   const compared = {
     from: Math.min(...diff.recordings.map((run) => run.window_ns[0] - run.origin_ns)),
     to: Math.max(...diff.recordings.map((run) => run.window_ns[1] - run.origin_ns)),
@@ -20,10 +20,10 @@
 
   // --- charts -----------------------------------------------------------------------------------
 
-  const columns = []; // of all charts: a line each, with its recording and where it stands in that
-  const drawn = []; // the charts, as Board has them
+  const columns = []; // the lines of all charts, with their recording and their column in it
+  const drawn = []; // the charts, in Board's form
 
-  // A chart of each metric that some recording has a line of, as many as are drawn.
+  // Makes a chart for each metric that a recording has a line of, up to the maximum number.
   function choose() {
     const all = diff.metrics.filter((metric) => metric.what !== "phase duration").map((metric) => [metric, linesFor(metric.name)]).filter(([, lines]) => lines.length > 0);
     for (const [metric, lines] of all.slice(0, MOST_CHARTS)) {
@@ -34,7 +34,7 @@
     return all.length - drawn.length;
   }
 
-  // The runs that have a column of this name, and where it stands in each.
+  // The runs that have a column of this name, with its index in each.
   function linesFor(name) {
     return runs.flatMap((run) => {
       const at = run.shown.findIndex((column) => column.name === name);
@@ -47,7 +47,7 @@
     groups: () => drawn,
     home: () => [compared.from, compared.to],
     bounds: () => [whole.from, whole.to],
-    // Each recording has times of its own: where another one has none, its line goes on.
+    // Each recording has its own times. At the times of other recordings, its line continues.
     lines(indices, from, to, pixels) {
       const tables = indices.map((i) => {
         const { run, index } = columns[i];
@@ -64,7 +64,8 @@
     say,
   });
 
-  // The marks of each side's first recording as lines with their names, and what was compared as a band.
+  // Draws the marks of each side's first recording as lines with names, and the compared range as a
+  // band.
   function drawMarks(plot) {
     const { ctx, bbox } = plot;
     ctx.save();
@@ -103,7 +104,7 @@
       (cursor === undefined ? "" : ` · at ${instant(cursor)}`);
   }
 
-  // --- what stands beside the charts ------------------------------------------------------------
+  // --- text and tables --------------------------------------------------------------------------
 
   const percent = (share) => (share >= 0 ? "+" : "−") + Math.abs(share * 100).toFixed(1) + " %";
 
@@ -177,6 +178,6 @@
   byId("reset").title = "What was compared (0)";
   board.wire();
   begin();
-  // For tests: what is on the screen.
+  // For tests: what the page shows.
   window.kymoPage = { view: board.view, show: (from, to) => board.show(from, to), get charts() { return board.charts; }, diff };
 })();

@@ -1,10 +1,11 @@
 "use strict";
-// What kymod serves: live charts, and the dumps and restores that run. Names are set as text, never as markup.
+// The page that kymod serves: live charts, and the running dumps and restores. Names are set as
+// text, never as markup.
 const KymoLive = (() => {
   const { Board, Lines, byId, element, duration, bytes } = kymo;
-  const MOST_POINTS = 400_000; // of a column, in this page; older ones are asked for again
+  const MOST_POINTS = 400_000; // points of a column in this page; older ones are requested again
 
-  // --- talking to kymod -------------------------------------------------------------------------
+  // --- requests to kymod ------------------------------------------------------------------------
 
   const token = kymo.takeToken();
 
@@ -21,7 +22,7 @@ const KymoLive = (() => {
   }
   const get = async (path, parameters) => (await call(path, parameters)).json();
 
-  // Server-sent events, until `each` returns false; EventSource could not send the token.
+  // Reads server-sent events until `each` returns false. EventSource cannot send the token.
   async function listen(path, parameters, signal, each) {
     const reply = await call(path, parameters, { signal });
     const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -38,14 +39,14 @@ const KymoLive = (() => {
         }
       }
     } finally {
-      reader.cancel().catch(() => {}); // it is over, or nobody listens any more
+      reader.cancel().catch(() => {}); // the stream has ended, or the events are no longer needed
     }
   }
 
-  // --- what has come ----------------------------------------------------------------------------
+  // --- received points --------------------------------------------------------------------------
 
-  // Points of the chosen columns, oldest first; of each its last value and the lowest and highest since the point
-  // before it.
+  // Points of the chosen columns, oldest first. Each has its last value, and the lowest and highest
+  // value since the point before it.
   class Store {
     constructor(columns) {
       this.count = 0;
@@ -149,12 +150,13 @@ const KymoLive = (() => {
     keys: { p: () => follow(!state.follow) },
   };
 
-  // --- what was before --------------------------------------------------------------------------
+  // --- older rows -------------------------------------------------------------------------------
 
   const POINTS = 2000;
-  let seeking = null; // the range that is asked for
+  let seeking = null; // the requested range
 
-  // What kymod has of a range that this page does not hold, the newest wish alone, thinned where it is long.
+  // Requests the rows of a range that this page does not have, thinned if the range is long. Only
+  // the newest request counts.
   async function seek(from, to) {
     const { past } = state;
     const length = to - from;
@@ -174,11 +176,11 @@ const KymoLive = (() => {
       made.trouble = error.message;
     }
     seeking = null;
-    if (own === state.store) state.past = made; // else: of another choice, or another recording
+    if (own === state.store) state.past = made; // otherwise the columns or the recording changed
     board.redraw();
   }
 
-  // What is to be said of that part of the picture.
+  // The message about the part of the shown range that is older than this page's points.
   function before(from) {
     const { past } = state;
     if (from >= state.store.first() || state.first >= state.store.first()) return "";
@@ -186,7 +188,7 @@ const KymoLive = (() => {
     return past.trouble ? ` · before: ${past.trouble}` : past.span ? ` · before: lowest to highest of each ${duration(past.span)}` : "";
   }
 
-  // A moment of the recording by the clock on the wall, with digits enough for `step`.
+  // A time of the recording as wall clock time, with enough digits for `step`.
   function clock(ns, step) {
     const start = state.status && state.status.recorder.start_unix_ns ? state.status.recorder.start_unix_ns / 1e6 : 0;
     const ms = start + ns / 1e6;
@@ -219,7 +221,7 @@ const KymoLive = (() => {
     advance();
   }
 
-  // Another recording has a clock of its own.
+  // Clears everything, because another recording has its own clock.
   function forget() {
     for (const [id, request] of requests) {
       if (request.state === "running") continue;
@@ -229,7 +231,8 @@ const KymoLive = (() => {
   }
 
   let stop = null;
-  // One stream at a time, for what is chosen now; begun anew when kymod goes and comes back.
+  // Keeps one stream open, with the columns that are chosen now, and reconnects when kymod has
+  // restarted.
   async function connect() {
     if (stop) stop.abort();
     const own = (stop = new AbortController());
@@ -244,7 +247,8 @@ const KymoLive = (() => {
         say("");
         const parameters = { columns: state.shown.map((column) => column.name).join(","), per_second: byId("detail").value, back_ns: "600000000000" };
         await listen("/api/live", parameters, own.signal, (event, data) => {
-          // The status was asked for before; while a recording ends and the next begins it is past at once.
+          // The status was requested earlier. It is outdated if a recording has ended since then
+          // and the next one has begun.
           const { recorder } = state.status;
           changed = event === "changed" || (event === "samples" && (data.running !== recorder.running || data.start_unix_ns !== recorder.start_unix_ns));
           if (changed) return false;
@@ -275,7 +279,7 @@ const KymoLive = (() => {
       : `kymod ${status.version} on ${status.host} · ` + (recorder.running ? `a row every ${duration(recorder.interval_ns)}` : "the recorder stands: nothing is recorded");
   }
 
-  // --- what is shown ----------------------------------------------------------------------------
+  // --- columns ----------------------------------------------------------------------------------
 
   const FIRST = ["image_written_bytes", "request_done_bytes", "request_remaining_bytes", "phase", "processes_managed",
     "profiler_rows", "profiler_missed_ticks", "frozen_time_us"];
@@ -321,7 +325,7 @@ const KymoLive = (() => {
 
   function meet(request) {
     const known = requests.get(request.request_id);
-    // It was over before this page was there: of interest as bands alone.
+    // The request ended before this page was opened, so it is shown only as bands.
     const early = !known && request.state !== "running" && request.started_unix_ns + request.elapsed_ns < state.status.now_unix_ns;
     const ended = request.state !== "running" && !early && (!known || known.state === "running");
     request.box = known ? known.box : element("article", {});
@@ -355,10 +359,10 @@ const KymoLive = (() => {
 
   // --- the recorder -----------------------------------------------------------------------------
 
-  // The fields that hold what somebody typed and the recorder was not told yet: a new status leaves them alone.
+  // The fields that the user has edited and not sent yet. A new status does not overwrite them.
   const edited = new Set();
 
-  // What can be done to it now. What cannot be is left readable, with its reason.
+  // Enables the controls that are possible now. The others stay readable, with the reason.
   function controls() {
     const { status } = state;
     const { recorder } = status;
@@ -386,14 +390,14 @@ const KymoLive = (() => {
       if (action !== "stop") edited.clear();
       tell(recorder.running ? `recording ${recorder.metrics} every ${duration(recorder.interval_ns)}` + (recorder.log_path ? ` into ${recorder.log_path}` : "")
         : `stopped after ${recorder.rows_written.toLocaleString("en")} rows` + (recorder.log_path ? `, whole in ${recorder.log_path}` : ""));
-      connect(); // all that is shown is told anew: a status set here alone would hide the change from the stream
+      connect(); // a new stream sends everything; a status set here would hide the change from it
     } catch (error) {
       tell(error.message, true);
       controls();
     }
   }
 
-  // What is wished otherwise than it is.
+  // The settings that the user has changed.
   function wishes() {
     const { recorder } = state.status;
     const metrics = byId("wanted").value.replace(/\s/g, "");
@@ -403,7 +407,7 @@ const KymoLive = (() => {
     return wish;
   }
 
-  // The recorder's last seconds as a recording.
+  // Takes a snapshot: the recorder's last seconds as a recording.
   async function snapshot() {
     const taken = byId("taken");
     byId("snapshot").disabled = true;
@@ -419,7 +423,7 @@ const KymoLive = (() => {
     controls();
   }
 
-  // --- the beginning ----------------------------------------------------------------------------
+  // --- start ------------------------------------------------------------------------------------
 
   byId("pause").addEventListener("click", () => follow(!state.follow));
   byId("in").addEventListener("click", () => board && board.zoom(0.5));
@@ -435,6 +439,6 @@ const KymoLive = (() => {
   byId("earlier").addEventListener("click", () => board && board.move(-0.5));
   byId("later").addEventListener("click", () => board && board.move(0.5));
   connect();
-  window.kymoPage = { state, requests, get board() { return board; } }; // for tests: what is on the screen
+  window.kymoPage = { state, requests, get board() { return board; } }; // for tests
   return { get, call, token, state, requests };
 })();

@@ -1,15 +1,15 @@
 "use strict";
-// What the pages of recordings share: unpacking what the C++ side packed (docs/report-page.md), thinning it to what a
-// chart can show, writing figures.
+// What the pages of recordings share: unpacking the data that the C++ code packed
+// (docs/report-page.md), thinning it for charts, and formatting values.
 const kymo = (() => {
   const byId = (id) => document.getElementById(id);
   const LEFT_OUT = 255;
-  const BASE64_PIECE = 4 << 20; // whole fours
-  const MOST_ASKED = 256; // blocks of a recording that is served, at a time
+  const BASE64_PIECE = 4 << 20; // must be a multiple of four
+  const MOST_ASKED = 256; // the largest number of blocks in a request
   const COLORS = ["#0090ff", "#f76b15", "#30a46c", "#8e4ec6", "#e54666", "#00a2c7", "#ad7f58", "#86ac23"];
 
-  // The bytes that base64 stands for, piece by piece, so that the page answers meanwhile. A data: URL of the whole
-  // would be looked through several times.
+  // Decodes base64 piece by piece, so that the page stays responsive. The browser would read a
+  // data: URL of the whole text several times.
   function bytesOf(text) {
     let at = 0;
     return new ReadableStream({
@@ -31,8 +31,9 @@ const kymo = (() => {
     return new Response(bytesOf(text).pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
   }
 
-  // The lines of a chart: one time axis, and of each piece of it the lowest and the highest value, so that no spike
-  // is lost; single samples where there is room for them. `gaps` by time; where one lies, the lines break.
+  // The lines of a chart on one time axis. Each piece of the axis has its lowest and highest value,
+  // so that no spike is lost, or single samples if there is room. The lines break at `gaps`, which
+  // are sorted by time.
   class Lines {
     constructor(count, bucket, gaps) {
       this.count = count;
@@ -62,8 +63,8 @@ const kymo = (() => {
       }
     }
 
-    // The points from `at` on before `end` at once; `lows` and `highs` have a column each. Nothing but comparisons is
-    // done for each point: a hundred thousand are redrawn within a frame.
+    // Adds the points from index `at` up to `end`, with an array for each column in `lows` and
+    // `highs`. Each point costs only comparisons, so a frame can redraw a hundred thousand points.
     putAll(times, lows, highs, at, end) {
       while (at < end) {
         this.breakAtGap(times[at]);
@@ -98,7 +99,7 @@ const kymo = (() => {
       this.times.push(this.first);
       if (two) this.times.push(this.last);
       for (let k = 0; k < this.count; ++k) {
-        // Where no value came there is none: a counter's very first row has no rate.
+        // There may be no value: the first row of a counter has no rate.
         const empty = this.low[k] === Infinity;
         this.values[k].push(empty ? null : this.low[k]);
         if (two) this.values[k].push(empty ? null : this.high[k]);
@@ -114,7 +115,7 @@ const kymo = (() => {
         broken = broken || this.gaps[this.gap].end_ns > this.lastTime;
         ++this.gap;
       }
-      // Within a pixel's time there is nothing to break.
+      // A gap that is shorter than a pixel does not break the line.
       if (broken && this.lastTime > -Infinity && t - this.lastTime >= this.bucket) {
         this.close();
         this.end = -Infinity;
@@ -125,11 +126,11 @@ const kymo = (() => {
     }
   }
 
-  // A column: its outline, a value or six a block, and its samples once they are unpacked.
+  // A column: its outline with seven values for each block, and its samples when they are unpacked.
   class Column {
     constructor(outline, described) {
       this.described = described;
-      // 4 doubles, 2 floats and a byte a block.
+      // A block has 4 doubles, 2 floats and a byte.
       const n = (this.blocks = outline.byteLength / 41);
       let at = 0;
       const take = (Type) => new Type(outline, (at += n * Type.BYTES_PER_ELEMENT) - n * Type.BYTES_PER_ELEMENT, n);
@@ -140,9 +141,9 @@ const kymo = (() => {
       this.rateLow = take(Float32Array);
       this.rateHigh = take(Float32Array);
       this.width = take(Uint8Array);
-      this.planes = null; // of all blocks: the lowest bytes of their differences, the next, and so on
-      this.offsets = []; // of each block in a plane
-      this.fetched = new Map(); // of a recording that is served: bytes by block
+      this.planes = null; // the lowest bytes of the differences of all blocks, the next, and so on
+      this.offsets = []; // for each plane, the offsets of the blocks
+      this.fetched = new Map(); // for a recording that is served: the bytes of each block
       this.unpacked = new Map();
     }
 
@@ -150,7 +151,7 @@ const kymo = (() => {
       return block + 1 < this.blocks ? this.described.block_rows : this.described.rows - block * this.described.block_rows;
     }
 
-    // How many planes there are in this page.
+    // The number of planes in this page.
     get widest() {
       return this.width.reduce((widest, width) => (width === LEFT_OUT ? widest : Math.max(widest, width)), 0);
     }
@@ -177,7 +178,7 @@ const kymo = (() => {
       });
     }
 
-    // The values of a block; null where they are not in this page, or not yet.
+    // The values of a block. Null if they are not in this page, or not yet.
     values(block) {
       if (this.width[block] === LEFT_OUT || (this.planes === null && !this.fetched.has(block))) return null;
       let values = this.unpacked.get(block);
@@ -199,7 +200,7 @@ const kymo = (() => {
         let high = 0;
         for (let byte = Math.min(width, 4) - 1; byte >= 0; --byte) low = low * 256 + planes[byte][i];
         for (let byte = width - 1; byte >= 4; --byte) high = high * 256 + planes[byte][i];
-        // zigzag: the lowest bit is the sign
+        // Zigzag coding: the lowest bit is the sign.
         const odd = low % 2;
         const half = high * 2147483648 + (low - odd) / 2;
         values[i] = value += odd === 0 ? half : -half - 1;
@@ -208,9 +209,9 @@ const kymo = (() => {
     }
   }
 
-  // A recording: what is said of it, and its columns, the time first.
+  // A recording: its description and its columns, of which the time is the first.
   class Recording {
-    // `prefix`: of the ids of its elements.
+    // `prefix`: the prefix of the ids of its elements.
     constructor(described, prefix = "") {
       this.described = described;
       this.prefix = prefix;
@@ -232,7 +233,7 @@ const kymo = (() => {
       }));
     }
 
-    // Of a recording that is served: samples are asked for when a range shows them.
+    // For a recording that is served: samples are requested when a range shows them.
     serve(token, arrived) {
       this.served = { token, arrived, waiting: false };
       this.trouble = "";
@@ -269,7 +270,7 @@ const kymo = (() => {
       return this.columns[0];
     }
 
-    // The first block that ends at or behind `t`.
+    // The first block that ends at or after `t`.
     blockAt(t) {
       const last = this.time.last;
       let low = 0;
@@ -282,7 +283,7 @@ const kymo = (() => {
       return low;
     }
 
-    // What a chart shows of a range; single samples where there is room for them.
+    // The lines of a chart for a range, with single samples if there is room.
     linesOf(indices, from, to, pixels, asRate) {
       const { columns, time, gaps } = this;
       const firstBlock = Math.max(this.blockAt(from) - 1, 0);
@@ -319,7 +320,7 @@ const kymo = (() => {
       const { columns, time } = this;
       const values = indices.map((i) => columns[i].values(block));
       const rates = indices.map(asRate);
-      // The very first row has no rate.
+      // The first row has no rate.
       for (let row = block === 0 && rates[0] ? 1 : 0; row < times.length; ++row) {
         const before = row > 0 ? times[row - 1] : block > 0 ? time.last[block - 1] : NaN;
         for (let k = 0; k < indices.length; ++k) {
@@ -353,7 +354,7 @@ const kymo = (() => {
     if (unit === "bytes") return scaled(value, BYTES) + per;
     if (unit === "nanoseconds" || unit === "microseconds") {
       const ns = unit === "nanoseconds" ? value : value * 1000;
-      // Time per time is a share of it.
+      // Time per second is shown as a share, in percent.
       if (!rate) return scaled(ns, TIMES);
       const share = (ns / 1e9) * 100;
       if (Math.abs(share) < 1) return Number(share.toPrecision(2)) + " %";
@@ -361,7 +362,7 @@ const kymo = (() => {
     }
     return scaled(value, COUNTS) + (unit === "pages" ? " pages" : "") + per;
   }
-  // The labels of a time axis: one unit, and digits enough to tell two ticks apart.
+  // The labels of a time axis, in one unit, with enough digits to distinguish neighbouring ticks.
   function instants(ticks, step) {
     const largest = Math.max(...ticks.map(Math.abs), 1);
     const [name, factor] = TIMES.filter(([, above]) => largest >= above).pop();
@@ -382,7 +383,7 @@ const kymo = (() => {
     return made;
   }
 
-  // A name in `head` that ends in a colon is that of a column of text, which stands at the left as its cells do.
+  // If a name in `head` ends with a colon, its column contains text and is aligned to the left.
   function table(head, rows, attributes = {}) {
     const text = head.map((name, i) => i === 0 || name.endsWith(":"));
     const cells = (kind, row) => row.map((cell, i) => element(kind, text[i] ? { class: "text" } : {}, cell));

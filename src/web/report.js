@@ -1,6 +1,6 @@
 "use strict";
-// The page of `kymo report --html`: draws what the C++ side packed (docs/report-page.md). Everything that comes
-// out of a recording is set as text, never as markup.
+// The page of `kymo report --html`: draws the data that the C++ code packed (docs/report-page.md).
+// All data from a recording is set as text, never as markup.
 (() => {
   const { Board, byId, duration, written, instants, instant, element } = kymo;
   const recording = JSON.parse(byId("recording").textContent);
@@ -12,7 +12,7 @@
   const fileName = () => recording.path.split("/").pop();
   const board = new Board(byId("charts"), {
     columns: shown,
-    // The time's column stands before those that are shown.
+    // Column 0 of the data is the time, so the shown columns begin at 1.
     lines: (indices, from, to, pixels) => data.linesOf(indices.map((i) => i + 1), from, to, pixels, (i) => board.asRate(i - 1)),
     bounds: () => [recording.first_ns, Math.max(recording.last_ns, recording.first_ns + 1)],
     phases: () => recording.phases,
@@ -28,7 +28,7 @@
     },
   });
 
-  // --- what stands beside the charts ------------------------------------------------------------
+  // --- text and tables --------------------------------------------------------------------------
 
   function table(title, head, rows) {
     if (rows.length > 0) byId("tables").append(element("h2", {}, title), kymo.table(head, rows));
@@ -84,7 +84,7 @@
     return [row, ...(node.components || []).flatMap((part) => treeRows(part, whole, depth + 1))];
   }
 
-  // --- the beginning ----------------------------------------------------------------------------
+  // --- start ------------------------------------------------------------------------------------
 
   async function begin() {
     describe();
@@ -105,6 +105,6 @@
   };
 
   board.wire();
-  // For tests: what is on the screen.
+  // For tests: what the page shows.
   window.kymoPage = { view: board.view, show: (from, to) => board.show(from, to), get charts() { return board.charts; }, data };
 })();

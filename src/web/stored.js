@@ -1,11 +1,11 @@
 "use strict";
-// What kymod keeps: jobs and checkpoints, one checkpoint, two compared, a job's history. Whatever comes from kymod is
-// set as text, never as markup.
+// What kymod stores: jobs and checkpoints, one checkpoint, a comparison of two, the history of a
+// job. All data from kymod is set as text, never as markup.
 (() => {
   const { byId, element, table, written, duration, bytes, COLORS } = kymo;
   const { get, token } = KymoLive;
   const box = byId("stored");
-  const ticked = new Set(); // ids of checkpoints, in the order in which they were ticked
+  const ticked = new Set(); // ids of checkpoints, in the order in which the user ticked them
 
   const link = (text, hash) => element("a", { href: "#" + hash }, text);
   const when = (unix_ns) => new Date(unix_ns / 1e6).toLocaleString("sv");
@@ -55,7 +55,8 @@
 
   // --- one checkpoint ---------------------------------------------------------------------------
 
-  // A timing tree from above: what a part took is its width, what it consists of stands below it.
+  // Draws a timing tree from top to bottom. The width of a part is its duration; its own parts are
+  // below it.
   function icicle(tree) {
     const whole = tree.duration_ns || 1;
     const inner = element("div", { class: "icicle", role: "img", "aria-label": "Timing tree" });
@@ -94,7 +95,7 @@
   function recordingBox(id, recording) {
     const frame = element("iframe", { title: `Recording ${recording.name}`, loading: "lazy",
       src: `/recording?${new URLSearchParams({ checkpoint: id, name: recording.name, token })}` });
-    // As high as what it shows.
+    // The frame gets the height of its content.
     frame.addEventListener("load", () => {
       const fit = () => (frame.style.height = `${frame.contentDocument.documentElement.scrollHeight + 8}px`);
       new ResizeObserver(fit).observe(frame.contentDocument.body);
@@ -150,7 +151,7 @@
 
   const METRICS = { duration: ["duration_ns", "nanoseconds"], frozen: ["frozen_ns", "nanoseconds"], bytes: ["image_bytes", "bytes"] };
 
-  // A bar a run, the newest at the right; where it changed for good, a line.
+  // A bar for each run, the newest at the right, and a line at each lasting change.
   function trend(history, field, unit) {
     const runs = history.runs.filter((run) => !run.error);
     const most = Math.max(...runs.map((run) => run[field] || 0), 1);
@@ -193,7 +194,7 @@
     return parts;
   }
 
-  // --- which of them ----------------------------------------------------------------------------
+  // --- choosing the view ------------------------------------------------------------------------
 
   let shown = 0;
   async function route() {
@@ -221,7 +222,7 @@
   }
 
   addEventListener("hashchange", route);
-  // What has ended is in the list at once.
+  // A request that has ended appears in the list at once.
   document.addEventListener("kymo-ended", () => location.hash === "#jobs" && route());
   route();
 })();

@@ -16,12 +16,12 @@
 namespace kymo::cli {
 namespace {
 
-constexpr int kBySignal = 128;  // the shell's exit code for what a signal ended
+constexpr int kBySignal = 128;  // as in a shell, the exit code is 128 + N if signal N ended it
 
 volatile std::sig_atomic_t attach_interrupted = 0;
 
-// One of the job's streams, to one of ours. A job may write what it was given by anybody, so a
-// terminal gets nothing that it would obey.
+// Copies a stream of the job to stdout or stderr. A job's output may contain untrusted data, so
+// control characters are removed before it goes to a terminal.
 class AttachedStream {
  public:
   AttachedStream(std::ostream& to, bool raw) : to_(to), raw_(raw) {}

@@ -6,9 +6,10 @@
 
 namespace kymo::cli {
 
-// The directory that a user means who names a checkpoint: the name itself where there is such a
-// file or folder; else, if kymod answers, the directory of the checkpoint with that id, or of the
-// last one of the job with that name. What nobody knows is returned as it is.
+// The directory of the checkpoint that a user names. If there is a file or folder with this name,
+// it is the name itself. Otherwise, if kymod answers, it is the directory of the checkpoint with
+// this id, or of the last checkpoint of the job with this name. An unknown name is returned as it
+// is.
 std::string checkpoint_named(const Context& context, const std::string& name);
 
 }  // namespace kymo::cli

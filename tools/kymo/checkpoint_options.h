@@ -6,7 +6,7 @@
 
 namespace kymo::cli {
 
-// Adds the flags for what is told to CRIU besides, which fill `options` in.
+// Adds the flags for further options of CRIU. They set `options`.
 void add_checkpoint_options(CLI::App& verb, v1::CheckpointOptions& options);
 
 }  // namespace kymo::cli

@@ -15,7 +15,7 @@ void look_confined(Context& context, const std::vector<std::string>& paths,
   bounds.cpu_time = kChecksumsTime;
   for (const std::string& path : paths) {
     bounds.readable.push_back(path);
-    // CRIU's images and its work folder stand side by side.
+    // CRIU's work folder is beside the folder of the images.
     bounds.readable.push_back(std::filesystem::path(absolute_path(path)).parent_path());
   }
   const Result<int> code = confine::run_confined(bounds, [&] {

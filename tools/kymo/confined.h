@@ -8,9 +8,9 @@
 
 namespace kymo::cli {
 
-// Does what a verb does with checkpoints of unknown origin in a process without rights
-// (confine/run.h), which can read these files and folders and those beside them, and print. The
-// verb's exit code is that which `look` leaves in the context.
+// Runs `look`, the part of a verb that reads checkpoints of unknown origin, in a process without
+// rights (confine/run.h). It can only print, and read these files and folders and those beside
+// them. `look` sets the verb's exit code in the context.
 void look_confined(Context& context, const std::vector<std::string>& paths,
                    const std::function<void()>& look);
 

@@ -27,11 +27,11 @@ void print(const v1::DeleteResponse& response) {
   }
 }
 
-// One after the other; what cannot be deleted does not keep the others.
+// Deletes one after the other. If one cannot be deleted, the others still are.
 void delete_all(Context& context, DeleteArguments arguments) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
-  if (arguments.targets.empty()) arguments.targets.emplace_back();  // --failed, of all jobs
+  if (arguments.targets.empty()) arguments.targets.emplace_back();  // --failed: of all jobs
   nlohmann::json json{{"checkpoints", nlohmann::json::array()},
                       {"jobs", nlohmann::json::array()},
                       {"freed_bytes", 0}};

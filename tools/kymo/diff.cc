@@ -59,7 +59,7 @@ int exit_code_of(const report::ChangeCheck& check) {
   return kCannotTell;
 }
 
-// Adds what the recordings say to what the checkpoints did, where there were some.
+// Compares recordings. The result is added to the result for the checkpoints, if there is one.
 void compare_recordings(Context& context, const DiffArguments& arguments, const Paths& before,
                         const Paths& after, nlohmann::json json, std::string text) {
   Paths all = before;
@@ -106,7 +106,8 @@ void compare_sets(Context& context, const DiffArguments& arguments) {
   compare_recordings(context, arguments, *before, *after, nullptr, "");
 }
 
-// Two of a kind: recordings, or checkpoints with their recordings where both have them.
+// Compares two recordings, or two checkpoints. If both checkpoints have recordings, these are
+// compared, too.
 void compare_two(Context& context, DiffArguments arguments) {
   arguments.before = checkpoint_named(context, arguments.before);
   arguments.after = checkpoint_named(context, arguments.after);
@@ -121,12 +122,12 @@ void compare_two(Context& context, DiffArguments arguments) {
       return compare_recordings(context, arguments, *recordings_before, *recordings_after, nullptr,
                                 "");
     }
-    // Of a recording and a checkpoint that has none, the recording is not what is wrong.
+    // If one is a recording and the other a checkpoint without recordings, report the checkpoint.
     if (recordings_before) return fail(context, recordings_after.error());
     if (recordings_after) return fail(context, recordings_before.error());
     return fail(context, !before ? before.error() : after.error());
   }
-  // A name that was asked for and is not there must not pass unseen.
+  // If the recording that the user named does not exist, it must be an error.
   if (!arguments.recording.empty() && !(recordings_before && recordings_after)) {
     return fail(context, !recordings_before ? recordings_before.error() : recordings_after.error());
   }

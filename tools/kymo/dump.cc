@@ -25,7 +25,7 @@ std::string images_text(const v1::DumpResponse& response) {
   return stored + ", " + bytes_text(response.streamed_bytes()) + " before compression";
 }
 
-// How much less each round before the dump, and the dump itself, had to write.
+// Shows how many pages each pre-dump and the dump itself wrote.
 void print_pre_dumps(const v1::DumpResponse& response) {
   if (response.pre_dumps().empty()) return;
   std::vector<std::vector<std::string>> rows{{"  round", "pages written", "took", "frozen"}};
@@ -78,7 +78,7 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
-// How the images come to be: through the daemon or not, within what time, after how many rounds.
+// The options for streaming, the deadline and the pre-dumps.
 struct StreamArguments {
   bool stream = false;
   std::string compression = "none";
@@ -87,7 +87,8 @@ struct StreamArguments {
   std::uint32_t pre_dumps = 0;
 };
 
-// Nanoseconds of "30s". CLI11's own reader of units does not say which there are.
+// Parses a time such as "30s" into nanoseconds. CLI11 has a parser for units, but its error message
+// does not name the valid units.
 double deadline_of(const std::string& text) {
   double number = 0;
   const char* const end = text.data() + text.size();
@@ -105,7 +106,7 @@ double deadline_of(const std::string& text) {
                           ? text + " has no unit: give " + text + "s, or another of ms, s, m, h"
                           : unit + " is no unit of time: give " + examples);
   }
-  constexpr double kLongest = 9e18;  // what the request has room for
+  constexpr double kLongest = 9e18;  // the longest time that fits into the request
   if (number * found->second > kLongest) {
     throw CLI::ValidationError("--deadline", text + " is too long: leave --deadline out for none");
   }
@@ -156,7 +157,7 @@ void set_target(v1::DumpRequest& request, const v1::Target& target) {
   if (target.has_container()) *request.mutable_container() = target.container();
 }
 
-// What every kind is dumped with.
+// The flags of a dump of any kind of target.
 struct DumpFlags {
   std::string target;
   std::string directory;

@@ -25,7 +25,8 @@ struct ExportArguments {
   exporting::ExportOptions options;
 };
 
-// What is damaged or missing, by line: an export must not look more whole than its recording.
+// Says what is damaged or missing, so that an export does not seem more complete than its
+// recording.
 void say_what_is_missing(const analysis::Summary& summary, const exporting::Exported& exported) {
   const std::string& path = summary.recording.path;
   const analysis::Finish finish = summary.recording.finish;
@@ -62,7 +63,7 @@ nlohmann::json export_json(const analysis::Summary& summary, const exporting::Ex
   return json;
 }
 
-// Null where it failed.
+// Exports one recording. Returns null if it failed.
 nlohmann::json export_one(const std::string& recording, const std::string& output,
                           exporting::Format format, const ExportArguments& arguments,
                           Context& context) {
@@ -143,7 +144,7 @@ void add_export(CLI::App& app, Context& context) {
   verb->add_flag(
       "--every-row", arguments->options.every_row,
       "openmetrics: write also rows within one millisecond, which Prometheus would refuse");
-  // Not into the optional itself: CLI11 takes an empty value for none.
+  // CLI11 does not set an optional from an empty value, so this uses a function.
   verb->add_option_function<std::string>(
           "--metric-prefix",
           [arguments](const std::string& prefix) { arguments->options.metric_prefix = prefix; },

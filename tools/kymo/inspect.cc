@@ -51,7 +51,7 @@ void print_job(const v1::InspectResponse& seen) {
   print_table(rows_of(seen.checkpoints(), "  "));
 }
 
-// The record that a dump leaves in its directory; null where it cannot be read.
+// Reads the checkpoint.json that kymod writes into the checkpoint. Null if it cannot be read.
 nlohmann::json record_in(const std::string& directory) {
   const Result<std::string> text = read_file(directory + "/checkpoint.json");
   nlohmann::json record = text ? parse_json(*text) : nlohmann::json();
@@ -63,7 +63,7 @@ std::vector<std::string> recordings_in(const std::string& directory) {
   return found ? std::move(found).value() : std::vector<std::string>();
 }
 
-// The longest parts of the request, out of the record's tree.
+// Collects the longest parts of the request from the timing tree in the record.
 void collect_parts(const nlohmann::json& part, const std::string& indent, Rows& rows) {
   constexpr std::uint64_t kWorthShowing = 100'000;
   for (const nlohmann::json& one : part.value("components", nlohmann::json::array())) {
@@ -101,7 +101,8 @@ void print_record(const std::string& directory, const nlohmann::json& record) {
   print_table(parts);
 }
 
-// What lies in the directory: all that a checkpoint of unknown origin has to show.
+// Shows what the files of a checkpoint say. There is nothing else to show if kymod does not know
+// the checkpoint.
 void show_files(Context& context, const std::string& directory, nlohmann::json json) {
   const nlohmann::json record = record_in(directory);
   const auto stats = report::read_checkpoint_stats(directory);
@@ -155,7 +156,7 @@ void show(Context& context, const v1::InspectResponse& seen) {
   print_json({{"job", report::to_json(seen.job())}, {"checkpoints", std::move(checkpoints)}});
 }
 
-// A directory needs no kymod: one that no kymod knows can be looked at all the same.
+// A directory can be inspected without kymod.
 void inspect_target(Context& context, const std::string& target) {
   std::error_code error;
   const bool directory = fs::is_directory(target, error);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kAskAgainMs = 50;
 
-int interrupts = -1;  // an eventfd that counts SIGINTs; the signal's handler can reach nothing else
+int interrupts = -1;  // an eventfd that counts SIGINTs; global, because the signal handler needs it
 
 void count_interrupt(int) {
   const int kept = errno;
@@ -24,7 +24,7 @@ void count_interrupt(int) {
   errno = kept;
 }
 
-// How many SIGINTs came since the last look; 0: the request is over.
+// Waits for SIGINT and returns how many there were since the last call. 0: the request has ended.
 std::uint64_t wait_for_interrupt(int over) {
   for (;;) {
     pollfd fds[] = {{over, POLLIN, 0}, {interrupts, POLLIN, 0}};
@@ -42,8 +42,8 @@ CancelOnInterrupt::CancelOnInterrupt(client::Client& client, std::string request
       request_id_(std::move(request_id)),
       over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (interrupts < 0) interrupts = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (!over_.valid() || interrupts < 0) return;  // Ctrl-C ends this program, as ever
-  // Of a script's background job Ctrl-C is none of its business.
+  if (!over_.valid() || interrupts < 0) return;  // Ctrl-C ends this program, as by default
+  // In a background job of a script, the shell has set SIGINT to be ignored. Keep it so.
   if (std::signal(SIGINT, count_interrupt) == SIG_IGN) {
     std::signal(SIGINT, SIG_IGN);
     return;
@@ -70,8 +70,8 @@ void CancelOnInterrupt::wait() {
   asking.join();
 }
 
-// How it ended is the answer to the request itself. Until it has reached kymod there is nothing to
-// cancel.
+// Asks again until the request has reached kymod. The result of cancel() is not needed, because the
+// answer to the request itself says how it ended.
 void CancelOnInterrupt::ask() {
   pollfd over{over_.get(), POLLIN, 0};
   for (;;) {

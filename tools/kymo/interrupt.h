@@ -9,14 +9,14 @@
 
 namespace kymo::cli {
 
-// The exit code of a command that Ctrl-C ended, as the shell has it.
+// The exit code of a command that Ctrl-C ended, as in a shell.
 constexpr int kInterrupted = 130;
 
-// What Ctrl-C does while a dump or restore runs: the first asks kymod to cancel it, and the answer
-// is waited for; a second leaves at once, and the request goes on.
+// Handles Ctrl-C while a dump or restore runs. The first Ctrl-C asks kymod to cancel the request
+// and waits for the answer. The second one ends the program at once, and the request continues.
 //
-// Threads: one of its own, which waits for the signal. One at a time. Ownership: refers to the
-// client.
+// Threads:   its own thread waits for the signal. Only one object may exist at a time.
+// Ownership: refers to the client.
 class CancelOnInterrupt {
  public:
   CancelOnInterrupt(client::Client& client, std::string request_id);
@@ -24,7 +24,7 @@ class CancelOnInterrupt {
   CancelOnInterrupt(const CancelOnInterrupt&) = delete;
   CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
 
-  // Whether Ctrl-C asked for it.
+  // Whether Ctrl-C has asked kymod to cancel the request.
   [[nodiscard]] bool asked() const { return asked_; }
 
  private:
@@ -33,7 +33,7 @@ class CancelOnInterrupt {
 
   client::Client& client_;
   const std::string request_id_;
-  FileDescriptor over_;  // readable: the request has ended
+  FileDescriptor over_;  // readable when the request has ended
   std::atomic<bool> asked_{false};
   std::thread thread_;
 };

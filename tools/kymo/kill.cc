@@ -23,7 +23,7 @@ struct KillArguments {
   bool wait = false;
 };
 
-// "TERM", "SIGTERM", "term" or "15"; 0: none of them.
+// The number of the signal "TERM", "SIGTERM", "term" or "15". 0 if there is no such signal.
 int signal_of(std::string text) {
   int number = 0;
   const char* const end = text.data() + text.size();
@@ -41,7 +41,7 @@ int signal_of(std::string text) {
   return 0;
 }
 
-// Until the process that was sent the signal runs no more.
+// Waits until the process that got the signal has ended.
 Result<v1::Job> wait_for_end(client::Client& client, v1::Job job) {
   const std::uint64_t start_ticks = job.start_ticks();
   while (job.state() == v1::Job::RUNNING && job.start_ticks() == start_ticks) {

@@ -26,7 +26,7 @@ struct Verb {
   void (*add)(CLI::App& app, Context& context);
 };
 
-// In the order of the help.
+// The verbs, in the order of the help.
 constexpr Verb kVerbs[] = {
     {"run", add_run},           {"adopt", add_adopt},       {"release", add_release},
     {"dump", add_dump},         {"restore", add_restore},   {"cancel", add_cancel},
@@ -45,15 +45,15 @@ std::vector<std::string> names_of_verbs() {
   return names;
 }
 
-// Whether a file of flags may be read, which may have some for any verb.
+// Whether there may be a file of flags. It can contain flags of any verb.
 bool reads_flags(std::span<char* const> words) {
   return std::getenv(kConfigVariable) != nullptr ||
          std::any_of(words.begin(), words.end(),
                      [](std::string_view word) { return word.starts_with("--config"); });
 }
 
-// Those that the command line names, all where it names none: to describe the options of every verb
-// takes longer than all else before a verb's work begins.
+// Adds the verbs on the command line, or all verbs if there is none. Describing the options of
+// every verb takes longer than everything else before the verb begins.
 void add_verbs(CLI::App& app, Context& context, std::span<char* const> words) {
   const auto named = [&](const Verb& verb) {
     return std::find(words.begin(), words.end(), verb.name) != words.end();
@@ -63,7 +63,7 @@ void add_verbs(CLI::App& app, Context& context, std::span<char* const> words) {
   for (const Verb& verb : kVerbs) {
     if ((all || named(verb)) && verb.add != last) {
       verb.add(app, context);
-      last = verb.add;  // one that adds several stands in the table for each
+      last = verb.add;  // a function that adds several verbs is in the table several times
     }
   }
 }
@@ -99,8 +99,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A reader that went away (`kymo ps | head -1`) ends in a failed write, not in a signal from
-  // gRPC.
+  // If the other end of a pipe or socket is closed (`kymo ps | head -1`), a write fails instead of
+  // ending the program.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return run(argc, argv);

@@ -7,10 +7,11 @@
 
 namespace kymo::cli {
 
-// What `podman container checkpoint --print-stats` and `restore --print-stats` print, field for
-// field (podman 4.3, pkg/domain/entities/containers.go), so that what reads theirs reads ours:
-// microseconds; kymod's duration stands where podman's does, CRIU's life where the runtime's does;
-// of CRIU's statistics those that are 0 are left out. `raw_input`: the target as it was given.
+// The same fields that `podman container checkpoint --print-stats` and `restore --print-stats`
+// print (podman 4.3, pkg/domain/entities/containers.go), so that the same programs can read them.
+// Times are in microseconds. podman's duration is kymod's duration, and the runtime's duration is
+// the time that CRIU ran. CRIU's statistics that are 0 are left out. `raw_input`: the target as
+// the user gave it.
 nlohmann::ordered_json podman_stats(const v1::DumpResponse& response, const std::string& raw_input);
 nlohmann::ordered_json podman_stats(const v1::RestoreResponse& response,
                                     const std::string& raw_input);

@@ -29,14 +29,14 @@ std::string fixed(double value, const char* unit) {
   return text.data();
 }
 
-// Columns on the terminal, not bytes: continuation bytes of UTF-8 take no room.
+// The number of characters that a terminal shows: continuation bytes of UTF-8 do not count.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
   }));
 }
 
-// The statistics by the names of their JSON, so that a person and a program read the same words.
+// The statistics with the same names as in the JSON.
 Rows rows_of_json(const nlohmann::json& json, const std::vector<std::string>& order) {
   Rows rows;
   for (const std::string& name : order) {
@@ -55,7 +55,7 @@ std::string subject_of(const Response& response) {
   return name_of(response.runtime()) + " container " + response.container() + ", " + pid;
 }
 
-// What the two responses have in common.
+// The fields that both responses have.
 template <class Response>
 nlohmann::json common_json(const Response& response) {
   return {{"pid", response.pid()},

@@ -11,14 +11,13 @@
 
 namespace kymo::cli {
 
-// One line on stderr, "kymo: TEXT", whatever names and paths are in it.
+// Prints one line on stderr, "kymo: TEXT". The text is made printable.
 void say(const std::string& text);
-// Says the error; the exit code becomes 1.
+// Prints the error on stderr and sets the exit code to 1.
 void fail(Context& context, const Error& error);
 
-// Data for a person, or for a program with --json.
 void print_json(const nlohmann::json& json);
-// A table; what a terminal would obey in a cell is made printable here, for all of them.
+// Prints a table. The text of all cells is made printable.
 void print_table(const std::vector<std::vector<std::string>>& rows);
 
 // "1,234,567"
@@ -27,10 +26,10 @@ std::string grouped(std::uint64_t n);
 std::string bytes_text(std::uint64_t bytes);
 // "1.234 s", "12.3 ms", "45 us"
 std::string duration_text(std::uint64_t ns);
-// "2026-11-21 08:33:05", in the local time.
+// "2026-11-21 08:33:05", in local time.
 std::string local_time(std::int64_t unix_ns);
 
-// What was dumped or restored: "pid 12", "runc container web, pid 12".
+// The target of a dump or restore: "pid 12", "runc container web, pid 12".
 std::string subject(const v1::DumpResponse& response);
 std::string subject(const v1::RestoreResponse& response);
 // "process", "runc", "podman".
@@ -39,19 +38,19 @@ std::string name_of(v1::Runtime runtime);
 nlohmann::json to_json(const v1::DumpResponse& response);
 nlohmann::json to_json(const v1::RestoreResponse& response);
 
-// "exit code 3", "ended by SIGKILL"; empty where it is not known, or it has not ended.
+// "exit code 3", "ended by SIGKILL". Empty if this is unknown or the job has not ended.
 std::string ending_of(const v1::Job& job);
-// "SIGTERM"; "signal 40" where it has no name.
+// "SIGTERM", or "signal 40" if the signal has no name.
 std::string signal_name(int signal);
 
-// A table of checkpoints, its heading first.
+// A table of checkpoints. The first row is the heading.
 std::vector<std::vector<std::string>> rows_of(
     const google::protobuf::RepeatedPtrField<v1::Checkpoint>& checkpoints,
     const std::string& indent);
-// The path as kymod has it: absolute, without `..` and a last slash.
+// The path in kymod's form: absolute, without `..` and without a trailing slash.
 std::string absolute_path(const std::string& path);
 
-// CRIU's statistics, a line each: name and value.
+// CRIU's statistics, a row with name and value for each.
 std::vector<std::vector<std::string>> rows_of(const v1::DumpStats& stats);
 std::vector<std::vector<std::string>> rows_of(const v1::RestoreStats& stats);
 

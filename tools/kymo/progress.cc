@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kLastUpdateWithin{300};
 std::size_t width_of_stderr() {
   winsize size{};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col - 1U : kUsualWidth;  // the last column would break the line
+  return known ? size.ws_col - 1U : kUsualWidth;  // text in the last column may wrap the line
 }
 
 std::string what_of(const v1::Progress& progress) {
@@ -50,7 +50,7 @@ std::string line_of(const v1::Progress& progress, std::size_t width) {
   return report::progress_line(line, width);
 }
 
-// The outcome of a request that ended, for a person.
+// The result of a finished request, for a person.
 std::string outcome_of(const v1::Progress& progress) {
   std::string text = what_of(progress) + ": ";
   if (progress.state() != v1::Progress::SUCCEEDED) {
@@ -60,8 +60,8 @@ std::string outcome_of(const v1::Progress& progress) {
          duration_text(progress.elapsed_ns());
 }
 
-// Shows the requests of others: one line redrawn on a terminal, where several run the one that
-// moved last; in a pipe a line an update.
+// Shows the progress of other clients' requests. On a terminal it redraws one line, with the
+// request of the newest update. In a pipe it prints a line for each update.
 class Display {
  public:
   explicit Display(bool json) : json_(json), terminal_(!json && ::isatty(STDOUT_FILENO) == 1) {}
@@ -127,14 +127,15 @@ ProgressBar::ProgressBar(client::Client& client, std::string request_id, bool dr
         over_.set_value();
       }) {}
 
-// The request is over, and with it its updates; where they are not, the daemon never began it.
+// The request has ended, so its last update comes soon. If there is none, the daemon never started
+// the request.
 ProgressBar::~ProgressBar() {
   over_.get_future().wait_for(kLastUpdateWithin);
   call_.TryCancel();
   thread_.join();
 }
 
-// What goes wrong with it is of no matter to the request.
+// Errors are ignored, because they do not affect the request.
 void ProgressBar::follow() {
   v1::WatchRequest request;
   request.set_request_id(request_id_);

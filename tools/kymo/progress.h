@@ -12,19 +12,20 @@
 
 namespace kymo::cli {
 
-// --progress, for the verbs that make a request which takes time.
+// Adds --progress, for verbs whose request may take long.
 void add_progress_option(CLI::App& verb, Context& context);
-// Whether a bar is wanted, and there is somewhere to draw it.
+// Whether the user wants a progress bar and it can be drawn.
 bool shows_progress(const Context& context);
 std::string new_request_id();
 
-// Draws on stderr how far a request has come, from when it has run for a fifth of a second until
-// the object goes; before that it says there what the daemon foretells of a deadline.
+// Draws the progress of a request on stderr, when the request has run for a fifth of a second and
+// until the object is destroyed. Before that, it prints the daemon's forecast for a deadline.
 //
-// Threads: one of its own, which alone draws. Ownership: refers to the client.
+// Threads:   only its own thread draws.
+// Ownership: refers to the client.
 class ProgressBar {
  public:
-  // Not drawn: it only says what the daemon foretells.
+  // If `draws` is false, it only prints the daemon's forecast.
   ProgressBar(client::Client& client, std::string request_id, bool draws);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
@@ -41,7 +42,7 @@ class ProgressBar {
   std::thread thread_;
 };
 
-// A bar for this request, which has its id; null where nothing is to be said.
+// A bar for this request, which must have its id. Null if there is nothing to show.
 template <class Request>
 std::unique_ptr<ProgressBar> show_progress(const Context& context, client::Client& client,
                                            const Request& request, bool has_deadline = false) {

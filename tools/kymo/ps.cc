@@ -16,7 +16,7 @@ std::string command_of(const v1::Job& job) {
   return out;
 }
 
-// How it ended, and why its newest dump failed, where either is so.
+// How the job ended, and why its newest dump failed. Empty if neither is the case.
 std::string note_of(const v1::Job& job) {
   std::string note = ending_of(job);
   if (!job.last_failure().empty()) {

@@ -21,7 +21,7 @@
 namespace kymo::cli {
 namespace {
 
-constexpr int kCannotRun = 126;  // as a shell has them
+constexpr int kCannotRun = 126;  // the same exit codes as in a shell
 constexpr int kNotFound = 127;
 constexpr double kLongestSeconds = 1e9;
 
@@ -35,7 +35,7 @@ struct RecordArguments {
   double duration_s = 0;
 };
 
-// A folder for the recording of somebody who wants its report alone.
+// A temporary folder for the recording, if the user wants only the report.
 class ScratchFolder {
  public:
   ScratchFolder() : path_((std::filesystem::temp_directory_path() / "kymo-XXXXXX").string()) {
@@ -58,7 +58,7 @@ void refuse(Context& context, const std::string& why) {
   context.exit_code = kWrongUsage;
 }
 
-// On stderr: stdout is the command's own.
+// Prints on stderr, because stdout belongs to the command.
 void print_report(const std::string& recording, bool kept, Context& context) {
   Result<analysis::Summary> summary = analysis::summarize(recording);
   if (!summary) return fail(context, summary.error());

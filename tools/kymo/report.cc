@@ -29,7 +29,7 @@ struct ReportArguments {
   std::vector<std::string> paths;
   std::string picture;
   std::string page;
-  double from_s = -1;  // of the samples that the page keeps; negative: not asked
+  double from_s = -1;  // begin of the samples that the page keeps; negative: not given
   double to_s = -1;
   std::uint64_t most_values = report::HtmlOptions().most_values;
   bool exact = false;
@@ -40,7 +40,7 @@ void complain(Context& context, const Error& error, int exit_code = 1) {
   context.exit_code = exit_code;
 }
 
-// What can be read is reported, also where another recording beside it cannot.
+// Summarizes all recordings that can be read, even if others cannot.
 std::vector<analysis::Summary> summarize_all(const std::vector<std::string>& paths,
                                              Context& context) {
   std::vector<analysis::Summary> summaries;
@@ -59,7 +59,7 @@ void print(const std::vector<analysis::Summary>& summaries, const ReportArgument
            Context& context) {
   std::string text;
   if (context.json) {
-    // Names from a file may hold anything: what is no UTF-8 is replaced, not thrown about.
+    // Names from a file may be invalid UTF-8. json_text() replaces these bytes and does not throw.
     text = json_text(report::json_report(summaries), 2) + "\n";
   } else {
     for (const analysis::Summary& summary : summaries) {
@@ -72,7 +72,7 @@ void print(const std::vector<analysis::Summary>& summaries, const ReportArgument
   }
 }
 
-// The file of each recording, as `asked` names it, by the recording; empty where it was not asked.
+// The output file of each recording, by the recording's path. Empty if no file was asked for.
 using Outputs = std::map<std::string, std::string>;
 
 Result<Outputs> outputs_by_recording(const std::string& asked,

@@ -87,7 +87,8 @@ void restore(Context& context, RestoreFlags& flags, v1::Runtime runtime) {
   restore(context, flags.request, flags.directory, flags.print_stats);
 }
 
-// `restore` alone: a checkpoint says itself what it is, and bare images are a process'.
+// Adds `restore KIND`. `restore` without a kind works, too: a checkpoint says what it is of, and
+// images without checkpoint.json are of a process.
 void add_kind(CLI::App& verb, Context& context, const std::shared_ptr<RestoreFlags>& flags,
               const TargetKind& kind) {
   CLI::App* one = verb.add_subcommand(kind.name, kind.what);

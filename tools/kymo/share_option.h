@@ -4,7 +4,8 @@
 
 namespace kymo::cli {
 
-// "20%" or "20" is a fifth. What is no share is wrong usage of `option`: CLI11's exception.
+// Parses a share: "20%" and "20" are 0.2. Throws CLI11's exception, which names `option`, if `text`
+// is not a share.
 double parse_share(const std::string& option, const std::string& text);
 
 }  // namespace kymo::cli

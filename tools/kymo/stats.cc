@@ -22,7 +22,7 @@ struct StatsArguments {
   std::string picture;
 };
 
-// The dump's phases, or the restore's where there was none.
+// Draws the phases of the dump, or those of the restore if there is no log of the dump.
 Result<void> draw(const report::CheckpointStats& stats, const std::string& picture) {
   if (stats.dump_phases) {
     return report::draw_gantt(*stats.dump_phases, "Dump: " + stats.path, picture);
@@ -49,7 +49,7 @@ void print_stats_of(Context& context, const StatsArguments& arguments, const std
 void print_stats(Context& context, const StatsArguments& arguments) {
   const std::string path = checkpoint_named(context, arguments.path);
   const auto print = [&] { print_stats_of(context, arguments, path); };
-  if (!arguments.picture.empty()) return print();  // gnuplot is started, and a file made
+  if (!arguments.picture.empty()) return print();  // it must start gnuplot and create a file
   look_confined(context, {path}, print);
 }
 

@@ -7,18 +7,19 @@
 
 namespace kymo::cli {
 
-// What a verb can be about: `kymo VERB process PID|JOB`, `kymo VERB runc ID`, ...
+// A kind of target of a verb: `kymo VERB process PID|JOB`, `kymo VERB runc ID`, ...
 struct TargetKind {
   v1::Runtime runtime;
-  std::string name;   // of the subcommand: the runtime's
-  std::string what;   // for its help
-  std::string shown;  // how its target is written
+  std::string name;   // the name of the subcommand and of the runtime
+  std::string what;   // the help text
+  std::string shown;  // the form of the target, such as PID|JOB
 };
 
 // One for each runtime of the API, plain processes first.
 const std::vector<TargetKind>& target_kinds();
 
-// What `text` names. Of a process: digits alone are a pid, which no job is named.
+// The target that `text` names. For a process, digits alone are a pid: a job cannot have such a
+// name.
 v1::Target target_of(const TargetKind& kind, const std::string& text);
 
 }  // namespace kymo::cli

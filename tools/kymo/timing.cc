@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kFormatVersion = 1;
 
-// Before the request is made: a dump cannot be asked for again because its times could not be kept.
+// Checked before the request, because a dump cannot be repeated if its times could not be written.
 std::string why_not_writable(const std::string& path) {
   if (std::filesystem::is_directory(path)) return path + " is a folder: name a file in it";
   const std::string folder = std::filesystem::absolute(path).parent_path();

@@ -12,19 +12,19 @@
 
 namespace kymo::cli {
 
-// --profiling and what belongs to it.
+// Adds --profiling and the options that belong to it.
 void add_timing_options(CLI::App& app, Context& context);
 
-// When a request's time is shown; to the file that was asked for it goes in any case.
+// When the timing of a request is shown. If the user named a file, it is written in any case.
 enum class ShowTiming : unsigned char { always, if_detailed, to_file };
 
-// Writes the file that was asked for, and prints the tables unless JSON is printed.
+// Writes the file, if the user named one, and prints the tables, unless JSON is printed.
 void show_timing(Context& context, const client::Client::Timing& timing, ShowTiming show);
 // Adds the tree to the JSON of a response, unless profiling is off.
 void add_timing(const Context& context, const client::Client::Timing& timing, nlohmann::json& json);
 
-// Shows what a dump or restore came to, and where its time went: as `print` does for a person, as
-// JSON, or with `print_stats` as podman's --print-stats does. `target`: as it was given.
+// Shows the result and the timing of a dump or restore: for a person with `print`, as JSON, or, if
+// `print_stats`, like podman's --print-stats. `target`: the target as the user gave it.
 template <class Response, class Print>
 void show_outcome(Context& context, const Result<Response>& response,
                   const client::Client::Timing& timing, const std::string& target, bool print_stats,

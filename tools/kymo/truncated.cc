@@ -6,18 +6,18 @@
 namespace kymo::cli {
 namespace {
 
-// Prepared, so that the handler need do nothing but write.
+// Prepared before, so that the signal handler only has to write them.
 std::string g_line;
 std::string g_screen;
 
 void write_out(int fd, const std::string& text) {
   if (::write(fd, text.data(), text.size()) < 0) {
-    return;  // nobody is left to tell
+    return;  // the failure cannot be reported
   }
 }
 
 void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
-  if (info->si_code != BUS_ADRERR) {  // not for want of the file: as if nobody had asked
+  if (info->si_code != BUS_ADRERR) {  // the cause is not a truncated file: use the default action
     ::signal(signal, SIG_DFL);
     return;
   }

@@ -4,9 +4,9 @@
 
 namespace kymo::cli {
 
-// For verbs that read files that others have mapped, too: from now on such a file that is truncated
-// while it is read ends the program with `line` on stderr and exit code 1, rather than by a SIGBUS.
-// `screen` goes to stdout first: what gives a terminal back.
+// For verbs that map files of other programs. If such a file is truncated while it is read, the
+// program prints `line` on stderr and ends with exit code 1, instead of being killed by SIGBUS.
+// Before that, it writes `screen` to stdout, to restore the terminal.
 void end_where_truncated(const std::string& line, const std::string& screen = "");
 
 }  // namespace kymo::cli

@@ -7,23 +7,22 @@
 
 namespace kymo::cli {
 
-// The exit code of a command that was used wrongly; CLI11 gives it for what it finds itself.
+// The exit code for wrong usage, also for errors that CLI11 finds.
 constexpr int kWrongUsage = 2;
 
-// The exit code of a comparison that cannot tell.
+// The exit code of a comparison without a clear result.
 constexpr int kCannotTell = 3;
 
-// What is shown of where a request spent its time.
+// How the timing of a request is shown.
 struct TimingOptions {
   bool enabled = true;
   bool detailed = false;
   report::Precision precision = report::Precision::automatic;
-  std::string path;  // of a JSON file; empty: none
+  std::string path;  // a JSON file to write; empty: none
 };
 
-// What the verbs share. A verb is declared by its add_ function: it describes its options to CLI11
-// and does its work in the callback, leaving the exit code here: 0 good, 1 failed, 2 wrong usage,
-// 3 cannot tell.
+// What the verbs share. The add_ function of a verb describes its options to CLI11. Its callback
+// does the work and sets the exit code here: 0 good, 1 failed, 2 wrong usage, 3 cannot tell.
 struct Context {
   std::string socket = "/run/kymo/kymod.sock";
   bool json = false;
@@ -33,7 +32,7 @@ struct Context {
   int exit_code = 0;
 };
 
-// -q, --quiet.
+// Adds -q, --quiet.
 inline void add_quiet_option(CLI::App& verb, Context& context) {
   verb.add_flag("-q,--quiet", context.quiet, "Print nothing but errors and warnings");
 }

@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is wrong with the record that kymod left beside the images; other tools leave none.
+// What is wrong with kymod's checkpoint.json beside the images. Empty if nothing is wrong, or if
+// there is none because another tool made the checkpoint.
 std::string fault_of_record(const std::string& directory) {
   const Result<nlohmann::json> record =
       report::read_checkpoint_record(directory + "/checkpoint.json");
@@ -31,7 +32,7 @@ std::string fault_of_record(const std::string& directory) {
 struct Verdict {
   criu::ImageSet images;
   criu::Verified verified{};
-  Result<criu::Compared> compared = criu::Compared();  // not_found: there are no checksums
+  Result<criu::Compared> compared = criu::Compared();  // not_found if there are no checksums
   std::vector<std::string> faults{};
 };
 

@@ -12,7 +12,7 @@
 namespace kymo::cli {
 namespace {
 
-// Becomes the program kymo-view, which stands beside this one; returns only when it cannot.
+// Executes the program kymo-view from the folder of this program. Returns only if this fails.
 void become_view(Context& context, std::vector<std::string> words) {
   std::error_code unknown;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", unknown);
@@ -33,7 +33,7 @@ void become_view(Context& context, std::vector<std::string> words) {
 void add_view(CLI::App& app, Context& context) {
   CLI::App* view = app.add_subcommand(
       "view", "Serve a whole recording, of any length, to a browser on this machine");
-  // Its words, --help among them, are that program's to read.
+  // kymo-view reads all arguments itself, also --help.
   view->fallthrough(false);
   view->set_help_flag();
   view->prefix_command();

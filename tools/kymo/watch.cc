@@ -38,7 +38,7 @@ struct WatchArguments {
   bool once = false;
 };
 
-// The daemon's own metrics, asked for over its socket.
+// The daemon's own metrics, read through its socket.
 class DaemonSource : public LiveSource {
  public:
   explicit DaemonSource(client::Client client) : client_(std::move(client)) {}
@@ -74,7 +74,7 @@ Result<std::unique_ptr<LiveSource>> open_source(const WatchArguments& arguments,
   return std::unique_ptr<LiveSource>(new DaemonSource(std::move(client).value()));
 }
 
-// What each counter did since the row before, in its unit per second.
+// The rate of each counter since the row before, in its unit per second.
 std::map<std::string, double> rates_between(const LiveRow& before, const LiveRow& after) {
   std::map<std::string, std::uint64_t> values;
   for (const LiveValue& value : before.values) values[value.name] = value.value;
@@ -103,7 +103,7 @@ void print_json_line(const LiveRow& row, const std::map<std::string, double>& ra
   std::printf("%s\n", json_text(line).c_str());
 }
 
-// One line a row: the columns that changed.
+// Prints one line with the columns that changed.
 void print_line(const LiveRow& row, const LiveRow& before) {
   std::string line = std::to_string(row.time_ns / 1'000'000) + " ms";
   for (std::size_t i = 0; i < row.values.size(); ++i) {
@@ -137,7 +137,7 @@ std::vector<std::string> table_lines(const LiveRow& row,
   return lines;
 }
 
-// Redraws in place; what does not fit below is said.
+// Redraws the screen. If the table is too long, the last line says how many columns are missing.
 void draw(const LiveRow& row, const std::map<std::string, double>& rates) {
   winsize size{};
   const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 2;
@@ -160,7 +160,7 @@ void draw(const LiveRow& row, const std::map<std::string, double>& rates) {
   std::fputs(text.c_str(), stdout);
 }
 
-// The terminal's other screen, without a cursor, for as long as the object lives.
+// Uses the terminal's alternate screen, without a cursor, as long as the object lives.
 class Screen {
  public:
   explicit Screen(bool on) : on_(on) {
@@ -178,7 +178,7 @@ class Screen {
   bool on_;
 };
 
-// Waits for the next refresh; true where a signal asks to end.
+// Waits until the next refresh. Returns true if a signal asks the program to end.
 bool asked_to_end(const sigset_t& signals) {
   return ::sigtimedwait(&signals, nullptr, &kRefresh) > 0;
 }

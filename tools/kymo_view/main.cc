@@ -1,4 +1,4 @@
-// kymo-view: what `kymo view` starts.
+// kymo-view: the program that `kymo view` starts.
 
 #include <signal.h>
 
@@ -34,7 +34,7 @@ int fail(const Error& error) {
   return 1;
 }
 
-// The one recording that is meant.
+// The recording at `path`. It is an error if there are several.
 Result<std::string> find_one(const std::string& path) {
   const Result<std::vector<std::string>> found = analysis::find_recordings(path);
   if (!found) return found.error();
@@ -47,7 +47,7 @@ Result<std::string> find_one(const std::string& path) {
 int serve(const Arguments& arguments) {
   const Result<std::string> path = find_one(arguments.run);
   if (!path) return fail(path.error());
-  // Before the server's threads, so that the end is waited for here alone.
+  // Block the signals before the server starts its threads, so that only this thread receives them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -55,7 +55,7 @@ int serve(const Arguments& arguments) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const auto view = view::RecordingView::open(*path, arguments.port);
   if (!view) return fail(view.error());
-  std::cout << (*view)->url() << std::endl;  // for who reads it from a pipe
+  std::cout << (*view)->url() << std::endl;  // flushed, for a reader at the end of a pipe
   say("serving " + *path + " until Ctrl-C");
   int exit_code = 0;
   if (arguments.open) {

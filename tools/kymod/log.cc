@@ -36,7 +36,7 @@ constexpr std::size_t kMostLines = 1000;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20U;
 constexpr std::chrono::seconds kLastWords{1};
 
-// A line of the log is one line, whatever names a request brought.
+// Makes the text of a line printable, because it may contain names from a request.
 class PrintableText : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
@@ -69,7 +69,7 @@ bool has_colors() {
          (none == nullptr || *none == '\0');
 }
 
-// Waits as long as it takes. False: nobody reads stderr any more.
+// Waits until the text is written. Returns false if stderr has no reader any more.
 bool write_to_stderr(std::string_view text) {
   for (;;) {
     std::size_t written = 0;
@@ -82,10 +82,11 @@ bool write_to_stderr(std::string_view text) {
   }
 }
 
-// Lines wait in a queue, and one thread writes them: a pipe that is full, a terminal that was
-// stopped and a disk that stalls hold up that thread alone.
+// One thread writes the lines from a queue, so that a full pipe, a stopped terminal or a slow disk
+// blocks only this thread.
 //
-// Threads: any. It is never destroyed: its thread may stand in a write() that does not return.
+// Threads:   any.
+// Ownership: it is never destroyed, because its thread may be in a write() that does not return.
 class StderrSink : public spdlog::sinks::sink {
  public:
   StderrSink() : colors_(has_colors()) {
@@ -174,14 +175,14 @@ class StderrSink : public spdlog::sinks::sink {
   std::condition_variable more_;
   std::condition_variable written_;
   std::unique_ptr<spdlog::formatter> formatter_ = std::make_unique<spdlog::pattern_formatter>();
-  std::deque<std::string> waiting_;  // guarded by mutex_, as all of these
-  std::size_t bytes_ = 0;            // of waiting_
-  std::size_t lost_ = 0;             // lines
-  bool writing_ = false;             // the thread is at a line that it took out
+  std::deque<std::string> waiting_;  // guarded by mutex_, like the next three
+  std::size_t bytes_ = 0;            // the size of waiting_
+  std::size_t lost_ = 0;             // the number of lines
+  bool writing_ = false;             // the thread is writing a line that is not in waiting_
 };
 
-// Leaked on purpose: at the end a request may still log, and the sink's thread may stand in a
-// write.
+// Never freed: when the program ends, a request may still log, and the sink's thread may be in a
+// write().
 std::shared_ptr<spdlog::logger>* kept = nullptr;
 
 }  // namespace
@@ -190,7 +191,7 @@ void begin_log(const std::string& level) {
   const auto sink = std::make_shared<StderrSink>();
   auto log = std::make_shared<spdlog::logger>("kymod", sink);
   kept = new std::shared_ptr<spdlog::logger>(log);
-  // Where spdlog itself fails, it would write to stderr, and wait.
+  // By default, spdlog writes its own errors to stderr, which could block.
   log->set_error_handler([lines = sink.get()](const std::string&) { lines->count_lost(); });
   auto pattern = std::make_unique<spdlog::pattern_formatter>();
   pattern->add_flag<PrintableText>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %*");
@@ -206,7 +207,7 @@ void end_log() {
 void print_line(const std::string& line) {
   const std::string text = line + '\n';
   const auto until = steady_clock::now() + kLastWords;
-  // What can be written to at all takes PIPE_BUF bytes.
+  // If poll() says that a pipe is writable, a write of up to PIPE_BUF bytes does not block.
   for (std::size_t at = 0; at < text.size(); at += PIPE_BUF) {
     pollfd err{STDERR_FILENO, POLLOUT, 0};
     int ready = -1;
@@ -216,7 +217,7 @@ void print_line(const std::string& line) {
     } while (ready < 0 && errno == EINTR);
     std::size_t written = 0;
     if (ready != 1 || write_all(STDERR_FILENO, text.substr(at, PIPE_BUF), &written) != 0) {
-      return;  // there is nobody else to tell
+      return;  // the failure cannot be reported
     }
   }
 }

@@ -32,8 +32,8 @@ int fail(const kymo::Error& error) {
   return error.code == kymo::Code::invalid_argument ? kUsage : kFailed;
 }
 
-// --profiling-metrics without a name asks for the choices; CLI11 would take the next flag for its
-// value.
+// Whether --profiling-metrics has no value, which asks for the list of choices. CLI11 would take
+// the next flag for its value.
 bool asks_for_choices(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view arg = argv[i];
@@ -207,7 +207,8 @@ kymo::Result<void> complete(Config& config, const std::string& metrics, const st
   return kymo::daemon::check_metric_names(config);
 }
 
-// Before any thread starts, so that all have them blocked and only Daemon::run() takes them.
+// Called before any thread starts: all threads inherit the blocked signals, and only Daemon::run()
+// receives them.
 void block_stop_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -220,7 +221,7 @@ void block_stop_signals() {
 
 int serve(Config config) {
   block_stop_signals();
-  // Before anything else: it is a fork of a process that has read nothing and has no thread.
+  // The helper is forked first, while this process has read nothing and has no other thread.
   const auto helper = kymo::confine::Helper::start(kymo::daemon::foreign_works());
   if (!helper) return fail(helper.error());
   kymo::begin_log(config.log_level);

@@ -33,7 +33,7 @@ namespace tasks = containerd::services::tasks::v1;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kEndsWithin{15'000};  // a call whose CRIU has been ended
+constexpr milliseconds kEndsWithin{15'000};  // time for a call to end after its CRIU was ended
 constexpr milliseconds kEndedLookEvery{50};
 
 std::string variable_or(const char* name, const char* otherwise) {
@@ -72,7 +72,7 @@ void address_to(grpc::ClientContext& context, const ContainerdName& name) {
   context.AddMetadata("containerd-namespace", name.space);
 }
 
-// Packed as containerd's typeurl does it: the type's name alone.
+// Packs a message as containerd's typeurl does. The type URL is only the name of the type.
 template <class Message>
 void pack(const Message& message, google::protobuf::Any& any) {
   any.set_type_url(std::string(Message::descriptor()->full_name()));
@@ -85,8 +85,8 @@ bool has_ended(const Status& status, milliseconds within) {
   return status.wait_for(within) == std::future_status::ready;
 }
 
-// Waits for the end of a call, which makes `ended` readable. False: its time was over before, or it
-// was cancelled.
+// Waits until the call ends, which makes `ended` readable. Returns false if the timeout or a
+// cancellation comes first.
 bool wait_for(const Status& status, const FileDescriptor& ended, const Command& limits) {
   const bool bounded = limits.timeout.count() != 0;
   const auto until = steady_clock::now() + limits.timeout;
@@ -103,7 +103,7 @@ bool wait_for(const Status& status, const FileDescriptor& ended, const Command& 
   return true;
 }
 
-// A call that takes as long as CRIU does, on a thread of its own.
+// Makes a call that takes as long as CRIU does, on a new thread.
 Result<CommandOutcome> run_call(const Command& limits, const std::string& address,
                                 const std::function<grpc::Status(grpc::ClientContext&)>& call) {
   grpc::ClientContext context;
@@ -120,7 +120,7 @@ Result<CommandOutcome> run_call(const Command& limits, const std::string& addres
     return kymo::system_error("start a thread", failure.code().value());
   }
   const bool in_time = wait_for(status, ended, limits);
-  // CRIU may begin only after the first look for it.
+  // Call time_over() again and again, because CRIU may begin only after the first call.
   for (const auto until = steady_clock::now() + kEndsWithin;
        !in_time && !has_ended(status, kEndedLookEvery) && steady_clock::now() < until;) {
     if (limits.time_over) limits.time_over(kNoSession);
@@ -157,7 +157,7 @@ struct ContainerdClient::Stubs {
   std::unique_ptr<snapshots::Snapshots::Stub> snapshots;
   std::unique_ptr<tasks::Tasks::Stub> tasks;
 
-  // A call that is answered at once.
+  // Makes a call that containerd answers at once.
   template <class Stub, class Request, class Response>
   Result<void> ask(const std::string& address, const ContainerdName& name, Stub& stub,
                    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -305,7 +305,7 @@ Result<CommandOutcome> ContainerdClient::restore(const ContainerdName& name,
                                  &containers::Containers::Stub::Get, asked, found);
   if (!got) return got.error();
   const containers::Container& container = found.container();
-  // What the task is told replaces what the container was made with: all of it is told again.
+  // The options of the task replace those of the container, so begin with a copy of the latter.
   containerd::runc::v1::Options options;
   static_cast<void>(options.ParseFromString(container.runtime().options().value()));
   options.set_criu_image_path(images_dir);

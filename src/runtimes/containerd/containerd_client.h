@@ -14,25 +14,25 @@
 
 namespace kymo::runtime {
 
-// A container as containerd knows it, "NAMESPACE/ID"; without a namespace it is in that of
-// CONTAINERD_NAMESPACE, else in "default", as with ctr.
+// The name of a container, "NAMESPACE/ID". Without a namespace it is the one that the variable
+// CONTAINERD_NAMESPACE names, else "default", as for ctr.
 struct ContainerdName {
   std::string space;
   std::string id;
   [[nodiscard]] std::string text() const { return space + "/" + id; }
 };
-// Errors: invalid_argument: it is no name that containerd allows (its package identifiers), or it
-// is one that gRPC would not send.
+// Errors: invalid_argument if containerd does not allow the name (its package identifiers), or if
+//         gRPC could not send it.
 Result<ContainerdName> containerd_name(const std::string& name);
 
-// The first process of a container, where there is one.
+// The first process of a container that has one.
 struct ContainerdTask {
   enum class State : std::uint8_t { runs, paused, stopped };
   pid_t pid = 0;
   State state = State::runs;
 };
 
-// How a container's images are written.
+// Where and with which options containerd dumps a container.
 struct ContainerdCheckpoint {
   std::string images_dir;
   std::string work_dir;
@@ -43,14 +43,16 @@ struct ContainerdCheckpoint {
   bool file_locks = false;
 };
 
-// containerd's gRPC API, version 1.6 (api/services), at the socket that CONTAINERD_ADDRESS names,
-// else at /run/containerd/containerd.sock, as with ctr. Whoever may use that socket is root.
+// A client of containerd's gRPC API, version 1.6 (api/services). It uses the socket that the
+// variable CONTAINERD_ADDRESS names, else /run/containerd/containerd.sock, as ctr does. Access to
+// that socket gives the rights of root.
 //
-// Threads: every member from any thread. Errors: unavailable: nobody serves the socket; not_found;
-// else what containerd says. Cost: a call of its API each, the first connects.
+// Threads: every member from any thread.
+// Errors:  unavailable if no program serves the socket, not_found, or what containerd says.
+// Cost:    a few calls of the API each. The first one connects.
 class ContainerdClient {
  public:
-  // How long a call may take that does not start CRIU.
+  // The time limit of a call that does not start CRIU.
   static constexpr std::chrono::milliseconds kAnswersWithin{10'000};
 
   ContainerdClient();
@@ -60,25 +62,25 @@ class ContainerdClient {
 
   [[nodiscard]] const std::string& address() const { return address_; }
 
-  // The PATH of the containerd that serves the socket: there its runc looks for criu.
+  // Returns the PATH of the containerd that serves the socket. Its runc looks for criu there.
   [[nodiscard]] Result<std::string> server_path() const;
-  // Whether there is such a container.
+  // Errors: not_found if there is no such container.
   [[nodiscard]] Result<void> check_container(const ContainerdName& name) const;
-  // None: it has no task, so that one can be made.
+  // Returns the task of the container. Returns nothing if it has none, so that one can be made.
   [[nodiscard]] Result<std::optional<ContainerdTask>> task(
       const ContainerdName& name, std::chrono::milliseconds patience = kAnswersWithin) const;
-  // Forgets a task that has stopped.
+  // Makes containerd forget a task that has stopped.
   [[nodiscard]] Result<void> delete_task(const ContainerdName& name) const;
   [[nodiscard]] Result<void> pause(const ContainerdName& name) const;
   [[nodiscard]] Result<void> resume(const ContainerdName& name) const;
 
-  // These take as long as CRIU does. `limits` says when they are ended, and how (Command); its
-  // words and its environment are not used. The outcome is that of a program: its exit status is 0
-  // or 1, its errors are containerd's message.
+  // Dumps the container. checkpoint() and restore() take as long as CRIU does. `limits` says when
+  // and how they are ended (see Command). Its words and its environment are not used. They return
+  // the outcome of a program: the exit status is 0 or 1, and `errors` is containerd's message.
   [[nodiscard]] Result<CommandOutcome> checkpoint(const ContainerdName& name,
                                                   const ContainerdCheckpoint& how,
                                                   const Command& limits) const;
-  // Makes the container's task out of images, and starts it.
+  // Makes the container's task from images and starts it.
   [[nodiscard]] Result<CommandOutcome> restore(const ContainerdName& name,
                                                const std::string& images_dir,
                                                const std::string& work_dir,

@@ -54,7 +54,7 @@ class ContainerdRuntime : public Runtime {
   std::atomic<std::chrono::steady_clock::time_point> hangs_until_{};
 };
 
-// What both kinds of call have in common.
+// Returns a call with what a checkpoint and a restore have in common.
 ContainerCall call_of(const std::string& tried) {
   ContainerCall call;
   call.runtime = "containerd";
@@ -69,7 +69,8 @@ std::optional<ProcessId> running(const Result<std::optional<ContainerdTask>>& ta
   return process.start_ticks == 0 ? std::nullopt : std::optional(process);
 }
 
-// Once its first process has ended, containerd keeps a task until somebody deletes it.
+// Deletes the task of the container after its first process has ended. containerd keeps a task
+// until a client deletes it.
 Result<void> ContainerdRuntime::forget_stopped(const ContainerdName& name) const {
   for (const auto until = std::chrono::steady_clock::now() + kStopsWithin;;) {
     const Result<std::optional<ContainerdTask>> task = client_.task(name);
@@ -170,7 +171,7 @@ Result<std::optional<CriuProgram>> ContainerdRuntime::fixed_criu() {
   return std::optional(std::move(program));
 }
 
-// What containerd's API has no field for.
+// Refuses options for which containerd's API has no field.
 Result<void> check_options(const std::string& tried, const CheckpointOptions& options) {
   const auto refuse = [&](const char* flag) {
     return Error{Code::invalid_argument, tried + ": " + flag +
@@ -262,7 +263,7 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {
-    static_cast<void>(client_.delete_task(name).ok());  // it may have been made and not started
+    static_cast<void>(client_.delete_task(name).ok());  // it may exist without having started
     return outcome;
   }
   const std::optional<ProcessId> process = running(client_.task(name));

@@ -11,17 +11,19 @@ struct ContainerdRuntimeOptions {
   std::chrono::milliseconds timeout{0};  // of each dump and restore; 0: none
 };
 
-// Containers of containerd, by its gRPC API (containerd_client.h). Only run() starts a program,
-// containerd's own client ctr: a container's specification is made of its image by that client's
-// library and not by containerd.
+// Makes the runtime for containers of containerd. It uses containerd's gRPC API
+// (containerd_client.h). Only run() starts a program, containerd's client ctr, because the library
+// of that client, and not containerd, makes the specification of a container from its image.
 //
-// The container stays containerd's while it is dumped: its first process ends, and a restore makes
-// it anew. CRIU is started by containerd's runc: it is the criu on containerd's PATH.
+// A dump ends the container's first process, unless it is to run on, but containerd keeps the
+// container. A restore makes the first process again. containerd's runc starts CRIU, which is the
+// criu on containerd's PATH.
 //
-// Threads: every member from any thread. Errors: as of Runtime; of restore(): no task is left.
+// Threads: every member from any thread.
+// Errors:  those of Runtime. After a failed restore() no task is left.
 std::unique_ptr<Runtime> make_containerd_runtime(ContainerdRuntimeOptions options);
 
-// The OCI runtime that containerd's shim starts.
+// Returns the OCI runtime that containerd's shim starts: the runc on containerd's PATH.
 Result<OciRuntime> oci_runtime_of_containerd();
 
 }  // namespace kymo::runtime

@@ -29,30 +29,31 @@ using nlohmann::json;
 
 constexpr std::uint64_t kNanosecondsInAMicrosecondOfPodman = 1000;
 constexpr std::chrono::seconds kInfoWithin{10};
-constexpr std::size_t kShownOfId = 12;  // as podman shows it
+constexpr std::size_t kShownOfId = 12;  // podman, too, shows so many characters of an id
 
-// What podman and its runtime leave in podman's folder of a container that was dumped: CRIU's log
-// and statistics, and the container's /dev/shm.
+// What podman and its OCI runtime leave in podman's folder of a dumped container: the images,
+// CRIU's log and statistics, and the container's /dev/shm.
 constexpr char kCheckpoint[] = "/checkpoint";
 constexpr char kPreCheckpoint[] = "/pre-checkpoint";
 constexpr char kDumpLog[] = "/dump.log";
 constexpr char kDumpStats[] = "/stats-dump";
 constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
 
-// Podman's reason, without its own "Error: ".
+// Returns the last line of podman's errors without podman's "Error: ".
 std::string podman_reason(const CommandOutcome& outcome) {
   constexpr std::string_view kError = "Error: ";
   std::string line = last_line(outcome.errors);
   return line.starts_with(kError) ? line.substr(kError.size()) : line;
 }
 
-// Makes a folder in which podman has a checkpoint a link to another for as long as it lives. What
-// lies there already is set aside meanwhile: podman needs it to restore a checkpoint of its own.
+// While it exists, the folder `path`, in which podman expects a checkpoint, is a link to
+// images_dir. An older folder at `path` is moved aside and put back later, because podman needs it
+// to restore a checkpoint of its own.
 class CheckpointLink {
  public:
   CheckpointLink(const std::string& path, const std::string& images_dir)
       : path_(path), aside_(path + kAside) {
-    if (fs::is_symlink(path_, error_)) {  // of a daemon that was killed
+    if (fs::is_symlink(path_, error_)) {  // left by a kymod that was killed
       fs::remove(path_, error_);
     } else if (fs::exists(path_, error_)) {
       fs::rename(path_, aside_, error_);
@@ -67,7 +68,7 @@ class CheckpointLink {
     return error_ ? Result<void>(system_error("make " + path_, error_.value())) : Result<void>();
   }
 
-  // Of a daemon that was killed: podman's folder as it was, if the link leads to these images.
+  // Puts podman's folder back after a kymod was killed, if the link leads to these images.
   static void undo(const std::string& path, const std::string& images_dir) {
     std::error_code error;
     if (fs::read_symlink(path, error) == images_dir) {
@@ -92,9 +93,9 @@ class CheckpointLink {
   std::error_code error_;
 };
 
-// Podman has one folder for a round of pre-dump, beside the one of its checkpoints, and has CRIU
-// look for it beside the images: links to the round's place, both in podman's folder and beside our
-// images.
+// podman has one folder for a round of pre-dump, next to its folder for checkpoints, and CRIU looks
+// for the round next to the images. While this object exists, two links lead to the folder of the
+// round: one in podman's folder, and one next to our images.
 class PreCheckpointLinks {
  public:
   PreCheckpointLinks(const std::string& userdata, const std::string& images_dir)
@@ -106,7 +107,7 @@ class PreCheckpointLinks {
     const Result<void> podmans = podmans_.made();
     return podmans ? ours_.made() : podmans;
   }
-  // The images no longer look for it there, but among themselves.
+  // Changes the link to the parent images, so that it leads to the round inside our images.
   [[nodiscard]] Result<void> tell_images() const {
     const std::string parent = images_dir_ + "/parent";
     std::error_code error;
@@ -138,7 +139,7 @@ void move_file(const std::string& from, const std::string& to) {
   }
 }
 
-// What podman's --print-stats says of one container; null where it does not say.
+// Returns what podman's --print-stats prints for the first container. Null if it prints nothing.
 json container_said(const std::string& output) {
   const json said = parse_json(output);
   const json containers = said.is_object() ? said.value("container_statistics", json()) : json();
@@ -168,7 +169,7 @@ class PodmanRuntime : public Runtime {
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
  private:
-  // With the criu in that folder on PATH.
+  // Returns a command of podman with `criu_folder` first on PATH.
   [[nodiscard]] Command command(std::vector<std::string> words,
                                 const std::string& criu_folder) const;
   [[nodiscard]] Command command(std::vector<std::string> words) const {
@@ -181,7 +182,8 @@ class PodmanRuntime : public Runtime {
   Result<PodmanStore> store();
   Result<std::string> restorable(const RestoreSpec& spec);
   Result<Container> inspect(const std::string& name) const;
-  // A checkpoint or restore whose log and statistics podman leaves in its own folder.
+  // Returns the call of a checkpoint or restore. podman leaves the log and the statistics in its
+  // own folder `userdata`. `said` gets the output of podman.
   ContainerCall call(const std::string& verb, const std::string& id, const std::string& userdata,
                      const std::string& work_dir, std::vector<std::string> words,
                      const std::string& criu_folder, std::string* said) const;
@@ -189,7 +191,7 @@ class PodmanRuntime : public Runtime {
   const PodmanRuntimeOptions options_;
   std::mutex mutex_;
   std::optional<PodmanStore> store_;
-  bool asked_ = false;  // where podman keeps its containers, by process_of()
+  bool asked_ = false;  // process_of() has asked podman for its folders
 };
 
 Command PodmanRuntime::command(std::vector<std::string> words,
@@ -210,7 +212,7 @@ Result<PodmanStore> PodmanRuntime::store() {
   }
   const Scope scope("ask podman for its folders", {.category = "runtime"});
   Command ask = command({"info", "--format", "json"});
-  ask.timeout = kInfoWithin;  // others wait meanwhile
+  ask.timeout = kInfoWithin;  // other threads wait for the mutex meanwhile
   const Result<CommandOutcome> info = run_command(ask);
   if (!info) {
     return info.error();
@@ -225,7 +227,7 @@ Result<PodmanStore> PodmanRuntime::store() {
   return found;
 }
 
-// Podman's own word, which costs a tenth of a second: for what its files do not show.
+// Asks podman about a container that its files do not show. This takes a tenth of a second.
 Result<Container> PodmanRuntime::inspect(const std::string& name) const {
   const std::string tried = "container " + name;
   const Scope scope("ask podman", {.category = "runtime"});
@@ -253,8 +255,8 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
   return found;
 }
 
-// Where podman keeps its containers must be known: to ask each second of a podman that does not
-// answer would be no cheap look.
+// Asks podman for its folders only once: this function is called every second and must be cheap,
+// even if podman does not answer.
 std::optional<ProcessId> PodmanRuntime::process_of(const std::string& id) {
   {
     const std::lock_guard lock(mutex_);
@@ -300,7 +302,7 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
   return found;
 }
 
-// What podman has no flag for.
+// Refuses options for which podman has no flag.
 Result<void> check_podman_options(const std::string& tried, const CheckpointOptions& options) {
   const char* flag = options.shell_job               ? "--shell-job"
                      : !options.external.empty()     ? "--external"
@@ -352,7 +354,7 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
     move_file(userdata + stats, work_dir + stats);
     if (outcome != nullptr && outcome->exit_status == 0) {
       *said = outcome->output;
-      // To look at later; the dump or restore is good without it.
+      // The file is only for later reading, so an error does not matter.
       static_cast<void>(replace_file(work_dir + "/podman-" + verb + ".json", outcome->output).ok());
     }
   };
@@ -420,7 +422,7 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
       return made.error();
     }
   }
-  // Each of podman's rounds writes all: a second gains nothing.
+  // Each round of podman writes all memory, so a second round gains nothing.
   DumpSpec at_most = spec;
   at_most.pre_dumps = std::min(spec.pre_dumps, std::uint32_t{1});
   Result<DumpOutcome> outcome = dump_container(at_most, std::move(checkpoint), observer);
@@ -439,7 +441,7 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
 Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   const Result<PodmanStore> store = this->store();
   if (!store) {
-    // All but podman's own folder.
+    // Without podman's folder, settle the rest.
     static_cast<void>(settle_container_dump(spec, spec.work_dir + kDumpLog).ok());
     return store.error();
   }
@@ -453,7 +455,7 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   return settled;
 }
 
-// The id of the container into which this is to be restored.
+// Checks the request and returns the id of the container into which the images are restored.
 Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
   const std::string asked = "restore container " + spec.container;
   if (Result<void> good = check_podman_options(asked, spec.options); !good) {
@@ -501,13 +503,13 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   if (Result<void> made = link.made(); !made) {
     return made.error();
   }
-  std::error_code ignored;  // there is none where the container has no /dev/shm of its own
+  std::error_code ignored;  // the file is missing if the container had no /dev/shm of its own
   fs::copy_file(spec.work_dir + kSharedMemory, userdata + kSharedMemory,
                 fs::copy_options::overwrite_existing, ignored);
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {
     if (const pid_t half = store->pid_of(*id); half != 0) {
-      kill(half, SIGKILL);  // podman, killed, left it; it was not there before
+      kill(half, SIGKILL);  // left by a killed podman: the container did not run before
     }
     return outcome;
   }
@@ -529,7 +531,7 @@ Result<ProcessId> PodmanRuntime::run(const RunSpec& spec) {
   const Result<CommandOutcome> done = run_command(command(std::move(words)));
   const Result<std::string> id = read_file(id_file);
   if (!done || done->exit_status != 0) {
-    if (id && !id->empty()) {  // it was made before it failed
+    if (id && !id->empty()) {  // podman made the container before it failed
       static_cast<void>(
           run_command(command({"rm", "--force", "--time", "0", last_line(*id)})).ok());
     }

@@ -11,22 +11,26 @@ namespace kymo::runtime {
 
 struct PodmanRuntimeOptions {
   std::string program = "podman";
-  std::vector<std::string> flags;     // put before podman's verb: --cgroup-manager=cgroupfs
-  std::string criu_folder;            // put first on PATH: podman's runtime looks for criu by name
+  std::vector<std::string> flags;     // flags before podman's verb, as --cgroup-manager=cgroupfs
+  std::string criu_folder;            // first on PATH, where podman's OCI runtime looks for criu
   std::chrono::milliseconds timeout;  // of each command; 0: none
 };
 
-// Containers of podman, by podman's own command.
+// Makes the runtime for containers of podman. It uses the command podman.
 //
-// CRIU is led past podman's own folder by a link: its images are written where the spec says, and
-// nothing is copied. What podman keeps there of its own is set aside for as long.
+// podman has its own folder for the images of a checkpoint. During a dump or restore this folder is
+// a link to the folder that the spec names, so nothing is copied. A checkpoint of podman's own in
+// that folder is moved aside for that time.
 //
-// Threads: every member from any thread. Errors: as of Runtime.
-// Cost:    the first use asks podman where it keeps its containers; later a running one is found in
-//          podman's files, without starting anything.
+// Threads: every member from any thread.
+// Errors:  those of Runtime.
+// Cost:    the first use asks podman where it keeps its containers. Later a running container is
+//          found in podman's files, without starting a program.
 std::unique_ptr<Runtime> make_podman_runtime(PodmanRuntimeOptions options);
 
-// The OCI runtime that podman uses, as podman says. Errors: it says nothing. Cost: starts podman.
+// Asks podman which OCI runtime it uses.
+// Errors: unavailable if podman does not say.
+// Cost:   starts podman twice.
 Result<OciRuntime> oci_runtime_of_podman();
 
 }  // namespace kymo::runtime

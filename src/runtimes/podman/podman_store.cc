@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Podman's own list; --rm containers may stand in the other.
+// podman's lists of containers. Containers of `podman run --rm` can be in the second one.
 constexpr const char* kLists[] = {"containers.json", "volatile-containers.json"};
 
 bool has_name(const json& container, const std::string& name) {
@@ -71,7 +71,7 @@ pid_t PodmanStore::pid_of(const std::string& id) const {
   if (pid <= 0 || !probe::process_lives(pid, 0)) {
     return 0;
   }
-  // The pid of a container that has ended may be another's by now.
+  // If the container has ended, another process may have its pid now.
   const Result<std::string> groups = read_file("/proc/" + std::to_string(pid) + "/cgroup");
   return groups && groups->find(id) != std::string::npos ? pid : 0;
 }

@@ -9,20 +9,22 @@
 
 namespace kymo::runtime {
 
-// Where podman keeps its containers, and what its files say of them.
+// Finds containers in podman's own files.
 struct PodmanStore {
   std::string containers;      // GRAPHROOT/DRIVER-containers
   std::string run_containers;  // RUNROOT/DRIVER-containers
 
-  // From what `podman info --format json` prints. Errors: data_loss.
+  // Reads the output of `podman info --format json`.
+  // Errors: data_loss.
   static Result<PodmanStore> from_info(const std::string& text);
 
-  // The id of the one container of this name or id, or of the only id that begins so; none where
-  // there is no such one, or several.
+  // Returns the id of the container with this name or id, or of the only container whose id begins
+  // with `name`. Returns nothing if there is no such container or several.
   [[nodiscard]] std::optional<std::string> id_of(const std::string& name) const;
-  // Its first process; 0 where its files name none that runs and is in a cgroup of the container.
+  // Returns the pid of the container's first process. 0 if podman's files name no process that runs
+  // and is in a cgroup of the container.
   [[nodiscard]] pid_t pid_of(const std::string& id) const;
-  // Where podman puts its checkpoint, CRIU's log and the statistics.
+  // Returns the folder in which podman puts its checkpoint, CRIU's log and CRIU's statistics.
   [[nodiscard]] std::string folder_of(const std::string& id) const {
     return containers + "/" + id + "/userdata";
   }

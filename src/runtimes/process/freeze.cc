@@ -43,7 +43,7 @@ Result<void> move_into(const std::string& folder, pid_t pid) {
   return system_error("move process " + text + " into " + folder, errno);
 }
 
-// Children that are made meanwhile are looked for until there are none left behind.
+// Looks again until all processes of the tree have moved, because they may fork meanwhile.
 Result<void> move_tree(pid_t root, const std::string& folder, const std::string& proc) {
   for (;;) {
     const std::vector<pid_t> there = members_of(folder);
@@ -63,9 +63,8 @@ Result<void> move_tree(pid_t root, const std::string& folder, const std::string&
   }
 }
 
-// Its processes go to the cgroup above, and it is removed.
-// What is being made or ends this instant keeps the cgroup busy, and is moved or gone a moment
-// later.
+// Moves the processes of the cgroup to the cgroup above, and removes it. A process that is just
+// being created or ends keeps the cgroup busy for a moment, so it tries again for up to a second.
 Result<void> dissolve(const std::string& folder) {
   constexpr std::chrono::seconds kBusyFor{1};
   const std::string above = std::filesystem::path(folder).parent_path();
@@ -89,8 +88,9 @@ bool is_own(const std::string& folder) {
   return folder.find(kOwnFreezer) != std::string::npos;
 }
 
-// The folder of the cgroup of version 1 that the process is frozen by, or could have a freezer of
-// its own below; empty where there is none. The hierarchy's root has no freezer itself.
+// Returns the folder of the process's cgroup in the freezer hierarchy of version 1. A new freezer
+// can be made below it. Empty if there is none. The root of the hierarchy counts, although it has
+// no freezer itself.
 std::string first_version_folder(pid_t pid, const std::string& proc, const std::string& sys) {
   const auto path = probe::cgroup_path(pid, "freezer", proc);
   std::string folder = path ? sys + "/freezer" + (*path == "/" ? "" : *path) : "";
@@ -136,7 +136,7 @@ bool is_stopped(pid_t pid, const std::string& proc) {
   return process && process->stopped();
 }
 
-// A signal takes its time to arrive.
+// Waits up to about a second for the process to stop or run: a signal does not act at once.
 bool becomes(pid_t pid, bool stopped, const std::string& proc) {
   for (int i = 0; i < 1000; ++i) {
     if (is_stopped(pid, proc) == stopped) {

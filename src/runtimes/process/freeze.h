@@ -7,13 +7,14 @@
 
 namespace kymo::runtime {
 
-// Freezes a process and its descendants, and lets them go on; returns how.
+// Freeze a process and its descendants, and unfreeze them. Each returns one line that says how.
 //
-// On cgroup version 1 they get a freezer of their own below the one that they are in, and leave it
-// again. On version 2, where a cgroup has more to it than freezing, theirs is frozen if nobody else
-// is in it. Else they are stopped by SIGSTOP, which they, or their parents, may notice.
+// On cgroup version 1 the processes move into a new freezer cgroup below their present one, and
+// move back when they are unfrozen. On version 2 a new cgroup would change more than freezing. So
+// their present cgroup is frozen if no other process is in it. Otherwise they get SIGSTOP, which
+// they or their parents may notice.
 //
-// `proc` and `sys` stand in for /proc and /sys/fs/cgroup in tests.
+// Tests pass other folders as `proc` and `sys`.
 Result<std::string> freeze_process(const ProcessId& process, const std::string& proc = "/proc",
                                    const std::string& sys = "/sys/fs/cgroup");
 Result<std::string> unfreeze_process(const ProcessId& process, const std::string& proc = "/proc",

@@ -34,15 +34,16 @@ namespace kymo::runtime {
 namespace {
 
 constexpr std::chrono::milliseconds kRootLookEvery{20};
-constexpr int kRootLooks = 50;  // a second of them
+constexpr int kRootLooks = 50;  // one second in total
 
-// Kills what a failed restore may have left behind: what descends from the root, whose pid was free
-// when the restore began and claimed since. Another child of ours may have got it all the same, one
-// that was started meanwhile: the reaper knows that. True: the root is to be reaped.
+// Kills what a failed restore may have left: the root process and its descendants. The root's pid
+// was free when the restore began, and no other restore could use it since. But run() may have
+// started a child that got this pid. The reaper knows such a child, which is not touched. Returns
+// true if the caller must reap the root.
 bool kill_half_restored(pid_t root, Reaper& reaper) {
   Result<probe::Process> left = probe::read_process(root);
   for (int i = 0; i < kRootLooks && !left && left.error().code != Code::not_found; ++i) {
-    std::this_thread::sleep_for(kRootLookEvery);  // as for want of a descriptor
+    std::this_thread::sleep_for(kRootLookEvery);  // unknown, perhaps for lack of a descriptor
     left = probe::read_process(root);
   }
   if (!left || left->parent != getpid() || reaper.watches(root)) {
@@ -56,7 +57,7 @@ bool kill_half_restored(pid_t root, Reaper& reaper) {
   return true;
 }
 
-// Of a criu that is started by its command line.
+// Returns the options as arguments of the criu command.
 std::vector<std::string> arguments_of(const CheckpointOptions& options) {
   std::vector<std::string> arguments;
   if (options.tcp_established) {
@@ -80,7 +81,7 @@ std::vector<std::string> arguments_of(const CheckpointOptions& options) {
   return arguments;
 }
 
-// Runs CRIU while it is seen how far it is; `image_bytes` becomes what lies in the directory.
+// Dumps with CRIU and reports the progress. Sets `image_bytes` to the size of the images on disk.
 Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& spec,
                                   const Observer& observer, const criu::Notified& notified,
                                   const std::string& parent, std::uint64_t& image_bytes) {
@@ -124,7 +125,7 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   return reply;
 }
 
-// The dump with the rounds before it, where any are asked for.
+// Makes the requested rounds of pre-dump, then the dump.
 Result<criu::DumpReply> call_rounds(const criu::Client& client, const DumpSpec& spec,
                                     const Observer& observer, const criu::Notified& notified,
                                     DumpOutcome& outcome) {
@@ -158,7 +159,7 @@ Result<criu::RestoreReply> call_restore(const criu::Client& client, const Restor
   request.options = shared_options(spec.options);
   request.cancel = spec.cancel;
   const std::string inventory = spec.images_dir + "/inventory.img";
-  request.stream = criu::stored_path(inventory) != inventory;  // criu alone cannot read them
+  request.stream = criu::stored_path(inventory) != inventory;  // CRIU itself cannot read them
   std::optional<RestoreReads> reads;
   if (request.stream) {
     request.arguments = arguments_of(spec.options);
@@ -204,10 +205,12 @@ class ProcessRuntime : public Runtime {
 
   const criu::ClientOptions criu_;
   Result<std::unique_ptr<Reaper>> reaper_;
-  // The pids that running restores give to their processes: two that want the same one would end
-  // each other's.
+  // The pids that running restores give to their processes. If two restores wanted the same pid,
+  // the one that fails would kill the processes of the other.
   Claims<pid_t> restoring_;
-  std::mutex children_;  // held while a child is made and watched, or looked for to be ended
+  // Held from the start of a child until the reaper watches it, and while a child of a failed
+  // restore is looked for and killed.
+  std::mutex children_;
 };
 
 Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
@@ -340,7 +343,8 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
                                            ": another restore that is running needs the same pids; "
                                            "wait until it ends"};
   }
-  const auto tree = check_images(spec);  // that other may have ended just now
+  // Check the pids again: a restore that held the claim before may have just ended.
+  const auto tree = check_images(spec);
   if (!tree) {
     return tree.error();
   }

@@ -18,7 +18,7 @@
 namespace kymo::runtime {
 namespace {
 
-// As waitpid(2) has it.
+// Returns the wait status in the form of waitpid(2).
 int wait_status_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return W_EXITCODE(info.si_status, 0);
   return info.si_code == CLD_DUMPED ? info.si_status | WCOREFLAG : info.si_status;
@@ -55,7 +55,7 @@ struct Reaper::State {
     }
   }
 
-  // What to poll: the wake-up first. False: stop.
+  // Fills in the descriptors to poll, wake_fd first. Returns false if the thread must stop.
   bool collect(std::vector<pollfd>& fds, std::vector<pid_t>& pids) {
     const std::lock_guard lock(mutex);
     fds.assign(1, {wake_fd, POLLIN, 0});
@@ -72,8 +72,8 @@ struct Reaper::State {
     return children.at(pid).id;
   }
 
-  // As long as `ended` runs the process is a zombie of ours: who looks sees that more is to be
-  // told.
+  // Reaps the process after `ended` has returned. While `ended` runs, the process is still a zombie
+  // and still watched, so other threads see that its end is not handled yet.
   void reap(pid_t pid) {
     siginfo_t info{};
     int error = 0;
@@ -102,7 +102,7 @@ struct Reaper::State {
     std::vector<pid_t> pids;
     while (collect(fds, pids)) {
       if (poll(fds.data(), fds.size(), -1) < 0) {
-        continue;  // a signal
+        continue;  // interrupted by a signal
       }
       std::uint64_t count = 0;
       if (fds[0].revents != 0 && read(wake_fd, &count, sizeof count) < 0) {
@@ -147,15 +147,15 @@ Result<void> Reaper::watch(const ProcessId& child) {
   }
   {
     std::unique_lock lock(state_->mutex);
-    // A restored process takes the pid of one that may be reaped this moment: that has to be
-    // through.
+    // A restored process gets the pid of an earlier one, which may be being reaped just now. Wait
+    // until that is done.
     state_->reaped.wait(lock, [&] {
       const auto old = state_->children.find(child.pid);
       return old == state_->children.end() || old->second.id.start_ticks == child.start_ticks;
     });
     const auto [it, added] = state_->children.try_emplace(child.pid, State::Child{child, fd});
     if (!added) {
-      close(fd);  // watched already
+      close(fd);  // it is watched already
     }
   }
   state_->wake();

@@ -11,12 +11,12 @@
 
 namespace kymo::runtime {
 
-// Reaps given children when they end, so that no zombie keeps their pid.
+// Reaps the children that it is given when they end, so that no zombie keeps a pid.
 //
-// Threads:   every member from any thread; `ended` is called on the reaper's own, while the process
-//            is a zombie still.
-// Ownership: the destructor ends its thread and leaves the children alone.
-// Errors:    watch(): no descriptor is left, or the process is gone.
+// Threads:   every member from any thread. The reaper's own thread calls `ended`, while the process
+//            is still a zombie.
+// Ownership: the destructor ends the thread and does not touch the children.
+// Errors:    of watch(): no descriptor is free, or the process is gone.
 class Reaper {
  public:
   using Ended = std::function<void(const ProcessId& process, int wait_status)>;
@@ -26,12 +26,13 @@ class Reaper {
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
 
-  // Precondition: a child of this process that nobody else waits for; not called from `ended`.
+  // Precondition: `child` is a child of this process, and no other code waits for it. Must not be
+  // called from `ended`.
   Result<void> watch(const ProcessId& child);
-  // Whether the process of this pid is one that watch() was told of, and is not reaped yet.
+  // Whether watch() was called for the process with this pid, and it has not been reaped yet.
   bool watches(pid_t pid);
-  // Waits until this pid is none of ours any more and `ended` has returned; true when it is so, at
-  // once where it never was.
+  // Waits until the process with this pid has been reaped, after `ended` has returned. Returns true
+  // at once if the pid is not watched, and false at the timeout.
   bool wait_reaped(pid_t pid, std::chrono::milliseconds timeout);
 
  private:

@@ -10,13 +10,13 @@
 
 namespace kymo::runtime {
 
-// Follows from without how much of its images a restore has read: what the processes that CRIU
-// makes have read by read(2) and its like, from the root's first appearance on.
+// Measures from outside how much of the images a restore has read. It sums what the processes that
+// CRIU makes have read with read(2) and similar calls. It begins when the root process exists.
 //
-// Threads:   a thread of its own, on which `report` is called; constructor and destructor on one.
+// Threads:   has its own thread, which calls `report`. Constructor and destructor on one thread.
 // Ownership: the destructor ends the thread.
-// Errors:    none: where the root never shows, nothing is reported.
-// Cost:      three system calls a process every two milliseconds.
+// Errors:    none. If the root process never exists, nothing is reported.
+// Cost:      three system calls for each process every two milliseconds.
 class RestoreReads {
  public:
   using Report = std::function<void(std::uint64_t bytes)>;
@@ -28,7 +28,7 @@ class RestoreReads {
 
  private:
   void follow();
-  bool pause();  // false: it is over
+  bool pause();  // waits until the next look; false: stop
 
   const pid_t root_;
   const Report report_;

@@ -36,7 +36,7 @@ Result<BundleRoot> prepare_root(const std::string& tried, const std::string& bun
   const json root = config.is_object() ? config.value("root", json()) : json();
   if (!root.is_object() || !root.contains("path") || !root["path"].is_string() ||
       root.value("readonly", json()) != json(true)) {
-    return BundleRoot{};  // runc says what is wrong with it
+    return BundleRoot{};  // not read-only; if config.json is bad, runc reports that
   }
   const fs::path folder = fs::path(bundle) / root["path"].get<std::string>() / "tmp";
   std::error_code error;

@@ -6,18 +6,21 @@
 
 namespace kymo::runtime {
 
-// What a restore needs of a bundle of runc's, which `tried` begins an error's line about.
+// Checks that the path of a bundle is absolute and that it has a config.json.
+// Errors: one line that begins with `tried`.
 Result<void> check_bundle(const std::string& tried, const std::string& bundle);
 
 struct BundleRoot {
   bool read_only = false;
-  std::string made;  // a line about the folder that was made in it; empty: none was
+  std::string made;  // a line about the folder that was made in the root; empty: none was made
 };
 
-// What config.json says of the container's root, made ready for a restore. CRIU changes to it by
-// pivot_root(2), for which it needs a folder in it to leave the old root in: `tmp`, or one that it
-// makes, which it cannot in a root that is read-only. So there an empty `tmp` is made, and stays as
-// runc's mount points do. Errors: it cannot be made.
+// Prepares the root of the container for a restore, and returns what config.json says about it.
+// CRIU changes to the root with pivot_root(2), which needs a folder in the new root for the old
+// one. CRIU uses `tmp`, or makes a folder, which it cannot do in a read-only root. So this function
+// makes an empty `tmp` in a read-only root that has none. The folder stays, as the mount points do
+// that runc makes.
+// Errors: the folder cannot be made.
 Result<BundleRoot> prepare_root(const std::string& tried, const std::string& bundle);
 
 }  // namespace kymo::runtime

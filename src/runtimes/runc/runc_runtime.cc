@@ -29,7 +29,7 @@ using nlohmann::json;
 constexpr char kCriuLog[] = "/dump.log";
 constexpr char kRuncLog[] = "/runc.log";
 
-// What runc itself allows: nothing that could lead out of its folder.
+// Whether runc allows this id. Such an id cannot lead out of runc's folder.
 bool is_container_id(const std::string& id) {
   return !id.empty() && id != "." && id != ".." && id.size() <= 1024 &&
          std::all_of(id.begin(), id.end(), [](unsigned char c) {
@@ -37,7 +37,7 @@ bool is_container_id(const std::string& id) {
          });
 }
 
-// The message of the last error in a log that runc wrote as JSON, a line an entry.
+// Returns the message of the last error in a log of runc, which has one JSON object a line.
 std::string last_logged_error(const std::string& path) {
   const Result<std::string> log = read_file(path);
   if (!log) {
@@ -87,7 +87,7 @@ class RuncRuntime : public Runtime {
     return options_.root + "/" + id;
   }
   [[nodiscard]] Result<json> read_state(const std::string& tried, const std::string& id) const;
-  // With the criu in that folder on PATH.
+  // Returns a command of runc with `criu_folder` first on PATH.
   [[nodiscard]] Command command(const std::string& log, std::vector<std::string> words,
                                 const std::string& criu_folder) const;
   [[nodiscard]] Command command(const std::string& log, std::vector<std::string> words) const {
@@ -155,7 +155,7 @@ std::optional<ProcessId> RuncRuntime::process_of(const std::string& id) {
   std::error_code error;
   if (std::filesystem::exists(folder_of(id) + "/exec.fifo", error) ||
       !probe::process_lives(process.pid, process.start_ticks)) {
-    return std::nullopt;  // it was created and not started, or it has stopped
+    return std::nullopt;  // the container was created but not started, or it has stopped
   }
   return process;
 }
@@ -204,13 +204,14 @@ Result<void> RuncRuntime::check_free(const std::string& tried, const std::string
   return {};
 }
 
-// Of a container that was not there before: what a runc that failed or was killed made of it.
+// Removes a container that a failed or killed runc has left half made. The container must not have
+// existed before.
 void RuncRuntime::remove_left_over(const std::string& id) const {
   std::error_code error;
   if (std::filesystem::exists(folder_of(id), error)) {
     const Scope scope("remove what is left", {.category = "runtime"});
-    // A runc that was killed leaves the container's root mounted there, and what removes the folder
-    // would empty that root.
+    // A runc that was killed leaves the container's root mounted in this folder. Removing the
+    // folder would then delete the files of the root.
     if (!detach_mounts(folder_of(id) + "/")) {
       return;
     }
@@ -250,7 +251,7 @@ std::vector<std::string> runc_flags(const CheckpointOptions& options) {
   return flags;
 }
 
-// What runc has no flag for.
+// Refuses options for which runc has no flag.
 Result<void> check_runc_options(const std::string& tried, const CheckpointOptions& options) {
   if (!options.external.empty()) {
     return Error{Code::invalid_argument,
@@ -287,7 +288,7 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
     return good.error();
   }
   const std::string criu_folder = spec.criu ? spec.criu->folder : options_.criu_folder;
-  // Its images go there, and it is told this besides.
+  // Returns the arguments of `runc checkpoint` with these additional flags.
   const auto words_of = [&](const std::string& images_dir, std::vector<std::string> flags) {
     std::vector<std::string> words{"checkpoint", "--image-path", images_dir, "--work-path",
                                    spec.work_dir};

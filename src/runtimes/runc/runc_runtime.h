@@ -10,18 +10,18 @@ namespace kymo::runtime {
 
 struct RuncRuntimeOptions {
   std::string program = "runc";
-  std::string root = "/run/runc";     // where runc keeps its containers' state: its --root
-  std::string criu_folder;            // put first on PATH: runc looks for criu by name
+  std::string root = "/run/runc";     // where runc keeps the state of containers: its --root
+  std::string criu_folder;            // first on PATH, where runc looks for criu
   std::chrono::milliseconds timeout;  // of each command; 0: none
 };
 
-// Containers of runc, by runc's own command.
+// Makes the runtime for containers of runc. It uses the command runc.
 //
-// A container is found in runc's state folder, without starting anything. Where a dump leaves the
-// container running it stays runc's; else runc forgets it, and a restore makes it anew out of its
-// bundle.
+// find() reads runc's state folder and starts no program. After a dump runc forgets the container,
+// unless the dump leaves it running. A restore then makes the container again from its bundle.
 //
-// Threads: every member from any thread. Errors: as of Runtime; of restore(): no container is left.
+// Threads: every member from any thread.
+// Errors:  those of Runtime. After a failed restore() no container is left.
 std::unique_ptr<Runtime> make_runc_runtime(RuncRuntimeOptions options);
 
 }  // namespace kymo::runtime
