@@ -31,7 +31,7 @@ PUBLIC = {
     "prometheus.h": "prometheus",
 }
 MOST_LINES = 600
-MOST_LINES_OF_API = 700  # clients are promised one file that imports nothing
+MOST_LINES_OF_API = 750  # clients are promised one file that imports nothing
 SOURCES = (".h", ".cc", ".c", ".py", ".sh", ".bats", ".cmake", ".proto", ".js", ".css", ".html")
 
 # In pieces, so that this file does not hold what it looks for.
