@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <future>
 #include <iterator>
+#include <mutex>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -185,8 +186,12 @@ Result<ContainerdName> containerd_name(const std::string& name) {
 }
 
 ContainerdClient::ContainerdClient()
-    : address_(variable_or("CONTAINERD_ADDRESS", "/run/containerd/containerd.sock")),
-      stubs_(std::make_unique<Stubs>(address_)) {}
+    : address_(variable_or("CONTAINERD_ADDRESS", "/run/containerd/containerd.sock")) {}
+
+const ContainerdClient::Stubs& ContainerdClient::stubs() const {
+  std::call_once(made_, [this] { stubs_ = std::make_unique<Stubs>(address_); });
+  return *stubs_;
+}
 
 ContainerdClient::~ContainerdClient() = default;
 
@@ -221,7 +226,7 @@ Result<void> ContainerdClient::check_container(const ContainerdName& name) const
   containers::GetContainerRequest request;
   request.set_id(name.id);
   containers::GetContainerResponse response;
-  return stubs_->ask(address_, name, *stubs_->containers, &containers::Containers::Stub::Get,
+  return stubs().ask(address_, name, *stubs().containers, &containers::Containers::Stub::Get,
                      request, response);
 }
 
@@ -230,7 +235,7 @@ Result<std::optional<ContainerdTask>> ContainerdClient::task(const ContainerdNam
   tasks::GetRequest request;
   request.set_container_id(name.id);
   tasks::GetResponse response;
-  Result<void> got = stubs_->ask(address_, name, *stubs_->tasks, &tasks::Tasks::Stub::Get, request,
+  Result<void> got = stubs().ask(address_, name, *stubs().tasks, &tasks::Tasks::Stub::Get, request,
                                  response, patience);
   if (!got && got.error().code == Code::not_found) return std::optional<ContainerdTask>();
   if (!got) return got.error();
@@ -254,7 +259,7 @@ Result<void> ContainerdClient::delete_task(const ContainerdName& name) const {
   tasks::DeleteTaskRequest request;
   request.set_container_id(name.id);
   tasks::DeleteResponse response;
-  return stubs_->ask(address_, name, *stubs_->tasks, &tasks::Tasks::Stub::Delete, request,
+  return stubs().ask(address_, name, *stubs().tasks, &tasks::Tasks::Stub::Delete, request,
                      response);
 }
 
@@ -262,14 +267,14 @@ Result<void> ContainerdClient::pause(const ContainerdName& name) const {
   tasks::PauseTaskRequest request;
   request.set_container_id(name.id);
   google::protobuf::Empty response;
-  return stubs_->ask(address_, name, *stubs_->tasks, &tasks::Tasks::Stub::Pause, request, response);
+  return stubs().ask(address_, name, *stubs().tasks, &tasks::Tasks::Stub::Pause, request, response);
 }
 
 Result<void> ContainerdClient::resume(const ContainerdName& name) const {
   tasks::ResumeTaskRequest request;
   request.set_container_id(name.id);
   google::protobuf::Empty response;
-  return stubs_->ask(address_, name, *stubs_->tasks, &tasks::Tasks::Stub::Resume, request,
+  return stubs().ask(address_, name, *stubs().tasks, &tasks::Tasks::Stub::Resume, request,
                      response);
 }
 
@@ -290,7 +295,7 @@ Result<CommandOutcome> ContainerdClient::checkpoint(const ContainerdName& name,
   return run_call(limits, address_, [&](grpc::ClientContext& context) {
     address_to(context, name);
     tasks::CheckpointTaskResponse response;
-    return stubs_->tasks->Checkpoint(&context, request, &response);
+    return stubs().tasks->Checkpoint(&context, request, &response);
   });
 }
 
@@ -301,7 +306,7 @@ Result<CommandOutcome> ContainerdClient::restore(const ContainerdName& name,
   containers::GetContainerRequest asked;
   asked.set_id(name.id);
   containers::GetContainerResponse found;
-  Result<void> got = stubs_->ask(address_, name, *stubs_->containers,
+  Result<void> got = stubs().ask(address_, name, *stubs().containers,
                                  &containers::Containers::Stub::Get, asked, found);
   if (!got) return got.error();
   const containers::Container& container = found.container();
@@ -318,20 +323,20 @@ Result<CommandOutcome> ContainerdClient::restore(const ContainerdName& name,
     of.set_snapshotter(container.snapshotter());
     of.set_key(container.snapshot_key());
     snapshots::MountsResponse mounts;
-    got = stubs_->ask(address_, name, *stubs_->snapshots, &snapshots::Snapshots::Stub::Mounts, of,
+    got = stubs().ask(address_, name, *stubs().snapshots, &snapshots::Snapshots::Stub::Mounts, of,
                       mounts);
     if (!got) return got.error();
     *request.mutable_rootfs() = mounts.mounts();
   }
   tasks::CreateTaskResponse created;
-  got = stubs_->ask(address_, name, *stubs_->tasks, &tasks::Tasks::Stub::Create, request, created);
+  got = stubs().ask(address_, name, *stubs().tasks, &tasks::Tasks::Stub::Create, request, created);
   if (!got) return got.error();
   tasks::StartRequest start;
   start.set_container_id(name.id);
   return run_call(limits, address_, [&](grpc::ClientContext& context) {
     address_to(context, name);
     tasks::StartResponse response;
-    return stubs_->tasks->Start(&context, start, &response);
+    return stubs().tasks->Start(&context, start, &response);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -89,8 +90,12 @@ class ContainerdClient {
  private:
   struct Stubs;
 
+  // Made at the first call: gRPC starts threads.
+  [[nodiscard]] const Stubs& stubs() const;
+
   std::string address_;
-  std::unique_ptr<Stubs> stubs_;
+  mutable std::once_flag made_;
+  mutable std::unique_ptr<Stubs> stubs_;
 };
 
 }  // namespace kymo::runtime
