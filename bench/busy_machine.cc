@@ -37,9 +37,9 @@
 
 #include "base/clock.h"
 #include "kymo/profiler.h"
-#include "sampling/pacer.h"
-#include "sampling/thread_setup.h"
-#include "sampling/timing_histogram.h"
+#include "sampling/collect/pacer.h"
+#include "sampling/collect/thread_setup.h"
+#include "sampling/collect/timing_histogram.h"
 
 namespace {
 
@@ -156,7 +156,7 @@ void run_loop(const Settings& settings, Score& score) {
   std::thread([&] {
     std::vector<std::string> refused;
     kymo::set_up_this_thread({settings.priority, 0, -1}, &refused);
-    kymo::Pacer::sharpen_this_thread();
+    kymo::Pacer::reduce_wakeup_latency();
     const std::uint64_t interval_ns = settings.interval_ns();
     const auto ticks = static_cast<std::uint64_t>(settings.seconds * settings.rate);
     const std::uint64_t start_ns = monotonic_ns() + interval_ns;
@@ -331,15 +331,17 @@ void run(const Settings& settings, const std::string& folder) {
 // NOLINTNEXTLINE(bugprone-exception-escape): what cannot be parsed or removed ends the benchmark
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app("The recorder and a bare loop on a busy machine, by turns");
-  app.add_option("--rate", settings.rate, "samples a second")->check(CLI::Range(1.0, 1e6));
+  CLI::App app("Compare the recorder with a bare loop on a busy machine, in turns");
+  app.add_option("--rate", settings.rate, "samples per second")->check(CLI::Range(1.0, 1e6));
   app.add_option("--counters", settings.counters)->check(CLI::Range(1, 1000));
-  app.add_option("--seconds", settings.seconds, "of a slice")->check(CLI::Range(0.1, 3600.0));
+  app.add_option("--seconds", settings.seconds, "length of a slice")
+      ->check(CLI::Range(0.1, 3600.0));
   app.add_option("--rounds", settings.rounds)->check(CLI::Range(1, 100'000));
-  app.add_option("--busy", settings.busy, "busy loops beside")->check(CLI::Range(0, 1000));
-  app.add_option("--load", settings.load, "a command that is run again and again beside");
-  app.add_option("--priority", settings.priority, "SCHED_FIFO priority of both");
-  app.add_flag("--precise", settings.precise, "the precise pace, beside a loop that spins");
+  app.add_option("--busy", settings.busy, "number of busy loops")->check(CLI::Range(0, 1000));
+  app.add_option("--load", settings.load, "command to run again and again as load");
+  app.add_option("--priority", settings.priority,
+                 "SCHED_FIFO priority of the recorder and of the loop");
+  app.add_flag("--precise", settings.precise, "use the precise pace, and a loop that spins");
   app.add_option("--max-spin-share", settings.max_spin_share)->check(CLI::Range(0.0, 1.0));
   app.add_flag("--json", settings.json);
   CLI11_PARSE(app, argc, argv);

@@ -19,7 +19,7 @@ def parser_of(documentation):
     """With --json, which scripts/bench reads. SIGTERM ends the program as an error does: what it started is stopped."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print the samples alone, as JSON")
+    parser.add_argument("--json", action="store_true", help="print only the samples, as JSON")
     return parser
 
 

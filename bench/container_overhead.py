@@ -104,7 +104,7 @@ def main():
     parser.add_argument("--dumps", type=int, default=20)
     parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
     parser.add_argument("--criu", default=common.CRIU)
-    parser.add_argument("--folder", default="/dev/shm", help="where the images go")
+    parser.add_argument("--folder", default="/dev/shm", help="folder for the images")
     arguments = parser.parse_args()
     os.environ["PATH"] = f"{pathlib.Path(arguments.criu).resolve().parent}:{os.environ['PATH']}"  # the bare commands look there
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))

@@ -121,17 +121,16 @@ def costs_text(results):
         return "\n".join([*(["| | here | beside |", "| --- | --- | --- |", *rows, ""] if rows else []),
                           "Not measured yet: " + "; ".join(missing) + "."])
     noisy = [name for name, result in results["parts"].items() if not result["load"]["quiet"]]
-    note = ["", "Beside other work, and so not on a quiet machine, were measured: " + ", ".join(noisy) + "."] if noisy else []
+    note = ["", "The machine was not quiet while these were measured: " + ", ".join(noisy) + "."] if noisy else []
     return "\n".join(["| | here | beside |", "| --- | --- | --- |", *rows, *note])
 
 
 # The lines of the demo's output that the README shows, in order; what lies between is "...". They are few, since the block
 # stands on the README's first screen: with its headline it has 25 lines.
 DEMO_LINES = re.compile("|".join([
-    r"^dumped pid", r"^  images ", r"^it had counted to", r"^restored pid",
-    r"^  frozen_time_us +[\d,]+ +\d",  # of `kymo stats`, which writes the time with a unit as well
-    r"^(length|captured|timing|quality) ", r"^PHASE, ", r"^(pre-dump|query-ext-files|post-dump) ", r"^COUNTER ",
-    r"^image_written_bytes "]))
+    r"^dumped pid", r"^  The process stood still for", r"^  \d+ % of that:", r"^  memory: \w+ pages +[\d.]+ .s +[\d.]+ %", r"^  images ",
+    r"^it had counted to", r"^restored pid",
+    r"^(length|captured|quality) ", r"^COUNTER ", r"^image_written_bytes "]))
 
 
 def demo_text(path):

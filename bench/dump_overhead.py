@@ -87,7 +87,7 @@ class Bench:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                sys.exit("dump_overhead: waited in vain; see kymod.log")
+                sys.exit("dump_overhead: timeout while waiting for kymod; see kymod.log")
             time.sleep(0.05)
 
     def dump_by_kymo(self, target):
@@ -130,7 +130,7 @@ def add_options(parser, pairs, mib):
     parser.add_argument("--mib", type=int, default=mib)
     parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
     parser.add_argument("--criu", default=common.CRIU)
-    parser.add_argument("--folder", default="/dev/shm", help="where the images go")
+    parser.add_argument("--folder", default="/dev/shm", help="folder for the images")
 
 
 def samples_of(pairs):
@@ -142,7 +142,7 @@ def samples_of(pairs):
 def main():
     parser = common.parser_of(__doc__)
     add_options(parser, 30, 512)
-    parser.add_argument("--bare-log-level", type=int, help="of the bare dumps; CRIU's own, if nothing is said")
+    parser.add_argument("--bare-log-level", type=int, help="log level of the bare dumps (default: that of CRIU)")
     arguments = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
     bench = Bench(arguments, folder)

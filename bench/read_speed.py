@@ -86,8 +86,8 @@ def main():
     parser.add_argument("--megabytes", type=int, default=450)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--duckdb", type=pathlib.Path)
-    parser.add_argument("--before", type=pathlib.Path, help="the bench_sums of another commit")
-    parser.add_argument("--file", help="a recording that is there, instead of a new one")
+    parser.add_argument("--before", type=pathlib.Path, help="program bench_sums of another commit, to compare with")
+    parser.add_argument("--file", help="existing recording to read, instead of a new one")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="kymo-read-")
     try:

@@ -34,7 +34,7 @@
 #include "analysis/tsv_reader.h"
 #include "base/clock.h"
 #include "kymo/profiler.h"
-#include "sampling/timing_histogram.h"
+#include "sampling/collect/timing_histogram.h"
 
 namespace {
 
@@ -332,21 +332,22 @@ int run(const Settings& settings) {
 // NOLINTNEXTLINE(bugprone-exception-escape): what cannot be parsed or removed ends the benchmark
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app("The recorder beside the machine's own limit");
-  app.add_option("--rate", settings.rate, "samples a second")->check(CLI::Range(0.1, 1e7));
+  CLI::App app("Compare the recorder with the limit of the machine");
+  app.add_option("--rate", settings.rate, "samples per second")->check(CLI::Range(0.1, 1e7));
   app.add_option("--counters", settings.counters)->check(CLI::Range(1, 1000));
-  app.add_option("--changing", settings.changing, "of the counters, those that grow in every row")
+  app.add_option("--changing", settings.changing, "number of counters that grow in every row")
       ->check(CLI::Range(0, 999));
   app.add_option("--seconds", settings.seconds)->check(CLI::Range(0.1, 3600.0));
-  app.add_option("--output", settings.output, "a recording to make, and to remove again");
-  app.add_flag("--adder", settings.adder, "a thread adds to all counters all the while");
+  app.add_option("--output", settings.output, "path of a temporary recording");
+  app.add_flag("--adder", settings.adder, "let a thread add to all counters");
   app.add_flag("--precise", settings.precise);
-  app.add_option("--priority", settings.priority, "SCHED_FIFO priority of collector and loops");
-  app.add_option("--cpu", settings.cpu, "CPU that collector and loops are pinned to");
+  app.add_option("--priority", settings.priority,
+                 "SCHED_FIFO priority of the collector and of the loops");
+  app.add_option("--cpu", settings.cpu, "CPU to which the collector and the loops are pinned");
   app.add_flag("--json", settings.json);
   CLI11_PARSE(app, argc, argv);
   if (settings.changing >= settings.counters) {
-    std::fprintf(stderr, "bench_recorder: --changing %d: at least one of --counters %d must not\n",
+    std::fprintf(stderr, "bench_recorder: --changing %d: it must be smaller than --counters %d\n",
                  settings.changing, settings.counters);
     return 2;
   }

@@ -1,14 +1,14 @@
-"""Measures what docs/performance.md and the README say of speed and cost, each figure beside its rivals in the same run, and
-checks the data that is made. Use a machine that does nothing else: the load and the steal time of each part are recorded.
+"""Measures the figures about speed and cost in docs/performance.md and the README, each next to its rivals in the same run,
+and checks the data. Use a machine that does nothing else. The load and the steal time during each part are recorded.
 
-  scripts/bench                 every part, about a quarter of an hour; then writes bench/results/published.json, and from it
-                                the figures in docs/performance.md and the README
-  scripts/bench PART...         these parts alone; the others keep their figures
-  scripts/bench --quick         tries every step with the least of work; writes build/bench-quick.json alone
-  scripts/bench --demo          runs scripts/demo, and keeps its output and its pictures for the README
-  scripts/bench --documents     writes the documents anew, and measures nothing
+  scripts/bench                 measures every part (about 15 minutes), and writes bench/results/published.json and the
+                                figures in docs/performance.md and the README
+  scripts/bench PART...         measures only these parts; the others keep their figures
+  scripts/bench --quick         tries every step with as little work as possible; writes only build/bench-quick.json
+  scripts/bench --demo          runs scripts/demo, and keeps its output and a picture of its page for the README
+  scripts/bench --documents     measures nothing; writes the documents again from the stored figures
 
-Exit 1 if a program failed or a check of its data did: the part is named, and its older figures stay.
+Exits with 1 if a program failed or its data was wrong. It names the part, and keeps the older figures of this part.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def find_criu():
 # --- the demo ------------------------------------------------------------------------------------
 
 def keep_demo():
-    """scripts/demo, its output shown as it comes and kept; the pictures that it made."""
+    """scripts/demo, its output shown as it comes and kept; a picture of the page that it made."""
     began = datetime.datetime.now(datetime.timezone.utc)
     demo = subprocess.Popen([ROOT / "scripts/demo"], stdout=subprocess.PIPE, text=True)
     lines = []
@@ -127,7 +127,6 @@ def keep_demo():
         sys.exit(f"bench: scripts/demo ended with {demo.returncode}")
     headline = f"`scripts/demo` at commit `{commit()}`, {began:%F}, {os.cpu_count()} cores\n"
     (ROOT / documents.DEMO).write_text(headline + "".join(lines).replace(f"{ROOT}/", ""))
-    shutil.copy(ROOT / "out/demo/pages-dump.png", ROOT / "docs/images/dump.png")
     subprocess.run([ROOT / "tests/support/npm_install", ROOT / "tests/web", ROOT / "build/bench-web"], check=True)
     subprocess.run(["node", ROOT / "bench/page_picture.js", ROOT / "out/demo/pages-dump.html", ROOT / "docs/images/page.png"], check=True,
                    env={**os.environ, "KYMO_BROWSER": str(ROOT / "build/bench-web/browser.js"),
@@ -185,24 +184,24 @@ def refuse_mixture(path, chosen):
     if path.exists() and set(chosen) != set(PARTS):
         older = json.loads(path.read_text())
         if older["machine"] != machine() and set(older["parts"]) - set(chosen):
-            sys.exit(f"bench: {path} has figures of another machine: measure every part, or write to a file of its own (--output)")
+            sys.exit(f"bench: {path} has figures of another machine: measure every part, or write to another file (--output)")
 
 
 def parse(argv):
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--quick", action="store_true", help="try every step; the figures mean nothing")
-    parser.add_argument("--demo", action="store_true", help="run scripts/demo for the README")
-    parser.add_argument("--documents", action="store_true", help="write the documents anew from what was measured")
-    parser.add_argument("--output", type=pathlib.Path, help="write the results there, and leave the documents alone")
-    parser.add_argument("--no-build", action="store_true", help="take the programs as they are")
-    parser.add_argument("--release", type=pathlib.Path, default=ROOT / "build/release", help="the folder of kymod's build")
+    parser.add_argument("--quick", action="store_true", help="try every step with little work; do not use the figures")
+    parser.add_argument("--demo", action="store_true", help="run scripts/demo, and keep its output for the README")
+    parser.add_argument("--documents", action="store_true", help="write the documents again from the stored figures")
+    parser.add_argument("--output", type=pathlib.Path, help="write the results to this file, and do not change the documents")
+    parser.add_argument("--no-build", action="store_true", help="do not build; use the programs as they are")
+    parser.add_argument("--release", type=pathlib.Path, default=ROOT / "build/release", help="build folder of kymod (default build/release)")
     options = parser.parse_args(argv)
     unknown = [name for name in options.parts if name not in PARTS]
     if unknown:
         parser.error(f"no part '{unknown[0]}': there are {', '.join(PARTS)}")
     if options.release != ROOT / "build/release" and not (options.output or options.quick):
-        parser.error("--release names a build that others do not have: write its results to a file of their own (--output)")
+        parser.error("--release: give --output FILE, too: only the results of build/release may go into the published file")
     return options
 
 
@@ -233,7 +232,7 @@ def main(argv):
     if path == PUBLISHED:
         documents.write_all(ROOT)
     for fault in faults:
-        print(f"bench: {fault}; its programs' output is in {log}", file=sys.stderr)
+        print(f"bench: {fault}; see the output of the programs in {log}", file=sys.stderr)
     return 1 if faults else 0
 
 

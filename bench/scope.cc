@@ -19,7 +19,7 @@ namespace {
 
 // Scopes in a tree: as a request has them, and nearly as many as a tree takes.
 constexpr std::int64_t kFew = 60;
-constexpr std::int64_t kMost = 4000;
+constexpr std::int64_t kMax = 4000;
 
 void empty_loop(benchmark::State& state) {
   std::uint64_t n = 0;
@@ -98,8 +98,8 @@ void open_alone(benchmark::State& state) {
 BENCHMARK(empty_loop);
 BENCHMARK(clock_read);
 BENCHMARK(nobody_listens);
-BENCHMARK(open_alone)->Arg(kFew)->Arg(kMost)->UseManualTime();
-BENCHMARK(open_and_close)->Arg(kFew)->Arg(kMost)->UseManualTime();
+BENCHMARK(open_alone)->Arg(kFew)->Arg(kMax)->UseManualTime();
+BENCHMARK(open_and_close)->Arg(kFew)->Arg(kMax)->UseManualTime();
 
 }  // namespace
 

@@ -83,7 +83,7 @@ class Daemon:
 def main():
     parser = common.parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--requests", type=int, default=60, help="of each path in a round")
+    parser.add_argument("--requests", type=int, default=60, help="requests for each path in a round")
     parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
     parser.add_argument("--criu", default=common.CRIU)
     options = parser.parse_args()

@@ -70,7 +70,7 @@ class StreamBench(Bench):
 def main():
     parser = common.parser_of(__doc__)
     add_options(parser, 5, 256)
-    parser.add_argument("--write-rate", default="100M", help="of bindfs")
+    parser.add_argument("--write-rate", default="100M", help="write rate of bindfs, in bytes per second")
     arguments = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
     slow = folder / "slow"

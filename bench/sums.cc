@@ -38,9 +38,9 @@ int run(const std::string& path, unsigned threads) {
 int main(int argc, char** argv) {
   std::string path;
   unsigned threads = 1;
-  CLI::App app("The sum of every column");
+  CLI::App app("Print the sum of every column");
   app.add_option("RECORDING", path)->required();
-  app.add_option("--threads", threads, "0: one for each core");
+  app.add_option("--threads", threads, "number of threads (0: one for each core)");
   CLI11_PARSE(app, argc, argv);
   return run(path, threads);
 }

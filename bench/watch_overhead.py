@@ -50,7 +50,7 @@ def main():
     parser = common.parser_of(__doc__)
     add_options(parser, 30, 512)
     parser.add_argument("--watchers", type=int, default=1)
-    parser.add_argument("--rate", type=int, default=10, help="updates a second")
+    parser.add_argument("--rate", type=int, default=10, help="updates per second")
     arguments = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
     bench = WatchBench(arguments, folder)

@@ -20,8 +20,8 @@
 #include "base/file.h"
 #include "base/text_file.h"
 #include "metrics/metric_rules.h"
-#include "sampling/recording_files.h"
-#include "sampling/tsv_format.h"
+#include "sampling/files/recording_files.h"
+#include "sampling/files/tsv_format.h"
 
 namespace {
 
@@ -121,7 +121,7 @@ bool holds(const std::string& path, const std::vector<std::uint64_t>& words,
 // Formatting, compression where the ending asks for it, and write(2), into a file that is begun
 // anew before it grows large. Bytes are those of the text; what is left on disk of each is `ratio`.
 void write_files(benchmark::State& state, std::string folder, const char* ending) {
-  constexpr std::uint64_t kLargest = 512U << 20U;
+  constexpr std::uint64_t kMaxSize = 512U << 20U;
   const auto words = make_rows(static_cast<std::size_t>(state.range(0)));
   std::vector<char> text(kRows * kStride * kymo::kMaxNumberChars);
   const std::size_t text_bytes = simple_loop(words, text);
@@ -147,7 +147,7 @@ void write_files(benchmark::State& state, std::string folder, const char* ending
       break;
     }
     ++in_file;
-    if (files.bytes() > kLargest) {
+    if (files.bytes() > kMaxSize) {
       state.PauseTiming();
       files = begin();
       state.ResumeTiming();
@@ -164,7 +164,7 @@ void write_files(benchmark::State& state, std::string folder, const char* ending
 
 // The same bytes by write(2) alone, in pieces of as many rows.
 void write_ready_text(benchmark::State& state, std::string path) {
-  constexpr std::size_t kLargest = 512U << 20U;
+  constexpr std::size_t kMaxSize = 512U << 20U;
   const auto words = make_rows(static_cast<std::size_t>(state.range(0)));
   std::vector<char> text(kRows * kStride * kymo::kMaxNumberChars);
   const std::size_t size = simple_loop(words, text);
@@ -177,7 +177,7 @@ void write_ready_text(benchmark::State& state, std::string path) {
       break;
     }
     written += size;
-    if (written > kLargest) {
+    if (written > kMaxSize) {
       state.PauseTiming();
       if (::ftruncate(file.get(), 0) != 0 || ::lseek(file.get(), 0, SEEK_SET) != 0) {
         state.SkipWithError("the file cannot be begun anew");

@@ -33,6 +33,7 @@ function(kymo_add_test name)
   add_executable(${name} ${arg_SOURCES})
   # The headers of GoogleTest cost more than the tests that include them: they are read once.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON KYMO_TEST ON)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main kymo_warnings)
   # What a test itself does takes longer to optimise than to run, but for those that drive what they test to its limit.
   if(NOT "stress" IN_LIST arg_LABELS AND NOT KYMO_SANITIZE)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Estimates how long a process would stand still while its memory is moved, from the curve of its page writes.
+"""Estimates how long a process would be frozen while its memory is moved, from a counter of its page writes.
 
 A worked example of kymo_recording.py: a counter as a curve over time. The process has so much memory and writes to it
 as the recording's counter says (bytes or pages, a page that is written twice counts twice: the estimate errs upwards).
@@ -23,10 +23,10 @@ def size(text):
     """Bytes of "512MiB"."""
     found = re.fullmatch(r"([0-9.]+)\s*([a-z]*?)(?:/s)?", text.strip(), re.IGNORECASE)
     if not found or found[2].upper() not in UNITS:
-        raise argparse.ArgumentTypeError(f"'{text}' is no size: wanted such as 512MiB")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size: give a number and a unit, such as 512MiB")
     value = float(found[1]) * UNITS[found[2].upper()]
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no size: it must be above 0")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a valid size: it must be above 0")
     return value
 
 
@@ -37,7 +37,7 @@ def is_curve(run, column):
 
 def can_be(run):
     names = [name for name in run.rows.columns if is_curve(run, name) and run.elapsed(name) > 0]
-    return "those that grow in it: " + (", ".join(names) or "none")
+    return "its growing counters: " + (", ".join(names) or "none")
 
 
 class Curve:
@@ -47,7 +47,7 @@ class Curve:
         if column not in run.rows.columns:
             raise kymo_recording.RecordingError(f"read {run.path}: it has no column {column}; {can_be(run)}")
         if not is_curve(run, column):
-            raise kymo_recording.RecordingError(f"read {run.path}: {column} is no curve of a counter of bytes or pages; "
+            raise kymo_recording.RecordingError(f"read {run.path}: {column} is not a counter of bytes or pages; "
                                                 f"{can_be(run)}")
         values = run.rows[column].to_numpy()
         steps = numpy.where(values[1:] < values[:-1], 0, values[1:] - values[:-1]).astype("float64")
@@ -85,13 +85,13 @@ def bandwidth_of(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("recording", help="the recording that holds the page writes; or a checkpoint: its first one")
-    parser.add_argument("--column", required=True, help="the counter: bytes or pages that the process wrote to")
-    parser.add_argument("--memory", type=size, required=True, help="how much memory it has, such as 512MiB")
+    parser.add_argument("recording", help="the recording with the page writes, or a checkpoint (its first recording)")
+    parser.add_argument("--column", required=True, help="the counter of the bytes or pages to which the process wrote")
+    parser.add_argument("--memory", type=size, required=True, help="memory of the process, such as 512MiB")
     speed = parser.add_mutually_exclusive_group(required=True)
-    speed.add_argument("--bandwidth", type=size, help="what is moved in a second, such as 1GiB")
-    speed.add_argument("--dump", help="take that from the recording of a dump")
-    parser.add_argument("--rounds", type=int, default=3, help="estimate up to so many rounds (3)")
+    speed.add_argument("--bandwidth", type=size, help="bytes that are moved per second, such as 1GiB")
+    speed.add_argument("--dump", help="take the bandwidth from this recording of a dump")
+    parser.add_argument("--rounds", type=int, default=3, help="largest number of rounds to estimate (default 3)")
     arguments = parser.parse_args()
     try:
         curve = Curve(kymo_recording.load(kymo_recording.find(arguments.recording)[0]), arguments.column)

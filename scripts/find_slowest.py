@@ -25,10 +25,10 @@ def spans(runs, begin, end):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recordings", nargs="+", help="recordings, checkpoints, folders of recordings")
-    parser.add_argument("--from", dest="begin", help="the mark that time counts from (the first)")
-    parser.add_argument("--to", dest="end", help="the mark that it counts to (the last)")
-    parser.add_argument("--request", help="only these: dump or restore")
-    parser.add_argument("--rows", type=int, default=5, help="how many to print (5)")
+    parser.add_argument("--from", dest="begin", help="mark at which the time begins (default: the first)")
+    parser.add_argument("--to", dest="end", help="mark at which the time ends (default: the last)")
+    parser.add_argument("--request", help="use only recordings of this request: dump or restore")
+    parser.add_argument("--rows", type=int, default=5, help="number of recordings to print (default 5)")
     arguments = parser.parse_args()
     try:
         runs = kymo_recording.load_all(arguments.recordings, rows=False)

@@ -165,16 +165,6 @@ class Recording:
         phases = self.phases()
         return self.between(begin, int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max()))
 
-    def phase_around(self, name):
-        """The same, with the rows just before and just after it: a phase that is shorter than the time from sample
-        to sample has no rows of its own."""
-        begin = self.mark(name)
-        phases = self.phases()
-        end = int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max())
-        times = self.rows.index.to_numpy().astype("int64")
-        before, after = times[times <= begin], times[times >= end]
-        return self.between(int(before[-1]) if len(before) else begin, int(after[0]) if len(after) else end)
-
     def plot(self, path, names=None, window="10ms"):
         """Draws totals and rates of these counters (without: those of bytes and pages) into a file."""
         _draw(self, path, names, window)
@@ -221,7 +211,7 @@ def _refuse_companion(path):
     if stem is not None:
         names = [stem.with_name(stem.name + ending) for ending in (".tsv", ".tsv.zst")]
         recording = names[1] if names[1].exists() and not names[0].exists() else names[0]
-        raise RecordingError(f"read {path}: it stands beside a recording; give {recording}")
+        raise RecordingError(f"read {path}: it is a companion file of a recording; give {recording}")
 
 
 def find(path):

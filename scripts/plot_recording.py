@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draws counters of a recording, their totals and rates, with the phases as bands.
+"""Draws the totals and rates of a recording's counters, with the phases as bands.
 
 A worked example of kymo_recording.py: load, turn into rates, look at the phases, plot.
 """
@@ -12,11 +12,11 @@ import kymo_recording
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("recording", help="the recording, a .tsv file; or a checkpoint: its first one")
+    parser.add_argument("recording", help="a recording (.tsv), or a checkpoint (its first recording)")
     parser.add_argument("picture", help="the picture to write: .png, .svg or .pdf")
-    parser.add_argument("--column", action="append", help="a column to draw (may be repeated; "
-                        "without: those of bytes and pages)")
-    parser.add_argument("--window", default="10ms", help="rates are over windows this long (10ms)")
+    parser.add_argument("--column", action="append", help="column to draw (may be repeated; "
+                        "default: the columns of bytes and pages)")
+    parser.add_argument("--window", default="10ms", help="length of the windows of the rates (default 10ms)")
     arguments = parser.parse_args()
     try:
         run = kymo_recording.load(kymo_recording.find(arguments.recording)[0])

@@ -90,7 +90,7 @@ apt_lists() {
   local dir=$1 suite=$2
   local -a source
   if ! mapfile -t source < <(debian_source) || [ ${#source[@]} -ne 2 ]; then
-    say "no lists of Debian's packages on this machine: fetching them"
+    say "this machine has no lists of Debian packages: downloading them"
     as_root apt-get -qq -o DPkg::Lock::Timeout=300 update >&2
     mapfile -t source < <(debian_source)
     [ ${#source[@]} -eq 2 ] || die "found no Debian mirror in this machine's apt sources to take CRIU from"
@@ -98,7 +98,7 @@ apt_lists() {
   write_apt_config "$dir" "$suite" "${source[@]}"
   say "taking CRIU from suite $suite into .deps (signatures checked against ${source[1]})"
   APT_CONFIG="$dir/apt.conf" apt-get -qq update >&2 && return
-  say "bringing debian-archive-keyring up to date: it may lack the key of $suite"
+  say "updating debian-archive-keyring, because it may lack the key of $suite"
   as_root apt-get -qq -y -o DPkg::Lock::Timeout=300 install debian-archive-keyring >&2
   APT_CONFIG="$dir/apt.conf" apt-get -qq update >&2 ||
     die "cannot read suite $suite from this machine's mirror, see above"
@@ -150,6 +150,11 @@ fetch_criu() {
   mv "$scratch/bin/criu" "$deps/$bin/criu"
 }
 
+# A trial of CRIU ends after this many seconds: in a machine whose hardware breakpoints do not work, a CRIU before 4.2
+# waits for ever. kymod tells its CRIU to do without breakpoints (CRIU's fault 130), and so do the trials.
+trial_seconds=60
+no_breakpoints=CRIU_FAULT=130
+
 # criu_restores PATH PROGRAM: whether it really dumps and restores a process, here one of Perl's, which every
 # Debian has.
 criu_restores() {
@@ -161,9 +166,9 @@ criu_restores() {
     -e "$program"' $| = 1; print "ready\n"; sleep 1 while 1' </dev/null >"$images/said" 2>/dev/null &
   pid=$!
   until grep -q ready "$images/said" || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
-  if as_root "$criu" dump --tree "$pid" --images-dir "$images" --log-file log >/dev/null 2>&1; then
+  if as_root env "$no_breakpoints" timeout -k 5 "$trial_seconds" "$criu" dump --tree "$pid" --images-dir "$images" --log-file log >/dev/null 2>&1; then
     wait "$pid" || true # a process that was dumped keeps its number until its parent has seen its end
-    as_root "$criu" restore --restore-detached --images-dir "$images" --log-file log >/dev/null 2>&1 && restored=0
+    as_root env "$no_breakpoints" timeout -k 5 "$trial_seconds" "$criu" restore --restore-detached --images-dir "$images" --log-file log >/dev/null 2>&1 && restored=0
   fi
   [ "$restored" -eq 0 ] || as_root grep -a Error "$images/log" >&2 || true
   as_root kill -KILL "$pid" 2>/dev/null || true
@@ -183,7 +188,7 @@ criu_restores_container() {
     s/"args": \[[^]]*\]/"args": ["\/bin\/busybox", "sleep", "1000"]/; s/"rlimits": \[[^]]*\],//;
     s/\{\s*"type": "network"\s*\},//' config.json)
   with_runc() {
-    as_root env PATH="${criu%/*}:$PATH" runc --root "$bundle/state" "$@" </dev/null >/dev/null 2>&1
+    as_root env "$no_breakpoints" PATH="${criu%/*}:$PATH" timeout -k 5 "$trial_seconds" runc --root "$bundle/state" "$@" </dev/null >/dev/null 2>&1
   }
   if with_runc run --detach --bundle "$bundle" tried &&
     with_runc checkpoint --image-path "$bundle/images" --work-path "$bundle/logs" tried &&

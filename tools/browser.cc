@@ -1,7 +1,5 @@
 #include "browser.h"
 
-#include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +10,8 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/reap.h"
+#include "base/spawn.h"
 
 namespace kymo::cli {
 namespace {
@@ -28,8 +28,8 @@ Result<std::string> make_redirect_folder() {
   if (folder.empty() && !value("HOME").empty()) folder = value("HOME") + "/.cache";
   if (folder.empty() || folder.front() != '/') {
     return Error{Code::not_found,
-                 std::string("open a browser: XDG_RUNTIME_DIR and HOME name no folder for the file "
-                             "that leads it to the page") +
+                 std::string("open a browser: there is no folder for the file that sends it to the "
+                             "page (XDG_RUNTIME_DIR and HOME are not set)") +
                      kYourself};
   }
   make_folders(folder);
@@ -43,9 +43,9 @@ Result<std::string> make_redirect_folder() {
   const bool ours = lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
                     info.st_uid == geteuid() && (info.st_mode & 077U) == 0;
   if (ours) return folder;
-  return Error{Code::permission_denied, "open a browser: " + folder +
-                                            " is no folder of yours alone: remove it, or give it "
-                                            "mode 0700"};
+  return Error{Code::permission_denied,
+               "open a browser: " + folder +
+                   " must be a folder of yours with mode 0700: remove it, or change its mode"};
 }
 
 std::string redirect_page(const std::string& url) {
@@ -107,55 +107,33 @@ std::string file_url(const std::string& path) {
   return url;
 }
 
-// The browser must not inherit the signals that this program blocks or ignores.
-int spawn_with_default_signals(pid_t* pid, std::string program, std::string argument) {
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  sigdelset(&all, SIGKILL);
-  sigdelset(&all, SIGSTOP);
-  posix_spawnattr_t attributes;
-  if (const int cause = posix_spawnattr_init(&attributes); cause != 0) return cause;
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  char* arguments[] = {program.data(), argument.data(), nullptr};
-  const int cause = posix_spawnp(pid, program.c_str(), nullptr, &attributes, arguments, environ);
-  posix_spawnattr_destroy(&attributes);
-  return cause;
-}
-
 }  // namespace
 
 Result<void> open_in_browser(const std::string& url_once) {
   if (url_once.empty()) {
     return Error{
         Code::unimplemented,
-        std::string("open a browser: there is no link that works once (an older kymod makes "
-                    "none)") +
-            kYourself};
+        std::string("open a browser: kymod sent no link for one use (it is too old)") + kYourself};
   }
   const Result<std::string> path = write_redirect(url_once);
   if (!path) return path.error();
   const char* named = std::getenv("BROWSER");
   const std::string program = named != nullptr && *named != '\0' ? named : "xdg-open";
-  pid_t pid = 0;
-  const int cause = spawn_with_default_signals(&pid, program, file_url(*path));
-  if (cause != 0) {
+  const Result<pid_t> pid = spawn({.file = program, .words = {program, file_url(*path)}});
+  if (!pid) {
     return Error{Code::not_found,
                  "open the page with " + program +
-                     ": it cannot be started: open the address yourself, or name "
-                     "a program with BROWSER",
-                 cause};
+                     ": the program cannot be started: open the address yourself, or name a "
+                     "program with BROWSER",
+                 pid.error().errno_value};
   }
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return Error{Code::unknown, "open the page with " + program +
-                                  ": it failed: open the address "
-                                  "yourself, or name a program with BROWSER"};
+  return Error{Code::unknown, "open the page with " + program + ": the program " +
+                                  how_it_ended(status) +
+                                  ": open the address yourself, or name a program with BROWSER"};
 }
 
 }  // namespace kymo::cli

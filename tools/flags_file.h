@@ -40,9 +40,11 @@ inline void add_flags_file(CLI::App& app, const char* variable) {
   const bool named = file != nullptr && *file != '\0';
   app.config_formatter(std::make_shared<FlagsFile>(app));
   // Do not use envname() for this: CLI11 looks at it only after it has read the file.
-  app.set_config("--config", named ? file : "",
-                 std::string("A file of flags, NAME=VALUE a line; ") + variable + " names one, too",
-                 named);
+  app.set_config(
+      "--config", named ? file : "",
+      std::string("File with options, one NAME=VALUE per line (the environment variable ") +
+          variable + " can name it, too)",
+      named);
   app.allow_config_extras(CLI::config_extras_mode::error);
 }
 

@@ -116,11 +116,11 @@ std::string which_kind(const Typed& typed) {
   const std::vector<std::string> kinds = kinds_of(*typed.app);
   const auto word = std::find_if_not(typed.words.begin(), typed.words.end(), is_option);
   if (word == typed.words.end()) {
-    return typed.prefix() + "say which: " + choice_of(kinds) + "; type " + typed.command() + " " +
-           kinds.front() + " ..." + typed.help();
+    return typed.prefix() + "choose one of " + choice_of(kinds) + ": type " + typed.command() +
+           " " + kinds.front() + " ..." + typed.help();
   }
-  return typed.path + " " + *word + ": " + *word + " is none of " + choice_of(kinds) + "; type " +
-         typed.command() + " " + kinds.front() + " " + *word + typed.help();
+  return typed.path + " " + *word + ": " + *word + " is not one of " + choice_of(kinds) +
+         ": type " + typed.command() + " " + kinds.front() + " " + *word + typed.help();
 }
 
 std::string unexpected(const Typed& typed) {
@@ -144,11 +144,11 @@ std::string reworded(const Typed& typed, std::string text) {
     text = name + " is missing: type " + typed.command() + " " +
            (is_option(name) ? name + " VALUE" : shown);
   } else if (missing != std::string::npos) {
-    text = text.substr(0, missing) + " needs a value behind it";
+    text = text.substr(0, missing) + " needs a value";
   } else if (text.starts_with(kNoNumber)) {
     text.erase(0, kNoNumber.size());
     const std::size_t equals = text.find(" = ");
-    if (equals != std::string::npos) text.replace(equals, 3, ": no number that fits: ");
+    if (equals != std::string::npos) text.replace(equals, 3, ": not a valid number: ");
   } else if (text.starts_with(typed.app->get_name() + ": ")) {
     text.erase(0, typed.app->get_name().size() + 2);
   }
@@ -160,7 +160,7 @@ std::string reworded(const Typed& typed, std::string text) {
   constexpr std::string_view kAnyUpTo =
       " not in range 0 to 17976931348623157";  // the largest double
   const std::size_t any = text.find(kAnyUpTo);
-  if (any != std::string::npos) text = text.substr(0, any) + " is no number of at least 0";
+  if (any != std::string::npos) text = text.substr(0, any) + " is not a number of at least 0";
   return typed.prefix() + text + typed.help();
 }
 
@@ -173,7 +173,7 @@ std::string config_file(const CLI::ParseError& error, const CLI::App& app) {
   }
   if (!file.empty() && ::access(file.c_str(), R_OK) != 0) {
     return "read the config file " + file + ": " + std::strerror(errno) +
-           "; see that the path is right (--config, KYMO_CONFIG)";
+           "; check the path (--config, KYMO_CONFIG)";
   }
   constexpr std::string_view kUnknown = "INI was not able to parse ";
   const std::string text = error.what();

@@ -127,7 +127,7 @@ bool parse_number(std::string_view text, std::uint64_t least, std::uint64_t most
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr std::uint64_t kMostMib = 1U << 20U;
+  constexpr std::uint64_t kMaxMib = 1U << 20U;
   const option known[] = {{"mib", required_argument, nullptr, 'm'},
                           {"rate", required_argument, nullptr, 'r'},
                           {"help", no_argument, nullptr, 'h'},
@@ -138,10 +138,10 @@ int main(int argc, char** argv) {
     bool good = true;
     switch (choice) {
       case 'm':
-        good = parse_number(optarg, 1, kMostMib, options.mib);
+        good = parse_number(optarg, 1, kMaxMib, options.mib);
         break;
       case 'r':
-        good = parse_number(optarg, 1, kMostMib, options.rate_mib);
+        good = parse_number(optarg, 1, kMaxMib, options.rate_mib);
         break;
       case 'h':
         std::fputs(kUsage, stdout);
@@ -154,7 +154,7 @@ int main(int argc, char** argv) {
     }
     if (!good) {
       std::fprintf(stderr, "kymo-churn: --%s %s: want a whole number of MiB, at most %lu\n",
-                   choice == 'm' ? "mib" : "rate", optarg, kMostMib);
+                   choice == 'm' ? "mib" : "rate", optarg, kMaxMib);
       return 2;
     }
   }

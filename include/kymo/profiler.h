@@ -48,7 +48,7 @@ struct ProfilerOptions {
   // not exist yet. start() allocates it whole, and a clean stop removes it. Empty: private memory.
   std::string ring_file{};
   // The prefix of the metrics' names on /metrics, such as "myapp_". It is written to the recording.
-  // Empty, or letters, digits and '_', with no digit first.
+  // Empty, or at most 64 letters, digits and '_', with no digit first.
   std::string prometheus_prefix{};
 };
 

@@ -22,9 +22,9 @@ KYMO_API std::string prometheus_name(const Metric& metric, std::string_view pref
 
 // Shows the metrics of a registry to prometheus-cpp. Give the result to an Exposer or to a
 // serializer. Fields become labels. Microseconds and nanoseconds are converted to seconds.
-// Names begin with `prefix`, which is empty, or letters, digits and '_', with no digit first. Use
-// the same prefix for ProfilerOptions::prometheus_prefix, so that exports of a recording have the
-// same names.
+// Names begin with `prefix`, which is empty, or at most 64 letters, digits and '_', with no digit
+// first. Use the same prefix for ProfilerOptions::prometheus_prefix, so that exports of a recording
+// have the same names.
 //
 // Threads:   Collect() from any.
 // Ownership: refers to `registry`, which must outlive it. An Exposer keeps only a weak pointer, so

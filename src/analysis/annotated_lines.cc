@@ -81,7 +81,8 @@ AnnotatedLines::Line AnnotatedLines::classify(std::string_view line) {
   if (line.starts_with(kSum)) {
     expected_sum_ = parse_sum(line.substr(kSum.size()));
     closed_ = true;
-    return expected_sum_ ? Line{} : Line{Kind::damaged, {}, "the checksum of all is no number"};
+    return expected_sum_ ? Line{}
+                         : Line{Kind::damaged, {}, "the checksum over all lines is not a number"};
   }
   const std::size_t tab = line.rfind('\t');
   const auto expected = tab == line.npos ? std::nullopt : parse_sum(line.substr(tab + 1));
@@ -102,19 +103,20 @@ AnnotatedLines::Line AnnotatedLines::classify_own(std::string_view text) {
     return {};
   }
   if (text.starts_with(kMeta)) {
-    return read_meta(text.substr(kMeta.size())) ? Line{}
-                                                : Line{Kind::damaged, {}, "no metric's JSON"};
+    return read_meta(text.substr(kMeta.size()))
+               ? Line{}
+               : Line{Kind::damaged, {}, "not the JSON of a metric"};
   }
   if (text.starts_with(kStart)) {
     const auto start = parse_number<std::int64_t>(text.substr(kStart.size()));
     metadata_.start_unix_ns = start.value_or(0);
-    return start ? Line{} : Line{Kind::damaged, {}, "the start time is no number"};
+    return start ? Line{} : Line{Kind::damaged, {}, "the start time is not a number"};
   }
   if (text.starts_with(kStats)) {
     closed_ = !lossy_;
     return read_stats(text.substr(kStats.size()))
                ? Line{}
-               : Line{Kind::damaged, {}, "no JSON of statistics"};
+               : Line{Kind::damaged, {}, "not the JSON of statistics"};
   }
   if (!header_seen_ && text.starts_with(kTime)) {
     header_seen_ = true;

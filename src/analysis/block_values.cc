@@ -4,11 +4,10 @@
 #include <span>
 
 #include "analysis/row_pieces.h"
+#include "base/rate.h"
 
 namespace kymo::analysis {
 namespace {
-
-constexpr double kNanosPerSecond = 1e9;
 
 // Consecutive rows that belong to one block.
 struct Run {
@@ -48,8 +47,8 @@ class BlockColumn {
     blocks_.growth = all_grown_;
     if (kind_ == Kind::gauge) {
       blocks_.mean = all_rows_ == 0 ? 0 : all_sum_ / static_cast<double>(all_rows_);
-    } else if (last_ns_ > first_ns_) {
-      blocks_.mean = all_grown_ * kNanosPerSecond / static_cast<double>(last_ns_ - first_ns_);
+    } else {
+      blocks_.mean = rate_per_second(all_grown_, last_ns_ - first_ns_);
     }
     return std::move(blocks_);
   }
@@ -61,8 +60,7 @@ class BlockColumn {
       if (kind_ == Kind::gauge) {
         blocks_.values.push_back(sum_ / static_cast<double>(rows_));
       } else if (last_ns_ > block_begin_ns_) {
-        blocks_.values.push_back(grown_ * kNanosPerSecond /
-                                 static_cast<double>(last_ns_ - block_begin_ns_));
+        blocks_.values.push_back(rate_per_second(grown_, last_ns_ - block_begin_ns_));
       }
     }
     all_grown_ += grown_;

@@ -10,10 +10,10 @@
 namespace kymo::analysis {
 namespace {
 
-constexpr std::size_t kMostForExact = 8;  // 40,320 orders
+constexpr std::size_t kMaxForExact = 8;  // 40,320 orders
 constexpr int kShuffles = 9'999;
 // A level needs at least this many values: one or two may be outliers.
-constexpr std::size_t kFewestOnASide = 3;
+constexpr std::size_t kMinPerSide = 3;
 
 // The U of the first t values against the others is 2 (r1 + ... + rt) - t (n + 1), with ranks r.
 Pettitt strongest_cut(const std::vector<double>& ranks) {
@@ -64,11 +64,11 @@ double distance_from_levels(std::span<const double> series, std::size_t cut) {
 }
 
 // The most likely place of a change that the test has found.
-// Precondition: at least kFewestForChange values.
+// Precondition: at least kMinForChange values.
 std::size_t closest_cut(std::span<const double> series) {
-  std::size_t best = kFewestOnASide;
+  std::size_t best = kMinPerSide;
   double least = distance_from_levels(series, best);
-  for (std::size_t cut = best + 1; cut + kFewestOnASide <= series.size(); ++cut) {
+  for (std::size_t cut = best + 1; cut + kMinPerSide <= series.size(); ++cut) {
     if (const double distance = distance_from_levels(series, cut); distance < least) {
       least = distance;
       best = cut;
@@ -88,7 +88,7 @@ bool is_drift(std::span<const double> series, std::size_t cut) {
 
 void cut(std::span<const double> series, std::size_t begin, std::size_t end, double allowed_p,
          std::vector<Change>& changes) {
-  if (end - begin < kFewestForChange) {
+  if (end - begin < kMinForChange) {
     return;
   }
   const std::span<const double> part = series.subspan(begin, end - begin);
@@ -117,8 +117,8 @@ Pettitt pettitt_test(std::span<const double> series) {
   const std::vector<double> ranks = ranks_of(series);
   Pettitt found = strongest_cut(ranks);
   if (found.statistic > 0) {
-    found.p = series.size() <= kMostForExact ? exact_p(ranks, found.statistic)
-                                             : shuffled_p(ranks, found.statistic);
+    found.p = series.size() <= kMaxForExact ? exact_p(ranks, found.statistic)
+                                            : shuffled_p(ranks, found.statistic);
   }
   return found;
 }

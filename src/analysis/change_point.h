@@ -33,7 +33,7 @@ struct Change {
 };
 
 // With fewer values, p cannot be below 0.05.
-inline constexpr std::size_t kFewestForChange = 8;
+inline constexpr std::size_t kMinForChange = 8;
 
 // Finds all changes, oldest first. If the test finds a change, the series is cut there and both
 // parts are tested again, with half of `allowed_p`. A drift is not cut further.

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
 
 namespace kymo::analysis {
 namespace {
@@ -31,28 +36,45 @@ std::string names_of(const std::vector<Mark>& marks) {
   return text.empty() ? "none" : text;
 }
 
+// The names that each run has as the name of a mark, if the time of its first mark of that name, or
+// of the last one, is `good` for the run. Searches no list for each mark: there may be very many.
+template <class Good>
+std::set<std::string_view> common_names(const std::vector<DiffRun*>& runs, bool last, Good good) {
+  std::set<std::string_view> common;
+  for (const DiffRun* run : runs) {
+    std::map<std::string_view, std::uint64_t> times;
+    for (const Mark& mark : marks_of(*run)) {
+      const auto [entry, is_new] = times.try_emplace(mark.name, mark.at_ns);
+      if (last && !is_new) entry->second = mark.at_ns;
+    }
+    std::set<std::string_view> names;
+    for (const auto& [name, at_ns] : times) {
+      const bool elsewhere = run == runs.front() || common.contains(name);
+      if (elsewhere && good(*run, at_ns)) names.insert(name);
+    }
+    common = std::move(names);
+  }
+  return common;
+}
+
 std::string first_common_mark(const std::vector<DiffRun*>& runs) {
+  const auto common = common_names(runs, false, [](const DiffRun& run, std::uint64_t at_ns) {
+    return at_ns < run.summary.last_ns;
+  });
   for (const Mark& mark : marks_of(*runs.front())) {
-    const bool common = std::all_of(runs.begin(), runs.end(), [&](const DiffRun* run) {
-      const Mark* found = find_mark(*run, mark.name);
-      return found != nullptr && found->at_ns < run->summary.last_ns;
-    });
-    if (common) return mark.name;
+    if (common.contains(mark.name)) return mark.name;
   }
   return {};
 }
 
 // The last mark that every run has after its origin.
 std::string last_common_mark(const std::vector<DiffRun*>& runs) {
-  std::string last;
-  for (const Mark& mark : marks_of(*runs.front())) {
-    const bool common = std::all_of(runs.begin(), runs.end(), [&](const DiffRun* run) {
-      const Mark* found = find_mark(*run, mark.name, true);
-      return found != nullptr && found->at_ns > run->origin_ns;
-    });
-    if (common) last = mark.name;
-  }
-  return last;
+  const auto common = common_names(
+      runs, true, [](const DiffRun& run, std::uint64_t at_ns) { return at_ns > run.origin_ns; });
+  const std::vector<Mark>& marks = marks_of(*runs.front());
+  const auto found = std::find_if(marks.rbegin(), marks.rend(),
+                                  [&](const Mark& mark) { return common.contains(mark.name); });
+  return found == marks.rend() ? std::string() : found->name;
 }
 
 // The time `seconds` after the run's origin, but not before its first row.
@@ -85,7 +107,7 @@ Result<void> set_window(DiffRun& run, const Aligned& aligned, const DiffOptions&
   if (run.window.begin_ns < run.window.end_ns) return {};
   return Error{Code::invalid_argument,
                "compare " + summary.recording.path +
-                   ": it has no rows where the comparison looks; see --align, --from and --to"};
+                   ": it has no rows in the compared range; see --align, --from and --to"};
 }
 
 }  // namespace
@@ -97,9 +119,9 @@ Result<Aligned> align_runs(const std::vector<DiffRun*>& runs, const DiffOptions&
     if (aligned.at.empty()) continue;
     const Mark* mark = find_mark(*run, aligned.at);
     if (mark == nullptr) {
-      return Error{Code::invalid_argument, "align " + run->summary.recording.path + " at " +
-                                               in_quotes(aligned.at, 64) + ": its marks are " +
-                                               names_of(marks_of(*run))};
+      return Error{Code::invalid_argument,
+                   "align " + run->summary.recording.path + " at " + in_quotes(aligned.at, 64) +
+                       ": it has no such mark; its marks are " + names_of(marks_of(*run))};
     }
     run->origin_ns = mark->at_ns;
   }

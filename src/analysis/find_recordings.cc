@@ -143,7 +143,7 @@ Result<std::vector<std::string>> recordings_to_compare(const std::string& path,
   }
   if (name.empty()) return std::vector<std::string>{found->front()};
   return Error{Code::not_found, "look for the recording " + name + " in " + path +
-                                    ": there is none; it has " + names_in(*found)};
+                                    ": there is no such recording, only " + names_in(*found)};
 }
 
 }  // namespace kymo::analysis

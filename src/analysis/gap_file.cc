@@ -1,18 +1,30 @@
 #include "analysis/gap_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
-#include <fstream>
+#include <ext/stdio_filebuf.h>
+#include <istream>
 #include <optional>
 #include <string_view>
 
 #include "analysis/metadata.h"
+#include "base/file.h"
 
 namespace kymo::analysis {
 namespace {
 
 constexpr std::string_view kHeader = "Start (ns)\tEnd (ns)\tTicks\tCause";
+constexpr std::size_t kMaxGapLine = 256;
+
+// Reads a line. False at the end, and at a line that is longer than any gap.
+bool next_line(std::istream& file, std::string& line) {
+  std::array<char, kMaxGapLine> text{};
+  file.getline(text.data(), text.size());
+  line = text.data();
+  return !file.fail();
+}
 
 bool longer(const Gap& a, const Gap& b) {
   return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
@@ -61,27 +73,31 @@ void add(Gaps& gaps, const Gap& gap) {
 }  // namespace
 
 Result<Gaps> read_gaps(const std::string& path, const std::function<void(const Gap&)>& take) {
+  Result<FileDescriptor> fd = open_regular(path);
+  if (!fd) return fd.error();
   errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return system_error("open list of gaps " + path, errno != 0 ? errno : EIO);
-  }
+  __gnu_cxx::stdio_filebuf<char> buffer(fd->release(), std::ios::in | std::ios::binary);
+  std::istream file(&buffer);
   std::string line;
-  if (!std::getline(file, line) || line != kHeader) {
-    return Error{Code::data_loss, "read list of gaps " + path + ": it has no such header"};
+  if (!next_line(file, line) || line != kHeader) {
+    return Error{Code::data_loss, "read list of gaps " + path + ": its header is missing or wrong"};
   }
   Gaps gaps;
-  for (std::uint64_t number = 2; std::getline(file, line); ++number) {
+  std::uint64_t number = 2;
+  for (; next_line(file, line); ++number) {
     const auto gap = parse_gap(line);
     // Without a line end, the cause may be cut off in the middle of the word.
     if (file.eof()) {
       gaps.left_out.add(number, "cut short: the file ends in the middle of this gap");
     } else if (!gap) {
-      gaps.left_out.add(number, in_quotes(line) + " is no gap");
+      gaps.left_out.add(number, in_quotes(line) + " is not a gap");
     } else {
       add(gaps, *gap);
       if (take) take(*gap);
     }
+  }
+  if (file.gcount() == kMaxGapLine - 1) {
+    gaps.left_out.add(number, "longer than any gap: the rest of the list was not read");
   }
   if (file.bad()) {
     return system_error("read list of gaps " + path, errno != 0 ? errno : EIO);

@@ -29,15 +29,13 @@ class LeftOut {
   [[nodiscard]] bool empty() const { return lines_ == 0; }
   [[nodiscard]] std::uint64_t lines() const { return lines_; }
   [[nodiscard]] const std::vector<LeftOutSpan>& spans() const { return spans_; }
-  // Lines that are in no span, because there were more than kMaxSpans.
-  [[nodiscard]] std::uint64_t unlisted_lines() const { return unlisted_; }
-  // One sentence for each span, and one with the number of unlisted lines.
+  // One sentence for each span, and one with the number of further lines.
   [[nodiscard]] std::vector<std::string> sentences() const;
 
  private:
   std::vector<LeftOutSpan> spans_;
   std::uint64_t lines_ = 0;
-  std::uint64_t unlisted_ = 0;
+  std::uint64_t unlisted_ = 0;  // lines that are in no span
 };
 
 // `text` in quotation marks, shortened. All but printable ASCII is shown as `?`, because a terminal

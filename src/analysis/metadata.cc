@@ -11,6 +11,7 @@
 #include "base/json_object.h"
 #include "kymo/version.h"
 #include "metrics/unit_names.h"
+#include "sampling/files/stats_members.h"
 
 namespace kymo::analysis {
 namespace {
@@ -51,32 +52,17 @@ ColumnInfo column_of(const Json& json) {
 
 ProfilerStats stats_of(const Json& json) {
   ProfilerStats stats;
-  stats.ticks_due = number_of(json, "ticks_due");
-  stats.rows_captured = number_of(json, "rows_captured");
-  stats.rows_written = number_of(json, "rows_written");
-  stats.missed_late = number_of(json, "missed_late");
-  stats.missed_ring_full = number_of(json, "missed_ring_full");
-  stats.missed_sink_error = number_of(json, "missed_sink_error");
-  stats.missed_frozen = number_of(json, "missed_frozen");
-  stats.backoffs = number_of(json, "backoffs");
-  stats.backoff_ns = number_of(json, "backoff_ns");
-  stats.timing_error_ns = number_of(json, "timing_error_ns");
-  stats.timing_error_max_ns = number_of(json, "timing_error_max_ns");
-  stats.rows_on_time = number_of(json, "rows_on_time");
+  for (const StatsMember& figure : kStatsMembers) {
+    stats.*figure.value = number_of(json, figure.name);
+  }
   // A recorder counts timing errors in buckets and writes the upper bound of a bucket. This bound
   // can be above the largest error.
-  const auto percentile = [&](const char* name) {
-    const std::uint64_t bound = number_of(json, name);
-    return stats.timing_error_max_ns == 0 ? bound : std::min(bound, stats.timing_error_max_ns);
-  };
-  stats.timing_error_p50_ns = percentile("timing_error_p50_ns");
-  stats.timing_error_p99_ns = percentile("timing_error_p99_ns");
-  stats.timing_error_p999_ns = percentile("timing_error_p999_ns");
-  stats.spin_ns = number_of(json, "spin_ns");
-  stats.wakeup_latency_ns = number_of(json, "wakeup_latency_ns");
-  stats.sample_window_max_ns = number_of(json, "sample_window_max_ns");
-  stats.bytes_written = number_of(json, "bytes_written");
-  stats.duration_ns = number_of(json, "duration_ns");
+  if (stats.timing_error_max_ns != 0) {
+    for (std::uint64_t* const percentile :
+         {&stats.timing_error_p50_ns, &stats.timing_error_p99_ns, &stats.timing_error_p999_ns}) {
+      *percentile = std::min(*percentile, stats.timing_error_max_ns);
+    }
+  }
   return stats;
 }
 
@@ -138,9 +124,14 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
     metadata.stats = stats_of(member(json, "stats"));
   }
   const Json& about = member(json, "about");
-  metadata.about = std::make_shared<const Json>(about.is_object() ? about : Json::object());
+  if (about.is_object()) metadata.about = std::make_shared<const Json>(about);
   read_lists(json, metadata);
   return metadata;
+}
+
+std::shared_ptr<const Json> no_about() {
+  static const auto kEmpty = std::make_shared<const Json>(Json::object());
+  return kEmpty;
 }
 
 Result<Metadata> read_metadata(const std::string& path) {

@@ -35,6 +35,9 @@ struct Mark {
   std::uint64_t at_ns = 0;  // on the clock of the rows
 };
 
+// An empty object.
+std::shared_ptr<const nlohmann::json> no_about();
+
 // The content of NAME.meta.json. Members may be missing, because a recorder can be killed at any
 // time.
 struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does not throw
@@ -56,7 +59,7 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::vector<Gap> longest_gaps;
   std::vector<Mark> marks;  // by time
   // A JSON object with the request, job, target and outcome. The pointer is never null.
-  std::shared_ptr<const nlohmann::json> about;
+  std::shared_ptr<const nlohmann::json> about = no_about();
 };
 
 // Reads `path`. A member of the wrong type is treated as missing.

@@ -15,8 +15,8 @@ namespace kymo::analysis {
 namespace {
 
 constexpr std::uint64_t kChunkBytes = 256 * 1024;
-constexpr std::size_t kMoreBytes = 4 * 1024;       // read after a chunk, to complete its last line
-constexpr std::size_t kLongestLine = 1024 * 1024;  // the same as in TsvReader
+constexpr std::size_t kMoreBytes = 4 * 1024;   // read after a chunk, to complete its last line
+constexpr std::size_t kMaxLine = 1024 * 1024;  // the same as in TsvReader
 // RowScan needs this many readable bytes before the text of a chunk.
 constexpr std::size_t kMargin = RowScan::kMargin;
 
@@ -79,7 +79,7 @@ class Chunk {
 
  private:
   bool complete_last_line(std::uint64_t offset) {
-    const std::size_t most = bytes_.size() + kLongestLine;
+    const std::size_t most = bytes_.size() + kMaxLine;
     for (std::size_t at_once = kMoreBytes; bytes_.back() != '\n'; at_once *= 2) {
       const std::size_t filled = bytes_.size();
       const std::size_t more = std::min<std::uint64_t>(at_once, text_.end - offset);

@@ -1,7 +1,10 @@
 #include "analysis/quality.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <array>
+#include <string>
+
+#include "base/human.h"
 
 namespace kymo::analysis {
 namespace {
@@ -21,12 +24,6 @@ constexpr std::array<const char*, 4> kAdvice = {
     "the program stood still: it was checkpointed or stopped, or its machine paused",
 };
 
-std::string percent(double share) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f %%", share * 100);
-  return text.data();
-}
-
 void judge_capture(const Capture& capture, std::vector<Verdict>& verdicts) {
   if (capture.share() >= kCaptureWarning) {
     return;
@@ -35,9 +32,9 @@ void judge_capture(const Capture& capture, std::vector<Verdict>& verdicts) {
   for (std::size_t cause = 1; cause < capture.missed.size(); ++cause) {
     main_cause = capture.missed[cause] > capture.missed[main_cause] ? cause : main_cause;
   }
-  verdicts.push_back(
-      {capture.share() < kCaptureBad ? Verdict::Level::bad : Verdict::Level::warning,
-       "only " + percent(capture.share()) + " of the ticks left a row: " + kAdvice.at(main_cause)});
+  verdicts.push_back({capture.share() < kCaptureBad ? Verdict::Level::bad : Verdict::Level::warning,
+                      "only " + human::percent(capture.share()) +
+                          " of the ticks left a row: " + kAdvice.at(main_cause)});
 }
 
 // Warns about a long gap, which hides a part of what happened even if most ticks left a row.
@@ -51,13 +48,10 @@ void judge_gaps(const Summary& summary, std::vector<Verdict>& verdicts) {
   if (longest.ticks < kGapTicks || ns < kGapShare * static_cast<double>(summary.duration_ns())) {
     return;
   }
-  std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(),
-                "nothing was recorded for %.3g ms from %.3f s on: ", ns / 1e6,
-                static_cast<double>(longest.start_ns) / 1e9);
   verdicts.push_back(
-      {Verdict::Level::warning,
-       text.data() + std::string(kAdvice.at(static_cast<std::size_t>(longest.cause)))});
+      {Verdict::Level::warning, "nothing was recorded for " + human::duration(ns) + " from " +
+                                    human::duration(longest.start_ns) +
+                                    " on: " + kAdvice.at(static_cast<std::size_t>(longest.cause))});
 }
 
 void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
@@ -69,7 +63,7 @@ void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
     if (error > kTimingWarning) {
       verdicts.push_back(
           {Verdict::Level::warning,
-           "samples came " + percent(error) +
+           "samples came " + human::percent(error) +
                " of an interval late on average: use the precise pace or a lower rate"});
     }
   }
@@ -77,7 +71,7 @@ void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
                                                 : static_cast<double>(stats.backoff_ns) /
                                                       static_cast<double>(stats.duration_ns);
   if (backoff > kBackoffWarning) {
-    verdicts.push_back({Verdict::Level::warning, "the collector stood back " + percent(backoff) +
+    verdicts.push_back({Verdict::Level::warning, "the collector waited " + human::percent(backoff) +
                                                      " of the time because " + kAdvice[1]});
   }
 }
@@ -130,11 +124,10 @@ std::vector<Verdict> judge(const Summary& summary) {
     judge_stats(*metadata, verdicts);
   }
   if (const std::uint64_t lines = summary.left_out.lines(); lines != 0) {
-    verdicts.push_back(
-        {Verdict::Level::warning,
-         std::to_string(lines) + (lines == 1 ? " line" : " lines") +
-             " could not be read and no figure holds what stood there: see what was left out, and "
-             "whether the disk was full or the recorder killed"});
+    verdicts.push_back({Verdict::Level::warning,
+                        std::to_string(lines) + (lines == 1 ? " line" : " lines") +
+                            " could not be read, so no figure includes them: see what was left "
+                            "out, and whether the disk was full or the recorder killed"});
   }
   if (verdicts.empty()) {
     verdicts.push_back({Verdict::Level::good, "no problem was found"});

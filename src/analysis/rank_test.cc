@@ -9,7 +9,7 @@
 namespace kymo::analysis {
 namespace {
 
-constexpr std::size_t kMostForExactSums = 40;
+constexpr std::size_t kMaxForExactSums = 40;
 constexpr double kLevel = 0.95;
 constexpr double kNormalAtLevel = 1.959963984540054;
 constexpr double kSokalWindow = 5;
@@ -55,7 +55,7 @@ double higher_p(std::span<const double> before, std::span<const double> after) {
   values.insert(values.end(), after.begin(), after.end());
   const std::vector<double> ranks = ranks_of(values);
   const auto behind = static_cast<std::ptrdiff_t>(before.size());
-  if (values.size() > kMostForExactSums) {
+  if (values.size() > kMaxForExactSums) {
     return normal_tail(std::accumulate(ranks.begin() + behind, ranks.end(), 0.0), ranks,
                        after.size());
   }
@@ -76,7 +76,7 @@ std::vector<double> scaled(std::span<const double> values, double factor) {
 std::pair<std::size_t, double> left_out(std::size_t before, std::size_t after) {
   const auto pairs = static_cast<double>(before * after);
   const std::size_t all = before + after;
-  if (all > kMostForExactSums) {
+  if (all > kMaxForExactSums) {
     const double reach = kNormalAtLevel * std::sqrt(pairs * static_cast<double>(all + 1) / 12);
     return {static_cast<std::size_t>(std::max(0.0, std::floor(pairs / 2 - reach))), kLevel};
   }

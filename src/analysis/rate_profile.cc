@@ -4,27 +4,28 @@
 #include <bit>
 #include <cmath>
 
+#include "base/rate.h"
+
 namespace kymo::analysis {
 namespace {
 
-constexpr double kNsASecond = 1e9;
 // The step of a rate is its exponent and the first 6 bits of its mantissa. Rates are clamped to
 // 2^-40 to 2^100. (One event in half a day is 2^-16.)
 constexpr unsigned kDroppedBits = 52 - 6;
-const std::uint64_t kLowestStep = std::bit_cast<std::uint64_t>(0x1p-40) >> kDroppedBits;
-const std::uint64_t kHighestStep = std::bit_cast<std::uint64_t>(0x1p100) >> kDroppedBits;
+const std::uint64_t kMinStep = std::bit_cast<std::uint64_t>(0x1p-40) >> kDroppedBits;
+const std::uint64_t kMaxStep = std::bit_cast<std::uint64_t>(0x1p100) >> kDroppedBits;
 
 std::uint64_t step_of(double rate) {
   if (rate <= 0) return 0;
   const std::uint64_t step = std::bit_cast<std::uint64_t>(rate) >> kDroppedBits;
-  return std::clamp(step, kLowestStep + 1, kHighestStep) - kLowestStep;
+  return std::clamp(step, kMinStep + 1, kMaxStep) - kMinStep;
 }
 
 // The middle of a step.
 double rate_of(std::uint64_t step) {
   if (step == 0) return 0;
-  const double low = std::bit_cast<double>((step + kLowestStep) << kDroppedBits);
-  const double high = std::bit_cast<double>((step + kLowestStep + 1) << kDroppedBits);
+  const double low = std::bit_cast<double>((step + kMinStep) << kDroppedBits);
+  const double high = std::bit_cast<double>((step + kMinStep + 1) << kDroppedBits);
   return (low + high) / 2;
 }
 
@@ -37,7 +38,7 @@ std::uint64_t rank_of(double q, std::uint64_t values) {
 }  // namespace
 
 double RateProfile::Cell::rate() const {
-  return end_ns > begin_ns ? growth * kNsASecond / static_cast<double>(end_ns - begin_ns) : 0;
+  return rate_per_second(growth, end_ns - begin_ns);
 }
 
 void RateProfile::add(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint64_t growth) {
@@ -48,7 +49,7 @@ void RateProfile::add(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint64_
     cells_.back().growth += window.growth;
     ++in_last_;
   } else {
-    if (cells_.size() == kMostCells) halve();
+    if (cells_.size() == kMaxProfileCells) halve();
     cells_.push_back(window);
     in_last_ = 1;
   }
@@ -62,7 +63,7 @@ void RateProfile::count(double rate) {
 
 void RateProfile::halve() {
   if (counts_.empty()) {
-    counts_.resize(kHighestStep - kLowestStep + 1);
+    counts_.resize(kMaxStep - kMinStep + 1);
     for (const Cell& cell : cells_) count(cell.rate());
   }
   for (std::size_t i = 0; i < cells_.size() / 2; ++i) {

@@ -24,11 +24,11 @@ struct BusyStretch {
 };
 
 // The growth of a counter, window by window, in memory that does not grow with the recording. Up to
-// kMostCells windows are kept as they are. If there are more, neighbours are merged in pairs, and
-// the percentiles come from a histogram with 64 steps for each power of two.
+// kMaxProfileCells windows are kept as they are. If there are more, neighbours are merged in pairs,
+// and the percentiles come from a histogram with 64 steps for each power of two.
 class RateProfile {
  public:
-  static constexpr std::size_t kMostCells = 4096;
+  static constexpr std::size_t kMaxProfileCells = 4096;
 
   // Call it in the order of time. The caller leaves out windows in which the counter fell.
   void add(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint64_t growth);

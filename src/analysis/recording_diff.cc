@@ -17,12 +17,12 @@ namespace {
 
 using DiffVerdict = MetricDiff::Verdict;
 
-constexpr std::uint64_t kMostBlocks = 256;
+constexpr std::uint64_t kMaxBlocks = 256;
 constexpr std::uint64_t kRowsABlock = 4;
 // With fewer blocks, a test has almost no power. With Holm's correction, it needs even more.
-constexpr std::size_t kFewestBlocks = 10;
+constexpr std::size_t kMinBlocks = 10;
 // Events that are rarer than this have no noise that a change can be compared with.
-constexpr std::size_t kFewestMoves = 5;
+constexpr std::size_t kMinMoves = 5;
 constexpr double kPairMargin = 0.05;
 // 1 + kLengthsABlock * (L - 1) neighbouring blocks become one, where L is their correlation length.
 // This leaves a correlation of 0.05 between the new neighbours.
@@ -53,7 +53,7 @@ bool is_wanted(const ColumnInfo& column, const DiffOptions& options) {
 
 std::uint64_t block_length(const std::vector<DiffRun*>& runs) {
   std::uint64_t window = UINT64_MAX;
-  std::uint64_t blocks = kMostBlocks;
+  std::uint64_t blocks = kMaxBlocks;
   for (const DiffRun* run : runs) {
     window = std::min(window, run->window.length_ns());
     const std::uint64_t row_ns =
@@ -102,7 +102,7 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
     values.growths.at(side).push_back((*blocks)[i].growth);
     values.most_rises = std::max(values.most_rises, (*blocks)[i].rises);
     // A counter that seldom grows may do so only at the end of the request.
-    if (run.summary.recording.finish != Finish::ended && (*blocks)[i].rises < kFewestMoves) {
+    if (run.summary.recording.finish != Finish::ended && (*blocks)[i].rises < kMinMoves) {
       values.not_known_yet = info.kind == Kind::counter;
     }
     values.blocks.at(side) = std::move((*blocks)[i].values);
@@ -175,7 +175,7 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
   }
   const std::size_t moved_before = moved(before);
   const std::size_t moved_after = moved(after);
-  if (std::max(moved_before, moved_after) < kFewestMoves) {
+  if (std::max(moved_before, moved_after) < kMinMoves) {
     diff.reason = "too few events: it moves in " + std::to_string(moved_before) + " of " +
                   std::to_string(before.size()) + " and " + std::to_string(moved_after) + " of " +
                   std::to_string(after.size()) + " blocks";
@@ -187,14 +187,14 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
   std::vector<double> b = merged(after, neighbours);
   // A metric that seldom moves gets longer blocks, so that it moves in most of them. Otherwise the
   // median of the blocks would not show a change.
-  while (std::min(a.size(), b.size()) >= kFewestBlocks && (mostly_still(a) || mostly_still(b))) {
+  while (std::min(a.size(), b.size()) >= kMinBlocks && (mostly_still(a) || mostly_still(b))) {
     neighbours *= 2;
     a = merged(before, neighbours);
     b = merged(after, neighbours);
   }
-  if (std::min(a.size(), b.size()) < kFewestBlocks) {
+  if (std::min(a.size(), b.size()) < kMinBlocks) {
     diff.reason = "too few independent values: " + std::to_string(a.size()) + " and " +
-                  std::to_string(b.size()) + " of " + std::to_string(kFewestBlocks);
+                  std::to_string(b.size()) + " of " + std::to_string(kMinBlocks);
     return;
   }
   diff.block_ns = neighbours * block_ns;
@@ -205,9 +205,9 @@ void test_runs(const Values& values, double margin, MetricDiff& diff) {
   const auto& [before, after] = values.means;
   if (all_equal(before, after)) {
     diff.verdict = DiffVerdict::the_same;
-  } else if (std::min(before.size(), after.size()) < kFewestRuns) {
+  } else if (std::min(before.size(), after.size()) < kMinRuns) {
     diff.reason = "too few runs: " + std::to_string(before.size()) + " and " +
-                  std::to_string(after.size()) + " of " + std::to_string(kFewestRuns);
+                  std::to_string(after.size()) + " of " + std::to_string(kMinRuns);
   } else {
     test(before, after, margin, diff);
   }
@@ -215,7 +215,7 @@ void test_runs(const Values& values, double margin, MetricDiff& diff) {
 
 // With fewer runs, no p can be low enough for this number of tests.
 std::size_t runs_needed(std::size_t tests) {
-  std::size_t needed = kFewestRuns;
+  std::size_t needed = kMinRuns;
   while (lowest_p(needed, needed) * static_cast<double>(tests) >= kDiffAllowedP) ++needed;
   return needed;
 }
@@ -258,7 +258,7 @@ void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
     MetricDiff metric;
     // The rate of an event that happens only a few times means nothing: compare its growth.
     metric.events = !values.phase && values.kind == Kind::counter && values.most_rises != 0 &&
-                    values.most_rises < kFewestMoves;
+                    values.most_rises < kMinMoves;
     if (metric.events) values.means = values.growths;
     metric.phase = values.phase;
     metric.name = key.second;

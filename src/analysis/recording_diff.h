@@ -85,7 +85,7 @@ struct RecordingDiff {
 
 inline constexpr double kDiffAllowedP = 0.05;
 // With fewer runs on a side, no test is possible, even of a single metric.
-inline constexpr std::size_t kFewestRuns = 4;
+inline constexpr std::size_t kMinRuns = 4;
 
 // Compares recordings.
 //

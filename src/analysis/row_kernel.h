@@ -22,8 +22,8 @@ struct RowKernel {
   // places after them.
   Separators (*find_separators)(std::string_view text, std::uint32_t* places);
   // Converts the digits between neighbouring `ends` to numbers, beginning with those between
-  // ends[-1] and ends[0]. Returns false if a number does not have 1 to kMostDigits digits; its
-  // value is then undefined. Reads the kMostDigits bytes before each end, also for kUnasked ends
+  // ends[-1] and ends[0]. Returns false if a number does not have 1 to kMaxDigits digits; its
+  // value is then undefined. Reads the kMaxDigits bytes before each end, also for kUnasked ends
   // after the last one.
   bool (*to_numbers)(const char* text, const std::uint32_t* ends, std::size_t count,
                      std::uint64_t* numbers);
@@ -31,7 +31,7 @@ struct RowKernel {
   void (*to_columns)(const std::uint64_t* numbers, std::size_t rows, std::size_t columns,
                      std::uint64_t* out, std::size_t stride);
 
-  static constexpr std::uint32_t kMostDigits = 16;
+  static constexpr std::uint32_t kMaxDigits = 16;
   static constexpr std::size_t kUnasked = 16;
 };
 

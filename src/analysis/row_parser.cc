@@ -8,7 +8,7 @@ namespace kymo::analysis {
 namespace {
 
 constexpr std::size_t kBlockBytes = 256 * 1024;
-constexpr std::uint64_t kMostLinesOneByOne = 4096;
+constexpr std::uint64_t kMaxLinesOneByOne = 4096;
 constexpr std::uint64_t kRowsWorthAScan = 64;
 constexpr int kSafeDigits = 19;  // 10^19 - 1 is below 2^64
 
@@ -112,7 +112,7 @@ const char* RowParser::scan_rows(const char* p, const char* end, RowBlock& block
     line_ += scanned.rows;
   }
   lines_one_by_one_ =
-      scanned.rows >= kRowsWorthAScan ? 1 : std::min(2 * lines_one_by_one_, kMostLinesOneByOne);
+      scanned.rows >= kRowsWorthAScan ? 1 : std::min(2 * lines_one_by_one_, kMaxLinesOneByOne);
   lines_to_scan_ = lines_one_by_one_;
   return p + scanned.bytes;
 }

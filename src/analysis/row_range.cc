@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kPiece = 64U << 10U;
 // A line of 4096 columns, the most that a recorder can have, is at most 86 KiB long.
-constexpr std::uint64_t kLongestRow = 128U << 10U;
+constexpr std::uint64_t kMaxRow = 128U << 10U;
 constexpr std::uint64_t kProbe = 16U << 10U;  // nearly always holds a whole row
 
 Result<std::string> read_piece(const PlainText& text, std::uint64_t at, std::uint64_t most) {
@@ -62,7 +62,7 @@ std::optional<Row> first_row_of(std::string_view view, std::uint64_t at, bool is
 // The first row that begins at or after the offset `at`. `is_begin`: a line begins at `at`.
 Result<std::optional<Row>> row_from(const PlainText& text, std::uint64_t at, bool is_begin) {
   std::optional<Row> row;
-  for (const std::uint64_t most : {kProbe, 2 * kLongestRow}) {
+  for (const std::uint64_t most : {kProbe, 2 * kMaxRow}) {
     const Result<std::string> piece = read_piece(text, at, most);
     if (!piece) return piece.error();
     row = first_row_of(*piece, at, is_begin);
@@ -93,7 +93,7 @@ Result<Border> border_of(const PlainText& text, std::uint64_t time) {
     }
   }
   Border border{low, low};
-  const Result<std::string> piece = read_piece(text, low, high - low + 2 * kLongestRow);
+  const Result<std::string> piece = read_piece(text, low, high - low + 2 * kMaxRow);
   if (!piece) return piece.error();
   const std::string_view view = *piece;
   for (std::size_t begin = 0;;) {
@@ -123,9 +123,10 @@ Result<PlainText> rows_between(const PlainText& text, std::uint64_t from_ns, std
 
 Result<void> sample_rows(const PlainText& text, std::size_t count,
                          const std::function<void(const RowBlock&)>& take) {
+  if (count == 0 || text.begin == text.end) return {};
   RowParser parser(text.columns, 1);
   RowBlock block(text.columns, 1);
-  const std::uint64_t step = std::max<std::uint64_t>((text.end - text.begin) / count, 1);
+  const std::uint64_t step = (text.end - text.begin - 1) / count + 1;  // rounded up
   std::uint64_t behind = text.begin;  // offset after the last row that was taken
   for (std::uint64_t at = text.begin; at < text.end; at += step) {
     const auto row = row_from(text, std::max(at, behind), at <= behind);

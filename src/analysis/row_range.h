@@ -19,7 +19,7 @@ namespace kymo::analysis {
 // Cost:   about forty reads of 16 KiB, even of a very long text.
 Result<PlainText> rows_between(const PlainText& text, std::uint64_t from_ns, std::uint64_t to_ns);
 
-// Calls `take` with about `count` rows, one at a time: the first row, and others that are spread
+// Calls `take` with at most `count` rows, one at a time: the first row, and others that are spread
 // evenly over the text, in its order. They are fewer if the text is short or damaged.
 //
 // Errors: those of reading.

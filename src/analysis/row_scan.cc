@@ -7,7 +7,7 @@ namespace {
 
 // A piece, its separators and its numbers (as rows and as columns) fit into 48 KiB.
 constexpr std::size_t kPieceBytes = 12 * 1024;
-constexpr std::size_t kLeastBytesAValue = 2;  // a digit and its separator
+constexpr std::size_t kMinBytesPerValue = 2;  // a digit and its separator
 
 }  // namespace
 
@@ -15,10 +15,10 @@ RowScan::Scanned RowScan::scan(std::string_view text, const Target& target,
                                std::uint64_t last_time) {
   // If a row of 16-digit values can be longer than half a piece, a piece is as long as two such
   // rows.
-  const std::size_t longest = 2 * (RowKernel::kMostDigits + 1) * columns_;
+  const std::size_t longest = 2 * (RowKernel::kMaxDigits + 1) * columns_;
   const std::size_t piece_bytes = std::min(std::max(kPieceBytes, longest), text.size());
   ends_.resize(std::max(ends_.size(), 1 + piece_bytes + RowKernel::kUnasked));
-  numbers_.resize(std::max(numbers_.size(), piece_bytes / kLeastBytesAValue + RowKernel::kUnasked));
+  numbers_.resize(std::max(numbers_.size(), piece_bytes / kMinBytesPerValue + RowKernel::kUnasked));
   Scanned all;
   for (bool stopped = false; !stopped && all.rows < target.max_rows;) {
     const Target rest{target.words + all.rows, target.stride, target.max_rows - all.rows};
@@ -39,7 +39,7 @@ RowScan::Piece RowScan::scan_piece(std::string_view text, const Target& target,
   std::fill_n(ends + found.count, RowKernel::kUnasked, 0U);
   const std::size_t lines = found.count / columns_;
   const std::size_t wanted = std::min(lines, target.max_rows);
-  std::size_t rows = std::min(wanted, text.size() / (kLeastBytesAValue * columns_));
+  std::size_t rows = std::min(wanted, text.size() / (kMinBytesPerValue * columns_));
   bool plain = kernel_->to_numbers(text.data(), ends, rows * columns_, numbers_.data());
   // If there is a line end after each row, and as many line ends as rows, none is within a row.
   plain = plain && !found.strange && found.lines == lines;
@@ -61,7 +61,7 @@ std::size_t RowScan::plain_rows(std::string_view text, std::size_t rows) const {
     for (std::size_t column = 1; column <= columns_; ++column, ++end) {
       const std::uint32_t digits = *end - end[-1] - 1;
       const char separator = column == columns_ ? '\n' : '\t';
-      if (digits - 1 >= RowKernel::kMostDigits || text[*end] != separator) return row;
+      if (digits - 1 >= RowKernel::kMaxDigits || text[*end] != separator) return row;
     }
   }
   return rows;

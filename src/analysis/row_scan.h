@@ -38,7 +38,7 @@ class RowScan {
   // The kMargin bytes before `text` must be readable.
   Scanned scan(std::string_view text, const Target& target, std::uint64_t last_time);
 
-  static constexpr std::size_t kMargin = RowKernel::kMostDigits;
+  static constexpr std::size_t kMargin = RowKernel::kMaxDigits;
 
  private:
   struct Piece {

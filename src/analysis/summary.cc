@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "analysis/row_pieces.h"
+#include "base/rate.h"
 
 namespace kymo::analysis {
 namespace {
-
-constexpr double kNsPerSecond = 1e9;
 
 // A piece of time between two rows.
 struct Window {
@@ -73,10 +72,7 @@ class ColumnBuilder {
     if (summary_.last > summary_.first) {
       summary_.delta = summary_.last - summary_.first;
     }
-    if (duration_ns != 0) {
-      summary_.rate =
-          static_cast<double>(summary_.delta) * kNsPerSecond / static_cast<double>(duration_ns);
-    }
+    summary_.rate = rate_per_second(static_cast<double>(summary_.delta), duration_ns);
     // A recording that is shorter than one window has only its mean rate.
     if (!window_closed_) {
       summary_.highest_rate = summary_.rate;
@@ -92,8 +88,8 @@ class ColumnBuilder {
       profile_.add(window.begin_ns, window.end_ns, value - window_value_);
     }
     if (value > window_value_) {
-      const double rate = static_cast<double>(value - window_value_) * kNsPerSecond /
-                          static_cast<double>(window.end_ns - window.begin_ns);
+      const double rate = rate_per_second(static_cast<double>(value - window_value_),
+                                          window.end_ns - window.begin_ns);
       if (rate > summary_.highest_rate) {
         summary_.highest_rate = rate;
         summary_.highest_rate_at_ns = window.begin_ns;

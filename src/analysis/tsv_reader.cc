@@ -114,7 +114,8 @@ Result<void> TsvReader::State::read_header() {
                  "read " + path + ": " + file->damage() + ", before the header was whole"};
   }
   if (text.empty()) {
-    return Error{Code::invalid_argument, "read " + path + ": the file is empty, not even a header"};
+    return Error{Code::invalid_argument,
+                 "read " + path + ": the file is empty: it does not even have a header"};
   }
   const std::size_t end = text.find('\n');
   const std::string_view header = text.substr(0, end);
@@ -132,7 +133,7 @@ Result<void> TsvReader::State::read_header() {
   }
   if (end == text.npos) {
     return Error{Code::data_loss,
-                 "read " + path + ": the header line is cut short, so no row can be told apart"};
+                 "read " + path + ": the file ends in the middle of its header, so it has no rows"};
   }
   columns = split_header(header);
   parser.emplace(columns.size(), 2);

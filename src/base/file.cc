@@ -16,13 +16,13 @@ namespace {
 
 constexpr mode_t kFileMode = 0644;
 // How many files that killed writers with the same pid have left may be in the way.
-constexpr int kMostLeftBehind = 1000;
+constexpr int kMaxLeftBehind = 1000;
 
 // Creates a new file next to `path` with a name that no other call uses. Sets `name` to it.
 FileDescriptor create_beside(const std::string& path, std::string* name) {
   static std::atomic<std::uint64_t> calls{0};
   FileDescriptor fd;
-  for (int tries = 0; !fd.valid() && tries < kMostLeftBehind; ++tries) {
+  for (int tries = 0; !fd.valid() && tries < kMaxLeftBehind; ++tries) {
     *name = path + ".new-" + std::to_string(::getpid()) + '-' +
             std::to_string(calls.fetch_add(1, std::memory_order_relaxed));
     fd = FileDescriptor(
@@ -82,15 +82,28 @@ int write_all(int fd, std::string_view data, std::size_t* written) {
   return 0;
 }
 
-Result<std::string> read_file(const std::string& path, std::size_t most) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) {
+Result<FileDescriptor> open_regular(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
     return system_error("cannot open " + path, errno);
   }
+  if (!S_ISREG(status.st_mode)) {
+    return Error{Code::invalid_argument, "cannot open " + path + ": it is not a regular file"};
+  }
+  return fd;
+}
+
+Result<std::string> read_file(const std::string& path, std::size_t most) {
+  const Result<FileDescriptor> fd = open_regular(path);
+  return fd ? read_all(fd->get(), path, most) : fd.error();
+}
+
+Result<std::string> read_all(int fd, const std::string& path, std::size_t most) {
   std::string text;
   std::array<char, 16384> piece;
   for (;;) {
-    const ssize_t n = ::read(fd.get(), piece.data(), piece.size());
+    const ssize_t n = ::read(fd, piece.data(), piece.size());
     if (n == 0) {
       return text;
     }
@@ -99,7 +112,7 @@ Result<std::string> read_file(const std::string& path, std::size_t most) {
     }
     text.append(piece.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
     if (text.size() > most) {
-      return Error{Code::data_loss, "cannot read " + path + ": it is larger than any of its kind"};
+      return Error{Code::data_loss, "cannot read " + path + ": it is too large to be such a file"};
     }
   }
 }
@@ -115,7 +128,7 @@ Result<FileDescriptor> create_anew(const std::string& path, unsigned mode) {
 
 Result<void> replace_file(const std::string& path, std::string_view content) {
   std::string temporary;
-  const FileDescriptor fd = create_beside(path, &temporary);
+  FileDescriptor fd = create_beside(path, &temporary);
   if (!fd.valid()) {
     return system_error("cannot write " + path, errno);
   }
@@ -124,6 +137,9 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
     ::unlink(temporary.c_str());
     return system_error("cannot write " + path, error);
   }
+  // The slow step. CRIU cannot restore a process that had the file open here once the file is
+  // replaced again.
+  fd.reset();
   if (std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());

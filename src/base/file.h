@@ -35,10 +35,16 @@ class FileDescriptor {
 // have changed.
 Result<FileDescriptor> create_append_only(const std::string& path);
 
-// Reads a small file. It can also read /proc, where read(2) can fail after open(2) has succeeded
+// Opens a regular file for reading. Never waits for the other end of a pipe, nor for a device.
+// Errors: invalid_argument: it is something else; those of open(2).
+Result<FileDescriptor> open_regular(const std::string& path);
+
+// Reads a small regular file. It can also read /proc, where read(2) can fail after open(2) has succeeded
 // (ESRCH if the process is gone). A C++ stream would throw there.
 // Errors: those of opening and reading, data_loss if the file has more than `most` bytes.
 Result<std::string> read_file(const std::string& path, std::size_t most = std::size_t{64} << 20U);
+// Reads an open file to its end. `path` is for messages.
+Result<std::string> read_all(int fd, const std::string& path, std::size_t most);
 
 // Creates `path` for reading and writing. An old file of this name is removed and never opened, so
 // that a link which another user has put there is not followed.

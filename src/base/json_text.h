@@ -10,7 +10,8 @@
 namespace kymo {
 
 // Writes JSON on one line, or with `indent` spaces for each level. Bytes that are not valid UTF-8
-// become U+FFFD.
+// become U+FFFD. Control characters, and those that change the direction of the text, are escaped,
+// because a terminal would obey them.
 std::string json_text(const nlohmann::json& value, int indent = -1);
 std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 

@@ -15,8 +15,16 @@ bool is_octal(char c) {
   return c >= '0' && c <= '7';
 }
 
-// Decodes a path of mountinfo. The kernel writes a space, a tab, a newline and a backslash in a
-// path as \ooo (proc(5)).
+// Returns the fifth word of a line of mountinfo.
+std::string mount_point(const std::string& line) {
+  std::istringstream words(line);
+  std::string word;
+  for (int i = 0; i < 5; ++i) words >> word;
+  return unescaped(word);
+}
+
+}  // namespace
+
 std::string unescaped(const std::string& word) {
   std::string path;
   for (std::size_t i = 0; i < word.size(); ++i) {
@@ -31,16 +39,6 @@ std::string unescaped(const std::string& word) {
   }
   return path;
 }
-
-// Returns the fifth word of a line of mountinfo.
-std::string mount_point(const std::string& line) {
-  std::istringstream words(line);
-  std::string word;
-  for (int i = 0; i < 5; ++i) words >> word;
-  return unescaped(word);
-}
-
-}  // namespace
 
 Result<void> detach_mounts(std::string_view prefix) {
   const Result<std::string> mounts = read_file("/proc/self/mountinfo");

@@ -7,6 +7,9 @@
 
 namespace kymo {
 
+// A word of mountinfo without its escapes, such as "\040" for a space (proc(5)).
+std::string unescaped(const std::string& word);
+
 // Detaches every mount of this mount namespace whose mount point begins with `prefix`, the newest
 // first. Pass "FOLDER/" for all mounts below a folder. A mount that cannot be detached stays.
 // Errors: the list of mounts cannot be read.

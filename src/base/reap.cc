@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <thread>
 
@@ -29,6 +30,16 @@ std::optional<int> reap_within(pid_t child, std::chrono::milliseconds time, rusa
   } catch (const std::system_error&) {  // the child stays a zombie until this program ends
   }
   return std::nullopt;
+}
+
+std::string how_it_ended(int wait_status) {
+  if (!WIFSIGNALED(wait_status)) {
+    return "exited with status " + std::to_string(WEXITSTATUS(wait_status));
+  }
+  const int signal = WTERMSIG(wait_status);
+  const char* const name = ::sigabbrev_np(signal);
+  return "was ended by signal " + std::to_string(signal) +
+         (name != nullptr ? " (SIG" + std::string(name) + ")" : "");
 }
 
 }  // namespace kymo

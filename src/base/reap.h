@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 
 namespace kymo {
 
@@ -14,5 +15,9 @@ namespace kymo {
 // zombie is left.
 // Threads: any; blocks for the time at most.
 std::optional<int> reap_within(pid_t child, std::chrono::milliseconds time, rusage* used = nullptr);
+
+// Says how a process ended, from its wait status: "exited with status 3", "was ended by signal 9
+// (SIGKILL)".
+std::string how_it_ended(int wait_status);
 
 }  // namespace kymo

@@ -1,7 +1,9 @@
 #include "base/text_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,35 +19,42 @@ namespace {
 constexpr std::size_t kCompressedBytes = 128 * 1024;
 constexpr std::size_t kMagicBytes = 4;
 
+// Whether it is a pipe that some process made for itself, such as a shell's `<(...)`. Of a pipe
+// with a name, nobody knows who holds the other end, and for how long.
+bool is_unnamed_pipe(int fd) {
+  struct statfs system {};
+  return ::fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
+}
+
 }  // namespace
 
 Result<TextFile> TextFile::open(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) {
-    return system_error("open recording " + path, errno);
-  }
-  struct stat status {};
-  if (::fstat(fd.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    return Error{Code::invalid_argument, "open recording " + path + ": it is a directory"};
-  }
-  return over(std::move(fd), path);
-}
-
-Result<TextFile> TextFile::open_regular(const std::string& path) {
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
     return system_error("open recording " + path, errno);
   }
-  if (!S_ISREG(status.st_mode)) {
-    return Error{Code::invalid_argument, "open recording " + path + ": it is no regular file"};
+  if (S_ISDIR(status.st_mode)) {
+    return Error{Code::invalid_argument, "open recording " + path + ": it is a directory"};
   }
+  if (!S_ISREG(status.st_mode) && !is_unnamed_pipe(fd.get())) {
+    return Error{
+        Code::invalid_argument,
+        "open recording " + path + ": it is neither a regular file nor a pipe of the shell"};
+  }
+  // Reading waits for the writer of a pipe.
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0) return system_error("open recording " + path, errno);
   return over(std::move(fd), path);
+}
+
+Result<TextFile> TextFile::open_regular(const std::string& path) {
+  Result<FileDescriptor> fd = kymo::open_regular(path);
+  return fd ? over(*std::move(fd), path) : fd.error();
 }
 
 Result<TextFile> TextFile::over(FileDescriptor fd, const std::string& path, std::uint64_t most) {
   TextFile file(path, std::move(fd), most);
-  if (Result<void> sniffed = file.sniff(); !sniffed) {
+  if (Result<void> sniffed = file.detect_compression(); !sniffed) {
     return sniffed.error();
   }
   return file;
@@ -53,7 +62,7 @@ Result<TextFile> TextFile::over(FileDescriptor fd, const std::string& path, std:
 
 // Reads the first bytes to see whether the file is compressed. They are kept for read(), because a
 // pipe cannot be read again.
-Result<void> TextFile::sniff() {
+Result<void> TextFile::detect_compression() {
   compressed_.resize(kMagicBytes);
   const Result<std::size_t> begin = read_file(compressed_.data(), compressed_.size());
   if (!begin) {

@@ -20,10 +20,12 @@ namespace kymo {
 // Cost:    for a compressed file a buffer of 128 KiB, and zstd's window.
 class TextFile {
  public:
-  // Errors: those of opening and reading, invalid_argument for a directory, unimplemented for a
+  // Opens a regular file, or a pipe without a name (`<(...)`). It never waits for somebody to open
+  // the other end of a pipe.
+  // Errors: those of opening and reading, invalid_argument for anything else, unimplemented for a
   //         compressed file in a build without zstd.
   static Result<TextFile> open(const std::string& path);
-  // Like open(), but only for regular files, so that it never waits for the other end of a pipe.
+  // Like open(), but only for regular files, so that it never waits for a writer.
   static Result<TextFile> open_regular(const std::string& path);
   // Reads from a descriptor that is at the beginning of a file. Reads at most the first `most`
   // bytes. `path` is for messages.
@@ -42,7 +44,7 @@ class TextFile {
  private:
   TextFile(std::string path, FileDescriptor fd, std::uint64_t most)
       : path_(std::move(path)), fd_(std::move(fd)), unread_(most) {}
-  Result<void> sniff();
+  Result<void> detect_compression();
   Result<std::size_t> read_file(char* out, std::size_t size);
   Result<std::size_t> read_frames(char* out, std::size_t size);
 

@@ -82,7 +82,11 @@ class Follower {
   Result<void> look_at_job() {
     Result<v1::InspectResponse> seen = inspect();
     if (!seen && seen.error().code == Code::unavailable) {
-      if (!away_) output_.say("kymod is away: following on, the job's end is not seen meanwhile");
+      if (!away_) {
+        output_.say(
+            "kymod does not answer: the output is still followed, but the job's end cannot be "
+            "seen");
+      }
       away_ = true;
       return {};
     }
@@ -177,10 +181,10 @@ Result<v1::Job> attach(const std::string& socket, const std::string& job,
     const std::string& container = found->job().container();
     return Error{Code::failed_precondition,
                  "attach to job " + found->job().name() +
-                     (container.empty()
-                          ? ": kymod did not start it, and does not have its output"
-                          : ": it is the container " + container +
-                                ", whose output its runtime has (podman logs; runc discards it)")};
+                     (container.empty() ? ": kymod did not start it, and does not have its output"
+                                        : ": it is the container " + container +
+                                              ": the runtime has its output, and not kymod (podman "
+                                              "logs shows it, runc discards it)")};
   }
   if (found->job().state() == v1::Job::DUMPED) {
     output.say("job " + found->job().name() + " is dumped: waiting for its restore");

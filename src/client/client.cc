@@ -1,5 +1,6 @@
 #include "client/client.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
@@ -24,14 +25,15 @@ constexpr std::chrono::seconds kAnswersWithin{5};
 
 Error not_kymod(const std::string& socket, const std::string& why) {
   return Error{Code::unavailable, "talk to kymod at " + socket + ": " + why +
-                                      ": it is another program's socket, or kymod hangs; name "
-                                      "kymod's with --socket"};
+                                      ": the socket belongs to another program, or kymod hangs; "
+                                      "name kymod's socket with --socket"};
 }
 
 Error closed(const std::string& socket) {
-  return Error{Code::unavailable, "talk to kymod at " + socket +
-                                      ": the connection was closed: it stopped, or refused this "
-                                      "user; its log says which"};
+  return Error{
+      Code::unavailable,
+      "talk to kymod at " + socket +
+          ": the connection was closed: kymod stopped, or refused this user; see kymod's log"};
 }
 
 Error cannot_connect(const std::string& socket, int cause) {
@@ -41,12 +43,12 @@ Error cannot_connect(const std::string& socket, int cause) {
       return Error{Code::unavailable,
                    what + ": no such socket: start kymod, or name its socket with --socket", cause};
     case ECONNREFUSED:
-      return Error{Code::unavailable, what + ": nobody serves it: start kymod", cause};
+      return Error{Code::unavailable, what + ": no program listens on it: start kymod", cause};
     case EACCES:
       return Error{Code::permission_denied,
                    what +
-                       ": permission denied: only root, kymod's user and the group of its "
-                       "--socket-group may",
+                       ": permission denied: only root, the user of kymod and the group "
+                       "--socket-group may connect",
                    cause};
     default:
       return system_error(what, cause);
@@ -61,7 +63,7 @@ Result<void> connect_until(int fd, const std::string& socket, const sockaddr_un&
   const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&address));
   while (::connect(fd, generic, sizeof(address)) != 0) {
     if (errno != EAGAIN && errno != EINTR) return cannot_connect(socket, errno);
-    if (Clock::now() > until) return not_kymod(socket, "its owner accepts no connections");
+    if (Clock::now() > until) return not_kymod(socket, "no connection is accepted");
     std::this_thread::sleep_for(kTryEvery);
   }
   return {};
@@ -79,16 +81,16 @@ Result<void> wait_for_greeting(int fd, const std::string& socket, Clock::time_po
     pollfd readable{fd, POLLIN, 0};
     const int ready = poll(&readable, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return not_kymod(socket, "it says nothing");
+    if (ready <= 0) return not_kymod(socket, "nothing is sent");
     const ssize_t got = recv(fd, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
     if (got == static_cast<ssize_t>(header.size())) break;
     if (got == 0) return closed(socket);
     if (got < 0 && errno != EAGAIN && errno != EINTR) return cannot_connect(socket, errno);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the rest is on its way
-    if (Clock::now() > until) return not_kymod(socket, "it says too little");
+    if (Clock::now() > until) return not_kymod(socket, "the answer is too short");
   }
   if (header[kTypeAt] == kSettings) return {};
-  return not_kymod(socket, "it does not speak gRPC");
+  return not_kymod(socket, "the answer is not gRPC");
 }
 
 // Reads the trailer `profiling-bin`. Returns an empty Timing if it is missing or invalid.
@@ -120,7 +122,7 @@ Result<Client> Client::connect(const std::string& socket) {
   address.sun_family = AF_UNIX;
   if (socket.empty() || socket.size() >= sizeof(address.sun_path)) {
     return Error{Code::invalid_argument,
-                 "--socket " + socket + ": not a path that a unix socket can have"};
+                 "--socket " + socket + ": the path is empty or too long for a unix socket"};
   }
   socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
   FileDescriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -148,7 +150,12 @@ Error Client::error_of(const grpc::Status& status) const {
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_details().empty()) {
     return closed(socket_);
   }
-  return Error{static_cast<Code>(status.error_code()), status.error_message()};
+  // gRPC gives no reason if it could not make the message.
+  const std::string& why = status.error_message();
+  return Error{static_cast<Code>(status.error_code()),
+               why.empty() ? "the request could not be sent: a name, path or argument in it is "
+                             "probably not UTF-8"
+                           : why};
 }
 
 Result<v1::RunResponse> Client::run(const v1::RunRequest& request, Timing* timing) {
@@ -188,6 +195,11 @@ Result<v1::ReleaseResponse> Client::release(const std::string& job) {
       [&](auto* context, auto* response) { return stub_->Release(context, request, response); });
 }
 
+Result<v1::CheckResponse> Client::check(const v1::CheckRequest& request) {
+  return call<v1::CheckResponse>(
+      [&](auto* context, auto* response) { return stub_->Check(context, request, response); });
+}
+
 Result<v1::FreezeResponse> Client::freeze(const v1::FreezeRequest& request, bool frozen) {
   return call<v1::FreezeResponse>([&](auto* context, auto* response) {
     return frozen ? stub_->Freeze(context, request, response)
@@ -198,11 +210,6 @@ Result<v1::FreezeResponse> Client::freeze(const v1::FreezeRequest& request, bool
 Result<v1::ListResponse> Client::list() {
   return call<v1::ListResponse>(
       [&](auto* context, auto* response) { return stub_->List(context, {}, response); });
-}
-
-Result<v1::HealthResponse> Client::health() {
-  return call<v1::HealthResponse>(
-      [&](auto* context, auto* response) { return stub_->Health(context, {}, response); });
 }
 
 Result<v1::SnapshotResponse> Client::snapshot(const v1::SnapshotRequest& request) {
@@ -265,6 +272,11 @@ Result<v1::DeleteResponse> Client::remove(const v1::DeleteRequest& request) {
 Result<v1::MetricsResponse> Client::metrics() {
   return call<v1::MetricsResponse>(
       [&](auto* context, auto* response) { return stub_->Metrics(context, {}, response); });
+}
+
+void end_threads() {
+  grpc_init();  // so that the next call is the last one, and waits
+  grpc_shutdown_blocking();
 }
 
 }  // namespace kymo::client

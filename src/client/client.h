@@ -32,6 +32,7 @@ class Client {
   Result<v1::RunResponse> run(const v1::RunRequest& request, Timing* timing = nullptr);
   Result<v1::RunResponse> adopt(const v1::AdoptRequest& request);
   Result<v1::DumpResponse> dump(const v1::DumpRequest& request, Timing* timing = nullptr);
+  Result<v1::CheckResponse> check(const v1::CheckRequest& request);
   Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request, Timing* timing = nullptr);
   // Returns when the cancelled request has ended.
   Result<v1::CancelResponse> cancel(const std::string& target);
@@ -39,7 +40,6 @@ class Client {
   // Freezes if `frozen` is true, and unfreezes otherwise.
   Result<v1::FreezeResponse> freeze(const v1::FreezeRequest& request, bool frozen);
   Result<v1::ListResponse> list();
-  Result<v1::HealthResponse> health();
   Result<v1::MetricsResponse> metrics();
   Result<v1::WebResponse> web();
   Result<v1::SnapshotResponse> snapshot(const v1::SnapshotRequest& request);
@@ -67,5 +67,12 @@ class Client {
   std::string socket_;
   std::unique_ptr<v1::Kymo::Stub> stub_;
 };
+
+// Ends the threads of gRPC, which stay after the last Client is gone. Call it before fork(): a lock
+// that such a thread holds would stay locked in the child.
+//
+// Threads: any, while this process has no Client.
+// Cost:    a few milliseconds.
+void end_threads();
 
 }  // namespace kymo::client

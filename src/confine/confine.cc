@@ -5,7 +5,9 @@
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,20 +22,17 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/sanitizers.h"
 
 namespace kymo::confine {
 namespace {
 
 using Filter = std::vector<sock_filter>;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
+constexpr bool kSanitized = KYMO_SANITIZER;
 
 Error failed(const char* what, int error) {
-  return system_error(std::string("take rights away from a helper: ") + what, error);
+  return system_error(std::string("restrict a helper process: ") + what, error);
 }
 
 // Sets a limit, but never raises the hard limit.
@@ -62,19 +61,18 @@ constexpr std::uint64_t kReads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_
 constexpr std::uint64_t kRuled =
     (LANDLOCK_ACCESS_FS_MAKE_SYM << 1U) - 1;  // of Landlock's first version
 
+// Allows to read `path`. A path that cannot be looked up stays closed: who reads it says why.
 Result<void> open_to(int rules, const std::string& path) {
   const FileDescriptor place(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!place.valid()) {
-    return errno == ENOENT ? Result<void>() : system_error(path, errno);
-  }
+  if (!place.valid()) return {};
   landlock_path_beneath_attr rule{};
   rule.parent_fd = place.get();
   rule.allowed_access = kReads;
   if (::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0) return {};
   rule.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE;  // it is no folder
-  return ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0
-             ? Result<void>()
-             : failed("landlock_add_rule", errno);
+  if (::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0) return {};
+  // Landlock has no rules for a pipe without a name, and lets it be opened (/dev/fd/63).
+  return errno == EBADFD ? Result<void>() : failed("landlock_add_rule", errno);
 }
 
 Result<void> keep_to(const std::vector<std::string>& readable) {
@@ -114,6 +112,8 @@ Result<void> drop_capabilities() {
 constexpr std::array kAllowed{SCMP_SYS(read),         SCMP_SYS(readv),
                               SCMP_SYS(pread64),      SCMP_SYS(preadv),
                               SCMP_SYS(write),        SCMP_SYS(writev),
+                              SCMP_SYS(pwrite64),     SCMP_SYS(clock_nanosleep),
+                              SCMP_SYS(uname),        SCMP_SYS(rt_sigaction),
                               SCMP_SYS(close),        SCMP_SYS(lseek),
                               SCMP_SYS(stat),         SCMP_SYS(fstat),
                               SCMP_SYS(lstat),        SCMP_SYS(newfstatat),
@@ -147,7 +147,7 @@ Result<Filter> exported(scmp_filter_ctx rules) {
   return filter;
 }
 
-Result<Filter> make_filter() {
+Result<Filter> make_filter(bool threads) {
   const std::unique_ptr<void, void (*)(scmp_filter_ctx)> rules(seccomp_init(SCMP_ACT_ERRNO(EPERM)),
                                                                &seccomp_release);
   int error = rules ? 0 : -ENOMEM;
@@ -164,33 +164,42 @@ Result<Filter> make_filter() {
   // To find out whether standard output is a terminal, and its width.
   allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TCGETS, 0}});
   allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TIOCGWINSZ, 0}});
+  if (threads) {
+    for (const int call : {SCMP_SYS(set_robust_list), SCMP_SYS(rseq)}) allow(call, {});
+    // A clone() that makes a thread. A filter cannot look at the flags of clone3(): without that
+    // call the C library uses clone().
+    allow(SCMP_SYS(clone), {{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD}});
+    if (error == 0) {
+      error = seccomp_rule_add(rules.get(), SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    }
+  }
   return error == 0 ? exported(rules.get()) : failed("seccomp", -error);
 }
 
 // The filter. It is made only once, because that takes longer than everything else here.
 const Result<Filter>& filter() {
-  static const Result<Filter> kFilter = make_filter();
+  static const Result<Filter> kFilter = make_filter(false);
   return kFilter;
 }
 
-Result<void> filter_calls() {
+Result<void> filter_calls(bool threads) {
   if (kSanitized) return {};
-  if (!filter()) return filter().error();
-  Filter calls = *filter();
+  const Result<Filter> made = threads ? make_filter(true) : filter();
+  if (!made) return made.error();
+  Filter calls = *made;
   const sock_fprog program{static_cast<unsigned short>(calls.size()), calls.data()};
   if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0) return {};
-  return errno == EINVAL
-             ? Error{Code::unimplemented,
-                     "take rights away from a helper: this kernel has no seccomp filters"}
-             : failed("seccomp", errno);
+  return errno == EINVAL ? Error{Code::unimplemented,
+                                 "restrict a helper process: this kernel has no seccomp filters"}
+                         : failed("seccomp", errno);
 }
 
 }  // namespace
 
 Error reader_died() {
   return {Code::resource_exhausted,
-          "the process that read it ended half-way: it went beyond its bounds of memory and time, "
-          "or what it read is made to harm"};
+          "the process that read it was ended: it needed more memory or time than allowed, or the "
+          "file is malicious"};
 }
 
 void prepare() {
@@ -198,11 +207,13 @@ void prepare() {
 }
 
 Result<void> confine_self(const Bounds& bounds) {
+  static_cast<void>(::signal(SIGALRM, SIG_DFL));
+  ::alarm(static_cast<unsigned>(bounds.time.count()));
   if (Result<void> done = limit_all(bounds); !done) return done;
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no_new_privs", errno);
   if (Result<void> done = keep_to(bounds.readable); !done) return done;
   if (Result<void> done = drop_capabilities(); !done) return done;
-  return filter_calls();
+  return filter_calls(bounds.threads);
 }
 
 }  // namespace kymo::confine

@@ -16,43 +16,22 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/json_object.h"
 #include "base/json_text.h"
+#include "confine/answer.h"
 
 namespace kymo::confine {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLongestQuestion = std::size_t{64} << 10;
-constexpr int kRound = 100;  // milliseconds, for a cancellation without a descriptor
-// The first character of an answer. After kGood comes the result of the work, after kBad an error
-// as JSON.
-constexpr char kGood = '+';
-constexpr char kBad = '-';
-
-std::string text_of_error(const Error& error) {
-  return kBad + json_text(json{{"code", static_cast<int>(error.code)},
-                               {"message", error.message},
-                               {"errno", error.errno_value}});
-}
-
-// Reads an error. The helper is not trusted: only the text and a known code are taken.
-Error error_in(const std::string& text) {
-  const json said = parse_object(text);
-  const std::uint64_t code = number_of(said, "code");
-  const bool known = code >= static_cast<std::uint64_t>(Code::cancelled) &&
-                     code <= static_cast<std::uint64_t>(Code::data_loss);
-  return Error{known ? static_cast<Code>(code) : Code::internal, kymo::text_of(said, "message"),
-               static_cast<int>(number_of(said, "errno") % 4096)};
-}
-
+constexpr std::size_t kMaxQuestion = std::size_t{64} << 10;
 // A question: one line of JSON, then the unchanged request.
 std::string question_of(const std::string& work, const std::string& request, const Bounds& bounds) {
   const json head{{"work", work},
                   {"readable", bounds.readable},
                   {"memory_bytes", bounds.memory_bytes},
-                  {"cpu_seconds", bounds.cpu_time.count()}};
+                  {"cpu_seconds", bounds.cpu_time.count()},
+                  {"seconds", bounds.time.count()}};
   return json_text(head) + '\n' + request;
 }
 
@@ -62,6 +41,7 @@ Bounds bounds_in(const json& question) {
   bounds.readable = question["readable"].get<std::vector<std::string>>();
   bounds.memory_bytes = question["memory_bytes"].get<std::uint64_t>();
   bounds.cpu_time = std::chrono::seconds(question["cpu_seconds"].get<std::int64_t>());
+  bounds.time = std::chrono::seconds(question["seconds"].get<std::int64_t>());
   return bounds;
 }
 
@@ -70,16 +50,15 @@ std::string answer_to(const Works& works, const std::string& text) {
   const json question = parse_json(text.substr(0, line));
   const auto work = works.find(question["work"].get<std::string>());
   if (work == works.end()) {
-    return text_of_error({Code::internal, "a helper was asked for what it does not know"});
+    return text_of(Error{Code::internal, "the helper process does not know this request"});
   }
   if (Result<void> confined = confine_self(bounds_in(question)); !confined) {
-    return text_of_error(confined.error());
+    return text_of(confined.error());
   }
   try {
-    Result<std::string> answer = work->second(text.substr(line + 1));
-    return answer ? kGood + *answer : text_of_error(answer.error());
+    return text_of(work->second(text.substr(line + 1)));
   } catch (const std::bad_alloc&) {
-    return text_of_error({Code::resource_exhausted, "reading it takes more memory than it may"});
+    return text_of(Error{Code::resource_exhausted, "reading it takes more memory than allowed"});
   }
 }
 
@@ -103,7 +82,7 @@ struct Message {
 // Receives one question: its text, and the descriptor for the answer. Returns false if the program
 // has closed its end of the socket.
 bool receive(int socket, std::string& text, FileDescriptor& answer_to) {
-  text.resize(kLongestQuestion);
+  text.resize(kMaxQuestion);
   Message message(text.data(), text.size());
   const ssize_t got = ::recvmsg(socket, &message.head, MSG_CMSG_CLOEXEC);
   if (got <= 0) return got < 0 && errno == EINTR;
@@ -128,11 +107,14 @@ void close_all_but(int socket) {
   ::close_range(kept + 1, ~0U, 0);
 }
 
-// From now on the kernel ends this process with SIGIO when the other end of the pipe is closed.
+// From now on the kernel ends this process with SIGIO when the other end of the pipe is closed. No
+// signal comes if it was closed before, so look once.
 void end_when_closed(int pipe) {
   static_cast<void>(::signal(SIGIO, SIG_DFL));
   static_cast<void>(::fcntl(pipe, F_SETOWN, ::getpid()));
   static_cast<void>(::fcntl(pipe, F_SETFL, O_ASYNC));
+  pollfd closed{pipe, 0, 0};
+  if (::poll(&closed, 1, 0) > 0) ::_exit(0);
 }
 
 // The main loop of the helper process.
@@ -154,7 +136,8 @@ void end_when_closed(int pipe) {
     if (reader < 0) {
       std::size_t written = 0;
       static_cast<void>(write_all(
-          to.get(), text_of_error(system_error("start a process that reads", errno)), &written));
+          to.get(), text_of(system_error("start the process that reads foreign files", errno)),
+          &written));
     }
     if (reader != 0) continue;
     try {
@@ -190,27 +173,6 @@ Result<void> send(int socket, const std::string& text, int answer_to) {
   return {};
 }
 
-// Reads the answer until all write ends of the pipe are closed.
-Result<std::string> read_answer(int from, std::uint64_t most, const Cancellation* cancel) {
-  std::string answer;
-  std::array<char, std::size_t{64} << 10> piece{};
-  for (;;) {
-    std::array<pollfd, 2> ready{{{from, POLLIN, 0}, {fd_of(cancel), POLLIN, 0}}};
-    static_cast<void>(::poll(ready.data(), ready.size(), kRound));
-    if (is_asked(cancel)) return Error{Code::cancelled, "the request was cancelled"};
-    if (ready[0].revents == 0) continue;
-    const ssize_t got = ::read(from, piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("read a helper's answer", errno);
-    if (got == 0) return answer;
-    answer.append(piece.data(), static_cast<std::size_t>(got));
-    if (answer.size() > most) {
-      return Error{Code::resource_exhausted,
-                   "what was found is longer than " + std::to_string(most) + " bytes"};
-    }
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Helper>> Helper::start(Works works) {
@@ -238,8 +200,8 @@ Helper::~Helper() {
 Result<std::string> Helper::ask(const std::string& work, const std::string& request,
                                 const Bounds& bounds, const Cancellation* cancel) const {
   const std::string question = question_of(work, request, bounds);
-  if (question.size() > kLongestQuestion) {
-    return Error{Code::invalid_argument, "a path is longer than any: " + request.substr(0, 100)};
+  if (question.size() > kMaxQuestion) {
+    return Error{Code::invalid_argument, "the path is too long: " + request.substr(0, 100)};
   }
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("make a pipe", errno);
@@ -248,10 +210,7 @@ Result<std::string> Helper::ask(const std::string& work, const std::string& requ
   if (Result<void> sent = send(socket_.get(), question, to.get()); !sent) return sent.error();
   to.reset();  // so that only the reader has the write end: its exit ends the answer
   Result<std::string> answer = read_answer(from.get(), bounds.answer_bytes, cancel);
-  if (!answer) return answer;
-  if (answer->starts_with(kGood)) return answer->substr(1);
-  if (answer->starts_with(kBad)) return error_in(answer->substr(1));
-  return reader_died();
+  return answer ? found_in(*answer) : answer;
 }
 
 }  // namespace kymo::confine

@@ -1,14 +1,22 @@
 #include "confine/run.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <utility>
+
+#include "base/file.h"
+#include "confine/answer.h"
 
 namespace kymo::confine {
 namespace {
@@ -29,31 +37,78 @@ int exit_code_of(const Bounds& bounds, const std::function<int()>& work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    std::cerr << "kymo: reading it takes more memory than it may\n";
+    std::cerr << "kymo: reading it takes more memory than allowed\n";
   } catch (const std::exception& error) {
     std::cerr << "kymo: " << error.what() << '\n';
   }
   return kFailed;
 }
 
-}  // namespace
-
-Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work) {
+Result<pid_t> start(const Bounds& bounds, const std::function<int()>& work) {
   flush();    // otherwise the child would write buffered output a second time
   ::tzset();  // the child cannot open the file of the time zone
+  const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) return system_error("start a process without rights", errno);
+  if (child < 0) return system_error("start a restricted process", errno);
   if (child == 0) {
+    // It ends with this process, and so gives up the files that it writes.
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(kFailed);
     const int code = exit_code_of(bounds, work);
     flush();
     ::_exit(code);
   }
+  return child;
+}
+
+Result<int> exit_code_of(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return system_error("wait for a process without rights", errno);
+    if (errno != EINTR) return system_error("wait for a restricted process", errno);
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   return reader_died();
+}
+
+}  // namespace
+
+Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work) {
+  const Result<pid_t> child = start(bounds, work);
+  return child ? exit_code_of(*child) : child.error();
+}
+
+Result<Answer> ask_confined(const Bounds& bounds, const std::function<int(std::string&)>& work) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("make a pipe", errno);
+  FileDescriptor from(ends[0]);
+  FileDescriptor to(ends[1]);
+  const Result<pid_t> child = start(bounds, [&] {
+    from.reset();
+    std::string text;
+    const int code = work(text);
+    std::size_t written = 0;
+    return write_all(to.get(), text, &written) == 0 ? code : kFailed;
+  });
+  to.reset();  // so that only the child has the write end: its exit ends the answer
+  if (!child) return child.error();
+  Result<std::string> text = read_answer(from.get(), bounds.answer_bytes);
+  if (!text) ::kill(*child, SIGKILL);
+  const Result<int> code = exit_code_of(*child);
+  if (!text) return text.error();
+  if (!code) return code.error();
+  return Answer{*code, *std::move(text)};
+}
+
+Result<std::string> read_confined(const Bounds& bounds,
+                                  const std::function<Result<std::string>()>& read) {
+  const Result<Answer> answer = ask_confined(bounds, [&](std::string& text) {
+    try {
+      text = text_of(read());
+    } catch (const std::bad_alloc&) {
+      text = text_of(Error{Code::resource_exhausted, "reading it takes more memory than allowed"});
+    }
+    return 0;
+  });
+  return answer ? found_in(answer->text) : answer.error();
 }
 
 }  // namespace kymo::confine

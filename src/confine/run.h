@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "confine/confine.h"
 #include "kymo/result.h"
@@ -8,12 +9,30 @@
 namespace kymo::confine {
 
 // Runs `work` in a child process without rights, and returns its exit code. The child has the
-// standard input, output and error of this process. Its changes in memory are lost.
+// standard input, output and error of this process, and its other open descriptors. Its changes in
+// memory are lost. It ends when this process ends.
 //
-// Threads: any; `work` must start no thread, and must not use anything that other threads of this
-//          process hold, such as a lock.
+// Threads: any. `work` must not use anything that other threads of this process hold, such as a
+//          lock. It may start threads only if its bounds allow them. The child also ends if the
+//          thread that calls this ends.
 // Errors:  resource_exhausted: it went beyond its bounds; the system's.
 // Cost:    a fork of this process.
 Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work);
+
+struct Answer {
+  int exit_code = 0;
+  std::string text;
+};
+
+// Like run_confined(), for `work` that also answers with a text. Do not trust the text more than
+// the files that `work` has read.
+// Errors: also resource_exhausted if the text is longer than the bounds allow.
+Result<Answer> ask_confined(const Bounds& bounds, const std::function<int(std::string&)>& work);
+
+// Like run_confined(), for a function that reads and can fail: its result, or its error.
+// Errors: also resource_exhausted: it went beyond its bounds, or its result is longer than they
+//         allow.
+Result<std::string> read_confined(const Bounds& bounds,
+                                  const std::function<Result<std::string>()>& read);
 
 }  // namespace kymo::confine

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -64,6 +65,18 @@ bool borrowed(pid_t pid, const std::string& root) {
   });
 }
 
+// The time that a thread has waited for a processor so far, by schedstat; 0 if the kernel does not
+// count it.
+std::chrono::nanoseconds run_delay(const std::string& task) {
+  const Result<std::string> text = read_file(task + "/schedstat");
+  if (!text) return {};
+  const std::size_t second = text->find(' ');
+  if (second == std::string::npos) return {};
+  std::int64_t ns = 0;
+  std::from_chars(text->data() + second + 1, text->data() + text->size(), ns);
+  return std::chrono::nanoseconds(ns);
+}
+
 }  // namespace
 
 std::vector<pid_t> traced_by(pid_t tracer, const std::string& root) {
@@ -85,6 +98,40 @@ std::vector<pid_t> traced_by(pid_t tracer, const std::string& root) {
 bool borrows_a_process(pid_t tracer, const std::string& root) {
   const std::vector<pid_t> traced = traced_by(tracer, root);
   return std::any_of(traced.begin(), traced.end(), [&](pid_t pid) { return borrowed(pid, root); });
+}
+
+BorrowingLimit::BorrowingLimit(std::vector<pid_t> tracers, std::string root,
+                               std::chrono::milliseconds limit)
+    : tracers_(std::move(tracers)),
+      root_(std::move(root)),
+      limit_(limit),
+      at_begin_(waited_for_processors()) {}
+
+std::chrono::nanoseconds BorrowingLimit::waited_for_processors() const {
+  std::vector<pid_t> all = tracers_;
+  for (const pid_t tracer : tracers_) {
+    const std::vector<pid_t> traced = traced_by(tracer, root_);
+    all.insert(all.end(), traced.begin(), traced.end());
+  }
+  std::chrono::nanoseconds sum{0};
+  for (const pid_t pid : all) {
+    const std::string tasks = root_ + "/" + std::to_string(pid) + "/task/";
+    for (const pid_t thread : probe::threads_of(pid, root_)) {
+      sum += run_delay(tasks + std::to_string(thread));
+    }
+  }
+  return sum;
+}
+
+bool BorrowingLimit::over() const {
+  const auto waited = std::chrono::steady_clock::now() - began_;
+  if (waited < limit_) return false;
+  return waited >= kMaxStarvedBorrowing || waited - (waited_for_processors() - at_begin_) >= limit_;
+}
+
+bool is_runnable(pid_t pid) {
+  const Result<probe::Process> seen = probe::read_process(pid);
+  return seen && seen->runnable();
 }
 
 }  // namespace kymo::criu

@@ -36,8 +36,37 @@ std::vector<pid_t> traced_by(pid_t tracer, const std::string& root = "/proc");
 // Cost: reads the status of every process of the machine.
 bool borrows_a_process(pid_t tracer, const std::string& root = "/proc");
 
-// Before CRIU is killed, its killer waits at most this long until CRIU borrows no process.
-inline constexpr std::chrono::milliseconds kMostBorrowing{2000};
+// How long the killer of CRIU waits until CRIU borrows no process: kMaxBorrowing. The time in which
+// CRIU or a process that it traces waits for a processor does not count, because on a busy machine
+// they need longer. In all it waits at most kMaxStarvedBorrowing.
+//
+// Threads: one.
+// Cost:    over() reads the status of every process of the machine once the first limit is reached.
+class BorrowingLimit {
+ public:
+  static constexpr std::chrono::milliseconds kMaxBorrowing{2000};
+  static constexpr std::chrono::milliseconds kMaxStarvedBorrowing{8000};
+
+  // `root` replaces /proc in tests.
+  explicit BorrowingLimit(std::vector<pid_t> tracers, std::string root = "/proc",
+                          std::chrono::milliseconds limit = kMaxBorrowing);
+  [[nodiscard]] bool over() const;
+
+ private:
+  [[nodiscard]] std::chrono::nanoseconds waited_for_processors() const;
+
+  std::vector<pid_t> tracers_;
+  std::string root_;
+  std::chrono::milliseconds limit_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds at_begin_{0};
+};
+
+// Whether the process uses a processor or waits for one. After SIGSTOP such a process will stop,
+// but on a busy machine perhaps late. A process that waits for a disk may never stop.
+bool is_runnable(pid_t pid);
+// How long a killer waits for the stop of a runnable process.
+inline constexpr std::chrono::milliseconds kRunnableStopsWithin{4000};
 
 // The next pause between two calls of borrows_a_process(), in which CRIU runs, after a pause of
 // `before`. The pauses get longer, because on a busy machine CRIU first waits for a processor.

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/beneath.h"
 #include "base/file.h"
 #include "criu/faults.h"
 
@@ -23,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
-constexpr std::size_t kLargestList = std::size_t{16} << 20;
+constexpr std::size_t kMaxListBytes = std::size_t{16} << 20;
 constexpr std::size_t kHashDigits = 32;
 constexpr std::string_view kGap = "  ";
 
@@ -44,16 +45,21 @@ std::string text_of(XXH128_hash_t hash) {
   return text;
 }
 
-// Hashes a regular file. Follows no link, and does not wait for the other end of a pipe.
-Result<Hashed> hash_of(const std::string& path, std::vector<char>& buffer) {
-  const FileDescriptor fd(
-      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+// Hashes a regular file in a folder. Follows no link, and does not wait for the other end of a
+// pipe.
+Result<Hashed> hash_of(const std::string& folder, const std::string& name,
+                       std::vector<char>& buffer) {
+  const std::string path = folder + "/" + name;
+  const Result<FileDescriptor> fd = open_beneath(folder, name, O_RDONLY);
+  if (!fd) {
+    return fd.error();
+  }
   struct stat status {};
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+  if (::fstat(fd->get(), &status) != 0) {
     return system_error("read " + path, errno);
   }
   if (!S_ISREG(status.st_mode)) {
-    return Error{Code::invalid_argument, "read " + path + ": it is no regular file"};
+    return Error{Code::invalid_argument, "read " + path + ": it is not a regular file"};
   }
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
                                                                        &XXH3_freeState);
@@ -62,7 +68,7 @@ Result<Hashed> hash_of(const std::string& path, std::vector<char>& buffer) {
   }
   Hashed hashed;
   for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+    const ssize_t got = ::read(fd->get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) {
       continue;
     }
@@ -139,7 +145,7 @@ Result<void> write_checksums(const std::string& images_dir) {
   std::vector<char> buffer(kReadAtOnce);
   std::string list;
   for (const std::string& name : *names) {
-    const Result<Hashed> hashed = hash_of(images_dir + "/" + name, buffer);
+    const Result<Hashed> hashed = hash_of(images_dir, name, buffer);
     if (!hashed) {
       return hashed.error();
     }
@@ -149,7 +155,7 @@ Result<void> write_checksums(const std::string& images_dir) {
 }
 
 Result<Compared> compare_checksums(const std::string& images_dir) {
-  const Result<std::string> list = read_file(images_dir + "/" + kChecksumsFile, kLargestList);
+  const Result<std::string> list = read_beneath(images_dir, kChecksumsFile, kMaxListBytes);
   if (!list) {
     return list.error();
   }
@@ -166,12 +172,12 @@ Result<Compared> compare_checksums(const std::string& images_dir) {
       add_fault(compared.faults, name + ": has no checksum: it was added since the dump");
       continue;
     }
-    const Result<Hashed> hashed = hash_of(images_dir + "/" + name, buffer);
+    const Result<Hashed> hashed = hash_of(images_dir, name, buffer);
     if (!hashed) {
       return hashed.error();
     }
     if (hashed->hash != entry->second) {
-      add_fault(compared.faults, name + ": is not what the dump wrote: its checksum is another");
+      add_fault(compared.faults, name + ": has changed since the dump: its checksum is different");
     }
     ++compared.files;
     compared.bytes += hashed->bytes;

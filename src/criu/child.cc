@@ -1,9 +1,7 @@
 #include "criu/child.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -12,7 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <exception>
 #include <span>
 #include <thread>
 #include <utility>
@@ -20,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/reap.h"
+#include "base/spawn.h"
 #include "criu/borrowed.h"
 #include "criu/connections.h"
 #include "criu/images.h"
@@ -29,58 +28,13 @@ namespace kymo::criu {
 namespace {
 
 constexpr int kSocketInChild = 3;
-constexpr std::size_t kLargestPacket = 64 * 1024;
+constexpr std::size_t kMaxPacket = 64 * 1024;
 // criu stops within this time after SIGSTOP. While it waits for its disk, it cannot stop.
 constexpr std::chrono::milliseconds kStopsWithin{100};
 // The longest wait for the end of criu. It ends within milliseconds after its last answer.
 constexpr std::chrono::milliseconds kLingering{5000};
 // criu is gone within this time after SIGKILL, unless the kernel waits for its disk.
 constexpr std::chrono::milliseconds kKilledWithin{3000};
-
-// Starts `path words...` with the socket, if there is one, as descriptor 3, and with stderr to
-// `stderr_fd`. stdin and stdout are /dev/null, and no other descriptor is open.
-int spawn(const std::string& path, std::vector<std::string>& words, int socket, int stderr_fd,
-          pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_adddup2(&actions, 0, 1);
-  posix_spawn_file_actions_adddup2(&actions, stderr_fd, 2);
-  if (socket >= 0) {
-    posix_spawn_file_actions_adddup2(&actions, socket, kSocketInChild);
-  }
-  posix_spawn_file_actions_addclosefrom_np(&actions, kSocketInChild + (socket >= 0 ? 1 : 0));
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);  // to kill criu together with all that it has started
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string program = path;
-  std::vector<char*> argv{program.data()};
-  for (std::string& word : words) {
-    argv.push_back(word.data());
-  }
-  argv.push_back(nullptr);
-  const int rc = posix_spawnp(&pid, path.c_str(), &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return rc;
-}
-
-// Moves a descriptor to 10 or above, so that no dup2 in the child overwrites it before its turn.
-int moved_up(int fd) {
-  const int high = fcntl(fd, F_DUPFD_CLOEXEC, 10);
-  const int saved = errno;
-  close(fd);
-  errno = saved;
-  return high;
-}
 
 std::string last_line(int fd) {
   const off_t size = lseek(fd, 0, SEEK_END);
@@ -93,19 +47,12 @@ std::string last_line(int fd) {
   return text.substr(text.rfind('\n') + 1);  // npos + 1 is 0: the whole text
 }
 
-std::string describe(int wait_status) {
-  if (WIFSIGNALED(wait_status)) {
-    return "was killed by signal " + std::to_string(WTERMSIG(wait_status)) + " (" +
-           strsignal(WTERMSIG(wait_status)) + ")";
-  }
-  return "exited with status " + std::to_string(WEXITSTATUS(wait_status));
-}
-
 enum class Change : std::uint8_t { none, stopped, ended };
 
-// Whether the child stopped or ended within the time. It still has to be reaped.
+// Whether the child stopped or ended within the time, or within kRunnableStopsWithin if it only
+// waits for a processor. It still has to be reaped.
 Change change_of(pid_t pid, std::chrono::milliseconds within) {
-  const auto until = std::chrono::steady_clock::now() + within;
+  const auto began = std::chrono::steady_clock::now();
   for (;;) {
     siginfo_t seen{};
     const int rc =
@@ -113,7 +60,8 @@ Change change_of(pid_t pid, std::chrono::milliseconds within) {
     if (rc == 0 && seen.si_pid == pid) {
       return seen.si_code == CLD_STOPPED ? Change::stopped : Change::ended;
     }
-    if (std::chrono::steady_clock::now() >= until) {
+    const auto waited = std::chrono::steady_clock::now() - began;
+    if (waited >= within && (waited >= kRunnableStopsWithin || !is_runnable(pid))) {
       return Change::none;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -138,6 +86,14 @@ void give_up_connections(pid_t criu) noexcept {
   }
 }
 
+// Whether the child was ended by a signal. It stays to be reaped.
+bool was_killed(pid_t pid) {
+  siginfo_t info{};
+  const auto id = static_cast<id_t>(pid);
+  return waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid &&
+         info.si_code != CLD_EXITED;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Child>> Child::start(const std::string& path,
@@ -148,10 +104,7 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& path,
     return system_error("cannot make a socket for criu", errno);
   }
   FileDescriptor ours(pair[0]);
-  const FileDescriptor theirs(moved_up(pair[1]));
-  if (!theirs.valid()) {
-    return system_error("cannot make descriptors for criu", errno);
-  }
+  const FileDescriptor theirs(pair[1]);
   Result<std::unique_ptr<Child>> child =
       launch(path, {"swrk", std::to_string(kSocketInChild)}, theirs.get(), timeout, cancel);
   if (child) {
@@ -176,20 +129,25 @@ Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
   child->timeout_ = timeout;
   child->cancel_ = cancel;
   child->stderr_ = memfd_create("criu-stderr", MFD_CLOEXEC);
-  if (child->stderr_ >= 0) {
-    child->stderr_ = moved_up(child->stderr_);
-  }
   if (child->stderr_ < 0) {
     return system_error("cannot make descriptors for criu", errno);
   }
+  words.insert(words.begin(), path);
+  Program program{.file = path,
+                  .words = std::move(words),
+                  .descriptors = {kDevNull, kDevNull, child->stderr_},
+                  .leads = Program::Leads::group};  // to kill criu with all that it has started
+  static_assert(kSocketInChild == 3);
+  if (socket >= 0) program.descriptors.push_back(socket);
   child->started_ = Clock::now();
-  const int rc = spawn(path, words, socket, child->stderr_, child->pid_);
-  if (rc != 0) {
-    child->pid_ = -1;
-    Error error = system_error("cannot start criu, looked for as '" + path + "'", rc);
+  const Result<pid_t> pid = spawn(program);
+  if (!pid) {
+    Error error =
+        system_error("cannot start criu, looked for as '" + path + "'", pid.error().errno_value);
     error.message += "; install CRIU or name its binary (--criu PATH)";
     return error;
   }
+  child->pid_ = *pid;
   child->process_fd_ = probe::open_process(child->pid_);
   if (child->process_fd_ < 0) {
     return system_error("cannot watch criu", errno);
@@ -236,7 +194,7 @@ Result<void> Child::send(const wire::Request& request) {
 }
 
 Result<wire::Response> Child::receive() {
-  std::vector<char> packet(kLargestPacket);
+  std::vector<char> packet(kMaxPacket);
   for (;;) {
     // Also watch the process itself: its children may keep the socket open after its end.
     pollfd fds[] = {{socket_, POLLIN, 0}, {process_fd_, POLLIN, 0}, {fd_of(cancel_), POLLIN, 0}};
@@ -278,7 +236,7 @@ Result<wire::Response> Child::receive() {
 Error Child::ended_early() {
   finish();
   if (lingers_) return lingering();
-  std::string message = "criu '" + path_ + "' " + describe(wait_status_) + " without an answer";
+  std::string message = "criu '" + path_ + "' " + how_it_ended(wait_status_) + " without an answer";
   const std::string said = last_line(stderr_);
   if (!said.empty()) {
     message += ", saying: " + said;
@@ -332,7 +290,7 @@ Result<void> Child::check_end() {
     return {};
   }
   const std::string said = last_line(stderr_);
-  return Error{Code::failed_precondition, "criu '" + path_ + "' " + describe(wait_status_) +
+  return Error{Code::failed_precondition, "criu '" + path_ + "' " + how_it_ended(wait_status_) +
                                               (said.empty() ? "" : ", saying: " + said)};
 }
 
@@ -360,25 +318,28 @@ bool Child::ends_within(std::chrono::milliseconds time) const {
   return ready > 0;
 }
 
-// Stops criu at a time at which its processes do not need it. If there is no such time within
-// kMostBorrowing, it returns anyway. A criu that waits for a stalled disk cannot stop. But it does
+// Stops criu at a time at which its processes do not need it. If there is no such time within the
+// BorrowingLimit, it returns anyway. A criu that waits for a stalled disk cannot stop. But it does
 // nothing to its processes in this time either, so it can be killed.
-void Child::wait_until_killable() const {
-  const auto until = Clock::now() + kMostBorrowing;
+void Child::wait_until_killable() const noexcept try {
+  const BorrowingLimit limit({pid_});
   for (std::chrono::milliseconds pause(1);; pause = next_look(pause)) {
     kill(pid_, SIGSTOP);
-    if (change_of(pid_, kStopsWithin) == Change::ended || !borrows(pid_) || Clock::now() > until) {
+    if (change_of(pid_, kStopsWithin) == Change::ended || !borrows(pid_) || limit.over()) {
       return;
     }
     kill(pid_, SIGCONT);
     std::this_thread::sleep_for(pause);
   }
+} catch (const std::exception&) {  // no memory to look: it is killed as it is
 }
 
 void Child::reap(bool kill_first) {
   if (pid_ < 0) {
     return;
   }
+  if (!keeps_group_ && was_killed(pid_))
+    kill(-pid_, SIGKILL);  // it could not end what it had started
   if (kill_first) {
     wait_until_killable();
     give_up_connections(pid_);

@@ -58,6 +58,8 @@ class Child {
   // Waits until the process has ended, and reaps it. Kills it if its time is over or if it does not
   // end soon. Returns the time from its start to its end in nanoseconds.
   std::uint64_t finish();
+  // Leaves what the process has started as it is, also if somebody kills the process.
+  void keep_group() { keeps_group_ = true; }
   // How often the process waited until the disk had read its own files or swapped memory. Known
   // after its end.
   [[nodiscard]] std::uint64_t major_faults() const { return major_faults_; }
@@ -72,7 +74,7 @@ class Child {
   [[nodiscard]] bool is_over() const { return is_asked(cancel_) || remaining_ms() == 0; }
   Error ended_early();
   Error ended_by_us();
-  void wait_until_killable() const;
+  void wait_until_killable() const noexcept;
   [[nodiscard]] bool ends_within(std::chrono::milliseconds time) const;
   [[nodiscard]] Error lingering() const;
   void reap(bool kill_first);
@@ -85,6 +87,7 @@ class Child {
   std::uint64_t major_faults_ = 0;
   pid_t pid_ = -1;        // -1: reaped
   bool lingers_ = false;  // was killed, and has not ended yet
+  bool keeps_group_ = false;
   int wait_status_ = 0;
   int socket_ = -1;
   int process_fd_ = -1;

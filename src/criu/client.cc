@@ -81,6 +81,7 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
       }
       if (response->type() != wire::NOTIFY) {
         phases.ends();
+        if (response->success()) child.keep_group();  // a restored process may be in it
         const std::uint64_t life_ns = child.finish();
         if (!refused) return refused.error();
         return Answer{std::move(*response), life_ns, child.major_faults()};
@@ -106,20 +107,20 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
   return answer;
 }
 
-// The error for a refusal of criu: the last errors of its log, or else its own message, and where
-// the log is.
+// The error for a refusal of criu: the cause in its log, or else its own message, and where the log
+// is.
 Error refused(const std::string& tried, const wire::Response& response, const std::string& log,
               const std::string& log_shown) {
   std::string why = response.cr_errmsg();
   while (!why.empty() && why.back() == '\n') {
     why.pop_back();
   }
-  const std::string errors = last_errors(log);
-  if (!errors.empty()) {
-    why = errors;  // includes what cr_errmsg says, and more
+  const std::string cause = cause_in(log);
+  if (!cause.empty()) {
+    why = cause;  // cr_errmsg is the log's first error, which is often not the cause
   }
   if (why.empty() || is_noise(why)) {
-    why = "it does not say why";
+    why = "CRIU gave no reason";
   }
   Error error{Code::failed_precondition, tried + ": " + why + log_shown};
   if (response.cr_errno() != 0) {
@@ -139,27 +140,6 @@ Error with_context(const std::string& tried, Error error, const std::string& log
     error.message += "; its log ends with " + errors;
   }
   return error;
-}
-
-void set_shared(const SharedOptions& from, wire::Options& opts) {
-  if (from.tcp_established) {
-    opts.set_tcp_established(true);
-  }
-  if (from.shell_job) {
-    opts.set_shell_job(true);
-  }
-  for (const std::string& external : from.external) {
-    opts.add_external(external);
-  }
-  if (from.log_level != 0) {
-    opts.set_log_level(from.log_level);
-  }
-  if (from.ext_unix_sk) {
-    opts.set_ext_unix_sk(true);
-  }
-  if (!from.root.empty()) {
-    opts.set_root(from.root);
-  }
 }
 
 // The options with a timeout of at most `limit` (0: unchanged), and with this `cancel`.
@@ -258,7 +238,7 @@ Result<Version> Client::version() const {
   }
   if (!answer->response.success() || !answer->response.has_version()) {
     return Error{Code::failed_precondition,
-                 "criu '" + options_.path + "' does not tell its version"};
+                 "criu '" + options_.path + "' did not report its version"};
   }
   const wire::VersionResponse& v = answer->response.version();
   return Version{v.major_number(), v.minor_number(), v.sublevel(), v.git_id()};
@@ -275,7 +255,7 @@ Result<Features> Client::features() const {
   }
   if (!answer->response.success() || !answer->response.has_features()) {
     return Error{Code::failed_precondition,
-                 "criu '" + options_.path + "' does not tell its features"};
+                 "criu '" + options_.path + "' did not report its features"};
   }
   const wire::FeatureSet& there = answer->response.features();
   return Features{there.mem_track(), there.lazy_pages()};
@@ -305,7 +285,7 @@ Result<DumpReply> Client::pre_dump(const PreDumpRequest& request) const {
   job.request.mutable_opts()->set_pid(request.pid);
   job.request.mutable_opts()->set_log_file(kPreDumpLog);
   track_memory(request.parent, *job.request.mutable_opts());
-  set_shared(request.options, *job.request.mutable_opts());
+  set(request.options, *job.request.mutable_opts());
   return dump_reply(work(limited(options_, request.time_limit, request.cancel), job,
                          request.images_dir, request.work_dir, {}));
 }
@@ -326,7 +306,7 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   if (!request.parent.empty()) {
     track_memory(request.parent, *job.request.mutable_opts());
   }
-  set_shared(request.options, *job.request.mutable_opts());
+  set(request.options, *job.request.mutable_opts());
   const auto until = std::chrono::steady_clock::now() + options.timeout;
   const auto passed = [&](std::string_view name) -> Result<void> {
     if (notified) notified(name);
@@ -351,7 +331,7 @@ Result<RestoreReply> Client::restore(const RestoreRequest& request,
   job.request.set_type(wire::RESTORE);
   job.request.mutable_opts()->set_rst_sibling(true);
   job.request.mutable_opts()->set_log_file(kRestoreLog);
-  set_shared(request.options, *job.request.mutable_opts());
+  set(request.options, *job.request.mutable_opts());
   const auto passed = [&](std::string_view name) {
     if (notified) notified(name);
     return Result<void>();

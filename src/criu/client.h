@@ -13,6 +13,7 @@
 
 #include "base/cancellation.h"
 #include "criu/image_codec.h"
+#include "criu/options.h"
 #include "criu/streamed_file.h"
 #include "kymo/result.h"
 
@@ -68,16 +69,6 @@ struct ClientOptions {
 // Called for each notification; criu waits until it returns.
 using Notified = std::function<void(std::string_view name)>;
 
-// Further options of a dump or restore.
-struct SharedOptions {
-  bool tcp_established = false;
-  bool shell_job = false;
-  std::vector<std::string> external;  // mnt[PATH]:NAME at a dump, mnt[NAME]:PATH at a restore
-  int log_level = 0;                  // of CRIU's log; 0: the default
-  bool ext_unix_sk = false;           // allow unix datagram sockets whose other end is not dumped
-  std::string root;                   // of the mount namespace that is restored; empty: not set
-};
-
 // A round before a dump. It writes only memory, and the process is stopped only for a moment.
 struct PreDumpRequest {
   pid_t pid = 0;
@@ -85,7 +76,7 @@ struct PreDumpRequest {
   std::string work_dir;  // pre-dump.log and stats-dump go here
   std::string parent;    // the round before, relative to images_dir; empty: the first
   std::chrono::milliseconds time_limit{0};  // as in DumpRequest
-  SharedOptions options{};
+  Options options{};
   const Cancellation* cancel = nullptr;  // as in DumpRequest
 };
 
@@ -101,9 +92,8 @@ struct DumpRequest {
   // (streamed.h). The streamer's thread calls `streamed` as the images arrive.
   std::optional<Encoding> stream = std::nullopt;
   std::function<void(const Streamed& so_far)> streamed = nullptr;
-  std::vector<std::string> arguments{};     // if streamed: more arguments for criu
   std::chrono::milliseconds time_limit{0};  // if shorter than the client's timeout; 0: none
-  SharedOptions options{};                  // if not streamed
+  Options options{};
   std::string parent{};  // the last pre-dump, relative to images_dir; empty: there is none
   const Cancellation* cancel = nullptr;  // ends the dump, as in ClientOptions
 };
@@ -114,8 +104,7 @@ struct RestoreRequest {
   // Whether the images must pass through an image streamer, because they are compressed.
   bool stream = false;
   std::function<void(const Streamed& so_far)> streamed = nullptr;
-  std::vector<std::string> arguments{};  // if streamed: more arguments for criu
-  SharedOptions options{};               // if not streamed
+  Options options{};
   const Cancellation* cancel = nullptr;  // as in DumpRequest
 };
 

@@ -21,7 +21,7 @@ constexpr std::array<Kind, 3> kKinds{{{Compression::none, "none", "", 0},
                                       {Compression::zstd, "zstd", ".zst", 19},
                                       {Compression::lz4, "lz4", ".lz4", 12}}};
 // zstd's own default limit for the window of a frame that it decompresses.
-constexpr int kLargestWindowLog = 27;
+constexpr int kMaxWindowLog = 27;
 
 const Kind& kind_of(Compression compression) {
   return kKinds.at(static_cast<std::size_t>(compression));
@@ -135,7 +135,7 @@ class ZstdDecoder : public Decoder {
  public:
   ZstdDecoder() : context_(ZSTD_createDCtx()) {
     if (context_ != nullptr) {
-      ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, kLargestWindowLog);
+      ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, kMaxWindowLog);
     }
   }
   ~ZstdDecoder() override { ZSTD_freeDCtx(context_); }
@@ -199,13 +199,6 @@ std::string_view name_of(Compression compression) {
   return kind_of(compression).name;
 }
 
-std::optional<Compression> compression_of(std::string_view name) {
-  for (const Kind& kind : kKinds) {
-    if (kind.name == name) return kind.compression;
-  }
-  return std::nullopt;
-}
-
 std::string_view suffix_of(Compression compression) {
   return kind_of(compression).suffix;
 }
@@ -224,8 +217,8 @@ Result<void> check_encoding(const Encoding& encoding) {
   const Kind& kind = kind_of(encoding.compression);
   if (encoding.level >= 0 && encoding.level <= kind.highest_level) return {};
   if (encoding.compression == Compression::none) {
-    return Error{Code::invalid_argument,
-                 "compression level " + std::to_string(encoding.level) + ": nothing is compressed"};
+    return Error{Code::invalid_argument, "compression level " + std::to_string(encoding.level) +
+                                             ": a level needs a compression, such as zstd"};
   }
   return Error{Code::invalid_argument, "compression level " + std::to_string(encoding.level) +
                                            ": " + std::string(kind.name) + " has 1 to " +
@@ -262,8 +255,8 @@ Result<std::vector<std::byte>> decode_all(Compression compression,
     const auto bytes = std::as_bytes(std::span(piece.data(), step->produced));
     if (out.size() + bytes.size() > most) {
       return Error{Code::out_of_range, "cannot read " + std::string(name) +
-                                           ": unpacked it has more than " + std::to_string(most) +
-                                           " bytes"};
+                                           ": it would have more than " + std::to_string(most) +
+                                           " bytes when it is decompressed"};
     }
     out.insert(out.end(), bytes.begin(), bytes.end());
     if (step->used == 0 && step->produced == 0) break;

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,9 +21,8 @@ struct Encoding {
   int level = 0;  // 1 is the fastest; 0: the default (1)
 };
 
-// "none", "zstd", "lz4", and back.
+// "none", "zstd", "lz4".
 std::string_view name_of(Compression compression);
-std::optional<Compression> compression_of(std::string_view name);
 // "", ".zst", ".lz4".
 std::string_view suffix_of(Compression compression);
 // Returns the compression that the suffix of a file's name says, and removes the suffix.

@@ -27,9 +27,9 @@ constexpr const char* kInventory = "inventory.img";
 constexpr std::array<std::string_view, 4> kWorkFiles{"stats-dump", "stats-restore", "dump.log",
                                                      "restore.log"};
 // Limits for an archive: the bytes that are kept in memory, and the number of members.
-constexpr std::size_t kMostHeld = std::size_t{256} << 20;
-constexpr std::size_t kMostMembers = 1'000'000;
-constexpr std::size_t kMostLeftOut = 20;
+constexpr std::size_t kMaxHeld = std::size_t{256} << 20;
+constexpr std::size_t kMaxMembers = 1'000'000;
+constexpr std::size_t kMaxLeftOut = 20;
 constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 // The folders in which archives of podman and of kymod have these files.
 constexpr std::array<std::string_view, 4> kMemberFolders{"", "checkpoint", "images", "work"};
@@ -42,7 +42,7 @@ bool is_work_file(std::string_view name) {
 // tmpfs, may have any size.
 bool is_read(std::string_view name) {
   return is_work_file(name) || name == kInventory || name == "pstree.img" || name == "files.img" ||
-         name == "reg-files.img" ||
+         name == "reg-files.img" || name == "inetsk.img" || name == "remap-fpath.img" ||
          (name.ends_with(".img") &&
           (name.starts_with("pagemap-") || name.starts_with("mm-") || name.starts_with("core-")));
 }
@@ -191,11 +191,11 @@ void ImageSet::count(std::string_view name, std::uint64_t bytes) {
 }
 
 void ImageSet::leave_out(const std::string& name, std::string_view why) {
-  constexpr std::size_t kLongest = 200;
-  if (left_out_.size() < kMostLeftOut) {
-    const std::string shown = name.size() > kLongest ? name.substr(0, kLongest) + ".." : name;
+  constexpr std::size_t kMaxLength = 200;
+  if (left_out_.size() < kMaxLeftOut) {
+    const std::string shown = name.size() > kMaxLength ? name.substr(0, kMaxLength) + ".." : name;
     left_out_.push_back(shown + ": " + std::string(why));
-  } else if (left_out_.size() == kMostLeftOut) {
+  } else if (left_out_.size() == kMaxLeftOut) {
     left_out_.emplace_back("and more");
   }
 }
@@ -223,9 +223,10 @@ Result<void> ImageSet::open_archive() {
                                         std::to_string(members) +
                                         " files: " + said_by(a, "it is damaged or cut short")};
     }
-    if (members == kMostMembers || held > kMostHeld) {
-      return Error{Code::resource_exhausted,
-                   "cannot read " + path_ + ": it holds more than any checkpoint has"};
+    if (members == kMaxMembers || held > kMaxHeld) {
+      return Error{
+          Code::resource_exhausted,
+          "cannot read " + path_ + ": it has more or larger files than a checkpoint can have"};
     }
   }
 }
@@ -260,8 +261,8 @@ bool ImageSet::add_member(archive* a, archive_entry* entry, std::size_t& held) {
   }
   const auto size = static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
   File file{member, {}, false, size};
-  if (is_read(name) && size > kLargestImage) {
-    leave_out(member, "larger than any of its kind");
+  if (is_read(name) && size > kMaxImage) {
+    leave_out(member, "too large to be such an image");
     count(name, size);
     return true;
   }
@@ -324,7 +325,7 @@ Result<std::vector<std::byte>> ImageSet::read(const std::string& name) const {
   std::string_view file_name = found->second.path;
   const Compression compression = take_suffix(file_name);
   if (compression != Compression::none) {
-    return decode_all(compression, found->second.bytes, kLargestImage, where(name));
+    return decode_all(compression, found->second.bytes, kMaxImage, where(name));
   }
   return found->second.bytes;
 }

@@ -35,6 +35,8 @@ class ImageSet {
 
   // The names of all files, without the suffix of a compressed image.
   [[nodiscard]] std::vector<std::string> names() const;
+  // Whether the files are in an archive, so that nothing lies beside them.
+  [[nodiscard]] bool from_archive() const { return from_archive_; }
   // The number of CRIU's images (*.img), and the sum of their sizes on disk.
   [[nodiscard]] std::uint64_t image_files() const { return image_files_; }
   [[nodiscard]] std::uint64_t image_bytes() const { return image_bytes_; }
@@ -49,7 +51,7 @@ class ImageSet {
   // Where a file is, for messages. If it is not there, the name itself.
   [[nodiscard]] std::string where(const std::string& name) const;
   // Reads a whole file and unpacks it. Of an archive, only files that are kept in memory.
-  // Errors: not_found; out_of_range if the file is larger than kLargestImage or was not kept.
+  // Errors: not_found; out_of_range if the file is larger than kMaxImage or was not kept.
   [[nodiscard]] Result<std::vector<std::byte>> read(const std::string& name) const;
 
  private:

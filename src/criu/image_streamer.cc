@@ -19,8 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/patience.h"
 #include "criu/streamer_requests.h"
+#include "probe/proc_file.h"
 
 namespace kymo::criu {
 namespace {
@@ -28,7 +30,7 @@ namespace {
 constexpr const char* kCaptureSocket = "streamer-capture.sock";
 constexpr const char* kServeSocket = "streamer-serve.sock";
 // The most images that are transferred at the same time. CRIU has some dozens open.
-constexpr std::size_t kMostFiles = 4096;
+constexpr std::size_t kMaxFiles = 4096;
 
 Error stream_error(const char* what, int cause) {
   return system_error("image stream: " + std::string(what), cause);
@@ -49,11 +51,19 @@ Result<std::optional<FileDescriptor>> receive_descriptor(int socket) {
   if (n < 0) return stream_error("receive a pipe", errno);
   const cmsghdr* header = n == 0 ? nullptr : CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-    return Error{Code::data_loss, "image stream: a pipe was due and none came"};
+    return Error{Code::data_loss, "image stream: CRIU did not send the expected pipe"};
   }
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
   return std::optional<FileDescriptor>(FileDescriptor(fd));
+}
+
+// How long this thread has run or was ready to run; 0 if the kernel does not say it.
+std::uint64_t worked_ns() {
+  probe::ProcFile::Buffer buffer;
+  std::string_view times = probe::ProcFile("/proc/thread-self/schedstat").read(buffer);
+  const std::uint64_t ran_ns = probe::take_number(times);
+  return ran_ns + probe::take_number(times);
 }
 
 }  // namespace
@@ -124,8 +134,9 @@ Result<void> ImageStreamer::State::requested(const std::string& name) {
 }
 
 Result<void> ImageStreamer::State::add_file(FileDescriptor pipe) {
-  if (files.size() >= kMostFiles) {
-    return Error{Code::resource_exhausted, "image stream: more images at once than any dump has"};
+  if (files.size() >= kMaxFiles) {
+    return Error{Code::resource_exhausted,
+                 "image stream: CRIU has more images open than a dump needs"};
   }
   Result<std::unique_ptr<StreamedFile>> file =
       capturing ? capture_file(awaited, std::move(pipe), dir.get(), encoding)
@@ -147,14 +158,14 @@ Result<void> ImageStreamer::State::read_socket() {
       if (Result<void> added = add_file(std::move(**pipe)); !added) return added;
       continue;
     }
-    std::array<std::byte, kLargestStreamerRequest> buffer;
+    std::array<std::byte, kMaxStreamerRequest> buffer;
     const ssize_t n = recv(connection.get(), buffer.data(), requests.wanted(), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return {};
     if (n < 0 && errno != ECONNRESET) return stream_error("read from CRIU", errno);
     if (n <= 0) {
       connection.reset();  // CRIU has no more requests
       if (requests.between()) return {};
-      return Error{Code::data_loss, "image stream: it ended within a request"};
+      return Error{Code::data_loss, "image stream: it ended in the middle of a request"};
     }
     const auto name = requests.take(std::span(buffer).first(static_cast<std::size_t>(n)));
     if (!name) return name.error();
@@ -180,6 +191,7 @@ void ImageStreamer::State::look_at_socket() {
 void ImageStreamer::State::pump(const std::vector<pollfd>& ready) {
   constexpr std::size_t kBeforeFiles = 2;
   bool any = false;
+  const std::uint64_t began_ns = monotonic_ns();
   for (std::size_t i = 0; i + kBeforeFiles < ready.size(); ++i) {
     if (ready[i + kBeforeFiles].revents == 0) continue;
     any = true;
@@ -188,6 +200,7 @@ void ImageStreamer::State::pump(const std::vector<pollfd>& ready) {
     if (!done || *done) files[i].reset();  // closes the pipe, and CRIU notices
   }
   std::erase(files, nullptr);
+  totals.busy_ns += monotonic_ns() - began_ns;
   if (any && moved) moved(totals);
 }
 
@@ -199,9 +212,11 @@ bool ImageStreamer::State::all_still() {
 }
 
 void ImageStreamer::State::settle_all() {
+  const std::uint64_t began_ns = monotonic_ns();
   for (const auto& file : files) {
     if (Result<void> ok = file->flush(totals); !ok) fail(ok.error());
   }
+  totals.busy_ns += monotonic_ns() - began_ns;
   tell(totals);
 }
 
@@ -242,13 +257,14 @@ void ImageStreamer::State::run() {
   pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
   while (one_round()) {
   }
+  totals.work_ns = worked_ns();
   const bool unended = capturing && !files.empty();
   files.clear();
   connection.reset();
   listener.reset();
   unlinkat(dir.get(), socket_name.c_str(), 0);
   if (unended) {
-    fail(Error{Code::data_loss, "image stream: CRIU left an image without its end"});
+    fail(Error{Code::data_loss, "image stream: CRIU did not complete an image"});
   }
   {
     const std::lock_guard lock(mutex);

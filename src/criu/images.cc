@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "base/beneath.h"
 #include "criu/image_codec.h"
 
 namespace kymo::criu {
@@ -64,12 +65,14 @@ Result<std::size_t> head_size(std::span<const std::byte> image, const ImageKind&
 
 namespace {
 
-// Reads a small file without unpacking it.
+// Reads a small file without unpacking it. Does not follow a link in its place.
 Result<std::vector<std::byte>> read_small_file(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    return system_error("cannot read " + path, errno);
+  const Result<FileDescriptor> opened = open_no_link(path, O_RDONLY);
+  if (!opened) {
+    const int error = opened.error().errno_value;
+    return error == ELOOP ? opened.error() : system_error("cannot read " + path, error);
   }
+  const int fd = opened->get();
   std::vector<std::byte> bytes;
   Error error;
   struct stat st {};
@@ -77,7 +80,7 @@ Result<std::vector<std::byte>> read_small_file(const std::string& path) {
     error = system_error("cannot read " + path, errno);
   } else if (!S_ISREG(st.st_mode)) {
     error = {Code::invalid_argument, "cannot read " + path + ": it is not a regular file"};
-  } else if (static_cast<std::uint64_t>(st.st_size) > kLargestImage) {
+  } else if (static_cast<std::uint64_t>(st.st_size) > kMaxImage) {
     error = {Code::out_of_range, "cannot read " + path + ": " + std::to_string(st.st_size) +
                                      " bytes are more than a CRIU image of this kind has"};
   } else {
@@ -98,7 +101,6 @@ Result<std::vector<std::byte>> read_small_file(const std::string& path) {
     }
     bytes.resize(filled);
   }
-  close(fd);
   if (!error.message.empty()) {
     return error;
   }
@@ -128,7 +130,7 @@ Result<std::vector<std::byte>> read_image(const std::string& path) {
   if (!bytes || compression == Compression::none) {
     return bytes;
   }
-  return decode_all(compression, *bytes, kLargestImage, stored);
+  return decode_all(compression, *bytes, kMaxImage, stored);
 }
 
 Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const std::byte> image,
@@ -149,9 +151,9 @@ Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const s
     if (size > image.size() - offset) {
       return truncated(name, offset, size, image.size() - offset);
     }
-    if (messages.size() == kMostMessages) {
+    if (messages.size() == kMaxMessages) {
       return Error{Code::out_of_range, "cannot read " + std::string(name) + ": more than " +
-                                           std::to_string(kMostMessages) +
+                                           std::to_string(kMaxMessages) +
                                            " entries are more than a CRIU image has"};
     }
     messages.push_back(image.subspan(offset, size));

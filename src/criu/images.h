@@ -25,15 +25,17 @@ inline constexpr ImageKind kPagemapImage{0x54564319, 0x56084025, "pagemap"};
 inline constexpr ImageKind kMmImage{0x54564319, 0x57492820, "memory map"};
 inline constexpr ImageKind kFilesImage{0x54564319, 0x56303138, "files"};
 inline constexpr ImageKind kRegularFilesImage{0x54564319, 0x50363636, "regular files"};
+inline constexpr ImageKind kInetSocketsImage{0x54564319, 0x56443851, "internet sockets"};
+inline constexpr ImageKind kRemapImage{0x54564319, 0x59133954, "deleted files"};
 
 // The largest image that is read. Most images of the kinds that we read have some hundred bytes.
 // The largest are pagemaps. They have a dozen bytes for each run of pages, so this is room for five
 // million runs.
-inline constexpr std::size_t kLargestImage = std::size_t{64} << 20;
+inline constexpr std::size_t kMaxImage = std::size_t{64} << 20;
 
 // The most messages of one image. The largest image has room for this many runs of pages: a run
 // takes sixteen bytes with its size.
-inline constexpr std::size_t kMostMessages = kLargestImage / 16;
+inline constexpr std::size_t kMaxMessages = kMaxImage / 16;
 
 // Returns the file in which the image `path` is stored: `path` itself, or compressed with the
 // suffix .zst or .lz4. Empty if there is none.
@@ -41,13 +43,13 @@ std::string stored_path(const std::string& path);
 
 // Reads one of CRIU's small images whole, and unpacks it if it is stored compressed.
 // Errors: not_found and the system's, with the path; out_of_range if it is larger than
-//         kLargestImage.
+//         kMaxImage.
 Result<std::vector<std::byte>> read_image(const std::string& path);
 
 // Returns the messages of an image, as parts of `image`. In the image, each message is a `u32 size`
 // (little-endian) and that many bytes.
 // Errors: show `name`, the offset and the cause. invalid_argument if it is not an image of this
-//         kind; data_loss if it is cut short; out_of_range if it has more than kMostMessages.
+//         kind; data_loss if it is cut short; out_of_range if it has more than kMaxMessages.
 Result<std::vector<std::span<const std::byte>>> image_messages(std::span<const std::byte> image,
                                                                const ImageKind& kind,
                                                                std::string_view name);

@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <thread>
 
-#include "base/file.h"
+#include "base/beneath.h"
 #include "base/mounts.h"
 #include "base/patience.h"
 #include "criu/borrowed.h"
@@ -25,6 +26,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPatience{10'000};
 constexpr std::chrono::milliseconds kLookEvery{2};
+constexpr std::chrono::milliseconds kCriuStopsWithin{500};
 
 // After these lines of its log, CRIU finishes without its caller.
 constexpr std::string_view kDumpIsDone = "Unfreezing tasks into";
@@ -33,7 +35,7 @@ constexpr std::string_view kRestoreIsDone = "Running pre-resume scripts";
 // Also returns false if the disk of the log does not answer.
 bool log_has(const std::string& log_path, std::string_view mark) {
   const auto has = within(kDiskPatience, [log_path, mark] {
-    const Result<std::string> log = read_file(log_path, std::size_t{1} << 30U);
+    const Result<std::string> log = read_no_link(log_path, std::size_t{1} << 30U);
     return log && log->find(mark) != std::string::npos;
   });
   return has.value_or(false);
@@ -77,13 +79,15 @@ std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>
 
 // Stops a CRIU, so that nothing changes between reading its log and killing it.
 void stop(pid_t criu) {
-  const auto until = steady_clock::now() + std::chrono::milliseconds(500);
+  const auto began = steady_clock::now();
   kill(criu, SIGSTOP);
   for (;;) {
     const Result<probe::Process> seen = probe::read_process(criu);
     const bool still =
         seen ? seen->stopped() || seen->zombie() : seen.error().code == Code::not_found;
-    if (still || steady_clock::now() > until) {
+    const bool runnable = seen && seen->runnable();
+    if (still ||
+        steady_clock::now() - began > (runnable ? kRunnableStopsWithin : kCriuStopsWithin)) {
       return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -93,20 +97,22 @@ void stop(pid_t criu) {
 Error would_not_end(pid_t pid) {
   return Error{
       Code::deadline_exceeded,
-      "process " + std::to_string(pid) + ", left by a CRIU whose kymod was killed, does not end"};
+      "process " + std::to_string(pid) + " of a CRIU that a killed kymod had started does not end"};
 }
 
 // Kills CRIU's processes. If the log has the line `done`, it waits instead, because they end by
-// themselves. In a dump it also waits, for at most kMostBorrowing, while CRIU borrows a process,
+// themselves. In a dump it also waits, within the BorrowingLimit, while CRIU borrows a process,
 // because that process has to run on. In a restore it does not, because the processes end anyway.
 Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tree,
                       std::string_view done, bool dump) {
   const auto began = steady_clock::now();
+  std::optional<BorrowingLimit> limit;
   for (auto pause = kLookEvery;; pause = next_look(pause)) {
     const std::vector<pid_t> running = holders(log_path, tree, false);
     if (running.empty()) {
       return {};
     }
+    if (dump && !limit) limit.emplace(running);
     const auto waited = steady_clock::now() - began;
     if (waited > kPatience) {
       return would_not_end(running.front());
@@ -117,7 +123,7 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
     const auto borrows = [](pid_t criu) { return borrows_a_process(criu); };
     const bool leave =
         log_has(log_path, done) ||
-        (dump && waited < kMostBorrowing && std::any_of(running.begin(), running.end(), borrows));
+        (dump && !limit->over() && std::any_of(running.begin(), running.end(), borrows));
     if (!leave) {
       for (const pid_t pid : tree) leave_repair_mode(pid);
     }

@@ -1,18 +1,25 @@
 #include "criu/log.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
-#include <fstream>
+#include <optional>
+#include <sstream>
 #include <string_view>
 
+#include "base/beneath.h"
 #include "base/patience.h"
+#include "failures/explain.h"
 
 namespace kymo::criu {
 namespace {
 
-constexpr std::streamoff kTail = 256 * 1024;
+constexpr off_t kTail = 256 * 1024;
 constexpr std::size_t kLines = 3;
 constexpr std::string_view kNoSpace = "No space left on device";
 
@@ -23,15 +30,30 @@ constexpr std::string_view kNoise[] = {
     "Restoring FAILED",
 };
 
-// Opens the log at its last kTail bytes. The stream is not good() if this fails.
-std::ifstream open_at_tail(const std::string& log_path) {
-  std::ifstream log(log_path, std::ios::binary);
-  log.seekg(0, std::ios::end);
-  const std::streamoff size = log.tellg();
-  if (log && size >= 0) {
-    log.seekg(size > kTail ? size - kTail : 0);
+struct LogEnd {
+  std::string text;        // the last kTail bytes
+  bool disk_full = false;  // nothing can be written to its disk
+};
+
+// Returns nothing if the log cannot be read, or if it is a link.
+std::optional<LogEnd> end_of_log(const std::string& log_path) {
+  const Result<FileDescriptor> log = open_no_link(log_path, O_RDONLY);
+  struct stat info {};
+  if (!log || ::fstat(log->get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  LogEnd end;
+  end.text.resize(static_cast<std::size_t>(std::min(info.st_size, kTail)));
+  std::size_t filled = 0;
+  while (filled < end.text.size()) {
+    const off_t at = info.st_size - static_cast<off_t>(end.text.size() - filled);
+    const ssize_t n = ::pread(log->get(), end.text.data() + filled, end.text.size() - filled, at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    filled += static_cast<std::size_t>(n);
   }
-  return log;
+  end.text.resize(filled);
+  struct statvfs disk {};
+  end.disk_full = ::fstatvfs(log->get(), &disk) == 0 && disk.f_bavail == 0;
+  return end;
 }
 
 // The TEXT of "Error (FILE:LINE): TEXT". CRIU often reports the same failure from several places.
@@ -41,19 +63,14 @@ std::string_view text_of(std::string_view error) {
 }
 
 // Whether the log is empty or ends in the middle of a line, and its disk has no space left.
-bool is_cut_by_full_disk(const std::string& log_path) {
-  std::ifstream log(log_path, std::ios::binary | std::ios::ate);
-  if (!log) return false;
-  if (log.tellg() > 0) {
-    log.seekg(-1, std::ios::end);
-    if (log.get() == '\n') return false;
-  }
-  struct statvfs disk {};
-  return statvfs(log_path.c_str(), &disk) == 0 && disk.f_bavail == 0;
+bool is_cut_by_full_disk(const LogEnd& end) {
+  return end.disk_full && !end.text.ends_with('\n');
 }
 
 std::string read_last_errors(const std::string& log_path) {
-  std::ifstream log = open_at_tail(log_path);
+  const std::optional<LogEnd> end = end_of_log(log_path);
+  if (!end) return {};
+  std::istringstream log(end->text);
   std::deque<std::string> errors;
   for (std::string line; std::getline(log, line);) {
     const std::size_t at = line.find("Error (");
@@ -74,10 +91,20 @@ std::string read_last_errors(const std::string& log_path) {
   for (const std::string& line : errors) {
     joined += (joined.empty() ? "" : "; ") + line;
   }
-  if (joined.find(kNoSpace) == std::string::npos && is_cut_by_full_disk(log_path)) {
+  if (joined.find(kNoSpace) == std::string::npos && is_cut_by_full_disk(*end)) {
     joined += (joined.empty() ? "" : "; ") + std::string(kNoSpace);
   }
   return joined;
+}
+
+std::string read_cause(const std::string& log_path) {
+  const std::optional<LogEnd> end = end_of_log(log_path);
+  if (!end) return {};
+  failures::Root root = failures::root_of_log(log_path);
+  if (root.finished && !root.failed) return {};  // what failed was not CRIU
+  const bool says_full = root.line.find(kNoSpace) != std::string::npos;
+  if (!says_full && is_cut_by_full_disk(*end)) root.line = kNoSpace;
+  return root.line.empty() ? std::string() : failures::one_line(failures::explain(root));
 }
 
 }  // namespace
@@ -93,6 +120,10 @@ bool is_noise(std::string_view line) {
 
 std::string last_errors(const std::string& log_path) {
   return within(kDiskPatience, [log_path] { return read_last_errors(log_path); }).value_or("");
+}
+
+std::string cause_in(const std::string& log_path) {
+  return within(kDiskPatience, [log_path] { return read_cause(log_path); }).value_or("");
 }
 
 }  // namespace kymo::criu

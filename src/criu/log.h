@@ -12,6 +12,11 @@ namespace kymo::criu {
 // last 256 KiB of the log.
 std::string last_errors(const std::string& log_path);
 
+// Why CRIU failed, on one line: what happened, what to do, the failure's id (docs/errors.md), and
+// the line of the log that names the cause. Empty if the log has no such line or says that CRIU
+// succeeded, if it cannot be read, or if its disk does not answer. Reads the whole log.
+std::string cause_in(const std::string& log_path);
+
 // Whether a line explains nothing, because every run or every failed run writes it.
 bool is_noise(std::string_view line);
 

@@ -17,7 +17,7 @@ namespace {
 using Message = std::span<const std::byte>;
 
 // Sixteen times the kernel's default limit for one process (vm.max_map_count).
-constexpr std::size_t kMostMappings = std::size_t{1} << 20;
+constexpr std::size_t kMaxMappings = std::size_t{1} << 20;
 
 // The kinds of a mapping (its status, criu/include/image.h), and at the end the flags of a pagemap
 // (criu/include/pagemap.h).
@@ -273,9 +273,9 @@ Result<std::vector<MappingPages>> parse_mappings(std::span<const std::byte> imag
   if (!messages) {
     return messages.error();
   }
-  if (messages->size() == 1 && has_more_fields(messages->front(), kMostMappings)) {
+  if (messages->size() == 1 && has_more_fields(messages->front(), kMaxMappings)) {
     return Error{Code::out_of_range, "cannot read " + std::string(name) + ": more than " +
-                                         std::to_string(kMostMappings) +
+                                         std::to_string(kMaxMappings) +
                                          " mappings are more than a process has"};
   }
   wire::MmEntry mm;

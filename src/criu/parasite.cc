@@ -176,7 +176,7 @@ class Held {
     return "unmap CRIU's code from process " + std::to_string(pid_) + ": ";
   }
   [[nodiscard]] Error failed() const {
-    return Error{Code::unavailable, said() + "it could not be made to do so"};
+    return Error{Code::unavailable, said() + "the system call in that process failed"};
   }
 
   void hold(pid_t thread) {
@@ -257,10 +257,10 @@ Result<std::size_t> remove_here(pid_t pid) {
     }
     const bool for_good = held.trouble() && held.trouble()->code == Code::failed_precondition;
     if (for_good || steady_clock::now() > until) {
-      return held.trouble()
-                 ? *held.trouble()
-                 : Error{Code::unavailable, "unmap CRIU's code from process " +
-                                                std::to_string(pid) + ": a thread stays in it"};
+      return held.trouble() ? *held.trouble()
+                            : Error{Code::unavailable, "unmap CRIU's code from process " +
+                                                           std::to_string(pid) +
+                                                           ": a thread is still running that code"};
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

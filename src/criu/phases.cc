@@ -18,7 +18,11 @@ struct Mark {
 };
 
 constexpr std::string_view kBefore = "look at the kernel";
+constexpr std::string_view kProcesses = "processes and files";
 constexpr std::string_view kMemory = "memory";
+constexpr std::string_view kFindPages = "memory: finding pages";
+constexpr std::string_view kWritePages = "memory: writing pages";
+constexpr std::string_view kReadPages = "memory: reading pages";
 constexpr std::string_view kHooksMark = "Running ";
 constexpr std::string_view kHooksMarkEnd = " scripts";
 constexpr std::string_view kOverRpc = "RPC";
@@ -32,28 +36,34 @@ constexpr std::array kDumpMarks{
     Mark{"Dumping task (pid", "collect"},
     Mark{"Pre-dumping task (pid", "collect"},
     Mark{"Collecting mappings (pid", "collect"},
-    Mark{"Parasite syscall_ip at", "parasite"},            // at level 4
-    Mark{"Set up parasite blob using memfd", "parasite"},  // at level 3, a moment later
-    Mark{"Dumping opened files (pid", "files"},
+    Mark{"Parasite syscall_ip at", kProcesses},            // at level 4
+    Mark{"Set up parasite blob using memfd", kProcesses},  // at level 3, a moment later
+    Mark{"Dumping opened files (pid", kProcesses},
     Mark{"Dumping pages (type", kMemory},
-    Mark{"page-pipe: Killing page pipe", "core", true},
-    Mark{"Dumping core (pid", "core"},
-    Mark{"Dumping core for thread", "core"},
-    Mark{"Waiting for ", "parasite"},
-    Mark{"Dumping mm (pid", "core"},
-    Mark{"Dumping file-locks", "files"},
-    Mark{"Dumping pstree (pid", "core"},
-    Mark{"Dumping mountpoints", "mounts"},
+    Mark{"page-pipe: Killing page pipe", kProcesses, true},
+    Mark{"Dumping core (pid", kProcesses},
+    Mark{"Dumping core for thread", kProcesses},
+    Mark{"Waiting for ", kProcesses},
+    Mark{"Dumping mm (pid", kProcesses},
+    Mark{"Dumping file-locks", kProcesses},
+    Mark{"Dumping pstree (pid", kProcesses},
+    Mark{"Dumping mountpoints", kProcesses},
     Mark{"Unlock network", "network"},
-    Mark{"Unfreezing tasks into", "unfreeze"},
-    Mark{"Writing stats", "finish"},
+    Mark{"Unfreezing tasks into", kEndPhase},
+    Mark{"Writing stats", kFinishPhase},
 };
 
-// From criu/cr-restore.c. The lines of single processes do not count here.
+// From criu/cr-restore.c.
 constexpr std::array kRestoreMarks{
-    Mark{"Will restore in", "prepare"}, Mark{"Forking task with", "processes"},
-    Mark{"Unlock network", "resume"},   Mark{"Restore finished successfully", "finish"},
-    Mark{"Writing stats", "finish"},
+    Mark{"Will restore in", "read the images"}, Mark{"Forking task with", kProcesses},
+    Mark{"Unlock network", kResumePhase},       Mark{"Restore finished successfully", kFinishPhase},
+    Mark{"Writing stats", kFinishPhase},
+};
+
+// The marks in the lines of any process that change the phase of the whole restore.
+constexpr std::array kReadingMarks{
+    Mark{"Preadv ", kReadPages},
+    Mark{"`- returned", kProcesses, true},
 };
 
 // The marks in the lines of one process.
@@ -131,6 +141,9 @@ class Partition {
     return std::move(phases_);
   }
 
+  // The stretches in their order, for use after finish().
+  std::vector<PhaseStretch> take_stretches() { return std::move(stretches_); }
+
  private:
   struct Stretch {
     std::string_view phase;
@@ -159,6 +172,8 @@ class Partition {
     known->duration_us += end_us - begin_.begin_us;
     known->uncertainty_us += begin_.uncertainty_us;
     known->spans.push_back({begin_.begin_us, end_us});
+    stretches_.push_back({std::string(begin_.phase), begin_.begin_us, end_us, begin_.uncertainty_us,
+                          begin_.evidence});
   }
 
   std::string_view first_;
@@ -168,6 +183,7 @@ class Partition {
   std::optional<Mark> pending_;  // its phase begins with the next line
   std::uint64_t last_us_ = 0;
   std::vector<Phase> phases_;
+  std::vector<PhaseStretch> stretches_;
 };
 
 // The lines of different processes can be out of order by less than this (microseconds).
@@ -179,20 +195,20 @@ constexpr std::uint64_t kOutOfOrder = 10'000;
 class SteadyTime {
  public:
   std::uint64_t at(std::uint64_t time_us, std::vector<std::string>& notes) {
-    constexpr std::uint64_t kLongestGap = std::uint64_t{86'400} * 1'000'000;
+    constexpr std::uint64_t kMaxGap = std::uint64_t{86'400} * 1'000'000;
     if (!last_us_) {
       last_us_ = time_us;
     }
     if (time_us < *last_us_ && *last_us_ - time_us < kOutOfOrder) {
       return now_us_;
     }
-    if (time_us >= *last_us_ && time_us - *last_us_ < kLongestGap) {
+    if (time_us >= *last_us_ && time_us - *last_us_ < kMaxGap) {
       now_us_ += time_us - *last_us_;
     } else if (!told_) {
       told_ = true;
       notes.emplace_back(
-          "the log's clock went back, or on by days: the wall clock was set meanwhile, and what "
-          "that phase took is not known");
+          "the times in the log went back, or jumped by days: the wall clock was set meanwhile, "
+          "and the duration of that phase is not known");
     }
     last_us_ = time_us;
     return now_us_;
@@ -283,8 +299,35 @@ std::string milliseconds(std::uint64_t us) {
   return std::to_string(us / 1000) + " ms";
 }
 
-// Splits the memory phase. Draining and writing alternate too often for marks in the log, but CRIU
-// has the sum of the writing. So each stretch shows first the draining and then the writing.
+// The time at which a stretch of the memory phase changes from finding pages to writing them.
+// Both alternate too often for marks in the log, but CRIU has the sum of the writing. So each
+// stretch shows first the finding and then the writing.
+std::uint64_t border_of(std::uint64_t begin_us, std::uint64_t end_us, double share) {
+  const double length = static_cast<double>(end_us - begin_us);
+  return end_us - static_cast<std::uint64_t>(std::llround(length * share));
+}
+
+void split_stretches(double share, std::vector<PhaseStretch>& stretches) {
+  std::vector<PhaseStretch> split;
+  for (PhaseStretch& stretch : stretches) {
+    if (stretch.name != kMemory) {
+      split.push_back(std::move(stretch));
+      continue;
+    }
+    const std::uint64_t border = border_of(stretch.begin_us, stretch.end_us, share);
+    const std::uint64_t unknown = std::min(border - stretch.begin_us, stretch.end_us - border);
+    if (border > stretch.begin_us) {
+      split.push_back({std::string(kFindPages), stretch.begin_us, border, stretch.uncertainty_us,
+                       stretch.evidence});
+    }
+    if (stretch.end_us > border) {
+      split.push_back({std::string(kWritePages), border, stretch.end_us, unknown,
+                       std::string(kFromStatistics)});
+    }
+  }
+  stretches = std::move(split);
+}
+
 void split_memory(const DumpStats& stats, LogPhases& all) {
   const auto memory = std::find_if(all.phases.begin(), all.phases.end(),
                                    [](const Phase& phase) { return phase.name == kMemory; });
@@ -297,19 +340,19 @@ void split_memory(const DumpStats& stats, LogPhases& all) {
                         ", longer than the log shows: the wall clock was set meanwhile");
     return;
   }
-  Phase write{"memory, writing", stats.memwrite_time_us, 0, "CRIU's statistics", {}};
+  Phase write{
+      std::string(kWritePages), stats.memwrite_time_us, 0, std::string(kFromStatistics), {}};
   const double share =
       static_cast<double>(write.duration_us) / static_cast<double>(memory->duration_us);
   for (PhaseSpan& span : memory->spans) {
-    const double length = static_cast<double>(span.end_us - span.begin_us);
-    const std::uint64_t border =
-        span.end_us - static_cast<std::uint64_t>(std::llround(length * share));
+    const std::uint64_t border = border_of(span.begin_us, span.end_us, share);
     write.spans.push_back({border, span.end_us});
     span.end_us = border;
   }
-  memory->name = "memory, finding and draining";
+  memory->name = kFindPages;
   memory->duration_us -= write.duration_us;
   all.phases.insert(memory + 1, std::move(write));
+  split_stretches(share, all.stretches);
 }
 
 void explain(std::string_view log, std::vector<Phase>& phases, std::vector<std::string>& notes) {
@@ -318,16 +361,15 @@ void explain(std::string_view log, std::vector<Phase>& phases, std::vector<std::
   if (before != nullptr && before->duration_us >= kWorthTelling &&
       holds(log.substr(0, 4096), "criu.kdat does not exist")) {
     notes.push_back("of which " + milliseconds(before->duration_us) +
-                    " to look at the kernel: CRIU does it every time where it cannot keep what it "
-                    "found in /run/criu.kdat, which it does where /run is a tmpfs");
+                    " to look at the kernel: CRIU does it each time if it cannot keep the result "
+                    "in /run/criu.kdat (it can if /run is a tmpfs)");
   }
 }
 
 void explain_dump(std::vector<Phase>& phases, std::vector<std::string>& notes) {
-  const Phase* unfreeze = find(phases, "unfreeze");
-  if (unfreeze != nullptr && holds(unfreeze->evidence, "into 2") &&
-      unfreeze->duration_us > 10'000) {
-    notes.push_back("letting go took " + milliseconds(unfreeze->duration_us) +
+  const Phase* end = find(phases, kEndPhase);
+  if (end != nullptr && holds(end->evidence, "into 2") && end->duration_us > 10'000) {
+    notes.push_back("letting go took " + milliseconds(end->duration_us) +
                     ": the processes were ended, and the kernel took their memory back");
   }
 }
@@ -335,8 +377,8 @@ void explain_dump(std::vector<Phase>& phases, std::vector<std::string>& notes) {
 void note_missing(const LogPhases& all, std::vector<std::string>& notes) {
   if (all.phases.size() == 1) {
     notes.emplace_back(
-        "the log has none of the marks that tell phases apart: CRIU failed early, or is "
-        "of a version not known here");
+        "the log has no lines that begin a phase: CRIU failed early, or this kymo does not know "
+        "its version");
   }
 }
 
@@ -346,11 +388,11 @@ std::optional<LogLine> parse_log_line(std::string_view line) {
   if (line.empty() || line.front() != '(') {
     return {};
   }
-  constexpr double kLongestSeconds = 1e9;
+  constexpr double kMaxSeconds = 1e9;
   double seconds = 0;
   const auto [end, error] = std::from_chars(line.begin() + 1, line.end(), seconds);
   if (error != std::errc() || end == line.end() || *end != ')' || !(seconds >= 0) ||
-      seconds > kLongestSeconds) {
+      seconds > kMaxSeconds) {
     return {};
   }
   std::string_view text = line.substr(static_cast<std::size_t>(end - line.begin()) + 1);
@@ -366,6 +408,7 @@ LogPhases dump_phases(std::string_view log, const std::optional<DumpStats>& stat
   all.total_us =
       each_line(log, all.notes, [&](const LogLine& line) { partition.line(line, kDumpMarks); });
   all.phases = partition.finish();
+  all.stretches = partition.take_stretches();
   if (all.phases.empty()) {
     return all;
   }
@@ -388,11 +431,12 @@ LogPhases restore_phases(std::string_view log, const std::optional<RestoreStats>
       partition.line(line, kRestoreMarks);
       return;
     }
-    partition.line({line.time_us, {}}, {});
+    partition.line({line.time_us, numbered.text}, kReadingMarks);
     processes.try_emplace(numbered.pid, "fork")
         .first->second.line({line.time_us, numbered.text}, kProcessMarks);
   });
   all.phases = partition.finish();
+  all.stretches = partition.take_stretches();
   if (all.phases.empty()) {
     return all;
   }

@@ -21,6 +21,12 @@ struct PhaseSpan {
 // The phase in which CRIU waits for the answer to a notification, or for a script.
 inline constexpr std::string_view kHooksPhase = "hooks";
 inline constexpr std::string_view kFreezePhase = "freeze";
+// In the last part of a dump CRIU lets the processes run on or ends them.
+inline constexpr std::string_view kEndPhase = "resume or end";
+inline constexpr std::string_view kResumePhase = "resume";  // of a restore
+inline constexpr std::string_view kFinishPhase = "finish";
+// The evidence of a phase that no line of the log begins.
+inline constexpr std::string_view kFromStatistics = "CRIU's statistics";
 
 // One kind of work in a dump or restore, with the sum of all stretches of time that it took.
 struct Phase {
@@ -31,6 +37,15 @@ struct Phase {
   std::uint64_t uncertainty_us = 0;
   std::string evidence;  // the line that its first stretch begins with, or "CRIU's statistics"
   std::vector<PhaseSpan> spans;
+};
+
+// One stretch of time that belongs to one phase.
+struct PhaseStretch {
+  std::string name;
+  std::uint64_t begin_us = 0;
+  std::uint64_t end_us = 0;
+  std::uint64_t uncertainty_us = 0;  // of its begin
+  std::string evidence;
 };
 
 // The phases of one process of a restore, by the lines that it wrote to the log.
@@ -45,13 +60,14 @@ struct ProcessPhases {
 struct LogPhases {
   std::uint64_t total_us = 0;
   std::vector<Phase> phases;             // in the order of their first stretches
+  std::vector<PhaseStretch> stretches;   // the same phases, in the order of time
   std::vector<ProcessPhases> processes;  // of a restore
   std::vector<std::string> notes;        // contradictions in the log, and known causes of delays
 };
 
-// Find the phases by the marks of CRIU 3.17 to 4.1. The log of a dump needs log level 3 or above,
+// Find the phases by the marks of CRIU 3.17 to 4.2. The log of a dump needs log level 3 or above,
 // that of a restore level 4. If the statistics of a dump are given, they split the memory phase
-// into draining and writing.
+// into finding pages and writing them.
 // Cost: one pass over the log.
 LogPhases dump_phases(std::string_view log, const std::optional<DumpStats>& stats);
 LogPhases restore_phases(std::string_view log, const std::optional<RestoreStats>& stats);

@@ -1,5 +1,7 @@
 #include "criu/stats.h"
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "criu/images.h"
@@ -39,47 +41,185 @@ Result<wire::StatsEntry> parse_entry(std::span<const std::byte> image, std::stri
   return entry;
 }
 
-void add(std::vector<StatsFigure>& all, const char* name, Unit unit,
-         const std::optional<std::uint64_t>& value, const char* help) {
-  if (value) {
-    all.push_back({name, unit, *value, help});
+// The one description of a figure: how tables and the API call it, where it is in our struct, and
+// how it is read from CRIU's message.
+template <class StatsType, class EntryType>
+struct StatsRow {
+  using Stats = StatsType;
+  using Entry = EntryType;
+
+  const char* name;
+  Unit unit;
+  const char* help;
+  std::optional<std::uint64_t> (*value)(const Stats&);
+  void (*read)(const Entry&, Stats&);
+  const char* sum_help = nullptr;  // of kymod's counter that sums it; null if there is none
+  bool in_podman = false;          // Podman's statistics have it
+
+  constexpr StatsRow summed(const char* help_of_counter) const {
+    StatsRow row = *this;
+    row.sum_help = help_of_counter;
+    return row;
   }
+  constexpr StatsRow podman() const {
+    StatsRow row = *this;
+    row.in_podman = true;
+    return row;
+  }
+};
+
+template <class>
+struct ClassOf;
+template <class Class, class Member>
+struct ClassOf<Member Class::*> {
+  using Type = Class;
+};
+// `Member` of our struct, `Value` the function of CRIU's message that returns it.
+template <auto Member, auto Value>
+using StatsRowOf =
+    StatsRow<typename ClassOf<decltype(Member)>::Type, typename ClassOf<decltype(Value)>::Type>;
+
+// A figure that CRIU always gives.
+template <auto Member, auto Value>
+constexpr auto always(const char* name, Unit unit, const char* help) {
+  using Row = StatsRowOf<Member, Value>;
+  return Row{name, unit, help,
+             [](const typename Row::Stats& stats) -> std::optional<std::uint64_t> {
+               return stats.*Member;
+             },
+             [](const typename Row::Entry& entry, typename Row::Stats& stats) {
+               stats.*Member = (entry.*Value)();
+             }};
+}
+
+// A figure that CRIU may leave out.
+template <auto Member, auto Value, auto Has>
+constexpr auto if_given(const char* name, Unit unit, const char* help) {
+  using Row = StatsRowOf<Member, Value>;
+  Row row = always<Member, Value>(name, unit, help);
+  row.read = [](const typename Row::Entry& entry, typename Row::Stats& stats) {
+    if ((entry.*Has)()) stats.*Member = (entry.*Value)();
+  };
+  return row;
+}
+
+using DumpEntry = wire::DumpStatsEntry;
+using RestoreEntry = wire::RestoreStatsEntry;
+
+// In the order of CRIU's own messages.
+constexpr std::array kDumpRows{
+    always<&DumpStats::freezing_time_us, &DumpEntry::freezing_time>(
+        "freezing_time_us", Unit::microseconds, "until every task stood still")
+        .summed("Time that CRIU took to freeze processes")
+        .podman(),
+    always<&DumpStats::frozen_time_us, &DumpEntry::frozen_time>(
+        "frozen_time_us", Unit::microseconds, "that they stood still")
+        .summed("Time that processes stood frozen in dumps")
+        .podman(),
+    always<&DumpStats::memdump_time_us, &DumpEntry::memdump_time>(
+        "memdump_time_us", Unit::microseconds, "of it on memory, writing included")
+        .summed("Time that CRIU took to drain memory in dumps")
+        .podman(),
+    always<&DumpStats::memwrite_time_us, &DumpEntry::memwrite_time>(
+        "memwrite_time_us", Unit::microseconds, "of it writing pages")
+        .summed("Time that CRIU took to write memory into images")
+        .podman(),
+    always<&DumpStats::pages_scanned, &DumpEntry::pages_scanned>("pages_scanned", Unit::pages,
+                                                                 "looked at")
+        .summed("Pages that CRIU looked at in dumps")
+        .podman(),
+    always<&DumpStats::pages_skipped_parent, &DumpEntry::pages_skipped_parent>(
+        "pages_skipped_parent", Unit::pages, "left to the parent image")
+        .summed("Pages left out of dumps since a parent image has them"),
+    always<&DumpStats::pages_written, &DumpEntry::pages_written>("pages_written", Unit::pages,
+                                                                 "written")
+        .summed("Pages that CRIU wrote into images")
+        .podman(),
+    if_given<&DumpStats::irmap_resolve_us, &DumpEntry::irmap_resolve,
+             &DumpEntry::has_irmap_resolve>("irmap_resolve_us", Unit::microseconds,
+                                            "finding inotify's files"),
+    if_given<&DumpStats::pages_lazy, &DumpEntry::pages_lazy, &DumpEntry::has_pages_lazy>(
+        "pages_lazy", Unit::pages, "that may be fetched after the restore"),
+    if_given<&DumpStats::page_pipes, &DumpEntry::page_pipes, &DumpEntry::has_page_pipes>(
+        "page_pipes", Unit::count, "pipes that pages went through"),
+    if_given<&DumpStats::page_pipe_bufs, &DumpEntry::page_pipe_bufs,
+             &DumpEntry::has_page_pipe_bufs>("page_pipe_bufs", Unit::count,
+                                             "buffers of those pipes"),
+    if_given<&DumpStats::shpages_scanned, &DumpEntry::shpages_scanned,
+             &DumpEntry::has_shpages_scanned>("shpages_scanned", Unit::pages,
+                                              "of shared memory looked at"),
+    if_given<&DumpStats::shpages_skipped_parent, &DumpEntry::shpages_skipped_parent,
+             &DumpEntry::has_shpages_skipped_parent>("shpages_skipped_parent", Unit::pages,
+                                                     "of shared memory left to the parent image"),
+    if_given<&DumpStats::shpages_written, &DumpEntry::shpages_written,
+             &DumpEntry::has_shpages_written>("shpages_written", Unit::pages,
+                                              "of shared memory written")};
+
+constexpr std::array kRestoreRows{
+    always<&RestoreStats::pages_compared, &RestoreEntry::pages_compared>(
+        "pages_compared", Unit::pages, "compared with those of a parent process")
+        .podman(),
+    always<&RestoreStats::pages_skipped_cow, &RestoreEntry::pages_skipped_cow>(
+        "pages_skipped_cow", Unit::pages, "shared with it")
+        .podman(),
+    always<&RestoreStats::forking_time_us, &RestoreEntry::forking_time>(
+        "forking_time_us", Unit::microseconds, "making the processes")
+        .summed("Time that CRIU took to fork processes in restores")
+        .podman(),
+    always<&RestoreStats::restore_time_us, &RestoreEntry::restore_time>(
+        "restore_time_us", Unit::microseconds, "until all was in place, before the last hooks")
+        .summed("Time that CRIU took to restore processes")
+        .podman(),
+    if_given<&RestoreStats::pages_restored, &RestoreEntry::pages_restored,
+             &RestoreEntry::has_pages_restored>("pages_restored", Unit::pages, "put back")
+        .summed("Pages that CRIU restored from images")
+        .podman()};
+
+template <class Row, std::size_t N>
+std::vector<StatsFigure> figures_by(const std::array<Row, N>& rows,
+                                    const typename Row::Stats& stats) {
+  std::vector<StatsFigure> all;
+  for (const Row& row : rows) {
+    if (const auto value = row.value(stats)) all.push_back({row.name, row.unit, *value, row.help});
+  }
+  return all;
+}
+
+template <class Row, std::size_t N>
+typename Row::Stats stats_by(const std::array<Row, N>& rows, const typename Row::Entry& entry) {
+  typename Row::Stats stats;
+  for (const Row& row : rows) row.read(entry, stats);
+  return stats;
 }
 
 }  // namespace
 
 std::vector<StatsFigure> figures(const DumpStats& stats) {
-  using U = Unit;
-  std::vector<StatsFigure> all{
-      {"freezing_time_us", U::microseconds, stats.freezing_time_us, "until every task stood still"},
-      {"frozen_time_us", U::microseconds, stats.frozen_time_us, "that they stood still"},
-      {"memdump_time_us", U::microseconds, stats.memdump_time_us,
-       "of it on memory, writing included"},
-      {"memwrite_time_us", U::microseconds, stats.memwrite_time_us, "of it writing pages"},
-      {"pages_scanned", U::pages, stats.pages_scanned, "looked at"},
-      {"pages_skipped_parent", U::pages, stats.pages_skipped_parent, "left to the parent image"},
-      {"pages_written", U::pages, stats.pages_written, "written"}};
-  add(all, "irmap_resolve_us", U::microseconds, stats.irmap_resolve_us, "finding inotify's files");
-  add(all, "pages_lazy", U::pages, stats.pages_lazy, "that may be fetched after the restore");
-  add(all, "page_pipes", U::count, stats.page_pipes, "pipes that pages went through");
-  add(all, "page_pipe_bufs", U::count, stats.page_pipe_bufs, "buffers of those pipes");
-  add(all, "shpages_scanned", U::pages, stats.shpages_scanned, "of shared memory looked at");
-  add(all, "shpages_skipped_parent", U::pages, stats.shpages_skipped_parent,
-      "of shared memory left to the parent image");
-  add(all, "shpages_written", U::pages, stats.shpages_written, "of shared memory written");
-  return all;
+  return figures_by(kDumpRows, stats);
 }
 
 std::vector<StatsFigure> figures(const RestoreStats& stats) {
-  using U = Unit;
-  std::vector<StatsFigure> all{
-      {"pages_compared", U::pages, stats.pages_compared, "compared with those of a parent process"},
-      {"pages_skipped_cow", U::pages, stats.pages_skipped_cow, "shared with it"},
-      {"forking_time_us", U::microseconds, stats.forking_time_us, "making the processes"},
-      {"restore_time_us", U::microseconds, stats.restore_time_us,
-       "until all was in place, before the last hooks"}};
-  add(all, "pages_restored", U::pages, stats.pages_restored, "put back");
+  return figures_by(kRestoreRows, stats);
+}
+
+std::vector<SummedFigure> summed_figures() {
+  std::vector<SummedFigure> all;
+  const auto add = [&all](const auto& rows) {
+    for (const auto& row : rows) {
+      if (row.sum_help != nullptr) all.push_back({row.name, row.unit, row.sum_help});
+    }
+  };
+  add(kDumpRows);
+  add(kRestoreRows);
+  std::stable_partition(all.begin(), all.end(),
+                        [](const SummedFigure& one) { return one.unit == Unit::pages; });
   return all;
+}
+
+bool is_podman_figure(std::string_view name) {
+  const auto has = [name](const auto& row) { return row.in_podman && row.name == name; };
+  return std::any_of(kDumpRows.begin(), kDumpRows.end(), has) ||
+         std::any_of(kRestoreRows.begin(), kRestoreRows.end(), has);
 }
 
 std::vector<std::string> known_causes(const DumpStats& stats) {
@@ -120,23 +260,7 @@ Result<DumpStats> parse_dump_stats(std::span<const std::byte> image, std::string
                       "it holds no statistics of a dump (those of a restore: read stats-dump)",
                       Code::invalid_argument);
   }
-  const wire::DumpStatsEntry& d = entry->dump();
-  DumpStats stats;
-  stats.freezing_time_us = d.freezing_time();
-  stats.frozen_time_us = d.frozen_time();
-  stats.memdump_time_us = d.memdump_time();
-  stats.memwrite_time_us = d.memwrite_time();
-  stats.pages_scanned = d.pages_scanned();
-  stats.pages_skipped_parent = d.pages_skipped_parent();
-  stats.pages_written = d.pages_written();
-  if (d.has_irmap_resolve()) stats.irmap_resolve_us = d.irmap_resolve();
-  if (d.has_pages_lazy()) stats.pages_lazy = d.pages_lazy();
-  if (d.has_page_pipes()) stats.page_pipes = d.page_pipes();
-  if (d.has_page_pipe_bufs()) stats.page_pipe_bufs = d.page_pipe_bufs();
-  if (d.has_shpages_scanned()) stats.shpages_scanned = d.shpages_scanned();
-  if (d.has_shpages_skipped_parent()) stats.shpages_skipped_parent = d.shpages_skipped_parent();
-  if (d.has_shpages_written()) stats.shpages_written = d.shpages_written();
-  return stats;
+  return stats_by(kDumpRows, entry->dump());
 }
 
 Result<RestoreStats> parse_restore_stats(std::span<const std::byte> image, std::string_view name) {
@@ -149,14 +273,7 @@ Result<RestoreStats> parse_restore_stats(std::span<const std::byte> image, std::
                       "it holds no statistics of a restore (those of a dump: read stats-restore)",
                       Code::invalid_argument);
   }
-  const wire::RestoreStatsEntry& r = entry->restore();
-  RestoreStats stats;
-  stats.pages_compared = r.pages_compared();
-  stats.pages_skipped_cow = r.pages_skipped_cow();
-  stats.forking_time_us = r.forking_time();
-  stats.restore_time_us = r.restore_time();
-  if (r.has_pages_restored()) stats.pages_restored = r.pages_restored();
-  return stats;
+  return stats_by(kRestoreRows, entry->restore());
 }
 
 Result<DumpStats> read_dump_stats(const std::string& path) {

@@ -15,6 +15,10 @@ namespace kymo::criu {
 
 // CRIU's own statistics of a dump (images/stats.proto). Times are CRIU's: gettimeofday differences
 // in 32 bits, so a step of the wall clock corrupts them and they wrap after 71.6 minutes.
+//
+// A new figure of CRIU needs a field in images.proto, a member here, a row in the table of stats.cc
+// and a field of the same name and number in api/kymo/v1/kymo.proto. Reading, JSON, the API, the
+// counters of kymod, the tables and the output in Podman's format are made from these.
 struct DumpStats {
   std::uint32_t freezing_time_us = 0;
   std::uint32_t frozen_time_us = 0;
@@ -52,6 +56,21 @@ struct StatsFigure {
 // All figures that CRIU gave, in the order of its own message.
 std::vector<StatsFigure> figures(const DumpStats& stats);
 std::vector<StatsFigure> figures(const RestoreStats& stats);
+
+// A figure that kymod sums over all requests, in a counter of the same name.
+struct SummedFigure {
+  std::string_view name;
+  Unit unit;
+  std::string_view help;  // of the counter
+};
+
+// All figures that are summed: first those in pages, then the others. Within these, those of dumps
+// come before those of restores.
+std::vector<SummedFigure> summed_figures();
+
+// Whether the statistics that Podman prints (`podman container checkpoint --print-stats`) have the
+// figure of this name. Podman calls it the same, but writes a time without `_us`.
+bool is_podman_figure(std::string_view name);
 
 // Known causes of a slow dump that the figures alone show, one line each: the poll interval of the
 // freezer, a slow disk.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -55,14 +56,14 @@ Result<void> settle(ImageStreamer& streamer, std::chrono::steady_clock::time_poi
 // shown instead, except after a cancellation or a timeout. Else the log explains criu's error.
 Error streamed_error(const std::string& tried, const Result<Streamed>& stream, Error error,
                      const std::string& log) {
-  const std::string last = last_errors(log);
-  const bool cancelled = error.code == Code::cancelled;
-  if (!stream && !cancelled && error.code != Code::deadline_exceeded) {
+  if (error.code == Code::deadline_exceeded) {
+    const std::string last = last_errors(log);
+    if (!last.empty()) error.message += "; its log ends with " + last;
+  } else if (error.code != Code::cancelled && !stream) {
     error = stream.error();
-  } else if (!last.empty() && !cancelled) {
-    error.message = error.code == Code::deadline_exceeded
-                        ? error.message + "; its log ends with " + last
-                        : last + " (log: " + log + ")";
+  } else if (error.code != Code::cancelled) {
+    const std::string cause = cause_in(log);
+    if (!cause.empty()) error.message = cause + " (log: " + log + ")";
   }
   error.message = tried + ": " + error.message;
   if (error.message.find("No space left") != std::string::npos) {
@@ -90,6 +91,10 @@ std::chrono::milliseconds patience_after(bool done) {
   constexpr std::chrono::minutes kToWriteTheRest{10};
   constexpr std::chrono::seconds kToGiveUp{3};
   return done ? std::chrono::milliseconds(kToWriteTheRest) : kToGiveUp;
+}
+
+void append(std::vector<std::string> more, std::vector<std::string>& arguments) {
+  std::move(more.begin(), more.end(), std::back_inserter(arguments));
 }
 
 // What a dump and a restore have in common.
@@ -122,8 +127,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
   command.arguments = arguments_of("dump", *folders, kStreamedDumpLog, kDumpLogLevel);
   command.arguments.insert(command.arguments.end(), {"--tree", std::to_string(request.pid)});
   if (request.leave_running) command.arguments.emplace_back("--leave-running");
-  command.arguments.insert(command.arguments.end(), request.arguments.begin(),
-                           request.arguments.end());
+  append(arguments_of(request.options), command.arguments);
   Result<void> synced;
   command.passed = [&](std::string_view name,
                        std::chrono::steady_clock::time_point until) -> Result<void> {
@@ -164,8 +168,7 @@ Result<RestoreReply> streamed_restore(const ClientOptions& options, const Restor
   command.kind = CallKind::restore;
   command.arguments = arguments_of("restore", *folders, kStreamedRestoreLog, kRestoreLogLevel);
   command.arguments.insert(command.arguments.end(), {"--restore-detached", "--restore-sibling"});
-  command.arguments.insert(command.arguments.end(), request.arguments.begin(),
-                           request.arguments.end());
+  append(arguments_of(request.options), command.arguments);
   command.passed = [&](std::string_view name, std::chrono::steady_clock::time_point) {
     if (notified) notified(name);
     return Result<void>();

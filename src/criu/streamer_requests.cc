@@ -12,7 +12,7 @@ namespace kymo::criu {
 namespace {
 
 // Leaves room for the suffix of a compressed image.
-constexpr std::size_t kLongestName = NAME_MAX - 8;
+constexpr std::size_t kMaxName = NAME_MAX - 8;
 
 std::string shown(std::string_view name) {
   std::string text(name.substr(0, 64));
@@ -34,7 +34,7 @@ std::string framed(const google::protobuf::MessageLite& message) {
 
 Result<void> check_image_name(std::string_view name) {
   const bool plain =
-      !name.empty() && name.size() <= kLongestName && name.front() != '.' &&
+      !name.empty() && name.size() <= kMaxName && name.front() != '.' &&
       std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~' && c != '/'; });
   if (plain) return {};
   return Error{Code::invalid_argument,
@@ -51,9 +51,9 @@ Result<std::optional<std::string>> StreamerRequests::take(std::span<const std::b
   if (!size_known_) {
     std::uint32_t size = 0;
     std::memcpy(&size, bytes_.data(), sizeof size);
-    if (size == 0 || size > kLargestStreamerRequest) {
+    if (size == 0 || size > kMaxStreamerRequest) {
       return Error{Code::data_loss, "image stream: a request of " + std::to_string(size) +
-                                        " bytes is none of CRIU's"};
+                                        " bytes cannot come from CRIU"};
     }
     size_ = size;
     size_known_ = true;

@@ -12,7 +12,7 @@
 namespace kymo::criu {
 
 // The largest request that is read: a file's name and a few bytes around it.
-inline constexpr std::size_t kLargestStreamerRequest = 4096;
+inline constexpr std::size_t kMaxStreamerRequest = 4096;
 
 // Checks that an image can have this name: a plain file name, without a folder and not hidden.
 // Errors: invalid_argument, with the name.

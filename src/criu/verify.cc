@@ -46,7 +46,7 @@ std::string fault_of_inventory(std::span<const std::byte> image) {
   const auto message = image.subspan(sizeof head);
   if (head[0] != kInventoryMagic || head[1] > message.size() ||
       !parse_message(message.first(head[1]), inventory)) {
-    return "it is no inventory of CRIU's, or damaged";
+    return "it is not an inventory of CRIU, or it is damaged";
   }
   if (inventory.img_version() == 0 || inventory.img_version() > kNewestVersion) {
     return "its format is version " + std::to_string(inventory.img_version()) +
@@ -60,6 +60,7 @@ class Look {
   explicit Look(const ImageSet& images) : images_(images) {}
 
   Verified verified() {
+    look_for_other_files(folder(), "");
     look_at_inventory();
     look_at_processes();
     for (const std::string& name : images_.names()) {
@@ -79,6 +80,29 @@ class Look {
       return {};
     }
     return *std::move(bytes);
+  }
+
+  // The folder of the images. Empty if they are in an archive, or there is no inventory.
+  [[nodiscard]] std::filesystem::path folder() const {
+    if (images_.from_archive()) return {};
+    return std::filesystem::path(images_.where("inventory.img")).parent_path();
+  }
+
+  // CRIU waits for ever if an image is a pipe, also in the parents of these images.
+  void look_for_other_files(const std::filesystem::path& images, const std::string& within) {
+    namespace fs = std::filesystem;
+    constexpr std::size_t kMaxDepth = 64 * std::string_view("parent/").size();
+    std::error_code error;
+    for (fs::directory_iterator it(images, error), end; !error && it != end; it.increment(error)) {
+      std::error_code gone;
+      const fs::file_status status = it->status(gone);
+      if (fs::exists(status) && fs::is_other(status) && !fs::is_socket(status)) {
+        fault(within + it->path().filename().string() + ": it is a pipe or a device, and no file");
+      }
+    }
+    if (fs::is_directory(images / "parent", error) && within.size() < kMaxDepth) {
+      look_for_other_files(images / "parent", within + "parent/");
+    }
   }
 
   void look_at_inventory() {
@@ -164,12 +188,11 @@ class Look {
 
   // Checks only in a folder: links in an archive are not followed.
   void look_for_parent(const std::string& pagemap) {
-    const std::filesystem::path folder =
-        std::filesystem::path(images_.where("inventory.img")).parent_path();
+    const std::filesystem::path images = folder();
     std::error_code error;
-    if (std::filesystem::is_directory(folder, error) &&
-        !std::filesystem::is_directory(folder / "parent", error)) {
-      fault("parent: it is missing, and " + pagemap + " leaves pages to it");
+    if (std::filesystem::is_directory(images, error) &&
+        !std::filesystem::is_directory(images / "parent", error)) {
+      fault("parent: it is missing, and " + pagemap + " refers to pages in it");
     }
   }
 

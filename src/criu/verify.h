@@ -13,7 +13,7 @@ namespace kymo::criu {
 struct Verified {
   std::vector<ImageProcess> tree;  // the root first; empty if it cannot be read
   std::uint64_t pages = 0;         // that are in these images according to the pagemaps
-  // One line each, at most kMostFaults and then "and more". Empty if the images belong together and
+  // One line each, at most kMaxFaults and then "and more". Empty if the images belong together and
   // are complete.
   std::vector<std::string> faults;
 };
@@ -22,7 +22,8 @@ struct Verified {
 //  - an inventory of a known version, and the process tree;
 //  - for each process its core and, unless it had ended, its memory map, its pagemap and the core
 //    of each thread;
-//  - for each pagemap exactly as many pages as it lists.
+//  - for each pagemap exactly as many pages as it lists;
+//  - no pipe or device in place of an image, also in the parents of these images.
 // Pages that are stored compressed are not counted. The content of pages is not checked; checksums
 // are for that (checksums.h).
 //

@@ -25,11 +25,10 @@ FileDescriptor nameless_file(const std::string& folder) {
 
 }  // namespace
 
-Result<std::unique_ptr<ColumnStore>> ColumnStore::create(const std::string& folder,
-                                                         std::size_t columns, std::uint64_t rows) {
+Result<FileDescriptor> create_nameless_file(const std::string& folder) {
   FileDescriptor fd = nameless_file(folder);
   if (!fd.valid()) return system_error("cannot create a temporary file in " + folder, errno);
-  return std::unique_ptr<ColumnStore>(new ColumnStore(std::move(fd), columns, rows));
+  return fd;
 }
 
 Result<void> ColumnStore::write(std::size_t column, std::span<const std::uint64_t> values) const {

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/parallel_rows.h"
@@ -13,18 +13,19 @@
 
 namespace kymo::exporting {
 
-// Stores rows on disk by column, for formats that need one column after the other. The file has no
-// name, so that a process that is killed leaves nothing behind.
+// Creates a file without a name, so that a process that is killed leaves nothing behind.
+// Errors: those of the system.
+Result<FileDescriptor> create_nameless_file(const std::string& folder);
+
+// Stores rows on disk by column, for formats that need one column after the other.
 //
 // Threads: one at a time.
 // Cost:    8 bytes of disk for each value; buffers of 512 KiB for reading.
 class ColumnStore {
  public:
-  // `columns` includes the time. There is room for `rows` rows.
-  //
-  // Errors: those of the system.
-  static Result<std::unique_ptr<ColumnStore>> create(const std::string& folder, std::size_t columns,
-                                                     std::uint64_t rows);
+  // `fd`: an empty file. `columns` includes the time. There is room for `rows` rows.
+  ColumnStore(FileDescriptor fd, std::size_t columns, std::uint64_t rows)
+      : fd_(std::move(fd)), columns_(columns), room_(rows) {}
 
   // Adds these rows of the block.
   Result<void> add(const analysis::RowBlock& block, std::span<const std::size_t> rows);
@@ -38,8 +39,6 @@ class ColumnStore {
                     const std::function<void(Values, std::span<const Values>)>& take) const;
 
  private:
-  ColumnStore(FileDescriptor fd, std::size_t columns, std::uint64_t room)
-      : fd_(std::move(fd)), columns_(columns), room_(room) {}
   Result<void> write(std::size_t column, std::span<const std::uint64_t> values) const;
   Result<void> read_piece(std::size_t column, std::uint64_t row,
                           std::span<std::uint64_t> values) const;

@@ -4,7 +4,10 @@
 
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <utility>
 
+#include "export/column_store.h"
 #include "export/export_file.h"
 #include "export/formats.h"
 
@@ -70,7 +73,7 @@ Result<Format> parse_format(std::string_view name) {
     all += (all.empty() ? "" : ", ") + std::string(known.name);
   }
   return Error{Code::invalid_argument,
-               "no format is called \"" + std::string(name) + "\"; there are " + all};
+               "unknown format \"" + std::string(name) + "\": choose one of " + all};
 }
 
 Result<Format> format_of(std::string_view path) {
@@ -79,42 +82,71 @@ Result<Format> format_of(std::string_view path) {
     if (path.ends_with(known.ending)) return known.format;
     all += (all.empty() ? "" : ", ") + std::string(known.ending);
   }
-  return Error{Code::invalid_argument, "the ending of " + std::string(path) +
-                                           " says no format: give --format, or one of " + all};
+  return Error{Code::invalid_argument,
+               "the name " + std::string(path) +
+                   " does not show the format: give --format, or end the name with one of " + all};
 }
 
-Result<Exported> export_recording(const analysis::Summary& summary, Format format,
-                                  const std::string& path, const ExportOptions& options) {
-  if (auto spared = spare_recording(summary.recording.path, path); !spared) return spared.error();
-  Exported exported;
-  exported.rows = summary.rows;
+Result<Destination> Destination::open(const std::string& recording, Format format,
+                                      const std::string& path) {
+  if (auto spared = spare_recording(recording, path); !spared) return spared.error();
+  auto files = std::make_unique<Files>();
   if (format == Format::sqlite) {
     if (path == "-") {
-      return Error{Code::invalid_argument, "SQLite writes into a file alone: give --output FILE"};
+      return Error{Code::invalid_argument,
+                   "an SQLite database cannot be written to standard output: give --output FILE"};
     }
-    if (auto written = write_sqlite(summary, path); !written) return written.error();
-    return exported;
+    auto database = SqliteFile::create(path);
+    if (!database) return database.error();
+    files->database = std::move(database).value();
+    return Destination(format, std::move(files));
   }
-  auto file = ExportFile::create(path);
-  if (!file) return file.error();
+  auto text = ExportFile::create(path);
+  if (!text) return text.error();
+  files->text = std::move(text).value();
+  if (format == Format::openmetrics) {
+    auto columns = create_nameless_file(folder_of(path));
+    if (!columns) return columns.error();
+    files->columns = std::move(columns).value();
+  }
+  return Destination(format, std::move(files));
+}
+
+Destination::Destination(Format format, std::unique_ptr<Files> files)
+    : format_(format), files_(std::move(files)) {}
+
+Destination::Destination(Destination&& other) noexcept = default;
+
+Destination::~Destination() = default;
+
+Result<void> Destination::publish() {
+  return files_->database ? files_->database->publish() : files_->text->publish();
+}
+
+Result<Exported> export_recording(const analysis::Summary& summary, const Destination& to,
+                                  const ExportOptions& options) {
+  Files& files = to.files();
+  Exported exported;
+  exported.rows = summary.rows;
   Result<void> written;
-  switch (format) {
+  switch (to.format()) {
     case Format::perfetto:
-      written = write_trace_json(summary, **file);
+      written = write_trace_json(summary, *files.text);
       break;
     case Format::csv:
-      written = write_csv(summary, **file);
+      written = write_csv(summary, *files.text);
       break;
     case Format::clickhouse:
-      written = write_clickhouse(summary, options, **file);
+      written = write_clickhouse(summary, options, *files.text);
       break;
     case Format::openmetrics:
-      written = write_open_metrics(summary, options, folder_of(path), **file, exported);
+      written = write_open_metrics(summary, options, files, exported);
       break;
     case Format::sqlite:
+      written = files.database->write(summary);
       break;
   }
-  if (written) written = (*file)->commit();
+  if (written && files.text) written = files.text->finish();
   if (!written) return written.error();
   return exported;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,15 +38,47 @@ struct Exported {
   std::vector<std::string> notes;      // a sentence for everything that does not fit the format
 };
 
-// Writes the rows that `summary` was made of, and the metadata, to `path`. An existing file is
-// replaced when the new one is complete; if the export fails, it stays unchanged. "-" is standard
-// output, which is not possible for SQLite.
+struct Files;
+
+// Where an export goes. All files are opened when it is made. So the recording can be read, and the
+// files be written, in a process that cannot open files for writing (confine/run.h).
+//
+// Threads:   one at a time.
+// Ownership: owns an unfinished file, which the destructor removes.
+class Destination {
+ public:
+  // An existing file at `path` is replaced when the new one is complete; if the export fails, it
+  // stays unchanged. "-" is standard output, which is not possible for SQLite.
+  //
+  // Errors: those of making the files. invalid_argument if `path` is a file of the recording.
+  static Result<Destination> open(const std::string& recording, Format format,
+                                  const std::string& path);
+  Destination(Destination&& other) noexcept;
+  Destination& operator=(Destination&& other) = delete;
+  Destination(const Destination&) = delete;
+  Destination& operator=(const Destination&) = delete;
+  ~Destination();
+
+  [[nodiscard]] Format format() const { return format_; }
+  [[nodiscard]] Files& files() const { return *files_; }
+  // Gives the complete file its final name.
+  Result<void> publish();
+
+ private:
+  Destination(Format format, std::unique_ptr<Files> files);
+
+  Format format_;
+  std::unique_ptr<Files> files_;
+};
+
+// Writes the rows that `summary` was made of, and the metadata. Call publish() after it, also if it
+// was called in a child process.
 //
 // Errors: those of reading and writing.
 //         aborted if the recording was changed after `summary` was made.
 // Cost:   the memory of the readers and a few MiB, for a recording of any size. OpenMetrics needs
 //         one column after the other, and therefore temporarily 8 bytes of disk for each value.
-Result<Exported> export_recording(const analysis::Summary& summary, Format format,
-                                  const std::string& path, const ExportOptions& options = {});
+Result<Exported> export_recording(const analysis::Summary& summary, const Destination& to,
+                                  const ExportOptions& options = {});
 
 }  // namespace kymo::exporting

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/lock.h"
+
 namespace kymo::exporting {
 namespace {
 
@@ -17,8 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kMode = 0644;
 
-constexpr int kMostLinks = 40;
-constexpr int kMostTries = 100;
+constexpr int kMaxLinks = 40;
+constexpr int kMaxTries = 100;
 
 // Follows symbolic links, so that a link stays and its target is replaced. Only links of this user
 // and of root are followed: another user's link could point to any file of this user.
@@ -34,7 +36,7 @@ Result<std::string> behind_links(const std::string& asked) {
     std::error_code error;
     const fs::path target = fs::read_symlink(path, error);
     if (error) return system_error("cannot follow the link " + path, error.value());
-    if (n == kMostLinks) return system_error("cannot write " + asked, ELOOP);
+    if (n == kMaxLinks) return system_error("cannot write " + asked, ELOOP);
     path = (fs::path(path).parent_path() / target).string();
   }
   return path;
@@ -59,9 +61,7 @@ Result<void> make_way(const std::string& temporary) {
   struct stat file = {};
   const bool opened = left.valid() && ::fstat(left.get(), &file) == 0;
   if (opened && S_ISREG(file.st_mode)) {
-    if (::flock(left.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      return is_written(temporary);
-    }
+    if (lock_within(left.get(), kLockPatience) == EWOULDBLOCK) return is_written(temporary);
     if (!is_named(file, temporary)) return {};  // removed or replaced: the caller tries again
   }
   if (::unlink(temporary.c_str()) == 0 || errno == ENOENT) return {};
@@ -76,7 +76,7 @@ Result<PendingFile> PendingFile::create(const std::string& asked) {
   struct stat wanted = {};
   if (::stat(asked.c_str(), &wanted) == 0 && !is_named(wanted, *path)) {
     return Error{Code::failed_precondition,
-                 "cannot write " + asked + ": the file behind it has no name any more"};
+                 "cannot write " + asked + ": the open file has no name any more"};
   }
   const std::string temporary = *path + ".new";
   FileDescriptor fd;
@@ -85,7 +85,7 @@ Result<PendingFile> PendingFile::create(const std::string& asked) {
     fd = FileDescriptor(
         ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
     if (fd.valid()) break;
-    if (errno != EEXIST || tries == kMostTries) {
+    if (errno != EEXIST || tries == kMaxTries) {
       return system_error("cannot create " + temporary, errno);
     }
     if (Result<void> made = make_way(temporary); !made) return made.error();
@@ -128,6 +128,11 @@ Result<std::unique_ptr<ExportFile>> ExportFile::create(const std::string& path) 
     file->pending_ = std::make_unique<PendingFile>(std::move(pending).value());
     file->fd_ = file->pending_->fd();
   }
+  if (::isatty(file->fd_) == 1) {
+    return Error{Code::invalid_argument,
+                 "cannot write the export to a terminal, because names in a recording may hold "
+                 "control codes: write it to a file or a pipe"};
+  }
   return file;
 }
 
@@ -141,10 +146,9 @@ void ExportFile::flush() {
   text_.clear();
 }
 
-Result<void> ExportFile::commit() {
+Result<void> ExportFile::finish() {
   flush();
-  if (!written_) return written_;
-  return pending_ ? pending_->publish() : Result<void>();
+  return written_;
 }
 
 }  // namespace kymo::exporting

@@ -43,7 +43,7 @@ class PendingFile {
 // Writes text to a file, to standard output ("-"), or to a pipe or device.
 //
 // Threads: one at a time.
-// Errors:  commit() returns the first one. Text after it is dropped.
+// Errors:  finish() returns the first one. Text after it is dropped.
 // Cost:    a buffer of a few hundred KiB.
 class ExportFile {
  public:
@@ -57,8 +57,10 @@ class ExportFile {
   }
   // Whether writing has failed, so that further text is dropped.
   [[nodiscard]] bool failed() const { return !written_; }
-  // Writes the rest, and gives the file its final name.
-  Result<void> commit();
+  // Writes the rest.
+  Result<void> finish();
+  // Gives the complete file its final name.
+  Result<void> publish() { return pending_ ? pending_->publish() : Result<void>(); }
 
  private:
   static constexpr std::size_t kEnough = 256 * 1024;

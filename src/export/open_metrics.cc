@@ -18,6 +18,7 @@
 #include "export/histograms.h"
 #include "export/parts.h"
 #include "export/text.h"
+#include "metrics/exposition_name.h"
 
 namespace kymo::exporting {
 namespace {
@@ -121,10 +122,18 @@ struct Family {
   }
 };
 
-std::string prefix_of(const analysis::Summary& summary, const ExportOptions& options) {
+// The prefix of the recording is not trusted: it becomes a part of the text as it is.
+std::string prefix_of(const analysis::Summary& summary, const ExportOptions& options,
+                      std::vector<std::string>& notes) {
+  constexpr const char* kUsual = "kymo_";
+  if (options.metric_prefix) return *options.metric_prefix;
   const auto& metadata = summary.recording.metadata;
-  const auto own = metadata ? metadata->prometheus_prefix : std::nullopt;
-  return options.metric_prefix.value_or(own.value_or("kymo_"));
+  if (!metadata || !metadata->prometheus_prefix) return kUsual;
+  if (is_exposition_prefix(*metadata->prometheus_prefix)) return *metadata->prometheus_prefix;
+  notes.push_back(
+      std::string("the prometheus_prefix in the metadata cannot begin the name of a metric, so ") +
+      kUsual + " is used: " + kExpositionPrefixRule);
+  return kUsual;
 }
 
 std::string family_name(const std::string& prefix, const std::string& metric, Unit unit,
@@ -341,7 +350,7 @@ Result<void> write_family(const Family& family, const ColumnStore& store, std::u
 }  // namespace
 
 Result<void> write_open_metrics(const analysis::Summary& summary, const ExportOptions& options,
-                                const std::string& near, ExportFile& file, Exported& exported) {
+                                Files& files, Exported& exported) {
   const auto& metadata = summary.recording.metadata;
   const std::int64_t start = metadata ? metadata->start_unix_ns : 0;
   if (start <= 0) {
@@ -350,9 +359,8 @@ Result<void> write_open_metrics(const analysis::Summary& summary, const ExportOp
   }
   const std::uint64_t start_ns = start <= 0 ? 0 : static_cast<std::uint64_t>(start);
   const std::size_t columns = summary.columns.size() + 1;
-  auto store = ColumnStore::create(near, columns, summary.rows);
-  if (!store) return store.error();
-  RowChoice choice(start_ns, options.every_row, **store);
+  ColumnStore store(std::move(files.columns), columns, summary.rows);
+  RowChoice choice(start_ns, options.every_row, store);
   Result<void> chosen;
   Result<void> read =
       for_each_block(summary, [&](const analysis::RowBlock& block, std::size_t rows) {
@@ -361,13 +369,14 @@ Result<void> write_open_metrics(const analysis::Summary& summary, const ExportOp
   if (!read) return read;
   if (chosen) chosen = choice.finish();
   if (!chosen) return chosen;
-  exported.rows = (*store)->rows();
+  exported.rows = store.rows();
   exported.rows_passed_over = summary.rows - exported.rows;
-  for (const Family& family : families_of(summary, prefix_of(summary, options))) {
-    Result<void> written = write_family(family, **store, start_ns, options.every_row, file);
+  const std::string prefix = prefix_of(summary, options, exported.notes);
+  for (const Family& family : families_of(summary, prefix)) {
+    Result<void> written = write_family(family, store, start_ns, options.every_row, *files.text);
     if (!written) return written;
   }
-  file.text() += "# EOF\n";
+  files.text->text() += "# EOF\n";
   return {};
 }
 

@@ -17,7 +17,7 @@ namespace kymo::exporting {
 namespace {
 
 // The largest time that is accepted (146 years). With larger ones, sums would overflow.
-constexpr std::uint64_t kMostNs = std::uint64_t{1} << 62U;
+constexpr std::uint64_t kMaxNs = std::uint64_t{1} << 62U;
 
 class ScopeReader {
  public:
@@ -28,7 +28,7 @@ class ScopeReader {
     const std::uint64_t start = number_of(json, "start_ns");
     const std::uint64_t duration = number_of(json, "duration_ns");
     std::string inner;
-    if (start < kMostNs && duration < kMostNs && json.is_object()) {
+    if (start < kMaxNs && duration < kMaxNs && json.is_object()) {
       const bool wrapper = duration == 0 && member(json, "components").is_array();
       if (wrapper) {
         inner = prefix + text_of(json, "name") + ":";
@@ -114,7 +114,7 @@ Result<void> for_each_gap(const analysis::Summary& summary,
 
 std::vector<TimedScope> scopes_of(const analysis::Summary& summary) {
   const auto& metadata = summary.recording.metadata;
-  if (!metadata || metadata->start_monotonic_ns == 0 || metadata->start_monotonic_ns >= kMostNs) {
+  if (!metadata || metadata->start_monotonic_ns == 0 || metadata->start_monotonic_ns >= kMaxNs) {
     return {};
   }
   const nlohmann::json& tree = member(*metadata->about, "timing");

@@ -20,7 +20,7 @@ namespace kymo::exporting {
 namespace {
 
 // SQLite's default limit of columns. Debian does not change it.
-constexpr std::size_t kMostColumns = 2000;
+constexpr std::size_t kMaxColumns = 2000;
 
 using Cell = std::variant<std::uint64_t, std::int64_t, std::string>;
 
@@ -102,10 +102,6 @@ class Table {
   std::string path_;
   sqlite3_stmt* insert_ = nullptr;
   Result<void> written_;
-};
-
-struct Closer {
-  void operator()(sqlite3* db) const { sqlite3_close(db); }
 };
 
 Result<void> run(sqlite3* db, const char* sql, const std::string& path) {
@@ -204,23 +200,32 @@ Result<void> fill(const analysis::Summary& summary, sqlite3* db, const std::stri
 
 }  // namespace
 
-Result<void> write_sqlite(const analysis::Summary& summary, const std::string& path) {
-  if (summary.columns.size() + 1 > kMostColumns) {
+Result<std::unique_ptr<SqliteFile>> SqliteFile::create(const std::string& path) {
+  auto pending = PendingFile::create(path);
+  if (!pending) return pending.error();
+  std::unique_ptr<SqliteFile> file(new SqliteFile(std::move(pending).value()));
+  sqlite3* opened = nullptr;
+  // Locks would stay with the process that opens the file. PendingFile has locked it already.
+  const int code = sqlite3_open_v2(file->pending_.temporary().c_str(), &opened,
+                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix-none");
+  file->db_.reset(opened);
+  if (code != SQLITE_OK) return store::sqlite_error(opened, "open", file->pending_.temporary());
+  return file;
+}
+
+Result<void> SqliteFile::write(const analysis::Summary& summary) {
+  if (summary.columns.size() + 1 > kMaxColumns) {
     return Error{Code::out_of_range, "export to SQLite: the recording has " +
                                          std::to_string(summary.columns.size()) +
                                          " columns, and a table of SQLite at most 1999; "
                                          "choose csv or clickhouse"};
   }
-  auto pending = PendingFile::create(path);
-  if (!pending) return pending.error();
-  sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(pending->temporary().c_str(), &opened,
-                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
-  std::unique_ptr<sqlite3, Closer> db(opened);
-  if (code != SQLITE_OK) return store::sqlite_error(opened, "open", pending->temporary());
-  if (auto filled = fill(summary, db.get(), pending->temporary()); !filled) return filled;
-  db.reset();
-  return pending->publish();
+  return fill(summary, db_.get(), pending_.temporary());
+}
+
+Result<void> SqliteFile::publish() {
+  db_.reset();
+  return pending_.publish();
 }
 
 }  // namespace kymo::exporting

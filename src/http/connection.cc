@@ -15,10 +15,10 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{3};
-constexpr std::size_t kLeastBytesPerSecond = 64 << 10;
+constexpr std::size_t kMinBytesPerSecond = 64 << 10;
 // How long the rest of a refused request is read.
 constexpr std::chrono::milliseconds kReadOn{200};
-constexpr int kMostReadOn = 256;  // pieces of 4 KiB
+constexpr int kMaxReadOn = 256;  // pieces of 4 KiB
 
 std::atomic<int> lingering{0};  // connections that are in read_on()
 
@@ -41,7 +41,7 @@ bool Connection::write(std::string_view data) {
 }
 
 bool Connection::wait_to_write() {
-  const auto allowed = kPatience + std::chrono::seconds(written_ / kLeastBytesPerSecond);
+  const auto allowed = kPatience + std::chrono::seconds(written_ / kMinBytesPerSecond);
   const auto left = std::min<std::chrono::nanoseconds>(allowed - waited_, kPatience);
   if (left <= std::chrono::nanoseconds(0)) return false;
   const auto began = steady_clock::now();
@@ -55,14 +55,14 @@ bool Connection::wait_to_write() {
 void Connection::finish() {
   shutdown(incoming_.connection.get(), SHUT_WR);
   if (incoming_.refused == 0) return;
-  if (lingering.fetch_add(1, std::memory_order_relaxed) < kMostLingering) read_on();
+  if (lingering.fetch_add(1, std::memory_order_relaxed) < kMaxLingering) read_on();
   lingering.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Connection::read_on() const {
   std::array<char, 4096> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): read into
   const auto until = steady_clock::now() + kReadOn;
-  for (int i = 0; i < kMostReadOn; ++i) {
+  for (int i = 0; i < kMaxReadOn; ++i) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now());
     pollfd more{incoming_.connection.get(), POLLIN, 0};
     const auto timeout = std::max<std::int64_t>(0, left.count());  // 0: read what has come already

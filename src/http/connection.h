@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "http/front_door.h"
+#include "http/request_reader.h"
 
 namespace kymo::http {
 
@@ -17,7 +17,7 @@ namespace kymo::http {
 // Threads: one; cut() from any.
 class Connection {
  public:
-  static constexpr int kMostLingering = 4;
+  static constexpr int kMaxLingering = 4;
 
   explicit Connection(Incoming incoming) : incoming_(std::move(incoming)) {}
 
@@ -29,7 +29,7 @@ class Connection {
   bool write(std::string_view data);
   // Ends the answer. If the request was refused before all of it was read, it then reads for a
   // moment what the client still sends: closing a connection with unread data would destroy the
-  // answer. At most kMostLingering threads do this at a time.
+  // answer. At most kMaxLingering threads do this at a time.
   void finish();
   // Makes every later write fail.
   void cut();

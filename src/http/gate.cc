@@ -3,7 +3,11 @@
 #include <arpa/inet.h>
 #include <strings.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <system_error>
 
 namespace kymo::http {
 
@@ -15,6 +19,30 @@ bool same_secret(std::string_view a, std::string_view b) {
     different |= static_cast<unsigned>(change);
   }
   return different == 0;
+}
+
+bool is_host(std::string_view header) {
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr std::string_view kInAddress = "0123456789abcdefABCDEF:.";
+  constexpr std::string_view kInName =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._~";
+  const bool bracket = header.starts_with('[');
+  if (bracket) header.remove_prefix(1);
+  // The end of the name or address.
+  const std::size_t end =
+      std::min(header.find_first_not_of(bracket ? kInAddress : kInName), header.size());
+  std::string_view port = header.substr(end);
+  if (bracket) {
+    if (!port.starts_with(']')) return false;
+    port.remove_prefix(1);
+  }
+  if (port.empty()) return true;
+  if (port.front() != ':') return false;
+  port.remove_prefix(1);
+  if (port.find_first_not_of(kDigits) != std::string_view::npos) return false;
+  std::uint16_t number = 0;  // a port that does not fit is refused
+  return port.empty() ||
+         std::from_chars(port.data(), port.data() + port.size(), number).ec == std::errc();
 }
 
 std::string host_of(std::string_view header) {
@@ -39,26 +67,28 @@ bool Gate::is_ours(const std::string& host) const {
 
 std::optional<Gate::Refusal> Gate::refuse_open(const std::string& host) const {
   if (!is_loopback(bound_) || is_ours(host_of(host))) return std::nullopt;
-  return Refusal{403, "this port is served for localhost alone"};
+  return Refusal{403, "this port is served only under the name localhost"};
 }
 
-std::optional<Gate::Refusal> Gate::refuse(const Knock& knock) const {
-  if (!is_ours(host_of(knock.host))) {
+std::optional<Gate::Refusal> Gate::refuse(const Credentials& credentials) const {
+  if (!is_ours(host_of(credentials.host))) {
     return Refusal{403,
-                   "this host has another name here: use localhost, or start with --http-name"};
+                   "this host name is not allowed: use localhost, or start kymod with --http-name"};
   }
-  const bool same_origin = strcasecmp(knock.origin.c_str(), ("http://" + knock.host).c_str()) == 0;
-  if (!knock.origin.empty() && !same_origin) {
-    return Refusal{403, "asked for by a page of another origin"};
+  const bool same_origin =
+      strcasecmp(credentials.origin.c_str(), ("http://" + credentials.host).c_str()) == 0;
+  if (!credentials.origin.empty() && !same_origin) {
+    return Refusal{403, "the request comes from a page of another origin"};
   }
-  if (knock.token.empty()) {
+  if (credentials.token.empty()) {
     return Refusal{401, "a token is needed: kymo web prints the address with it"};
   }
-  if (token_.empty() || !same_secret(knock.token, token_)) {
-    return Refusal{401, "this is not the token: kymo web prints the address with it"};
+  if (token_.empty() || !same_secret(credentials.token, token_)) {
+    return Refusal{401, "the token is wrong: kymo web prints the address with it"};
   }
-  if (knock.changes_state && knock.origin.empty()) {
-    return Refusal{403, "what changes something needs an Origin that is this address"};
+  if (credentials.changes_state && credentials.origin.empty()) {
+    return Refusal{403,
+                   "a request that changes something needs the header Origin with this address"};
   }
   return std::nullopt;
 }

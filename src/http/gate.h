@@ -9,6 +9,8 @@ namespace kymo::http {
 // Whether two secrets are the same. The time does not depend on where they differ.
 bool same_secret(std::string_view a, std::string_view b);
 
+// Whether it is a valid value of a Host header: empty, NAME, NAME:PORT or [ADDRESS]:PORT.
+bool is_host(std::string_view header);
 // The host of a Host header (NAME, NAME:PORT or [ADDRESS]:PORT), without port and brackets.
 std::string host_of(std::string_view header);
 // Whether it is in 127.0.0.0/8, or ::1, or localhost.
@@ -30,7 +32,7 @@ class Gate {
   Gate(std::string bound, std::string name, std::string token)
       : bound_(std::move(bound)), name_(std::move(name)), token_(std::move(token)) {}
 
-  struct Knock {
+  struct Credentials {
     std::string host;    // the header
     std::string origin;  // the header; empty: none
     std::string token;   // empty: none
@@ -45,7 +47,7 @@ class Gate {
   // anyway, and so any name of the machine is accepted.
   [[nodiscard]] std::optional<Refusal> refuse_open(const std::string& host) const;
   // For all other paths. Returns nothing if the request is accepted.
-  [[nodiscard]] std::optional<Refusal> refuse(const Knock& knock) const;
+  [[nodiscard]] std::optional<Refusal> refuse(const Credentials& credentials) const;
 
  private:
   [[nodiscard]] bool is_ours(const std::string& host) const;

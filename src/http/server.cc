@@ -12,8 +12,8 @@
 
 #include "base/json_text.h"
 #include "http/connection.h"
-#include "http/front_door.h"
 #include "http/head.h"
+#include "http/request_reader.h"
 #include "http/threads.h"
 #include "http/tickets.h"
 #include "http/token_file.h"
@@ -22,16 +22,16 @@ namespace kymo::http {
 namespace {
 
 // The most requests that may wait for a thread.
-constexpr std::size_t kMostWaiting = 64;
+constexpr std::size_t kMaxWaiting = 64;
 // When the server stops, clients have this time to read the end of their stream.
 constexpr std::chrono::milliseconds kLastWords{200};
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kText = "text/plain; charset=utf-8";
 
-enum class Way : std::uint8_t { open, get, post, stream, page };
+enum class RouteKind : std::uint8_t { open, get, post, stream, page };
 
 struct Route {
-  Way way = Way::get;
+  RouteKind kind = RouteKind::get;
   Server::Handler handler;
   Server::StreamHandler stream;
 };
@@ -136,15 +136,15 @@ Reply refusal(int status, const std::string& text) {
   return reply;
 }
 
-// Why the front door refuses a request with this status.
+// Why the reader refuses a request with this status.
 std::string refusal_text(int status) {
   switch (status) {
     case 411:
-      return "a Transfer-Encoding is not understood: send the body with a Content-Length";
+      return "Transfer-Encoding is not supported: send the body with a Content-Length";
     case 413:
-      return "the body is longer than " + std::to_string(FrontDoor::kLongestBody) + " bytes";
+      return "the body is longer than " + std::to_string(RequestReader::kMaxBody) + " bytes";
     case 431:
-      return "the head of the request is longer than " + std::to_string(FrontDoor::kLongestHead) +
+      return "the head of the request is longer than " + std::to_string(RequestReader::kMaxHead) +
              " bytes";
     default:
       return "the head of the request is malformed: end each line with CR and LF, and send no NUL "
@@ -163,7 +163,7 @@ std::string token_of(const Head& head) {
 // The page for a browser that sends no valid token. The real page stores the token in its tab
 // (sessionStorage) and removes it from the URL. After a reload, this script puts the stored token
 // into the URL again.
-Reply door(const Gate::Refusal& refusal) {
+Reply refusal_page(const Gate::Refusal& refusal) {
   const Result<std::string> nonce = make_token();
   const std::string own = nonce ? *nonce : std::string();
   std::string html =
@@ -240,8 +240,8 @@ struct Server::State {
   std::condition_variable none_served;
   bool stopping = false;         // guarded by mutex
   std::set<Connection*> served;  // guarded by mutex
-  Threads threads{kMostThreads, kMostWaiting};
-  FrontDoor front_door;
+  Threads threads{kMaxThreads, kMaxWaiting};
+  RequestReader reader;
 
   Tickets tickets;
 
@@ -294,7 +294,7 @@ bool reads(const Head& head) {
 const Route* Server::State::route_of(const Head& head) const {
   const auto found = routes.find(head.path);
   if (found == routes.end()) return nullptr;
-  const bool post = found->second.way == Way::post;
+  const bool post = found->second.kind == RouteKind::post;
   return (post ? head.method == "POST" : reads(head)) ? &found->second : nullptr;
 }
 
@@ -307,14 +307,14 @@ std::string Server::State::base_url() const {
 
 std::optional<Reply> Server::State::refuse(const Head& head, const Route* route) {
   // Unknown paths are open, too: the answer 404 is no secret.
-  const bool is_open = route == nullptr || route->way == Way::open;
+  const bool is_open = route == nullptr || route->kind == RouteKind::open;
   const std::optional<Gate::Refusal> why =
       is_open ? gate.refuse_open(head.host)
               : gate.refuse({head.host, head.origin, token_of(head), !reads(head)});
   if (!why) return std::nullopt;
   if (is_open) return Reply{why->status, kText, why->text + "\n", {}};
-  if (route->way == Way::page && why->status == 401) {
-    if (!tickets.take(Request{head.query}.value("ticket"))) return door(*why);
+  if (route->kind == RouteKind::page && why->status == 401) {
+    if (!tickets.take(Request{head.query}.value("ticket"))) return refusal_page(*why);
     return Reply{302, kText, "", {{"Location", head.path + "?token=" + options.token}}};
   }
   Reply reply = error_reply({Code::permission_denied, why->text});
@@ -324,14 +324,16 @@ std::optional<Reply> Server::State::refuse(const Head& head, const Route* route)
 
 void Server::State::answer_stream(const StreamHandler& handler, const Head& head,
                                   Connection& connection) {
-  const std::size_t others = streams.fetch_add(1);
+  // Relaxed: it only counts, and nothing else is read by it.
+  const std::size_t others = streams.fetch_add(1, std::memory_order_relaxed);
   // Decrements `streams`, also if making this pointer fails for lack of memory.
-  const auto leave = std::shared_ptr<void>(nullptr, [this](void*) { streams.fetch_sub(1); });
+  const auto leave = std::shared_ptr<void>(
+      nullptr, [this](void*) { streams.fetch_sub(1, std::memory_order_relaxed); });
   const bool with_body = head.method != "HEAD";
-  if (others >= kMostStreams) {
+  if (others >= kMaxStreams) {
     return send_reply(connection,
                       error_reply({Code::resource_exhausted,
-                                   std::to_string(kMostStreams) +
+                                   std::to_string(kMaxStreams) +
                                        " event streams are open already: close a page"}),
                       with_body);
   }
@@ -362,8 +364,7 @@ void Server::State::answer(Connection& connection) {
   const Result<Head> head = options.read_head(connection.request());
   if (!head) return send_reply(connection, error_reply(head.error()), true);
   if (head->refused != 0) {
-    return send_reply(connection,
-                      refusal(head->refused, "this is no HTTP request that is understood"), true);
+    return send_reply(connection, refusal(head->refused, "this is not a valid HTTP request"), true);
   }
   const Route* const route = route_of(*head);
   const bool with_body = head->method != "HEAD";
@@ -406,7 +407,7 @@ void Server::State::stop() {
     stopping = true;
   }
   stop_comes.notify_all();
-  front_door.close();
+  reader.close();
   {
     std::unique_lock lock(mutex);
     none_served.wait_for(lock, kLastWords, [this] { return served.empty(); });
@@ -422,19 +423,19 @@ Server::~Server() {
 }
 
 void Server::open(const std::string& path, Handler handler) {
-  state_->routes[path] = {Way::open, std::move(handler), {}};
+  state_->routes[path] = {RouteKind::open, std::move(handler), {}};
 }
 void Server::get(const std::string& path, Handler handler) {
-  state_->routes[path] = {Way::get, std::move(handler), {}};
+  state_->routes[path] = {RouteKind::get, std::move(handler), {}};
 }
 void Server::post(const std::string& path, Handler handler) {
-  state_->routes[path] = {Way::post, std::move(handler), {}};
+  state_->routes[path] = {RouteKind::post, std::move(handler), {}};
 }
 void Server::stream(const std::string& path, StreamHandler handler) {
-  state_->routes[path] = {Way::stream, {}, std::move(handler)};
+  state_->routes[path] = {RouteKind::stream, {}, std::move(handler)};
 }
 void Server::page(const std::string& path, Handler handler) {
-  state_->routes[path] = {Way::page, std::move(handler), {}};
+  state_->routes[path] = {RouteKind::page, std::move(handler), {}};
 }
 
 Result<void> Server::start() {
@@ -458,8 +459,8 @@ Result<void> Server::start() {
   state.address = address_of(where.host, *port);
   Result<void> ok = state.threads.start();
   if (ok) {
-    ok = state.front_door.open(std::move(listener).value(),
-                               [&state](Incoming incoming) { state.take(std::move(incoming)); });
+    ok = state.reader.open(std::move(listener).value(),
+                           [&state](Incoming incoming) { state.take(std::move(incoming)); });
   }
   return ok ? ok : Error{ok.error().code, what + ": " + ok.error().message, ok.error().errno_value};
 }

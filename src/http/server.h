@@ -17,7 +17,7 @@
 
 namespace kymo::http {
 
-// The parameters of a request. A body is read, up to FrontDoor::kLongestBody, and ignored.
+// The parameters of a request. A body is read, up to RequestReader::kMaxBody, and ignored.
 struct Request {
   std::map<std::string, std::string> query;
 
@@ -58,16 +58,16 @@ class EventStream {
 
 // An HTTP server with a fixed list of paths; any other path gives 404.
 //
-// Threads:   start() and stop() on one. Each request runs on its own thread, at most kMostThreads
-//            at once. Event streams take at most kMostStreams of them (more get status 429), so
+// Threads:   start() and stop() on one. Each request runs on its own thread, at most kMaxThreads
+//            at once. Event streams take at most kMaxStreams of them (more get status 429), so
 //            that stalled clients cannot block the others.
 // Ownership: owns its handlers, which may be called until stop() has returned.
 // Errors:    start(): the address cannot be bound; the message names it and the cause. An exception
 //            of a handler becomes a reply with status 500.
 class Server {
  public:
-  static constexpr std::size_t kMostStreams = 32;
-  static constexpr std::size_t kMostThreads = kMostStreams + 32;
+  static constexpr std::size_t kMaxStreams = 32;
+  static constexpr std::size_t kMaxThreads = kMaxStreams + 32;
 
   struct Options {
     std::string host = "127.0.0.1";

@@ -18,9 +18,9 @@ namespace kymo::http {
 namespace {
 
 constexpr std::size_t kBytes = 32;
-constexpr std::size_t kFewestDigits = 16;
-constexpr std::size_t kMostDigits = 256;
-constexpr std::size_t kMostBytes = 4096;
+constexpr std::size_t kMinDigits = 16;
+constexpr std::size_t kMaxDigits = 256;
+constexpr std::size_t kMaxBytes = 4096;
 
 Result<std::string> make_file(const std::string& path) {
   Result<std::string> token = make_token();
@@ -42,11 +42,12 @@ Result<std::string> make_file(const std::string& path) {
 // Checks the type, owner and mode of the file. Returns nothing if it may hold the token.
 std::optional<std::string> refusal_of(const std::string& path, const struct stat& file) {
   if (!S_ISREG(file.st_mode)) {
-    return "the token's file " + path + " is no regular file: name another";
+    return "the token's file " + path + " is not a regular file: name another";
   }
   if (file.st_uid != 0 && file.st_uid != geteuid()) {
     return "the token's file " + path + " belongs to uid " + std::to_string(file.st_uid) +
-           ", who so chose the token: remove the file, and one is made; or name another";
+           ", who may know the token: remove the file, and kymod makes a new one; or name another "
+           "file";
   }
   const unsigned mode = file.st_mode & 0777U;
   if (mode == 0600 || mode == 0640) return std::nullopt;
@@ -60,7 +61,7 @@ std::optional<std::string> refusal_of(const std::string& path, const struct stat
 Result<std::string> read_token(int fd, const std::string& path) {
   std::string text;
   std::array<char, 1024> piece{};
-  while (text.size() < kMostBytes) {
+  while (text.size() < kMaxBytes) {
     const ssize_t got = read(fd, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("read the token's file " + path, errno);
@@ -72,10 +73,11 @@ Result<std::string> read_token(int fd, const std::string& path) {
   }
   const bool plain =
       std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
-  if (plain && text.size() >= kFewestDigits && text.size() <= kMostDigits) return text;
+  if (plain && text.size() >= kMinDigits && text.size() <= kMaxDigits) return text;
   return Error{Code::data_loss, "the token's file " + path +
-                                    " holds no token: 16 to 256 letters and digits; remove it, "
-                                    "and a new one is made"};
+                                    " has no valid token in it (16 to 256 letters and digits): "
+                                    "remove the file, and kymod makes "
+                                    "a new one"};
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <new>
 #include <string>
 
+#include "base/cache_line.h"
+
 namespace kymo::detail {
 
 constinit thread_local Cell* thread_cells = nullptr;
@@ -24,17 +26,20 @@ struct Block {
 // All state is constant-initialised and trivially destroyed, so that threads may add before main()
 // and after it.
 struct Blocks {
-  std::mutex mutex;
+  // Each sample reads it, so it is apart from what threads write when they begin, end or add to the
+  // shared block.
+  alignas(kCacheLine) std::atomic<Block*> head{nullptr};
+  alignas(kCacheLine) std::mutex mutex;
   Block* free = nullptr;              // guarded by mutex
   std::bitset<kMaxCells> reserved{};  // guarded by mutex
-  std::atomic<Block*> head{nullptr};
   // The next free cells in the counter file, from which new blocks take theirs; null: no file.
   Cell* published = nullptr;                               // guarded by mutex
   std::size_t published_blocks = 0;                        // guarded by mutex; blocks left there
   std::atomic<std::uint64_t>* published_in_use = nullptr;  // guarded by mutex
-  std::array<Cell, kMaxCells> shared_cells{};
-  Block shared{};              // invariant 7
   bool shared_listed = false;  // guarded by mutex; most programs never list it and never read it
+  Block shared{};              // invariant 7
+  // Any thread adds to these, with the mutex held.
+  alignas(kCacheLine) std::array<Cell, kMaxCells> shared_cells{};
 };
 
 constinit Blocks g_blocks;
@@ -121,10 +126,7 @@ Block* take_block() noexcept {
   }
   Block* block = new_block();
   if (block != nullptr) {
-    block->next = g_blocks.head.load(std::memory_order_relaxed);
-    // Release: pairs with the acquire in add_cell_sums, which then sees `next` and the zeroed
-    // cells.
-    g_blocks.head.store(block, std::memory_order_release);
+    list_block(block);
   }
   return block;
 }
@@ -218,7 +220,7 @@ void release_cells(std::uint32_t first, std::size_t count) noexcept {
 }
 
 void add_cell_sums(std::uint32_t first, std::size_t count, std::uint64_t* out) noexcept {
-  // Acquire: pairs with the releases in take_block() and list_block().
+  // Acquire: pairs with the release in list_block().
   for (const Block* block = g_blocks.head.load(std::memory_order_acquire); block != nullptr;
        block = block->next) {
     const Cell* cells = block->cells + first;

@@ -24,7 +24,7 @@
 namespace kymo {
 namespace {
 
-constexpr std::size_t kMostThreads = 4096;
+constexpr std::size_t kMaxThreads = 4096;
 
 struct Listed {
   Metric metric;
@@ -112,7 +112,7 @@ Result<void> check_place(const std::string& path) {
                      ::pread(fd.get(), static_cast<void*>(&header), sizeof header, 0) ==
                          static_cast<ssize_t>(sizeof header);
   if (!whole || header.magic != kCounterFileMagic) {
-    return refused(path, "it exists and is no counter file; choose another name");
+    return refused(path, "it exists and is not a counter file; choose another name");
   }
   if (process_maps(static_cast<pid_t>(header.pid), path)) {
     return refused(path, "process " + std::to_string(header.pid) +
@@ -175,10 +175,10 @@ void* map_new_file(const std::string& path, unsigned mode, std::size_t bytes) {
 }  // namespace
 
 Result<void> publish_counters(const std::string& path, const CounterFileOptions& options) {
-  if (options.threads < 1 || options.threads > kMostThreads) {
+  if (options.threads < 1 || options.threads > kMaxThreads) {
     return Error{Code::invalid_argument,
                  "counter file option threads = " + std::to_string(options.threads) +
-                     ": allowed is 1 to " + std::to_string(kMostThreads),
+                     ": must be 1 to " + std::to_string(kMaxThreads),
                  0};
   }
   Publication& p = publication();
@@ -207,7 +207,7 @@ Result<void> publish_counters(const std::string& path, const CounterFileOptions&
     ::munmap(memory, bytes);
     return Error{Code::failed_precondition,
                  "cannot publish counters in " + path +
-                     ": something was added to a counter already; publish before the first add",
+                     ": a counter was already used; publish before the first add()",
                  0};
   }
   ::pthread_atfork([] { publication().mutex.lock(); }, [] { publication().mutex.unlock(); },

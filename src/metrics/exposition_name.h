@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,7 +10,8 @@
 namespace kymo {
 
 inline constexpr const char* kExpositionPrefixRule =
-    "allowed is nothing, or letters (a-z, A-Z), digits and '_' with no digit first";
+    "must be empty, or consist of letters (a-z, A-Z), digits and '_', with no digit first and at "
+    "most 64";
 
 // Whether the names of metrics on /metrics may begin with `prefix`.
 inline bool is_exposition_prefix(std::string_view prefix) {
@@ -17,8 +19,9 @@ inline bool is_exposition_prefix(std::string_view prefix) {
   const auto is_allowed = [&](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
   };
-  return prefix.empty() ||
-         (!is_digit(prefix.front()) && std::all_of(prefix.begin(), prefix.end(), is_allowed));
+  constexpr std::size_t kMaxLength = 64;
+  return prefix.empty() || (prefix.size() <= kMaxLength && !is_digit(prefix.front()) &&
+                            std::all_of(prefix.begin(), prefix.end(), is_allowed));
 }
 
 // A metric's name on /metrics (kymo/prometheus.h says how it is made).

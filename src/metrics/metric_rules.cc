@@ -81,7 +81,8 @@ Result<void> check_metric(const Metric& metric) {
     return refused(metric, "a name is [a-z][a-z0-9_]*, at most 64 characters");
   }
   if (const std::string_view suffix = suffix_of(metric.unit); !metric.name.ends_with(suffix)) {
-    return refused(metric, "its unit asks for a name that ends in '" + std::string(suffix) + "'");
+    return refused(metric,
+                   "because of its unit, its name must end in '" + std::string(suffix) + "'");
   }
   for (std::size_t i = 0; i < metric.fields.size(); ++i) {
     if (Result<void> field = check_field(metric, metric.fields[i]); !field) {
@@ -89,7 +90,7 @@ Result<void> check_metric(const Metric& metric) {
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (metric.fields[j].name == metric.fields[i].name) {
-        return refused(metric, "the field '" + metric.fields[i].name + "' stands twice");
+        return refused(metric, "the field '" + metric.fields[i].name + "' is given twice");
       }
     }
   }
@@ -111,8 +112,8 @@ Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets
   if (buckets.per_doubling > 16 || buckets.first < buckets.per_doubling ||
       buckets.last <= buckets.first) {
     return refused(metric,
-                   "of its buckets per_doubling may be 1 to 16, first at least that, last above "
-                   "first; they are " +
+                   "its buckets need a per_doubling of 1 to 16, a first of at least per_doubling, "
+                   "and a last above first; they have " +
                        std::to_string(buckets.per_doubling) + ", " + std::to_string(buckets.first) +
                        ", " + std::to_string(buckets.last));
   }

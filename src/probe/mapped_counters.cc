@@ -107,9 +107,9 @@ Result<std::unique_ptr<MappedCounters>> MappedCounters::open(const std::string& 
   }
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (!S_ISREG(status.st_mode) || bytes < sizeof(CounterFileHeader)) {
-    return Error{Code::invalid_argument,
-                 path + " is no counter file: it is shorter than its header, or no regular file",
-                 0};
+    return Error{
+        Code::invalid_argument,
+        path + " is not a counter file: it is shorter than its header, or not a regular file", 0};
   }
   void* memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) {
@@ -125,7 +125,8 @@ Result<std::unique_ptr<MappedCounters>> MappedCounters::open(const std::string& 
 Result<void> MappedCounters::check() const {
   const CounterFileHeader& header = header_of(memory_);
   const auto foreign = [this](const std::string& why) {
-    return Error{Code::invalid_argument, path_ + " is no counter file that can be read: " + why, 0};
+    return Error{Code::invalid_argument, path_ + " is not a counter file that can be read: " + why,
+                 0};
   };
   if (header.magic != kCounterFileMagic) {
     return foreign("it does not begin with KYMOCNTR");
@@ -152,7 +153,7 @@ Result<void> MappedCounters::check() const {
     return Error{Code::failed_precondition,
                  "the program whose counters are in " + path_ + " is gone: process " +
                      std::to_string(header.pid) +
-                     " does not run, is another one, or may not be looked at (run as root)",
+                     " has ended, is another program now, or may not be read by you (run as root)",
                  0};
   }
   return {};

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "probe/process.h"
@@ -25,16 +26,24 @@ std::uint64_t bytes_of(std::string_view status, std::string_view line_begin) {
 
 }  // namespace
 
-std::uint64_t memory_to_dump(pid_t pid, const std::string& root) {
+std::uint64_t memory_to_dump(std::span<const std::string_view> statuses) {
   std::uint64_t own = 0;
   std::uint64_t shared = 0;
-  for (const pid_t member : process_tree(pid, root)) {
-    const Result<std::string> status = read_file(root + "/" + std::to_string(member) + "/status");
-    if (!status) continue;
-    own += bytes_of(*status, "\nRssAnon:") + bytes_of(*status, "\nVmSwap:");
-    shared = std::max(shared, bytes_of(*status, "\nRssShmem:"));
+  for (const std::string_view status : statuses) {
+    own += bytes_of(status, "\nRssAnon:") + bytes_of(status, "\nVmSwap:");
+    shared = std::max(shared, bytes_of(status, "\nRssShmem:"));
   }
   return own + shared;
+}
+
+std::uint64_t memory_to_dump(pid_t pid, const std::string& root) {
+  std::vector<std::string> texts;
+  for (const pid_t member : process_tree(pid, root)) {
+    Result<std::string> status = read_file(root + "/" + std::to_string(member) + "/status");
+    if (status) texts.push_back(std::move(status).value());
+  }
+  const std::vector<std::string_view> statuses(texts.begin(), texts.end());
+  return memory_to_dump(std::span<const std::string_view>(statuses));
 }
 
 }  // namespace kymo::probe

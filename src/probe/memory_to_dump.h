@@ -3,7 +3,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace kymo::probe {
 
@@ -16,5 +18,8 @@ namespace kymo::probe {
 // to are in no image.
 // Cost: reads one small file of /proc for each process; page tables are not walked.
 std::uint64_t memory_to_dump(pid_t pid, const std::string& root = "/proc");
+
+// The same from the texts of /proc/PID/status of all processes of the tree.
+std::uint64_t memory_to_dump(std::span<const std::string_view> statuses);
 
 }  // namespace kymo::probe

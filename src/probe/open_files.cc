@@ -1,10 +1,14 @@
 #include "probe/open_files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <string_view>
+
+#include "base/file.h"
 
 namespace kymo::probe {
 namespace {
@@ -18,20 +22,44 @@ bool is_writable(const fs::path& link) {
   return !gone && (mode & fs::perms::owner_write) != fs::perms::none;
 }
 
-// Whether the process has the file open for writing. It compares the name in the link first, and
-// uses the target only if the name is the same: the target may be on a network mount that hangs.
-bool writes(const fs::path& process, const struct stat& file, const std::string& name) {
+// The inode of an open file, by /proc/PID/fdinfo/N: "ino:\t3". Empty if the kernel does not give it
+// (before Linux 5.14). No file system is asked.
+std::string inode_in(const fs::path& fdinfo) {
+  constexpr std::string_view kInode = "\nino:\t";
+  const Result<std::string> text = read_file(fdinfo);
+  if (!text) return {};
+  const std::size_t at = text->find(kInode);
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + kInode.size();
+  return text->substr(begin, text->find('\n', begin) - begin);
+}
+
+// The file whose writers are looked for.
+struct Wanted {
+  std::string path;  // as the kernel writes it in links
+  std::string name;
+  std::string inode;
+  struct stat info {};
+};
+
+// Whether the process has the file open for writing. It compares name and inode first, and uses the
+// target of the link only if they are the same: the target may be on a disk that does not answer.
+bool writes(const fs::path& process, const Wanted& wanted) {
   std::error_code gone;
   for (fs::directory_iterator fd(process / "fd", gone), end; !gone && fd != end;
        fd.increment(gone)) {
     const fs::path target = fs::read_symlink(*fd, gone);
+    const bool named = !gone && target.filename() == wanted.name && is_writable(*fd);
+    gone.clear();
+    if (!named) continue;
+    const std::string inode = inode_in(process / "fdinfo" / fd->path().filename());
+    if (inode != wanted.inode) continue;
+    if (!inode.empty() && target == wanted.path) return true;
     struct stat seen {};
-    if (!gone && target.filename() == name && is_writable(*fd) &&
-        stat(fd->path().c_str(), &seen) == 0 && seen.st_dev == file.st_dev &&
-        seen.st_ino == file.st_ino) {
+    if (stat(fd->path().c_str(), &seen) == 0 && seen.st_dev == wanted.info.st_dev &&
+        seen.st_ino == wanted.info.st_ino) {
       return true;
     }
-    gone.clear();
   }
   return false;
 }
@@ -40,19 +68,23 @@ bool writes(const fs::path& process, const struct stat& file, const std::string&
 
 std::vector<pid_t> processes_writing(const std::string& path) {
   std::vector<pid_t> found;
-  struct stat file {};
-  if (stat(path.c_str(), &file) != 0) {
+  const FileDescriptor file(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  Wanted wanted;
+  if (!file.valid() || fstat(file.get(), &wanted.info) != 0) {
     return found;
   }
-  const std::string name = fs::path(path).filename();
+  const std::string own = std::to_string(file.get());
   std::error_code error;
+  wanted.path = fs::read_symlink("/proc/self/fd/" + own, error);
+  wanted.name = fs::path(path).filename();
+  wanted.inode = inode_in("/proc/self/fdinfo/" + own);
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string process = entry->path().filename();
     pid_t pid = 0;
     const auto parsed = std::from_chars(process.data(), process.data() + process.size(), pid);
     if (parsed.ec == std::errc() && parsed.ptr == process.data() + process.size() &&
-        writes(entry->path(), file, name)) {
+        writes(entry->path(), wanted)) {
       found.push_back(pid);
     }
   }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cache_line.h"
 #include "base/event.h"
 
 namespace kymo::probe {
@@ -60,10 +61,12 @@ class Poller {
   std::uint64_t interval_ns_;
   Read read_;
   std::array<std::vector<std::uint64_t>, 3> buffers_;  // each begins with the time of its reading
-  std::uint32_t back_ = 0;
-  std::atomic<std::uint32_t> middle_{1};
-  std::uint32_t front_ = 2;
-  Event stop_;
+  // Each on a cache line of its own: the reading thread writes back_, the thread that calls take()
+  // writes front_, both write middle_.
+  alignas(kCacheLine) std::uint32_t back_ = 0;
+  alignas(kCacheLine) std::atomic<std::uint32_t> middle_{1};
+  alignas(kCacheLine) std::uint32_t front_ = 2;
+  alignas(kCacheLine) Event stop_;
   std::thread thread_;
 };
 

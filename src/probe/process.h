@@ -28,6 +28,8 @@ struct Process {
 
   [[nodiscard]] bool zombie() const { return state == 'Z' || state == 'X'; }
   [[nodiscard]] bool stopped() const { return state == 'T' || state == 't'; }
+  // It uses a processor or waits for one.
+  [[nodiscard]] bool runnable() const { return state == 'R'; }
 };
 
 // Errors: not_found if there is no such process; data_loss if the kernel's text is not as in

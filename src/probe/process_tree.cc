@@ -15,88 +15,13 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "probe/proc_file.h"
 #include "probe/process.h"
 
 namespace kymo::probe {
 namespace {
 
 constexpr std::uint64_t kMicrosPerSecond = 1'000'000;
-constexpr std::size_t kMostText = 4096;  // stat, io and status are shorter
-
-// A file of /proc that stays open. Each read() reads it again from its start.
-class ProcFile {
- public:
-  explicit ProcFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  [[nodiscard]] bool valid() const { return fd_.valid(); }
-  // Returns nothing if the process is gone.
-  [[nodiscard]] std::string_view read(std::array<char, kMostText>& buffer) const {
-    const ssize_t got = ::pread(fd_.get(), buffer.data(), buffer.size(), 0);
-    return got <= 0 ? std::string_view()
-                    : std::string_view(buffer.data(), static_cast<std::size_t>(got));
-  }
-
- private:
-  FileDescriptor fd_;
-};
-
-std::uint64_t number_at(std::string_view text) {
-  std::uint64_t number = 0;
-  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  std::from_chars(text.data() + begin, text.data() + text.size(), number);
-  return number;
-}
-
-// The number after "KEY:" at the begin of a line; 0 if there is no such line.
-std::uint64_t value_of(std::string_view text, std::string_view key) {
-  for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
-    if ((at == 0 || text[at - 1] == '\n') && text.substr(at + key.size()).starts_with(':')) {
-      return number_at(text.substr(at + key.size() + 1));
-    }
-  }
-  return 0;
-}
-
-// The fields of /proc/PID/stat after the name, with the numbers of proc(5) minus 3. The name can
-// contain anything: it ends at the last closing parenthesis.
-class StatFields {
- public:
-  enum Field : std::size_t {
-    state = 0,
-    parent = 1,
-    minor_faults = 7,
-    waited_minor_faults = 8,
-    major_faults = 9,
-    waited_major_faults = 10,
-    user = 11,
-    system = 12,
-    waited_user = 13,
-    waited_system = 14,
-    threads = 17,
-    resident_pages = 21,
-    count = 22
-  };
-
-  // Returns false if the text is not as in proc(5).
-  bool parse(std::string_view stat) {
-    const std::size_t close = stat.rfind(") ");
-    if (close == std::string_view::npos) {
-      return false;
-    }
-    stat.remove_prefix(close + 2);
-    for (std::string_view& field : fields_) {
-      const std::size_t end = std::min(stat.find_first_of(" \n"), stat.size());
-      field = stat.substr(0, end);
-      stat.remove_prefix(std::min(end + 1, stat.size()));
-    }
-    return !fields_.back().empty();
-  }
-  [[nodiscard]] char state_letter() const { return fields_[state].front(); }
-  [[nodiscard]] std::uint64_t operator[](Field field) const { return number_at(fields_[field]); }
-
- private:
-  std::array<std::string_view, count> fields_;
-};
-
 // The context switches of a thread at the last reading.
 struct Thread {
   explicit Thread(const std::string& path) : status(path + "/status") {}
@@ -157,7 +82,7 @@ struct ProcessTree::State {
   TreeTotals ended;          // cumulative shares of ended processes that no member's figures have
   std::uint64_t next_discovery_ns = 0;
   TreeTotals given;
-  std::array<char, kMostText> buffer{};
+  ProcFile::Buffer buffer{};
 
   void discover();
   void discover_threads(pid_t pid, Member& member);

@@ -11,7 +11,8 @@
 namespace kymo::record {
 
 // A command whose process exists but waits for go() before it executes the program, so that its
-// first instruction can be recorded.
+// first instruction can be recorded. Therefore it forks: a program that spawn() of base/spawn.h
+// starts runs at once.
 //
 // Threads:   one. prepare() forks, so call it before the program has other threads.
 // Ownership: the destructor ends a process for which go() was not called. After go(), the caller

@@ -9,10 +9,10 @@
 #include "metrics/unit_names.h"
 #include "probe/mapped_counters.h"
 #include "probe/process.h"
-#include "sampling/metadata.h"
-#include "sampling/ring_description.h"
-#include "sampling/ring_memory.h"
-#include "sampling/ring_reader.h"
+#include "sampling/files/metadata.h"
+#include "sampling/ring/ring_description.h"
+#include "sampling/ring/ring_memory.h"
+#include "sampling/ring/ring_reader.h"
 
 namespace kymo::record {
 namespace {

@@ -24,7 +24,7 @@
 #include "probe/process.h"
 #include "record/command.h"
 #include "record/tree_metrics.h"
-#include "sampling/run_ahead.h"
+#include "sampling/collect/run_ahead.h"
 
 namespace kymo::record {
 namespace {

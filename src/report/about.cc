@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -103,6 +104,13 @@ std::vector<std::string> items_of(const nlohmann::json& value) {
   return items;
 }
 
+// The report has tables of its own for these.
+bool shown_elsewhere(std::string_view key) {
+  constexpr std::array<std::string_view, 3> kElsewhere = {"phases", "request_began_monotonic_ns",
+                                                          "verdict"};
+  return std::find(kElsewhere.begin(), kElsewhere.end(), key) != kElsewhere.end();
+}
+
 }  // namespace
 
 std::string wrapped_list(const std::string& label, const std::vector<std::string>& items,
@@ -131,6 +139,7 @@ std::string about_lines(const nlohmann::json& about, std::size_t label_width,
   std::vector<std::string> plain;
   std::string lists;
   for (const auto& [key, whole] : about.items()) {
+    if (shown_elsewhere(key)) continue;
     const nlohmann::json* steps = steps_of(whole);
     const nlohmann::json& value = steps != nullptr ? *steps : whole;
     if ((value.is_object() && !value.empty()) || (value.is_array() && is_timed(value))) {

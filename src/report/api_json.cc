@@ -16,6 +16,12 @@ nlohmann::json or_null(bool known, const Value& value) {
   return known ? nlohmann::json(value) : nlohmann::json();
 }
 
+nlohmann::json figures_json(const google::protobuf::Message& numbers) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const ApiFigure& figure : figures_of(numbers)) out[figure.name] = figure.value;
+  return out;
+}
+
 }  // namespace
 
 nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
@@ -33,23 +39,7 @@ nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
 }
 
 nlohmann::json to_json(const v1::DumpStats& stats) {
-  nlohmann::json out{{"freezing_time_us", stats.freezing_time_us()},
-                     {"frozen_time_us", stats.frozen_time_us()},
-                     {"memdump_time_us", stats.memdump_time_us()},
-                     {"memwrite_time_us", stats.memwrite_time_us()},
-                     {"pages_scanned", stats.pages_scanned()},
-                     {"pages_skipped_parent", stats.pages_skipped_parent()},
-                     {"pages_written", stats.pages_written()}};
-  if (stats.has_irmap_resolve_us()) out["irmap_resolve_us"] = stats.irmap_resolve_us();
-  if (stats.has_pages_lazy()) out["pages_lazy"] = stats.pages_lazy();
-  if (stats.has_page_pipes()) out["page_pipes"] = stats.page_pipes();
-  if (stats.has_page_pipe_bufs()) out["page_pipe_bufs"] = stats.page_pipe_bufs();
-  if (stats.has_shpages_scanned()) out["shpages_scanned"] = stats.shpages_scanned();
-  if (stats.has_shpages_skipped_parent()) {
-    out["shpages_skipped_parent"] = stats.shpages_skipped_parent();
-  }
-  if (stats.has_shpages_written()) out["shpages_written"] = stats.shpages_written();
-  return out;
+  return figures_json(stats);
 }
 
 nlohmann::json to_json(const v1::Job& job) {
@@ -71,6 +61,10 @@ nlohmann::json to_json(const v1::Job& job) {
                           ? "process"
                           : lower(v1::Runtime_Name(job.runtime()))},
           {"container", job.container()}};
+}
+
+nlohmann::json to_json(const v1::PreDump& round) {
+  return figures_json(round);
 }
 
 nlohmann::json to_json(const v1::Progress& progress) {
@@ -113,12 +107,21 @@ nlohmann::json to_json(const v1::Recorder& recorder) {
 }
 
 nlohmann::json to_json(const v1::RestoreStats& stats) {
-  nlohmann::json out{{"pages_compared", stats.pages_compared()},
-                     {"pages_skipped_cow", stats.pages_skipped_cow()},
-                     {"forking_time_us", stats.forking_time_us()},
-                     {"restore_time_us", stats.restore_time_us()}};
-  if (stats.has_pages_restored()) out["pages_restored"] = stats.pages_restored();
-  return out;
+  return figures_json(stats);
+}
+
+std::vector<ApiFigure> figures_of(const google::protobuf::Message& numbers) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& fields = *numbers.GetReflection();
+  std::vector<ApiFigure> all;
+  for (int i = 0; i < numbers.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* const field = numbers.GetDescriptor()->field(i);
+    if (field->has_presence() && !fields.HasField(numbers, field)) continue;
+    all.push_back({field->name(), field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32
+                                      ? fields.GetUInt32(numbers, field)
+                                      : fields.GetUInt64(numbers, field)});
+  }
+  return all;
 }
 
 std::string lower(std::string name) {

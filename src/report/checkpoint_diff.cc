@@ -8,7 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/rate.h"
+#include "diagnosis/change.h"
 #include "metrics/unit_names.h"
+#include "report/explanation.h"
 #include "report/human.h"
 #include "report/table.h"
 
@@ -18,81 +21,81 @@ namespace {
 using Key = std::pair<std::string, std::string>;  // group, name
 
 // The values of one checkpoint by their group and name.
-class Things {
+class CheckpointValues {
  public:
   void add(const std::string& group, const std::string& name, Unit unit, double value,
            bool per_second = false) {
-    Thing& thing = things_[{group, name}];
-    thing.unit = unit;
-    thing.per_second = per_second;
-    thing.value += value;  // several mappings of one file add up
+    Entry& entry = entries_[{group, name}];
+    entry.unit = unit;
+    entry.per_second = per_second;
+    entry.value += value;  // several mappings of one file add up
   }
 
-  struct Thing {
+  struct Entry {
     Unit unit = Unit::count;
     bool per_second = false;
     double value = 0;
   };
-  [[nodiscard]] const std::map<Key, Thing>& all() const { return things_; }
+  [[nodiscard]] const std::map<Key, Entry>& all() const { return entries_; }
 
  private:
-  std::map<Key, Thing> things_;
+  std::map<Key, Entry> entries_;
 };
 
 void add_figures(const std::string& group, const std::vector<criu::StatsFigure>& figures,
-                 Things& things) {
+                 CheckpointValues& values) {
   for (const criu::StatsFigure& figure : figures) {
-    things.add(group, figure.name, figure.unit, static_cast<double>(figure.value));
+    values.add(group, figure.name, figure.unit, static_cast<double>(figure.value));
   }
 }
 
 void add_phases(const std::string& group, const std::optional<criu::LogPhases>& phases,
-                Things& things) {
+                CheckpointValues& values) {
   if (!phases) {
     return;
   }
-  things.add(group, "phases in all", Unit::microseconds, static_cast<double>(phases->total_us));
+  values.add(group, "phases in all", Unit::microseconds, static_cast<double>(phases->total_us));
   for (const criu::Phase& phase : phases->phases) {
-    things.add(group, "phase: " + phase.name, Unit::microseconds,
+    values.add(group, "phase: " + phase.name, Unit::microseconds,
                static_cast<double>(phase.duration_us));
   }
 }
 
-void add_pages(const criu::CheckpointPages& pages, Things& things) {
+void add_pages(const criu::CheckpointPages& pages, CheckpointValues& values) {
   for (const criu::ProcessPages& process : pages.processes) {
     // Pids differ from run to run, so processes are matched by command and mappings by file.
     const std::string whose = process.command.empty() ? "(no name)" : process.command;
     for (const criu::MappingPages& mapping : process.mappings) {
-      things.add(whose, mapping.name, Unit::bytes,
+      values.add(whose, mapping.name, Unit::bytes,
                  static_cast<double>(mapping.pages.present * criu::kPageBytes));
     }
   }
   for (const criu::SharedPages& shared : pages.shared) {
-    things.add("shared memory", "all", Unit::bytes,
+    values.add("shared memory", "all", Unit::bytes,
                static_cast<double>(shared.pages.present * criu::kPageBytes));
   }
 }
 
-Things things_of(const CheckpointStats& stats) {
-  Things things;
-  things.add("images", "size", Unit::bytes, static_cast<double>(stats.image_bytes));
-  things.add("images", "files", Unit::count, static_cast<double>(stats.image_files));
-  add_phases("dump", stats.dump_phases, things);
-  add_phases("restore", stats.restore_phases, things);
+CheckpointValues checkpoint_values(const CheckpointStats& stats) {
+  CheckpointValues values;
+  values.add("images", "size", Unit::bytes, static_cast<double>(stats.image_bytes));
+  values.add("images", "files", Unit::count, static_cast<double>(stats.image_files));
+  add_phases("dump", stats.dump_phases, values);
+  add_phases("restore", stats.restore_phases, values);
   if (stats.dump) {
-    add_figures("dump", figures(*stats.dump), things);
+    add_figures("dump", figures(*stats.dump), values);
     if (stats.dump->memwrite_time_us != 0) {
-      things.add("dump", "memory written", Unit::bytes,
-                 static_cast<double>(stats.dump->pages_written * criu::kPageBytes) * 1e6 /
-                     static_cast<double>(stats.dump->memwrite_time_us),
+      values.add("dump", "memory written", Unit::bytes,
+                 rate_per_second(static_cast<double>(stats.dump->pages_written * criu::kPageBytes),
+                                 stats.dump->memwrite_time_us * std::uint64_t{1000}),
                  true);
     }
   }
   if (stats.restore) {
-    add_figures("restore", figures(*stats.restore), things);
+    add_figures("restore", figures(*stats.restore), values);
   }
-  add_pages(stats.pages, things);
-  return things;
+  add_pages(stats.pages, values);
+  return values;
 }
 
 bool was_dumped(const CheckpointStats& stats) {
@@ -118,6 +121,21 @@ std::string shown(const std::optional<double>& amount, const Difference& differe
     return "-";
   }
   return difference.per_second ? rate(*amount, difference.unit) : value(*amount, difference.unit);
+}
+
+diagnosis::DumpFacts facts_of(const Explanation& explanation, const CheckpointStats& stats) {
+  return {explanation.frozen_ns,
+          stats.dump ? std::uint64_t{stats.dump->pages_written} * criu::kPageBytes : 0,
+          explanation.phases, explanation.shares};
+}
+
+// Nothing if it is not known.
+std::vector<std::string> why_it_changed(const CheckpointStats& before,
+                                        const CheckpointStats& after) {
+  const Result<Explanation> a = explain_checkpoint(before);
+  const Result<Explanation> b = explain_checkpoint(after);
+  if (!a || !b) return {};
+  return diagnosis::explain_change(facts_of(*a, before), facts_of(*b, after));
 }
 
 std::string signed_change(const Difference& difference) {
@@ -152,18 +170,18 @@ std::vector<std::string> one_sided_notes(const CheckpointStats& before,
 
 std::vector<Difference> compare(const CheckpointStats& before, const CheckpointStats& after) {
   std::map<Key, Difference> all;
-  const auto put = [&all](const Things& things, std::optional<double> Difference::*side) {
-    for (const auto& [key, thing] : things.all()) {
+  const auto put = [&all](const CheckpointValues& values, std::optional<double> Difference::*side) {
+    for (const auto& [key, entry] : values.all()) {
       Difference& difference = all[key];
       difference.group = key.first;
       difference.name = key.second;
-      difference.unit = thing.unit;
-      difference.per_second = thing.per_second;
-      difference.*side = thing.value;
+      difference.unit = entry.unit;
+      difference.per_second = entry.per_second;
+      difference.*side = entry.value;
     }
   };
-  put(things_of(before), &Difference::before);
-  put(things_of(after), &Difference::after);
+  put(checkpoint_values(before), &Difference::before);
+  put(checkpoint_values(after), &Difference::after);
   std::vector<Difference> differences;
   const bool dumps = was_dumped(before) == was_dumped(after);
   const bool restores = was_restored(before) == was_restored(after);
@@ -180,11 +198,16 @@ std::vector<Difference> compare(const CheckpointStats& before, const CheckpointS
   return differences;
 }
 
-std::string text_of(const std::vector<Difference>& differences, const std::string& before,
-                    const std::string& after, const std::vector<std::string>& notes,
-                    std::size_t rows) {
-  std::string text = fmt::format("A  {}\nB  {}\n", printable(before), printable(after));
-  for (const std::string& note : notes) text += note + '\n';
+CheckpointDiff diff_of(const CheckpointStats& before, const CheckpointStats& after) {
+  return {before.path, after.path, why_it_changed(before, after), one_sided_notes(before, after),
+          compare(before, after)};
+}
+
+std::string text_of(const CheckpointDiff& diff, std::size_t rows) {
+  const std::vector<Difference>& differences = diff.differences;
+  std::string text = fmt::format("A  {}\nB  {}\n", printable(diff.before), printable(diff.after));
+  for (const std::string& line : diff.lines) text += printable(line) + '\n';
+  for (const std::string& note : diff.notes) text += note + '\n';
   if (differences.empty()) {
     return text + "nothing differs\n";
   }
@@ -209,10 +232,9 @@ std::string text_of(const std::vector<Difference>& differences, const std::strin
   return text;
 }
 
-nlohmann::json json_of(const std::vector<Difference>& differences, const std::string& before,
-                       const std::string& after, const std::vector<std::string>& notes) {
+nlohmann::json json_of(const CheckpointDiff& diff) {
   nlohmann::json list = nlohmann::json::array();
-  for (const Difference& difference : differences) {
+  for (const Difference& difference : diff.differences) {
     nlohmann::json json{{"group", difference.group},
                         {"name", difference.name},
                         {"unit", unit_name(difference.unit)},
@@ -224,7 +246,11 @@ nlohmann::json json_of(const std::vector<Difference>& differences, const std::st
     json["share"] = share ? nlohmann::json(*share) : nlohmann::json();
     list.push_back(std::move(json));
   }
-  return {{"a", before}, {"b", after}, {"notes", notes}, {"differences", std::move(list)}};
+  return {{"a", diff.before},
+          {"b", diff.after},
+          {"lines", diff.lines},
+          {"notes", diff.notes},
+          {"differences", std::move(list)}};
 }
 
 }  // namespace kymo::report

@@ -37,11 +37,20 @@ std::vector<std::string> one_sided_notes(const CheckpointStats& before,
 // that only one of them has.
 std::vector<Difference> compare(const CheckpointStats& before, const CheckpointStats& after);
 
-// Text for a person: at most `rows` differences, and how many more there are.
-std::string text_of(const std::vector<Difference>& differences, const std::string& before,
-                    const std::string& after, const std::vector<std::string>& notes,
-                    std::size_t rows);
-nlohmann::json json_of(const std::vector<Difference>& differences, const std::string& before,
-                       const std::string& after, const std::vector<std::string>& notes);
+// Two checkpoints, A and B, side by side.
+struct CheckpointDiff {
+  std::string before;              // the name of A, at first its path
+  std::string after;               // the name of B
+  std::vector<std::string> lines;  // why one dump held its processes longer, in plain words
+  std::vector<std::string> notes;  // one_sided_notes()
+  std::vector<Difference> differences;
+};
+
+// Compares everything. Reads, beside the statistics, the explanations of the two (explanation.h).
+CheckpointDiff diff_of(const CheckpointStats& before, const CheckpointStats& after);
+
+// Text for a person: the lines, then at most `rows` differences, and how many more there are.
+std::string text_of(const CheckpointDiff& diff, std::size_t rows);
+nlohmann::json json_of(const CheckpointDiff& diff);
 
 }  // namespace kymo::report

@@ -1,14 +1,21 @@
 #include "report/checkpoint_record.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/beneath.h"
 #include "base/json_object.h"
 
 namespace kymo::report {
+namespace {
 
-Result<nlohmann::json> read_checkpoint_record(const std::string& path) {
-  const Result<std::string> text = read_file(path);
+constexpr char kRecordFile[] = "checkpoint.json";
+
+}  // namespace
+
+Result<nlohmann::json> read_checkpoint_record(const std::string& directory) {
+  const std::string path = directory + "/" + kRecordFile;
+  const Result<std::string> text = read_beneath(directory, kRecordFile);
   if (!text) {
     return Error{text.error().code, "read the checkpoint's record: " + text.error().message,
                  text.error().errno_value};
@@ -26,6 +33,14 @@ Result<nlohmann::json> read_checkpoint_record(const std::string& path) {
                                           std::to_string(kRecordVersion) + "): use a newer one"};
   }
   return record;
+}
+
+bool is_complete(const nlohmann::json& record, const std::string& directory) {
+  const nlohmann::json& state = member(record, "state");
+  if (state != "started") return state == "complete";
+  std::error_code error;
+  return std::filesystem::symlink_status(directory + "/images", error).type() ==
+         std::filesystem::file_type::directory;
 }
 
 }  // namespace kymo::report

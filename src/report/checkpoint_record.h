@@ -11,11 +11,15 @@ namespace kymo::report {
 // The version of the format of checkpoint.json, kymod's record of a checkpoint.
 inline constexpr std::int64_t kRecordVersion = 1;
 
-// Reads a checkpoint.json.
+// Reads the checkpoint.json in the directory of a checkpoint. Follows no link there.
 //
 // Errors: not_found if there is none.
 //         data_loss if it is damaged.
 //         unimplemented if its format is newer than kRecordVersion.
-Result<nlohmann::json> read_checkpoint_record(const std::string& path);
+Result<nlohmann::json> read_checkpoint_record(const std::string& directory);
+
+// Whether the dump came to its end. If the disk became full, or kymod was killed at that moment, the
+// record still says "started", but the images have their final name, which only complete images get.
+bool is_complete(const nlohmann::json& record, const std::string& directory);
 
 }  // namespace kymo::report

@@ -43,10 +43,11 @@ void note_wrapped(const std::vector<StatsFigure>& figures,
     }
     const auto whole = criu::unwrapped_us(static_cast<std::uint32_t>(figure.value), span_us);
     if (whole) {
-      notes.push_back(fmt::format(
-          "{} may have wrapped, which CRIU's 32 bits do every 71.6 min: its log spans more; {} us "
-          "stand there, {} us fit it",
-          figure.name, with_commas(figure.value), with_commas(*whole)));
+      notes.push_back(
+          fmt::format("{} may have wrapped around, which its 32 bits do every 71.6 min, because "
+                      "CRIU's log spans "
+                      "more time: its value is {} µs, but {} µs fits the log",
+                      figure.name, with_commas(figure.value), with_commas(*whole)));
     }
   }
 }
@@ -284,6 +285,7 @@ Result<CheckpointStats> read_checkpoint_stats(const std::string& path) {
   stats.restore_phases =
       read_phases(*images, "restore.log", &criu::restore_phases, stats.restore, stats.notes);
   stats.pages = criu::read_pages(*images);
+  stats.shape = criu::memory_shape(*images);
   for (const std::string& note : stats.pages.notes) {
     stats.notes.push_back(note);
   }
@@ -296,18 +298,17 @@ Result<CheckpointStats> read_checkpoint_stats(const std::string& path) {
 std::string text_of(const CheckpointStats& stats, std::size_t mappings) {
   std::string text =
       labelled("checkpoint", fmt::format("{}, {} image files, {}", printable(stats.path),
-                                         with_commas(stats.image_files),
-                                         bytes(static_cast<double>(stats.image_bytes))));
-  text += stats.dump
-              ? "\n" + figures_text("dump", stats.dump_path, figures(*stats.dump))
-              : labelled("dump", without_statistics(stats.dump_path,
-                                                    "of a dump that failed CRIU writes none"));
+                                         with_commas(stats.image_files), bytes(stats.image_bytes)));
+  text += stats.dump ? "\n" + figures_text("dump", stats.dump_path, figures(*stats.dump))
+                     : labelled("dump", without_statistics(stats.dump_path,
+                                                           "CRIU writes none if a dump fails"));
   text += phases_text("PHASE OF THE DUMP", stats.dump_phases);
-  text += stats.restore ? figures_text("restore", stats.restore_path, figures(*stats.restore))
-                        : labelled("restore",
-                                   without_statistics(stats.restore_path,
-                                                      "it was not restored here, or that failed")) +
-                              "\n";
+  text += stats.restore
+              ? figures_text("restore", stats.restore_path, figures(*stats.restore))
+              : labelled("restore",
+                         without_statistics(stats.restore_path,
+                                            "it was not restored here, or the restore failed")) +
+                    "\n";
   text += phases_text("PHASE OF THE RESTORE", stats.restore_phases);
   if (!stats.pages.processes.empty() || !stats.pages.shared.empty()) {
     text += pages_text(stats.pages, mappings);

@@ -8,6 +8,7 @@
 
 #include "criu/image_set.h"
 #include "criu/memory.h"
+#include "criu/memory_shape.h"
 #include "criu/phases.h"
 #include "criu/stats.h"
 
@@ -26,7 +27,8 @@ struct CheckpointStats {
   std::optional<criu::LogPhases> dump_phases;  // empty without a log
   std::optional<criu::LogPhases> restore_phases;
   criu::CheckpointPages pages;
-  std::vector<std::string> notes;  // what could not be read or cannot be true, a line each
+  std::optional<criu::MemoryShape> shape;  // nothing: it cannot be told
+  std::vector<std::string> notes;          // what could not be read or cannot be true, a line each
 };
 
 // Reads the statistics.

@@ -69,7 +69,6 @@ Result<std::string> diff_page(const analysis::RecordingDiff& diff, std::optional
       add_samples(packed[i].columns[k], run + "samples" + std::to_string(k), *page);
     }
   }
-  page->add_chart_scripts();
   page->add_script(web_assets::kDiffScript);
   return std::move(*page).finish();
 }

@@ -1,7 +1,5 @@
 #include "report/envelope.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -18,26 +16,8 @@ void Envelope::add(std::uint64_t time_ns, const std::function<std::uint64_t(std:
   const std::uint64_t span = span_ns_ == 0 ? span_ + 1 : time_ns / span_ns_;
   if (holding_ && span != span_) close();
   span_ = span;
-  for (std::size_t k = 0; k < columns_.size(); ++k) {
-    Open& open = open_[k];
-    const std::uint64_t value = word(k);
-    double shown = static_cast<double>(value);
-    bool known = true;
-    if (columns_[k].counter) {
-      known = begun_ && time_ns > time_ns_;
-      const double step = value >= open.last ? static_cast<double>(value - open.last)
-                                             : -static_cast<double>(open.last - value);
-      shown = known ? step * 1e9 / static_cast<double>(time_ns - time_ns_) : 0;
-    }
-    if (known) {
-      open.low = open.any ? std::min(open.low, shown) : shown;
-      open.high = open.any ? std::max(open.high, shown) : shown;
-      open.any = true;
-    }
-    open.last = value;
-  }
+  for (std::size_t k = 0; k < columns_.size(); ++k) open_[k].add(time_ns, word(k));
   time_ns_ = time_ns;
-  begun_ = true;
   holding_ = true;
 }
 
@@ -45,11 +25,10 @@ void Envelope::close() {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // null in JSON
   times_.push_back(time_ns_);
   for (std::size_t k = 0; k < columns_.size(); ++k) {
-    Open& open = open_[k];
-    out_[k].last.push_back(open.last);
-    out_[k].low.push_back(open.any ? open.low : kNone);
-    out_[k].high.push_back(open.any ? open.high : kNone);
-    open.any = false;
+    out_[k].last.push_back(open_[k].last());
+    const auto extremes = open_[k].end_span().value_or(Thinning::Extremes{kNone, kNone});
+    out_[k].low.push_back(extremes.low);
+    out_[k].high.push_back(extremes.high);
   }
   holding_ = false;
 }

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "kymo/sink.h"
+#include "report/thinning.h"
 
 namespace kymo::report {
 
-// Thins rows for a picture. For each span of time it keeps the last value of each column, and the
-// lowest and the highest, so that no spike is lost. For a counter, the lowest and the highest are
-// its rates between two rows, per second.
+// Thins rows for a picture. For each span of time it keeps the last value of each column, and its
+// lowest and highest value, or rate for a counter (thinning.h).
 //
 // Threads: one.
 // Cost:    a few operations for each value; memory for the spans that take() has not returned yet.
@@ -24,10 +24,9 @@ class Envelope {
   };
   // Spans begin at the multiples of `span_ns`. 0: every row is a span.
   Envelope(std::vector<Column> columns, std::uint64_t span_ns)
-      : columns_(std::move(columns)),
-        span_ns_(span_ns),
-        open_(columns_.size()),
-        out_(columns_.size()) {}
+      : columns_(std::move(columns)), span_ns_(span_ns), out_(columns_.size()) {
+    for (const Column& column : columns_) open_.emplace_back(column.counter);
+  }
 
   void add(const Rows& rows);
   // `word(k)` returns the value of column k of the constructor's `columns`. Times must rise.
@@ -41,12 +40,6 @@ class Envelope {
   [[nodiscard]] std::size_t spans() const { return times_.size(); }
 
  private:
-  struct Open {
-    std::uint64_t last = 0;
-    double low = 0;
-    double high = 0;
-    bool any = false;
-  };
   struct Out {
     std::vector<std::uint64_t> last;
     std::vector<double> low;
@@ -56,12 +49,11 @@ class Envelope {
 
   std::vector<Column> columns_;
   std::uint64_t span_ns_;
-  std::vector<Open> open_;
+  std::vector<Thinning> open_;
   std::vector<Out> out_;
   std::vector<std::uint64_t> times_;
   std::uint64_t span_ = 0;  // number of the open span
   std::uint64_t time_ns_ = 0;
-  bool begun_ = false;    // there has been a row
   bool holding_ = false;  // the open span has rows
 };
 

@@ -6,13 +6,14 @@
 #include <span>
 
 #include "analysis/robust.h"
+#include "base/rate.h"
 
 namespace kymo::report {
 namespace {
 
 // The maximum and minimum number of earlier runs that the newest runs are compared with.
-constexpr std::size_t kMostBaseline = 20;
-constexpr std::size_t kFewestBaseline = 5;
+constexpr std::size_t kMaxBaseline = 20;
+constexpr std::size_t kMinBaseline = 5;
 // Noise alone seldom exceeds this number of scaled median deviations.
 constexpr double kNoiseDeviations = 3;
 
@@ -152,10 +153,10 @@ HistoryVerdict judge(const HistoryOptions& options, const std::vector<double>& v
   HistoryVerdict verdict;
   const std::size_t newest = std::min(std::max<std::size_t>(options.newest, 1), values.size());
   const std::size_t before = values.size() - newest;
-  if (before < kFewestBaseline) {
+  if (before < kMinBaseline) {
     return verdict;
   }
-  verdict.baseline = std::min(before, kMostBaseline);
+  verdict.baseline = std::min(before, kMaxBaseline);
   const auto middle = values.end() - static_cast<std::ptrdiff_t>(newest);
   const std::vector<double> baseline(middle - static_cast<std::ptrdiff_t>(verdict.baseline),
                                      middle);
@@ -202,9 +203,7 @@ std::optional<double> value_of(const HistoryRun& run, HistoryMetric metric) {
   if (run.image_bytes == 0 || run.duration_ns == 0) {
     return std::nullopt;
   }
-  constexpr double kNanosPerSecond = 1e9;
-  return static_cast<double>(run.image_bytes) * kNanosPerSecond /
-         static_cast<double>(run.duration_ns);
+  return rate_per_second(static_cast<double>(run.image_bytes), run.duration_ns);
 }
 
 History analyse_history(std::vector<HistoryRun> runs, const HistoryOptions& options) {

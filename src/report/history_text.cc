@@ -16,7 +16,7 @@ namespace {
 
 using Align = Table::Align;
 
-constexpr std::size_t kMostBars = 72;
+constexpr std::size_t kMaxBars = 72;
 constexpr std::size_t kMovedPhases = 3;
 
 std::string shown(double value, HistoryMetric metric) {
@@ -58,7 +58,7 @@ std::string chart(const History& history) {
     return {};
   }
   const std::size_t count = history.compared.size();
-  const std::size_t first = count > kMostBars ? count - kMostBars : 0;
+  const std::size_t first = count > kMaxBars ? count - kMaxBars : 0;
   const double range = level->most - level->least;
   std::string bars;
   for (std::size_t i = first; i < count; ++i) {
@@ -146,13 +146,12 @@ std::string runs_table(const History& history, std::size_t rows) {
     if (run.error.empty() && !run.conditions.empty()) {
       note += (note.empty() ? "" : "; ") + run.conditions;
     }
-    constexpr std::size_t kMostNote = 60;
+    constexpr std::size_t kMaxNote = 60;
     table.add({wall_clock(run.created_unix_ns),
-               run.duration_ns == 0 ? "-" : duration(static_cast<double>(run.duration_ns)),
-               run.frozen_ns ? duration(static_cast<double>(*run.frozen_ns)) : "-",
-               run.image_bytes == 0 ? "-" : bytes(static_cast<double>(run.image_bytes)),
-               throughput ? bytes(*throughput) + "/s" : "-",
-               shortened(printable(note), kMostNote)});
+               run.duration_ns == 0 ? "-" : duration(run.duration_ns),
+               run.frozen_ns ? duration(*run.frozen_ns) : "-",
+               run.image_bytes == 0 ? "-" : bytes(run.image_bytes),
+               throughput ? bytes(*throughput) + "/s" : "-", shortened(printable(note), kMaxNote)});
   }
   std::string text = table.empty() ? "" : table.str();
   if (first > 0) {
@@ -237,9 +236,9 @@ std::string text_of(const History& history, const std::string& title, std::size_
   for (const HistoryChange& change : history.changes) {
     text += change_text(history, change);
   }
-  if (history.compared.size() < analysis::kFewestForChange) {
+  if (history.compared.size() < analysis::kMinForChange) {
     text += fmt::format("too few runs to tell a change: {} of the {} that it takes\n",
-                        history.compared.size(), analysis::kFewestForChange);
+                        history.compared.size(), analysis::kMinForChange);
   } else if (history.changes.empty()) {
     text += "no change: Pettitt's test finds none\n";
   }
@@ -264,7 +263,7 @@ nlohmann::json json_of(const History& history) {
   nlohmann::json json{{"metric", name_of(history.options.metric)},
                       {"runs", std::move(runs)},
                       {"compared", history.compared},
-                      {"runs_needed", analysis::kFewestForChange},
+                      {"runs_needed", analysis::kMinForChange},
                       {"levels", std::move(levels)},
                       {"changes", std::move(changes)}};
   if (history.verdict) {

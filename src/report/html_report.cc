@@ -50,12 +50,10 @@ Result<std::string> report_page(const analysis::Summary& summary, const PackedRo
   for (std::size_t i = 0; i < packed.columns.size(); ++i) {
     page->add_packed("outline" + std::to_string(i), packed.columns[i].outline);
   }
-  page->add_chart_scripts();
   page->add_script(web_assets::kScript);
   for (std::size_t i = 0; i < packed.columns.size() && !served; ++i) {
     add_samples(packed.columns[i], "samples" + std::to_string(i), *page);
   }
-  page->add_script("kymoSamplesAreThere();");
   return std::move(*page).finish();
 }
 

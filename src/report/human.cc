@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <utility>
+
+#include "base/harmful_character.h"
 
 namespace kymo::report {
 namespace {
@@ -47,63 +48,7 @@ Character first_of(std::string_view text) {
   return character;
 }
 
-// Whether this is a control character (for terminals, U+0080 to U+009F are, too) or a character
-// that changes the direction of the text.
-bool is_harmful(char32_t point) {
-  const auto between = [point](char32_t first, char32_t last) {
-    return point >= first && point <= last;
-  };
-  return point < ' ' || between(0x7f, 0x9f) || point == 0x61c || between(0x200b, 0x200f) ||
-         between(0x2028, 0x202e) || between(0x2060, 0x206f);
-}
-
-constexpr double kKibi = 1024;
-
-// Three significant digits, never an exponent.
-std::string three_digits(double value) {
-  const double size = std::abs(value);
-  if (value == std::floor(value) && size < 1000) {
-    return fmt::format("{:.0f}", value);
-  }
-  return fmt::format("{:.{}f}", value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
-}
-
-template <std::size_t N>
-std::string scaled(double value, double step, const std::array<const char*, N>& units) {
-  std::size_t unit = 0;
-  // 999.6 would be shown as 1000, so it takes the next unit.
-  while (unit + 1 < N && std::abs(value) >= (step == kKibi ? kKibi : 999.5)) {
-    value /= step;
-    ++unit;
-  }
-  return three_digits(value) + units.at(unit);
-}
-
-std::string count_rate(double per_second) {
-  constexpr std::array<const char*, 5> kUnits = {"/s", " k/s", " M/s", " G/s", " T/s"};
-  return scaled(per_second, 1000, kUnits);
-}
-
 }  // namespace
-
-std::string with_commas(std::uint64_t value) {
-  std::string digits = std::to_string(value);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) {
-    digits.insert(at - 3, 1, ',');
-  }
-  return digits;
-}
-
-std::string duration(double ns) {
-  constexpr std::array<const char*, 4> kUnits = {" ns", " µs", " ms", " s"};
-  constexpr double kHour = 3.6e12;
-  return ns >= kHour ? fmt::format("{:.2f} h", ns / kHour) : scaled(ns, 1000, kUnits);
-}
-
-std::string bytes(double value) {
-  constexpr std::array<const char*, 6> kUnits = {" B", " KiB", " MiB", " GiB", " TiB", " PiB"};
-  return scaled(value, kKibi, kUnits);
-}
 
 std::string value(double value, Unit unit) {
   switch (unit) {
@@ -133,11 +78,7 @@ std::string rate(double per_second, Unit unit) {
     case Unit::pages:
       break;
   }
-  return count_rate(per_second);
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.2f} %", share * 100);
+  return human::count_rate(per_second);
 }
 
 std::string wall_clock(std::int64_t unix_ns) {
@@ -175,18 +116,24 @@ std::string TerminalFilter::pass(std::string_view piece) {
     text.resize(text.size() - tail);
     break;
   }
+  if (kept_.empty() && text.ends_with('\r')) {  // a line feed may follow
+    kept_ = '\r';
+    text.pop_back();
+  }
   std::string shown;
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find_first_of("\n\r\t"), rest.size());
     shown += printable(rest.substr(0, end));
-    if (end < rest.size()) shown += rest[end];
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const bool two = rest.substr(end).starts_with("\r\n");
+    if (end < rest.size()) shown += rest[end] == '\t' ? '\t' : '\n';
+    rest.remove_prefix(std::min(end + (two ? 2 : 1), rest.size()));
   }
   return shown;
 }
 
 std::string TerminalFilter::end() {
-  return printable(std::exchange(kept_, {}));
+  const std::string last = std::exchange(kept_, {});
+  return last == "\r" ? "\n" : printable(last);
 }
 
 std::string shortened(const std::string& text, std::size_t length) {

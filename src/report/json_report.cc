@@ -5,6 +5,7 @@
 
 #include "analysis/quality.h"
 #include "report/phases.h"
+#include "sampling/files/stats_members.h"
 
 namespace kymo::report {
 namespace {
@@ -74,26 +75,12 @@ Json capture_json(const Summary& summary) {
 }
 
 Json stats_json(const ProfilerStats& stats) {
-  // Unknown values are null, as in a recording that is cut out of a longer one.
-  const auto known = [](bool is_known, std::uint64_t value) {
-    return is_known ? Json(value) : Json();
-  };
-  const bool measured = stats.timing_error_ns != 0;
-  const bool timed = stats.timing_error_p999_ns != 0;
-  const bool precise = stats.wakeup_latency_ns != 0;
-  return {{"rows_captured", stats.rows_captured},
-          {"backoffs", stats.backoffs},
-          {"backoff_ns", stats.backoff_ns},
-          {"timing_error_ns", known(measured, stats.timing_error_ns)},
-          {"timing_error_max_ns", known(stats.timing_error_max_ns != 0, stats.timing_error_max_ns)},
-          {"timing_error_p50_ns", known(timed, stats.timing_error_p50_ns)},
-          {"timing_error_p99_ns", known(timed, stats.timing_error_p99_ns)},
-          {"timing_error_p999_ns", known(timed, stats.timing_error_p999_ns)},
-          {"rows_on_time", known(timed, stats.rows_on_time)},
-          {"spin_ns", known(stats.spin_ns != 0 || precise, stats.spin_ns)},
-          {"wakeup_latency_ns", known(precise, stats.wakeup_latency_ns)},
-          {"sample_window_max_ns", stats.sample_window_max_ns},
-          {"bytes_written", stats.bytes_written}};
+  Json json = Json::object();
+  for (const StatsMember& figure : kStatsMembers) {
+    if (!figure.reported) continue;
+    json[figure.name] = is_known(figure, stats) ? Json(stats.*figure.value) : Json();
+  }
+  return json;
 }
 
 void add_metadata(const analysis::Metadata& metadata, Json& json) {
@@ -112,8 +99,12 @@ void add_metadata(const analysis::Metadata& metadata, Json& json) {
 void add_lists(const Summary& summary, Json& json) {
   json["phases"] = Json::array();
   for (const Phase& phase : phases_of(summary)) {
-    json["phases"].push_back(
-        {{"name", phase.name}, {"begin_ns", phase.begin_ns}, {"end_ns", phase.end_ns}});
+    json["phases"].push_back({{"name", phase.name},
+                              {"begin_ns", phase.begin_ns},
+                              {"end_ns", phase.end_ns},
+                              {"uncertainty_ns", phase.uncertainty_ns},
+                              {"evidence", phase.evidence},
+                              {"frozen", phase.frozen}});
   }
   json["columns"] = Json::array();
   for (const ColumnSummary& column : summary.columns) {

@@ -10,9 +10,7 @@ namespace kymo::report {
 Result<std::string> live_page(const std::string& nonce) {
   Result<Page> page = Page::begin(web_assets::kLiveBody, nonce, web_assets::kLiveStyle);
   if (!page) return page.error();
-  page->add_chart_scripts();
   page->add_script(web_assets::kLiveScript);
-  page->add_script(web_assets::kStoredScript);
   return std::move(*page).finish();
 }
 

@@ -11,6 +11,7 @@
 
 #include "analysis/tsv_reader.h"
 #include "base/file.h"
+#include "report/thinning.h"
 
 namespace kymo::report {
 namespace {
@@ -117,20 +118,21 @@ class ColumnPacker {
   // Adds the times and values of a block. If `spool` is not null, the samples are appended to it.
   void add(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values,
            bool keep_samples, std::string* spool) {
-    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    values_.add(times, values);
+    rates_.add(times, values);
+    const auto value = values_.end_span().value_or(Thinning::Extremes{});
+    const auto rate = rates_.end_span().value_or(Thinning::Extremes{});
     first_.push_back(static_cast<double>(values.front()));
-    low_.push_back(static_cast<double>(*low));
-    high_.push_back(static_cast<double>(*high));
+    low_.push_back(value.low);
+    high_.push_back(value.high);
     last_.push_back(static_cast<double>(values.back()));
-    add_rates(times, values);
+    rate_low_.push_back(static_cast<float>(rate.low));
+    rate_high_.push_back(static_cast<float>(rate.high));
     if (keep_samples) {
       add_samples(values, spool);
     } else {
       widths_.push_back(kLeftOut);
     }
-    time_before_ = times.back();
-    value_before_ = values.back();
-    begun_ = true;
   }
 
   Result<PackedColumn> finish() {
@@ -154,28 +156,6 @@ class ColumnPacker {
   template <class T>
   static std::span<const std::uint8_t> bytes_of(const std::vector<T>& values) {
     return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(T)};
-  }
-
-  void add_rates(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values) {
-    double low = 0;
-    double high = 0;
-    bool any = false;
-    std::uint64_t time = time_before_;
-    std::uint64_t value = value_before_;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if ((i != 0 || begun_) && times[i] > time) {
-        const double step = values[i] >= value ? static_cast<double>(values[i] - value)
-                                               : -static_cast<double>(value - values[i]);
-        const double rate = step * 1e9 / static_cast<double>(times[i] - time);
-        low = any ? std::min(low, rate) : rate;
-        high = any ? std::max(high, rate) : rate;
-        any = true;
-      }
-      time = times[i];
-      value = values[i];
-    }
-    rate_low_.push_back(static_cast<float>(low));
-    rate_high_.push_back(static_cast<float>(high));
   }
 
   // The lowest bytes of all differences go into one stream, the next bytes into another, because
@@ -211,9 +191,8 @@ class ColumnPacker {
   std::vector<float> rate_high_;
   std::vector<std::uint8_t> widths_;
   std::deque<Deflate> planes_;
-  std::uint64_t time_before_ = 0;
-  std::uint64_t value_before_ = 0;
-  bool begun_ = false;
+  Thinning values_{false};
+  Thinning rates_{true};
 };
 
 // Gathers rows into blocks of kBlock and packs them.

@@ -74,12 +74,6 @@ void Page::add_packed(std::string_view id, std::string_view bytes) {
   text_ += "</script>\n";
 }
 
-void Page::add_chart_scripts() {
-  add_script(web_assets::kChartScript);
-  add_script(web_assets::kRecordingScript);
-  add_script(web_assets::kChartsScript);
-}
-
 void Page::add_script(std::string_view code) {
   text_ += "<script" + nonce_ + ">\n";
   text_ += code;

@@ -25,8 +25,6 @@ class Page {
   // Data for the scripts: JSON, or bytes as base64.
   void add_data(std::string_view id, const nlohmann::ordered_json& json);
   void add_packed(std::string_view id, std::string_view bytes);
-  // The scripts that draw a chart, that read recordings, and that show charts over one time range.
-  void add_chart_scripts();
   void add_script(std::string_view code);
   [[nodiscard]] std::string finish() &&;
 

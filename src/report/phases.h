@@ -8,14 +8,19 @@
 
 namespace kymo::report {
 
-// The time from one mark of a recording to the next.
+// A phase of the recorded request, on the clock of the rows.
 struct Phase {
-  std::string name;  // the name of the mark at which it begins
+  std::string name;
   std::uint64_t begin_ns = 0;
-  std::uint64_t end_ns = 0;  // the last phase ends with the last row
+  std::uint64_t end_ns = 0;
+  std::uint64_t uncertainty_ns = 0;
+  std::string evidence;
+  bool frozen = false;
 };
 
-// The phases of a recording, also those whose marks are before or after its rows.
+// The phases of a recording, also those before or after its rows: the phases of its request, if its
+// metadata has them. Otherwise the times from each mark to the next; the last mark's ends with the
+// last row.
 std::vector<Phase> phases_of(const analysis::Summary& summary);
 
 }  // namespace kymo::report

@@ -11,8 +11,8 @@
 namespace kymo::report {
 namespace {
 
-constexpr std::size_t kShortestBar = 10;
-constexpr std::size_t kLongestBar = 40;
+constexpr std::size_t kMinBar = 10;
+constexpr std::size_t kMaxBar = 40;
 
 struct SizeScale {
   double divisor;
@@ -32,7 +32,7 @@ SizeScale scale_of(std::uint64_t bytes) {
 
 // The done and total bytes, both in the unit of the total.
 std::string sizes_of(const ProgressLine& progress) {
-  if (!progress.total_bytes) return bytes(static_cast<double>(progress.done_bytes));
+  if (!progress.total_bytes) return bytes(progress.done_bytes);
   const SizeScale scale = scale_of(*progress.total_bytes);
   return fmt::format("{:.1f}/{:.1f} {}", static_cast<double>(progress.done_bytes) / scale.divisor,
                      static_cast<double>(*progress.total_bytes) / scale.divisor, scale.unit);
@@ -75,7 +75,7 @@ std::string progress_line(const ProgressLine& progress, std::size_t width) {
                                ? seconds_of(*progress.remaining_ns) + " left"
                                : seconds_of(progress.elapsed_ns) + ", end unknown";
   const std::string sizes = sizes_of(progress);
-  const std::string rate = bytes(static_cast<double>(progress.bytes_per_second)) + "/s";
+  const std::string rate = bytes(progress.bytes_per_second) + "/s";
   std::vector<std::string> parts{what, phase, percent, sizes, rate, left};
   const auto length = [&] {
     std::size_t sum = 0;
@@ -86,8 +86,8 @@ std::string progress_line(const ProgressLine& progress, std::size_t width) {
     if (length() > width) parts[gives_way].clear();
   }
   std::string bar;
-  if (known && length() + kShortestBar + 4 <= width) {
-    bar = bar_of(share, std::min(width - length() - 4, kLongestBar));
+  if (known && length() + kMinBar + 4 <= width) {
+    bar = bar_of(share, std::min(width - length() - 4, kMaxBar));
   }
   std::string line;
   for (std::size_t i = 0; i < parts.size(); ++i) {

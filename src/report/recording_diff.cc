@@ -77,8 +77,8 @@ std::string lengths_of(const std::vector<DiffRun>& runs) {
     least = std::min(least, run.window.length_ns());
     most = std::max(most, run.window.length_ns());
   }
-  const std::string text = duration(static_cast<double>(least));
-  return least == most ? text : text + " to " + duration(static_cast<double>(most));
+  const std::string text = duration(least);
+  return least == most ? text : text + " to " + duration(most);
 }
 
 std::string compared_line(const RecordingDiff& diff) {
@@ -182,12 +182,12 @@ bool is_untold(const MetricDiff& metric, double allowed) {
 }
 
 std::string names_of(const std::vector<const MetricDiff*>& metrics) {
-  constexpr std::size_t kMostNames = 3;
+  constexpr std::size_t kMaxNames = 3;
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMostNames, metrics.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMaxNames, metrics.size()); ++i) {
     text += (i == 0 ? "" : ", ") + metric_name(*metrics[i]);
   }
-  if (metrics.size() > kMostNames) text += fmt::format(" and {} more", metrics.size() - kMostNames);
+  if (metrics.size() > kMaxNames) text += fmt::format(" and {} more", metrics.size() - kMaxNames);
   return text;
 }
 
@@ -206,8 +206,8 @@ std::string untold_lines(const RecordingDiff& diff, const ChangeCheck& check) {
     text += fmt::format(
         "  It takes {} recordings of each side (here {} and {}){}\n", diff.runs_needed,
         diff.before.size(), diff.after.size(),
-        diff.runs_needed > analysis::kFewestRuns
-            ? fmt::format(", or {} for a single metric: --metric NAME", analysis::kFewestRuns)
+        diff.runs_needed > analysis::kMinRuns
+            ? fmt::format(", or {} for a single metric: --metric NAME", analysis::kMinRuns)
             : "");
   }
   if (one_sided) text += "  Only one side has some of them: --metric NAME asks about others\n";

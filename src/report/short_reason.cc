@@ -23,22 +23,23 @@ std::string without_asides(std::string_view text) {
 }  // namespace
 
 std::string short_reason(std::string_view error) {
-  constexpr std::size_t kMost = 80;
+  constexpr std::size_t kMax = 80;
   // Keep only the first line. If it is too long, drop the text in parentheses and the advice.
   error = error.substr(0, std::min(error.find('\n'), error.size()));
   std::string plain;
-  if (error.size() > kMost) {
+  if (error.size() > kMax) {
+    const bool explained = error.find("(failure ") != std::string_view::npos;
     plain = without_asides(error);
     error = plain;
-    error = error.substr(0, std::min(error.find("; "), error.size()));
+    error = error.substr(0, std::min(error.find(explained ? ". " : "; "), error.size()));
   }
   // Drop the parts before the cause, one by one, until the rest fits.
-  while (error.size() > kMost) {
+  while (error.size() > kMax) {
     const std::size_t colon = error.find(": ");
     if (colon == std::string_view::npos) break;
     error.remove_prefix(colon + 2);
   }
-  return shortened(printable(error), kMost);
+  return shortened(printable(error), kMax);
 }
 
 }  // namespace kymo::report

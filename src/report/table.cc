@@ -1,6 +1,7 @@
 #include "report/table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "report/human.h"
 
@@ -14,6 +15,32 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
+// Makes all cells printable. Columns without a heading are aligned to the left.
+std::string aligned(std::vector<std::vector<std::string>> lines,
+                    const std::vector<Table::Heading>& headings, std::size_t indent) {
+  std::vector<std::size_t> widths;
+  for (auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()), 0);
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      line[i] = printable(line[i]);
+      widths[i] = std::max(widths[i], width_of(line[i]));
+    }
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    std::string row(indent, ' ');
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string padding(widths[i] - width_of(line[i]), ' ');
+      const bool right = i < headings.size() && headings[i].align == Table::Align::right;
+      row += right ? padding + line[i] : line[i] + padding;
+      row += "  ";
+    }
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + '\n';
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string Table::str(std::size_t indent) const {
@@ -22,27 +49,11 @@ std::string Table::str(std::size_t indent) const {
     lines[0].push_back(heading.text);
   }
   lines.insert(lines.end(), rows_.begin(), rows_.end());
-  for (auto& line : lines) {
-    for (std::string& cell : line) cell = printable(cell);
-  }
-  std::vector<std::size_t> widths(headings_.size());
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      widths[i] = std::max(widths[i], width_of(line[i]));
-    }
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    std::string row(indent, ' ');
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      const std::string padding(widths[i] - width_of(line[i]), ' ');
-      row += headings_[i].align == Align::left ? line[i] + padding : padding + line[i];
-      row += "  ";
-    }
-    row.erase(row.find_last_not_of(' ') + 1);
-    text += row + '\n';
-  }
-  return text;
+  return aligned(std::move(lines), headings_, indent);
+}
+
+std::string columns(std::vector<std::vector<std::string>> rows) {
+  return aligned(std::move(rows), {}, 0);
 }
 
 }  // namespace kymo::report

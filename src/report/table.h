@@ -28,4 +28,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// Rows of text with all columns aligned to the left. Rows may have different numbers of cells.
+std::string columns(std::vector<std::vector<std::string>> rows);
+
 }  // namespace kymo::report

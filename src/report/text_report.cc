@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -47,11 +48,10 @@ std::string origin(const Metadata& metadata) {
 
 std::string length(const Summary& summary) {
   const auto& metadata = summary.recording.metadata;
-  std::string text =
-      fmt::format("{}, {} rows of {} columns", duration(static_cast<double>(summary.duration_ns())),
-                  with_commas(summary.rows), summary.columns.size());
+  std::string text = fmt::format("{}, {} rows of {} columns", duration(summary.duration_ns()),
+                                 with_commas(summary.rows), summary.columns.size());
   if (metadata && metadata->interval_ns != 0) {
-    text += ", one every " + duration(static_cast<double>(metadata->interval_ns));
+    text += ", one every " + duration(metadata->interval_ns);
   }
   return line("length", text);
 }
@@ -79,16 +79,16 @@ std::string timing(const Metadata& metadata) {
     return {};
   }
   const ProfilerStats& stats = *metadata.stats;
-  const auto shown = [](std::uint64_t ns) { return duration(static_cast<double>(ns)); };
   const double mean =
       static_cast<double>(stats.timing_error_ns) / static_cast<double>(stats.rows_captured);
   std::string text = duration(mean) + " late on average, ";
   if (stats.timing_error_p999_ns != 0) {
-    text += fmt::format("half at most {}, 99 % {}, 99.9 % {}, ", shown(stats.timing_error_p50_ns),
-                        shown(stats.timing_error_p99_ns), shown(stats.timing_error_p999_ns));
+    text +=
+        fmt::format("half at most {}, 99 % {}, 99.9 % {}, ", duration(stats.timing_error_p50_ns),
+                    duration(stats.timing_error_p99_ns), duration(stats.timing_error_p999_ns));
   }
-  text += fmt::format("{} at most; longest sample {}", shown(stats.timing_error_max_ns),
-                      shown(stats.sample_window_max_ns));
+  text += fmt::format("{} at most; longest sample {}", duration(stats.timing_error_max_ns),
+                      duration(stats.sample_window_max_ns));
   if (stats.timing_error_p999_ns != 0 && stats.ticks_due != 0) {
     text += fmt::format(
         "\n{:{}}{} of the ticks sampled within half an interval", "", kLabelWidth,
@@ -109,14 +109,13 @@ std::string pace(const Metadata& metadata) {
       "{}: spun {} of the time", metadata.pace,
       percent(static_cast<double>(stats.spin_ns) / static_cast<double>(stats.duration_ns)));
   if (metadata.pace != "precise") {
-    return line("pace", text + " (the interval is below 200 us)");
+    return line("pace", text + " (the interval is below 200 µs)");
   }
   text += ", allowed " + percent(metadata.max_spin_share);
   const double needed =
       static_cast<double>(stats.wakeup_latency_ns) / static_cast<double>(metadata.interval_ns);
   if (needed > metadata.max_spin_share) {
-    text += fmt::format("; wake-ups here take up to {}: {}",
-                        duration(static_cast<double>(stats.wakeup_latency_ns)),
+    text += fmt::format("; wake-ups here take up to {}: {}", duration(stats.wakeup_latency_ns),
                         needed <= 1 ? fmt::format("a max spin share of {:.2f} would keep the time",
                                                   std::ceil(100 * needed) / 100)
                                     : "longer than the interval, ask for a longer one");
@@ -125,7 +124,12 @@ std::string pace(const Metadata& metadata) {
 }
 
 std::string phase_table(const Summary& summary) {
-  Table table({{"PHASE, from mark to mark", Align::left}, {"begins"}, {"lasts"}, {"share"}});
+  const auto& metadata = summary.recording.metadata;
+  const bool marks = !metadata || !metadata->about->contains("phases");
+  Table table({{marks ? "PHASE, from mark to mark" : "PHASE of the request", Align::left},
+               {"begins"},
+               {"lasts"},
+               {"share"}});
   for (const Phase& phase : phases_of(summary)) {
     const auto lasts = static_cast<double>(phase.end_ns - phase.begin_ns);
     const auto whole = static_cast<double>(std::max<std::uint64_t>(summary.duration_ns(), 1));
@@ -157,8 +161,7 @@ class Figures {
 };
 
 std::string counter_table(const Summary& summary, const TextOptions& options) {
-  const std::string highest =
-      fmt::format("highest in {}", duration(static_cast<double>(summary.rate_window_ns)));
+  const std::string highest = fmt::format("highest in {}", duration(summary.rate_window_ns));
   Table table(
       {{"COUNTER", Align::left}, {"first"}, {"last"}, {"delta"}, {"mean rate"}, {highest}, {"at"}});
   for (const ColumnSummary& column : summary.columns) {
@@ -177,8 +180,7 @@ std::string counter_table(const Summary& summary, const TextOptions& options) {
 // The percentiles of the rates, over the same windows as the highest rate.
 std::string rate_table(const Summary& summary, const TextOptions& options) {
   bool exact = true;
-  Table table({{fmt::format("RATE over {}", duration(static_cast<double>(summary.rate_window_ns))),
-                Align::left},
+  Table table({{fmt::format("RATE over {}", duration(summary.rate_window_ns)), Align::left},
                {"p50"},
                {"p90"},
                {"p99"},
@@ -231,8 +233,7 @@ std::string busiest_table(const Summary& summary) {
     if (columns.size() > 1) name += fmt::format(" and {} more", columns.size() - 1);
     const double share =
         first.delta == 0 ? 0 : first.busiest.growth / static_cast<double>(first.delta);
-    table.add({std::move(name), at(range.first),
-               duration(static_cast<double>(range.second - range.first)),
+    table.add({std::move(name), at(range.first), duration(range.second - range.first),
                phase_of(first.busiest, phases), fmt::format("{:.1f} %", 100 * share)});
   }
   return table.empty() ? "" : "\n" + table.str(0);
@@ -284,7 +285,7 @@ std::string gap_lines(const Summary& summary) {
                {"ticks"}});
   for (const Gap& gap : gaps) {
     table.add({analysis::to_string(gap.cause), at(gap.start_ns),
-               duration(static_cast<double>(gap.end_ns - gap.start_ns)), with_commas(gap.ticks)});
+               duration(gap.end_ns - gap.start_ns), with_commas(gap.ticks)});
   }
   return "\n" + table.str(0);
 }

@@ -35,7 +35,7 @@ std::string time(std::uint64_t ns, Precision precision) {
     case Precision::s:
       return fixed(ns, 1'000'000'000, 6, "s");
   }
-  return duration(static_cast<double>(ns));
+  return duration(ns);
 }
 
 std::string counted(std::string text, bool counts) {
@@ -43,7 +43,7 @@ std::string counted(std::string text, bool counts) {
 }
 
 std::string moved(std::uint64_t n) {
-  return n == 0 ? "" : bytes(static_cast<double>(n));
+  return n == 0 ? "" : bytes(n);
 }
 
 double share(std::uint64_t part, std::uint64_t total) {

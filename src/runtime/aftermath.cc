@@ -93,17 +93,12 @@ void take(const Result<Stats>& stats, Outcome& outcome) {
 
 }  // namespace
 
-criu::SharedOptions shared_options(const CheckpointOptions& options) {
-  return {options.tcp_established,       options.shell_job, options.external, options.log_level,
-          options.external_unix_sockets, options.root};
-}
-
 void forget(const std::string& path) {
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
 }
 
-bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before) {
+bool dump_completed(const DumpSpec& spec, const DumpTarget& before) {
   // While the process runs, the images are not touched: their disk may be why CRIU was killed.
   if (spec.leave_running ||
       probe::life_of(before.process.pid, before.process.start_ticks) != probe::Life::ended) {
@@ -115,7 +110,7 @@ bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before) {
   return whole.value_or(false);
 }
 
-void end_the_rest(const DumpTarget& before) {
+void end_leftover_processes(const DumpTarget& before) {
   for (const ProcessId& member : before.tree) {
     if (probe::life_of(member.pid, member.start_ticks) == probe::Life::runs) {
       kill(member.pid, SIGKILL);
@@ -159,7 +154,7 @@ Result<void> unmap_criu(const std::vector<pid_t>& tree) {
   return all;
 }
 
-Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error) {
+Error clean_up_failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error) {
   const Scope scope("let it run on", {.category = "runtime"});
   std::vector<pid_t> tree;
   for (const ProcessId& member : before.tree) {
@@ -204,7 +199,7 @@ Result<void> wait_gone(const ProcessId& process) {
     }
     if (steady_clock::now() > until) {
       return Error{Code::internal, "process " + std::to_string(process.pid) +
-                                       " was dumped and told to end, but still runs"};
+                                       " was dumped and should have ended, but still runs"};
     }
     std::this_thread::sleep_for(milliseconds(1));  // not always our child, so waitpid() cannot wait
   }

@@ -22,12 +22,9 @@ void forget(const std::string& path);
 // and only then ends the processes, the root first. If CRIU died after that and before its answer,
 // the checkpoint is complete, and nothing else is left of the processes. Call it after CRIU has
 // ended: only then have all signals that CRIU sent arrived.
-bool was_dumped_after_all(const DumpSpec& spec, const DumpTarget& before);
+bool dump_completed(const DumpSpec& spec, const DumpTarget& before);
 // Ends the processes that a CRIU that died had not ended yet. They are in the images, too.
-void end_the_rest(const DumpTarget& before);
-
-// Converts the options for CRIU's RPC.
-criu::SharedOptions shared_options(const CheckpointOptions& options);
+void end_leftover_processes(const DumpTarget& before);
 
 // Removes CRIU's code from processes that CRIU was dumping when it was killed (criu/parasite.h).
 // Call it after CRIU has ended, when the processes run.
@@ -37,7 +34,7 @@ Result<void> unmap_criu(const std::vector<pid_t>& tree);
 // Cleans up after a failed dump: gives the processes their network back, makes sure that they run,
 // and removes the images. Returns the error with a note whether the processes run. Waits at most
 // two seconds for the removal, which then goes on in the background.
-Error let_run_on(const DumpSpec& spec, const DumpTarget& before, Error error);
+Error clean_up_failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error);
 
 // Whether images of a failed dump are still being removed from this directory, for example because
 // its disk stalls.

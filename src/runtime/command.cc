@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 
@@ -28,8 +27,8 @@ constexpr std::string_view kPathVariable = "PATH=";
 constexpr std::chrono::milliseconds kKilledWithin{3000};
 constexpr std::chrono::milliseconds kOneLineWithin{30'000};
 constexpr int kLookEveryMs = 10;
-constexpr off_t kMostErrors = 64 * 1024;
-constexpr off_t kMostOutput = 16 * 1024 * 1024;
+constexpr off_t kMaxErrors = 64 * 1024;
+constexpr off_t kMaxOutput = 16 * 1024 * 1024;
 
 // A file in memory without a name. path() gives it to a command as its output. A pipe would not do:
 // if a container keeps it open, reading from it never ends.
@@ -90,14 +89,6 @@ int reap(pid_t pid) {
   return status;
 }
 
-std::string describe(int wait_status) {
-  if (WIFSIGNALED(wait_status)) {
-    return "was killed by signal " + std::to_string(WTERMSIG(wait_status)) + " (" +
-           ::strsignal(WTERMSIG(wait_status)) + ")";
-  }
-  return "exited with status " + std::to_string(WEXITSTATUS(wait_status));
-}
-
 }  // namespace
 
 Result<CommandOutcome> run_command(const Command& command) {
@@ -139,9 +130,9 @@ Result<CommandOutcome> run_command(const Command& command) {
                                               " ms and was ended"};
   }
   outcome.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  outcome.ended = describe(status);
-  outcome.output = output.text(kMostOutput);
-  outcome.errors = errors.text(kMostErrors);
+  outcome.ended = how_it_ended(status);
+  outcome.output = output.text(kMaxOutput);
+  outcome.errors = errors.text(kMaxErrors);
   return outcome;
 }
 

@@ -35,7 +35,7 @@ struct Command {
 
 struct CommandOutcome {
   int exit_status = 0;  // -1: a signal ended the program
-  std::string ended;    // "exited with status 1", "was killed by signal 9 (Killed)"
+  std::string ended;    // "exited with status 1", "was ended by signal 9 (SIGKILL)"
   std::string output;
   std::string errors;         // the last 64 KiB of stderr
   std::uint64_t life_ns = 0;  // from just before the start until the program was reaped

@@ -18,12 +18,12 @@
 namespace kymo::runtime {
 namespace {
 
-// Returns why the command failed: the errors in CRIU's log, or, without any, what the command said.
+// Returns why the command failed: the cause in CRIU's log, or, without any, what the command said.
 Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
-  std::string why = criu::last_errors(call.log_path);
+  std::string why = criu::cause_in(call.log_path);
   std::string message = call.runtime + " " + call.tried + ": ";
   if (!why.empty()) {
-    message += "CRIU: " + why + " (log: " + call.log_path + ")";
+    message += why + " (log: " + call.log_path + ")";
   } else {
     why = call.reason(outcome);
     message += why.empty() ? "it " + outcome.ended + " and does not say why" : why;
@@ -49,6 +49,7 @@ Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& o
   forget(growing);
   LogFollower log(growing, clock.listen(observer.notified));
   Result<CommandOutcome> outcome = call.run ? call.run(call.command) : run_command(call.command);
+  clock.criu_ended();
   log.finish();
   if (call.collect) {
     call.collect(outcome ? &*outcome : nullptr);
@@ -102,7 +103,7 @@ Result<std::uint64_t> call_round(const DumpSpec& spec, const ContainerCall& call
   if (const Result<CommandOutcome> done = call_command(round, {}, clock); !done) {
     return done.error();
   }
-  const std::uint64_t criu_time_ns = add_dump_phases(call.log_path, {}, clock);
+  const std::uint64_t criu_time_ns = add_dump_phases(call.log_path, {}, clock, {});
   const std::filesystem::path log(call.log_path);
   std::error_code error;
   std::filesystem::rename(
@@ -170,16 +171,16 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
   if (done) {
     outcome.command_time_ns = done->life_ns;
     outcome.runtime_time_ns = done->life_ns;
-  } else if (was_dumped_after_all(spec, *before)) {
-    end_the_rest(*before);
+  } else if (dump_completed(spec, *before)) {
+    end_leftover_processes(*before);
     outcome.warnings.push_back("every image was written and the container ended, but then " +
                                done.error().message);
   } else {
     if (!was_frozen) {
-      thaw_container(spec);  // let_run_on() reports a container that cannot be unfrozen
+      thaw_container(spec);  // clean_up_failed_dump() reports a container that cannot be unfrozen
     }
-    Error error = let_run_on(spec, *before, done.error());
-    add_dump_phases(call.log_path, {}, clock);
+    Error error = clean_up_failed_dump(spec, *before, done.error());
+    add_dump_phases(call.log_path, {}, clock, observer);
     return error;
   }
   if (!spec.leave_running) {
@@ -188,7 +189,7 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
     }
   }
   take_statistics(call.stats_path, outcome);
-  outcome.criu_time_ns = add_dump_phases(call.log_path, outcome.stats, clock);
+  outcome.criu_time_ns = add_dump_phases(call.log_path, outcome.stats, clock, observer);
   return outcome;
 }
 
@@ -204,14 +205,14 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
   const Result<CommandOutcome> done = call_command(call, observer, clock);
   if (!done) {
     criu::remove_leftover_mounts(std::filesystem::path(growing_log(call)).parent_path());
-    add_restore_phases(call.log_path, {}, clock);
+    add_restore_phases(call.log_path, {}, clock, observer);
     return done.error();
   }
   RestoreOutcome outcome;
   outcome.command_time_ns = done->life_ns;
   outcome.runtime_time_ns = done->life_ns;
   take_statistics(call.stats_path, outcome);
-  outcome.criu_time_ns = add_restore_phases(call.log_path, outcome.stats, clock);
+  outcome.criu_time_ns = add_restore_phases(call.log_path, outcome.stats, clock, observer);
   return outcome;
 }
 

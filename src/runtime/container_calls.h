@@ -16,7 +16,7 @@ namespace kymo::runtime {
 struct ContainerCall {
   std::string runtime;  // "runc", "podman": the name of the scope, and the first word of errors
   Command command;
-  // If set, it is called instead of starting `command` (containerd has an API and no command). It
+  // If set, it is called instead of starting `command` (containerd and Docker have an API). It
   // obeys the timeout and the cancellation of `limits`, which is `command`.
   std::function<Result<CommandOutcome>(const Command& limits)> run{};
   std::string tried;  // "could not dump container web"

@@ -1,7 +1,8 @@
 #include "runtime/container_end.h"
 
+#include <sys/stat.h>
+
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include "base/patience.h"
@@ -25,9 +26,8 @@ constexpr std::chrono::milliseconds kEndLookEvery{5};
 // empty one first. False also if the disk of the log does not answer.
 bool criu_has_begun(const std::string& log_path) {
   const auto begun = within(kDiskPatience, [log_path] {
-    std::error_code error;
-    const std::uintmax_t size = std::filesystem::file_size(log_path, error);
-    return !error && size != 0;
+    struct stat log {};
+    return ::lstat(log_path.c_str(), &log) == 0 && S_ISREG(log.st_mode) && log.st_size != 0;
   });
   return begun.value_or(false);
 }

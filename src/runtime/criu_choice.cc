@@ -114,11 +114,11 @@ Result<CriuProgram> CriuChoice::for_restore(const std::string& tried, bool read_
   const CriuProgram& chosen = first_from(older(*maker, least) ? least : *maker);
   // A patch release does not change the format of images.
   if (std::tie(chosen.version.major, chosen.version.minor) < std::tie(maker->major, maker->minor)) {
-    return Error{Code::failed_precondition,
-                 tried + ": CRIU " + made_by + " made its images, which CRIU " +
-                     chosen.version.text() +
-                     " cannot read: start kymod with that one or a later (--criu, or "
-                     "--criu-fallback)"};
+    return Error{Code::failed_precondition, tried + ": CRIU " + made_by +
+                                                " made its images, which CRIU " +
+                                                chosen.version.text() +
+                                                " cannot read: start kymod with that version or a "
+                                                "later one (--criu, or --criu-fallback)"};
   }
   return chosen;
 }

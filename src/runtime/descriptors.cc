@@ -10,13 +10,16 @@
 #include <charconv>
 #include <filesystem>
 
+#include "probe/process.h"
+
 namespace kymo::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr rlim_t kStep = 128;
-// CRIU's own (SERVICE_FD_MAX, 25 in version 4.2, rounded up) and its safety pad of 16.
+// CRIU's own descriptors (fewer than 32: enum sfd_type in criu/include/servicefd.h) and its safety
+// pad of 16.
 constexpr rlim_t kCriusOwn = 32 + 16;
 
 bool may_raise_limits() {
@@ -42,18 +45,21 @@ rlim_t highest_descriptor(pid_t pid) {
 
 }  // namespace
 
-Result<void> check_descriptors(const std::string& tried, const std::vector<pid_t>& tree) {
+Result<void> check_descriptors(const std::string& tried, pid_t root) {
   rlimit limit{};
   if (may_raise_limits() || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
   rlim_t needed = 0;
-  for (const pid_t pid : tree) needed = std::max(needed, highest_descriptor(pid) + 1 + kCriusOwn);
+  for (const pid_t pid : probe::process_tree(root)) {
+    needed = std::max(needed, highest_descriptor(pid) + 1 + kCriusOwn);
+  }
   needed = (needed + kStep - 1) / kStep * kStep;
   if (limit.rlim_cur >= needed) return {};
   return Error{Code::failed_precondition,
-               tried + ": CRIU could not restore it: it needs " + std::to_string(needed) +
-                   " file descriptors for that and may have " + std::to_string(limit.rlim_cur) +
-                   "; start kymod with more (ulimit -n " + std::to_string(needed) +
-                   ", or LimitNOFILE= of its service)"};
+               tried + ": CRIU needs " + std::to_string(needed) +
+                   " file descriptors to restore it, and kymod's limit is " +
+                   std::to_string(limit.rlim_cur) +
+                   ": start kymod with a higher limit (ulimit -n " + std::to_string(needed) +
+                   ", or LimitNOFILE= in its service)"};
 }
 
 }  // namespace kymo::runtime

@@ -1,8 +1,6 @@
 #include "runtime/launch.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/spawn.h"
 
 namespace kymo::runtime {
 namespace {
@@ -78,57 +77,6 @@ Error not_opened(const std::string& path, const char* what, const std::string& p
                ELOOP};
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> result;
-  result.reserve(words.size() + 1);
-  for (const std::string& word : words) {
-    result.push_back(const_cast<char*>(word.c_str()));  // posix_spawn() does not change the words
-  }
-  result.push_back(nullptr);
-  return result;
-}
-
-int spawn(const std::string& program, const RunSpec& spec, int out, int err, pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out, 1);
-  posix_spawn_file_actions_adddup2(&actions, err, 2);
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-  if (!spec.directory.empty()) {
-    posix_spawn_file_actions_addchdir_np(&actions, spec.directory.c_str());
-  }
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const std::vector<char*> argv = pointers(spec.command);
-  const std::vector<char*> environment = pointers(spec.environment);
-  // If exec fails, posix_spawn() reports it as its own result and reaps the child.
-  const int rc =
-      posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environment.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return rc;
-}
-
-// Returns a descriptor above the standard ones, so that no dup2() in the child overwrites it before
-// it is used.
-int moved_up(int fd) {
-  if (fd < 0 || fd > 2) {
-    return fd;
-  }
-  const int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-  close(fd);
-  return high;
-}
-
 }  // namespace
 
 Result<pid_t> launch(const RunSpec& spec) {
@@ -146,20 +94,20 @@ Result<pid_t> launch(const RunSpec& spec) {
   if (!program) {
     return program.error();
   }
-  const FileDescriptor out(moved_up(open_output(spec.stdout_path)));
+  const FileDescriptor out(open_output(spec.stdout_path));
   if (!out.valid()) {
     return not_opened(spec.stdout_path, "output", spec.command[0], errno);
   }
-  const FileDescriptor err(moved_up(open_output(spec.stderr_path)));
+  const FileDescriptor err(open_output(spec.stderr_path));
   if (!err.valid()) {
     return not_opened(spec.stderr_path, "errors", spec.command[0], errno);
   }
-  pid_t pid = 0;
-  const int rc = spawn(*program, spec, out.get(), err.get(), pid);
-  if (rc != 0) {
-    return system_error("cannot run " + *program, rc);
-  }
-  return pid;
+  return spawn({.file = *program,
+                .words = spec.command,
+                .environment = spec.environment,
+                .descriptors = {kDevNull, out.get(), err.get()},
+                .directory = spec.directory,
+                .leads = Program::Leads::session});
 }
 
 }  // namespace kymo::runtime

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/patience.h"
 #include "criu/phases.h"
@@ -20,7 +21,7 @@ namespace {
 constexpr std::chrono::milliseconds kLogLookEvery{1};
 constexpr std::string_view kMark = "Running ";
 constexpr std::string_view kMarkEnd = " scripts";
-constexpr std::size_t kLongestLine = 64 * 1024;
+constexpr std::size_t kMaxLine = 64 * 1024;
 
 }  // namespace
 
@@ -52,7 +53,7 @@ void LogFollower::State::take(std::string_view text) {
     const std::size_t end = text.find('\n');
     line.append(text.substr(0, end));
     if (end == std::string_view::npos) {
-      if (line.size() > kLongestLine) {
+      if (line.size() > kMaxLine) {
         line.clear();  // too long for a line of CRIU's log
       }
       return;
@@ -68,7 +69,7 @@ void LogFollower::State::take(std::string_view text) {
 
 void LogFollower::State::look() {
   if (!file.valid()) {
-    file = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (Result<FileDescriptor> log = open_no_link(path, O_RDONLY)) file = std::move(log).value();
   }
   std::array<char, 16384> buffer{};
   for (ssize_t got = 1; file.valid() && got > 0;) {
@@ -80,17 +81,7 @@ void LogFollower::State::look() {
 }
 
 void LogFollower::State::follow() {
-  for (bool last = false;;) {
-    look();
-    std::unique_lock lock(mutex);
-    if (last) {
-      ended = true;
-      changed.notify_all();
-      return;
-    }
-    changed.wait_for(lock, kLogLookEvery, [this] { return stopping; });
-    last = stopping;
-  }
+  look_until(stopping, ended, mutex, changed, kLogLookEvery, [this] { look(); });
 }
 
 LogFollower::LogFollower(std::string log_path, Notified notified)

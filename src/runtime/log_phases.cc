@@ -1,9 +1,10 @@
 #include "runtime/log_phases.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/beneath.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/patience.h"
 #include "kymo/scope.h"
 
@@ -18,14 +19,13 @@ constexpr ScopeOptions kSaidAgain{.category = "criu", .redundant = true};
 // Returns an empty text if the log cannot be read or its disk does not answer.
 std::string log_text(const std::string& path) {
   const auto text = within(kDiskPatience, [path] {
-    Result<std::string> log = read_file(path);
+    Result<std::string> log = read_no_link(path);
     return log ? *std::move(log) : std::string();
   });
   return text.value_or("");
 }
 
-void add_phases(const criu::LogPhases& phases, const LogClock& clock) {
-  const std::uint64_t began_ns = clock.log_began_ns(phases);
+void add_scopes(const criu::LogPhases& phases, std::uint64_t began_ns) {
   if (began_ns == 0) {
     return;
   }
@@ -35,6 +35,17 @@ void add_phases(const criu::LogPhases& phases, const LogClock& clock) {
               began_ns + phase.spans.front().begin_us * kNanosecondsInAMicrosecond,
               phase.duration_us * kNanosecondsInAMicrosecond, 0, kSaidAgain);
   }
+}
+
+// Returns the time from the first line of the log to the last.
+std::uint64_t add_phases(criu::LogPhases phases, const LogClock& clock, const Observer& observer) {
+  const std::uint64_t began_ns = clock.log_began_ns(phases);
+  const std::uint64_t total_ns = phases.total_us * kNanosecondsInAMicrosecond;
+  add_scopes(phases, began_ns);
+  if (observer.logged) {
+    observer.logged({std::move(phases), began_ns, clock.criu_ended_ns()});
+  }
+  return total_ns;
 }
 
 }  // namespace
@@ -62,32 +73,32 @@ std::uint64_t LogClock::log_began_ns(const criu::LogPhases& phases) const {
     return 0;
   };
   const std::uint64_t by_hook_ns = began_ns(criu::kHooksPhase, first_ns_);
-  return by_hook_ns != 0 ? by_hook_ns : began_ns(criu::kFreezePhase, freeze_ns_);
+  const std::uint64_t noted_ns =
+      by_hook_ns != 0 ? by_hook_ns : began_ns(criu::kFreezePhase, freeze_ns_);
+  const std::uint64_t total_ns = phases.total_us * kNanosecondsInAMicrosecond;
+  return ended_ns_ > total_ns ? std::min(noted_ns, ended_ns_ - total_ns) : noted_ns;
+}
+
+void LogClock::criu_ended() {
+  ended_ns_ = monotonic_ns();
 }
 
 std::uint64_t add_dump_phases(const std::string& log_path,
-                              const std::optional<criu::DumpStats>& stats, const LogClock& clock) {
+                              const std::optional<criu::DumpStats>& stats, const LogClock& clock,
+                              const Observer& observer) {
   Scope reading("read CRIU's log", {.category = "runtime"});
-  if (!reading.recorded()) {
-    return 0;
-  }
-  const criu::LogPhases phases = criu::dump_phases(log_text(log_path), stats);
+  criu::LogPhases phases = criu::dump_phases(log_text(log_path), stats);
   reading.end();
-  add_phases(phases, clock);
-  return phases.total_us * kNanosecondsInAMicrosecond;
+  return add_phases(std::move(phases), clock, observer);
 }
 
 std::uint64_t add_restore_phases(const std::string& log_path,
                                  const std::optional<criu::RestoreStats>& stats,
-                                 const LogClock& clock) {
+                                 const LogClock& clock, const Observer& observer) {
   Scope reading("read CRIU's log", {.category = "runtime"});
-  if (!reading.recorded()) {
-    return 0;
-  }
-  const criu::LogPhases phases = criu::restore_phases(log_text(log_path), stats);
+  criu::LogPhases phases = criu::restore_phases(log_text(log_path), stats);
   reading.end();
-  add_phases(phases, clock);
-  return phases.total_us * kNanosecondsInAMicrosecond;
+  return add_phases(std::move(phases), clock, observer);
 }
 
 }  // namespace kymo::runtime

@@ -6,6 +6,7 @@
 
 #include "criu/client.h"
 #include "criu/phases.h"
+#include "runtime/runtime.h"
 
 namespace kymo::runtime {
 
@@ -17,24 +18,29 @@ class LogClock {
  public:
   // Returns a function that notes the times of notifications and passes them on to `next`.
   criu::Notified listen(criu::Notified next);
+  // CRIU has ended now, so its log has its last line. On a busy machine a notification may be noted
+  // late. This bounds how late.
+  void criu_ended();
   // Returns when the log began. 0 if no notification came or the log shows none.
   [[nodiscard]] std::uint64_t log_began_ns(const criu::LogPhases& phases) const;
+  [[nodiscard]] std::uint64_t criu_ended_ns() const { return ended_ns_; }
 
  private:
   std::uint64_t first_ns_ = 0;
   std::uint64_t freeze_ns_ = 0;
+  std::uint64_t ended_ns_ = 0;  // 0: unknown
 };
 
 // Read the phases of a dump or restore from CRIU's log, and add them to the scope that is open on
 // this thread. All spans of a phase become one scope, which begins with the first span. The scopes
-// are redundant, because other scopes already count CRIU's time. Return the time from the first
-// line of the log to the last, in nanoseconds. If this thread records no scopes, do nothing and
-// return 0.
+// are redundant, because other scopes already count CRIU's time. Report the log to the observer.
+// Return the time from the first line of the log to the last, in nanoseconds.
 // Cost: one pass over the log.
 std::uint64_t add_dump_phases(const std::string& log_path,
-                              const std::optional<criu::DumpStats>& stats, const LogClock& clock);
+                              const std::optional<criu::DumpStats>& stats, const LogClock& clock,
+                              const Observer& observer);
 std::uint64_t add_restore_phases(const std::string& log_path,
                                  const std::optional<criu::RestoreStats>& stats,
-                                 const LogClock& clock);
+                                 const LogClock& clock, const Observer& observer);
 
 }  // namespace kymo::runtime

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/file.h"
 #include "criu/connections.h"
@@ -22,6 +24,7 @@ using criu::Connection;
 constexpr std::chrono::milliseconds kRulesPatience{5000};
 constexpr std::string_view kRuleMark = " ! --mark 0xc114 ";  // SOCCR_MARK of CRIU
 constexpr std::string_view kRuleChain = "CRIU";
+constexpr char kTablePrefix[] = "CRIU-";
 constexpr int kNoSuchProgram = 127;  // nsenter's exit code then
 
 // Returns the network namespace of the process. Empty if it is the same as ours.
@@ -112,7 +115,94 @@ Result<void> give_back_by(const std::string& iptables, const std::string& networ
   return done->exit_status == 0 ? Result<void>() : stays("says: " + last_line(done->errors));
 }
 
+// One end of a connection, and the other, as nft prints an element of CRIU's sets.
+std::string element_of(const std::string& from, std::uint16_t from_port, const std::string& to,
+                       std::uint16_t to_port) {
+  return from + " . " + std::to_string(from_port) + " . " + to + " . " + std::to_string(to_port);
+}
+
+std::set<std::string> elements_of(const std::vector<Connection>& connections) {
+  std::set<std::string> all;
+  for (const Connection& c : connections) {
+    all.insert(element_of(c.local, c.local_port, c.peer, c.peer_port));
+    all.insert(element_of(c.peer, c.peer_port, c.local, c.local_port));
+  }
+  return all;
+}
+
+// Whether one of the elements is in this line, between braces and commas.
+bool holds_one_of(const std::set<std::string>& elements, std::string_view line) {
+  constexpr std::string_view kBetween = "{},=";
+  constexpr std::string_view kBlank = " \t";
+  while (!line.empty()) {
+    std::string_view part = line.substr(0, line.find_first_of(kBetween));
+    line.remove_prefix(std::min(part.size() + 1, line.size()));
+    part.remove_prefix(std::min(part.find_first_not_of(kBlank), part.size()));
+    part = part.substr(0, part.find_last_not_of(kBlank) + 1);
+    if (elements.contains(std::string(part))) return true;
+  }
+  return false;
+}
+
+// A container may have named a table: nft would take another name for more of its command.
+bool is_name_of_criu(const std::string& name) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
+  return name.starts_with(kTablePrefix) && name.find_first_not_of(kLetters) == std::string::npos;
+}
+
+Result<void> delete_tables(const std::string& network, const std::vector<Connection>& connections,
+                           pid_t pid) {
+  const Result<CommandOutcome> rules = run_in(network, {"nft", "-n", "list", "ruleset", "inet"});
+  if (!rules && rules.error().code == Code::not_found) return {};
+  const auto stays = [](const std::string& why) {
+    return Error{Code::internal, "its connections may stay blocked: nft " + why +
+                                     "; look for CRIU's tables with nft list tables inet"};
+  };
+  if (!rules) return stays(rules.error().message);
+  if (rules->exit_status == kNoSuchProgram) return {};
+  if (rules->exit_status != 0) {
+    // Without nftables in the kernel CRIU could not make a table.
+    const bool none = rules->errors.find("not supported") != std::string::npos;
+    return none ? Result<void>() : stays("says: " + last_line(rules->errors));
+  }
+  Result<void> all;
+  for (const std::string& table :
+       criu_tables_in(rules->output, connections, pid, !network.empty())) {
+    const Result<CommandOutcome> done = run_in(network, {"nft", "delete", "table", "inet", table});
+    if (!done) {
+      all = stays(done.error().message);
+    } else if (done->exit_status != 0) {
+      all = stays("says: " + last_line(done->errors));
+    }
+  }
+  return all;
+}
+
 }  // namespace
+
+std::vector<std::string> criu_tables_in(const std::string& rules,
+                                        const std::vector<Connection>& connections, pid_t pid,
+                                        bool whole_network) {
+  constexpr std::string_view kTable = "table inet ";
+  constexpr std::size_t kMaxTables = 16;  // a container may have made any number
+  const std::set<std::string> elements = elements_of(connections);
+  std::vector<std::string> found;
+  std::string table;  // of CRIU, in which the line is
+  std::istringstream text(rules);
+  for (std::string line; found.size() < kMaxTables && std::getline(text, line);) {
+    if (line.starts_with(kTable)) {
+      const std::string name = line.substr(kTable.size(), line.find(" {") - kTable.size());
+      table = is_name_of_criu(name) ? name : "";
+    }
+    if (table.empty()) continue;
+    if (whole_network || table == kTablePrefix + std::to_string(pid) ||
+        holds_one_of(elements, line)) {
+      found.push_back(std::exchange(table, ""));
+    }
+  }
+  return found;
+}
 
 Result<void> give_back_network(const std::vector<pid_t>& tree) {
   if (tree.empty()) return {};
@@ -127,6 +217,8 @@ Result<void> give_back_network(const std::vector<pid_t>& tree) {
   if (connections.empty() && network.empty()) return {};
   Result<void> done = give_back_by("iptables", network, connections);
   Result<void> done6 = give_back_by("ip6tables", network, connections);
+  Result<void> tables = delete_tables(network, connections, tree.front());
+  if (done && done6) return tables;
   return done ? done6 : done;
 }
 

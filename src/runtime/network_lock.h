@@ -2,8 +2,10 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <vector>
 
+#include "criu/connections.h"
 #include "kymo/result.h"
 
 namespace kymo::runtime {
@@ -15,14 +17,21 @@ namespace kymo::runtime {
 // takes their sockets out of repair mode. If CRIU left nothing, it changes nothing. Call it after
 // CRIU has ended.
 //
-// CRIU can be configured to use nftables instead (table "inet CRIU-PID"). This function does not
-// remove that table.
+// CRIU can be configured to use nftables instead. It then makes a table "inet CRIU-ID", in which ID
+// is a pid or, since CRIU 4.1, an id of the run. The program nft removes the table. Without that
+// program it stays.
 //
 // `tree`:  the processes, the root first.
 // Threads: any; blocks.
 // Errors:  say which rules may remain, and how to find them.
-// Cost:    reading the rules of IPv4 and IPv6, about 5 ms each, if the processes have connections
-//          or their own network namespace. Otherwise none.
+// Cost:    reading the rules of IPv4, IPv6 and nftables, about 5 ms each, if the processes have
+//          connections or their own network namespace. Otherwise none.
 Result<void> give_back_network(const std::vector<pid_t>& tree);
+
+// The names of CRIU's tables in `rules`, the output of `nft -n list ruleset inet`: those with one of
+// the connections, and the table of this pid. With `whole_network` all of CRIU's tables.
+std::vector<std::string> criu_tables_in(const std::string& rules,
+                                        const std::vector<criu::Connection>& connections, pid_t pid,
+                                        bool whole_network);
 
 }  // namespace kymo::runtime

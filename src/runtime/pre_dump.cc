@@ -47,7 +47,7 @@ Result<PreDumpRound> one_round(const DumpSpec& spec, const WriteRound& write,
 
 }  // namespace
 
-bool worth_another(const std::vector<PreDumpRound>& rounds) {
+bool another_round_pays(const std::vector<PreDumpRound>& rounds) {
   if (rounds.empty()) return true;
   const std::uint64_t last = rounds.back().pages_written;
   if (last <= kNextToNothing) return false;
@@ -58,7 +58,7 @@ bool worth_another(const std::vector<PreDumpRound>& rounds) {
 
 Result<PreDumps> pre_dump(const DumpSpec& spec, const Observer& observer, const WriteRound& write) {
   PreDumps done;
-  while (done.rounds.size() < spec.pre_dumps && worth_another(done.rounds)) {
+  while (done.rounds.size() < spec.pre_dumps && another_round_pays(done.rounds)) {
     const std::string folder = "pre-" + std::to_string(done.rounds.size() + 1);
     const PreDumpPlace place{spec.images_dir + "/" + folder,
                              done.last.empty() ? "" : "../" + done.last};
@@ -82,7 +82,7 @@ WriteRound write_round_by(const criu::Client& client, const DumpSpec& spec) {
     request.parent = place.parent;
     request.time_limit = *left;
     request.cancel = spec.cancel;
-    request.options = shared_options(spec.options);
+    request.options = spec.options;
     const Result<criu::DumpReply> reply = client.pre_dump(request);
     return reply ? Result<std::uint64_t>(reply->criu_time_ns) : reply.error();
   };

@@ -19,7 +19,7 @@ struct PreDumps {
 
 // Whether another round is worth its time. It is not if the last round wrote almost nothing, or
 // about as much as the round before: memory then changes as fast as CRIU writes it.
-bool worth_another(const std::vector<PreDumpRound>& rounds);
+bool another_round_pays(const std::vector<PreDumpRound>& rounds);
 
 // The folders of a round.
 struct PreDumpPlace {
@@ -32,7 +32,7 @@ struct PreDumpPlace {
 using WriteRound = std::function<Result<std::uint64_t>(const PreDumpPlace& place)>;
 
 // Makes at most spec.pre_dumps rounds in the folders pre-1, pre-2, ... of spec.images_dir.
-// Errors: those of a dump. The process or container runs on; let_run_on() makes sure of that.
+// Errors: those of a dump. The process or container runs on; clean_up_failed_dump() makes sure of that.
 Result<PreDumps> pre_dump(const DumpSpec& spec, const Observer& observer, const WriteRound& write);
 
 // Returns the function that writes the rounds of a plain process with CRIU's RPC. It refers to

@@ -129,7 +129,7 @@ Result<void> check_free(const std::string& tried, pid_t id) {
   const std::string its_pid = tried + ": its pid " + std::to_string(id);
   if (taken->zombie()) {
     return Error{Code::failed_precondition,
-                 its_pid + " is held by a zombie until the parent of that, " +
+                 its_pid + " is held by a zombie until its parent, process " +
                      std::to_string(taken->parent) + ", reaps it or ends"};
   }
   return Error{Code::failed_precondition,
@@ -159,7 +159,7 @@ Error still_stopped(pid_t pid, pid_t thread) {
     return {Code::internal,
             what + " is still held by process " + std::to_string(seen->tracer) +
                 ", which was killed but cannot end before its disk answers; it runs on as soon as "
-                "that does: mend the disk, or unmount it with umount -f"};
+                "that process ends: repair the disk, or unmount it with umount -f"};
   }
   return {Code::internal,
           what + " is still stopped (thread " + std::to_string(thread) + "): send it SIGCONT"};
@@ -200,8 +200,9 @@ Result<probe::Process> check_program(const std::string& tried, const ProcessId& 
     return Error{Code::invalid_argument, tried + ": it is init, which every other process needs"};
   }
   if (holds_us(id.pid)) {
-    return Error{Code::invalid_argument,
-                 tried + ": it is this program or one that started it, and a dump would freeze it"};
+    return Error{
+        Code::invalid_argument,
+        tried + ": it is this program, or a program that started it, and a dump would freeze it"};
   }
   return process;
 }
@@ -212,7 +213,7 @@ Result<probe::Process> check_target(const DumpSpec& spec) {
   if (!process) {
     return process;
   }
-  const Result<void> enough = check_descriptors(tried, probe::process_tree(spec.process.pid));
+  const Result<void> enough = check_descriptors(tried, spec.process.pid);
   if (!enough) {
     return enough.error();
   }
@@ -278,7 +279,7 @@ Result<milliseconds> time_left(const DumpSpec& spec) {
   const std::uint64_t now_ns = monotonic_ns();
   const std::chrono::nanoseconds left(spec.deadline_ns > now_ns ? spec.deadline_ns - now_ns : 0);
   if (left < milliseconds(1)) {
-    return Error{Code::deadline_exceeded, "the time was over before CRIU began"};
+    return Error{Code::deadline_exceeded, "the deadline was over before CRIU began"};
   }
   return std::chrono::duration_cast<milliseconds>(left);
 }

@@ -11,8 +11,11 @@
 
 #include "base/cancellation.h"
 #include "criu/image_codec.h"
+#include "criu/options.h"
+#include "criu/phases.h"
 #include "criu/pstree.h"
 #include "criu/stats.h"
+#include "criu/streamed_file.h"
 #include "kymo/result.h"
 #include "runtime/criu_choice.h"
 
@@ -40,25 +43,8 @@ struct Container {
   bool read_only_root = false;
 };
 
-// Further options for CRIU, for a dump and for its restore. A runtime refuses an option that it
-// cannot pass on to CRIU.
-struct CheckpointOptions {
-  // The processes may have open TCP connections.
-  bool tcp_established = false;
-  // The process belongs to the session of another process.
-  bool shell_job = false;
-  // The processes may hold file locks. For plain processes this is always on.
-  bool file_locks = false;
-  // CRIU's --external: "mnt[PATH]:NAME" at a dump, "mnt[NAME]:PATH" at a restore.
-  std::vector<std::string> external;
-  // The level of CRIU's log. 0: the default, at which the log shows the phases (3 at a dump, 4 at a
-  // restore).
-  int log_level = 0;
-  // The processes may be connected to unix datagram sockets of other processes.
-  bool external_unix_sockets = false;
-  // Only for a restore: the mount point that becomes the root of the mount namespace.
-  std::string root;
-};
+// A runtime refuses an option that it cannot pass on to CRIU (option_checks.h).
+using CheckpointOptions = criu::Options;
 
 // One round of pre-dump. The first round writes all memory, each later one the memory that has
 // changed since the round before.
@@ -68,6 +54,14 @@ struct PreDumpRound {
   std::uint64_t pages_written = 0;  // including pages of shared memory
   std::uint32_t frozen_time_us = 0;
   std::uint64_t image_bytes = 0;
+};
+
+// CRIU's log once CRIU has ended, also after a failure.
+struct LogSeen {
+  criu::LogPhases phases;  // empty if the log cannot be read
+  // On the clock of monotonic_ns(). 0: unknown.
+  std::uint64_t began_ns = 0;
+  std::uint64_t criu_ended_ns = 0;  // for a container: the end of the runtime's command
 };
 
 // Functions that report the progress of a dump or restore. They are called on the thread that runs
@@ -85,6 +79,8 @@ struct Observer {
   std::function<void(std::uint64_t bytes, std::uint64_t page_bytes, bool exact)> moved{};
   // A round of pre-dump has ended.
   std::function<void(const PreDumpRound& round)> pre_dumped{};
+  // CRIU has ended, and its log was read.
+  std::function<void(LogSeen log)> logged{};
 };
 
 struct RunSpec {
@@ -96,7 +92,8 @@ struct RunSpec {
   std::string stderr_path;
   // Only for a container: its id or name. A container of runc runs the command of its bundle, and
   // `command` is empty. For podman `command` has the words that follow `podman run -d --name NAME`,
-  // for containerd the image, the command and its arguments.
+  // for containerd the image, the command and its arguments, for docker the words that follow
+  // `docker run --detach --name NAME`.
   std::string container{};
   std::string bundle{};
   std::string work_dir{};  // for files of the runtime, such as runc's log
@@ -125,11 +122,11 @@ struct DumpSpec {
   const Cancellation* cancel = nullptr;
 };
 
-struct DumpOutcome {
+// What is known of a dump and of a restore. `Stats` are CRIU's statistics.
+template <class Stats>
+struct Outcome {
   // Empty if CRIU left no readable statistics. A warning then says why.
-  std::optional<criu::DumpStats> stats;
-  // The size of all images on disk, including those of the pre-dump rounds.
-  std::uint64_t image_bytes = 0;
+  std::optional<Stats> stats;
   // How long the CRIU process lived. For a container: the time from the first line of CRIU's log to
   // the last.
   std::uint64_t criu_time_ns = 0;
@@ -141,10 +138,17 @@ struct DumpOutcome {
   // How often CRIU had to wait for the disk to read its own program (a cold start). Empty if
   // unknown.
   std::optional<std::uint64_t> criu_major_faults;
+  // What went wrong after the images were complete, or after the process ran again: one line each.
+  std::vector<std::string> warnings;
+};
+
+struct DumpOutcome : Outcome<criu::DumpStats> {
+  // The size of all images on disk, including those of the pre-dump rounds.
+  std::uint64_t image_bytes = 0;
+  // Of a streamed dump: what kymod's thread did.
+  std::optional<criu::Streamed> streamed;
   // The rounds of pre-dump. Their times are not included in the times above.
   std::vector<PreDumpRound> pre_dumps;
-  // What went wrong after the images were complete, one line each.
-  std::vector<std::string> warnings;
 };
 
 struct RestoreSpec {
@@ -161,15 +165,8 @@ struct RestoreSpec {
   const Cancellation* cancel = nullptr;
 };
 
-// The members have the same meaning as in DumpOutcome.
-struct RestoreOutcome {
+struct RestoreOutcome : Outcome<criu::RestoreStats> {
   ProcessId process;
-  std::optional<criu::RestoreStats> stats;
-  std::uint64_t criu_time_ns = 0;
-  std::uint64_t command_time_ns = 0;
-  std::uint64_t runtime_time_ns = 0;
-  std::optional<std::uint64_t> criu_major_faults;
-  std::vector<std::string> warnings;  // what went wrong after the process ran again
 };
 
 struct FreezeSpec {
@@ -187,7 +184,8 @@ struct OciRuntime {
 
 // Runs, dumps, restores and freezes processes or containers.
 //
-// Threads: any. Each call starts its own criu, runc or podman, or makes its own call to containerd.
+// Threads: any. Each call starts its own criu, runc or podman, or makes its own call to containerd or
+//          Docker.
 // Errors:  the message says what was tried, on what, and what to do. After a failed dump the
 //          process or container runs on.
 class Runtime {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "criu/breakpoints.h"
 #include "criu/client.h"
 #include "runtime/command.h"
 #include "runtime/criu_choice.h"
@@ -66,6 +67,16 @@ void check_age(const CriuChoice& choice, std::vector<Finding>& findings) {
                    "to: use CRIU 4.2 or later")});
 }
 
+// kymod tells each CRIU that it starts itself. containerd and Docker start theirs.
+void check_breakpoints(std::vector<Finding>& findings) {
+  const bool work = criu::hardware_breakpoints_work();
+  findings.push_back(
+      {"breakpoints", work ? State::good : State::absent,
+       work ? "hardware breakpoints work"
+            : "hardware breakpoints do not work in this machine: a CRIU before 4.2 that kymod does "
+              "not start itself hangs; set CRIU_FAULT=130 in its environment, or use CRIU 4.2"});
+}
+
 void check_features(const std::string& criu, std::vector<Finding>& findings) {
   const auto features = client_of(criu).features();
   const auto add = [&](const char* what, bool there, const char* with, const char* without) {
@@ -94,6 +105,7 @@ std::string check_criu(const std::string& criu, const std::string& fallback,
   }
   const CriuChoice choice(std::move(works), running_kernel());
   check_age(choice, findings);
+  check_breakpoints(findings);
   std::string used = choice.for_dump(false).path;
   check_features(used, findings);
   return used;
@@ -102,17 +114,18 @@ std::string check_criu(const std::string& criu, const std::string& fallback,
 void check_kernel(std::vector<Finding>& findings) {
   struct statfs run {};
   const bool in_memory = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;
-  findings.push_back({"/run", in_memory ? State::good : State::absent,
-                      in_memory ? "a tmpfs: CRIU keeps there what it found out about the kernel"
-                                : "no tmpfs: CRIU looks at the kernel anew with each call, which "
-                                  "takes it 20 to 50 ms"});
+  findings.push_back(
+      {"/run", in_memory ? State::good : State::absent,
+       in_memory
+           ? "a tmpfs: CRIU keeps there what it knows about the kernel"
+           : "not a tmpfs: CRIU looks at the kernel again in each call, which takes 20 to 50 ms"});
   std::error_code error;
   const bool v2 = fs::exists("/sys/fs/cgroup/cgroup.controllers", error);
   const bool v1 = fs::exists("/sys/fs/cgroup/freezer", error);
   findings.push_back({"cgroups", v1 || v2 ? State::good : State::absent,
                       v2   ? "version 2"
-                      : v1 ? "version 1: a container's freezer is looked at every 100 ms only, "
-                             "which its dump waits for"
+                      : v1 ? "version 1: CRIU checks the freezer of a container only every 100 ms, "
+                             "and the dump waits for that"
                            : "none: containers cannot be frozen"});
 }
 
@@ -127,7 +140,8 @@ FoundCriu criu_at(const std::string& path) {
   if (path.empty()) return {"", false, "none: PATH has no criu"};
   const auto version = client_of(path).version();
   if (!version) {
-    return {path, false, path + " does not start: put the folder of one that does first in PATH"};
+    return {path, false,
+            path + " does not start: put the folder of a criu that starts first in PATH"};
   }
   return {path, true, version->text() + " at " + path};
 }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "runtimes/containerd/containerd_runtime.h"
+#include "runtimes/docker/docker_runtime.h"
 #include "runtimes/podman/podman_runtime.h"
 #include "runtimes/process/process_runtime.h"
 #include "runtimes/runc/runc_runtime.h"
@@ -34,12 +35,17 @@ std::unique_ptr<Runtime> make_containerd(const RuntimeSettings& all) {
   return make_containerd_runtime({.timeout = all.timeout});
 }
 
-constexpr std::array<RuntimeRow, 4> kTable{{
+std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
+  return make_docker_runtime({.timeout = all.timeout});
+}
+
+constexpr std::array<RuntimeRow, 5> kTable{{
     {"process", make_process},
     {"runc", make_runc, oci_runtime_of_runc, kHasBundles},
-    {"podman", make_podman, oci_runtime_of_podman, !kHasBundles, "what follows podman run -d"},
+    {"podman", make_podman, oci_runtime_of_podman, !kHasBundles, "the arguments of podman run -d"},
     {"containerd", make_containerd, oci_runtime_of_containerd, !kHasBundles,
      "the image, then the command and its arguments"},
+    {"docker", make_docker, oci_runtime_of_docker, !kHasBundles, "the arguments of docker run -d"},
 }};
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr char kRunColumns[] =
     "id, kind, job_id, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
     "conditions, warmth, stats_json, phases_json";
 // The most runs that are kept of each job and kind. More would add nothing to a history.
-constexpr std::int64_t kMostRuns = 1000;
+constexpr std::int64_t kMaxRuns = 1000;
 
 constexpr std::pair<JobState, std::string_view> kJobStates[] = {
     {JobState::running, "running"}, {JobState::dumped, "dumped"}, {JobState::exited, "exited"}};
@@ -204,7 +204,7 @@ Result<void> add(Database& db, const Run& run) {
   return db.run("forget the oldest runs",
                 "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs WHERE job_id = ?1 AND"
                 " kind = ?2 ORDER BY created_unix_ns DESC, rowid DESC LIMIT -1 OFFSET ?3)",
-                {run.job_id, name_in(kRunKinds, run.kind), kMostRuns});
+                {run.job_id, name_in(kRunKinds, run.kind), kMaxRuns});
 }
 
 Result<void> update(Database& db, const Job& job) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cache_line.h"
 #include "kymo/scope.h"
 
 // The memory for the scopes of a tree. Invariants:
@@ -25,8 +26,8 @@
 namespace kymo {
 namespace detail {
 
-// One cache line.
-struct alignas(64) ScopeNode {
+// One cache line: threads write different nodes at the same time.
+struct alignas(kCacheLine) ScopeNode {
   std::string_view name;
   std::string_view category;
   std::uint64_t start_ns = 0;
@@ -39,7 +40,7 @@ struct alignas(64) ScopeNode {
   bool bytes_redundant : 1 = false;
   bool wrapper : 1 = false;
 };
-static_assert(sizeof(ScopeNode) == 64);
+static_assert(sizeof(ScopeNode) == kCacheLine);
 
 }  // namespace detail
 

@@ -2,14 +2,21 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "analysis/summary.h"
 #include "base/file.h"
+#include "base/json_text.h"
+#include "base/recording_name.h"
+#include "confine/run.h"
 #include "http/server.h"
 #include "http/token_file.h"
 #include "report/html_report.h"
@@ -19,7 +26,7 @@ namespace kymo::view {
 namespace {
 
 // The maximum size of a reply. The page requests less at a time.
-constexpr std::uint64_t kMostBytes = 256U << 20U;
+constexpr std::uint64_t kMaxBytes = 256U << 20U;
 
 Result<FileDescriptor> make_spool() {
   std::error_code error;
@@ -32,12 +39,71 @@ Result<FileDescriptor> make_spool() {
   return fd;
 }
 
+// What is read of a recording, in a process without rights.
+struct Packed {
+  std::vector<std::uint64_t> offsets;  // of each block in the spool, and of its end
+  std::string page;
+};
+
+// The offsets in one line, then the page.
+Result<std::string> pack(const std::string& path, int spool, const std::string& nonce) {
+  const Result<analysis::Summary> summary = analysis::summarize(path);
+  if (!summary) return summary.error();
+  report::PackRequest request;
+  request.spool = spool;
+  const Result<report::PackedRows> rows = report::pack_rows(*summary, request);
+  if (!rows) return rows.error();
+  Result<std::string> page = report::report_page(*summary, *rows, nonce, true);
+  if (!page) return page.error();
+  return json_text(nlohmann::json(rows->block_offsets)) + '\n' + *page;
+}
+
+// The text of pack(), which is trusted no more than the recording.
+Result<Packed> unpack(const std::string& path, const std::string& text, std::uint64_t spooled) {
+  const std::size_t line = text.find('\n');
+  const nlohmann::json offsets = parse_json(text.substr(0, line));
+  Packed packed;
+  for (const nlohmann::json& said : offsets) {
+    const std::uint64_t offset = said.is_number_unsigned() ? said.get<std::uint64_t>() : UINT64_MAX;
+    const std::uint64_t before = packed.offsets.empty() ? 0 : packed.offsets.back();
+    if (offset < before || offset > spooled) break;
+    packed.offsets.push_back(offset);
+  }
+  if (line == std::string::npos || packed.offsets.empty() ||
+      packed.offsets.size() != offsets.size()) {
+    return Error{
+        Code::data_loss,
+        "view " + path + ": the helper process that reads it sent an answer that is not valid"};
+  }
+  packed.page = text.substr(line + 1);
+  return packed;
+}
+
+confine::Bounds bounds_for(const std::string& path) {
+  constexpr std::chrono::hours kTime{1};
+  const std::string stem = recording_stem(path);
+  confine::Bounds bounds;
+  bounds.memory_bytes = std::uint64_t{8} << 30;
+  bounds.answer_bytes = std::uint64_t{2} << 30;
+  bounds.cpu_time = kTime;
+  bounds.time = std::chrono::seconds(0);  // its user can end it
+  bounds.threads = true;
+  bounds.readable = {path, stem + ".meta.json", stem + ".gaps.tsv",
+                     "/proc"};  // to see whether a recorder still runs
+  return bounds;
+}
+
+std::uint64_t size_of(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
+}
+
 }  // namespace
 
 struct RecordingView::State {
   FileDescriptor spool;
-  analysis::Summary summary;
-  report::PackedRows packed;
+  std::string nonce;  // in the page; each reply has its own instead
+  Packed packed;
   std::unique_ptr<http::Server> server;  // destroyed first: its threads use the other members
 
   [[nodiscard]] http::Reply page() const;
@@ -45,15 +111,17 @@ struct RecordingView::State {
 };
 
 http::Reply RecordingView::State::page() const {
-  const Result<std::string> nonce = http::make_token();
-  if (!nonce) return http::error_reply(nonce.error());
-  Result<std::string> html = report::report_page(summary, packed, *nonce, true);
-  if (!html) return http::error_reply(html.error());
-  return http::page_reply(std::move(html).value(), *nonce);
+  const Result<std::string> own = http::make_token();
+  if (!own) return http::error_reply(own.error());
+  std::string html = packed.page;
+  for (std::size_t at = 0; (at = html.find(nonce, at)) != std::string::npos; at += own->size()) {
+    html.replace(at, nonce.size(), *own);
+  }
+  return http::page_reply(std::move(html), *own);
 }
 
 http::Reply RecordingView::State::samples(const http::Request& request) const {
-  const std::size_t blocks = packed.block_offsets.size() - 1;
+  const std::size_t blocks = packed.offsets.size() - 1;
   const auto first = request.number("first", UINT64_MAX, UINT64_MAX);
   const auto last = request.number("last", UINT64_MAX, UINT64_MAX);
   if (!first || !last || *first > *last || *last >= blocks) {
@@ -62,9 +130,9 @@ http::Reply RecordingView::State::samples(const http::Request& request) const {
                               "below " +
                                   std::to_string(blocks)});
   }
-  const std::uint64_t begin = packed.block_offsets[*first];
-  const std::uint64_t size = packed.block_offsets[*last + 1] - begin;
-  if (size > kMostBytes) {
+  const std::uint64_t begin = packed.offsets[*first];
+  const std::uint64_t size = packed.offsets[*last + 1] - begin;
+  if (size > kMaxBytes) {
     return http::error_reply({Code::invalid_argument, "first and last: too many blocks at once"});
   }
   http::Reply reply{200, "application/octet-stream", std::string(size, '\0'), {}};
@@ -81,33 +149,36 @@ http::Reply RecordingView::State::samples(const http::Request& request) const {
 RecordingView::RecordingView(std::unique_ptr<State> state) : state_(std::move(state)) {}
 RecordingView::~RecordingView() = default;
 
-Result<std::unique_ptr<RecordingView>> RecordingView::open(const std::string& path,
-                                                           std::uint16_t port) {
+Result<std::unique_ptr<RecordingView>> RecordingView::open(const std::string& path) {
   auto state = std::make_unique<State>();
-  Result<analysis::Summary> summary = analysis::summarize(path);
-  if (!summary) return summary.error();
-  state->summary = std::move(summary).value();
   Result<FileDescriptor> spool = make_spool();
   if (!spool) return spool.error();
-  state->spool = std::move(spool).value();
-  report::PackRequest request;
-  request.spool = state->spool.get();
-  Result<report::PackedRows> packed = report::pack_rows(state->summary, request);
+  state->spool = *std::move(spool);
+  Result<std::string> nonce = http::make_token();
+  if (!nonce) return nonce.error();
+  state->nonce = *std::move(nonce);
+  const Result<std::string> text = confine::read_confined(
+      bounds_for(path), [&] { return pack(path, state->spool.get(), state->nonce); });
+  if (!text) return text.error();
+  Result<Packed> packed = unpack(path, *text, size_of(state->spool.get()));
   if (!packed) return packed.error();
-  state->packed = std::move(packed).value();
+  state->packed = *std::move(packed);
+  return std::unique_ptr<RecordingView>(new RecordingView(std::move(state)));
+}
+
+Result<void> RecordingView::serve(std::uint16_t port) {
   Result<std::string> token = http::make_token();
   if (!token) return token.error();
   http::Server::Options options;
   options.port = port;
-  options.token = std::move(token).value();
+  options.token = *std::move(token);
   options.port_flag = "--port";
-  state->server = std::make_unique<http::Server>(std::move(options));
-  State& shared = *state;
-  state->server->page("/", [&shared](const http::Request&) { return shared.page(); });
-  state->server->get("/samples",
+  State& shared = *state_;
+  shared.server = std::make_unique<http::Server>(std::move(options));
+  shared.server->page("/", [&shared](const http::Request&) { return shared.page(); });
+  shared.server->get("/samples",
                      [&shared](const http::Request& asked) { return shared.samples(asked); });
-  if (Result<void> started = state->server->start(); !started) return started.error();
-  return std::unique_ptr<RecordingView>(new RecordingView(std::move(state)));
+  return shared.server->start();
 }
 
 std::string RecordingView::url_once() const {

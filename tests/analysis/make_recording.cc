@@ -12,7 +12,7 @@
 
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
-#include "sampling/history.h"
+#include "sampling/history/history.h"
 
 namespace {
 

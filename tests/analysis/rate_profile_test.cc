@@ -34,7 +34,7 @@ TEST(RateProfile, PercentilesOfFewWindowsAreExact) {
 
 TEST(RateProfile, PercentilesOfManyWindowsAreWithinOnePercent) {
   std::mt19937_64 random(3);
-  for (const std::size_t count : {RateProfile::kMostCells, RateProfile::kMostCells + 1,
+  for (const std::size_t count : {RateProfile::kMaxProfileCells, RateProfile::kMaxProfileCells + 1,
                                   std::size_t{20'000}, std::size_t{100'003}}) {
     std::vector<std::uint64_t> growths;
     for (std::size_t i = 0; i < count; ++i) {
@@ -42,7 +42,7 @@ TEST(RateProfile, PercentilesOfManyWindowsAreWithinOnePercent) {
           static_cast<std::uint64_t>(std::exp(static_cast<double>(random() % 2000) / 100)));
     }
     const RatePercentiles found = profile_of(growths).percentiles();
-    EXPECT_EQ(found.exact, count <= RateProfile::kMostCells);
+    EXPECT_EQ(found.exact, count <= RateProfile::kMaxProfileCells);
     EXPECT_EQ(found.windows, count);
     std::sort(growths.begin(), growths.end());
     for (const auto& [q, seen] : {std::pair{0.5, found.p50}, {0.9, found.p90}, {0.99, found.p99}}) {

@@ -6,6 +6,8 @@
 #include <functional>
 #include <random>
 
+#include "base/sanitizers.h"
+#include "support/cpu_time.h"
 #include "temp_folder.h"
 
 namespace kymo::analysis {
@@ -24,11 +26,7 @@ struct Column {
 
 constexpr double kLevel = 100'000;
 // Draws of a test that counts errors. The sanitizers look for others, and take ten times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kDraws = 40;
-#else
-constexpr int kDraws = 200;
-#endif
+constexpr int kDraws = KYMO_SANITIZER ? 40 : 200;
 
 std::uint64_t whole(double value) {
   return static_cast<std::uint64_t>(std::max(0.0, value));
@@ -364,12 +362,14 @@ TEST_F(RecordingDiffTest, WhatCannotBeComparedIsSaidByName) {
     const auto made = diff_recordings({whole}, {after}, options);
     return made ? std::string("not refused") : made.error().message;
   };
-  EXPECT_NE(refused(bare, {.align = "dump"}).find("b.tsv at \"dump\": its marks are none"),
+  EXPECT_NE(refused(bare, {.align = "dump"})
+                .find("b.tsv at \"dump\": it has no such mark; its marks are none"),
             std::string::npos)
       << refused(bare, {.align = "dump"});
   EXPECT_NE(refused(empty, {}).find("c.tsv: it holds 0 rows"), std::string::npos);
-  EXPECT_NE(refused(bare, {.from_s = 5}).find("no rows where"), std::string::npos);
-  EXPECT_NE(refused(bare, {.from_s = 0.03, .to_s = 0.01}).find("no rows where"), std::string::npos);
+  EXPECT_NE(refused(bare, {.from_s = 5}).find("no rows in the compared range"), std::string::npos);
+  EXPECT_NE(refused(bare, {.from_s = 0.03, .to_s = 0.01}).find("no rows in the compared range"),
+            std::string::npos);
   EXPECT_NE(refused(bare, {.metrics = {"nothing"}}).find("no recording has it"), std::string::npos);
   EXPECT_EQ(diff({whole}, {bare}).aligned_at, "");
 }
@@ -381,6 +381,23 @@ TEST_F(RecordingDiffTest, ARecordingAgainstItselfDoesNotChange) {
     EXPECT_NE(metric.verdict, DiffVerdict::changed) << metric.name;
     EXPECT_EQ(metric.share().value_or(0), 0) << metric.name;
   }
+}
+
+// Each mark was looked for in a list of all: eight times as many took 64 times as long.
+TEST_F(RecordingDiffTest, ManyMarksTookQuadraticTime) {
+  Random random(1);
+  const std::vector<Column> columns{{"level", false, wandering(0.5)}};
+  const auto time_of = [&](int count) {
+    std::string marks;
+    for (int i = 0; i < count; ++i) {
+      marks += std::string(i == 0 ? "" : ",") + R"({"name":"m)" + std::to_string(i) +
+               R"(","at_ns":)" + std::to_string(i * 1000) + "}";
+    }
+    const std::string before = record("a" + std::to_string(count), columns, 300, random, marks);
+    const std::string after = record("b" + std::to_string(count), columns, 300, random, marks);
+    return test::cpu_time_of([&] { EXPECT_EQ(diff({before}, {after}).aligned_at, "m0"); });
+  };
+  EXPECT_LT(time_of(80'000), 24 * time_of(10'000));
 }
 
 }  // namespace

@@ -113,6 +113,10 @@ TEST_F(RowRangeTest, SamplesFromAllOverTheText) {
   record({10, 20, 30});
   EXPECT_EQ(sampled(1), (std::vector<std::uint64_t>{10}));
   EXPECT_EQ(sampled(1000), (std::vector<std::uint64_t>{10, 20, 30})) << "each once";
+  record({10, 20, 30, 40, 50, 60, 70, 80, 90});
+  for (std::size_t count = 0; count < 30; ++count) {
+    EXPECT_LE(sampled(count).size(), count) << "never more than asked for";
+  }
   record({10, 20}, "damaged\nx\ty\n30\t60\n4");
   EXPECT_EQ(sampled(1000), (std::vector<std::uint64_t>{10, 20, 30})) << "what is no row is passed";
 }

@@ -148,7 +148,7 @@ TEST(Summary, MissedTicksAreCountedByCauseAndJudged) {
   EXPECT_EQ(capture->ticks_due, 9U);
   EXPECT_EQ(capture->missed, (std::array<std::uint64_t, 4>{3, 4, 0}));
   EXPECT_FALSE(capture->exact);
-  EXPECT_TRUE(has_note(summary, "line 4: \"1?2?3?bored\" is no gap"));
+  EXPECT_TRUE(has_note(summary, "line 4: \"1?2?3?bored\" is not a gap"));
   EXPECT_TRUE(has_note(summary, "line 5: cut short"));
   const auto verdicts = judge(summary);
   EXPECT_EQ(verdicts[0].level, Verdict::Level::bad);

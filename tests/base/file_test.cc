@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,33 @@
 #include <vector>
 
 #include "support/temporary_directory.h"
+
+namespace {
+
+// Whether this process had the file open when this thread renamed it last.
+thread_local bool was_open_at_rename = false;
+// Only on demand, for ThreadSanitizer takes a look at another thread's descriptors for a race.
+thread_local bool looks_at_rename = false;
+
+bool is_open(const char* path) {
+  struct stat named {};
+  if (::stat(path, &named) != 0) return false;
+  for (int fd = 0; fd < 256; ++fd) {
+    struct stat one {};
+    if (::fstat(fd, &one) == 0 && one.st_dev == named.st_dev && one.st_ino == named.st_ino) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+// In place of libc's function.
+extern "C" int rename(const char* from, const char* to) noexcept {
+  if (looks_at_rename) was_open_at_rename = is_open(from);
+  return static_cast<int>(::syscall(SYS_rename, from, to));
+}
 
 namespace kymo {
 namespace {
@@ -84,6 +112,17 @@ TEST_F(FileTest, TwoWritersOfOneFileNeverPublishAHalfOne) {
                           std::filesystem::directory_iterator()),
             1)
       << "something is left beside it";
+}
+
+// A rename can take milliseconds. A process that is dumped meanwhile with the file open cannot be
+// restored once the file has changed: CRIU compares the size.
+TEST_F(FileTest, AReplacedFileIsNotOpenAnyMoreWhenItGetsItsName) {
+  was_open_at_rename = true;
+  looks_at_rename = true;
+  const bool replaced = replace_file(folder_ + "/text", "new").ok();
+  looks_at_rename = false;
+  ASSERT_TRUE(replaced);
+  EXPECT_FALSE(was_open_at_rename);
 }
 
 TEST_F(FileTest, WhatAKilledWriterLeftIsInNobodysWay) {

@@ -37,5 +37,13 @@ TEST(Reap, OneThatDoesNotEndIsNotWaitedForAndReapedLater) {
   EXPECT_EQ(kill(child, 0), -1) << "nobody has reaped it";
 }
 
+TEST(Reap, SaysHowAProcessEnded) {
+  EXPECT_EQ(how_it_ended(W_EXITCODE(0, 0)), "exited with status 0");
+  EXPECT_EQ(how_it_ended(W_EXITCODE(3, 0)), "exited with status 3");
+  EXPECT_EQ(how_it_ended(SIGKILL), "was ended by signal 9 (SIGKILL)");
+  EXPECT_EQ(how_it_ended(SIGSEGV | WCOREFLAG), "was ended by signal 11 (SIGSEGV)");
+  EXPECT_EQ(how_it_ended(40), "was ended by signal 40");
+}
+
 }  // namespace
 }  // namespace kymo

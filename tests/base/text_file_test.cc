@@ -28,6 +28,15 @@ TEST(TextFileTest, APipeIsReadWhereAnyFileIsExpected) {
   ::close(ends[0]);
 }
 
+// Its author may never write to it, or hold its other end for ever.
+TEST(TextFileTest, APipeWithANameAndADeviceAreRefused) {
+  const test::TemporaryDirectory directory;
+  const std::string fifo = directory.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(TextFile::open(fifo).error().code, Code::invalid_argument);
+  EXPECT_EQ(TextFile::open("/dev/zero").error().code, Code::invalid_argument);
+}
+
 TEST(TextFileTest, OpenRegularNeverWaitsAndRefusesAllElse) {
   const test::TemporaryDirectory directory;
   const std::string& folder = directory.path();

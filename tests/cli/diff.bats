@@ -206,11 +206,11 @@ END
 @test "no such recording in a set" { refused 1 "none.tsv" diff --base first.tsv --new none.tsv; }
 @test "no such phase" { refused 1 'its marks are "request", "pre-dump"' diff first.tsv second.tsv --align nothing; }
 @test "no such metric" { refused 1 "no recording has it" diff first.tsv second.tsv --metric nothing; }
-@test "a range without rows" { refused 1 "no rows where" diff first.tsv second.tsv --from 99; }
+@test "a range without rows" { refused 1 "no rows in the compared range" diff first.tsv second.tsv --from 99; }
 @test "no such recording of a checkpoint" { refused 1 "recording thaw" diff first.tsv checkpoint --recording thaw; }
-@test "only one argument" { refused 2 "wanted A and B" diff first.tsv; }
-@test "a set without another" { refused 2 "wanted both --base and --new: --new is missing" diff --base first.tsv; }
-@test "a share that is none" { refused 2 "is no share" diff first.tsv second.tsv --fail-on-change ten; }
+@test "only one argument" { refused 2 "give A and B" diff first.tsv; }
+@test "a set without another" { refused 2 "give both --base and --new: --new is missing" diff --base first.tsv; }
+@test "a share that is none" { refused 2 "is not a percentage" diff first.tsv second.tsv --fail-on-change ten; }
 @test "two checkpoints are compared by their images and by their recordings" {
   for side in old new; do
     mkdir -p "$dir/$side/recordings"
@@ -238,7 +238,7 @@ END
   refused 1 "no .tsv file there" diff "$dir/old" "$dir/new" --fail-on-change 10%
   # A name that was typed wrong must not drop the recordings.
   for end in tsv meta.json; do mkdir -p "$dir/old/recordings"; cp "old-0.$end" "$dir/old/recordings/dump.$end"; done
-  refused 1 "it has dump" diff "$dir/old" "$dir/new" --recording dmp
+  refused 1 "no such recording, only dump" diff "$dir/old" "$dir/new" --recording dmp
 }
 
 @test "pipes and devices are refused, not waited for" {

@@ -96,7 +96,7 @@ END
   for _ in $(seq 200); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
   kill -STOP "$publisher" # or it would crash itself
   (sleep 2.5; truncate -s 0 "$dir/counters") 3>&- &
-  refused 1 "was truncated while it was read; what was recorded until then is in $dir/run.tsv" \
+  refused 1 "was truncated while it was read; the rows until then are in $dir/run.tsv" \
     -p "$publisher" --counters "$dir/counters" --duration 20 --output "$dir/run.tsv"
   kill -KILL "$publisher"
   run --separate-stderr "$kymo" report --json "$dir/run.tsv"
@@ -107,7 +107,7 @@ END
 @test "wrong usage" {
   refused 2 "-p, or a command"
   refused 2 "-p, or a command" -p 1 -- true
-  refused 2 "go with -p" --duration 1 -- true
+  refused 2 "only with -p" --duration 1 -- true
   refused 2 "--rate-us" --rate-us 0 -- true
   refused 2 "--pid" -p -4
 }

@@ -59,35 +59,25 @@ assert capture["rows"] + sum(capture["missed"].values()) == capture["ticks_due"]
 END
 }
 
-@test "report --plot draws a PNG and an SVG" {
-  "$kymo" report "$(recording)" --plot "$dir/p.png" 2>"$dir/talk"
-  [[ "$(cat "$dir/talk")" == "picture written to $dir/p.png" ]]
-  [ "$(head -c 4 "$dir/p.png" | tail -c 3)" = PNG ]
-  "$kymo" report "$(recording)" --plot "$dir/p.svg"
-  grep -q '</svg>' "$dir/p.svg"
-  grep -q 'network-lock' "$dir/p.svg"
-  [ "$(ls -A "$dir" | grep -c '^p\.')" -eq 2 ]
-}
-
-@test "report --quiet writes the page or the picture and prints nothing" {
-  run --separate-stderr "$kymo" report -q "$(recording)" --plot "$dir/q.svg" --html "$dir/q.html"
+@test "report --quiet writes the page and prints nothing" {
+  run --separate-stderr "$kymo" report -q "$(recording)" --html "$dir/q.html"
   [ "$status" -eq 0 ]
   [ -z "$output$stderr" ]
-  [ -s "$dir/q.svg" ]
   [ -s "$dir/q.html" ]
-  refused 2 "with --html or --plot" report -q "$(recording)"
+  refused 2 "with --html" report -q "$(recording)"
 }
 
-@test "several recordings get a picture each" {
+@test "several recordings get a page each" {
   mkdir "$dir/two"
   for name in dump restore; do
     for end in tsv meta.json gaps.tsv; do
       cp "$(dirname "$(recording)")/dump.$end" "$dir/two/$name.$end"
     done
   done
-  "$kymo" report "$dir/two" --plot "$dir/out.png"
-  [ -s "$dir/out-dump.png" ]
-  [ -s "$dir/out-restore.png" ]
+  "$kymo" report "$dir/two" --html "$dir/out.html" 2>"$dir/talk"
+  [[ "$(cat "$dir/talk")" == "page written to $dir/out-dump.html"$'\n'"page written to $dir/out-restore.html" ]]
+  [ -s "$dir/out-dump.html" ]
+  [ -s "$dir/out-restore.html" ]
 }
 
 @test "a recording cut in the middle of a row is read, and the report says where" {
@@ -153,43 +143,33 @@ END
   echo '{"format_version": 2}' >"$dir/n.meta.json"
   refused 1 "format_version 2 is newer than 1" report "$dir/n.tsv"
 }
-@test "a picture of no known ending" {
-  refused 2 ".png or .svg" report "$(recording)" --plot "$dir/p.bmp"
-}
 @test "no recording named" { refused 2 "RECORDING" report; }
 @test "an unknown option" { refused 2 "--colour" report "$(recording)" --colour; }
 
-@test "a picture in a missing folder leaves the report whole and exits 1" {
-  run --separate-stderr "$kymo" report "$(recording)" --plot "$dir/none/p.png"
+@test "a page in a missing folder leaves the report whole and exits 1" {
+  run --separate-stderr "$kymo" report "$(recording)" --html "$dir/none/p.html"
   [ "$status" -eq 1 ]
   [[ "$output" == *"COUNTER"* ]]
   [ "${#stderr_lines[@]}" -eq 1 ]
-  [[ "$stderr" == *"none/p.png: No such file"* ]]
-}
-
-@test "a missing gnuplot is one clear line" {
-  mkdir "$dir/bin"
-  run --separate-stderr env PATH="$dir/bin" "$kymo" report "$(recording)" --plot "$dir/p.png"
-  [ "$status" -eq 1 ]
-  [ "${#stderr_lines[@]}" -eq 1 ]
-  [[ "$stderr" == *"install the package gnuplot-nox"* ]]
-  [ ! -e "$dir/p.png" ]
-}
-
-@test "a gnuplot that fails leaves no half picture and keeps the old one" {
-  mkdir "$dir/bin"
-  printf '#!/bin/sh\nprintf half\necho "line 7: out of ink" >&2\nexit 3\n' >"$dir/bin/gnuplot"
-  chmod +x "$dir/bin/gnuplot"
-  echo old >"$dir/p.png"
-  PATH="$dir/bin:$PATH" run --separate-stderr "$kymo" report "$(recording)" --plot "$dir/p.png"
-  [ "$status" -eq 1 ]
-  [[ "$stderr" == *"gnuplot failed: line 7: out of ink"* ]]
-  [ "$(cat "$dir/p.png")" = old ]
-  [ "$(ls -A "$dir" | grep -c 'p\.png')" -eq 1 ]
+  [[ "$stderr" == *"none/p.html"*"No such file"* ]]
 }
 
 @test "a full standard output is an error" {
   run --separate-stderr bash -c '"$1" report "$2" >/dev/full' _ "$kymo" "$(recording)"
   [ "$status" -eq 1 ]
   [[ "$stderr" == *"standard output"* ]]
+}
+
+@test "report reads a recording in the annotated format" {
+  {
+    printf 'META\tcalls\t{"name":"calls","prometheusName":"kymo_calls_total","description":"Calls","cumulative":true}\n'
+    printf 'START_TIME\t1700000000000000000\n'
+    printf 'Time (ns)\tcalls\n1000020\t1\n2000010\t2\n'
+  } >"$dir/gvisor.tsv"
+  run --separate-stderr "$kymo" report "$dir/gvisor.tsv"
+  [ "$status" -eq 0 ]
+  [[ "$output" =~ calls\ +1\ +2\ +1 ]]
+  run --separate-stderr "$kymo" report --json "$dir/gvisor.tsv"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *'"about": {}'* ]]
 }

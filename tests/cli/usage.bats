@@ -35,7 +35,7 @@ refused() {
 @test "help goes to stdout and names every verb" {
   run --separate-stderr "$kymo" --help
   [ "$status" -eq 0 ]
-  for verb in run dump restore ps attach kill checkpoints inspect verify delete history metrics report record recorder recover watch; do
+  for verb in run dump restore ps attach kill checkpoints inspect explain verify delete history metrics report record recorder recover watch; do
     [[ "$output" == *"$verb"* ]]
   done
   run --separate-stderr "$kymod" --help
@@ -47,8 +47,8 @@ refused() {
   refused 2 "no command is given (see kymo --help)" "$kymo"
   refused 2 "there is no command frobnicate (see kymo --help)" "$kymo" frobnicate
   refused 2 "there is no command dumb; did you mean dump?" "$kymo" dumb process 1
-  refused 2 "kymo: dump: say which: process, runc, podman or containerd; type kymo dump process ..." "$kymo" dump
-  refused 2 "kymo: dump web: web is none of process, runc, podman or containerd; type kymo dump process web" "$kymo" dump web
+  refused 2 "kymo: dump: choose one of process, runc, podman, containerd or docker: type kymo dump process ..." "$kymo" dump
+  refused 2 "kymo: dump web: web is not one of process, runc, podman, containerd or docker: type kymo dump process web" "$kymo" dump web
   refused 2 "type kymo dump process web-1" "$kymo" dump web-1 --leave-running
   refused 2 "type kymo adopt process 12" "$kymo" adopt 12
   refused 2 "type kymo freeze process web" "$kymo" freeze web
@@ -65,21 +65,21 @@ refused() {
 }
 
 @test "values that are wrong: what is wrong with them, and what to type" {
-  refused 2 "--deadline: 30 has no unit: give 30s, or another of ms, s, m, h" "$kymo" dump process 1 --deadline 30
-  refused 2 "fortnights is no unit of time: give 30s, 500ms, 5m or 1h" "$kymo" dump process 1 --deadline 3fortnights
-  refused 2 "no time above 0" "$kymo" dump process 1 --deadline=-3s
-  refused 2 "no time above 0" "$kymo" dump process 1 --deadline soon
+  refused 2 "--deadline: 30 has no unit: give 30s, or use the unit ms, m or h" "$kymo" dump process 1 --deadline 30
+  refused 2 "fortnights is not a unit of time: give 30s, 500ms, 5m or 1h" "$kymo" dump process 1 --deadline 3fortnights
+  refused 2 "not a time above 0" "$kymo" dump process 1 --deadline=-3s
+  refused 2 "not a time above 0" "$kymo" dump process 1 --deadline soon
   refused 2 "too long" "$kymo" dump process 1 --deadline 1e300h
   refused 2 "99999" "$kymo" view x.tsv --port=99999
   refused 2 "range 0 to 65535" "$kymo" view x.tsv --port=99999
   refused 2 "--output needs a value" "$kymo" record -o
-  refused 2 "--tail: Value x is no number of at least 0" "$kymo" attach web --tail x
+  refused 2 "--tail: Value x is not a number of at least 0" "$kymo" attach web --tail x
   refused 2 "range 0 to 3600 (see" "$kymo" snapshot --before 5000
-  refused 2 "--rows: Value -1 is no number of at least 0" "$kymo" diff x.tsv y.tsv --rows -1
+  refused 2 "--rows: Value -1 is not a number of at least 0" "$kymo" diff x.tsv y.tsv --rows -1
   refused 2 "it is a folder" "$kymo" ps --config "$BATS_TEST_TMPDIR"
   refused 2 "kymo: ps: there is no option -x (see kymo ps --help)" "$kymo" ps -x
   refused 2 "--new is missing" "$kymo" diff --base x.tsv
-  refused 2 "the first no digit" "$kymo" export x.tsv -o x.om --metric-prefix "1 x"
+  refused 2 "no digit first" "$kymo" export x.tsv -o x.om --metric-prefix "1 x"
 }
 
 @test "the usual short options" {
@@ -101,7 +101,7 @@ refused() {
   run --separate-stderr "$kymo" --help
   [[ "$output" == *"it ends, unless --leave-running"* ]]
   run --separate-stderr "$kymo" dump process --help
-  [[ "$output" == *"--leave-running"*"Let the process run on (default: it has ended"* ]]
+  [[ "$output" == *"--leave-running"*"Let the process run on (default: it ends"* ]]
 }
 
 @test "what a terminal would obey is made printable in every cell" {
@@ -120,6 +120,20 @@ END
   [[ "$output$stderr" != *$'\xe2\x80\xae'* ]]
 }
 
+@test "inspect says that checkpoint.json is damaged, or is no file of its own" {
+  mkdir -p "$BATS_TEST_TMPDIR/damaged/recordings"
+  touch "$BATS_TEST_TMPDIR/damaged/recordings/dump.tsv"
+  echo '{"state": "comp' >"$BATS_TEST_TMPDIR/damaged/checkpoint.json"
+  run --separate-stderr "$kymo" --socket none inspect "$BATS_TEST_TMPDIR/damaged"
+  [ "$status" -eq 1 ]
+  [[ "$stderr" == *"checkpoint.json: it is damaged"* ]]
+  rm "$BATS_TEST_TMPDIR/damaged/checkpoint.json"
+  ln -s /etc/passwd "$BATS_TEST_TMPDIR/damaged/checkpoint.json"
+  run --separate-stderr "$kymo" --socket none inspect "$BATS_TEST_TMPDIR/damaged"
+  [ "$status" -eq 1 ]
+  [[ "$stderr" == *"checkpoint.json"* ]]
+}
+
 @test "an empty directory is no checkpoint" {
   mkdir "$BATS_TEST_TMPDIR/empty"
   refused 1 "$BATS_TEST_TMPDIR/empty" "$kymo" --socket none inspect "$BATS_TEST_TMPDIR/empty"
@@ -133,7 +147,7 @@ END
 @test "a socket that nobody serves" {
   /usr/bin/python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' \
     "$BATS_TEST_TMPDIR/stale"
-  refused 1 "nobody serves it" "$kymo" ps --socket "$BATS_TEST_TMPDIR/stale"
+  refused 1 "no program listens on it" "$kymo" ps --socket "$BATS_TEST_TMPDIR/stale"
 }
 
 @test "flags of kymod" {

@@ -12,14 +12,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <string>
+#include <thread>
 
 #include "support/temporary_directory.h"
 
 namespace kymo::criu {
 namespace {
+
+using namespace std::chrono_literals;
 
 // A child that runs `body`, traced by this process as CRIU does it, without a stop.
 class Traced {
@@ -38,6 +45,7 @@ class Traced {
   Traced(const Traced&) = delete;
   Traced& operator=(const Traced&) = delete;
 
+  [[nodiscard]] pid_t pid() const { return pid_; }
   void stop() const {
     ptrace(PTRACE_INTERRUPT, pid_, nullptr, nullptr);
     waitpid(pid_, nullptr, 0);
@@ -141,6 +149,44 @@ TEST(BorrowedTest, OneStoppedWhereCriuWritesItsSystemCallsIs) {
   child.go_on_at(reinterpret_cast<std::uint64_t>(code) + 32);
   EXPECT_FALSE(borrows()) << "further on it is the program's own";
   munmap(code, 4096);
+}
+
+// A /proc with one process, whose only thread has waited for a processor for this long.
+void set_run_delay(const std::string& root, std::chrono::nanoseconds delay) {
+  std::filesystem::create_directories(root + "/100/task/100");
+  std::ofstream(root + "/100/task/100/schedstat") << "5 " << delay.count() << " 7\n";
+}
+
+TEST(BorrowingLimitTest, TheTimeInWhichCriuWaitsForAProcessorDoesNotCount) {
+  const test::TemporaryDirectory folder;
+  const std::string root = folder.folder("proc");
+  set_run_delay(root, 1s);  // from before
+  const BorrowingLimit limit({100}, root, 50ms);
+  EXPECT_FALSE(limit.over());
+  std::this_thread::sleep_for(60ms);
+  EXPECT_TRUE(limit.over());
+  set_run_delay(root, 1s + 40ms);
+  EXPECT_FALSE(limit.over());
+  std::this_thread::sleep_for(60ms);
+  EXPECT_TRUE(limit.over()) << "the rest of the time counts";
+}
+
+TEST(BorrowingLimitTest, AKernelThatDoesNotCountItChangesNothing) {
+  const test::TemporaryDirectory folder;
+  const BorrowingLimit limit({100}, folder.folder("proc"), 20ms);
+  std::this_thread::sleep_for(30ms);
+  EXPECT_TRUE(limit.over());
+}
+
+TEST(BorrowingLimitTest, AProcessThatRunsIsRunnableAndOneThatSleepsIsNot) {
+  const Traced busy([] {
+    for (;;) {
+    }
+  });
+  const Traced asleep([] { pause(); });
+  std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(is_runnable(busy.pid()));
+  EXPECT_FALSE(is_runnable(asleep.pid()));
 }
 
 }  // namespace

@@ -101,12 +101,8 @@ TEST_F(ClientTest, RefusesAnAnswerThatIsNone) {
       << version.error().message;
 }
 
-TEST_F(ClientTest, KillsAHungBinaryWithAllThatItStarted) {
-  const std::string pid_file = folder_.path() + "/pid";
-  const Result<Version> version =
-      script("sleep 300 & echo $! > '" + pid_file + "'; wait", milliseconds(300)).version();
-  ASSERT_FALSE(version.ok());
-  EXPECT_EQ(version.error().code, Code::deadline_exceeded);
+// The process whose pid is in this file does not run.
+void expect_sleeper_gone(const std::string& pid_file) {
   FILE* file = fopen(pid_file.c_str(), "re");
   ASSERT_NE(file, nullptr);
   int sleeper = 0;
@@ -119,7 +115,26 @@ TEST_F(ClientTest, KillsAHungBinaryWithAllThatItStarted) {
         std::filesystem::read_symlink("/proc/" + std::to_string(sleeper) + "/exe", error);
     return error || exe.empty();
   }));
+}
+
+TEST_F(ClientTest, KillsAHungBinaryWithAllThatItStarted) {
+  const std::string pid_file = folder_.path() + "/pid";
+  const Result<Version> version =
+      script("sleep 300 & echo $! > '" + pid_file + "'; wait", milliseconds(300)).version();
+  ASSERT_FALSE(version.ok());
+  EXPECT_EQ(version.error().code, Code::deadline_exceeded);
+  expect_sleeper_gone(pid_file);
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+}
+
+// What CRIU had started stood about for ever when somebody else killed CRIU.
+TEST_F(ClientTest, WhatAKilledBinaryHasStartedIsKilled) {
+  const std::string pid_file = folder_.path() + "/pid";
+  const Result<Version> version =
+      script("sleep 300 & echo $! > '" + pid_file + "'; kill -9 $$").version();
+  ASSERT_FALSE(version.ok());
+  EXPECT_NE(version.error().message.find("SIGKILL"), std::string::npos) << version.error().message;
+  expect_sleeper_gone(pid_file);
 }
 
 TEST_F(ClientTest, LeavesNoDescriptorOpen) {

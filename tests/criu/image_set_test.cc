@@ -120,7 +120,7 @@ TEST(ImageSetTest, OfTwoFilesOfANameTheFirstCountsAndTheOtherIsTold) {
 }
 
 TEST(ImageSetTest, ALargeFileOfATmpfsDoesNoHarmAndALogTooLargeIsLeftOut) {
-  const std::string large(kLargestImage + 1, 'x');
+  const std::string large(kMaxImage + 1, 'x');
   std::vector<Member> members = kExported;
   members[2].content = large;  // dump.log
   members.push_back({"checkpoint/tmpfs-dev-42.tar.gz.img", large, ""});
@@ -128,7 +128,7 @@ TEST(ImageSetTest, ALargeFileOfATmpfsDoesNoHarmAndALogTooLargeIsLeftOut) {
   const auto set = ImageSet::open(make_archive(folder, members, archive_write_add_filter_zstd));
   ASSERT_TRUE(set.ok()) << set.error().message;
   EXPECT_EQ(set->image_files(), 3U);
-  EXPECT_EQ(set->left_out(), std::vector<std::string>{"dump.log: larger than any of its kind"});
+  EXPECT_EQ(set->left_out(), std::vector<std::string>{"dump.log: too large to be such an image"});
   // Never the file of that name below the current folder.
   EXPECT_EQ(set->read("pages-1.img").error().code, Code::out_of_range);
 }

@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "support/temporary_directory.h"
 
 namespace kymo::criu {
@@ -46,6 +49,22 @@ TEST(LeftoversTest, WhoReadsTheLogIsNotTakenForCriu) {
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
   }
+}
+
+// A checkpoint may have a link in place of the log. Whoever wrote to its target was killed.
+TEST(LeftoversTest, ALinkInPlaceOfTheLogIsNotFollowed) {
+  const test::TemporaryDirectory folder;
+  const std::string other = folder.folder("others") + "/restore.log";
+  std::ofstream(other) << "(00.000000) Version: 4.2.1\n";
+  const std::string log = folder.path() + "/restore.log";
+  std::filesystem::create_symlink(other, log);
+  const pid_t writer = start_with_open(other, O_WRONLY);
+  EXPECT_TRUE(end_leftover_restore(log, {}).ok());
+  siginfo_t seen{};
+  waitid(P_PID, static_cast<id_t>(writer), &seen, WEXITED | WNOHANG | WNOWAIT);
+  EXPECT_EQ(seen.si_pid, 0) << "a process that only writes to the target was killed";
+  kill(writer, SIGKILL);
+  waitpid(writer, nullptr, 0);
 }
 
 }  // namespace

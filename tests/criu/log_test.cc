@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "support/temporary_directory.h"
@@ -43,6 +44,24 @@ TEST(LogTest, ALogThatIsMissingOrCleanSaysNothing) {
   const test::TemporaryDirectory folder;
   EXPECT_EQ(last_errors(folder.path() + "/missing"), "");
   EXPECT_EQ(last_errors(folder.file("clean", "(00.1) all is well\n")), "");
+}
+
+// Docker failed after CRIU had succeeded, and CRIU was blamed.
+TEST(LogTest, ALogOfASuccessHasNoCause) {
+  const test::TemporaryDirectory folder;
+  EXPECT_EQ(cause_in(folder.file("dump.log",
+                                 "(00.1) Error (criu/a.c:1): not that bad\n"
+                                 "(00.2) Dumping finished successfully\n")),
+            "");
+}
+
+// A checkpoint may have a link in place of the log, to a file that its author may not read.
+TEST(LogTest, ALinkInPlaceOfTheLogIsNotFollowed) {
+  const test::TemporaryDirectory folder;
+  const std::string other = folder.file("other", "(00.1) Error (criu/a.c:1): a secret\n");
+  const std::string log = folder.path() + "/restore.log";
+  std::filesystem::create_symlink(other, log);
+  EXPECT_EQ(last_errors(log), "");
 }
 
 TEST(LogTest, ReadsTheEndOfALongLog) {

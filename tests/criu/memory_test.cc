@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "criu/images.h"
+#include "criu/memory_shape.h"
 #include "image_bytes.h"
 #include "support/temporary_directory.h"
 
@@ -165,7 +166,7 @@ TEST(MappingsTest, MoreThanAProcessCanHaveAreRefusedUnparsed) {
 TEST(PagemapTest, MoreRunsThanAnImageHasRoomForAreRefused) {
   std::vector<std::byte> image =
       ImageBytes().word(kPagemapImage.family).word(kPagemapImage.magic).bytes();
-  image.resize(image.size() + 4 * (kMostMessages + 1));  // each says that it has no bytes
+  image.resize(image.size() + 4 * (kMaxMessages + 1));  // each says that it has no bytes
   const auto runs = parse_pagemap(image, "pagemap-7.img");
   ASSERT_FALSE(runs.ok());
   EXPECT_EQ(runs.error().code, Code::out_of_range) << runs.error().message;
@@ -199,6 +200,22 @@ TEST_F(ReadPages, WhatIsMissingOrDamagedIsANoteAndTheRestIsRead) {
   EXPECT_NE(pages.notes[1].find("pagemap-8.img"), std::string::npos);
   ASSERT_EQ(pages.processes.size(), 1U);
   EXPECT_EQ(pages.processes.front().pages.present, 1U);
+}
+
+TEST_F(ReadPages, TheShapeCountsMappingsAndRuns) {
+  const auto shape = [&] { return memory_shape(*ImageSet::open(folder_.path())); };
+  write("pagemap-7.img", pagemap({{0x1000, 3, 4}, {0x10000, 4, 4}, {0x80000, 9, 1}}));
+  EXPECT_FALSE(shape()) << "without a memory map the mappings are not known";
+  write("mm-7.img", memory_map({vma(0x1000, 0x2000, 0, 1), vma(0x10000, 0x20000, 0, 1)}));
+  write("mm-8.img", memory_map({vma(0x1000, 0x2000, 0, 1)}));
+  write("pagemap-shmem-55.img", pagemap({{0, 100, 6}}));
+  ASSERT_TRUE(shape());
+  EXPECT_EQ(shape()->processes, 2U);
+  EXPECT_EQ(shape()->mappings, 3U);
+  EXPECT_EQ(shape()->runs, 3U) << "what the parent has is not written";
+  EXPECT_EQ(shape()->pages, 107U);
+  write("pagemap-8.img", ImageBytes().word(1).word(2));
+  EXPECT_FALSE(shape()) << "what cannot be read is not counted as nothing";
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "support/stop_child.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::criu {
@@ -178,8 +179,7 @@ TEST(ParasiteTest, OneThatIsStoppedStaysSo) {
     for (;;) ++shared.count;
   });
   ASSERT_TRUE(test::eventually([&] { return child.shared().maps == 1; }));
-  ::kill(child.pid(), SIGSTOP);
-  ::waitpid(child.pid(), nullptr, WUNTRACED);
+  ASSERT_TRUE(test::stop_child(child.pid()));
   EXPECT_EQ(remove_parasite(child.pid()).error().code, Code::failed_precondition);
   const std::uint64_t count = child.shared().count;
   std::this_thread::sleep_for(milliseconds(20));

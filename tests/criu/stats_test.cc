@@ -160,5 +160,23 @@ TEST(StatsTest, FiguresAreThoseThatCriuGave) {
   EXPECT_EQ(all.back().value, 5U);
 }
 
+// The columns of kymod's recordings and the lines of /metrics have this order.
+TEST(StatsTest, SummedFiguresKeepTheirOrder) {
+  const std::vector<std::string_view> expected = {
+      "pages_scanned",    "pages_skipped_parent", "pages_written",   "pages_restored",
+      "freezing_time_us", "frozen_time_us",       "memdump_time_us", "memwrite_time_us",
+      "forking_time_us",  "restore_time_us"};
+  std::vector<std::string_view> names;
+  for (const SummedFigure& figure : summed_figures()) names.push_back(figure.name);
+  EXPECT_EQ(names, expected);
+}
+
+TEST(StatsTest, PodmanKnowsFewerFigures) {
+  EXPECT_TRUE(is_podman_figure("frozen_time_us"));
+  EXPECT_TRUE(is_podman_figure("pages_restored"));
+  EXPECT_FALSE(is_podman_figure("pages_skipped_parent"));
+  EXPECT_FALSE(is_podman_figure("shpages_scanned"));
+}
+
 }  // namespace
 }  // namespace kymo::criu

@@ -1,6 +1,7 @@
 #include "criu/verify.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -63,7 +64,7 @@ TEST_F(VerifyTest, AListOfFaultsIsBounded) {
   for (int n = 0; n < 100'000; ++n) tree.message({0x08, 9, 0x10, 7, 0x18, 7, 0x20, 7, 0x28, 9});
   put("pstree.img", tree);
   remove("core-9.img");
-  ASSERT_EQ(faults().size(), kMostFaults + 1);
+  ASSERT_EQ(faults().size(), kMaxFaults + 1);
   EXPECT_EQ(faults().back(), "and more");
 }
 
@@ -97,9 +98,18 @@ TEST_F(VerifyTest, ThereAreAsManyPagesAsAreListed) {
   EXPECT_EQ(faults(), Faults());
 }
 
+// A restore waited for ever.
+TEST_F(VerifyTest, APipeInPlaceOfAnImageIsAFault) {
+  ASSERT_EQ(mkfifo((folder_.path() + "/files.img").c_str(), 0600), 0);
+  EXPECT_EQ(faults(), Faults{"files.img: it is a pipe or a device, and no file"});
+  remove("files.img");
+  ASSERT_EQ(mkfifo((folder_.path() + "/parent/pages-1.img").c_str(), 0600), 0);
+  EXPECT_EQ(faults(), Faults{"parent/pages-1.img: it is a pipe or a device, and no file"});
+}
+
 TEST_F(VerifyTest, PagesThatAreLeftToAParentNeedOne) {
   remove("parent");
-  EXPECT_EQ(faults(), Faults{"parent: it is missing, and pagemap-7.img leaves pages to it"});
+  EXPECT_EQ(faults(), Faults{"parent: it is missing, and pagemap-7.img refers to pages in it"});
 }
 
 TEST_F(VerifyTest, AnInventoryOfALaterFormatIsNotKnown) {
@@ -107,7 +117,7 @@ TEST_F(VerifyTest, AnInventoryOfALaterFormatIsNotKnown) {
   EXPECT_EQ(faults(), Faults{"inventory.img: its format is version 3, which this kymo does not "
                              "know"});
   put("inventory.img", "nonsense and more of it");
-  EXPECT_EQ(faults(), Faults{"inventory.img: it is no inventory of CRIU's, or damaged"});
+  EXPECT_EQ(faults(), Faults{"inventory.img: it is not an inventory of CRIU, or it is damaged"});
   put("inventory.img", "short");
   EXPECT_EQ(faults(), Faults{"inventory.img: it is cut short"});
 }

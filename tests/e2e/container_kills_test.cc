@@ -18,6 +18,7 @@
 #include "programs.h"
 #include "runtime/session.h"
 #include "support/containers.h"
+#include "support/docker.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -53,11 +54,13 @@ constexpr Instant kInstants[] = {
 
 class ContainerKillsTest : public ::testing::Test {
  protected:
-  // A criu that says when it is started, and waits where it is told to.
+  // A criu that says when runc starts it, and then waits if it is told to. kymod, too, starts it, to
+  // ask for its version.
   std::string slow_criu() const {
     std::string path = folder_.path() + "/criu";
-    std::ofstream(path) << "#!/bin/sh\n: >" << started() << "\n[ ! -e " << slow()
-                        << " ] || sleep 0.4\nexec " << criu_path() << " \"$@\"\n";
+    std::ofstream(path) << "#!/bin/sh\nif [ \"$(cat /proc/$PPID/comm)\" = runc ]; then\n: >"
+                        << started() << "\n[ ! -e " << slow() << " ] || sleep 0.4\nfi\nexec "
+                        << criu_path() << " \"$@\"\n";
     chmod(path.c_str(), 0755);
     return path;
   }
@@ -227,6 +230,21 @@ TEST_F(ContainerKillsTest, ARestoreOfPodmanIsNeitherLostNorLeftHalfDone) {
       kymod, {"podman", "kymo-e2e", root, [&] { return podman.status("kymo-e2e"); }, {}});
 }
 
+TEST_F(ContainerKillsTest, ARestoreOfDockerIsNeitherLostNorLeftHalfDone) {
+  KYMO_NEEDS_DOCKER();
+  slow_criu();
+  const Docker docker(folder_.path());
+  docker.start("kymo-web");
+  log_ = docker.checkpoints_of("kymo-web") + "/kymo-restore/dump.log";
+  Kymod kymod;
+  kymod.start();
+  kill_restores_at_every_instant(kymod, {"docker",
+                                         "kymo-web",
+                                         docker.root_of("kymo-web"),
+                                         [&] { return docker.status("kymo-web"); },
+                                         {}});
+}
+
 TEST_F(ContainerKillsTest, OfRuncNothingIsLostAndNothingIsLeft) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
@@ -251,6 +269,17 @@ TEST_F(ContainerKillsTest, OfPodmanNothingIsLostAndNothingIsLeft) {
   kill_at_every_instant(
       kymod, {"podman", "kymo-e2e", root, [&] { return podman.status("kymo-e2e"); }, [] {}});
   EXPECT_FALSE(fs::is_symlink(userdata + "/checkpoint")) << "podman's own folder is as it was";
+}
+
+TEST_F(ContainerKillsTest, OfDockerNothingIsLostAndNothingIsLeft) {
+  KYMO_NEEDS_DOCKER();
+  slow_criu();
+  const Docker docker(folder_.path());
+  docker.start("kymo-web");
+  Kymod kymod;
+  kymod.start();
+  kill_at_every_instant(kymod, {"docker", "kymo-web", docker.root_of("kymo-web"),
+                                [&] { return docker.status("kymo-web"); }, [] {}});
 }
 
 }  // namespace

@@ -216,7 +216,7 @@ TEST_F(ContainerCriuChoiceTest, AnOldCriuThatMakesAReadOnlyRootWritableIsWarnedO
   const nlohmann::json restored = kymod.kymo_json({"restore", kymod.path("c")});
   EXPECT_EQ(root_options(restored["pid"]).substr(0, 3), "rw,")
       << "this CRIU restores a read-only root as it was: the rule is needed no more";
-  EXPECT_NE(restored["warnings"].dump().find("can write to its root now"), std::string::npos)
+  EXPECT_NE(restored["warnings"].dump().find("can now write to its root"), std::string::npos)
       << restored["warnings"];
 }
 

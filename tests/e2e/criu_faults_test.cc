@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <thread>
 
 #include "probe/process.h"
@@ -37,14 +38,14 @@ struct Fault {
 };
 
 constexpr char kExits[] = "echo 'criu: out of order' >&2; exit 3";
-constexpr char kTooLate[] = "did not answer within 2000 ms and was killed";
+constexpr char kTooLate[] = "did not answer within 5000 ms and was killed";
 
 constexpr Fault kDumpFaults[] = {
     {"EndsAtOnce", kExits, "",
      "exited with status 3 without an answer, saying: criu: out of order"},
-    {"CrashesBeforeItFreezes", "11", "pre-dump", "was killed by signal 11"},
-    {"IsKilledBeforeItFreezes", "9", "pre-dump", "was killed by signal 9"},
-    {"IsKilledWhenAllIsWritten", "9", "post-dump", "was killed by signal 9"},
+    {"CrashesBeforeItFreezes", "11", "pre-dump", "was ended by signal 11 (SIGSEGV)"},
+    {"IsKilledBeforeItFreezes", "9", "pre-dump", "was ended by signal 9 (SIGKILL)"},
+    {"IsKilledWhenAllIsWritten", "9", "post-dump", "was ended by signal 9 (SIGKILL)"},
     {"HangsAtOnce", "sleep 300", "", kTooLate},
     {"HangsBeforeItFreezes", "19", "pre-dump", kTooLate},
     {"HangsWhenItHasFrozen", "19", "query-ext-files", kTooLate},
@@ -53,9 +54,9 @@ constexpr Fault kDumpFaults[] = {
 constexpr Fault kRestoreFaults[] = {
     {"EndsAtOnce", kExits, "",
      "exited with status 3 without an answer, saying: criu: out of order"},
-    {"IsKilledBeforeItForks", "9", "pre-restore", "was killed by signal 9"},
-    {"IsKilledWhenMemoryIsBack", "9", "post-restore", "was killed by signal 9"},
-    {"IsKilledBeforeItResumes", "9", "pre-resume", "was killed by signal 9"},
+    {"IsKilledBeforeItForks", "9", "pre-restore", "was ended by signal 9 (SIGKILL)"},
+    {"IsKilledWhenMemoryIsBack", "9", "post-restore", "was ended by signal 9 (SIGKILL)"},
+    {"IsKilledBeforeItResumes", "9", "pre-resume", "was ended by signal 9 (SIGKILL)"},
     {"HangsAtOnce", "sleep 300", "", kTooLate},
     {"HangsBeforeItForks", "19", "pre-restore", kTooLate},
     {"HangsWhenMemoryIsBack", "19", "post-restore", kTooLate},
@@ -68,7 +69,7 @@ class CriuFaultsTest : public ::testing::TestWithParam<Fault> {
     std::string wrapper = kWrapper;
     wrapper.replace(wrapper.find("REAL"), 4, criu_path());
     kymod_ = std::make_unique<Kymod>(std::vector<std::string>{
-        "--criu", folder_.file("criu", wrapper, 0755), "--criu-timeout", "2"});
+        "--criu", folder_.file("criu", wrapper, 0755), "--criu-timeout", "5"});
     kymod_->start();
     job_ = kymod_->churn(16, "work");
   }
@@ -174,6 +175,8 @@ TEST_F(CriuFaultsTest, ADiskTooSmallForTheImages) {
   const Outcome failed = kymod_->kymo({"dump", "process", "work", "--dir", dir});
   expect_failure(failed, "No space left on device");
   EXPECT_NE(failed.err.find("; the process runs on"), std::string::npos) << failed.err;
+  EXPECT_TRUE(std::regex_search(failed.err, std::regex("about [0-9.]+ MiB are needed in " + dir)))
+      << failed.err;
   EXPECT_FALSE(fs::exists(dir + "/images"));
   EXPECT_FALSE(fs::exists(dir + "/images.partial"));
   expect_no_checkpoint();

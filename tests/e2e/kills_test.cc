@@ -19,9 +19,11 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/sanitizers.h"
 #include "probe/process.h"
 #include "programs.h"
 #include "support/real_criu.h"
+#include "support/stop_child.h"
 
 namespace kymo::test {
 namespace {
@@ -51,8 +53,8 @@ constexpr char kForks[] = "Running pre-restore scripts";
 constexpr int kMoreTries = 50;  // where a phase of a millisecond was not hit yet
 
 int kills_wanted() {
-#if defined(__SANITIZE_ADDRESS__)  // each takes three times as long
-  constexpr int kShort = 10;
+#if KYMO_ADDRESS_SANITIZER  // each takes three times as long
+  constexpr int kShort = 6;
 #else
   constexpr int kShort = 50;
 #endif
@@ -168,7 +170,7 @@ class KillsTest : public ::testing::Test {
     while (!answered && read_file(attempt.log).find(kForks) == std::string::npos) {
     }
     if (!answered) std::this_thread::sleep_for(after);
-    kill(kymod_.pid(), SIGSTOP);
+    EXPECT_TRUE(stop_child(kymod_.pid()));
     std::vector<pid_t> criu = probe::children_of(kymod_.pid());
     std::erase(criu, pid());
     for (const pid_t one : criu) kill(one, SIGKILL);
@@ -294,8 +296,8 @@ TEST_F(KillsTest, KilledWithItsCriuDuringARestoreItLeavesNothingHalfRestored) {
     return duration_of(restore());
   }();
   std::mt19937_64 random(std::random_device{}());  // NOLINT(cert-msc51-cpp): any seed will do
-  constexpr int kMost = 40;  // not every instant of a restore has a half of it
-  for (int i = 0; (i < kills_wanted() / 5 || (halves == 0 && i < kMost)) && !HasFailure(); ++i) {
+  constexpr int kMax = 40;  // not every instant of a restore has a half of it
+  for (int i = 0; (i < kills_wanted() / 5 || (halves == 0 && i < kMax)) && !HasFailure(); ++i) {
     if (lives()) duration_of(dump(false));
     const Attempt attempt = restore();
     const auto most = static_cast<std::uint64_t>(restore_takes.count());

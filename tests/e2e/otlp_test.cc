@@ -186,8 +186,9 @@ TEST(OtlpTest, OpenTelemetrysDecoderReadsTheSpansOfADumpAndOfAFailure) {
   EXPECT_EQ(counted(kymod, "otlp_spans_dropped"), 0U);
 }
 
-// The dumps are as fast as without, and what is lost is counted. A request that waited for one that
-// hangs would wait for two seconds.
+// The dumps are as fast as without, and what is lost is counted. If requests waited for a collector
+// that hangs, each would take two seconds longer. One of three that does not shows that they do not
+// wait, also on a busy machine.
 TEST(OtlpTest, ACollectorThatHangsOrIsAwayDelaysNoRequest) {
   KYMO_NEEDS_CRIU();
   for (const bool hangs : {true, false}) {
@@ -198,23 +199,25 @@ TEST(OtlpTest, ACollectorThatHangsOrIsAwayDelaysNoRequest) {
     static_cast<void>(kymod.churn(8, "work"));
     std::uint64_t spans = 0;  // of `run`, by now the only tree
     EXPECT_TRUE(eventually([&] { return (spans = counted(kymod, "otlp_spans_dropped")) != 0; }));
-    for (int i = 0; i < 2; ++i) {
+    std::chrono::nanoseconds waited = std::chrono::hours(1);  // the least of them
+    for (int i = 0; i < 3; ++i) {
       const auto began = Clock::now();
       const json dump = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
       const std::chrono::nanoseconds took = Clock::now() - began;
       const json& timing = dump["timing"];
-      EXPECT_LT(took, std::chrono::nanoseconds(timing["duration_ns"].get<std::uint64_t>()) +
-                          std::chrono::seconds(1));
+      waited = std::min(
+          waited, took - std::chrono::nanoseconds(timing["duration_ns"].get<std::uint64_t>()));
       spans += scopes_of(timing);
     }
+    EXPECT_LT(waited, std::chrono::seconds(2));
     EXPECT_TRUE(eventually([&] { return counted(kymod, "otlp_spans_dropped") == spans; },
                            std::chrono::seconds(30)))
         << counted(kymod, "otlp_spans_dropped") << " of " << spans;
     EXPECT_EQ(counted(kymod, "otlp_spans_sent"), 0U);
     const std::string log = kymod.log();
-    const std::size_t said = log.find("they are dropped until it works");
+    const std::size_t said = log.find("kymod drops them until that works");
     ASSERT_NE(said, std::string::npos) << log;
-    EXPECT_EQ(log.find("they are dropped until it works", said + 1), std::string::npos) << log;
+    EXPECT_EQ(log.find("kymod drops them until that works", said + 1), std::string::npos) << log;
   }
 }
 

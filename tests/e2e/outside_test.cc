@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/sanitizers.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -51,7 +52,7 @@ TEST(OutsideTest, AFrozenProgramIsSampledOn) {
   Outcome recorded;
   std::thread recorder([&] {
     recorded = run({KYMO_PROGRAM, "record", "-p", std::to_string(job["pid"].get<int>()),
-                    "--duration", "4", "--output", recording});
+                    "--duration", KYMO_SANITIZER ? "12" : "4", "--output", recording});
   });
   EXPECT_TRUE(eventually([&] { return read_file(recording).size() > 1000; }));
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "counted", "--leave-running"});

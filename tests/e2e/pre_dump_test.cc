@@ -113,7 +113,7 @@ TEST(PreDumpTest, WhatMakesNoSenseIsRefused) {
   EXPECT_EQ(kymod.kymo({"dump", "process", "web", "--pre-dump", "33"}).exit_code, 2);
   const Outcome streamed = kymod.kymo({"dump", "process", "web", "--pre-dump", "2", "--stream"});
   EXPECT_EQ(streamed.exit_code, 1);
-  EXPECT_NE(streamed.err.find("takes no parent images"), std::string::npos) << streamed.err;
+  EXPECT_NE(streamed.err.find("does not support parent images"), std::string::npos) << streamed.err;
 }
 
 }  // namespace

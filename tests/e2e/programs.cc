@@ -16,6 +16,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/sanitizers.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -155,7 +156,12 @@ nlohmann::json Kymod::kymo_json(std::vector<std::string> args) const {
 nlohmann::json Kymod::churn(int mib, const std::string& name) const {
   nlohmann::json job = kymo_json(
       {"run", "process", "--name", name, "--", CHURN_PROGRAM, "--mib", std::to_string(mib)});
-  EXPECT_TRUE(goes_on(job)) << read_file(job.value("stderr_path", ""));
+  // It counts once all its memory is written, and a busy machine may fault in 20 MiB a second.
+  const std::string out = job.value("stdout_path", "");
+  EXPECT_TRUE(
+      eventually([&] { return !read_file(out).empty(); }, std::chrono::seconds(10 + mib / 20)))
+      << read_file(job.value("stderr_path", ""));
+  EXPECT_TRUE(goes_on(job));
   return job;
 }
 
@@ -192,7 +198,7 @@ bool has_no_rights(const std::string& status) {
   // The one capability is to read what its owner keeps to himself.
   const bool confined = says("NoNewPrivs:\t1\n") && says("CapBnd:\t0000000000000000\n") &&
                         says("CapEff:\t0000000000000004\n");
-#if defined(__SANITIZE_ADDRESS__)
+#if KYMO_ADDRESS_SANITIZER
   return confined;
 #else
   return confined && says("Seccomp:\t2\n");

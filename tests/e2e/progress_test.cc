@@ -104,7 +104,8 @@ TEST(ProgressTest, ABarIsDrawnWhereItIsAskedForAndNeverInAPipeByItself) {
   EXPECT_EQ(nothing.err, "kymo: no dump or restore runs\n");
   const Outcome nobody = kymod.kymo({"progress", "nobody"});
   EXPECT_EQ(nobody.exit_code, 1);
-  EXPECT_NE(nobody.err.find("no dump or restore of it runs"), std::string::npos) << nobody.err;
+  EXPECT_NE(nobody.err.find("no dump or restore of it is running"), std::string::npos)
+      << nobody.err;
 }
 
 TEST(ProgressTest, AWatcherEndsWithTheDaemon) {

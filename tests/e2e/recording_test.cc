@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "moving.h"
 #include "programs.h"
 #include "support/real_criu.h"
 #include "support/slow_mount.h"
@@ -51,10 +52,6 @@ TEST(RecordingTest, ASlowDumpShowsItsBytesAndPhasesWhileItRuns) {
   std::set<std::string> notified;
   for (const auto& mark : metadata["marks"]) notified.insert(mark["name"].get<std::string>());
   EXPECT_TRUE(notified.count("pre-dump") == 1 && notified.count("post-dump") == 1);
-  for (const std::string& name : notified) {
-    if (name == "request ended") continue;
-    EXPECT_GE(columns.at("criu_notifications[" + name + "]").back(), 1U) << name;
-  }
   const std::vector<std::uint64_t>& phase = columns.at("phase");
   EXPECT_EQ(phase.front(), 0U);
   EXPECT_EQ(phase.back(), 0U);
@@ -65,6 +62,42 @@ TEST(RecordingTest, ASlowDumpShowsItsBytesAndPhasesWhileItRuns) {
   const std::uint64_t length = time.back() - time.front();
   EXPECT_GE(length, dump["duration_ns"].get<std::uint64_t>() + 1'900'000'000U);
   EXPECT_EQ(metadata["about"]["stats"], dump["stats"]);
+}
+
+// Of 57 columns one moved, before kymod looked at CRIU, the target and the machine.
+TEST(RecordingTest, WhatHappensInsideIsSeenAsItHappens) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(512, "work"));
+  const std::string dir = kymod.path("checkpoint");
+  static_cast<void>(kymod.kymo_json({"dump", "process", "work", "--dir", dir}));
+  const nlohmann::json dump = ended_metadata(dir + "/recordings/dump.tsv");
+  const std::vector<std::string> dumped =
+      columns_that_move(dir + "/recordings/dump.tsv", moves_of(dump));
+  EXPECT_GE(dumped.size(), 15U) << ::testing::PrintToString(dumped);
+  static_cast<void>(kymod.kymo_json({"restore", "process", dir}));
+  const nlohmann::json restore = ended_metadata(dir + "/recordings/restore.tsv");
+  const std::vector<std::string> restored =
+      columns_that_move(dir + "/recordings/restore.tsv", moves_of(restore));
+  EXPECT_GE(restored.size(), 12U) << ::testing::PrintToString(restored);
+  const auto columns = read_recording(dir + "/recordings/restore.tsv");
+  EXPECT_EQ(columns.at("target_running").back(), 1U);
+  EXPECT_GE(columns.at("target_resident_bytes").back(), 512U << 20U) << "its memory is back";
+  EXPECT_GT(restore["about"]["inside"]["readings"], 50);
+}
+
+TEST(RecordingTest, WithoutInsideThereAreNoSuchColumns) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--no-inside"});
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const std::string dir = kymod.path("checkpoint");
+  static_cast<void>(kymod.kymo_json({"dump", "process", "work", "--dir", dir}));
+  EXPECT_FALSE(ended_metadata(dir + "/recordings/dump.tsv")["about"].contains("inside"));
+  const auto columns = read_recording(dir + "/recordings/dump.tsv");
+  EXPECT_EQ(columns.count("criu_cpu_ns"), 0U);
+  EXPECT_EQ(columns.count("image_written_bytes"), 1U);
 }
 
 TEST(RecordingTest, AFailedDumpLeavesOneToo) {
@@ -79,7 +112,7 @@ TEST(RecordingTest, AFailedDumpLeavesOneToo) {
     return run({"pgrep", "-P", std::to_string(job["pid"].get<int>())}).exit_code == 0;
   }));
   const std::string dir = kymod.path("failed");
-  const Outcome dump = kymod.kymo({"dump", "process", "piped", "--dir", dir});
+  const Outcome dump = kymod.kymo({"dump", "process", "piped", "--force", "--dir", dir});
   ASSERT_EQ(dump.exit_code, 1) << dump.out;
   EXPECT_EQ(std::count(dump.err.begin(), dump.err.end(), '\n'), 1) << dump.err;
   EXPECT_FALSE(fs::exists(dir + "/images"));

@@ -106,7 +106,7 @@ TEST(RefusalsTest, WhatAnotherDaemonHas) {
 TEST(RefusalsTest, AFileInTheSocketsPlaceIsKept) {
   const TemporaryDirectory folder;
   const std::string file = folder.file("file", "precious");
-  expect_refusal(kymod_with(folder, {"--socket", file}), 1, "no socket is in its place");
+  expect_refusal(kymod_with(folder, {"--socket", file}), 1, "this file is not a socket");
   EXPECT_EQ(read_file(file), "precious");
 }
 
@@ -123,13 +123,14 @@ TEST(RefusalsTest, Requests) {
     refused({"dump", "process", "2"}, "kernel thread");
   }
   refused({"dump", "process", "nobody"}, "no job is named nobody");
-  refused({"dump", "process", "work", "--dir", kymod.state()}, "is not empty");
+  refused({"dump", "process", "work", "--dir", kymod.state()}, "keeps files of its own there");
+  refused({"dump", "process", "work", "--dir", "/usr"}, "is not empty");
   refused({"dump", "process", "work", "--dir", "/proc/kymo"}, "/proc/kymo");
   refused({"restore", "process", kymod.path("missing")}, "No such file");
   refused({"restore", "process", kymod.state()}, "neither a checkpoint nor CRIU images");
   refused({"run", "process", "--", kymod.path("missing")}, "No such file");
-  refused({"run", "process", "--name", "work", "--", "true"}, "there is one already");
-  refused({"run", "process", "--name", "a/b", "--", "true"}, "a name is");
+  refused({"run", "process", "--name", "work", "--", "true"}, "exists already");
+  refused({"run", "process", "--name", "a/b", "--", "true"}, "a name has");
   // What a terminal would obey is shown, not done.
   refused({"run", "process", "--name", "a\x1b[31m\u202e", "--", "true"}, "'a?[31m?'");
   refused({"dump", "process", "work\n\x1b]0;title\x07"}, "work??]0;title?");
@@ -226,7 +227,7 @@ TEST(RefusalsTest, ASocketThatIsNotKymodsIsSaidWithinSeconds) {
       "exec python3 -c 'import socket, time\ns = socket.socket(socket.AF_UNIX)\n"
       "s.bind(\"" +
       path + "\")\ns.listen(0)\nopen(\"" + path + ".ready\", \"w\")\n";
-  expect_refused(python + "time.sleep(60)'", "it says nothing");
+  expect_refused(python + "time.sleep(60)'", "nothing is sent");
   expect_refused(
       "exec python3 -c 'import socket, time\ns = socket.socket(socket.AF_UNIX)\n"
       "s.bind(\"" +
@@ -234,9 +235,9 @@ TEST(RefusalsTest, ASocketThatIsNotKymodsIsSaidWithinSeconds) {
           "\")\ns.listen(0)\nc = socket.socket(socket.AF_UNIX)\n"
           "c.connect(\"" +
           path + "\")\nopen(\"" + path + ".ready\", \"w\")\ntime.sleep(60)'",
-      "its owner accepts no connections");
+      "no connection is accepted");
   expect_refused(python + "c, a = s.accept(); c.send(b\"220 mail ready\\r\\n\"); time.sleep(60)'",
-                 "it does not speak gRPC");
+                 "the answer is not gRPC");
   expect_refused(python + "c, a = s.accept(); c.close(); time.sleep(60)'",
                  "the connection was closed");
 }

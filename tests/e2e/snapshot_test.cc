@@ -83,7 +83,7 @@ TEST(SnapshotTest, AfterAChangeASnapshotIsShorterAndSaysWhy) {
   EXPECT_NE(more.err.find(": kymod keeps little more than 3"), std::string::npos) << more.err;
 
   const Outcome set = kymod.kymo({"recorder", "set", "--json", "--rate-us", "2000"});
-  EXPECT_NE(set.err.find("what was only in memory is gone"), std::string::npos) << set.err;
+  EXPECT_NE(set.err.find("its rows in memory are gone"), std::string::npos) << set.err;
   const nlohmann::json recorder = nlohmann::json::parse(set.out);
   EXPECT_LT(recorder["reach_ns"], 1'500'000'000);
   EXPECT_GT(recorder["kept_ns"], 2'500'000'000);
@@ -92,7 +92,8 @@ TEST(SnapshotTest, AfterAChangeASnapshotIsShorterAndSaysWhy) {
   EXPECT_NE(shorter.err.find("the recorder was started or changed then"), std::string::npos)
       << shorter.err;
   EXPECT_LT(nlohmann::json::parse(shorter.out)["before_ns"], 2'500'000'000);
-  EXPECT_NE(kymod.kymo({"recorder", "stop"}).err.find("only in memory is gone"), std::string::npos);
+  EXPECT_NE(kymod.kymo({"recorder", "stop"}).err.find("rows in memory are gone"),
+            std::string::npos);
 }
 
 TEST(SnapshotTest, ASignalTakesOne) {

@@ -3,7 +3,10 @@ killed: it must do after a restore what it did before.
 
     subject.py listen             a TCP server that answers each line with it in capitals
     subject.py locks FILE         holds a lock of flock(2) on FILE, and one of fcntl(2) on FILE.posix
-    subject.py mount FOLDER IN    in a mount namespace of its own: FOLDER is mounted at IN, a number in IN/count grows
+    subject.py ghost FILE SIZE    has FILE of SIZE bytes open, which was deleted, and counts while its content is right
+    subject.py renamed FILE       the same with a FILE that has another name, FILE.other
+    subject.py late FILE          a server as `listen`, which accepts nobody until FILE exists
+    subject.py mount FOLDER IN    in a mount namespace of its own: FOLDER is mounted at IN, the file IN/count grows
     subject.py send SOCKET        sends a growing number to a unix datagram socket that somebody else has
     subject.py share N            N processes share memory; each counts in a cell of its own
 """
@@ -46,6 +49,43 @@ def listen():
                 key.fileobj.close()
 
 
+def late(path):
+    server = socket.create_server(("127.0.0.1", 0))
+    ready(port=server.getsockname()[1])
+    while not os.path.exists(path):
+        time.sleep(0.02)
+    while True:
+        accepted = server.accept()[0]
+        accepted.sendall(accepted.recv(65536).upper())
+        accepted.close()
+
+
+def hold_deleted(path, content):
+    """Counts while the file at `path`, whose name is deleted, has this content and grows by what is written to it."""
+    with open(path, "w+b", buffering=0) as file:
+        fd = file.fileno()
+        file.write(content)
+        os.unlink(path)
+        ready()
+        number = 0
+        while os.pread(fd, len(content), 0) == content and os.fstat(fd).st_size == len(content) + number:
+            os.pwrite(fd, b"+", len(content) + number)
+            number += 1
+            print(number, flush=True)
+            time.sleep(0.02)
+        sys.exit("the deleted file has another content")
+
+
+def ghost(path, size):
+    hold_deleted(path, os.urandom(1 << 16) * (int(size) >> 16))
+
+
+def renamed(path):
+    open(path, "w").close()
+    os.link(path, path + ".other")
+    hold_deleted(path, b"the content")
+
+
 def locks(path):
     whole = open(path, "w")
     fcntl.flock(whole, fcntl.LOCK_EX)
@@ -83,13 +123,15 @@ def mount(folder, inside):
 
 
 def count(inside):
+    # The number is the file's size, because no file may be open in a dump: the folder at the restore has no such file.
+    path = os.path.join(inside, "count")
     ready()
     number = 0
     while True:
         number += 1
-        with open(os.path.join(inside, "new"), "w") as file:
-            file.write(str(number))
-        os.rename(os.path.join(inside, "new"), os.path.join(inside, "count"))
+        if not os.path.exists(path):
+            os.mknod(path)
+        os.truncate(path, number)
         time.sleep(0.02)
 
 
@@ -128,5 +170,5 @@ def share(count):
 
 
 VERBS = {"listen": listen, "locks": locks, "mount": mount, "count": count, "send": send,
-         "share": lambda n: share(int(n))}
+         "share": lambda n: share(int(n)), "ghost": ghost, "renamed": renamed, "late": late}
 VERBS[sys.argv[1]](*sys.argv[2:])

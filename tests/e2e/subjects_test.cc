@@ -16,8 +16,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <memory>
+#include <sstream>
 #include <string_view>
 #include <thread>
 
@@ -161,36 +163,51 @@ TEST_F(SubjectsTest, ServersWithConnectionsGoOnWhereTheyAreLeftRunning) {
   EXPECT_EQ(connection.ask("after"), "AFTER");
 }
 
-// Whether iptables drops packets of this port for a CRIU, whose rules have this mark.
-bool is_locked(int port) {
-  const std::string command =
-      "iptables -w -S | grep -- '--mark 0xc114 .*port " + std::to_string(port) + " ' >/dev/null";
+// A way in which CRIU keeps packets away from connections.
+struct Lock {
+  const char* name;
+  // Prints the rules of CRIU (iptables: those with its mark) for packets of the port that follows.
+  const char* rules;
+  const char* log_mark;  // what CRIU writes into its log for each connection
+  int connections;       // so many that CRIU is at them for longer than it takes to see that it is
+};
+constexpr Lock kIptables{"iptables", "iptables -w -S | grep -- '--mark 0xc114 .*port ", "Locked ",
+                         12};
+constexpr Lock kNftables{"nftables",
+                         "nft -n list ruleset inet | grep -A20 '^table inet CRIU-' | grep ' ",
+                         "Running nftables [add element", 200};
+
+bool is_locked(const Lock& lock, int port) {
+  const std::string command = lock.rules + std::to_string(port) + " ' >/dev/null";
   return std::system(command.c_str()) == 0;
 }
 
-// A dump of a server with connections, whose CRIU stands still while it holds some of them. There
-// are so many that it is at them for longer than it takes to see that it is.
-class HeldConnectionsTest : public SubjectsTest {
+// A dump of a server with connections, whose CRIU stands still while it holds some of them.
+class HeldConnectionsTest : public SubjectsTest, public testing::WithParamInterface<Lock> {
  protected:
   void begin() {
     port_ = start({"listen"})["port"];
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < GetParam().connections; ++i) {
       connections_.emplace_back(port_);
       EXPECT_EQ(connections_.back().ask("before"), "BEFORE");
     }
-    ASSERT_FALSE(is_locked(port_));
+    ASSERT_FALSE(is_locked(GetParam(), port_));
     client_ = std::thread([this] {
-      outcome_ = kymod_.kymo({"dump", "process", "subject", "--dir", checkpoint(),
-                              "--tcp-established", "--deadline", "5s"});
+      outcome_ =
+          kymod_.kymo({"dump", "process", "subject", "--dir", checkpoint(), "--tcp-established",
+                       "--deadline", "5s", "--log-level", "4", "--network-lock", GetParam().name});
     });
     const std::string log = checkpoint() + "/work/dump.log";
-    ASSERT_TRUE(eventually([&] { return read_file(log).find("Locked ") != std::string::npos; }))
-        << kymod_.log();
+    // The second mark: what the first announces is then done.
+    ASSERT_TRUE(eventually([&] {
+      const std::string text = read_file(log);
+      return text.find(GetParam().log_mark) != text.rfind(GetParam().log_mark);
+    })) << kymod_.log();
     const Result<probe::Process> held = probe::read_process(job_["pid"].get<pid_t>());
     ASSERT_TRUE(held.ok());
     ASSERT_NE(held->tracer, 0) << "the dump was over too soon";
     ASSERT_EQ(kill(held->tracer, SIGSTOP), 0);
-    EXPECT_TRUE(is_locked(port_));
+    EXPECT_TRUE(is_locked(GetParam(), port_));
   }
   void TearDown() override {
     if (client_.joinable()) client_.join();
@@ -199,7 +216,7 @@ class HeldConnectionsTest : public SubjectsTest {
     for (const Connection& connection : connections_) {
       EXPECT_EQ(connection.ask("after"), "AFTER");
     }
-    EXPECT_FALSE(is_locked(port_));
+    EXPECT_FALSE(is_locked(GetParam(), port_));
     EXPECT_EQ(kymod_.job("subject")["state"], "running");
     EXPECT_EQ(read_file(job_["stderr_path"]), "");
   }
@@ -211,7 +228,7 @@ class HeldConnectionsTest : public SubjectsTest {
 };
 
 // The process ran on, but every send failed with EPERM, and no packet came through.
-TEST_F(HeldConnectionsTest, ADeadlineGivesThemBack) {
+TEST_P(HeldConnectionsTest, ADeadlineGivesThemBack) {
   begin();
   client_.join();
   EXPECT_EQ(outcome_.exit_code, 1);
@@ -219,11 +236,117 @@ TEST_F(HeldConnectionsTest, ADeadlineGivesThemBack) {
   expect_connections_go_on();
 }
 
-TEST_F(HeldConnectionsTest, AKymodThatWasKilledGivesThemBackWhenItIsStartedAgain) {
+TEST_P(HeldConnectionsTest, AKymodThatWasKilledGivesThemBackWhenItIsStartedAgain) {
   begin();
   EXPECT_EQ(kymod_.stop(SIGKILL), -1);
   kymod_.start();
   expect_connections_go_on();
+}
+
+INSTANTIATE_TEST_SUITE_P(Lock, HeldConnectionsTest, testing::Values(kIptables, kNftables),
+                         [](const auto& lock) { return std::string(lock.param.name); });
+
+TEST_F(SubjectsTest, ConnectionsThatAreNotKeptAreClosedAndOthersCome) {
+  const int port = start({"listen"})["port"];
+  const Connection connection(port);
+  EXPECT_EQ(connection.ask("before"), "BEFORE");
+  dump({"--tcp-close"});
+  restore();  // as the dump was told
+  EXPECT_EQ(Connection(port).ask("another"), "ANOTHER");
+}
+
+TEST_F(SubjectsTest, AConnectionThatIsNotAcceptedIsLeftOutOnRequest) {
+  const std::string now = kymod_.path("now");
+  const int port = start({"late", now})["port"];
+  const Connection waiting(port);
+  expect_refused_for_want_of("--skip-in-flight");
+  dump({"--skip-in-flight"});
+  restore();
+  std::ofstream(now) << "accept";
+  EXPECT_EQ(Connection(port).ask("another"), "ANOTHER");
+}
+
+// What the job printed last goes on to change, so it runs and finds its file as it was.
+void expect_goes_on(const std::string& output) {
+  const std::string before = last_line_in(output);
+  EXPECT_TRUE(eventually([&] { return last_line_in(output) != before; })) << before;
+}
+
+TEST_F(SubjectsTest, ALargeDeletedFileIsInTheImagesOnRequest) {
+  start({"ghost", kymod_.path("deleted"), "3000000"});
+  expect_refused_for_want_of("--ghost-limit");
+  dump({"--ghost-limit", "4M"});
+  restore();
+  expect_goes_on(output());
+}
+
+TEST_F(SubjectsTest, ADeletedNameIsMadeAnewOnRequest) {
+  const std::string path = kymod_.path("name");
+  start({"renamed", path});
+  expect_refused_for_want_of("--link-remap");
+  dump({"--link-remap"});
+  restore();
+  expect_goes_on(output());
+  EXPECT_FALSE(fs::exists(path));
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(path).parent_path())) {
+    EXPECT_EQ(entry.path().filename().string().find("link_remap"), std::string::npos) << entry;
+  }
+}
+
+// A cgroup of its own in each hierarchy of version 1: CRIU saves all that lies below the cgroups of a
+// process, and the cgroups of others come and go.
+class OwnCgroups {
+ public:
+  OwnCgroups() {
+    for (const fs::directory_entry& hierarchy : fs::directory_iterator("/sys/fs/cgroup")) {
+      if (hierarchy.is_symlink() || !fs::exists(hierarchy.path() / "tasks")) continue;
+      paths_.push_back(hierarchy.path() / name_);
+      fs::create_directory(paths_.back());
+      for (const char* file : {"cpuset.cpus", "cpuset.mems"}) {
+        if (!fs::exists(hierarchy.path() / file)) continue;
+        std::ofstream(paths_.back() / file) << read_file(hierarchy.path() / file);
+      }
+    }
+  }
+  ~OwnCgroups() { EXPECT_TRUE(removed()); }
+  OwnCgroups(const OwnCgroups&) = delete;
+  OwnCgroups& operator=(const OwnCgroups&) = delete;
+
+  void take(pid_t pid) const {
+    for (const fs::path& path : paths_) std::ofstream(path / "cgroup.procs") << pid;
+  }
+  [[nodiscard]] bool removed() const {
+    return eventually([&] {
+      return std::all_of(paths_.begin(), paths_.end(), [](const fs::path& path) {
+        return rmdir(path.c_str()) == 0 || errno == ENOENT;
+      });
+    });
+  }
+  [[nodiscard]] std::size_t holding(pid_t pid) const {
+    std::istringstream lines(read_file("/proc/" + std::to_string(pid) + "/cgroup"));
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line);) count += line.ends_with("/" + name_);
+    return count;
+  }
+  [[nodiscard]] std::size_t count() const { return paths_.size(); }
+
+ private:
+  const std::string name_ = "kymo-test-" + std::to_string(getpid());
+  std::vector<fs::path> paths_;
+};
+
+TEST_F(SubjectsTest, CgroupsAreMadeAnewOnRequest) {
+  if (!fs::exists("/sys/fs/cgroup/cpu/tasks")) GTEST_SKIP() << "no cgroups of version 1 here";
+  const OwnCgroups cgroups;
+  start({"listen"});
+  const auto pid = job_["pid"].get<pid_t>();
+  cgroups.take(pid);
+  ASSERT_EQ(cgroups.holding(pid), cgroups.count());
+  dump({"--manage-cgroups", "soft"});
+  ASSERT_TRUE(cgroups.removed());
+  restore();
+  EXPECT_EQ(cgroups.holding(pid), cgroups.count());
+  kill(pid, SIGKILL);  // so that the cgroups can be removed
 }
 
 TEST_F(SubjectsTest, FileLocksAreHeldAfterTheRestore) {
@@ -272,15 +395,16 @@ TEST_F(SubjectsTest, AnExternalMountIsReplacedByAnotherAtTheRestore) {
   start({"mount", before, inside});
   ASSERT_TRUE(eventually([&] { return fs::exists(before + "/count"); }));
   dump({"--external", "mnt[" + inside + "]:data"});
-  const int count = std::stoi(read_file(before + "/count"));
+  const std::uintmax_t count = fs::file_size(before + "/count");
   const BindMount root("/", kymod_.path("root"));
   restore({"--external", "mnt[data]:" + after, "--root", kymod_.path("root")});
   EXPECT_TRUE(eventually([&] {
-    const std::string now = read_file(after + "/count");
-    return !now.empty() && std::stoi(now) > count;
+    std::error_code none_yet;
+    const std::uintmax_t now = fs::file_size(after + "/count", none_yet);
+    return !none_yet && now > count;
   }));
   EXPECT_TRUE(fs::is_empty(inside)) << "it is mounted in the subject's namespace alone";
-  EXPECT_EQ(std::stoi(read_file(before + "/count")), count);
+  EXPECT_EQ(fs::file_size(before + "/count"), count);
 }
 
 TEST_F(SubjectsTest, ANumberThatGoesToASocketOfOthersGoesOn) {

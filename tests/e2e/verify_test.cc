@@ -58,6 +58,46 @@ class VerifyCheckpointTest : public testing::Test {
   std::string checkpoint_ = kymod_.path("c");
 };
 
+// A folder of this name that somebody else may have made was restored, with root's rights.
+TEST_F(VerifyCheckpointTest, AFolderWithTheNameOfAJobIsNotRestoredInItsPlace) {
+  dump({});
+  const std::string before = fs::current_path();
+  fs::create_directories(kymod_.path("elsewhere"));
+  fs::copy(checkpoint_, kymod_.path("elsewhere/web"), fs::copy_options::recursive);
+  fs::current_path(kymod_.path("elsewhere"));
+  const nlohmann::json restored = kymod_.kymo_json({"restore", "web"});
+  fs::current_path(before);
+  EXPECT_EQ(restored["directory"], checkpoint_);
+  EXPECT_EQ(restored["job"], "web");
+}
+
+// The disk became full when the images were complete. The process had ended, and its checkpoint was
+// refused for ever.
+TEST_F(VerifyCheckpointTest, ARecordThatCouldNotBeWrittenAtTheEndMakesNoImagesUseless) {
+  dump({});
+  nlohmann::json record = nlohmann::json::parse(read_file(checkpoint_ + "/checkpoint.json"));
+  ASSERT_EQ(record["state"], "complete");
+  record["state"] = "started";  // as it is written before the dump
+  std::ofstream(checkpoint_ + "/checkpoint.json") << record;
+  fs::rename(checkpoint_ + "/images", checkpoint_ + "/images.partial");
+  EXPECT_NE(refusal().find("its dump has not ended"), std::string::npos);
+  fs::rename(checkpoint_ + "/images.partial", checkpoint_ + "/images");
+  EXPECT_EQ(verify(0)["whole"], true);
+  EXPECT_EQ(kymod_.kymo({"restore", checkpoint_}).exit_code, 0);
+  EXPECT_TRUE(kymod_.goes_on(kymod_.job("web")));
+}
+
+// CRIU's log was written into the file that had the log's place: a pipe held the restore up for ever.
+TEST_F(VerifyCheckpointTest, WhatIsInThePlaceOfTheLogIsNotWrittenTo) {
+  dump({});
+  const std::string log = checkpoint_ + "/work/restore.log";
+  const std::string precious = kymod_.path("precious");
+  std::ofstream(precious) << "precious";
+  fs::create_hard_link(precious, log);
+  static_cast<void>(kymod_.kymo_json({"restore", checkpoint_}));
+  EXPECT_EQ(read_file(precious), "precious");
+}
+
 TEST_F(VerifyCheckpointTest, WholeOnesAreCalledWholeAndRestored) {
   for (const std::vector<std::string>& flags :
        std::vector<std::vector<std::string>>{{},
@@ -98,6 +138,23 @@ time.sleep(1000))";
   EXPECT_EQ(restored.exit_code, 0) << restored.err;
 }
 
+// Its record and its parent were looked for beside the archive, so any archive was called damaged.
+TEST_F(VerifyCheckpointTest, AGoodArchiveWasCalledDamaged) {
+  dump({"--checksums"});
+  const std::string images = checkpoint_ + "/images";
+  const std::string work = checkpoint_;
+  checkpoint_ = kymod_.path("a.tar.gz");
+  for (const std::string& from : {work, images}) {  // with the images in a folder, and at the top
+    const Outcome packed =
+        run({"tar", "-C", from, "--exclude", "recordings", "-czf", checkpoint_, "."});
+    ASSERT_EQ(packed.exit_code, 0) << packed.err;
+    const nlohmann::json seen = verify(0);
+    EXPECT_EQ(seen["faults"], nlohmann::json::array()) << from;
+    EXPECT_EQ(seen["processes"], 1);
+    EXPECT_TRUE(seen["checksums"].is_null()) << "those of an archive are not compared";
+  }
+}
+
 TEST_F(VerifyCheckpointTest, OneThatWasCutShortIsRefused) {
   dump({});
   fs::resize_file(pages(), fs::file_size(pages()) - 4096);
@@ -113,7 +170,7 @@ TEST_F(VerifyCheckpointTest, OneOfWhichAByteIsAnotherIsRefusedWhereItHasChecksum
   file.seekp(100'000).put(static_cast<char>(~byte));
   file.close();
   EXPECT_EQ(verify(1)["faults"].size(), 1U);
-  EXPECT_NE(refusal().find(fs::path(changed).filename().string() + ": is not what the dump wrote"),
+  EXPECT_NE(refusal().find(fs::path(changed).filename().string() + ": has changed since the dump"),
             std::string::npos);
 }
 
@@ -174,7 +231,7 @@ void expect_verified(const Kymod& kymod, const std::string& kind, const std::str
   EXPECT_EQ(kymod.kymo({"verify", checkpoint}).exit_code, 1);
   const Outcome refused = kymod.kymo({"restore", checkpoint});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("pages-1.img: is not what the dump wrote"), std::string::npos)
+  EXPECT_NE(refused.err.find("pages-1.img: has changed since the dump"), std::string::npos)
       << refused.err;
   change();
   const Outcome restored = kymod.kymo({"restore", checkpoint});

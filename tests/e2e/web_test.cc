@@ -182,7 +182,7 @@ TEST(WebPastTest, WhatIsWrongIsOneClearLine) {
   refused("columns=phase&from_ns=3&to_ns=3", 400, "from_ns=3 is not before to_ns=3");
   refused("columns=phase&from_ns=-1&to_ns=3", 400, "wanted a number");
   refused("columns=phase&from_ns=0&to_ns=99999999999999999999", 400, "wanted a number");
-  refused("columns=phase&from_ns=0&to_ns=9&points=0", 400, "wanted a number from 1");
+  refused("columns=phase&from_ns=0&to_ns=9&points=0", 400, "give a number from 1");
   refused("columns=phase&from_ns=0&to_ns=9&points=1000000", 400, "wanted a number");
   refused("columns=none&from_ns=0&to_ns=9", 404, "'none' is not recorded");
   refused("from_ns=0&to_ns=9", 400, "columns is missing");
@@ -207,7 +207,7 @@ TEST(WebRecorderTest, TheCommandAndThePageStartStopAndSet) {
   EXPECT_EQ(kymod.kymo_json({"recorder", "stop"})["running"], false);
   EXPECT_EQ(ended_metadata(first)["stats"]["rows_written"],
             read_recording(first).at("Time (ns)").size());
-  EXPECT_EQ(kymod.kymo({"recorder", "stop"}).err, "kymo: recorder: it does not run\n");
+  EXPECT_EQ(kymod.kymo({"recorder", "stop"}).err, "kymo: recorder: it is not running\n");
 
   const Answer started =
       ask(kymod, "/api/recorder?action=start&interval_us=500&metrics=phase", "POST");
@@ -226,13 +226,13 @@ TEST(WebRecorderTest, TheCommandAndThePageStartStopAndSet) {
   EXPECT_EQ(ended["columns"].size(), 1U);
 
   for (const auto& [query, word] : std::vector<std::pair<std::string, std::string>>{
-           {"action=start", "it runs already"},
+           {"action=start", "it is already running"},
            {"action=jump", "there are start, stop and set"},
            {"", "there are start, stop and set"},
            {"action=set", "nothing to set"},
-           {"action=set&interval_us=0", "allowed is 1 to"},
+           {"action=set&interval_us=0", "must be 1 to"},
            {"action=set&interval_us=1e3", "wanted a number"},
-           {"action=set&metrics=none", "stop it"},
+           {"action=set&metrics=none", "stop the recorder"},
            {"action=set&metrics=phas", "phase"}}) {
     const Answer refused = ask(kymod, "/api/recorder?" + query, "POST");
     EXPECT_GE(refused.status, 400) << query;
@@ -263,7 +263,7 @@ TEST(WebRecorderTest, ThePageOnlyReadsUnlessItMay) {
   const Answer refused = ask(kymod, "/api/recorder?action=stop", "POST");
   EXPECT_EQ(refused.status, 403);
   EXPECT_EQ(refused.message(),
-            "the page only reads here: start kymod with --http-controls, or use kymo recorder");
+            "the page may only read: start kymod with --http-controls, or use kymo recorder");
   EXPECT_TRUE(kymod.kymo_json({"recorder"})["running"]);
 }
 
@@ -335,7 +335,8 @@ TEST(WebOpenTest, TheBrowserIsGivenAFileThatItsOwnerAloneCanRead) {
   ASSERT_EQ(chmod((shared + "/kymograph").c_str(), 0750), 0);
   const Outcome refused = open({"XDG_RUNTIME_DIR=" + shared});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("is no folder of yours alone"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("must be a folder of yours with mode 0700"), std::string::npos)
+      << refused.err;
   EXPECT_FALSE(std::filesystem::exists(shared + "/kymograph/open.html"));
   const Outcome nowhere = open({});
   EXPECT_EQ(nowhere.exit_code, 1);
@@ -429,6 +430,7 @@ TEST(WebStreamTest, WhatHasGatheredComesInPiecesAndEachRowOnce) {
   std::istringstream lines(curl.out);
   std::vector<std::uint64_t> times;
   std::size_t largest = 0;
+  std::size_t pieces = 0;
   bool samples = false;
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind("event: ", 0) == 0) samples = line == "event: samples";
@@ -436,9 +438,10 @@ TEST(WebStreamTest, WhatHasGatheredComesInPiecesAndEachRowOnce) {
     const nlohmann::json data = nlohmann::json::parse(line.substr(6), nullptr, false);
     if (data.is_discarded()) break;  // the last, cut by the limit
     largest = std::max(largest, data["time"].size() * data["columns"].size());
+    ++pieces;
     for (const std::uint64_t time : data["time"]) times.push_back(time);
   }
-  EXPECT_GE(times.size(), 1000U);
+  EXPECT_GT(pieces, 1U);
   EXPECT_LE(largest, std::size_t{1} << 15U) << "spans by columns of one event";
   EXPECT_GT(largest, std::size_t{1} << 14U) << "it had gathered";
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));

@@ -3,7 +3,9 @@
 import csv
 import fcntl
 import os
+import pty
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -104,6 +106,17 @@ class FailureTest(ExportTest):
                 self.assertTrue(os.path.exists(str(output) + ".new"))
             self.assertFalse(output.exists())
 
+    # The reader of a killed export has the lock until it ends, too.
+    def test_one_that_ends_soon_is_waited_for(self):
+        path = self.written(["a"], [[1, 1]])
+        output = self.folder / "out.csv"
+        with open(str(output) + ".new", "w", encoding="ascii") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            # It gets this lock with the descriptor, and ends before kymo gives up.
+            with subprocess.Popen(["sleep", "1"], pass_fds=[other.fileno()]):
+                other.close()
+                self.export(path, output.name)
+
     # Whoever had made it beforehand could write into the result later.
     def test_a_file_made_beforehand_does_not_become_the_result(self):
         path = self.written(["a"], [[1, 1]])
@@ -183,11 +196,11 @@ class UsageTest(ExportTest):
         out = self.folder / "out.csv"
         self.refused(2, "--output", path)
         self.refused(2, "RECORDING", "--output", out)
-        self.refused(2, "no format is called \"parquet\"; there are perfetto, openmetrics, csv, sqlite, clickhouse",
+        self.refused(2, "unknown format \"parquet\": choose one of perfetto, openmetrics, csv, sqlite, clickhouse",
                      path, "--output", out, "--format", "parquet")
-        self.refused(2, "says no format", path, "--output", self.folder / "out.xlsx")
-        self.refused(2, "standard output takes one text", path, "--output", "-", "--format", "sqlite")
-        self.refused(2, "standard output takes one text", path, "--output", "-", "--format", "csv", "--json")
+        self.refused(2, "does not show the format", path, "--output", self.folder / "out.xlsx")
+        self.refused(2, "an SQLite file cannot be written to standard output", path, "--output", "-", "--format", "sqlite")
+        self.refused(2, "the export and --json cannot both be written", path, "--output", "-", "--format", "csv", "--json")
         self.refused(1, "No such file", self.folder / "none.tsv", "--output", out)
         self.refused(1, "No such file", path, "--output", self.folder / "none" / "out.csv")
         self.refused(1, "Is a directory", path, "--output", self.folder, "--format", "csv")
@@ -201,6 +214,36 @@ class UsageTest(ExportTest):
         path = self.written(["a"], [[1, 1]])
         ran = self.kymo(path, "--output", "-", "--format", "csv")
         self.assertEqual((ran.returncode, ran.stdout), (0, "Time (ns),a\n1,1\n"))
+
+    # Its names went to the terminal as they were, with control codes.
+    def test_no_export_goes_to_a_terminal(self):
+        path = self.written(["a\x1b]0;title\x07"], [[1, 1]])
+        for output in ("-", "/dev/stdout"):
+            master, terminal = pty.openpty()
+            try:
+                ran = subprocess.run([KYMO, "export", str(path), "--output", output, "--format", "csv"],
+                                     stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.PIPE, text=True,
+                                     check=False, timeout=60)
+                self.assertEqual(select.select([master], [], [], 0)[0], [], "nothing is written to it")
+            finally:
+                os.close(terminal)
+                os.close(master)
+            self.assertEqual(ran.returncode, 1, ran.stderr)
+            self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
+            self.assertIn("write it to a file or a pipe", ran.stderr)
+
+    # It was written as it was, and so were the lines that it held.
+    def test_a_prefix_that_no_name_can_begin_with_is_left_out(self):
+        for prefix in ("p_\nevil_up 666\n# EOF\nx", "1a", "a b", "a" * 65, "é"):
+            with self.subTest(prefix):
+                path = self.written(["a"], [[1, 1]], {"format_version": 1, "state": "ended", "prometheus_prefix": prefix},
+                                    [])
+                text = self.export(path, "out.om").read_text()
+                self.assertEqual(text.splitlines()[0], "# TYPE kymo_a counter")
+                self.assertNotIn("evil", text)
+                self.assertIn("the prometheus_prefix in the metadata cannot begin the name of a metric", self.said)
+        path = self.written(["a"], [[1, 1]], {"format_version": 1, "state": "ended", "prometheus_prefix": "a" * 64}, [])
+        self.assertTrue(self.export(path, "out.om").read_text().startswith("# TYPE " + "a" * 65 + " "))
 
     def test_a_checkpoints_recordings_get_a_file_each(self):
         for name in ("recordings/dump.tsv", "recordings/restore.tsv"):

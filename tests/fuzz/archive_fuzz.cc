@@ -20,7 +20,7 @@ void archive(Bytes data) {
     require(!name.empty() && name.find('/') == std::string::npos && name != "..",
             "a name is that of a file and leads nowhere else");
     const auto bytes = set->read(name);
-    require(bytes.ok() ? bytes->size() <= criu::kLargestImage : !bytes.error().message.empty(),
+    require(bytes.ok() ? bytes->size() <= criu::kMaxImage : !bytes.error().message.empty(),
             "what is kept is bounded, or an error says something");
     require(set->has(name), "what is named is there");
   }

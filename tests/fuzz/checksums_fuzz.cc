@@ -50,7 +50,7 @@ void checksums(Bytes data) {
   for (const std::string& fault : compared->faults) {
     require(!fault.empty() && fault.find('\n') == std::string::npos, "a fault is a line");
   }
-  require(compared->faults.size() <= criu::kMostFaults + 1, "the list of faults is bounded");
+  require(compared->faults.size() <= criu::kMaxFaults + 1, "the list of faults is bounded");
 }
 
 }  // namespace kymo::fuzz

@@ -1,7 +1,7 @@
 #include <string_view>
 
-#include "http/front_door.h"
 #include "http/head.h"
+#include "http/request_reader.h"
 #include "targets.h"
 
 namespace kymo::fuzz {
@@ -30,7 +30,7 @@ void http(Bytes data) {
   require(at_once.length() == bit_by_bit.length() && at_once.refused() == bit_by_bit.refused(),
           "it does not matter how a request comes in");
   require(at_once.refused() == 0 || at_once.refused() >= 400, "what is refused has a status");
-  require(at_once.length() <= http::FrontDoor::kLongestHead + http::FrontDoor::kLongestBody,
+  require(at_once.length() <= http::RequestReader::kMaxHead + http::RequestReader::kMaxBody,
           "a request is bounded");
   if (at_once.refused() == 0 && at_once.length() != 0 && at_once.length() <= text.size()) {
     read(text.substr(0, at_once.length()));

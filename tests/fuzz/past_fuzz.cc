@@ -61,10 +61,10 @@ void past(Bytes data) {
   const std::string text = text_of(data);
   const std::size_t line = std::min(text.find('\n'), text.size());
   const http::Request request = request_of(text.substr(0, line));
-  constexpr std::uint64_t kMostPoints = 1000;
+  constexpr std::uint64_t kMaxPoints = 1000;
   const auto from = request.number("from_ns", 0, INT64_MAX);
   const auto to = request.number("to_ns", INT64_MAX, INT64_MAX);
-  const auto points = request.number("points", 10, kMostPoints);
+  const auto points = request.number("points", 10, kMaxPoints);
   for (const auto* number : {&from, &to, &points}) {
     require(number->ok() || !number->error().message.empty(), "an error says something");
   }

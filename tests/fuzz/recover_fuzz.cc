@@ -9,8 +9,8 @@
 #include "analysis/metadata.h"
 #include "base/recording_name.h"
 #include "ring_bytes.h"
-#include "sampling/recover.h"
-#include "sampling/ring_memory.h"
+#include "sampling/recover/recover.h"
+#include "sampling/ring/ring_memory.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstring>
 
-#include "sampling/ring_layout.h"
+#include "sampling/ring/ring_layout.h"
 
 namespace kymo::fuzz {
 namespace {
 
 constexpr std::size_t kFixedRingBytes = offsetof(RingHeader, accepted);
-constexpr std::uint64_t kMost = 9;  // slots, rows a slot, words a row
+constexpr std::uint64_t kMax = 9;  // slots, rows a slot, words a row
 
 }  // namespace
 
@@ -25,9 +25,9 @@ RingBytes mend_ring(Bytes data) {
       std::min<std::uint64_t>(header.description_bytes, bytes.size() - sizeof(RingHeader));
   header.slots_offset = (sizeof(RingHeader) + header.description_bytes + sizeof(SlotHeader) - 1) /
                         sizeof(SlotHeader) * sizeof(SlotHeader);
-  header.slots %= kMost;
-  header.rows_per_slot %= kMost;
-  header.stride = std::max<std::uint64_t>(1, header.stride % kMost);
+  header.slots %= kMax;
+  header.rows_per_slot %= kMax;
+  header.stride = std::max<std::uint64_t>(1, header.stride % kMax);
   header.total_bytes =
       header.slots_offset +
       header.slots * (sizeof(SlotHeader) + header.rows_per_slot * header.stride * 8);

@@ -3,8 +3,8 @@
 #include "input_file.h"
 #include "record/live.h"
 #include "ring_bytes.h"
-#include "sampling/ring_memory.h"
-#include "sampling/ring_reader.h"
+#include "sampling/ring/ring_memory.h"
+#include "sampling/ring/ring_reader.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

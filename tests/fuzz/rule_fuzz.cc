@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "metrics/metric_rules.h"
-#include "sampling/rule.h"
+#include "sampling/history/rule.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -12,7 +12,7 @@ void hear(std::span<const std::byte> rest) {
   criu::StreamerRequests requests;
   while (!rest.empty()) {
     const std::size_t wanted = requests.wanted();
-    require(wanted > 0 && wanted <= criu::kLargestStreamerRequest, "what is wanted is bounded");
+    require(wanted > 0 && wanted <= criu::kMaxStreamerRequest, "what is wanted is bounded");
     const std::size_t n = std::min(wanted, rest.size());
     const auto name = requests.take(rest.first(n));
     rest = rest.subspan(n);
@@ -31,10 +31,10 @@ void hear(std::span<const std::byte> rest) {
 
 // What a stored image unpacks to.
 void unpack(std::span<const std::byte> packed) {
-  constexpr std::size_t kMost = std::size_t{1} << 20;
+  constexpr std::size_t kMax = std::size_t{1} << 20;
   for (const auto compression : {criu::Compression::zstd, criu::Compression::lz4}) {
-    const auto image = criu::decode_all(compression, packed, kMost, "fuzz");
-    require(image.ok() ? image->size() <= kMost : !image.error().message.empty(),
+    const auto image = criu::decode_all(compression, packed, kMax, "fuzz");
+    require(image.ok() ? image->size() <= kMax : !image.error().message.empty(),
             "an image is bounded, or an error says something");
   }
 }

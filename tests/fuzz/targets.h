@@ -19,6 +19,7 @@ void criu(Bytes data);       // CRIU's statistics and process tree images
 void gaps(Bytes data);       // NAME.gaps.tsv
 void http(Bytes data);       // requests, up to the HTTP library's end of them
 void json(Bytes data);       // all foreign JSON: checkpoint.json, the store's, a container's
+void log(Bytes data);        // CRIU's log of a failure
 void metadata(Bytes data);   // NAME.meta.json
 void past(Bytes data);       // ranges of a recording, as /api/past is asked for them
 void recover(Bytes data);    // a ring left behind, and the recording that it belongs to

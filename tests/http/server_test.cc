@@ -396,8 +396,8 @@ TEST_F(HttpServerTest, FiftyStalledStreamsLeaveTheRestAnswering) {
     std::size_t written = 0;
     ASSERT_EQ(write_all(stalled.back().get(), request, &written), 0);
   }
-  ASSERT_TRUE(test::eventually([&] { return open_ >= static_cast<int>(Server::kMostStreams); }));
-  EXPECT_LE(open_, static_cast<int>(Server::kMostStreams));
+  ASSERT_TRUE(test::eventually([&] { return open_ >= static_cast<int>(Server::kMaxStreams); }));
+  EXPECT_LE(open_, static_cast<int>(Server::kMaxStreams));
   EXPECT_EQ(get("/api/live", kBearer), 429);  // now: those who take nothing are soon let go of
   for (int i = 0; i < 20; ++i) {
     const auto began = std::chrono::steady_clock::now();

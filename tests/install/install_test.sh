@@ -30,7 +30,7 @@ if [ "$way" = data ]; then
   for file in alerts.yml grafana/kymo.json scripts/kymo_recording.py; do
     [ -s "$prefix/share/kymo/$file" ] || { echo "share/kymo/$file is not installed"; exit 1; }
   done
-  for name in compare_recordings estimate_downtime find_slowest plot_recording; do
+  for name in estimate_downtime find_slowest plot_recording; do
     help=$(cd / && "$prefix/share/kymo/scripts/$name.py" --help) || { echo "$name.py does not run where it is installed"; exit 1; }
     [[ "$help" == usage:* ]] || { echo "$name.py --help: $help"; exit 1; }
   done

@@ -1,5 +1,6 @@
 """Holds the tree against the rules of docs/architecture.md: what may include what (by the page's own table), public
-headers that stand alone, the size of files, and words that must not be in them. Prints one line a fault; exit 1 if any."""
+headers that stand alone, the size of files, words that must not be in them, and atomic operations without a memory
+order. Prints one line a fault; exit 1 if any."""
 
 import argparse
 import pathlib
@@ -8,18 +9,19 @@ import subprocess
 import sys
 import tempfile
 
-# A folder may include itself and the folders of lower floors: the table of docs/architecture.md.
-ROW = re.compile(r"^\| (\d+) \| `src/(\w+)/` \|", re.M)
+# A folder may include itself and the folders of lower floors: the table of docs/architecture.md. Folders inside a
+# folder have floors inside its floor, such as 2.1.
+ROW = re.compile(r"^\| (\d+)(?:\.(\d+))? \| `src/([\w/]+)/` \|", re.M)
 
 
 def floors_of(document):
-    """The floor of each folder of src/, by the document's table."""
-    return {folder: int(floor) for floor, folder in ROW.findall(document.read_text())}
+    """The floor (floor, floor inside it) of each folder of src/, by the document's table."""
+    return {folder: (int(floor), int(inner or 0)) for floor, inner, folder in ROW.findall(document.read_text())}
 
 
 FLOORS = floors_of(pathlib.Path(__file__).resolve().parents[2] / "docs/architecture.md")
 # On the same floor, and allowed all the same: the document names them as well.
-EXCEPTIONS = {("daemon", "report"), ("export", "report"), ("runtimes", "runtime")}
+EXCEPTIONS = {("daemon", "report"), ("export", "report")}
 # The folder that each public header is the face of; one that is not listed is a fault.
 PUBLIC = {
     "version.h": "base", "export.h": "base", "result.h": "base",
@@ -42,6 +44,15 @@ FORBIDDEN = [".".join(parts) for parts in (
     ("crates", "io"), ("index", "docker", "io"), ("quay", "io"), ("ghcr", "io"))]
 FORBIDDEN += ["/".join(parts) for parts in (("", "work", "main"), ("", "work", "shared"), ("", "tmp", "wt"))]
 
+# Calls of a member function of std::atomic. `load` and `store` are also names of other functions: those have
+# arguments, or none.
+ATOMIC_CALL = re.compile(r"(?:\.|->)\s*(load|store|exchange|fetch_\w+|compare_exchange_\w+|test_and_set)\s*\(")
+ATOMIC_NAME = re.compile(r"std::atomic<(?:[^<>;]|<[^<>;]*>)*>&?\s+(\w+)\s*[{;=]")
+# An atomic without a call, which has the default order, seq_cst. Other things may have the name of a field without a
+# trailing underscore, so an assignment to such a field or a look at it is not found.
+ATOMIC_OPERATOR = (r"(?:\+\+|--)(?:[\w.]|->)*\b{0}\b|(?<![.>])\b{0}\b(?:\+\+|--|\s*[-+|&^]=)|\b{0}(?<=_)\s*=(?!=)"
+                   r"|\b(?:return|if|while) \(?!?{0}(?<=_)[;)]")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
@@ -62,20 +73,35 @@ def folder_of(name):
     first, _, rest = name.partition("/")
     if first == "kymo":
         return "api" if rest.startswith("v1/") else PUBLIC.get(rest, "?")
-    return first if first in FLOORS else None
+    inner = "/".join(name.split("/")[:2])
+    return inner if inner in FLOORS else first if first in FLOORS else None
+
+
+def outer(folder):
+    return folder.partition("/")[0]
 
 
 def may_include(folder, other):
-    return folder == other or FLOORS[other] < FLOORS[folder] or (folder, other) in EXCEPTIONS
+    if outer(folder) == outer(other):  # a public header has no floor inside its folder
+        return folder == other or "/" not in other or FLOORS[other] < FLOORS[folder]
+    return FLOORS[other][0] < FLOORS[folder][0] or (outer(folder), outer(other)) in EXCEPTIONS
+
+
+def floor_text(folder):
+    floor, inner = FLOORS[folder]
+    return f"{floor}.{inner}" if inner else str(floor)
 
 
 def check_source_file(root, path):
     """Faults of a file below src/."""
-    folder = path.relative_to(root / "src").parts[0]
+    name = path.relative_to(root / "src").as_posix()
+    folder = folder_of(name)
     where = path.relative_to(root)
-    if folder not in FLOORS:
-        yield f"{where}: folder src/{folder} stands on no floor: give it one in docs/architecture.md"
+    if folder is None:
+        yield f"{where}: folder src/{outer(name)} stands on no floor: give it one in docs/architecture.md"
         return
+    if any(other.startswith(folder + "/") for other in FLOORS):
+        yield f"{where}: stands in none of the folders of src/{folder} that docs/architecture.md lists"
     for quoted, name in includes(path):
         other = folder_of(name)
         if other == "?":
@@ -83,8 +109,8 @@ def check_source_file(root, path):
         elif other is None and quoted:
             yield f'{where}: includes "{name}", which names no folder of src/'
         elif other is not None and not may_include(folder, other):
-            yield (f"{where}: {folder} (floor {FLOORS[folder]}) must not include {name}"
-                   f" ({other}, floor {FLOORS[other]})")
+            yield (f"{where}: {folder} (floor {floor_text(folder)}) must not include {name}"
+                   f" ({other}, floor {floor_text(other)})")
 
 
 def check_public_header(root, path):
@@ -137,6 +163,39 @@ def check_words(root, files):
                 yield f"{path.relative_to(root)}: holds '{word}'; no file names a registry's host or a private path"
 
 
+def arguments_at(text, begin):
+    """What is between the parenthesis that ends before `begin` and the one that closes it."""
+    depth = 1
+    for i in range(begin, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[i], 0)
+        if depth == 0:
+            return text[begin:i].strip()
+    return text[begin:]
+
+
+def atomics_near(path, text):
+    """The atomics that a file or a header beside it declares."""
+    texts = [text, *(header.read_text(errors="replace") for header in path.parent.glob("*.h"))]
+    return sorted({name for one in texts for name in ATOMIC_NAME.findall(one)})
+
+
+def check_memory_orders(root, files):
+    for path in files:
+        if path.suffix not in (".h", ".cc") or path.relative_to(root).parts[0] not in ("src", "include", "tools"):
+            continue
+        text = path.read_text(errors="replace")
+        for call in ATOMIC_CALL.finditer(text):
+            name, arguments = call.group(1), arguments_at(text, call.end())
+            foreign = arguments if name == "load" else not arguments
+            if not foreign and "memory_order" not in arguments:
+                line = text.count("\n", 0, call.start()) + 1
+                yield f"{path.relative_to(root)}:{line}: {name}() names no memory order"
+        for name in atomics_near(path, text):
+            for use in re.finditer(ATOMIC_OPERATOR.format(re.escape(name)), text):
+                line = text.count("\n", 0, use.start()) + 1
+                yield f"{path.relative_to(root)}:{line}: {name} is used without a memory order: call load() or the like"
+
+
 def check_headers_alone(root, files, compiler, generated):
     headers = [path for path in files if path.relative_to(root).parts[:2] == ("include", "kymo")]
     with tempfile.TemporaryDirectory() as scratch:
@@ -154,7 +213,8 @@ def check_headers_alone(root, files, compiler, generated):
 def check_tree(root, compiler=None, generated=None):
     """Every fault of the tree at `root`; headers are compiled where a compiler is given."""
     files = tracked(root)
-    faults = [*check_includes(root, files), *check_sizes(root, files), *check_words(root, files)]
+    faults = [*check_includes(root, files), *check_sizes(root, files), *check_words(root, files),
+              *check_memory_orders(root, files)]
     if compiler:
         faults += check_headers_alone(root, files, compiler, generated)
     return faults

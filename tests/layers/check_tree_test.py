@@ -1,5 +1,6 @@
 """Each rule of check_tree.py is broken once, in a tree made for it, and must be reported."""
 
+import math
 import os
 import pathlib
 import tempfile
@@ -26,18 +27,28 @@ class CheckTreeTest(unittest.TestCase):
         self.assertIn(words, faults[0])
 
     def test_a_clean_tree_has_no_fault(self):
-        self.assertEqual(self.faults_of("src/daemon/a.cc", '#include "report/text.h"\n#include <vector>\n'), [])
+        self.assertEqual(self.faults_of("src/daemon/web/a.cc", '#include "report/text.h"\n#include <vector>\n'), [])
         self.assertEqual(self.faults_of("src/criu/a.cc", '#include "kymo/result.h"\n#include "criu/stats.h"\n'), [])
         self.assertEqual(self.faults_of("include/kymo/sink.h", '#pragma once\n#include "kymo/metric.h"\n'), [])
 
     def test_includes_from_a_floor_above(self):
-        self.expect_fault("src/metrics/a.cc", '#include "sampling/ring.h"\n', "must not include sampling/ring.h")
+        self.expect_fault("src/metrics/a.cc", '#include "sampling/ring/ring.h"\n',
+                          "must not include sampling/ring/ring.h")
+
+    def test_includes_from_a_floor_above_inside_its_folder(self):
+        self.expect_fault("src/sampling/ring/a.cc", '#include "sampling/collect/pacer.h"\n',
+                          "sampling/ring (floor 2.1) must not include sampling/collect/pacer.h")
+        self.assertEqual(self.faults_of("src/sampling/ring/a.cc", '#include "kymo/sink.h"\n'), [])
+
+    def test_a_file_beside_the_folders_of_its_folder(self):
+        self.expect_fault("src/sampling/a.cc", "", "stands in none of the folders of src/sampling")
 
     def test_includes_from_beside(self):
         self.expect_fault("src/store/a.cc", '#include "criu/stats.h"\n', "must not include criu/stats.h")
 
     def test_includes_from_above_behind_spaces_and_brackets(self):
-        self.expect_fault("src/base/a.cc", "  #  include <daemon/config.h>\n", "must not include daemon/config.h")
+        self.expect_fault("src/base/a.cc", "  #  include <daemon/config/config.h>\n",
+                          "must not include daemon/config/config.h")
 
     def test_includes_a_public_header_from_above(self):
         self.expect_fault("src/metrics/a.h", '#include "kymo/profiler.h"\n', "must not include kymo/profiler.h")
@@ -51,8 +62,10 @@ class CheckTreeTest(unittest.TestCase):
     def test_the_table_of_the_document_has_every_folder_from_top_to_bottom(self):
         source = pathlib.Path(__file__).resolve().parents[2] / "src"
         folders = {path.name for path in source.iterdir() if path.is_dir()} - {"web"}
+        for divided in {check_tree.outer(folder) for folder in check_tree.FLOORS if "/" in folder}:
+            folders |= {f"{divided}/{path.name}" for path in (source / divided).iterdir() if path.is_dir()}
         self.assertEqual(folders, set(check_tree.FLOORS))
-        floors = list(check_tree.FLOORS.values())
+        floors = [(floor, inner or math.inf) for floor, inner in check_tree.FLOORS.values()]
         self.assertEqual(floors, sorted(floors, reverse=True))
 
     def test_a_folder_without_a_floor(self):
@@ -68,7 +81,27 @@ class CheckTreeTest(unittest.TestCase):
         self.expect_fault("include/kymo/registry.h", "#pragma once\n#include <unistd.h>\n", "unistd.h")
 
     def test_an_example_looks_inside(self):
-        self.expect_fault("examples/a/a.cc", '#include "sampling/ring.h"\n', "public headers alone")
+        self.expect_fault("examples/a/a.cc", '#include "sampling/ring/ring.h"\n', "public headers alone")
+
+    def test_an_atomic_operation_without_a_memory_order(self):
+        for line in ("int a = x.load();", "x->store(f(1), 2);", "x.fetch_add(1);", "x.exchange(\n    f());",
+                     "while (!x.compare_exchange_weak(old, next)) {}", "list[i].load( );"):
+            self.expect_fault("src/base/a.cc", "\n" + line + "\n", "src/base/a.cc:2: ")
+        self.expect_fault("src/base/a.cc", "x.load();\n", "load() names no memory order")
+
+    def test_an_operator_of_an_atomic(self):
+        declared = "std::atomic<std::uint64_t> x_{0};\n"
+        for line in ("++x_;", "--run->x_;", "x_++;", "x_ = 1;", "x_ |= 1;", "return x_;", "if (!x_) return;"):
+            self.expect_fault("src/base/a.cc", declared + line + "\n", "src/base/a.cc:2: x_ is used without")
+        self.assertEqual(self.faults_of("src/base/a.cc", declared + "y_ = x_.load(std::memory_order_relaxed);\n"), [])
+        self.assertEqual(self.faults_of("src/base/a.h", declared), [])
+        self.expect_fault("src/base/a.cc", "++x_;\n", "x_ is used without")  # the header declares it
+
+    def test_an_atomic_operation_with_a_memory_order(self):
+        for line in ("x.store(f(1),\n  std::memory_order_release);", "x.load(std::memory_order_relaxed);",
+                     "chunk.load(index);", "this->store();", "std::exchange(a, b);"):
+            self.assertEqual(self.faults_of("tools/kymo/a.cc", line + "\n"), [])
+        self.assertEqual(self.faults_of("tests/base/a.cc", "x.load();\n"), [])
 
     def test_a_file_too_long(self):
         self.expect_fault("src/base/a.cc", "\n" * 601, "601 lines")

@@ -28,7 +28,7 @@ TEST(Registry, RefusesMalformedNames) {
 
 TEST(Registry, RefusesANameWithoutItsUnit) {
   EXPECT_EQ(refusal(metric("frozen", Unit::microseconds)),
-            "metric 'frozen': its unit asks for a name that ends in '_us'");
+            "metric 'frozen': because of its unit, its name must end in '_us'");
   EXPECT_EQ(refusal(metric("frozen_us", Unit::microseconds)), "accepted");
   EXPECT_NE(refusal(metric("written", Unit::bytes)), "accepted");
 }
@@ -39,7 +39,7 @@ TEST(Registry, RefusesBadFields) {
   EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {"x", "x"}}})).find("'x' twice"),
             std::string::npos);
   EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {"x,y"}}})).find("'x,y'"), std::string::npos);
-  EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {"x"}}, {"f", {"y"}}})).find("stands twice"),
+  EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {"x"}}, {"f", {"y"}}})).find("is given twice"),
             std::string::npos);
 }
 

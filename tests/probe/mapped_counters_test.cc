@@ -19,6 +19,7 @@
 #include "kymo/registry.h"
 #include "metrics/counter_file_layout.h"
 #include "probe/process.h"
+#include "support/stop_child.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::probe {
@@ -119,8 +120,7 @@ TEST_F(MappedCountersTest, MoreThreadsThanItHasRoomForLoseNothing) {
 TEST_F(MappedCountersTest, ReadsAProgramThatIsStopped) {
   ASSERT_TRUE(start()) << said_;
   const auto counters = MappedCounters::open(path_).value();
-  ::kill(pid_, SIGSTOP);
-  ASSERT_TRUE(test::eventually([&] { return read_process(pid_)->stopped(); }));
+  ASSERT_TRUE(test::stop_child(pid_));
   const Values stopped = read(*counters);
   EXPECT_EQ(read(*counters), stopped);
   EXPECT_EQ(MappedCounters::open(path_).value()->pid(), pid_);
@@ -156,7 +156,7 @@ TEST_F(MappedCountersTest, TheNextProgramTakesTheFileOfOneThatIsGone) {
 TEST_F(MappedCountersTest, AnotherFileIsNeverOverwritten) {
   folder_.file("counters", std::string(4096, 'x'));
   EXPECT_FALSE(start());
-  EXPECT_NE(said_.find("is no counter file"), std::string::npos) << said_;
+  EXPECT_NE(said_.find("is not a counter file"), std::string::npos) << said_;
   EXPECT_EQ(std::filesystem::file_size(path_), 4096U);
 }
 

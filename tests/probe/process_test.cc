@@ -10,6 +10,7 @@
 #include <array>
 
 #include "support/no_descriptors.h"
+#include "support/stop_child.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::probe {
@@ -111,8 +112,7 @@ TEST(ProcessTest, SeesChildrenStopsAndTheEnd) {
   ASSERT_EQ(posix_spawnp(&child, "sleep", nullptr, nullptr, command.data(), environ), 0);
   EXPECT_EQ(process_tree(getpid()), (std::vector<pid_t>{getpid(), child}));
   EXPECT_TRUE(stopped_threads(getpid()).empty());
-  kill(child, SIGSTOP);
-  ASSERT_EQ(waitpid(child, nullptr, WUNTRACED), child);
+  ASSERT_TRUE(test::stop_child(child));
   EXPECT_EQ(stopped_threads(getpid()), (std::vector<pid_t>{child}));
   const int fd = open_process(child);
   ASSERT_GE(fd, 0);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,9 +77,10 @@ TEST_F(RecordTest, TheLastRowHasAllThatTheCommandDidAndEachRowTheAgeOfItsFigures
 TEST_F(RecordTest, TheCommandInheritsNoPriority) {
   for (const bool realtime : {true, false}) {
     // Fields 19 and 41 of proc(5): the nice value and the policy, of the shell itself.
-    const Result<Outcome> outcome = record(
-        "read -r line </proc/$$/stat; set -- ${line##*) }; test ${17} -eq 0 && test ${39} -eq 0",
-        realtime);
+    const Result<Outcome> outcome =
+        record("read -r line </proc/$$/stat; set -- ${line##*) }; test ${17} -eq " +
+                   std::to_string(::getpriority(PRIO_PROCESS, 0)) + " && test ${39} -eq 0",
+               realtime);
     ASSERT_TRUE(outcome) << outcome.error().message;
     EXPECT_EQ(outcome->exit_code, 0);
   }

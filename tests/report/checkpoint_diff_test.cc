@@ -57,7 +57,8 @@ TEST(CheckpointDiffTest, ASideThatWasNeverRestoredIsNoHundredPercentLess) {
 
 TEST(CheckpointDiffTest, TheSameDiffersInNothing) {
   EXPECT_TRUE(compare(one(1000, 256), one(1000, 256)).empty());
-  EXPECT_EQ(text_of({}, "/a", "/b", {}, 5), "A  /a\nB  /b\nnothing differs\n");
+  EXPECT_EQ(text_of({"/a", "/b", {"In words."}, {}, {}}, 5),
+            "A  /a\nB  /b\nIn words.\nnothing differs\n");
 }
 
 TEST(CheckpointDiffTest, WhatOnlyOneHasIsShownAsMissing) {
@@ -67,10 +68,10 @@ TEST(CheckpointDiffTest, WhatOnlyOneHasIsShownAsMissing) {
   ASSERT_EQ(differences.size(), 3U);
   EXPECT_FALSE(differences.front().before.has_value());
   EXPECT_FALSE(differences.front().share().has_value());
-  const std::string text = text_of(differences, "/a", "/b", {}, 1);
+  const std::string text = text_of({"/a", "/b", {}, {}, differences}, 1);
   EXPECT_NE(text.find("phases in all"), std::string::npos) << text;
   EXPECT_NE(text.find("and 2 more"), std::string::npos) << text;
-  EXPECT_TRUE(json_of(differences, "/a", "/b", {})["differences"][0]["a"].is_null());
+  EXPECT_TRUE(json_of({"/a", "/b", {}, {}, differences})["differences"][0]["a"].is_null());
 }
 
 }  // namespace

@@ -5,25 +5,6 @@
 namespace kymo::report {
 namespace {
 
-TEST(Human, ScalesTimesAndBytes) {
-  EXPECT_EQ(duration(0), "0 ns");
-  EXPECT_EQ(duration(999), "999 ns");
-  EXPECT_EQ(duration(999.9), "1.00 µs");
-  EXPECT_EQ(duration(12'345), "12.3 µs");
-  EXPECT_EQ(duration(4'560'000'000), "4.56 s");
-  EXPECT_EQ(duration(7.2e12), "2.00 h");
-  EXPECT_EQ(bytes(1023), "1023 B");
-  EXPECT_EQ(bytes(1536), "1.50 KiB");
-  EXPECT_EQ(bytes(536'870'912), "512 MiB");
-}
-
-TEST(Human, GroupsCountsExactly) {
-  EXPECT_EQ(with_commas(0), "0");
-  EXPECT_EQ(with_commas(999), "999");
-  EXPECT_EQ(with_commas(1000), "1,000");
-  EXPECT_EQ(with_commas(UINT64_MAX), "18,446,744,073,709,551,615");
-}
-
 TEST(Human, ValuesAndRatesCarryTheirUnit) {
   EXPECT_EQ(value(1500, Unit::microseconds), "1.50 ms");
   EXPECT_EQ(value(131'072, Unit::pages), "131,072");
@@ -68,8 +49,9 @@ TEST(Human, BytesThatAreNoUtf8AreNotLeft) {
 
 // "\xc2" at the end of one piece and "\x9b" at the start of the next commanded the terminal.
 TEST(Human, AFilterOfAStreamKnowsWhatCameBefore) {
-  const std::string text = "a\xc2\x9b[31m\n\tb\r\u20ac\U0001f600\xf0\x9f\x98 \xe2\x82\x82\x9b\xc2";
-  const std::string shown = "a?[31m\n\tb\r\u20ac\U0001f600??? \u2082??";
+  const std::string text =
+      "a\xc2\x9b[31m\n\tb\r\nc\r\u20ac\U0001f600\xf0\x9f\x98 \xe2\x82\x82\x9b\xc2";
+  const std::string shown = "a?[31m\n\tb\nc\n\u20ac\U0001f600??? \u2082??";
   for (std::size_t length = 1; length <= text.size(); ++length) {
     TerminalFilter filter;
     std::string got;
@@ -82,6 +64,8 @@ TEST(Human, AFilterOfAStreamKnowsWhatCameBefore) {
   EXPECT_EQ(filter.pass("\xc2"), "");
   EXPECT_EQ(filter.pass("\x9b"), "?");
   EXPECT_EQ(filter.end(), "");
+  EXPECT_EQ(filter.pass("failed\rfine\r"), "failed\nfine");
+  EXPECT_EQ(filter.end(), "\n");
 }
 
 TEST(Human, ShortenedTextHasWholeCharacters) {

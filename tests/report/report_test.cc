@@ -120,7 +120,7 @@ TEST_F(Report, SpinningWithoutASleepWasNotShown) {
             std::string::npos)
       << precise;
   const std::string thrifty = with_pace("thrifty", "thrifty");
-  EXPECT_NE(thrifty.find("thrifty: spun 50.00 % of the time (the interval is below 200 us)"),
+  EXPECT_NE(thrifty.find("thrifty: spun 50.00 % of the time (the interval is below 200 µs)"),
             std::string::npos)
       << thrifty;
 }

@@ -29,6 +29,15 @@ TEST(ShortReason, PlacesAndAsidesAreNotTheReason) {
             "dump process 4711: it did not end within its deadline of 150 ms");
 }
 
+TEST(ShortReason, OfAnExplainedFailureIsWhatHappenedWithoutItsRemedy) {
+  EXPECT_EQ(short_reason("dump process 4711 (job web): criu could not dump process 4711: a process "
+                         "has an open TCP connection (process 4711). Pass --tcp-established to "
+                         "dump and restore; or close it. (failure tcp-established; CRIU: Error "
+                         "(criu/sk-inet.c:190): inet: Connected TCP socket, consider using "
+                         "--tcp-established option.) (log: /var/lib/kymo/dump.log)"),
+            "criu could not dump process 4711: a process has an open TCP connection");
+}
+
 TEST(ShortReason, WhatHasNoPartsIsCutAndNothingATerminalObeysGetsThrough) {
   const std::string cut = short_reason(std::string(400, 'x'));
   EXPECT_EQ(cut.size(), 80U);

@@ -53,7 +53,7 @@ TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   DumpTarget before;
   before.process = probe::read_process(child).value();
   before.tree = {{child, before.process.start_ticks}};
-  const Error error = let_run_on(spec, before, {Code::internal, "criu failed"});
+  const Error error = clean_up_failed_dump(spec, before, {Code::internal, "criu failed"});
   int status = 0;
   // Were one of its threads still traced, nobody could wait for its end.
   const bool ended = test::eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; });

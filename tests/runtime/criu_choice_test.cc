@@ -74,7 +74,7 @@ TEST(CriuChoiceTest, ARestoreTakesNoCriuOlderThanTheImages) {
   EXPECT_EQ(refused.error().code, Code::failed_precondition);
   EXPECT_EQ(refused.error().message,
             "restore x: CRIU 4.2.1 made its images, which CRIU 4.1.1 cannot read: start kymod with "
-            "that one or a later (--criu, or --criu-fallback)");
+            "that version or a later one (--criu, or --criu-fallback)");
 }
 
 TEST(CriuChoiceTest, AProcessThatIsNotThereHasNoReadOnlyRoot) {

@@ -14,17 +14,17 @@ std::vector<PreDumpRound> rounds_of(const std::vector<std::uint64_t>& pages) {
 }
 
 TEST(PreDump, AnotherRoundIsWorthItsTimeWhileTheyShrink) {
-  EXPECT_TRUE(worth_another({}));
-  EXPECT_TRUE(worth_another(rounds_of({100'000})));
-  EXPECT_TRUE(worth_another(rounds_of({100'000, 40'000})));
-  EXPECT_TRUE(worth_another(rounds_of({100'000, 40'000, 10'000})));
+  EXPECT_TRUE(another_round_pays({}));
+  EXPECT_TRUE(another_round_pays(rounds_of({100'000})));
+  EXPECT_TRUE(another_round_pays(rounds_of({100'000, 40'000})));
+  EXPECT_TRUE(another_round_pays(rounds_of({100'000, 40'000, 10'000})));
 }
 
 TEST(PreDump, NoneIsWhereNothingIsLeftOrNothingIsGained) {
-  EXPECT_FALSE(worth_another(rounds_of({200})));
-  EXPECT_FALSE(worth_another(rounds_of({100'000, 256})));
-  EXPECT_FALSE(worth_another(rounds_of({100'000, 95'000})));
-  EXPECT_FALSE(worth_another(rounds_of({100'000, 40'000, 41'000})));
+  EXPECT_FALSE(another_round_pays(rounds_of({200})));
+  EXPECT_FALSE(another_round_pays(rounds_of({100'000, 256})));
+  EXPECT_FALSE(another_round_pays(rounds_of({100'000, 95'000})));
+  EXPECT_FALSE(another_round_pays(rounds_of({100'000, 40'000, 41'000})));
 }
 
 }  // namespace

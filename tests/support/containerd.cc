@@ -12,8 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/sanitizers.h"
 #include "support/containers.h"
 #include "support/shell.h"
+#include "support/stop_child.h"
 
 namespace kymo::test {
 namespace {
@@ -38,7 +40,7 @@ std::string write_json(const std::string& path, const json& what) {
 }  // namespace
 
 const std::string& why_no_containerd() {
-#ifdef __SANITIZE_THREAD__
+#if KYMO_THREAD_SANITIZER
   static const std::string kWhy = "Debian builds gRPC without ThreadSanitizer";
 #else
   static const std::string kWhy = !why_no_runc().empty() ? why_no_runc()
@@ -56,10 +58,13 @@ Containerd::Containerd(const std::string& criu_folder) {
                         << "disabled_plugins = ['io.containerd.grpc.v1.cri']\n[grpc]\naddress = '"
                         << socket() << "'\n";
   const std::string log = folder_.path() + "/log";
+  const std::string temporary = folder_.folder("tmp");
   pid_ = fork();
   if (pid_ == 0) {
     const std::string path = criu_folder + ":" + getenv("PATH");
     setenv("PATH", path.c_str(), 1);
+    setenv("TMPDIR", temporary.c_str(), 1);
+    unsetenv("XDG_RUNTIME_DIR");  // it would be used instead
     const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     dup2(file, STDOUT_FILENO);
     dup2(file, STDERR_FILENO);
@@ -99,7 +104,7 @@ void Containerd::import_image() {
 }
 
 void Containerd::stop_answering() const {
-  kill(pid_, SIGSTOP);
+  EXPECT_TRUE(stop_child(pid_)) << log();
 }
 
 void Containerd::answer_again() const {

@@ -23,6 +23,8 @@ class Containerd {
 
   static std::string image() { return "kymo.test/busybox:1"; }
   [[nodiscard]] std::string socket() const { return folder_.path() + "/containerd.sock"; }
+  // Where it puts temporary files.
+  [[nodiscard]] std::string temporary() const { return folder_.path() + "/tmp"; }
   void stop_answering() const;
   void answer_again() const;
   // What it has logged.

@@ -135,7 +135,8 @@ std::string PodmanContainers::start(const std::string& name,
                                     const std::vector<std::string>& command) {
   std::string words;
   for (const std::string& word : arguments(name, command)) words += " " + quoted(word);
-  const std::string said = podman("run -d --name " + name + words);
+  // --replace: a test that was killed may have left a container of this name.
+  const std::string said = podman("run -d --replace --name " + name + words);
   EXPECT_TRUE(counts_on(root_of(name))) << said;
   return root_of(name);
 }

@@ -12,6 +12,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "support/stop_child.h"
+
 namespace kymo::test {
 namespace {
 
@@ -51,7 +53,7 @@ std::string MoodyDisk::synced() const {
 }
 
 void MoodyDisk::stop() const {
-  ::kill(pid_, SIGSTOP);
+  EXPECT_TRUE(stop_child(pid_));
 }
 
 void MoodyDisk::go_on() const {

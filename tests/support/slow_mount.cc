@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 namespace kymo::test {
@@ -22,10 +24,16 @@ SlowMount::SlowMount(const std::string& source, std::string target, const std::s
       mounted_(succeeds((slow == Slow::writing ? "bindfs --write-rate=" : "bindfs --read-rate=") +
                         rate + " '" + source + "' '" + target_ + "'")) {}
 
+// A process that was killed a moment ago can still have a file open.
 SlowMount::~SlowMount() {
-  if (mounted_) {
-    EXPECT_TRUE(succeeds("umount '" + target_ + "'")) << target_;
+  if (!mounted_) return;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  bool unmounted = false;
+  while (!(unmounted = succeeds("umount '" + target_ + "'")) &&
+         std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+  EXPECT_TRUE(unmounted) << target_;
 }
 
 }  // namespace kymo::test

@@ -6,27 +6,31 @@ import signal
 import subprocess
 import time
 
-from world import connect, eventually
+import borrowed
+from eventually import eventually
+from world import connect
 
 LONGEST = 60  # seconds within which any request must have an answer
 
 
 class Disturbance:
-    """What happens beside a request. `daemon_died`: it took kymod away. `criu_stopped`: so many of CRIU's processes."""
+    """What happens beside a request. `daemon_died`: it took kymod away. `criu_stopped`, `criu_killed`: so many of
+    CRIU's processes."""
 
     def __init__(self, world):
         self.world = world
         self.kind = world.random.choice(
-            ["nothing", "nothing", "kill kymod", "stop kymod", "stop criu", "interrupt client", "kill client",
-             "cancel", "stall disk", "fill state", "flood"])
-        self.after = world.random.uniform(0, 0.5) ** 2 * (0.4 if self.kind == "stop criu" else 2)
+            ["nothing", "nothing", "kill kymod", "stop kymod", "stop criu", "kill criu", "interrupt client",
+             "kill client", "cancel", "stall disk", "fill state", "flood"])
+        self.after = world.random.uniform(0, 0.5) ** 2 * (0.4 if self.kind.endswith("criu") else 2)
         self.lasts = world.random.uniform(0.2, 3)
         self.daemon_died = False
         self.criu_stopped = 0
+        self.criu_killed = 0
 
     def during(self, client, subject):
         """Waits for the instant, and does it; CRIU's instants are counted from its own begin."""
-        if self.kind == "stop criu":
+        if self.kind.endswith("criu"):
             eventually(lambda: client.poll() is not None or self.world.criu_processes(), LONGEST)
         try:
             client.wait(timeout=self.after)
@@ -49,10 +53,21 @@ class Disturbance:
         stopped = self.world.criu_processes()
         self.criu_stopped = len(stopped)
         for what in (signal.SIGSTOP, signal.SIGCONT):
-            for pid in stopped:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, what)
+            signal_all(stopped, what)
             time.sleep(self.lasts if what == signal.SIGSTOP else 0)
+
+    def _kill_criu(self, client, subject):
+        """At an instant at which it executes nothing in the process: killed then, it would take that along."""
+        until = time.monotonic() + 2
+        while (running := self.world.criu_processes(callers=False)) and time.monotonic() < until:
+            signal_all(running, signal.SIGSTOP)
+            still = eventually(lambda: borrowed.stand_still(running), 0.2)
+            if still and not borrowed.borrow_a_process(running):
+                signal_all(running, signal.SIGKILL)
+                self.criu_killed = len(running)
+                return
+            signal_all(running, signal.SIGCONT)
+            time.sleep(0.005)
 
     def _interrupt_client(self, client, subject):
         client.send_signal(signal.SIGINT)
@@ -78,6 +93,12 @@ class Disturbance:
             for _ in range(300):
                 open_clients.enter_context(connect(port))
             time.sleep(self.lasts / 3)
+
+
+def signal_all(pids, what):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, what)
 
 
 def request(world, subject, words):

@@ -14,23 +14,21 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
+
+import containerd
+import docker
+from eventually import eventually
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("KYMO_BUILD_DIR", ROOT / "build/release"))
 PODMAN = ["podman", "--cgroup-manager=cgroupfs", "--runtime", "runc"]
+# The servers that torture starts for itself, and the variable by which kymod finds each.
+SERVERS = {"containerd": (containerd, containerd.Containerd, "CONTAINERD_ADDRESS"),
+           "docker": (docker, docker.Docker, "DOCKER_HOST")}
 LOOP = "i=1000000; while true; do i=$((i+1)); echo $i 1<>%s; sleep 0.05; done"
 # Counts in its memory and in a file, beside so many MiB of other memory.
 COUNTER = ("open my $f, '+<', $ARGV[0] or die; my $m = 'x' x ($ARGV[1] << 20); my $i = 1000000;"
            "while (1) { $i++; sysseek $f, 0, 0; syswrite $f, \"$i\\n\"; select undef, undef, undef, 0.03 }")
-
-
-def eventually(condition, within):
-    """What `condition` says once it is true, or at the end of so many seconds."""
-    until = time.monotonic() + within
-    while not (seen := condition()) and time.monotonic() < until:
-        time.sleep(0.02)
-    return seen
 
 
 def criu(which):
@@ -66,6 +64,7 @@ class World:
         self.log = self.folder / "kymod.log"
         self.ends = contextlib.ExitStack()
         self.daemon = None
+        self.servers = {}
         self.made = 0
         self.criu = criu("--criu")
         self.environment = {**os.environ, "KYMO_SOCKET": str(self.socket)}
@@ -114,9 +113,22 @@ class World:
 
     def new_place(self, disk):
         self.made += 1
-        return self.folder / disk / f"c{self.made}"
+        folder = self.folder / disk / "checkpoints" if disk == "state" else self.folder / disk
+        return folder / f"c{self.made}"
 
-    # The daemon.
+    # The daemons.
+
+    def begin_server(self, kind):
+        """Starts a containerd or Docker, before kymod is started. Why there is none; empty if there is."""
+        module, server, variable = SERVERS[kind]
+        if why := module.why_not():
+            return why
+        try:
+            self.servers[kind] = server(self.folder / kind, self.environment)
+        except (OSError, subprocess.SubprocessError) as error:
+            return str(error)
+        self.environment[variable] = str(self.servers[kind].address)
+        return ""
 
     def start(self):
         with open(self.log, "ab") as log:
@@ -164,20 +176,22 @@ class World:
         ports = re.findall(r"http 127\.0\.0\.1:(\d+)", self.log.read_text(errors="replace"))
         return int(ports[-1]) if ports else None
 
-    def criu_processes(self):
-        """What of CRIU works in this folder: a file that it has open says so. It may be started by a loader of its own."""
+    def criu_processes(self, callers=True):
+        """What of CRIU works in this folder: a file that it has open says so. It may be started by a loader of its own.
+        `callers`: also a runc or podman that was told which criu to start."""
+        others = ("kymod", "kymo") if callers else ("kymod", "kymo", "runc", "podman", "conmon")
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             with contextlib.suppress(OSError):
-                words = (entry / "cmdline").read_text().split("\0") if entry.name.isdigit() else [""]
-                if pathlib.Path(words[0]).name in ("kymod", "kymo") or not any(pathlib.Path(word).name == "criu" for word in words):
+                words = (entry / "cmdline").read_text(errors="replace").split("\0") if entry.name.isdigit() else [""]
+                if pathlib.Path(words[0]).name in others or not any(pathlib.Path(word).name == "criu" for word in words):
                     continue
                 if any(str(self.folder) in os.readlink(fd) for fd in (entry / "fd").iterdir()):
                     found.append(int(entry.name))
         return found
 
     def close(self):
-        for end in ("runc", "podman"):
+        for end in ("runc", "podman", "servers"):
             with contextlib.suppress(OSError, subprocess.SubprocessError):
                 getattr(self, f"_end_{end}")()
         if self.daemon and self.daemon.poll() is None:
@@ -198,6 +212,10 @@ class World:
             subprocess.run([*PODMAN, "rm", "--force", "--time", "0", *names], check=False,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
+    def _end_servers(self):
+        for server in self.servers.values():
+            server.close()
+
 
 class Subject:
     """Something that counts, and that kymod checkpoints. `checkpoint` is where it is while it does not run."""
@@ -215,12 +233,21 @@ class Subject:
             words = ["process", "--name", self.name, "--", "perl", "-e", COUNTER, self.file, mib]
         elif kind == "runc":
             words = ["runc", "--bundle", self._bundle(), "--id", self.name]
+        elif kind == "containerd":
+            words = ["containerd", "--name", self.name, "--", containerd.IMAGE, "/bin/sh", "-c",
+                     LOOP % f"/{self.file.name}"]
+        elif kind == "docker":
+            words = ["docker", "--name", self.name, "--", *docker.RUN, "/bin/sh", "-c", LOOP % "/count"]
         else:
             root = self._root(world.folder / self.name)
             words = ["podman", "--name", self.name, "--", "--network", "none", "--security-opt", "seccomp=unconfined",
                      "--ulimit", "nproc=1000:1000", "--ulimit", "nofile=1000:1000", "--rootfs", root,
                      "/bin/sh", "-c", LOOP % "/count"]
         self.started = world.kymo("run", *words)
+        if kind == "containerd":
+            self.file = eventually(lambda: world.servers[kind].file_of(self.file.name), 5) or self.file
+        elif kind == "docker":
+            self.file = eventually(lambda: world.servers[kind].file_of(self.name, "count"), 5) or self.file
 
     def _root(self, bundle):
         root = bundle / "rootfs"

@@ -7,6 +7,8 @@ const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch, open } = require("./browser.js");
+const { chartTitled, inked, moved, pointAt, pointAtTime, range, settled, zoomTo } = require("./pages.js");
+const { pointsIn, recordingIn } = require("./recordings.js");
 
 const KYMO = process.env.KYMO_PROGRAM;
 const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
@@ -57,13 +59,6 @@ after(async () => {
   fs.rmSync(folder, { recursive: true });
 });
 
-const settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-// The lines of the chart of a metric, and the times they share.
-const lines = (page, name) => page.evaluate((wanted) => {
-  const chart = kymoPage.charts.find((made) => made.group.metric.name === wanted);
-  return [...chart.plot.data].map((line) => [...line].map((value) => (value === undefined ? null : value)));
-}, name);
-
 test("what changed comes first, with its size, and its chart too", async () => {
   const page = await open(browser, two, faults);
   assert.match(await page.textContent("#quality"), /1 metric changed beyond noise/);
@@ -76,47 +71,45 @@ test("what changed comes first, with its size, and its chart too", async () => {
 
 test("both recordings stand where their phase begins", async () => {
   const page = await open(browser, two, faults);
-  await page.evaluate((ms) => kymoPage.show(-5 * ms, 5 * ms), MS);
-  await settled(page);
-  const [times, old, recent] = await lines(page, "written_bytes");
-  for (const [line, step] of [[old, 4000], [recent, 6000]]) {
-    const before = line[times.indexOf(-2 * MS)];
-    const inside = line[times.indexOf(2 * MS)];
-    assert.strictEqual(before, 0);
-    assert.ok(inside >= step * 1000 && inside <= (step + 500) * 1000, `${inside}`);
+  await zoomTo(page, -5 * MS, 5 * MS);
+  const chart = chartTitled(page, "written_bytes");
+  assert.deepStrictEqual(await pointAtTime(page, chart, -2 * MS), { at: -2 * MS, values: { A: "0 B/s", B: "0 B/s" } });
+  const inside = await pointAtTime(page, chart, 2 * MS);
+  assert.strictEqual(inside.at, 2 * MS);
+  for (const [side, step] of [["A", 4000], ["B", 6000]]) {
+    const [number, unit] = inside.values[side].split(" ");
+    assert.strictEqual(unit, "MiB/s");
+    assert.ok(number * 1048576 >= step * 990 && number * 1048576 <= (step + 500) * 1010, inside.values[side]);
   }
   await page.close();
 });
 
 test("raw values, keys and buttons", async () => {
   const page = await open(browser, two, faults);
-  const range = () => page.evaluate(() => [kymoPage.view.from, kymoPage.view.to]);
-  const compared = await range();
+  const compared = await range(page);
   assert.deepStrictEqual(compared, [0, 600 * MS]);
   await page.click("#raw");
   await settled(page);
-  const [, old] = await lines(page, "written_bytes");
-  const seen = old.filter((value) => value !== null);
-  assert.ok(seen[seen.length - 1] > 600 * 4000);
+  assert.match((await pointAt(page, chartTitled(page, "written_bytes"), 1)).values.A, /^2\.\d+ MiB$/); // 600 rows of 4,000 to 4,500 bytes
   await page.locator(".chart").first().focus();
-  await page.keyboard.press("+");
-  await settled(page);
-  assert.ok((await range())[1] - (await range())[0] <= 300 * MS);
-  await page.keyboard.press("Home");
-  await settled(page);
-  assert.deepStrictEqual(await range(), [-300 * MS, 899 * MS]);
-  await page.click("#reset");
-  await settled(page);
-  assert.deepStrictEqual(await range(), compared);
+  const closer = await moved(page, () => page.keyboard.press("+"));
+  assert.ok(closer[1] - closer[0] <= 300 * MS);
+  assert.deepStrictEqual(await moved(page, () => page.keyboard.press("Home")), [-300 * MS, 899 * MS]);
+  assert.deepStrictEqual(await moved(page, () => page.click("#reset")), compared);
   await page.close();
 });
 
 test("sets of recordings have a line each", async () => {
   const page = await open(browser, sets, faults);
   assert.strictEqual(await page.title(), "5 recordings → 5 recordings");
-  const data = await lines(page, "written_bytes");
-  assert.strictEqual(data.length, 11);
-  for (const line of data.slice(1)) assert.ok(line.some((value) => value > 0));
+  assert.strictEqual(await page.locator("#sides li").count(), 10);
+  for (let run = 0; run < 10; ++run) {
+    const recording = await recordingIn(sets, `r${run}-`, (diff) => diff.recordings[run]);
+    const { first_ns, last_ns, side } = recording.described;
+    assert.strictEqual(side, run < 5 ? "A" : "B");
+    assert.ok(pointsIn(recording, "written_bytes", first_ns, last_ns, { rate: true }).values.some((value) => value > 0));
+  }
+  for (const side of ["A", "B"]) assert.ok((await inked(chartTitled(page, "written_bytes"), side)).pixels > 100);
   await page.close();
 });
 

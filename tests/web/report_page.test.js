@@ -7,6 +7,8 @@ const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch, open } = require("./browser.js");
+const { boxOf, chartOf, inked, moved, pointAt, pointAtTime, range, settled, zoomTo } = require("./pages.js");
+const { load, pointsIn, recordingIn } = require("./recordings.js");
 
 const KYMO = process.env.KYMO_PROGRAM;
 const ROWS = 200_000;
@@ -16,10 +18,11 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-page-"));
 const faults = [];
 let browser;
 let file;
+let recording; // what the file holds, read by the page's modules
 
 const at = (row) => 1_000_000 * row + (row % 7) * 1000;
 const bytes = (row) => 4096 * row + (row % 3) * 100;
-const gauge = (row) => (row === SPIKE_ROW ? 5_000_000_000 : 1000 + (row % 50));
+const gauge = (row) => (row === SPIKE_ROW ? 5_000_000_000 : 100 + (row % 50));
 
 function record(name) {
   const lines = [`Time (ns)\twritten_bytes\tresident\t${HOSTILE}\tidle`];
@@ -39,6 +42,7 @@ function record(name) {
 
 before(async () => {
   file = record("run");
+  recording = await recordingIn(file);
   browser = await launch();
 });
 after(async () => {
@@ -46,99 +50,105 @@ after(async () => {
   fs.rmSync(folder, { recursive: true });
 });
 
-// The chart that shows this column, and where in it.
-const plotted = (page, name) => page.evaluate((wanted) => {
-  for (const chart of kymoPage.charts) {
-    const at = [...chart.legend.querySelectorAll("button")].findIndex((button) => button.textContent.startsWith(wanted));
-    if (at >= 0) return { times: chart.plot.data[0].slice(), values: chart.plot.data[at + 1].slice() };
-  }
-  return null;
-}, name);
-const settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-
 test("one spike among 200,000 samples is on the first picture", async () => {
-  const page = await open(browser, file, faults);
-  const { values } = await plotted(page, "resident");
+  const { times, values } = pointsIn(recording, "resident", 0, at(ROWS - 1));
   assert.strictEqual(Math.max(...values), gauge(SPIKE_ROW));
-  assert.ok(values.length < 5000, "thinned to what the picture can show");
+  assert.ok(times.length < 5000, "thinned to what the picture can show");
+  const page = await open(browser, file, faults);
+  const [from, to] = await range(page);
+  const share = (at(SPIKE_ROW) - from) / (to - from);
+  const chart = chartOf(page, "resident");
+  const { rows } = await inked(chart, "resident", [share - 0.005, share + 0.005]);
+  assert.ok(rows > 100, `${rows} rows of pixels at the spike`);
+  assert.ok((await inked(chart, "resident", [share + 0.01, share + 0.02])).rows < 20, "and nothing beside it");
   await page.close();
 });
 
-test("zoomed in, every sample stands at its time with its value", async () => {
-  const page = await open(browser, file, faults);
-  await page.evaluate(([from, to]) => kymoPage.show(from, to), [at(SPIKE_ROW - 20), at(SPIKE_ROW + 20)]);
-  await settled(page);
-  const { times, values } = await plotted(page, "resident");
+test("the data of the page have every sample at its time with its value", () => {
+  const { times, values, single } = pointsIn(recording, "resident", at(SPIKE_ROW - 20), at(SPIKE_ROW + 20));
+  assert.ok(single);
   for (let row = SPIKE_ROW - 20; row <= SPIKE_ROW + 20; ++row) {
     const i = times.indexOf(at(row));
     assert.ok(i >= 0, `row ${row} is there`);
     assert.strictEqual(values[i], gauge(row));
   }
+});
+
+test("zoomed in, the page shows every sample at its time with its value", async () => {
+  const { written } = await load("format.js");
+  const page = await open(browser, file, faults);
+  await zoomTo(page, at(SPIKE_ROW - 25), at(SPIKE_ROW + 25));
+  assert.match(await page.textContent("#range"), /: single samples/);
+  for (let row = SPIKE_ROW - 20; row <= SPIKE_ROW + 20; ++row) {
+    const { at: time, values } = await pointAtTime(page, chartOf(page, "resident"), at(row));
+    assert.deepStrictEqual([time, values.resident], [at(row), written(gauge(row), "bytes")]);
+  }
   await page.close();
 });
 
 test("counters are rates, and as recorded when asked", async () => {
+  const shown = (rate) => pointsIn(recording, "written_bytes", at(70_000), at(70_050), { rate });
+  const rates = shown(true);
+  assert.strictEqual(rates.values[rates.times.indexOf(at(70_010))], ((bytes(70_010) - bytes(70_009)) * 1e9) / (at(70_010) - at(70_009)));
+  const raw = shown(false);
+  assert.strictEqual(raw.values[raw.times.indexOf(at(70_010))], bytes(70_010));
   const page = await open(browser, file, faults);
-  await page.evaluate(([from, to]) => kymoPage.show(from, to), [at(70_000), at(70_050)]);
-  await settled(page);
-  const rates = await plotted(page, "written_bytes");
-  const i = rates.times.indexOf(at(70_010));
-  assert.strictEqual(rates.values[i], ((bytes(70_010) - bytes(70_009)) * 1e9) / (at(70_010) - at(70_009)));
+  const chart = chartOf(page, "written_bytes");
+  assert.match((await pointAt(page, chart, 0.5)).values.written_bytes, /iB\/s$/);
   await page.click("#raw");
   await settled(page);
-  const raw = await plotted(page, "written_bytes");
-  assert.strictEqual(raw.values[raw.times.indexOf(at(70_010))], bytes(70_010));
+  assert.match((await pointAt(page, chart, 0.5)).values.written_bytes, /iB$/);
   await page.close();
 });
 
 test("a gap is drawn as a gap", async () => {
+  assert.ok(pointsIn(recording, "resident", at(1400), at(1600)).values.includes(null));
   const page = await open(browser, file, faults);
-  await page.evaluate(([from, to]) => kymoPage.show(from, to), [at(1400), at(1600)]);
-  await settled(page);
-  assert.ok((await plotted(page, "resident")).values.includes(null));
+  await zoomTo(page, at(900), at(1600));
+  const shown = async (row) => (await pointAtTime(page, chartOf(page, "resident"), at(row))).values.resident;
+  for (const beside of [950, 1555]) assert.match(await shown(beside), /^1\d\d B$/);
+  assert.strictEqual(await shown(1250), "–");
   await page.close();
 });
 
 test("wheel, drag, keys and buttons move the range of every chart", async () => {
   const page = await open(browser, file, faults);
-  const range = () => page.evaluate(() => [kymoPage.view.from, kymoPage.view.to]);
-  const whole = await range();
-  const box = await page.locator(".u-over").first().boundingBox();
+  const whole = await range(page);
+  const box = await boxOf(page.locator(".u-over").first());
   await page.mouse.move(box.x + box.width / 2, box.y + 20);
-  await page.mouse.wheel(0, -400);
-  await settled(page);
-  const wheeled = await range();
+  const wheeled = await moved(page, () => page.mouse.wheel(0, -400));
   assert.ok(wheeled[1] - wheeled[0] < (whole[1] - whole[0]) / 2);
-  await page.mouse.move(box.x + 100, box.y + 20);
-  await page.mouse.down();
-  await page.mouse.move(box.x + 200, box.y + 30, { steps: 4 });
-  await page.mouse.up();
-  await settled(page);
-  const dragged = await range();
+  const dragged = await moved(page, async () => {
+    await page.mouse.move(box.x + 100, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 200, box.y + 30, { steps: 4 });
+    await page.mouse.up();
+  });
   assert.ok(dragged[1] - dragged[0] < (wheeled[1] - wheeled[0]) / 5);
-  for (const chart of await page.evaluate(() => kymoPage.charts.map((c) => [c.plot.scales.x.min, c.plot.scales.x.max]))) {
-    assert.deepStrictEqual(chart, dragged);
-  }
+  const [one, other] = [chartOf(page, "written_bytes"), chartOf(page, "resident")];
+  for (const share of [0, 0.3, 1]) assert.strictEqual((await pointAt(page, one, share)).at, (await pointAt(page, other, share)).at);
   await page.locator(".chart").first().focus();
-  await page.keyboard.press("-");
-  await settled(page);
-  assert.ok((await range())[1] - (await range())[0] > dragged[1] - dragged[0]);
-  await page.click("#reset");
-  await settled(page);
-  assert.deepStrictEqual(await range(), whole);
-  await page.getByRole("button", { name: "pre-dump" }).click();
-  await settled(page);
-  assert.deepStrictEqual(await range(), [at(50_000), at(60_000)]);
+  const wider = await moved(page, () => page.keyboard.press("-"));
+  assert.ok(wider[1] - wider[0] > dragged[1] - dragged[0]);
+  assert.deepStrictEqual(await moved(page, () => page.click("#reset")), whole);
+  assert.deepStrictEqual(await moved(page, () => page.getByRole("button", { name: "pre-dump", exact: true }).click()), [at(50_000), at(60_000)]);
   await page.close();
 });
 
 test("the legend hides a line and isolates one", async () => {
   const page = await open(browser, file, faults);
-  const shown = () => page.evaluate(() => kymoPage.charts.map((chart) => chart.plot.series.slice(1).map((line) => line.show)));
-  await page.locator(".legend button").first().click();
-  assert.strictEqual((await shown())[0][0], false);
-  await page.locator(".legend button").first().click({ modifiers: ["Shift"] });
-  assert.strictEqual((await shown())[0].filter(Boolean).length, 1);
+  const chart = page.locator(".chart").first();
+  const button = chart.locator(".legend button").first();
+  const ink = async () => (await inked(chart, "written_bytes")).pixels;
+  assert.ok(await ink() > 100);
+  await button.click();
+  await settled(page);
+  assert.strictEqual(await ink(), 0);
+  assert.strictEqual(await button.getAttribute("aria-pressed"), "false");
+  await button.click({ modifiers: ["Shift"] });
+  await settled(page);
+  assert.ok(await ink() > 100);
+  assert.strictEqual(await button.getAttribute("aria-pressed"), "true");
   await page.close();
 });
 
@@ -170,14 +180,16 @@ test("it fits a phone, in the dark", async () => {
 test("samples that the page does not hold are said to be missing", async () => {
   const outline = path.join(folder, "outline.html");
   execFileSync(KYMO, ["report", path.join(folder, "run.tsv"), "--html", outline, "--from", "100", "--to", "110", "--most-values", "1000"]);
-  const page = await open(browser, outline, faults);
   assert.ok(fs.statSync(outline).size < fs.statSync(file).size);
-  assert.strictEqual(Math.max(...(await plotted(page, "resident")).values), gauge(SPIKE_ROW));
-  await page.evaluate(([from, to]) => kymoPage.show(from, to), [at(105_000), at(105_010)]);
+  const thin = await recordingIn(outline);
+  assert.strictEqual(Math.max(...pointsIn(thin, "resident", 0, at(ROWS - 1)).values), gauge(SPIKE_ROW));
+  assert.ok(pointsIn(thin, "resident", at(105_000), at(105_010)).times.includes(at(105_005)));
+  const page = await open(browser, outline, faults);
+  await zoomTo(page, at(105_000), at(105_100));
+  assert.match(await page.textContent("#range"), /: single samples/);
+  await page.click("#reset");
   await settled(page);
-  assert.ok((await plotted(page, "resident")).times.includes(at(105_005)));
-  await page.evaluate(([from, to]) => kymoPage.show(from, to), [at(SPIKE_ROW - 20), at(SPIKE_ROW + 20)]);
-  await settled(page);
+  await zoomTo(page, at(SPIKE_ROW - 20), at(SPIKE_ROW + 20));
   assert.match(await page.textContent("#range"), /not in this page/);
   await page.close();
 });

@@ -7,13 +7,15 @@ const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch } = require("./browser.js");
+const { chartOf, inked, pointAtTime, range, zoomTo } = require("./pages.js");
+const { load } = require("./recordings.js");
 
 const ROWS = 1_000_000;
 const SPIKE_ROW = 654_321;
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-view-"));
 const file = path.join(folder, "long.tsv");
 const at = (row) => 1_000_000 * row + (row % 7) * 1000;
-const gauge = (row) => (row === SPIKE_ROW ? 5_000_000_000 : 1000 + (row % 50));
+const gauge = (row) => (row === SPIKE_ROW ? 5_000_000_000 : 100 + (row % 50));
 const counter = (row) => 4096 * row + (row % 3) * 100;
 const faults = [];
 let browser;
@@ -46,27 +48,26 @@ async function open() {
   await page.waitForFunction(() => document.documentElement.dataset.state === "whole");
   return page;
 }
-const lines = (page) => page.evaluate(() => kymoPage.charts.map((chart) => ({ single: chart.single, data: chart.plot.data.map((one) => Array.from(one)) })));
 
 test("the whole is shown with its spike, without its samples", async () => {
   const page = await open();
-  const charts = await lines(page);
-  assert.ok(charts.some((chart) => chart.data[1].includes(gauge(SPIKE_ROW)) || (chart.data[2] || []).includes(gauge(SPIKE_ROW))));
-  assert.ok(charts.every((chart) => !chart.single));
+  const [from, to] = await range(page);
+  const share = (at(SPIKE_ROW) - from) / (to - from);
+  const { rows } = await inked(chartOf(page, "resident"), "resident", [share - 0.005, share + 0.005]);
+  assert.ok(rows > 100, `${rows} rows of pixels at the spike`);
+  assert.match(await page.textContent("#range"), /lowest to highest of each 1,024 rows/);
   assert.ok((await page.content()).length < 3_000_000);
   await page.close();
 });
 
 test("zoomed in anywhere, every sample stands at its time with its value", async () => {
+  const { written } = await load("format.js");
   const page = await open();
   for (const middle of [SPIKE_ROW, 100, 1023, 1024, ROWS - 100]) {
-    await page.evaluate(([from, to]) => kymoPage.show(from, to), [at(middle - 20), at(middle + 20)]);
-    // Until they have come, the samples of the range before are there.
-    await page.waitForFunction((time) => kymoPage.charts.every((chart) => chart.single && chart.plot.data[0].includes(time)), at(middle));
-    const charts = await lines(page);
+    await zoomTo(page, at(middle - 25), at(middle + 25));
+    await page.waitForFunction(() => /: single samples/.test(document.getElementById("range").textContent));
     for (let row = middle - 20; row <= middle + 20; ++row) {
-      const found = charts.some((chart) => chart.data.slice(1).some((line) => line[chart.data[0].indexOf(at(row))] === gauge(row)));
-      assert.ok(found, `row ${row}`);
+      assert.deepStrictEqual(await pointAtTime(page, chartOf(page, "resident"), at(row)), { at: at(row), values: { resident: written(gauge(row)) } });
     }
   }
   await page.close();
@@ -100,7 +101,7 @@ test("Ctrl-C ends it, and the page says so", async () => {
   view.kill("SIGINT");
   assert.strictEqual(await ended, 0);
   const before = faults.length;
-  await page.evaluate(([from, to]) => kymoPage.show(from, to), [at(500_000), at(500_040)]);
+  await zoomTo(page, at(500_000), at(500_040));
   await page.waitForFunction(() => /kymo view has ended/.test(document.getElementById("range").textContent));
   faults.splice(before);
   await page.close();

@@ -23,7 +23,8 @@ void adopt(Context& context, const v1::AdoptRequest& request) {
 }  // namespace
 
 void add_adopt(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("adopt", "Make a job of something that runs already");
+  CLI::App* verb =
+      app.add_subcommand("adopt", "Make a job of a process or container that runs already");
   verb->require_subcommand(1);
   verb->fallthrough();
   for (const TargetKind& kind : target_kinds()) {
@@ -31,8 +32,8 @@ void add_adopt(CLI::App& app, Context& context) {
     one->fallthrough();
     auto target = std::make_shared<std::string>();
     auto name = std::make_shared<std::string>();
-    one->add_option("target", *target, kind.shown)->required()->option_text(kind.shown);
-    one->add_option("--name", *name, "The job's name; without it made from the program's");
+    one->add_option("target", *target, kind.help)->required()->option_text(kind.shown);
+    one->add_option("--name", *name, "Name of the job (default: made from the program's name)");
     one->add_flag("--json", context.json, "Print JSON");
     one->callback([&context, target, name, &kind] {
       v1::AdoptRequest request;

@@ -66,7 +66,7 @@ void attach_to(Context& context, const AttachFlags& flags) {
     std::cerr << "kymo: job " << ended->name() << ' ' << ending_of(*ended) << '\n';
     context.exit_code = kBySignal + ended->exit_signal();
   } else {
-    std::cerr << "kymo: job " << ended->name() << " has ended, it is not known how\n";
+    std::cerr << "kymo: job " << ended->name() << " has ended; its exit code is not known\n";
     context.exit_code = 1;
   }
 }
@@ -75,17 +75,18 @@ void attach_to(Context& context, const AttachFlags& flags) {
 
 void add_attach(CLI::App& app, Context& context) {
   CLI::App* attach = app.add_subcommand(
-      "attach", "Follow a job's output until it ends; its exit code becomes this one's");
+      "attach", "Follow the output of a job until it ends, and exit with its exit code");
   auto flags = std::make_shared<AttachFlags>();
   attach->fallthrough();
-  attach->add_option("job", flags->job, "The job: its name or id")->required();
+  attach->add_option("job", flags->job, "Name or id of the job")->required();
   attach
       ->add_option_function<std::uint64_t>(
           "-n,--tail", [flags](std::uint64_t lines) { flags->options.tail = lines; },
-          "Begin with the last so many lines; otherwise with the first")
+          "Begin with the last N lines (default: with the first line)")
       ->check(CLI::NonNegativeNumber);
   attach->add_flag("--raw", flags->raw,
-                   "Let the job's output command a terminal: its colours, and whatever else");
+                   "Pass control characters of the output, such as colours, to the terminal "
+                   "(default: remove them)");
   attach->callback([&context, flags] { attach_to(context, *flags); });
 }
 

@@ -17,7 +17,7 @@ std::string line_of(const v1::Progress& ended) {
   if (!ended.job().empty()) line += " of job " + ended.job();
   if (ended.job().empty() && ended.pid() != 0) line += " of pid " + std::to_string(ended.pid());
   if (ended.state() == v1::Progress::SUCCEEDED) {
-    return line + " had done its work already: it succeeded";
+    return line + " could not be cancelled: it had already succeeded";
   }
   if (ended.state() == v1::Progress::FAILED) return line + " failed: " + ended.error();
   return line + " was cancelled: " + ended.error();
@@ -41,11 +41,11 @@ void cancel(Context& context, const std::string& target) {
 
 void add_cancel(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
-      "cancel", "End a dump or restore that runs; what was to be dumped runs on");
+      "cancel", "Cancel a running dump or restore; a process that was being dumped runs on");
   auto target = std::make_shared<std::string>();
   verb->fallthrough();
   verb->add_option("target", *target,
-                   "A job's name or id, a PID, or a REQUEST's id (kymo progress --json)")
+                   "Name or id of a job, a PID, or id of a request (see kymo progress --json)")
       ->required()
       ->option_text("REQUEST|JOB|PID");
   verb->add_flag("--json", context.json, "Print JSON");

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "check_checkpoint.h"
+#include "check_target.h"
 #include "print.h"
 #include "runtimes/host_check.h"
 #include "verbs.h"
@@ -48,19 +50,33 @@ void check(Context& context, const std::string& criu, const std::string& fallbac
 
 void add_check(CLI::App& app, Context& context) {
   CLI::App* check_verb = app.add_subcommand(
-      "check", "What this machine can do: CRIU, kernel features, runtimes and their criu");
+      "check",
+      "Check what this machine supports: CRIU, kernel features, container runtimes and their CRIU; "
+      "or whether a checkpoint can be restored here, or a process or container dumped");
+  auto checkpoint = std::make_shared<std::string>();
+  check_verb->add_option("checkpoint", *checkpoint,
+                         "Directory or id of a checkpoint, a job (its last checkpoint), or a "
+                         "directory of CRIU images: list what would make its restore here fail");
   auto criu = std::make_shared<std::string>("criu");
   check_verb->fallthrough();
-  check_verb->add_option("--criu", *criu, "The criu to check: a path, or a name on PATH")
+  check_verb->add_option("--criu", *criu, "CRIU program to check: a path, or a name on PATH")
       ->envname("KYMO_CRIU")
       ->capture_default_str();
   auto fallback = std::make_shared<std::string>();
   check_verb
       ->add_option("--criu-fallback", *fallback,
-                   "The criu that kymod is to use where that one is too old")
+                   "Second CRIU program, which kymod uses if the first is too old")
       ->envname("KYMO_CRIU_FALLBACK");
   check_verb->add_flag("--json", context.json, "Print JSON");
-  check_verb->callback([&context, criu, fallback] { check(context, *criu, *fallback); });
+  add_check_targets(*check_verb, context);
+  check_verb->callback([&context, checkpoint, criu, fallback, check_verb] {
+    if (!check_verb->get_subcommands().empty()) {
+      if (checkpoint->empty()) return;
+      throw CLI::ValidationError(*checkpoint, "there is one target only");
+    }
+    if (!checkpoint->empty()) return check_checkpoint(context, *checkpoint, *criu, *fallback);
+    check(context, *criu, *fallback);
+  });
 }
 
 }  // namespace kymo::cli

@@ -6,10 +6,12 @@
 
 namespace kymo::cli {
 
-// The directory of the checkpoint that a user names. If there is a file or folder with this name,
-// it is the name itself. Otherwise, if kymod answers, it is the directory of the checkpoint with
-// this id, or of the last checkpoint of the job with this name. An unknown name is returned as it
-// is.
+// The directory of the checkpoint that a user names. A name with a slash, or of a file, is a
+// path. Otherwise, if
+// kymod answers, it is the directory of the checkpoint with this id, or of the last checkpoint of
+// the job with this name: a folder of the same name, which somebody else may have made here, never
+// takes their place. A name that kymod does not know is a path.
+// Throws CLI::ValidationError if the job has no checkpoint.
 std::string checkpoint_named(const Context& context, const std::string& name);
 
 }  // namespace kymo::cli

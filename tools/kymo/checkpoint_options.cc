@@ -1,37 +1,93 @@
 #include "checkpoint_options.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "criu/options.h"
+
 namespace kymo::cli {
 
-void add_checkpoint_options(CLI::App& verb, v1::CheckpointOptions& options) {
+namespace {
+
+using Options = v1::CheckpointOptions;
+
+void add_flag(CLI::App& verb, Options& options, const char* name, void (Options::*set)(bool),
+              const char* help) {
+  verb.add_flag_callback(
+      name, [&options, set] { (options.*set)(true); }, help);
+}
+
+// Adds an option whose value is the name of a value of an enum of criu/options.h, from 1 to `last`.
+template <class Enum, class Set>
+void add_choice(CLI::App& verb, const char* name, Enum last, Set set, const char* help) {
+  std::vector<std::string> names;
+  for (int value = 1; value <= static_cast<int>(last); ++value) {
+    names.emplace_back(criu::name_of(static_cast<Enum>(value)));
+  }
+  verb.add_option_function<std::string>(
+          name,
+          [names, set](const std::string& value) {
+            set(static_cast<int>(std::find(names.begin(), names.end(), value) - names.begin()) + 1);
+          },
+          help)
+      ->check(CLI::IsMember(names));
+}
+
+}  // namespace
+
+void add_checkpoint_options(CLI::App& verb, Options& options) {
   const auto flag = [&](const char* name, auto set, const char* help) {
-    verb.add_flag_callback(
-        name, [&options, set] { (options.*set)(true); }, help);
+    add_flag(verb, options, name, set, help);
   };
-  flag("--tcp-established", &v1::CheckpointOptions::set_tcp_established,
-       "With its open TCP connections");
-  flag("--shell-job", &v1::CheckpointOptions::set_shell_job,
-       "Part of another process' session; one on a terminal is refused");
-  flag("--file-locks", &v1::CheckpointOptions::set_file_locks,
-       "A container with its file locks; processes always are");
-  flag("--ext-unix-sk", &v1::CheckpointOptions::set_external_unix_sockets,
-       "With connections to unix datagram sockets of processes that are not dumped");
+  flag("--tcp-established", &Options::set_tcp_established, "Include open TCP connections");
+  flag("--tcp-close", &Options::set_tcp_close,
+       "Do not keep open TCP connections: the restored process finds them closed");
+  flag("--shell-job", &Options::set_shell_job,
+       "Allow a process in the session of another process, but not one on a terminal");
+  flag("--file-locks", &Options::set_file_locks,
+       "Include the file locks of a container (those of a process are always included)");
+  flag("--ext-unix-sk", &Options::set_external_unix_sockets,
+       "Allow connections to unix datagram sockets of processes that are not dumped");
   verb.add_option_function<std::vector<std::string>>(
           "--external",
           [&options](const std::vector<std::string>& mounts) {
             for (const std::string& mount : mounts) options.add_external(mount);
           },
-          "A mount from outside, as CRIU's --external: mnt[PATH]:NAME, at a restore "
-          "mnt[NAME]:PATH; repeatable")
+          "External mount, as for CRIU's --external: mnt[PATH]:NAME for a dump, mnt[NAME]:PATH for "
+          "a restore (may be repeated)")
       ->allow_extra_args(false);
   verb.add_option_function<unsigned>(
           "--log-level", [&options](unsigned level) { options.set_log_level(level); },
-          "Of CRIU's log, 1 to 4; if nothing is said 3 at a dump and 4 at a restore, by which "
-          "phases "
-          "are found")
+          "Level of CRIU's log, 1 to 4 (default: 3 for a dump, 4 for a restore; the phases need "
+          "these levels)")
       ->check(CLI::Range(1U, 4U));
+  add_choice(
+      verb, "--manage-cgroups", criu::Cgroups::ignore,
+      [&options](int value) { options.set_cgroups(static_cast<v1::CgroupsMode>(value)); },
+      "Save and restore the cgroups of a process, as CRIU's --manage-cgroups does");
+}
+
+void add_dump_only_options(CLI::App& verb, Options& options) {
+  verb.add_option_function<std::uint64_t>(
+          "--ghost-limit",
+          [&options](std::uint64_t bytes) {
+            options.set_ghost_limit(static_cast<std::uint32_t>(bytes));
+          },
+          "Copy open files that were deleted into the images up to this size, such as 64M "
+          "(default: 1M)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{UINT32_MAX}))
+      ->option_text("SIZE (below 4G)");
+  add_flag(verb, options, "--link-remap", &Options::set_link_remap,
+           "Allow CRIU to make a link to an open file whose name was deleted but which has others");
+  add_flag(verb, options, "--skip-in-flight", &Options::set_skip_in_flight,
+           "Leave out TCP connections that the process has not accepted yet");
+  add_choice(
+      verb, "--network-lock", criu::NetworkLock::skip,
+      [&options](int value) { options.set_network_lock(static_cast<v1::NetworkLock>(value)); },
+      "How CRIU keeps packets away from TCP connections during the dump (default: iptables)");
 }
 
 }  // namespace kymo::cli

@@ -6,7 +6,9 @@
 
 namespace kymo::cli {
 
-// Adds the flags for further options of CRIU. They set `options`.
+// Adds the flags for further options of CRIU, which a dump and a restore have. They set `options`.
 void add_checkpoint_options(CLI::App& verb, v1::CheckpointOptions& options);
+// Adds the flags that only a dump has.
+void add_dump_only_options(CLI::App& verb, v1::CheckpointOptions& options);
 
 }  // namespace kymo::cli

@@ -29,7 +29,7 @@ void add_checkpoints(CLI::App& app, Context& context) {
   CLI::App* checkpoints = app.add_subcommand("checkpoints", "List the checkpoints, newest last");
   auto job = std::make_shared<std::string>();
   checkpoints->fallthrough();
-  checkpoints->add_option("job", *job, "Those of this job alone: its name or id");
+  checkpoints->add_option("job", *job, "List only the checkpoints of this job (name or id)");
   checkpoints->add_flag("--json", context.json, "Print JSON");
   checkpoints->callback([&context, job] {
     v1::CheckpointsRequest request;

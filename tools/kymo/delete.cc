@@ -21,9 +21,12 @@ void print(const v1::DeleteResponse& response) {
   for (const std::string& checkpoint : response.checkpoints()) {
     std::cout << "deleted checkpoint " << checkpoint << '\n';
   }
+  for (const std::string& checkpoint : response.forgotten()) {
+    std::cout << "forgot checkpoint " << checkpoint << ": its directory did not hold it any more\n";
+  }
   if (!response.job().empty()) std::cout << "deleted job " << response.job() << '\n';
   if (response.freed_bytes() != 0) {
-    std::cout << "freed " << report::bytes(static_cast<double>(response.freed_bytes())) << '\n';
+    std::cout << "freed " << report::bytes(response.freed_bytes()) << '\n';
   }
 }
 
@@ -33,6 +36,7 @@ void delete_all(Context& context, DeleteArguments arguments) {
   if (!client) return fail(context, client.error());
   if (arguments.targets.empty()) arguments.targets.emplace_back();  // --failed: of all jobs
   nlohmann::json json{{"checkpoints", nlohmann::json::array()},
+                      {"forgotten", nlohmann::json::array()},
                       {"jobs", nlohmann::json::array()},
                       {"freed_bytes", 0}};
   std::uint64_t freed = 0;
@@ -49,6 +53,7 @@ void delete_all(Context& context, DeleteArguments arguments) {
     }
     for (const std::string& warning : response->warnings()) say(warning);
     for (const std::string& id : response->checkpoints()) json["checkpoints"].push_back(id);
+    for (const std::string& id : response->forgotten()) json["forgotten"].push_back(id);
     if (!response->job().empty()) json["jobs"].push_back(response->job());
     freed += response->freed_bytes();
     if (!context.json) print(*response);
@@ -60,14 +65,14 @@ void delete_all(Context& context, DeleteArguments arguments) {
 }  // namespace
 
 void add_delete(CLI::App& app, Context& context) {
-  CLI::App* remove = app.add_subcommand("delete", "Delete checkpoints, or a job that does not run");
+  CLI::App* remove = app.add_subcommand("delete", "Delete checkpoints, or jobs that do not run");
   auto arguments = std::make_shared<DeleteArguments>();
   remove->fallthrough();
   remove->add_option("target", arguments->targets,
-                     "Checkpoints, by id or directory, and jobs, by name or id");
-  remove->add_flag("--all", arguments->with_checkpoints, "A job goes with its checkpoints");
+                     "Checkpoints (id or directory) and jobs (name or id)");
+  remove->add_flag("--all", arguments->with_checkpoints, "Also delete the checkpoints of each job");
   remove->add_flag("--failed", arguments->failed,
-                   "Only checkpoints that failed: of the jobs named, or all");
+                   "Delete only failed checkpoints: those of the given jobs, or of all");
   remove->add_flag("--json", context.json, "Print JSON");
   remove->callback([&context, arguments] {
     if (arguments->targets.empty() && !arguments->failed) {

@@ -10,11 +10,13 @@
 #include "analysis/find_recordings.h"
 #include "base/file.h"
 #include "checkpoint_named.h"
+#include "confined.h"
 #include "print.h"
 #include "recordings.h"
 #include "report/checkpoint_diff.h"
 #include "report/diff_page.h"
 #include "report/html_report.h"
+#include "report/human.h"
 #include "report/recording_diff.h"
 #include "share_option.h"
 #include "verbs.h"
@@ -37,14 +39,12 @@ struct DiffArguments {
   std::size_t rows = 20;
 };
 
-void write_diff_page(Context& context, const DiffArguments& arguments,
-                     const analysis::RecordingDiff& diff) {
-  const Result<std::string> page =
+void make_diff_page(Context& context, const DiffArguments& arguments,
+                    const analysis::RecordingDiff& diff, std::string& page) {
+  Result<std::string> made =
       report::diff_page(diff, arguments.allowed_change, arguments.most_values);
-  if (!page) return fail(context, page.error());
-  const Result<void> written = replace_file(arguments.page, *page);
-  if (!written) return fail(context, written.error());
-  std::cerr << "page written to " << arguments.page << '\n';
+  if (!made) return fail(context, made.error());
+  page = std::move(made).value();
 }
 
 int exit_code_of(const report::ChangeCheck& check) {
@@ -61,7 +61,8 @@ int exit_code_of(const report::ChangeCheck& check) {
 
 // Compares recordings. The result is added to the result for the checkpoints, if there is one.
 void compare_recordings(Context& context, const DiffArguments& arguments, const Paths& before,
-                        const Paths& after, nlohmann::json json, std::string text) {
+                        const Paths& after, nlohmann::json json, std::string text,
+                        std::string& page) {
   Paths all = before;
   all.insert(all.end(), after.begin(), after.end());
   wait_for_recordings(all);
@@ -82,7 +83,7 @@ void compare_recordings(Context& context, const DiffArguments& arguments, const 
     text += text.empty() ? "" : "\n";
     std::cout << text << report::text_of(*diff, arguments.rows, arguments.allowed_change);
   }
-  if (!arguments.page.empty()) write_diff_page(context, arguments, *diff);
+  if (!arguments.page.empty()) make_diff_page(context, arguments, *diff, page);
   if (arguments.allowed_change) {
     context.exit_code = exit_code_of(report::check_change(*diff, *arguments.allowed_change));
   }
@@ -98,19 +99,17 @@ Result<Paths> gather(const Paths& named, const std::string& recording) {
   return all;
 }
 
-void compare_sets(Context& context, const DiffArguments& arguments) {
+void compare_sets(Context& context, const DiffArguments& arguments, std::string& page) {
   const Result<Paths> before = gather(arguments.base, arguments.recording);
   if (!before) return fail(context, before.error());
   const Result<Paths> after = gather(arguments.recent, arguments.recording);
   if (!after) return fail(context, after.error());
-  compare_recordings(context, arguments, *before, *after, nullptr, "");
+  compare_recordings(context, arguments, *before, *after, nullptr, "", page);
 }
 
 // Compares two recordings, or two checkpoints. If both checkpoints have recordings, these are
 // compared, too.
-void compare_two(Context& context, DiffArguments arguments) {
-  arguments.before = checkpoint_named(context, arguments.before);
-  arguments.after = checkpoint_named(context, arguments.after);
+void compare_two(Context& context, const DiffArguments& arguments, std::string& page) {
   const auto recordings_before =
       analysis::recordings_to_compare(arguments.before, arguments.recording);
   const auto recordings_after =
@@ -120,7 +119,7 @@ void compare_two(Context& context, DiffArguments arguments) {
   if (!before || !after) {
     if (recordings_before && recordings_after) {
       return compare_recordings(context, arguments, *recordings_before, *recordings_after, nullptr,
-                                "");
+                                "", page);
     }
     // If one is a recording and the other a checkpoint without recordings, report the checkpoint.
     if (recordings_before) return fail(context, recordings_after.error());
@@ -131,21 +130,37 @@ void compare_two(Context& context, DiffArguments arguments) {
   if (!arguments.recording.empty() && !(recordings_before && recordings_after)) {
     return fail(context, !recordings_before ? recordings_before.error() : recordings_after.error());
   }
-  const std::vector<report::Difference> differences = report::compare(*before, *after);
-  const std::vector<std::string> notes = report::one_sided_notes(*before, *after);
-  nlohmann::json json = report::json_of(differences, arguments.before, arguments.after, notes);
-  std::string text = context.json ? ""
-                                  : report::text_of(differences, arguments.before, arguments.after,
-                                                    notes, arguments.rows);
+  const report::CheckpointDiff diff = report::diff_of(*before, *after);
+  nlohmann::json json = report::json_of(diff);
+  std::string text = context.json ? "" : report::text_of(diff, arguments.rows);
   if (recordings_before && recordings_after) {
     return compare_recordings(context, arguments, *recordings_before, *recordings_after,
-                              std::move(json), std::move(text));
+                              std::move(json), std::move(text), page);
   }
   if (arguments.allowed_change || !arguments.options.align.empty() || !arguments.page.empty()) {
     return fail(context, !recordings_before ? recordings_before.error() : recordings_after.error());
   }
   if (context.json) return print_json(json);
   std::cout << text;
+}
+
+// Compares in a process without rights, and writes the page here.
+void compare(Context& context, DiffArguments arguments, bool sets) {
+  Paths paths = arguments.base;
+  paths.insert(paths.end(), arguments.recent.begin(), arguments.recent.end());
+  if (!sets) {
+    arguments.before = checkpoint_named(context, arguments.before);
+    arguments.after = checkpoint_named(context, arguments.after);
+    paths = {arguments.before, arguments.after};
+  }
+  const Paths pages = make_confined(context, with_recordings(paths), 1, [&](Paths& made) {
+    sets ? compare_sets(context, arguments, made.front())
+         : compare_two(context, arguments, made.front());
+  });
+  if (pages.front().empty()) return;
+  const Result<void> written = replace_file(arguments.page, pages.front());
+  if (!written) return fail(context, written.error());
+  std::cerr << "page written to " << report::printable(arguments.page) << '\n';
 }
 
 void print_diff(Context& context, const DiffArguments& arguments) {
@@ -155,31 +170,33 @@ void print_diff(Context& context, const DiffArguments& arguments) {
       (two && !(arguments.base.empty() && arguments.recent.empty()))) {
     throw CLI::ValidationError(
         "diff", arguments.base.empty() != arguments.recent.empty()
-                    ? "wanted both --base and --new: " +
+                    ? "give both --base and --new: " +
                           std::string(arguments.base.empty() ? "--base" : "--new") + " is missing"
-                    : "wanted A and B, or --base PATH ... and --new PATH ...");
+                    : "give A and B, or --base PATH ... and --new PATH ...");
   }
   const analysis::DiffOptions& options = arguments.options;
   if (options.from_s && options.to_s && *options.from_s >= *options.to_s) {
     throw CLI::ValidationError("--to",
                                "the range ends before it begins: --to must be larger than --from");
   }
-  sets ? compare_sets(context, arguments) : compare_two(context, arguments);
+  compare(context, arguments, sets);
 }
 
 void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>& arguments) {
   diff.add_option("--base", arguments->base, "Recordings of the runs before the change")
       ->option_text("PATH ...");
-  diff.add_option("--new", arguments->recent, "Recordings of the runs after it")
+  diff.add_option("--new", arguments->recent, "Recordings of the runs after the change")
       ->option_text("PATH ...");
   diff.add_option("--recording", arguments->recording,
-                  "Which recording of a checkpoint: dump (default), restore, restore-2 ...");
+                  "Recording of a checkpoint to compare: dump (default), restore, restore-2 ...");
   diff.add_option("--align", arguments->options.align,
-                  "Compare this phase, from its beginning (default: from the first mark that all "
-                  "recordings have until the last)");
+                  "Compare only this phase, aligned at its begin (default: from the first to the "
+                  "last mark that all recordings have)");
   diff.add_option("--from", arguments->options.from_s,
-                  "Begin of the range that is compared, in seconds after that mark");
-  diff.add_option("--to", arguments->options.to_s, "End of the range, in seconds after that mark");
+                  "Begin of the range to compare, in seconds after the begin of the phase, or "
+                  "after the first common mark");
+  diff.add_option("--to", arguments->options.to_s,
+                  "End of the range to compare, in seconds after the same point");
   diff.add_option("--metric", arguments->options.metrics,
                   "Compare only this metric, column or \"phase: NAME\" (may be repeated); fewer "
                   "metrics need "
@@ -197,13 +214,14 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
           [arguments](const std::string& text) {
             arguments->allowed_change = parse_share("--fail-on-change", text);
           },
-          "Exit 1 when a metric changed by more than this and by more than noise, 3 when the "
-          "recordings are too few to tell")
+          "Exit with 1 if a metric changed by more than this and by more than noise, with 3 if "
+          "there are too few recordings to tell")
       ->option_text("PERCENT");
   diff.add_option("--html", arguments->page,
-                  "Write a page with the recordings' charts over each other; it needs no network");
+                  "Write an HTML page with the charts of both sides in one picture; it works "
+                  "without a network");
   diff.add_option("--most-values", arguments->most_values,
-                  "Keep every sample of at most so many values in a page")
+                  "Keep every sample in the page if the recordings have at most this many values")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
 }
@@ -216,13 +234,13 @@ void add_diff(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<DiffArguments>();
   diff->fallthrough();
   diff->add_option("a", arguments->before,
-                   "A recording, a folder of some, or a checkpoint: whatever kymo stats reads");
-  diff->add_option("b", arguments->after, "Another, to be compared with it");
+                   "A recording, a folder of recordings, or a checkpoint (as for kymo stats)");
+  diff->add_option("b", arguments->after, "The recording, folder or checkpoint to compare with A");
   add_recording_options(*diff, arguments);
-  diff->add_option("--rows", arguments->rows, "How many differences to print")
+  diff->add_option("--rows", arguments->rows, "Number of differences to print")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  diff->add_flag("--json", context.json, "Print JSON, with all of them");
+  diff->add_flag("--json", context.json, "Print JSON, with all differences");
   diff->callback([&context, arguments] { print_diff(context, *arguments); });
 }
 

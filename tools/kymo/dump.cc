@@ -7,11 +7,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "check_target.h"
 #include "checkpoint_options.h"
 #include "client/client.h"
 #include "interrupt.h"
 #include "print.h"
 #include "progress.h"
+#include "report/human.h"
 #include "target.h"
 #include "timing.h"
 #include "verbs.h"
@@ -31,32 +33,34 @@ void print_pre_dumps(const v1::DumpResponse& response) {
   std::vector<std::vector<std::string>> rows{{"  round", "pages written", "took", "frozen"}};
   int number = 0;
   for (const v1::PreDump& round : response.pre_dumps()) {
-    rows.push_back({"  pre-dump " + std::to_string(++number), grouped(round.pages_written()),
-                    duration_text(round.duration_ns()),
-                    duration_text(std::uint64_t{round.frozen_time_us()} * 1000)});
+    rows.push_back({"  pre-dump " + std::to_string(++number),
+                    report::with_commas(round.pages_written()),
+                    report::duration(round.duration_ns()),
+                    report::duration(std::uint64_t{round.frozen_time_us()} * 1000)});
   }
   if (response.has_stats()) {
     const v1::DumpStats& stats = response.stats();
-    rows.push_back({"  dump", grouped(stats.pages_written() + stats.shpages_written()),
-                    duration_text(response.criu_time_ns()),
-                    duration_text(std::uint64_t{stats.frozen_time_us()} * 1000)});
+    rows.push_back({"  dump", report::with_commas(stats.pages_written() + stats.shpages_written()),
+                    report::duration(response.criu_time_ns()),
+                    report::duration(std::uint64_t{stats.frozen_time_us()} * 1000)});
   }
   std::cout << "Pre-dump\n";
   print_table(rows);
 }
 
-void print(const v1::DumpResponse& response, bool left_running) {
+void print(const v1::DumpResponse& response, bool left_running, bool verbose) {
   std::cout << "dumped " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
-  std::cout << " in " << duration_text(response.duration_ns())
+  std::cout << " in " << report::duration(response.duration_ns())
             << (left_running ? "; it runs on\n" : "; it has ended\n");
+  print_verdict(response);
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()},
                                              {"  images", images_text(response)}};
   if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
   if (!left_running) rows.push_back({"  to bring it back", "kymo restore " + response.directory()});
   print_table(rows);
   print_pre_dumps(response);
-  if (response.has_stats()) {
+  if (verbose && response.has_stats()) {
     std::cout << "CRIU's statistics\n";
     print_table(rows_of(response.stats()));
   }
@@ -73,8 +77,9 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
   const bool interrupted = interrupt->asked();
   interrupt.reset();
   bar.reset();
-  show_outcome(context, response, timing, target, print_stats,
-               [&](const v1::DumpResponse& done) { print(done, request.leave_running()); });
+  show_outcome(context, response, timing, target, print_stats, [&](const v1::DumpResponse& done) {
+    print(done, request.leave_running(), context.verbose);
+  });
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
@@ -97,18 +102,19 @@ double deadline_of(const std::string& text) {
   const std::map<std::string, double> units{{"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}};
   const std::string examples = "30s, 500ms, 5m or 1h";
   if (parsed.ec != std::errc() || !std::isfinite(number) || number <= 0) {
-    throw CLI::ValidationError("--deadline", text + " is no time above 0: give " + examples);
+    throw CLI::ValidationError("--deadline", text + " is not a time above 0: give " + examples);
   }
   const auto found = units.find(unit);
   if (found == units.end()) {
     throw CLI::ValidationError(
         "--deadline", unit.empty()
-                          ? text + " has no unit: give " + text + "s, or another of ms, s, m, h"
-                          : unit + " is no unit of time: give " + examples);
+                          ? text + " has no unit: give " + text + "s, or use the unit ms, m or h"
+                          : unit + " is not a unit of time: give " + examples);
   }
-  constexpr double kLongest = 9e18;  // the longest time that fits into the request
-  if (number * found->second > kLongest) {
-    throw CLI::ValidationError("--deadline", text + " is too long: leave --deadline out for none");
+  constexpr double kMaxLength = 9e18;  // the longest time that fits into the request
+  if (number * found->second > kMaxLength) {
+    throw CLI::ValidationError("--deadline",
+                               text + " is too long: leave out --deadline for no deadline");
   }
   return number * found->second;
 }
@@ -118,7 +124,7 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
   CLI::Option* stream = verb.add_flag("--stream", arguments->stream,
                                       "Send the images through kymod, which can compress them");
   verb.add_option("--compression", arguments->compression,
-                  "With --stream: how images are compressed")
+                  "With --stream: how to compress the images")
       ->check(CLI::IsMember({"none", "zstd", "lz4"}))
       ->needs(stream)
       ->capture_default_str();
@@ -130,12 +136,11 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
   verb.add_option_function<std::string>(
           "--deadline",
           [arguments](const std::string& text) { arguments->deadline_ns = deadline_of(text); },
-          "Cancel the dump when it takes longer, such as 30s; the process then runs on")
+          "Cancel the dump if it takes longer than this, such as 30s; the process then runs on")
       ->option_text("TIME (ms, s, m, h)");
-  verb.add_option(
-          "--pre-dump", arguments->pre_dumps,
-          "First write memory while the process runs, in at most so many rounds, so that it "
-          "is frozen for less")
+  verb.add_option("--pre-dump", arguments->pre_dumps,
+                  "Write memory before the dump, while the process runs, in at most this many "
+                  "rounds (1 to 32), so that it is frozen for less time")
       ->check(CLI::Range(1, 32))
       ->option_text("ROUNDS");
   return arguments;
@@ -165,6 +170,8 @@ struct DumpFlags {
   bool sync = false;
   bool checksums = false;
   bool print_stats = false;
+  bool dry_run = false;
+  bool force = false;
   v1::CheckpointOptions options;
 };
 
@@ -172,23 +179,34 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   CLI::App* verb = dump_verb.add_subcommand(kind.name, kind.what);
   verb->fallthrough();
   auto flags = std::make_shared<DumpFlags>();
-  verb->add_option("target", flags->target, kind.shown)->required()->option_text(kind.shown);
-  verb->add_option("-d,--dir", flags->directory,
-                   "Directory for the checkpoint, new or empty (default: one of kymod's own)");
+  verb->add_option("target", flags->target, kind.help)->required()->option_text(kind.shown);
+  verb->add_option(
+      "-d,--dir", flags->directory,
+      "Directory for the checkpoint, new or empty (default: a new one in kymod's state directory)");
   verb->add_flag("--leave-running", flags->leave_running,
-                 "Let the process run on (default: it has ended when the dump is done)");
+                 "Let the process run on (default: it ends when the dump is done)");
   verb->add_flag("--sync", flags->sync,
-                 "Write the images to their disk, safe from a power failure, before the process "
-                 "ends; if that fails it runs on");
+                 "Sync the images to their disk before the process ends, so that they survive a "
+                 "power failure; if that fails, the process runs on");
   verb->add_flag("--checksums", flags->checksums,
-                 "Write a checksum of each image, which each restore and kymo verify compare");
+                 "Write a checksum of each image; each restore and kymo verify compare them");
   add_checkpoint_options(*verb, flags->options);
+  add_dump_only_options(*verb, flags->options);
   verb->add_flag("--print-stats", flags->print_stats,
-                 "Print the statistics alone, as podman's --print-stats does");
+                 "Print only the statistics, in the format of podman's --print-stats");
+  CLI::Option* dry_run =
+      verb->add_flag("--dry-run", flags->dry_run,
+                     "Dump nothing: list what would make the dump fail, as kymo check does");
+  verb->add_flag("--force", flags->force, "Dump also what kymo check says is sure to fail")
+      ->excludes(dry_run);
   verb->add_flag("--json", context.json, "Print JSON");
+  add_verbose_option(*verb, context);
   add_progress_option(*verb, context);
   const auto streaming = add_stream_options(*verb);
   verb->callback([&context, flags, &kind, streaming] {
+    if (flags->dry_run) {
+      return check_target(context, target_of(kind, flags->target), flags->options);
+    }
     v1::DumpRequest request;
     set_target(request, target_of(kind, flags->target));
     if (!flags->directory.empty()) {
@@ -198,6 +216,7 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
     request.set_leave_running(flags->leave_running);
     request.set_sync(flags->sync);
     request.set_checksums(flags->checksums);
+    request.set_force(flags->force);
     set_stream(request, *streaming);
     *request.mutable_options() = flags->options;
     dump(context, request, flags->target, flags->print_stats);

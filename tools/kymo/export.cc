@@ -1,6 +1,5 @@
 #include "export/export.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,8 +10,13 @@
 #include "analysis/find_recordings.h"
 #include "analysis/recording.h"
 #include "analysis/summary.h"
+#include "base/json_object.h"
+#include "base/json_text.h"
+#include "confined.h"
+#include "metrics/exposition_name.h"
 #include "print.h"
 #include "recordings.h"
+#include "report/human.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -42,9 +46,9 @@ void say_what_is_missing(const analysis::Summary& summary, const exporting::Expo
     }
   }
   if (exported.rows_passed_over != 0) {
-    say(path + ": " + grouped(exported.rows_passed_over) +
-        " rows passed over, of which Prometheus would not take more than one a millisecond; "
-        "--every-row writes them");
+    say(path + ": " + report::with_commas(exported.rows_passed_over) +
+        " rows left out, because Prometheus accepts only one row per millisecond; --every-row "
+        "writes all rows");
   }
 }
 
@@ -63,35 +67,58 @@ nlohmann::json export_json(const analysis::Summary& summary, const exporting::Ex
   return json;
 }
 
-// Exports one recording. Returns null if it failed.
-nlohmann::json export_one(const std::string& recording, const std::string& output,
-                          exporting::Format format, const ExportArguments& arguments,
-                          Context& context) {
+// Reads the recording and writes the export. Returns what --json prints of it, empty if it failed.
+std::string write_export(const std::string& recording, const std::string& output,
+                         const exporting::Destination& to, const ExportArguments& arguments,
+                         Context& context) {
   const auto summary = analysis::summarize(recording);
   if (!summary) {
     fail(context, summary.error());
-    return nullptr;
+    return {};
   }
-  const auto exported = exporting::export_recording(*summary, format, output, arguments.options);
+  const auto exported = exporting::export_recording(*summary, to, arguments.options);
   if (!exported) {
     fail(context, exported.error());
-    return nullptr;
+    return {};
   }
   say_what_is_missing(*summary, *exported);
+  return json_text(export_json(*summary, *exported, output, to.format()));
+}
+
+// Exports one recording. Returns null if it failed. Another process reads the recording and writes
+// to the files that are opened here.
+nlohmann::json export_one(const std::string& recording, const std::string& output,
+                          exporting::Format format, const ExportArguments& arguments,
+                          Context& context) {
+  Result<exporting::Destination> to = exporting::Destination::open(recording, format, output);
+  if (!to) {
+    fail(context, to.error());
+    return nullptr;
+  }
+  const int before = std::exchange(context.exit_code, 0);
+  const std::vector<std::string> made =
+      make_confined(context, with_recordings({recording}), 1, [&](std::vector<std::string>& texts) {
+        texts.front() = write_export(recording, output, *to, arguments, context);
+      });
+  const bool good = context.exit_code == 0;
+  if (good) context.exit_code = before;
+  if (!good || made.front().empty()) return nullptr;
+  if (const Result<void> published = to->publish(); !published) {
+    fail(context, published.error());
+    return nullptr;
+  }
+  nlohmann::json json = parse_object(made.front());
   if (output != "-" && !context.quiet) {
     std::fprintf(stderr, "%s written to %s: %s rows of %s columns\n", exporting::to_string(format),
-                 output.c_str(), grouped(exported->rows).c_str(),
-                 grouped(summary->columns.size()).c_str());
+                 report::printable(output).c_str(),
+                 report::with_commas(number_of(json, "rows")).c_str(),
+                 report::with_commas(number_of(json, "columns")).c_str());
   }
-  return export_json(*summary, *exported, output, format);
+  return json;
 }
 
 std::string is_metric_prefix(const std::string& text) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
-  const bool begins = text.empty() || text.front() < '0' || text.front() > '9';
-  return plain && begins ? "" : "letters, digits and _, the first no digit: " + text;
+  return is_exposition_prefix(text) ? "" : text + ": " + kExpositionPrefixRule;
 }
 
 void refuse_export(Context& context, const std::string& why) {
@@ -106,18 +133,21 @@ void export_all(const ExportArguments& arguments, Context& context) {
   const bool to_stdout = arguments.output == "-";
   if (to_stdout && (context.json || *format == exporting::Format::sqlite)) {
     return refuse_export(
-        context, "standard output takes one text: give --output FILE with --json, and for SQLite");
+        context, *format == exporting::Format::sqlite
+                     ? "an SQLite file cannot be written to standard output: give --output FILE"
+                     : "the export and --json cannot both be written to standard output: give "
+                       "--output FILE");
   }
   const auto recordings = analysis::find_all_recordings(arguments.paths);
   if (!recordings) return fail(context, recordings.error());
   if (to_stdout && recordings->size() > 1) {
-    return refuse_export(context, "there are " + std::to_string(recordings->size()) +
-                                      " recordings, " + recordings->front() +
-                                      " the first: standard output takes one, name it");
+    return refuse_export(context, "write " + std::to_string(recordings->size()) + " recordings, " +
+                                      recordings->front() +
+                                      "; name one recording, or give --output FILE");
   }
   const auto outputs = outputs_for(arguments.output, *recordings);
   if (!outputs) return refuse_export(context, outputs.error().message);
-  wait_for_recordings(*recordings);
+  look_confined(context, with_recordings(*recordings), [&] { wait_for_recordings(*recordings); });
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < recordings->size(); ++i) {
     nlohmann::json one = export_one((*recordings)[i], (*outputs)[i], *format, arguments, context);
@@ -134,27 +164,27 @@ void add_export(CLI::App& app, Context& context) {
   verb->fallthrough();
   verb->add_option(
           "RECORDING", arguments->paths,
-          "Recordings (.tsv, .tsv.zst), or directories that hold some, such as a checkpoint's")
+          "Recordings (.tsv, .tsv.zst), or directories that hold recordings, such as a checkpoint")
       ->required();
-  verb->add_option("-o,--output", arguments->output, "File to write; - is standard output")
+  verb->add_option("-o,--output", arguments->output, "File to write (-: standard output)")
       ->required();
   verb->add_option("-f,--format", arguments->format,
-                   "perfetto, openmetrics, csv, sqlite or clickhouse; "
-                   "else what the file's ending says");
-  verb->add_flag(
-      "--every-row", arguments->options.every_row,
-      "openmetrics: write also rows within one millisecond, which Prometheus would refuse");
+                   "Format: perfetto, openmetrics, csv, sqlite or clickhouse (default: from the "
+                   "ending of the file's name)");
+  verb->add_flag("--every-row", arguments->options.every_row,
+                 "openmetrics: write all rows, also several in one millisecond, which Prometheus "
+                 "would refuse");
   // CLI11 does not set an optional from an empty value, so this uses a function.
   verb->add_option_function<std::string>(
           "--metric-prefix",
           [arguments](const std::string& prefix) { arguments->options.metric_prefix = prefix; },
-          "openmetrics: what the metrics' names begin with, may be empty; else what the recorded "
-          "program gives them on /metrics")
+          "openmetrics: prefix of the metrics' names, may be empty (default: the prefix that the "
+          "recorded program uses on /metrics)")
       ->check(is_metric_prefix);
   verb->add_option("--table-prefix", arguments->options.table_prefix,
-                   "clickhouse: what the tables' names begin with; else the recording's name");
+                   "clickhouse: prefix of the tables' names (default: the recording's name)");
   add_quiet_option(*verb, context);
-  verb->add_flag("--json", context.json, "Print as JSON what was written");
+  verb->add_flag("--json", context.json, "Print JSON about what was written");
   verb->callback([arguments, &context] { export_all(*arguments, context); });
 }
 

@@ -4,6 +4,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/human.h"
 #include "target.h"
 #include "verbs.h"
 
@@ -27,7 +28,8 @@ void set_frozen(Context& context, const v1::Target& target, bool frozen) {
   if (!response) return fail(context, response.error());
   if (context.json) return print_json(freeze_json(*response));
   std::cout << (frozen ? "froze pid " : "unfroze pid ") << response->pid() << " in "
-            << duration_text(response->duration_ns()) << ": " << response->how() << '\n';
+            << report::duration(response->duration_ns()) << ": "
+            << report::printable(response->how()) << '\n';
 }
 
 void add_verb(CLI::App& app, Context& context, const char* name, const char* help, bool frozen) {
@@ -38,7 +40,7 @@ void add_verb(CLI::App& app, Context& context, const char* name, const char* hel
     CLI::App* one = verb->add_subcommand(kind.name, kind.what);
     one->fallthrough();
     auto target = std::make_shared<std::string>();
-    one->add_option("target", *target, kind.shown)->required()->option_text(kind.shown);
+    one->add_option("target", *target, kind.help)->required()->option_text(kind.shown);
     one->add_flag("--json", context.json, "Print JSON");
     one->callback([&context, target, frozen, &kind] {
       set_frozen(context, target_of(kind, *target), frozen);
@@ -49,8 +51,8 @@ void add_verb(CLI::App& app, Context& context, const char* name, const char* hel
 }  // namespace
 
 void add_freeze(CLI::App& app, Context& context) {
-  add_verb(app, context, "freeze", "Stop something where it is", true);
-  add_verb(app, context, "unfreeze", "Let something that was frozen go on", false);
+  add_verb(app, context, "freeze", "Freeze a process or container until kymo unfreeze", true);
+  add_verb(app, context, "unfreeze", "Let a frozen process or container run on", false);
 }
 
 }  // namespace kymo::cli

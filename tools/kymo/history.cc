@@ -50,22 +50,21 @@ void show_history(Context& context, const HistoryArguments& arguments) {
 
 void add_history(CLI::App& app, Context& context) {
   CLI::App* history = app.add_subcommand(
-      "history", "How a job's dumps, or restores, did over time, and where they got worse");
+      "history", "Show the past dumps or restores of a job, and where they became worse");
   auto arguments = std::make_shared<HistoryArguments>();
   history->fallthrough();
   history
       ->add_option_function<std::string>(
           "job", [arguments](const std::string& job) { arguments->request.set_job(job); },
-          "The job: its name or id; else a program by its name or command line, runc:ID or "
-          "podman:NAME")
+          "Name or id of a job, name or command line of a program, or RUNTIME:NAME of a container")
       ->required();
   history->add_flag_function(
       "--restores", [arguments](std::int64_t) { arguments->request.set_restores(true); },
-      "Its restores instead of its dumps");
+      "Show restores instead of dumps");
   history
       ->add_option_function<std::uint32_t>(
           "--last", [arguments](std::uint32_t last) { arguments->request.set_last(last); },
-          "Look at the newest so many runs alone")
+          "Use only the newest N runs")
       ->check(CLI::Range(1, 1'000'000));
   static const std::map<std::string, report::HistoryMetric> kMetrics = [] {
     std::map<std::string, report::HistoryMetric> metrics;
@@ -78,7 +77,7 @@ void add_history(CLI::App& app, Context& context) {
       ->add_option_function<std::string>(
           "--metric",
           [arguments](const std::string& name) { arguments->options.metric = kMetrics.at(name); },
-          "What is looked at: duration, frozen, bytes or throughput")
+          "Value to analyse: duration, frozen, bytes or throughput")
       ->check(CLI::IsMember({"duration", "frozen", "bytes", "throughput"}))
       ->default_str("duration");
   history
@@ -87,15 +86,15 @@ void add_history(CLI::App& app, Context& context) {
           [arguments](const std::string& text) {
             arguments->options.allowed_regression = parse_share("--fail-on-regression", text);
           },
-          "Exit 1 when the newest run is worse by more than this and by more than noise, 3 when "
-          "there are too few runs to tell")
+          "Exit with 1 if the newest run is worse by more than this and by more than noise, with 3 "
+          "if there are too few runs to tell")
       ->option_text("PERCENT");
   history
       ->add_option("--newest", arguments->options.newest,
-                   "So many runs are the newest: their median is held against those before")
+                   "Number of newest runs whose median is compared with the runs before them")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  history->add_option("--rows", arguments->rows, "How many runs to print")
+  history->add_option("--rows", arguments->rows, "Number of runs to print")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   history->add_flag("--json", context.json, "Print JSON");

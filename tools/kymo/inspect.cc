@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/find_recordings.h"
-#include "base/file.h"
+#include "base/beneath.h"
 #include "base/json_text.h"
 #include "client/client.h"
 #include "confined.h"
@@ -51,11 +51,18 @@ void print_job(const v1::InspectResponse& seen) {
   print_table(rows_of(seen.checkpoints(), "  "));
 }
 
-// Reads the checkpoint.json that kymod writes into the checkpoint. Null if it cannot be read.
-nlohmann::json record_in(const std::string& directory) {
-  const Result<std::string> text = read_file(directory + "/checkpoint.json");
-  nlohmann::json record = text ? parse_json(*text) : nlohmann::json();
-  return record.is_object() ? record : nlohmann::json();
+// Reads the checkpoint.json that kymod writes into the checkpoint. Null if there is none, or if it
+// cannot be read, which is an error.
+nlohmann::json record_in(Context& context, const std::string& directory) {
+  const Result<std::string> text = read_beneath(directory, "checkpoint.json");
+  if (!text) {
+    if (text.error().code != Code::not_found) fail(context, text.error());
+    return {};
+  }
+  nlohmann::json record = parse_json(*text);
+  if (record.is_object()) return record;
+  fail(context, {Code::data_loss, "cannot read " + directory + "/checkpoint.json: it is damaged"});
+  return {};
 }
 
 std::vector<std::string> recordings_in(const std::string& directory) {
@@ -72,8 +79,8 @@ void collect_parts(const nlohmann::json& part, const std::string& indent, Rows& 
     const nlohmann::json name = one.value("name", nlohmann::json());
     if (!duration.is_number_unsigned() || !name.is_string()) continue;
     if (duration.get<std::uint64_t>() >= kWorthShowing) {
-      rows.push_back(
-          {"  " + duration_text(duration.get<std::uint64_t>()), indent + name.get<std::string>()});
+      rows.push_back({"  " + report::duration(duration.get<std::uint64_t>()),
+                      indent + name.get<std::string>()});
     }
     collect_parts(one, indent + "  ", rows);
   }
@@ -104,7 +111,7 @@ void print_record(const std::string& directory, const nlohmann::json& record) {
 // Shows what the files of a checkpoint say. There is nothing else to show if kymod does not know
 // the checkpoint.
 void show_files(Context& context, const std::string& directory, nlohmann::json json) {
-  const nlohmann::json record = record_in(directory);
+  const nlohmann::json record = record_in(context, directory);
   const auto stats = report::read_checkpoint_stats(directory);
   if (!stats && !record.is_object() && recordings_in(directory).empty()) {
     return fail(context, stats.error());
@@ -138,7 +145,7 @@ void print_checkpoint(const v1::Checkpoint& checkpoint) {
   add_row(rows, "directory", checkpoint.directory());
   if (checkpoint.image_bytes() != 0) add_row(rows, "images", bytes_text(checkpoint.image_bytes()));
   if (checkpoint.duration_ns() != 0) {
-    add_row(rows, "duration", duration_text(checkpoint.duration_ns()));
+    add_row(rows, "duration", report::duration(checkpoint.duration_ns()));
   }
   std::cout << "checkpoint " << checkpoint.id() << '\n';
   print_table(rows);
@@ -162,13 +169,16 @@ void inspect_target(Context& context, const std::string& target) {
   const bool directory = fs::is_directory(target, error);
   const bool path = target.find('/') != std::string::npos || target == "." || target == "..";
   const std::string asked = path ? absolute_path(target) : target;
-  Result<client::Client> client = client::Client::connect(context.socket);
-  if (client) {
-    const Result<v1::InspectResponse> seen = client->inspect(asked);
-    if (seen) return show(context, *seen);
-    if (!directory || seen.error().code != Code::not_found) return fail(context, seen.error());
-  } else if (!directory) {
-    return fail(context, client.error());
+  bool connected = false;
+  const Result<v1::InspectResponse> seen = [&]() -> Result<v1::InspectResponse> {
+    Result<client::Client> client = client::Client::connect(context.socket);
+    connected = client.ok();
+    return client ? client->inspect(asked) : client.error();
+  }();
+  client::end_threads();  // a directory is read in a process without rights, which is forked
+  if (seen) return show(context, *seen);
+  if (!directory || (connected && seen.error().code != Code::not_found)) {
+    return fail(context, seen.error());
   }
   const std::string shown = absolute_path(target);
   show_directory(context, shown, {{"checkpoint", nullptr}, {"directory", shown}});
@@ -177,10 +187,11 @@ void inspect_target(Context& context, const std::string& target) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Context& context) {
-  CLI::App* inspect = app.add_subcommand("inspect", "All that is known of a job or a checkpoint");
+  CLI::App* inspect =
+      app.add_subcommand("inspect", "Show all that is known about a job or checkpoint");
   auto target = std::make_shared<std::string>();
   inspect->fallthrough();
-  inspect->add_option("target", *target, "A job's name or id, a checkpoint's id or directory")
+  inspect->add_option("target", *target, "Name or id of a job, or id or directory of a checkpoint")
       ->required();
   inspect->add_flag("--json", context.json, "Print JSON");
   inspect->callback([&context, target] { inspect_target(context, *target); });

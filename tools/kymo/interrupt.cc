@@ -63,8 +63,8 @@ CancelOnInterrupt::~CancelOnInterrupt() {
 void CancelOnInterrupt::wait() {
   const std::uint64_t first = wait_for_interrupt(over_.get());
   if (first == 0) return;
-  asked_ = true;
-  say("cancelling: waiting for kymod to end the request; Ctrl-C again leaves it to itself");
+  asked_.store(true, std::memory_order_relaxed);
+  say("cancelling: waiting for kymod to end the request; press Ctrl-C again to stop waiting");
   std::thread asking([this] { ask(); });
   if (first > 1 || wait_for_interrupt(over_.get()) != 0) _exit(kInterrupted);
   asking.join();

@@ -25,7 +25,9 @@ class CancelOnInterrupt {
   CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
 
   // Whether Ctrl-C has asked kymod to cancel the request.
-  [[nodiscard]] bool asked() const { return asked_; }
+  [[nodiscard]] bool asked() const {
+    return asked_.load(std::memory_order_relaxed);  // nothing else is read by it
+  }
 
  private:
   void wait();

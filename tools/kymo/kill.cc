@@ -41,6 +41,12 @@ int signal_of(std::string text) {
   return 0;
 }
 
+// "SIGTERM", or "signal 40" if the signal has no name.
+std::string signal_name(int signal) {
+  const char* const name = sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
 // Waits until the process that got the signal has ended.
 Result<v1::Job> wait_for_end(client::Client& client, v1::Job job) {
   const std::uint64_t start_ticks = job.start_ticks();
@@ -66,7 +72,7 @@ void kill_job(Context& context, const KillArguments& arguments) {
             << " (pid " << sent->job().pid() << ")";
   if (arguments.wait) {
     const std::string ending = ending_of(*job);
-    std::cout << "; it has ended" << (ending.empty() ? "" : ": " + ending);
+    std::cout << "; it " << (ending.empty() ? "has ended" : ending);
   }
   std::cout << '\n';
 }
@@ -74,27 +80,28 @@ void kill_job(Context& context, const KillArguments& arguments) {
 }  // namespace
 
 void add_kill(CLI::App& app, Context& context) {
-  CLI::App* kill = app.add_subcommand("kill", "Send a job's process a signal");
+  CLI::App* kill = app.add_subcommand("kill", "Send a signal to the process of a job");
   auto arguments = std::make_shared<KillArguments>();
   arguments->request.set_signal(SIGTERM);
   kill->fallthrough();
   kill->add_option_function<std::string>(
           "job", [arguments](const std::string& job) { arguments->request.set_job(job); },
-          "The job: its name or id")
+          "Name or id of the job")
       ->required();
   kill->add_option_function<std::string>(
           "-s,--signal",
           [arguments](const std::string& text) {
             const int signal = signal_of(text);
             if (signal == 0) {
-              throw CLI::ValidationError(
-                  "--signal", "there is no signal '" + text + "': wanted TERM, KILL, USR1, 15 ...");
+              throw CLI::ValidationError("--signal",
+                                         "there is no signal '" + text +
+                                             "': give a name or number, such as TERM, KILL or 15");
             }
             arguments->request.set_signal(signal);
           },
-          "Which: a name or a number")
+          "Signal to send: a name or a number")
       ->default_str("TERM");
-  kill->add_flag("--wait", arguments->wait, "Wait until it has ended");
+  kill->add_flag("--wait", arguments->wait, "Wait until the process has ended");
   kill->add_flag("--json", context.json, "Print JSON");
   kill->callback([&context, arguments] { kill_job(context, *arguments); });
 }

@@ -35,9 +35,10 @@ constexpr Verb kVerbs[] = {
     {"inspect", add_inspect},   {"verify", add_verify},     {"delete", add_delete},
     {"history", add_history},   {"metrics", add_metrics},   {"report", add_report},
     {"export", add_export},     {"check", add_check},       {"diff", add_diff},
-    {"stats", add_stats},       {"record", add_record},     {"recover", add_recover},
-    {"watch", add_watch},       {"recorder", add_recorder}, {"snapshot", add_snapshot},
-    {"progress", add_progress}, {"web", add_web},           {"view", add_view}};
+    {"explain", add_explain},   {"stats", add_stats},       {"record", add_record},
+    {"recover", add_recover},   {"watch", add_watch},       {"recorder", add_recorder},
+    {"snapshot", add_snapshot}, {"progress", add_progress}, {"web", add_web},
+    {"view", add_view}};
 
 std::vector<std::string> names_of_verbs() {
   std::vector<std::string> names;
@@ -77,7 +78,7 @@ int run(int argc, char** argv) {
   CLI::App app("Kymograph: a flight recorder for checkpoint/restore.", "kymo");
   kymo::cli::Context context;
   app.set_version_flag("-V,--version", "kymo " KYMO_VERSION);
-  app.add_option("--socket", context.socket, "Socket of kymod")
+  app.add_option("--socket", context.socket, "Unix socket of kymod")
       ->envname("KYMO_SOCKET")
       ->capture_default_str();
   kymo::cli::add_flags_file(app, kymo::cli::kConfigVariable);

@@ -3,6 +3,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/human.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -46,8 +47,8 @@ void list_metrics(Context& context) {
   for (const v1::Metric& metric : response->metrics()) {
     json.push_back(metric_json(metric));
     for (const v1::Metric::Value& value : metric.values()) {
-      rows.push_back(
-          {column_of(metric, value), kind_of(metric), metric.unit(), grouped(value.value())});
+      rows.push_back({column_of(metric, value), kind_of(metric), metric.unit(),
+                      report::with_commas(value.value())});
     }
   }
   if (context.json) return print_json(json);
@@ -57,7 +58,7 @@ void list_metrics(Context& context) {
 }  // namespace
 
 void add_metrics(CLI::App& app, Context& context) {
-  CLI::App* metrics = app.add_subcommand("metrics", "List what the daemon counts, with its values");
+  CLI::App* metrics = app.add_subcommand("metrics", "List the metrics of kymod with their values");
   metrics->fallthrough();
   metrics->add_flag("--json", context.json, "Print JSON");
   metrics->callback([&context] { list_metrics(context); });

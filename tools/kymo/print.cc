@@ -1,49 +1,41 @@
 #include "print.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/reap.h"
 #include "report/api_json.h"
+#include "report/explanation.h"
 #include "report/human.h"
 #include "report/short_reason.h"
+#include "report/table.h"
 
 namespace kymo::cli {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string fixed(double value, const char* unit) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f %s",
-                value < 10    ? 3
-                : value < 100 ? 2
-                              : 1,
-                value, unit);
-  return text.data();
+diagnosis::Phase phase_of(const v1::Phase& phase) {
+  return {phase.name(),           phase.begin_ns(), phase.end_ns(),
+          phase.uncertainty_ns(), phase.evidence(), phase.frozen()};
 }
 
-// The number of characters that a terminal shows: continuation bytes of UTF-8 do not count.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
-}
-
-// The statistics with the same names as in the JSON.
-Rows rows_of_json(const nlohmann::json& json, const std::vector<std::string>& order) {
+// The statistics with the same names as in the JSON, the times first.
+Rows rows_of_figures(const google::protobuf::Message& stats) {
+  std::vector<report::ApiFigure> figures = report::figures_of(stats);
+  const auto is_time = [](const report::ApiFigure& figure) { return figure.name.ends_with("_us"); };
+  std::stable_partition(figures.begin(), figures.end(), is_time);
   Rows rows;
-  for (const std::string& name : order) {
-    if (!json.contains(name)) continue;
-    const auto value = json[name].get<std::uint64_t>();
-    const bool time = name.size() > 3 && name.compare(name.size() - 3, 3, "_us") == 0;
-    rows.push_back({"  " + name, grouped(value), time ? "us" : ""});
+  for (const report::ApiFigure& figure : figures) {
+    rows.push_back(
+        {"  " + figure.name, report::with_commas(figure.value), is_time(figure) ? "µs" : ""});
   }
   return rows;
 }
@@ -55,22 +47,32 @@ std::string subject_of(const Response& response) {
   return name_of(response.runtime()) + " container " + response.container() + ", " + pid;
 }
 
+template <class Response>
+nlohmann::json phases_json(const Response& response) {
+  std::vector<diagnosis::Phase> phases;
+  for (const v1::Phase& phase : response.phases()) phases.push_back(phase_of(phase));
+  return diagnosis::to_json(phases);
+}
+
 // The fields that both responses have.
 template <class Response>
 nlohmann::json common_json(const Response& response) {
-  return {{"pid", response.pid()},
-          {"job", response.job()},
-          {"runtime", name_of(response.runtime())},
-          {"container", response.container()},
-          {"directory", response.directory()},
-          {"recording", response.recording()},
-          {"stats", response.has_stats() ? report::to_json(response.stats()) : nlohmann::json()},
-          {"duration_ns", response.duration_ns()},
-          {"criu_time_ns", response.criu_time_ns()},
-          {"command_time_ns", response.command_time_ns()},
-          {"runtime_time_ns", response.runtime_time_ns()},
-          {"warnings",
-           std::vector<std::string>(response.warnings().begin(), response.warnings().end())}};
+  return {
+      {"pid", response.pid()},
+      {"job", response.job()},
+      {"runtime", name_of(response.runtime())},
+      {"container", response.container()},
+      {"directory", response.directory()},
+      {"recording", response.recording()},
+      {"stats", response.has_stats() ? report::to_json(response.stats()) : nlohmann::json()},
+      {"verdict", std::vector<std::string>(response.verdict().begin(), response.verdict().end())},
+      {"phases", phases_json(response)},
+      {"duration_ns", response.duration_ns()},
+      {"criu_time_ns", response.criu_time_ns()},
+      {"command_time_ns", response.command_time_ns()},
+      {"runtime_time_ns", response.runtime_time_ns()},
+      {"warnings",
+       std::vector<std::string>(response.warnings().begin(), response.warnings().end())}};
 }
 
 std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
@@ -80,10 +82,9 @@ std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
           or_dash(!checkpoint.job().empty(), checkpoint.job()),
           local_time(checkpoint.created_unix_ns()),
           report::lower(v1::Checkpoint::State_Name(checkpoint.state())),
-          or_dash(checkpoint.image_bytes() != 0,
-                  report::bytes(static_cast<double>(checkpoint.image_bytes()))),
-          or_dash(checkpoint.duration_ns() != 0, duration_text(checkpoint.duration_ns())),
-          or_dash(checkpoint.has_stats(), duration_text(frozen_us * 1000)),
+          or_dash(checkpoint.image_bytes() != 0, report::bytes(checkpoint.image_bytes())),
+          or_dash(checkpoint.duration_ns() != 0, report::duration(checkpoint.duration_ns())),
+          or_dash(checkpoint.has_stats(), report::duration(frozen_us * 1000)),
           checkpoint.directory(),
           report::short_reason(checkpoint.error())};
 }
@@ -117,47 +118,12 @@ void print_json(const nlohmann::json& json) {
 }
 
 void print_table(const Rows& rows) {
-  Rows shown = rows;
-  std::vector<std::size_t> widths;
-  for (auto& row : shown) {
-    for (std::string& cell : row) cell = report::printable(cell);
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
-  }
-  for (const auto& row : shown) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - width_of(row[i]) + 2, ' ');
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    std::cout << line << '\n';
-  }
-}
-
-std::string grouped(std::uint64_t n) {
-  std::string digits = std::to_string(n);
-  for (std::size_t at = digits.size(); at > 3;) {
-    at -= 3;
-    digits.insert(at, ",");
-  }
-  return digits;
+  std::cout << report::columns(rows);
 }
 
 std::string bytes_text(std::uint64_t bytes) {
-  constexpr std::array<const char*, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return grouped(bytes) + " bytes";
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fixed(value, kUnits.at(unit)) + " (" + grouped(bytes) + " bytes)";
-}
-
-std::string duration_text(std::uint64_t ns) {
-  const auto value = static_cast<double>(ns);
-  if (ns >= 1'000'000'000) return fixed(value / 1e9, "s");
-  if (ns >= 1'000'000) return fixed(value / 1e6, "ms");
-  return fixed(value / 1e3, "us");
+  const std::string exact = report::with_commas(bytes) + " bytes";
+  return bytes < 1024 ? exact : report::bytes(bytes) + " (" + exact + ")";
 }
 
 std::string local_time(std::int64_t unix_ns) {
@@ -169,14 +135,9 @@ std::string local_time(std::int64_t unix_ns) {
   return text.data();
 }
 
-std::string signal_name(int signal) {
-  const char* const name = sigabbrev_np(signal);
-  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
-}
-
 std::string ending_of(const v1::Job& job) {
-  if (job.has_exit_code()) return "exit code " + std::to_string(job.exit_code());
-  return job.has_exit_signal() ? "ended by " + signal_name(job.exit_signal()) : "";
+  if (job.has_exit_code()) return how_it_ended(W_EXITCODE(job.exit_code(), 0));
+  return job.has_exit_signal() ? how_it_ended(job.exit_signal()) : "";
 }
 
 std::vector<std::vector<std::string>> rows_of(
@@ -202,11 +163,7 @@ nlohmann::json to_json(const v1::DumpResponse& response) {
   json["forecast"] = response.forecast();
   json["pre_dumps"] = nlohmann::json::array();
   for (const v1::PreDump& round : response.pre_dumps()) {
-    json["pre_dumps"].push_back({{"duration_ns", round.duration_ns()},
-                                 {"criu_time_ns", round.criu_time_ns()},
-                                 {"pages_written", round.pages_written()},
-                                 {"frozen_time_us", round.frozen_time_us()},
-                                 {"image_bytes", round.image_bytes()}});
+    json["pre_dumps"].push_back(report::to_json(round));
   }
   return json;
 }
@@ -215,18 +172,19 @@ nlohmann::json to_json(const v1::RestoreResponse& response) {
   return common_json(response);
 }
 
+void print_verdict(const std::vector<std::string>& lines, const std::vector<v1::Phase>& phases) {
+  report::Explanation explanation;
+  explanation.lines = lines;
+  for (const v1::Phase& phase : phases) explanation.phases.push_back(phase_of(phase));
+  std::cout << report::text_of(explanation);
+}
+
 Rows rows_of(const v1::DumpStats& stats) {
-  return rows_of_json(report::to_json(stats),
-                      {"freezing_time_us", "frozen_time_us", "memdump_time_us", "memwrite_time_us",
-                       "irmap_resolve_us", "pages_scanned", "pages_skipped_parent", "pages_written",
-                       "pages_lazy", "page_pipes", "page_pipe_bufs", "shpages_scanned",
-                       "shpages_skipped_parent", "shpages_written"});
+  return rows_of_figures(stats);
 }
 
 Rows rows_of(const v1::RestoreStats& stats) {
-  return rows_of_json(report::to_json(stats),
-                      {"forking_time_us", "restore_time_us", "pages_restored", "pages_compared",
-                       "pages_skipped_cow"});
+  return rows_of_figures(stats);
 }
 
 }  // namespace kymo::cli

@@ -20,12 +20,8 @@ void print_json(const nlohmann::json& json);
 // Prints a table. The text of all cells is made printable.
 void print_table(const std::vector<std::vector<std::string>>& rows);
 
-// "1,234,567"
-std::string grouped(std::uint64_t n);
-// "512.0 MiB (536,870,912 bytes)"
+// "512 MiB (536,870,912 bytes)"
 std::string bytes_text(std::uint64_t bytes);
-// "1.234 s", "12.3 ms", "45 us"
-std::string duration_text(std::uint64_t ns);
 // "2026-11-21 08:33:05", in local time.
 std::string local_time(std::int64_t unix_ns);
 
@@ -38,10 +34,8 @@ std::string name_of(v1::Runtime runtime);
 nlohmann::json to_json(const v1::DumpResponse& response);
 nlohmann::json to_json(const v1::RestoreResponse& response);
 
-// "exit code 3", "ended by SIGKILL". Empty if this is unknown or the job has not ended.
+// The text of how_it_ended(). Empty if this is unknown or the job has not ended.
 std::string ending_of(const v1::Job& job);
-// "SIGTERM", or "signal 40" if the signal has no name.
-std::string signal_name(int signal);
 
 // A table of checkpoints. The first row is the heading.
 std::vector<std::vector<std::string>> rows_of(
@@ -49,6 +43,14 @@ std::vector<std::vector<std::string>> rows_of(
     const std::string& indent);
 // The path in kymod's form: absolute, without `..` and without a trailing slash.
 std::string absolute_path(const std::string& path);
+
+// Why a dump or restore took so long, and a table of its phases.
+void print_verdict(const std::vector<std::string>& lines, const std::vector<v1::Phase>& phases);
+template <class Response>
+void print_verdict(const Response& response) {
+  print_verdict({response.verdict().begin(), response.verdict().end()},
+                {response.phases().begin(), response.phases().end()});
+}
 
 // CRIU's statistics, a row with name and value for each.
 std::vector<std::vector<std::string>> rows_of(const v1::DumpStats& stats);

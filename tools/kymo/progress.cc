@@ -57,7 +57,7 @@ std::string outcome_of(const v1::Progress& progress) {
     return text + report::printable(progress.error());
   }
   return text + "done, " + bytes_text(progress.bytes_done()) + " in " +
-         duration_text(progress.elapsed_ns());
+         report::duration(progress.elapsed_ns());
 }
 
 // Shows the progress of other clients' requests. On a terminal it redraws one line, with the
@@ -107,7 +107,7 @@ void progress(Context& context, const v1::WatchRequest& request) {
 void add_progress_option(CLI::App& verb, Context& context) {
   add_quiet_option(verb, context);
   verb.add_option("--progress", context.progress,
-                  "Draw how far it has come: auto (where stderr is a terminal), always, never")
+                  "When to show a progress bar: auto (if stderr is a terminal), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
 }
@@ -164,18 +164,18 @@ void ProgressBar::follow() {
 
 void add_progress(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("progress", "Show how far the dumps and restores that run have come");
+      app.add_subcommand("progress", "Show the progress of running dumps and restores");
   verb->fallthrough();
   auto target = std::make_shared<std::string>();
   auto rate = std::make_shared<std::uint32_t>(10);
   auto wait = std::make_shared<bool>(false);
-  verb->add_option("target", *target, "A PID, or a JOB's name; else all that run")
+  verb->add_option("target", *target, "A PID, or the name of a job (default: all running requests)")
       ->option_text("PID|JOB");
-  verb->add_option("--rate", *rate, "Updates a second")
+  verb->add_option("--rate", *rate, "Updates per second")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb->add_flag("--wait", *wait,
-                 "Wait for one to begin; without a target, go on until interrupted");
+                 "Wait for a request to begin; without a target, continue until interrupted");
   verb->add_flag("--json", context.json, "Print a line of JSON for each update");
   verb->callback([&context, target, rate, wait] {
     v1::WatchRequest request;

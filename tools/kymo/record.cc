@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kCannotRun = 126;  // the same exit codes as in a shell
 constexpr int kNotFound = 127;
-constexpr double kLongestSeconds = 1e9;
+constexpr double kMaxSeconds = 1e9;
 
 struct RecordArguments {
   std::vector<std::string> command;
@@ -62,7 +62,7 @@ void refuse(Context& context, const std::string& why) {
 void print_report(const std::string& recording, bool kept, Context& context) {
   Result<analysis::Summary> summary = analysis::summarize(recording);
   if (!summary) return fail(context, summary.error());
-  if (!kept) summary->recording.path = "(not kept: name one with --output)";
+  if (!kept) summary->recording.path = "(not kept: name a file with --output)";
   const std::string text = context.json ? json_text(report::json_report({*summary}), 2) + "\n"
                                         : "\n" + report::text_report(*summary);
   std::fputs(text.c_str(), stderr);
@@ -85,7 +85,7 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
     return refuse(context, "record: name a process with -p, or a command after --");
   }
   if (arguments.pid == 0 && (!arguments.counters.empty() || arguments.duration_s != 0)) {
-    return refuse(context, "record: --counters and --duration go with -p");
+    return refuse(context, "record: use --counters and --duration only with -p");
   }
   const ScratchFolder scratch;
   const bool kept = !arguments.output.empty();
@@ -96,8 +96,7 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
                                 std::chrono::microseconds(arguments.rate_us),
                                 !arguments.no_realtime};
   end_where_truncated(
-      "the counter file was truncated while it was read; what was recorded until "
-      "then is in " +
+      "the counter file was truncated while it was read; the rows until then are in " +
       options.output);
   const Result<record::Outcome> outcome = record_it(arguments, options);
   if (!outcome) {
@@ -120,18 +119,22 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
 void add_record(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<RecordArguments>();
   CLI::App* verb = app.add_subcommand(
-      "record", "Record a command or a running process from outside, and print the report");
+      "record", "Run and record a command, or record a running process, and print a report");
   verb->fallthrough();
-  verb->add_option("-p,--pid", arguments->pid, "A running process, until it ends or Ctrl-C")
+  verb->add_option("-p,--pid", arguments->pid,
+                   "PID of a running process, to record until it ends or until Ctrl-C")
       ->check(CLI::Range(1, 1 << 22));
-  verb->add_option("--counters", arguments->counters, "Its counter file, if kymo does not find it");
-  verb->add_option("--rate-us", arguments->rate_us, "Microseconds between samples")
+  verb->add_option("--counters", arguments->counters,
+                   "Counter file of the process, if kymo does not find it");
+  verb->add_option("--rate-us", arguments->rate_us, "Interval between samples, in microseconds")
       ->check(CLI::Range(1LL, 86'400'000'000LL))
       ->capture_default_str();
-  verb->add_flag("--no-realtime", arguments->no_realtime,
-                 "Give the collector no real-time priority: samples may be late on a busy machine");
-  verb->add_option("-d,--duration", arguments->duration_s, "Seconds to record a process for")
-      ->check(CLI::Range(0.001, kLongestSeconds));
+  verb->add_flag(
+      "--no-realtime", arguments->no_realtime,
+      "Give the collector no real-time priority; samples may then be late on a busy machine");
+  verb->add_option("-d,--duration", arguments->duration_s,
+                   "Stop recording a process (-p) after this many seconds")
+      ->check(CLI::Range(0.001, kMaxSeconds));
   verb->add_option("-o,--output", arguments->output, "Keep the recording in this .tsv file");
   add_quiet_option(*verb, context);
   verb->add_flag("--json", context.json, "Print the report as JSON");

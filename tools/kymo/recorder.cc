@@ -5,6 +5,7 @@
 #include "client/client.h"
 #include "print.h"
 #include "report/api_json.h"
+#include "report/human.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -16,19 +17,19 @@ void show_recorder(const v1::Recorder& recorder) {
   const bool began = recorder.start_unix_ns() != 0;
   std::vector<std::vector<std::string>> rows{
       {"state", recorder.running() ? "recording" : "stopped"},
-      {"a row every", duration_text(recorder.interval_ns())},
+      {"a row every", report::duration(recorder.interval_ns())},
       {"metrics", recorder.metrics()},
-      {"file", recorder.log_path().empty() ? "none: in memory alone" : recorder.log_path()}};
+      {"file", recorder.log_path().empty() ? "none: only in memory" : recorder.log_path()}};
   if (began) {
     rows.push_back({"since", local_time(recorder.start_unix_ns()) + ", for " +
-                                 duration_text(recorder.duration_ns())});
-    rows.push_back({"rows", grouped(recorder.rows_written()) + " written, " +
-                                grouped(recorder.ticks_missed()) + " ticks missed"});
+                                 report::duration(recorder.duration_ns())});
+    rows.push_back({"rows", report::with_commas(recorder.rows_written()) + " written, " +
+                                report::with_commas(recorder.ticks_missed()) + " ticks missed"});
   }
   if (recorder.running()) {
-    std::string reach = duration_text(recorder.reach_ns());
+    std::string reach = report::duration(recorder.reach_ns());
     if (recorder.reach_ns() < recorder.kept_ns()) {
-      reach += ", later " + duration_text(recorder.kept_ns());
+      reach += ", later " + report::duration(recorder.kept_ns());
     }
     rows.push_back({"snapshots reach back", reach});
   }
@@ -42,32 +43,32 @@ void control(Context& context, const RecorderRequest& request) {
   if (!recorder) return fail(context, recorder.error());
   const bool stopped = request.action() == RecorderRequest::STOP;
   if (stopped || (request.action() == RecorderRequest::SET && recorder->running())) {
-    say("the recording before has ended: what was only in memory is gone, and no snapshot reaches "
-        "back to it");
+    say("the previous recording has ended: its rows in memory are gone, and snapshots cannot "
+        "include them");
   }
   if (context.json) return print_json(report::to_json(*recorder));
   show_recorder(*recorder);
 }
 
 void add_changes(CLI::App& verb, const std::shared_ptr<RecorderRequest>& request) {
-  constexpr double kMostUs = 86'400'000'000;
+  constexpr double kMaxUs = 86'400'000'000;
   verb.add_option_function<std::uint64_t>(
           "--rate-us", [request](std::uint64_t us) { request->set_interval_us(us); },
-          "Microseconds between samples")
-      ->check(CLI::Range(1.0, kMostUs));
+          "Interval between samples, in microseconds")
+      ->check(CLI::Range(1.0, kMaxUs));
   verb.add_option_function<std::string>(
       "--metrics", [request](const std::string& list) { request->set_metrics(list); },
-      "Metrics to record, with commas between them, or all");
+      "Metrics to record: names separated by commas, or all");
   verb.add_option_function<std::string>(
       "--log", [request](const std::string& path) { request->set_log_path(absolute_path(path)); },
-      "The daemon-wide recording: a new file NAME.tsv or NAME.tsv.zst");
+      "New file for the daemon-wide recording: NAME.tsv or NAME.tsv.zst");
 }
 
 }  // namespace
 
 void add_recorder(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("recorder", "How kymod's recorder does; start it, stop it, set its rate");
+  CLI::App* verb = app.add_subcommand(
+      "recorder", "Show the status of kymod's recorder; start, stop or change it");
   verb->fallthrough();
   verb->require_subcommand(0, 1);
   verb->add_flag("--json", context.json, "Print JSON");
@@ -80,10 +81,12 @@ void add_recorder(CLI::App& app, Context& context) {
     if (takes_changes) add_changes(*one, request);
     one->callback([&context, request] { control(context, *request); });
   };
-  add("status", "How it does, as without a word", RecorderRequest::DESCRIBE, false);
-  add("start", "Begin a recording", RecorderRequest::START, true);
-  add("stop", "End it; its files are whole then", RecorderRequest::STOP, false);
-  add("set", "Record otherwise; what runs ends, and another begins", RecorderRequest::SET, true);
+  add("status", "Show the recorder's status (also: kymo recorder)", RecorderRequest::DESCRIBE,
+      false);
+  add("start", "Start a recording", RecorderRequest::START, true);
+  add("stop", "Stop the recording and complete its files", RecorderRequest::STOP, false);
+  add("set", "Change what is recorded: the running recording ends, and a new one begins",
+      RecorderRequest::SET, true);
   verb->callback([&context, verb] {
     if (verb->get_subcommands().empty()) control(context, {});
   });

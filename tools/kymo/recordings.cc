@@ -24,13 +24,13 @@ std::string output_for(const std::string& asked, const std::string& recording) {
 }  // namespace
 
 void wait_for_recordings(const std::vector<std::string>& paths) {
-  constexpr std::chrono::seconds kMost(3);
+  constexpr std::chrono::seconds kMax(3);
   const std::vector<std::string> unfinished = analysis::about_to_end(paths);
   if (unfinished.empty()) return;
   say(unfinished.front() +
       (unfinished.size() == 1 ? "" : " and " + std::to_string(unfinished.size() - 1) + " more") +
       ": still being written, waiting up to 3 s");
-  for (const std::string& path : analysis::wait_until_ended(unfinished, kMost)) {
+  for (const std::string& path : analysis::wait_until_ended(unfinished, kMax)) {
     say(path + ": still unfinished");
   }
 }
@@ -44,9 +44,10 @@ Result<std::vector<std::string>> outputs_for(const std::string& asked,
     outputs.push_back(output_for(asked, recording));
     const auto [other, is_new] = taken.emplace(outputs.back(), recording);
     if (!is_new) {
-      return Error{Code::invalid_argument, "write " + asked + ": " + other->second + " and " +
-                                               recording + " would both become " + outputs.back() +
-                                               "; give recordings of different names, or one"};
+      return Error{Code::invalid_argument,
+                   "write " + asked + ": " + other->second + " and " + recording +
+                       " would both be written to " + outputs.back() +
+                       "; give recordings with different names, or only one"};
     }
   }
   return outputs;

@@ -1,4 +1,4 @@
-#include "sampling/recover.h"
+#include "sampling/recover/recover.h"
 
 #include <iostream>
 #include <memory>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "print.h"
+#include "report/human.h"
 #include "truncated.h"
 #include "verbs.h"
 
@@ -30,7 +31,8 @@ void recover(const RecoverArguments& arguments, Context& context) {
                        {"rows", recovery->rows},
                        {"cut_bytes", recovery->cut_bytes}});
   }
-  std::cout << "recovered " << grouped(recovery->rows) << " rows into " << recovery->output << '\n';
+  std::cout << "recovered " << report::with_commas(recovery->rows) << " rows into "
+            << recovery->output << '\n';
 }
 
 }  // namespace
@@ -38,13 +40,13 @@ void recover(const RecoverArguments& arguments, Context& context) {
 void add_recover(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<RecoverArguments>();
   CLI::App* verb = app.add_subcommand(
-      "recover", "Bring the rows that a killed recorder left in its ring into the recording");
+      "recover", "Write the rows that a killed recorder left in its ring file to its recording");
   verb->fallthrough();
   verb->add_option("RING", arguments->ring,
                    "The ring file (kymod --profiling-ring, ProfilerOptions::ring_file)")
       ->required();
   verb->add_option("-o,--output", arguments->output,
-                   "A new recording (.tsv) for the ring's rows, instead of the one they belong to");
+                   "Write the rows to this new recording (.tsv) instead");
   verb->add_flag("--json", context.json, "Print JSON");
   verb->callback([arguments, &context] { recover(*arguments, context); });
 }

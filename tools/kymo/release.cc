@@ -17,7 +17,7 @@ void release(Context& context, const std::string& name) {
   if (!response) return fail(context, response.error());
   const v1::Job& job = response->job();
   if (context.json) return print_json(report::to_json(job));
-  std::cout << "pid " << job.pid() << " is no job any more; it runs on";
+  std::cout << "pid " << job.pid() << " is no longer a job; it runs on";
   if (!job.stdout_path().empty()) std::cout << ", its output goes to " << job.stdout_path();
   std::cout << '\n';
 }
@@ -29,7 +29,7 @@ void add_release(CLI::App& app, Context& context) {
       app.add_subcommand("release", "Forget a running job; its process or container runs on");
   auto job = std::make_shared<std::string>();
   verb->fallthrough();
-  verb->add_option("job", *job, "The job: its name or id")->required();
+  verb->add_option("job", *job, "Name or id of the job")->required();
   verb->add_flag("--json", context.json, "Print JSON");
   verb->callback([&context, job] { release(context, *job); });
 }

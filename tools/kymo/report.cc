@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,12 +12,13 @@
 #include "analysis/summary.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "confined.h"
 #include "kymo/result.h"
 #include "print.h"
 #include "recordings.h"
 #include "report/html_report.h"
+#include "report/human.h"
 #include "report/json_report.h"
-#include "report/plot.h"
 #include "report/text_report.h"
 #include "verbs.h"
 
@@ -27,7 +27,6 @@ namespace {
 
 struct ReportArguments {
   std::vector<std::string> paths;
-  std::string picture;
   std::string page;
   double from_s = -1;  // begin of the samples that the page keeps; negative: not given
   double to_s = -1;
@@ -72,26 +71,14 @@ void print(const std::vector<analysis::Summary>& summaries, const ReportArgument
   }
 }
 
-// The output file of each recording, by the recording's path. Empty if no file was asked for.
-using Outputs = std::map<std::string, std::string>;
-
-Result<Outputs> outputs_by_recording(const std::string& asked,
-                                     const std::vector<std::string>& recordings) {
-  Outputs outputs;
-  if (asked.empty()) return outputs;
-  const auto files = outputs_for(asked, recordings);
-  if (!files) return files.error();
-  for (std::size_t i = 0; i < recordings.size(); ++i) outputs[recordings[i]] = (*files)[i];
-  return outputs;
+// The output file of each recording. Empty if no file was asked for.
+Result<std::vector<std::string>> outputs_if_asked(const std::string& asked,
+                                                  const std::vector<std::string>& recordings) {
+  return asked.empty() ? std::vector<std::string>() : outputs_for(asked, recordings);
 }
 
-void draw(const analysis::Summary& summary, const std::string& path, Context& context) {
-  if (auto drawn = report::plot(summary, path); !drawn) return complain(context, drawn.error());
-  if (!context.quiet) std::fprintf(stderr, "picture written to %s\n", path.c_str());
-}
-
-void write_page(const analysis::Summary& summary, const std::string& path,
-                const ReportArguments& arguments, Context& context) {
+void make_page(const analysis::Summary& summary, const ReportArguments& arguments,
+               std::string& page, Context& context) {
   report::HtmlOptions options;
   options.most_values = arguments.most_values;
   if (arguments.from_s >= 0 || arguments.to_s >= 0) {
@@ -99,17 +86,37 @@ void write_page(const analysis::Summary& summary, const std::string& path,
         static_cast<std::uint64_t>(std::max(arguments.from_s, 0.0) * 1e9),
         arguments.to_s < 0 ? UINT64_MAX : static_cast<std::uint64_t>(arguments.to_s * 1e9)};
   }
-  const Result<std::string> page = report::html_report(summary, options);
-  if (!page) return complain(context, page.error());
-  if (auto written = replace_file(path, *page); !written) return complain(context, written.error());
-  if (!context.quiet) std::fprintf(stderr, "page written to %s\n", path.c_str());
+  Result<std::string> made = report::html_report(summary, options);
+  if (!made) return complain(context, made.error());
+  page = std::move(made).value();
+}
+
+void write_page(const std::string& page, const std::string& path, Context& context) {
+  if (auto written = replace_file(path, page); !written) return complain(context, written.error());
+  if (!context.quiet) std::fprintf(stderr, "page written to %s\n", report::printable(path).c_str());
+}
+
+// The part of the verb that runs without rights. Sets the page of each recording, if it is asked
+// for.
+void look(const std::vector<std::string>& paths, const ReportArguments& arguments,
+          std::vector<std::string>& made, Context& context) {
+  wait_for_recordings(paths);
+  const auto summaries = summarize_all(paths, context);
+  if (summaries.empty()) return;
+  if (!context.quiet) print(summaries, arguments, context);
+  if (arguments.page.empty()) return;
+  for (const analysis::Summary& summary : summaries) {
+    const auto found = std::find(paths.begin(), paths.end(), summary.recording.path);
+    make_page(summary, arguments, made.at(static_cast<std::size_t>(found - paths.begin())),
+              context);
+  }
 }
 
 void check_range(const ReportArguments& arguments) {
   if (arguments.from_s < 0 && arguments.to_s < 0) return;
   if (arguments.page.empty()) {
     throw CLI::ValidationError(
-        "--from, --to", "they choose which samples a page keeps: give them with --html PAGE.html");
+        "--from, --to", "they select samples for a page: use them together with --html PAGE.html");
   }
   if (arguments.to_s >= 0 && arguments.to_s <= arguments.from_s) {
     throw CLI::ValidationError("--to",
@@ -119,29 +126,19 @@ void check_range(const ReportArguments& arguments) {
 
 void report_on(const ReportArguments& arguments, Context& context) {
   check_range(arguments);
-  if (context.quiet && arguments.picture.empty() && arguments.page.empty()) {
+  if (context.quiet && arguments.page.empty()) {
     throw CLI::ValidationError(
-        "--quiet", "there is nothing to do without the text: give it with --html or --plot");
-  }
-  if (!arguments.picture.empty()) {
-    if (auto format = report::picture_format(arguments.picture); !format) {
-      return complain(context, format.error(), kWrongUsage);
-    }
+        "--quiet", "without the report there is nothing to write: use it together with --html");
   }
   const auto paths = analysis::find_all_recordings(arguments.paths);
   if (!paths) return complain(context, paths.error());
-  const Result<Outputs> pictures = outputs_by_recording(arguments.picture, *paths);
-  if (!pictures) return complain(context, pictures.error(), kWrongUsage);
-  const Result<Outputs> pages = outputs_by_recording(arguments.page, *paths);
+  const auto pages = outputs_if_asked(arguments.page, *paths);
   if (!pages) return complain(context, pages.error(), kWrongUsage);
-  wait_for_recordings(*paths);
-  const auto summaries = summarize_all(*paths, context);
-  if (summaries.empty()) return;
-  if (!context.quiet) print(summaries, arguments, context);
-  for (const analysis::Summary& summary : summaries) {
-    const std::string& path = summary.recording.path;
-    if (!pictures->empty()) draw(summary, pictures->at(path), context);
-    if (!pages->empty()) write_page(summary, pages->at(path), arguments, context);
+  const std::vector<std::string> made =
+      make_confined(context, with_recordings(*paths), paths->size(),
+                    [&](auto& texts) { look(*paths, arguments, texts, context); });
+  for (std::size_t i = 0; i < paths->size(); ++i) {
+    if (!made[i].empty()) write_page(made[i], pages->at(i), context);
   }
 }
 
@@ -154,23 +151,23 @@ void add_report(CLI::App& app, Context& context) {
   verb->fallthrough();
   verb->add_option(
           "RECORDING", arguments->paths,
-          "Recordings (.tsv, .tsv.zst), or directories that hold some, such as a checkpoint's")
+          "Recordings (.tsv, .tsv.zst), or directories that hold recordings, such as a checkpoint")
       ->required();
   verb->add_flag("--json", context.json, "Print JSON, with exact values");
-  verb->add_flag("--exact", arguments->exact, "Print values as recorded, not scaled");
-  verb->add_flag("-q,--quiet", context.quiet,
-                 "With --html or --plot: write the page or picture, and print no report");
-  verb->add_option("--plot", arguments->picture, "Draw a picture into this .png or .svg file");
-  verb->add_option("--html", arguments->page,
-                   "Write a page with charts that zoom into this file; it needs no network");
+  verb->add_flag("--exact", arguments->exact, "Print the values as recorded, without scaling");
+  verb->add_flag("-q,--quiet", context.quiet, "With --html: print no report");
+  verb->add_option(
+      "--html", arguments->page,
+      "Write an HTML page with charts that zoom into this file; it works without a network");
   verb->add_option("--from", arguments->from_s,
-                   "With --html: begin of the range, in seconds, of which a page that would be too "
-                   "large keeps every sample")
+                   "With --html, for a long recording: begin of the range of which the page keeps "
+                   "every sample, in seconds")
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--to", arguments->to_s, "With --html: end of that range, in seconds")
+  verb->add_option("--to", arguments->to_s,
+                   "With --html, for a long recording: end of that range, in seconds")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--most-values", arguments->most_values,
-                   "Keep every sample of at most so many values in a page")
+                   "Keep every sample in the page if the recording has at most this many values")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb->callback([arguments, &context] { report_on(*arguments, context); });

@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "print.h"
 #include "progress.h"
+#include "report/human.h"
 #include "target.h"
 #include "timing.h"
 #include "verbs.h"
@@ -16,14 +17,15 @@
 namespace kymo::cli {
 namespace {
 
-void print(const v1::RestoreResponse& response) {
+void print(const v1::RestoreResponse& response, bool verbose) {
   std::cout << "restored " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
-  std::cout << " in " << duration_text(response.duration_ns()) << '\n';
+  std::cout << " in " << report::duration(response.duration_ns()) << '\n';
+  print_verdict(response);
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()}};
   if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
   print_table(rows);
-  if (response.has_stats()) {
+  if (verbose && response.has_stats()) {
     std::cout << "CRIU's statistics\n";
     print_table(rows_of(response.stats()));
   }
@@ -42,7 +44,7 @@ void restore(Context& context, v1::RestoreRequest request, const std::string& ta
   interrupt.reset();
   bar.reset();
   show_outcome(context, response, timing, target, print_stats,
-               [](const v1::RestoreResponse& done) { print(done); });
+               [&](const v1::RestoreResponse& done) { print(done, context.verbose); });
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
@@ -57,20 +59,20 @@ struct RestoreFlags {
 
 void add_flags(CLI::App& verb, Context& context, RestoreFlags& flags) {
   verb.add_option("directory", flags.directory,
-                  "A checkpoint's directory or id, a job (its last checkpoint), or a "
-                  "directory of CRIU images")
+                  "Directory or id of a checkpoint, a job (its last checkpoint), or a directory of "
+                  "CRIU images")
       ->option_text("DIR");
-  verb.add_option("-b,--bundle", flags.bundle, "Of a runc container: another bundle than before");
-  verb.add_option("--id", flags.id, "Of a runc container: another id than before");
+  verb.add_option("-b,--bundle", flags.bundle,
+                  "Bundle for a runc container (default: the same as before)");
+  verb.add_option("--id", flags.id, "Id for a runc container (default: the same as before)");
   add_checkpoint_options(verb, *flags.request.mutable_options());
-  verb.add_option(
-          "--root", flags.root,
-          "Of a process that had a mount namespace of its own: the mount point that becomes "
-          "its root")
+  verb.add_option("--root", flags.root,
+                  "Mount point that becomes the root of a process that had its own mount namespace")
       ->option_text("DIR");
   verb.add_flag("--print-stats", flags.print_stats,
-                "Print the statistics alone, as podman's --print-stats does");
+                "Print only the statistics, in the format of podman's --print-stats");
   verb.add_flag("--json", context.json, "Print JSON");
+  add_verbose_option(verb, context);
   add_progress_option(verb, context);
 }
 
@@ -100,7 +102,8 @@ void add_kind(CLI::App& verb, Context& context, const std::shared_ptr<RestoreFla
 }  // namespace
 
 void add_restore(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("restore", "Bring a checkpoint back to life");
+  CLI::App* verb =
+      app.add_subcommand("restore", "Restore the processes or the container of a checkpoint");
   verb->fallthrough();
   verb->require_subcommand(0, 1);
   auto flags = std::make_shared<RestoreFlags>();

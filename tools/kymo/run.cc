@@ -57,7 +57,7 @@ void add_process(CLI::App& run, Context& context) {
   process->fallthrough();
   auto flags = std::make_shared<RunFlags>();
   process->add_option("-n,--name", flags->name,
-                      "The job's name; without it made from the command's");
+                      "Name of the job (default: made from the command's name)");
   process->add_flag("--json", context.json, "Print JSON");
   process->add_option("command", flags->command, "After --: the command and its arguments")
       ->required();
@@ -73,9 +73,9 @@ void add_bundle(CLI::App& run, Context& context, const TargetKind& kind) {
   CLI::App* one = run.add_subcommand(kind.name, "Start a " + kind.name + " container as a job");
   one->fallthrough();
   auto flags = std::make_shared<RunFlags>();
-  one->add_option("-b,--bundle", flags->bundle, "The container's bundle")->required();
-  one->add_option("--id", flags->id, "The container's id")->required();
-  one->add_option("-n,--name", flags->name, "The job's name; without it the id");
+  one->add_option("-b,--bundle", flags->bundle, "Bundle of the container")->required();
+  one->add_option("--id", flags->id, "Id of the container")->required();
+  one->add_option("-n,--name", flags->name, "Name of the job (default: the id)");
   one->add_flag("--json", context.json, "Print JSON");
   one->callback([&context, flags, &kind] {
     v1::RunRequest request;
@@ -107,7 +107,7 @@ void add_image(CLI::App& run, Context& context, const TargetKind& kind,
 }  // namespace
 
 void add_run(CLI::App& app, Context& context) {
-  CLI::App* run = app.add_subcommand("run", "Start something that can be checkpointed");
+  CLI::App* run = app.add_subcommand("run", "Start a process or container as a job");
   run->require_subcommand(1);
   run->fallthrough();
   add_quiet_option(*run, context);

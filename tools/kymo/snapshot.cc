@@ -5,6 +5,7 @@
 
 #include "client/client.h"
 #include "print.h"
+#include "report/human.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -21,26 +22,27 @@ void take(Context& context, const v1::SnapshotRequest& request) {
   if (context.json) {
     return print_json({{"recording", response->recording()}, {"before_ns", response->before_ns()}});
   }
-  std::cout << response->recording() << '\n';
+  std::cout << report::printable(response->recording()) << '\n';
 }
 
 }  // namespace
 
 void add_snapshot(CLI::App& app, Context& context) {
-  CLI::App* snapshot = app.add_subcommand(
-      "snapshot", "Write out what the daemon recorded just before and after now");
+  CLI::App* snapshot =
+      app.add_subcommand("snapshot", "Write a recording of the seconds before and after now");
   snapshot->fallthrough();
   auto before = std::make_shared<double>(5);
   auto after = std::make_shared<double>(1);
   auto directory = std::make_shared<std::string>();
-  snapshot->add_option("--before", *before, "Seconds back, at most what kymod keeps")
+  snapshot
+      ->add_option("--before", *before, "Seconds before now (at most what kymod keeps in memory)")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
-  snapshot->add_option("--after", *after, "Seconds on from now; the command waits for them")
+  snapshot->add_option("--after", *after, "Seconds after now (the command waits for them)")
       ->check(CLI::Range(0.0, 600.0))
       ->capture_default_str();
   snapshot->add_option("-d,--dir", *directory,
-                       "An existing directory for it; else one of kymod's own");
+                       "Existing directory for the recording (default: a directory of kymod)");
   snapshot->add_flag("--json", context.json, "Print JSON");
   snapshot->callback([&context, before, after, directory] {
     v1::SnapshotRequest request;

@@ -9,11 +9,13 @@ namespace kymo::cli {
 namespace {
 
 std::vector<TargetKind> list_kinds() {
-  std::vector<TargetKind> kinds{{v1::PROCESS, "process", "A process, or a job", "PID|JOB"}};
+  std::vector<TargetKind> kinds{{v1::PROCESS, "process", "A process, or a job", "PID|JOB",
+                                 "PID of a process, or name or id of a job"}};
   for (int value = v1::PROCESS + 1; value <= v1::Runtime_MAX; ++value) {
     const auto runtime = static_cast<v1::Runtime>(value);
     const std::string name = report::lower(v1::Runtime_Name(runtime));
-    kinds.push_back({runtime, name, "A container of " + name, "NAME|ID"});
+    kinds.push_back(
+        {runtime, name, "A container of " + name, "NAME|ID", "Name or id of the container"});
   }
   return kinds;
 }

@@ -13,6 +13,7 @@ struct TargetKind {
   std::string name;   // the name of the subcommand and of the runtime
   std::string what;   // the help text
   std::string shown;  // the form of the target, such as PID|JOB
+  std::string help;   // what the target is
 };
 
 // One for each runtime of the API, plain processes first.

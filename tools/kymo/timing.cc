@@ -31,8 +31,8 @@ void write_file(Context& context, const client::Client::Timing& timing) {
   if (timing.scopes.empty()) {
     fail(context, Error{Code::failed_precondition,
                         "--profiling-path " + context.timing.path +
-                            ": kymod gave no times: it does unless it runs with --no-profiling, or "
-                            "an error's text leaves no room for them"});
+                            ": kymod sent no times: either it runs with --no-profiling, or a long "
+                            "error message left no room for them"});
     return;
   }
   nlohmann::json json = report::timing_json(timing.scopes, timing.left_out);
@@ -52,7 +52,7 @@ void add_timing_options(CLI::App& app, Context& context) {
       ->envname("KYMO_PROFILING")
       ->default_str("true");
   app.add_flag("-v,--verbose,--profiling-detailed", timing.detailed,
-               "Show times by category as well, also of a request that failed")
+               "Show the times by category, too, and also those of a request that failed")
       ->envname("KYMO_PROFILING_DETAILED");
   static const std::map<std::string, report::Precision> kPrecisions = {
       {"auto", report::Precision::automatic},
@@ -63,11 +63,12 @@ void add_timing_options(CLI::App& app, Context& context) {
   app.add_option_function<std::string>(
          "--profiling-precision",
          [&timing](const std::string& name) { timing.precision = kPrecisions.at(name); },
-         "Unit of these times")
+         "Unit of the times that are shown")
       ->check(CLI::IsMember({"auto", "ns", "us", "ms", "s"}))
       ->envname("KYMO_PROFILING_PRECISION")
       ->default_str("auto");
-  app.add_option("--profiling-path", timing.path, "A JSON file to write them to, failed or not")
+  app.add_option("--profiling-path", timing.path,
+                 "Write the times to this JSON file, also those of a request that failed")
       ->check(CLI::Validator(why_not_writable, "FILE"))
       ->envname("KYMO_PROFILING_PATH");
 }
@@ -86,7 +87,7 @@ void show_timing(Context& context, const client::Client::Timing& timing, ShowTim
   }
   if (timing.left_out != 0) {
     std::cout << "Left out: " << timing.left_out
-              << " of the innermost scopes; their time is in what they are part of\n";
+              << " of the innermost scopes; the scopes around them include their time\n";
   }
 }
 

@@ -46,7 +46,8 @@ void show_outcome(Context& context, const Result<Response>& response,
   } else {
     print(*response);
   }
-  show_timing(context, timing, ShowTiming::always);
+  show_timing(context, timing,
+              context.json || context.verbose ? ShowTiming::always : ShowTiming::if_detailed);
 }
 
 }  // namespace kymo::cli

@@ -28,9 +28,16 @@ struct Context {
   bool json = false;
   TimingOptions timing;
   std::string progress = "auto";  // --progress
+  bool verbose = false;           // -v: print the details, too
   bool quiet = false;             // -q: print errors and warnings only
   int exit_code = 0;
 };
+
+// Adds -v, --verbose.
+inline void add_verbose_option(CLI::App& verb, Context& context) {
+  verb.add_flag("-v,--verbose", context.verbose,
+                "Print CRIU's statistics and the time of each step, too");
+}
 
 // Adds -q, --quiet.
 inline void add_quiet_option(CLI::App& verb, Context& context) {
@@ -51,6 +58,7 @@ void add_recover(CLI::App& app, Context& context);
 void add_watch(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_diff(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
 void add_stats(CLI::App& app, Context& context);
 void add_attach(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);

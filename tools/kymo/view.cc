@@ -24,15 +24,15 @@ void become_view(Context& context, std::vector<std::string> words) {
   execv(program.c_str(), arguments.data());
   const int cause = errno;
   Error error = system_error("start " + program, cause);
-  if (cause == ENOENT) error.message += ": it is installed with kymo: install both";
+  if (cause == ENOENT) error.message += ": install it in the same folder as kymo";
   fail(context, error);
 }
 
 }  // namespace
 
 void add_view(CLI::App& app, Context& context) {
-  CLI::App* view = app.add_subcommand(
-      "view", "Serve a whole recording, of any length, to a browser on this machine");
+  CLI::App* view =
+      app.add_subcommand("view", "Show a recording of any length in a browser on this machine");
   // kymo-view reads all arguments itself, also --help.
   view->fallthrough(false);
   view->set_help_flag();

@@ -15,9 +15,11 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "base/rate.h"
 #include "client/client.h"
 #include "print.h"
 #include "record/live.h"
+#include "report/human.h"
 #include "truncated.h"
 #include "verbs.h"
 
@@ -80,11 +82,11 @@ std::map<std::string, double> rates_between(const LiveRow& before, const LiveRow
   for (const LiveValue& value : before.values) values[value.name] = value.value;
   std::map<std::string, double> rates;
   if (after.time_ns <= before.time_ns) return rates;
-  const double seconds = static_cast<double>(after.time_ns - before.time_ns) / 1e9;
   for (const LiveValue& value : after.values) {
     const auto was = values.find(value.name);
     if (value.counter && was != values.end() && value.value >= was->second) {
-      rates[value.name] = static_cast<double>(value.value - was->second) / seconds;
+      rates[value.name] = rate_per_second(static_cast<double>(value.value - was->second),
+                                          after.time_ns - before.time_ns);
     }
   }
   return rates;
@@ -130,8 +132,10 @@ std::vector<std::string> table_lines(const LiveRow& row,
   add("COLUMN", "NOW", "PER SECOND", "UNIT");
   for (const LiveValue& value : row.values) {
     const auto rate = rates.find(value.name);
-    add(value.name, grouped(value.value),
-        rate == rates.end() ? "" : grouped(static_cast<std::uint64_t>(std::llround(rate->second))),
+    add(value.name, report::with_commas(value.value),
+        rate == rates.end()
+            ? ""
+            : report::with_commas(static_cast<std::uint64_t>(std::llround(rate->second))),
         value.unit);
   }
   return lines;
@@ -183,7 +187,7 @@ bool asked_to_end(const sigset_t& signals) {
   return ::sigtimedwait(&signals, nullptr, &kRefresh) > 0;
 }
 
-void print_table(const LiveRow& row, const std::map<std::string, double>& rates) {
+void print_live_row(const LiveRow& row, const std::map<std::string, double>& rates) {
   for (const std::string& line : table_lines(row, rates)) std::printf("%s\n", line.c_str());
 }
 
@@ -210,7 +214,7 @@ Result<LiveRow> watch_on(LiveSource& source, const WatchArguments& arguments,
       if (context.json) {
         print_json_line(*row, rates);
       } else if (arguments.once) {
-        print_table(*row, rates);
+        print_live_row(*row, rates);
       } else if (lively) {
         draw(*row, rates);
       } else {
@@ -237,7 +241,7 @@ void watch(const WatchArguments& arguments, Context& context) {
   if (!source) return fail(context, source.error());
   const Result<LiveRow> last = watch_on(**source, arguments, context);
   if (!last) return fail(context, last.error());
-  if (last->ended) std::fprintf(stderr, "kymo: what was watched has ended\n");
+  if (last->ended) std::fprintf(stderr, "kymo: the recorder or program has ended\n");
 }
 
 }  // namespace
@@ -245,13 +249,14 @@ void watch(const WatchArguments& arguments, Context& context) {
 void add_watch(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<WatchArguments>();
   CLI::App* verb = app.add_subcommand(
-      "watch", "Show the newest values and rates, live: of a ring, a process, or the daemon");
+      "watch", "Show the newest values and rates of a ring file, a process, or kymod (default)");
   verb->fallthrough();
-  verb->add_option("RING", arguments->ring, "A running recorder's ring file");
-  verb->add_option("-p,--pid", arguments->pid,
-                   "A process that has published its counters, or records into a ring file")
+  verb->add_option("RING", arguments->ring, "Ring file of a running recorder");
+  verb->add_option(
+          "-p,--pid", arguments->pid,
+          "PID of a process that has published its counters, or that records into a ring file")
       ->check(CLI::Range(1, 1 << 22));
-  verb->add_flag("--once", arguments->once, "Print one table and end");
+  verb->add_flag("--once", arguments->once, "Print one table and exit");
   verb->add_flag("--json", context.json, "Print a line of JSON for each refresh");
   verb->callback([arguments, &context] { watch(*arguments, context); });
 }

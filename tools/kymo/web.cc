@@ -30,10 +30,10 @@ void show_web(Context& context, bool open) {
 
 void add_web(CLI::App& app, Context& context) {
   CLI::App* web =
-      app.add_subcommand("web", "Print the address of kymod's page, with the token that opens it");
+      app.add_subcommand("web", "Print the address of kymod's page, including the token");
   auto open = std::make_shared<bool>(false);
   web->fallthrough();
-  web->add_flag("--open", *open, "Open it in a browser");
+  web->add_flag("--open", *open, "Open the page in a browser");
   web->add_flag("--json", context.json, "Print JSON");
   web->callback([&context, open] { show_web(context, *open); });
 }

@@ -47,14 +47,17 @@ Result<std::string> find_one(const std::string& path) {
 int serve(const Arguments& arguments) {
   const Result<std::string> path = find_one(arguments.run);
   if (!path) return fail(path.error());
+  const auto view = view::RecordingView::open(*path);
+  if (!view) return fail(view.error());
   // Block the signals before the server starts its threads, so that only this thread receives them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const auto view = view::RecordingView::open(*path, arguments.port);
-  if (!view) return fail(view.error());
+  if (const Result<void> serving = (*view)->serve(arguments.port); !serving) {
+    return fail(serving.error());
+  }
   std::cout << (*view)->url() << std::endl;  // flushed, for a reader at the end of a pipe
   say("serving " + *path + " until Ctrl-C");
   int exit_code = 0;
@@ -69,15 +72,15 @@ int serve(const Arguments& arguments) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Serve a whole recording, of any length, to a browser on this machine", "kymo view");
+  CLI::App app("Show a recording of any length in a browser on this machine", "kymo view");
   Arguments arguments;
   app.set_version_flag("--version", "kymo " KYMO_VERSION);
-  app.add_option("RUN", arguments.run, "A recording, or a folder or checkpoint with one")
+  app.add_option("RUN", arguments.run, "A recording, or a folder or checkpoint that holds one")
       ->required();
-  app.add_option("--port", arguments.port, "Port on loopback; 0 for any free one")
+  app.add_option("--port", arguments.port, "Port on loopback (0: any free port)")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  app.add_flag("--open", arguments.open, "Open it in a browser");
+  app.add_flag("--open", arguments.open, "Open the page in a browser");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

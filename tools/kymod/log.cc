@@ -32,8 +32,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::size_t kMostLines = 1000;
-constexpr std::size_t kMostBytes = std::size_t{1} << 20U;
+constexpr std::size_t kMaxLines = 1000;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
 constexpr std::chrono::seconds kLastWords{1};
 
 // Makes the text of a line printable, because it may contain names from a request.
@@ -132,7 +132,7 @@ class StderrSink : public spdlog::sinks::sink {
   }
 
   void queue(std::string line) {
-    if (waiting_.size() >= kMostLines || bytes_ + line.size() > kMostBytes) {
+    if (waiting_.size() >= kMaxLines || bytes_ + line.size() > kMaxBytes) {
       ++lost_;
       return;
     }
@@ -164,7 +164,8 @@ class StderrSink : public spdlog::sinks::sink {
     const std::size_t lost = std::exchange(lost_, 0);
     lock.unlock();
     std::array<char, 80> text{};  // needs no memory
-    std::snprintf(text.data(), text.size(), "(%zu lines are lost: nobody read them)\n", lost);
+    std::snprintf(text.data(), text.size(), "(%zu log lines were lost: stderr was not read)\n",
+                  lost);
     const bool written = write_to_stderr(text.data());
     lock.lock();
     if (!written) lost_ += lost;

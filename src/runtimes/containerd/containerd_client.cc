@@ -1,25 +1,15 @@
 #include "runtimes/containerd/containerd_client.h"
 
 #include <grpcpp/grpcpp.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <future>
-#include <iterator>
 #include <mutex>
-#include <string_view>
-#include <system_error>
-#include <utility>
 
-#include "base/clock.h"
-#include "base/file.h"
+#include "runtime/run_call.h"
+#include "runtime/server.h"
 #include "runtimes/containerd/api/containers.grpc.pb.h"
 #include "runtimes/containerd/api/runc_options.pb.h"
 #include "runtimes/containerd/api/snapshots.grpc.pb.h"
@@ -32,19 +22,15 @@ namespace containers = containerd::services::containers::v1;
 namespace snapshots = containerd::services::snapshots::v1;
 namespace tasks = containerd::services::tasks::v1;
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
-constexpr milliseconds kEndsWithin{15'000};  // time for a call to end after its CRIU was ended
-constexpr milliseconds kEndedLookEvery{50};
 
 std::string variable_or(const char* name, const char* otherwise) {
   const char* const value = std::getenv(name);
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
-std::string nobody_serves(const std::string& address) {
-  return "nobody serves " + address +
-         ": start containerd, or name its socket in CONTAINERD_ADDRESS when kymod is started";
+std::string no_server(const std::string& address) {
+  return "no program listens on " + address +
+         ": start containerd, or set CONTAINERD_ADDRESS to its socket when you start kymod";
 }
 
 Error error_of(const grpc::Status& status, const std::string& address) {
@@ -52,7 +38,7 @@ Error error_of(const grpc::Status& status, const std::string& address) {
     case grpc::StatusCode::NOT_FOUND:
       return Error{Code::not_found, status.error_message()};
     case grpc::StatusCode::UNAVAILABLE:
-      return Error{Code::unavailable, nobody_serves(address)};
+      return Error{Code::unavailable, no_server(address)};
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return Error{Code::deadline_exceeded, "containerd does not answer"};
     default:
@@ -61,11 +47,11 @@ Error error_of(const grpc::Status& status, const std::string& address) {
 }
 
 bool is_identifier(const std::string& text) {
-  constexpr std::size_t kLongest = 76;
+  constexpr std::size_t kMaxLength = 76;
   const auto is_plain = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
   };
-  return !text.empty() && text.size() <= kLongest && text.front() != '-' && text.front() != '.' &&
+  return !text.empty() && text.size() <= kMaxLength && text.front() != '-' && text.front() != '.' &&
          text.front() != '_' && std::all_of(text.begin(), text.end(), is_plain);
 }
 
@@ -80,68 +66,16 @@ void pack(const Message& message, google::protobuf::Any& any) {
   any.set_value(message.SerializeAsString());
 }
 
-using Status = std::future<grpc::Status>;
-
-bool has_ended(const Status& status, milliseconds within) {
-  return status.wait_for(within) == std::future_status::ready;
-}
-
-// Waits until the call ends, which makes `ended` readable. Returns false if the timeout or a
-// cancellation comes first.
-bool wait_for(const Status& status, const FileDescriptor& ended, const Command& limits) {
-  const bool bounded = limits.timeout.count() != 0;
-  const auto until = steady_clock::now() + limits.timeout;
-  while (!has_ended(status, milliseconds(0))) {
-    const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now());
-    if (is_asked(limits.cancel) || (bounded && left.count() <= 0)) {
-      return false;
-    }
-    pollfd fds[] = {{ended.get(), POLLIN, 0}, {fd_of(limits.cancel), POLLIN, 0}};
-    constexpr milliseconds::rep kLongestWait{1000};
-    const auto wait = bounded ? std::min(left.count() + 1, kLongestWait) : kLongestWait;
-    ::poll(fds, 2, static_cast<int>(wait));
-  }
-  return true;
-}
-
-// Makes a call that takes as long as CRIU does, on a new thread.
-Result<CommandOutcome> run_call(const Command& limits, const std::string& address,
-                                const std::function<grpc::Status(grpc::ClientContext&)>& call) {
+// Makes a call that takes as long as CRIU does.
+Result<CommandOutcome> run_grpc_call(
+    const Command& limits, const std::string& address,
+    const std::function<grpc::Status(grpc::ClientContext&)>& call) {
   grpc::ClientContext context;
-  const FileDescriptor ended(::eventfd(0, EFD_CLOEXEC));
-  const std::uint64_t began_ns = monotonic_ns();
-  Status status;
-  try {
-    status = std::async(std::launch::async, [&] {
-      grpc::Status result = call(context);
-      static_cast<void>(::eventfd_write(ended.get(), 1));
-      return result;
-    });
-  } catch (const std::system_error& failure) {
-    return kymo::system_error("start a thread", failure.code().value());
-  }
-  const bool in_time = wait_for(status, ended, limits);
-  // Call time_over() again and again, because CRIU may begin only after the first call.
-  for (const auto until = steady_clock::now() + kEndsWithin;
-       !in_time && !has_ended(status, kEndedLookEvery) && steady_clock::now() < until;) {
-    if (limits.time_over) limits.time_over(kNoSession);
-  }
-  if (!in_time) context.TryCancel();
-  const grpc::Status result = status.get();
-  CommandOutcome outcome;
-  outcome.life_ns = monotonic_ns() - began_ns;
-  if (!in_time && !result.ok() && is_asked(limits.cancel)) {
-    return Error{Code::cancelled, "the request was cancelled"};
-  }
-  if (!in_time && !result.ok()) {
-    return Error{
-        Code::deadline_exceeded,
-        "it took longer than " + std::to_string(limits.timeout.count()) + " ms and was ended"};
-  }
-  outcome.exit_status = result.ok() ? 0 : 1;
-  outcome.ended = "failed";
-  if (!result.ok()) outcome.errors = error_of(result, address).message;
-  return outcome;
+  const auto run = [&]() -> Result<void> {
+    const grpc::Status status = call(context);
+    return status.ok() ? Result<void>() : error_of(status, address);
+  };
+  return run_call(limits, run, [&] { context.TryCancel(); });
 }
 
 }  // namespace
@@ -196,30 +130,11 @@ const ContainerdClient::Stubs& ContainerdClient::stubs() const {
 ContainerdClient::~ContainerdClient() = default;
 
 Result<std::string> ContainerdClient::server_path() const {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  if (address_.size() >= sizeof name.sun_path) {
-    return Error{Code::invalid_argument, address_ + " is too long for the name of a socket"};
-  }
-  std::copy(address_.begin(), address_.end(), std::begin(name.sun_path));
-  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ucred server{};
-  socklen_t size = sizeof server;
-  const auto* const generic = static_cast<const sockaddr*>(static_cast<const void*>(&name));
-  if (!socket.valid() || ::connect(socket.get(), generic, sizeof name) != 0 ||
-      ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &server, &size) != 0) {
-    return Error{Code::unavailable, nobody_serves(address_), errno};
-  }
-  const Result<std::string> environment =
-      read_file("/proc/" + std::to_string(server.pid) + "/environ");
-  if (!environment) return environment.error();
-  constexpr std::string_view kPath = "PATH=";
-  for (std::size_t at = 0; at < environment->size();) {
-    const std::string variable = environment->substr(at, environment->find('\0', at) - at);
-    if (variable.starts_with(kPath)) return variable.substr(kPath.size());
-    at += variable.size() + 1;
-  }
-  return Error{Code::failed_precondition, "containerd has no PATH in its environment"};
+  const Result<pid_t> server = server_of(address_);
+  if (server) return path_of(*server);
+  return server.error().code == Code::unavailable
+             ? Error{Code::unavailable, no_server(address_), server.error().errno_value}
+             : server.error();
 }
 
 Result<void> ContainerdClient::check_container(const ContainerdName& name) const {
@@ -292,7 +207,7 @@ Result<CommandOutcome> ContainerdClient::checkpoint(const ContainerdName& name,
   tasks::CheckpointTaskRequest request;
   request.set_container_id(name.id);
   pack(options, *request.mutable_options());
-  return run_call(limits, address_, [&](grpc::ClientContext& context) {
+  return run_grpc_call(limits, address_, [&](grpc::ClientContext& context) {
     address_to(context, name);
     tasks::CheckpointTaskResponse response;
     return stubs().tasks->Checkpoint(&context, request, &response);
@@ -333,11 +248,16 @@ Result<CommandOutcome> ContainerdClient::restore(const ContainerdName& name,
   if (!got) return got.error();
   tasks::StartRequest start;
   start.set_container_id(name.id);
-  return run_call(limits, address_, [&](grpc::ClientContext& context) {
-    address_to(context, name);
-    tasks::StartResponse response;
-    return stubs().tasks->Start(&context, start, &response);
-  });
+  Result<CommandOutcome> started =
+      run_grpc_call(limits, address_, [&](grpc::ClientContext& context) {
+        address_to(context, name);
+        tasks::StartResponse response;
+        return stubs().tasks->Start(&context, start, &response);
+      });
+  if (!started || started->exit_status != 0) {
+    static_cast<void>(delete_task(name).ok());  // containerd would keep it, without a process
+  }
+  return started;
 }
 
 }  // namespace kymo::runtime

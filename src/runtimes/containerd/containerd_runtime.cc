@@ -1,14 +1,11 @@
 #include "runtimes/containerd/containerd_runtime.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <utility>
 
-#include "criu/client.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -17,7 +14,9 @@
 #include "runtime/container_end.h"
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
+#include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/server.h"
 #include "runtimes/containerd/containerd_client.h"
 
 namespace kymo::runtime {
@@ -27,7 +26,6 @@ constexpr char kDumpLog[] = "/dump.log";
 constexpr char kRestoreLog[] = "/restore.log";
 constexpr std::chrono::milliseconds kStopsWithin{5000};
 constexpr std::chrono::milliseconds kStopLookEvery{10};
-constexpr std::chrono::milliseconds kVersionWithin{30'000};
 
 class ContainerdRuntime : public Runtime {
  public:
@@ -50,7 +48,7 @@ class ContainerdRuntime : public Runtime {
 
   ContainerdRuntimeOptions options_;
   ContainerdClient client_;
-  // While a containerd hangs that has not answered process_of().
+  // If containerd did not answer, process_of() does not ask it again before this time.
   std::atomic<std::chrono::steady_clock::time_point> hangs_until_{};
 };
 
@@ -79,7 +77,7 @@ Result<void> ContainerdRuntime::forget_stopped(const ContainerdName& name) const
     if ((*task)->state == ContainerdTask::State::stopped) return client_.delete_task(name);
     if (std::chrono::steady_clock::now() > until) {
       return Error{Code::failed_precondition,
-                   "container " + name.text() + " runs still: stop it first (ctr tasks kill)"};
+                   "container " + name.text() + " still runs: stop it first (ctr tasks kill)"};
     }
     std::this_thread::sleep_for(kStopLookEvery);
   }
@@ -115,14 +113,14 @@ Result<Container> ContainerdRuntime::find(const std::string& container) {
     const bool absent = there.error().code == Code::not_found;
     return Error{there.error().code,
                  tried + ": " +
-                     (absent ? "containerd has none of that id in its namespace " + name->space +
-                                   " (ctr --namespace " + name->space +
+                     (absent ? "containerd has no container of that id in the namespace " +
+                                   name->space + " (ctr --namespace " + name->space +
                                    " containers list shows them; NAMESPACE/ID names another)"
                              : there.error().message)};
   }
   const std::optional<ProcessId> process = running(client_.task(*name));
   if (!process) {
-    return Error{Code::failed_precondition, tried + ": it does not run: ctr tasks start it"};
+    return Error{Code::failed_precondition, tried + ": it is not running: use ctr tasks start"};
   }
   Container found;
   found.id = name->text();
@@ -138,12 +136,13 @@ Result<Container> ContainerdRuntime::find(const std::string& container) {
 }
 
 std::optional<ProcessId> ContainerdRuntime::process_of(const std::string& id) {
-  // Each job whose container does not run is asked for every second.
+  // kymod calls this every second for each job whose container does not run.
   constexpr std::chrono::milliseconds kPatience{200};
   constexpr std::chrono::seconds kLeftAlone{10};
   const Result<ContainerdName> name = containerd_name(id);
-  if (!name || std::chrono::steady_clock::now() < hangs_until_.load(std::memory_order_relaxed))
+  if (!name || std::chrono::steady_clock::now() < hangs_until_.load(std::memory_order_relaxed)) {
     return std::nullopt;
+  }
   const Result<std::optional<ContainerdTask>> task = client_.task(*name, kPatience);
   if (!task && task.error().code == Code::deadline_exceeded) {
     hangs_until_.store(std::chrono::steady_clock::now() + kLeftAlone, std::memory_order_relaxed);
@@ -154,34 +153,16 @@ std::optional<ProcessId> ContainerdRuntime::process_of(const std::string& id) {
 Result<std::optional<CriuProgram>> ContainerdRuntime::fixed_criu() {
   const Result<std::string> path = client_.server_path();
   if (!path) return path.error();
-  CriuProgram program;
-  program.path = on_path("criu", *path);
-  if (program.path.empty()) {
-    return Error{Code::failed_precondition,
-                 "containerd finds no criu: start containerd with the folder of one on its PATH (" +
-                     *path + ")"};
-  }
-  program.folder = std::filesystem::path(program.path).parent_path();
-  criu::ClientOptions options;
-  options.path = program.path;
-  options.timeout = kVersionWithin;
-  const Result<criu::Version> version = criu::Client(std::move(options)).version();
-  if (!version) return version.error();
-  program.version = *version;
-  return std::optional(std::move(program));
+  Result<CriuProgram> program = criu_of_server("containerd", *path);
+  if (!program) return program.error();
+  return std::optional(std::move(program).value());
 }
 
-// Refuses options for which containerd's API has no field.
 Result<void> check_options(const std::string& tried, const CheckpointOptions& options) {
-  const auto refuse = [&](const char* flag) {
-    return Error{Code::invalid_argument, tried + ": " + flag +
-                                             " is for processes: containerd has no way to pass it "
-                                             "on to CRIU"};
-  };
-  if (!options.external.empty()) return refuse("--external");
-  if (!options.root.empty()) return refuse("--root");
-  if (options.log_level != 0) return refuse("--log-level");
-  return {};
+  return refuse_options(tried, options,
+                        {"--tcp-established", "--shell-job", "--file-locks", "--ext-unix-sk"},
+                        {{"--manage-cgroups", "containerd manages the cgroups of its containers"}},
+                        "containerd has no way to pass it on to CRIU");
 }
 
 Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
@@ -233,11 +214,12 @@ Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
   if (!name) return name.error();
   if (const Result<void> there = client_.check_container(*name); !there) {
     const bool absent = there.error().code == Code::not_found;
-    return Error{there.error().code,
-                 tried + ": " +
-                     (absent ? "containerd has it no more, and its images need its root file "
-                               "system: make the container again (ctr containers create)"
-                             : there.error().message)};
+    return Error{
+        there.error().code,
+        tried + ": " +
+            (absent ? "containerd no longer has this container, whose root file system the "
+                      "images need: create it again (ctr containers create)"
+                    : there.error().message)};
   }
   if (running(client_.task(*name))) {
     return Error{Code::already_exists, tried + ": it runs: stop it first (ctr tasks kill)"};
@@ -262,10 +244,7 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
     return client_.restore(name, spec.images_dir, spec.work_dir, limits);
   };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
-  if (!outcome) {
-    static_cast<void>(client_.delete_task(name).ok());  // it may exist without having started
-    return outcome;
-  }
+  if (!outcome) return outcome;
   const std::optional<ProcessId> process = running(client_.task(name));
   if (!process) {
     return Error{Code::failed_precondition, tried + ": it ended at once"};

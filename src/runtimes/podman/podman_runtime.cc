@@ -18,6 +18,7 @@
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
 #include "runtime/freezer.h"
+#include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtimes/podman/podman_store.h"
 
@@ -247,7 +248,7 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
   const std::string status = state.value("Status", "");
   if (status != "running" && status != "paused") {
     return Error{Code::failed_precondition,
-                 tried + ": it does not run, it is " + status + ": podman start " + name};
+                 tried + ": it is not running (it is " + status + "): use podman start " + name};
   }
   Container found;
   found.id = all[0].value("Id", "");
@@ -272,7 +273,7 @@ std::optional<ProcessId> PodmanRuntime::process_of(const std::string& id) {
 Result<Container> PodmanRuntime::find(const std::string& container) {
   if (container.empty() || container.front() == '-' || container.find('/') != std::string::npos) {
     return Error{Code::invalid_argument,
-                 "container '" + container + "': no name or id of a container of podman"};
+                 "container '" + container + "': not a valid name or id of a podman container"};
   }
   const Result<PodmanStore> store = this->store();
   if (!store) {
@@ -302,20 +303,12 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
   return found;
 }
 
-// Refuses options for which podman has no flag.
 Result<void> check_podman_options(const std::string& tried, const CheckpointOptions& options) {
-  const char* flag = options.shell_job               ? "--shell-job"
-                     : !options.external.empty()     ? "--external"
-                     : options.log_level != 0        ? "--log-level"
-                     : options.external_unix_sockets ? "--ext-unix-sk"
-                     : !options.root.empty()         ? "--root"
-                                                     : nullptr;
-  if (flag == nullptr) {
-    return {};
-  }
-  return Error{Code::invalid_argument, tried + ": podman has no " + flag +
-                                           " for a checkpoint; what its containers mount from "
-                                           "outside it names to CRIU itself"};
+  return refuse_options(
+      tried, options, {"--tcp-established", "--file-locks"},
+      {{"--external", "podman itself names the external mounts of its containers to CRIU"},
+       {"--root", "podman chooses a container's root"}},
+      "podman has no flag for it");
 }
 
 std::vector<std::string> podman_flags(const CheckpointOptions& options) {
@@ -375,9 +368,11 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
     return process.error();
   }
   if (const auto freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
-    return Error{Code::failed_precondition,
-                 asked + ": it is frozen, and podman dumps what runs alone: kymo unfreeze podman " +
-                     spec.container};
+    return Error{
+        Code::failed_precondition,
+        asked +
+            ": it is frozen, and podman dumps only running containers: use kymo unfreeze podman " +
+            spec.container};
   }
   return {};
 }
@@ -469,8 +464,8 @@ Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
   if (!id) {
     return Error{Code::not_found,
                  asked +
-                     ": podman has it no more; a checkpoint is restored into the container that "
-                     "it was made of, which must not be removed"};
+                     ": podman no longer has it; a checkpoint can be restored only into its own "
+                     "container, so that container must not be removed"};
   }
   if (store->pid_of(*id) != 0) {
     return Error{Code::failed_precondition,
@@ -567,7 +562,7 @@ Result<OciRuntime> oci_runtime_of_podman() {
   OciRuntime oci{say("Name"), say("Path")};
   if (oci.name.empty()) {
     return Error{Code::unavailable,
-                 "podman info does not tell its runtime: see what it says itself"};
+                 "podman info does not name its runtime: run podman info to see why"};
   }
   return oci;
 }

@@ -157,8 +157,9 @@ Result<std::string> freeze_process(const ProcessId& process, const std::string& 
   }
   const std::vector<pid_t> tree = probe::process_tree(process.pid, proc);
   if (std::find(tree.begin(), tree.end(), getpid()) != tree.end()) {
-    return Error{Code::invalid_argument,
-                 tried + ": it is this program or one that started it, and would freeze it"};
+    return Error{
+        Code::invalid_argument,
+        tried + ": it is this program, or a program that started it, and so would freeze itself"};
   }
   const Result<Freezer> freezer = Freezer::of(process.pid, proc, sys);
   if ((freezer && freezer->frozen()) || is_stopped(process.pid, proc)) {

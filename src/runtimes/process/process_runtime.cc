@@ -57,30 +57,6 @@ bool kill_half_restored(pid_t root, Reaper& reaper) {
   return true;
 }
 
-// Returns the options as arguments of the criu command.
-std::vector<std::string> arguments_of(const CheckpointOptions& options) {
-  std::vector<std::string> arguments;
-  if (options.tcp_established) {
-    arguments.emplace_back("--tcp-established");
-  }
-  if (options.shell_job) {
-    arguments.emplace_back("--shell-job");
-  }
-  for (const std::string& external : options.external) {
-    arguments.insert(arguments.end(), {"--external", external});
-  }
-  if (options.log_level != 0) {
-    arguments.push_back("-v" + std::to_string(options.log_level));
-  }
-  if (options.external_unix_sockets) {
-    arguments.emplace_back("--ext-unix-sk");
-  }
-  if (!options.root.empty()) {
-    arguments.insert(arguments.end(), {"--root", options.root});
-  }
-  return arguments;
-}
-
 // Dumps with CRIU and reports the progress. Sets `image_bytes` to the size of the images on disk.
 Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& spec,
                                   const Observer& observer, const criu::Notified& notified,
@@ -98,10 +74,9 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   request.sync = spec.sync;
   request.time_limit = *left;
   request.cancel = spec.cancel;
-  request.options = shared_options(spec.options);
+  request.options = spec.options;
   if (spec.stream) {
     request.stream = spec.stream;
-    request.arguments = arguments_of(spec.options);
     request.streamed = [&](const criu::Streamed& so_far) {
       if (observer.image_bytes) {
         observer.image_bytes(so_far.stored);
@@ -156,13 +131,12 @@ Result<criu::RestoreReply> call_restore(const criu::Client& client, const Restor
   criu::RestoreRequest request;
   request.images_dir = spec.images_dir;
   request.work_dir = spec.work_dir;
-  request.options = shared_options(spec.options);
+  request.options = spec.options;
   request.cancel = spec.cancel;
   const std::string inventory = spec.images_dir + "/inventory.img";
   request.stream = criu::stored_path(inventory) != inventory;  // CRIU itself cannot read them
   std::optional<RestoreReads> reads;
   if (request.stream) {
-    request.arguments = arguments_of(spec.options);
     request.streamed = [&](const criu::Streamed& so_far) {
       if (observer.moved) {
         observer.moved(so_far.bytes, so_far.page_bytes, true);
@@ -284,6 +258,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   Scope scope("criu", {.category = "criu"});
   const Result<criu::DumpReply> reply =
       call_rounds(client(spec.criu), spec, observer, clock.listen(observer.notified), outcome);
+  clock.criu_ended();
   scope.add_bytes(outcome.image_bytes);
   if (!reply) {
     scope.fail(reply.error().message);
@@ -292,21 +267,25 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   if (reply) {
     outcome.criu_time_ns = reply->criu_time_ns;
     outcome.criu_major_faults = reply->criu_major_faults;
+    if (spec.stream) {
+      outcome.streamed = reply->streamed;
+    }
     if (!reply->warning.empty()) {
       outcome.warnings.push_back(reply->warning);
     }
-  } else if (was_dumped_after_all(spec, *before)) {
-    end_the_rest(*before);
+  } else if (dump_completed(spec, *before)) {
+    end_leftover_processes(*before);
     outcome.warnings.push_back("every image was written and the process ended, but then " +
                                reply.error().message);
   } else {
     Error error = reply.error();
     if (before->process.session != before->process.pid && !spec.options.shell_job) {
       error.message +=
-          "; it does not lead its session, which a dump needs: start it by kymo or setsid";
+          "; it is not the leader of its session, but a dump needs that: start it with kymo run or "
+          "setsid";
     }
-    error = let_run_on(spec, *before, std::move(error));
-    add_dump_phases(log_path, {}, clock);
+    error = clean_up_failed_dump(spec, *before, std::move(error));
+    add_dump_phases(log_path, {}, clock, observer);
     return error;
   }
   if (!spec.leave_running) {
@@ -316,7 +295,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
     (*reaper_)->wait_reaped(before->process.pid, kGoneWithin);
   }
   take_statistics(stats_path, outcome);
-  add_dump_phases(log_path, outcome.stats, clock);
+  add_dump_phases(log_path, outcome.stats, clock, observer);
   return outcome;
 }
 
@@ -351,14 +330,16 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   const std::string stats_path = spec.work_dir + "/stats-restore";
   const std::string log_path = spec.work_dir + "/restore.log";
   forget(stats_path);
+  forget(log_path);  // it may be a pipe, or have another name elsewhere
   LogClock clock;
   Scope scope("criu", {.category = "criu"});
   const Result<criu::RestoreReply> reply = call_restore(client(spec.criu), spec, tree->front().pid,
                                                         observer, clock.listen(observer.notified));
+  clock.criu_ended();
   if (!reply) {
     scope.fail(reply.error().message);
     scope.end();
-    add_restore_phases(log_path, {}, clock);
+    add_restore_phases(log_path, {}, clock, observer);
     bool killed = false;
     {
       const std::lock_guard lock(children_);
@@ -379,7 +360,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
     outcome.warnings.push_back(watched.error().message);
   }
   take_statistics(stats_path, outcome);
-  add_restore_phases(log_path, outcome.stats, clock);
+  add_restore_phases(log_path, outcome.stats, clock, observer);
   return outcome;
 }
 

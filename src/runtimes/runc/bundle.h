@@ -19,8 +19,8 @@ struct BundleRoot {
 // CRIU changes to the root with pivot_root(2), which needs a folder in the new root for the old
 // one. CRIU uses `tmp`, or makes a folder, which it cannot do in a read-only root. So this function
 // makes an empty `tmp` in a read-only root that has none. The folder stays, as the mount points do
-// that runc makes.
-// Errors: the folder cannot be made.
+// that runc makes. Follows no link in the path of the root, as runc.
+// Errors: permission_denied: the root is a link or lies behind one; the folder cannot be made.
 Result<BundleRoot> prepare_root(const std::string& tried, const std::string& bundle);
 
 }  // namespace kymo::runtime

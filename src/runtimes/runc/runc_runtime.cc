@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/mounts.h"
@@ -18,6 +19,7 @@
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
 #include "runtime/freezer.h"
+#include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtimes/runc/bundle.h"
 
@@ -39,7 +41,7 @@ bool is_container_id(const std::string& id) {
 
 // Returns the message of the last error in a log of runc, which has one JSON object a line.
 std::string last_logged_error(const std::string& path) {
-  const Result<std::string> log = read_file(path);
+  const Result<std::string> log = read_no_link(path);
   if (!log) {
     return {};
   }
@@ -174,8 +176,8 @@ Result<Container> RuncRuntime::find(const std::string& container) {
                    state->value("init_process_start", std::uint64_t{0})};
   if (!probe::process_lives(found.process.pid, found.process.start_ticks)) {
     return Error{Code::failed_precondition, tried +
-                                                ": it does not run, it has stopped (runc "
-                                                "delete it, and run it anew)"};
+                                                ": it has stopped: use runc delete, and then "
+                                                "run it again"};
   }
   std::error_code error;
   if (std::filesystem::exists(folder_of(container) + "/exec.fifo", error)) {
@@ -251,24 +253,14 @@ std::vector<std::string> runc_flags(const CheckpointOptions& options) {
   return flags;
 }
 
-// Refuses options for which runc has no flag.
 Result<void> check_runc_options(const std::string& tried, const CheckpointOptions& options) {
-  if (!options.external.empty()) {
-    return Error{Code::invalid_argument,
-                 tried +
-                     ": --external is for processes: runc itself names its bind mounts, those "
-                     "of the bundle's config.json, to CRIU"};
-  }
-  if (!options.root.empty()) {
-    return Error{
-        Code::invalid_argument,
-        tried + ": --root is for processes: runc takes a container's root from its bundle"};
-  }
-  if (options.log_level != 0) {
-    return Error{Code::invalid_argument,
-                 tried + ": --log-level is for processes: runc has CRIU log at level 4"};
-  }
-  return {};
+  return refuse_options(
+      tried, options, {"--tcp-established", "--shell-job", "--file-locks", "--ext-unix-sk"},
+      {{"--external", "runc itself names the bind mounts of the bundle's config.json to CRIU"},
+       {"--root", "runc takes a container's root from its bundle"},
+       {"--log-level", "runc has CRIU log at level 4"},
+       {"--manage-cgroups", "runc manages the cgroups of its containers"}},
+      "runc has no flag for it, but CRIU reads it from /etc/criu/runc.conf");
 }
 
 Result<void> RuncRuntime::may_dump(const DumpSpec& spec) {
@@ -366,8 +358,8 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   }
   if (root->read_only && !container->read_only_root) {
     outcome->warnings.push_back("container " + spec.container +
-                                " can write to its root now, which its bundle has read-only: CRIU "
-                                "before 4.2 restores it so; use CRIU 4.2 or later");
+                                " can now write to its root, which is read-only in its bundle: "
+                                "CRIU before 4.2 does this; use CRIU 4.2 or later");
   }
   return outcome;
 }

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+
+namespace kymo {
+
+// In Program::descriptors: /dev/null, for reading as descriptor 0, for writing as any other.
+inline constexpr int kDevNull = -1;
+
+// A program to start. It has no blocked signals, and each signal has its default action.
+struct Program {
+  // Whether the program leads a process group or a session of its own.
+  enum class Leads : std::uint8_t { nothing, group, session };
+
+  std::string file;                // without a slash: looked up on this program's PATH
+  std::vector<std::string> words;  // the first is the program's name, the others its arguments
+  // Nothing: the environment of this program.
+  std::optional<std::vector<std::string>> environment{};
+  // Descriptor i of the program is a copy of descriptors[i], and it has no others. Empty: it has
+  // those of this program that are not closed on exec.
+  std::vector<int> descriptors{};
+  std::string directory{};  // empty: the working directory of this program
+  Leads leads = Leads::nothing;
+};
+
+// Is told of each program that a thread starts. To be set and reset by that thread.
+class SpawnListener {
+ public:
+  SpawnListener() = default;
+  virtual ~SpawnListener() = default;
+  SpawnListener(const SpawnListener&) = delete;
+  SpawnListener& operator=(const SpawnListener&) = delete;
+  virtual void spawned(pid_t pid) = 0;
+};
+inline thread_local SpawnListener* spawn_listener = nullptr;
+
+// Starts a program and returns its pid. The caller must reap the process.
+// Threads: any.
+// Errors:  "cannot run FILE: ...", with errno, also if exec fails. Then nothing runs, and no zombie
+//          is left.
+Result<pid_t> spawn(const Program& program);
+
+}  // namespace kymo

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "criu/image_set.h"
+
+namespace kymo::criu {
+
+// Of what pieces the memory of a checkpoint consists.
+struct MemoryShape {
+  std::uint64_t processes = 0;  // with memory
+  std::uint64_t mappings = 0;   // of all processes
+  std::uint64_t runs = 0;       // of pages that follow each other and are in the images
+  std::uint64_t pages = 0;      // in these runs
+};
+
+// Nothing if an image cannot be read, or if there are none.
+// Cost: a pass over the pagemaps and the memory maps, as long as these have at most 64 MiB.
+//       Nothing if they have more.
+std::optional<MemoryShape> memory_shape(const ImageSet& images);
+
+}  // namespace kymo::criu

@@ -1,0 +1,109 @@
+#include "criu/needs.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <span>
+
+#include "criu/images.h"
+#include "criu/images.pb.h"
+
+namespace kymo::criu {
+namespace {
+
+constexpr std::uint32_t kListeningState = 10;  // include/net/tcp_states.h of the kernel
+
+using ImageMessages = std::vector<std::span<const std::byte>>;
+
+class NeedsReader {
+ public:
+  explicit NeedsReader(const ImageSet& images) : images_(images) {}
+
+  Needs needs() {
+    for (const std::string& name : images_.names()) {
+      needs_.own_mounts |= name.starts_with("mountpoints-");
+      needs_.own_network |= name.starts_with("netns-") || name.starts_with("netdev-");
+    }
+    read_deleted();
+    for_each_message("files.img", kFilesImage, [&](std::span<const std::byte> message) {
+      wire::FileEntry entry;
+      if (!parse_message(message, entry)) return;
+      if (entry.has_reg()) add(entry.reg());
+      if (entry.has_isk()) add(entry.isk());
+    });
+    // Old versions of CRIU write these two instead.
+    for_each_message("reg-files.img", kRegularFilesImage, [&](std::span<const std::byte> message) {
+      if (wire::RegFileEntry file; parse_message(message, file)) add(file);
+    });
+    for_each_message("inetsk.img", kInetSocketsImage, [&](std::span<const std::byte> message) {
+      if (wire::InetSkEntry socket; parse_message(message, socket)) add(socket);
+    });
+    for (auto& [path, file] : files_) needs_.files.push_back(std::move(file));
+    return std::move(needs_);
+  }
+
+ private:
+  template <class Each>
+  void for_each_message(const std::string& name, const ImageKind& kind, const Each& each) {
+    if (!images_.has(name)) return;
+    const auto bytes = images_.read(name);
+    const auto messages =
+        bytes ? image_messages(*bytes, kind, name) : Result<ImageMessages>(bytes.error());
+    if (!messages) {
+      needs_.notes.push_back(messages.error().message);
+      return;
+    }
+    for (const std::span<const std::byte> message : *messages) each(message);
+  }
+
+  // The files that CRIU finds by another name than their own, or makes from the images.
+  void read_deleted() {
+    for_each_message("remap-fpath.img", kRemapImage, [&](std::span<const std::byte> message) {
+      wire::RemapFilePathEntry remap;
+      if (parse_message(message, remap)) deleted_.insert(remap.orig_id());
+    });
+  }
+
+  void add(const wire::RegFileEntry& entry) {
+    if (!entry.name().starts_with('/') || deleted_.contains(entry.id())) return;
+    NeededFile& file = files_[entry.name()];
+    file.path = entry.name();
+    if (entry.has_size()) file.size = entry.size();
+    file.mode = entry.mode();
+  }
+
+  void add(const wire::InetSkEntry& entry) {
+    const bool udp = entry.type() == SOCK_DGRAM;
+    const bool ipv6 = entry.family() == AF_INET6;
+    const std::size_t words = ipv6 ? 4 : 1;
+    const bool known = ipv6 || entry.family() == AF_INET;
+    const bool listens = entry.type() == SOCK_STREAM && entry.state() == kListeningState;
+    if (!known || entry.src_port() == 0 || !(udp || listens) ||
+        static_cast<std::size_t>(entry.src_addr_size()) < words) {
+      return;
+    }
+    std::array<std::uint32_t, 4> address{};
+    std::copy_n(entry.src_addr().begin(), words, address.begin());
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    ::inet_ntop(ipv6 ? AF_INET6 : AF_INET, address.data(), text.data(), text.size());
+    needs_.addresses.push_back(
+        {ipv6, udp, text.data(), static_cast<std::uint16_t>(entry.src_port())});
+  }
+
+  const ImageSet& images_;
+  Needs needs_;
+  std::set<std::uint32_t> deleted_;          // ids
+  std::map<std::string, NeededFile> files_;  // by path
+};
+
+}  // namespace
+
+Needs read_needs(const ImageSet& images) {
+  return NeedsReader(images).needs();
+}
+
+}  // namespace kymo::criu

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "criu/image_set.h"
+
+namespace kymo::criu {
+
+// A file that was open or mapped, or was a directory of a process, at the dump.
+struct NeededFile {
+  std::string path;
+  std::optional<std::uint64_t> size{};  // not set: it may have changed
+  std::uint32_t mode = 0;               // type and permissions; 0: not known
+};
+
+// An address of the machine that a socket has: a listening TCP socket, or a UDP socket.
+struct NeededAddress {
+  bool ipv6 = false;
+  bool udp = false;
+  std::string address;  // as inet_ntop(3) writes it
+  std::uint16_t port = 0;
+};
+
+// What a restore needs of the machine, beside the images.
+struct Needs {
+  std::vector<NeededFile> files;         // in the order of their paths
+  std::vector<NeededAddress> addresses;  // without network namespaces of their own
+  bool own_mounts = false;   // the processes have a mount namespace; paths are those in it
+  bool own_network = false;  // the processes have a network namespace
+  // Images that could not be read, one line each.
+  std::vector<std::string> notes;
+};
+
+// Reads what a restore of these images needs. Files that were deleted are left out: their content
+// is in the images.
+// Threads: any.
+// Cost:    a pass over the images of files.
+Needs read_needs(const ImageSet& images);
+
+}  // namespace kymo::criu

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kymo/profiler.h"
+#include "kymo/result.h"
+#include "kymo/sink.h"
+
+namespace kymo::daemon {
+
+// kymod's configuration, from its command line, environment and file of flags. The flags are
+// described in daemon/config/flags.h.
+struct Config {
+  std::string socket = "/run/kymo/kymod.sock";
+  std::string socket_group;  // empty: only the socket's owner may connect
+  std::string http = "127.0.0.1:9418";
+  std::string http_name;        // name of the page's host besides localhost; empty: none
+  std::string http_token_file;  // empty: http-token in the state directory
+  bool http_controls = false;   // the page may control the recorder
+  std::string state_dir = "/var/lib/kymo";
+  // Directories in which requests may read and write besides the state directory; empty: all.
+  std::vector<std::string> allowed_directories;
+  std::string criu = "criu";                // a path, or a name to look up on PATH
+  std::string criu_fallback;                // the same, used for what `criu` cannot do; empty: none
+  std::chrono::seconds criu_timeout{3600};  // kymod kills a CRIU that takes longer
+  std::string runc_root = "/run/runc";      // where runc keeps the state of containers
+  std::vector<std::string> podman_flags;    // put before podman's verb
+  std::string log_level = "info";
+  bool inside = true;         // --inside: look at CRIU, the target and the machine
+  bool timing = true;         // --profiling: time the parts of each request
+  std::string otlp_endpoint;  // http://HOST[:PORT][/PATH] that gets their spans; empty: none
+  bool profiling = true;
+  std::vector<std::string> profiling_metrics;       // empty: all
+  std::string profiling_log;                        // empty: no daemon-wide recording; -: the log
+  std::optional<AnnotatedFormat> profiling_format;  // unset: TSV
+  std::string profiling_ring;                       // empty: the ring is in private memory
+  std::chrono::microseconds profiling_interval{1000};
+  Pace profiling_pace = Pace::thrifty;
+  double profiling_max_spin_share = 0.15;  // of the interval, at precise pace
+  int profiling_priority = 0;              // SCHED_FIFO priority of the collector; 0: see next
+  bool profiling_realtime = true;          // if that is 0: use 1 if the collector only sleeps
+  int profiling_cpu = -1;                  // the CPU of the collector; -1: any
+  // Rotation of the daemon-wide recording (kymo::TsvOptions); 0: off.
+  std::uint64_t profiling_log_rotate_bytes = 0;
+  std::chrono::seconds profiling_log_rotate_after{0};
+  std::uint64_t profiling_log_keep_bytes = 0;
+  // Limits for the checkpoints below the state directory; 0: no limit
+  // (daemon/stored/space_bound.h).
+  std::uint64_t keep_bytes = 0;
+  std::uint64_t keep_count = 0;
+  // Limit for each of the two output files of a job; 0: no limit (daemon/stored/job_output.h).
+  std::uint64_t job_output_bytes = std::uint64_t{256} << 20U;
+  std::chrono::seconds profiling_keep{10};   // how far back a snapshot reaches
+  std::vector<std::string> profiling_rules;  // conditions for a snapshot
+};
+
+struct HostPort {
+  std::string host;
+  std::uint16_t port = 0;  // 0: any free port
+};
+
+// Parses HOST:PORT, or [HOST]:PORT for IPv6.
+// Errors: invalid_argument; the message says what is allowed.
+Result<HostPort> parse_host_port(std::string_view text);
+
+// Takes the value of --profiling-metrics: `all`, `none`, or names separated by commas.
+// check_metric_names() checks later whether the names exist.
+// Errors: invalid_argument: a name is empty.
+Result<void> set_profiling_metrics(Config& config, std::string_view list);
+
+// Takes the value of --profiling-metrics-format.
+// Errors: invalid_argument; the message says what is allowed.
+Result<void> set_profiling_format(Config& config, std::string_view name);
+
+// Makes paths absolute and finds criu on PATH. Checks everything that can be checked without
+// starting anything.
+// Errors: the message names the option, its value and what is allowed.
+Result<void> resolve_and_check(Config& config);
+
+}  // namespace kymo::daemon

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "daemon/config/config.h"
+#include "kymo/result.h"
+
+namespace kymo::daemon {
+
+// A flag of kymod. The parser of the command line, `kymod --help`, the lines that kymod logs when it
+// starts and docs/kymod.md are all made from flags().
+struct Flag {
+  // Sets a member to true. `off`: a second flag --no-NAME sets it to false.
+  struct Switch {
+    bool Config::*member;
+    bool off = false;
+  };
+  // Sets a member to false.
+  struct SwitchOff {
+    bool Config::*member;
+  };
+  // A number of bytes, with or without a unit, such as 10GiB.
+  struct Bytes {
+    std::uint64_t Config::*member;
+  };
+  // A value whose text has a form of its own.
+  struct Converted {
+    Result<void> (*set)(Config&, std::string_view);
+    std::string (*text)(const Config&);
+  };
+  // A list: the flag may be repeated.
+  using List = std::vector<std::string> Config::*;
+  using Target = std::variant<std::string Config::*, List, Switch, SwitchOff, Bytes, Converted,
+                              std::uint64_t Config::*, int Config::*, double Config::*,
+                              std::chrono::seconds Config::*, std::chrono::microseconds Config::*>;
+  struct Range {
+    double min = 0;
+    double max = 0;  // the same as `min`: the parser allows any number
+  };
+
+  const char* name;  // without dashes
+  Target target;
+  const char* help;
+  const char* environment = "";  // the variable that sets it, too; empty: none
+  std::vector<std::string_view>
+      choices{};  // the allowed values; empty: resolve_and_check() decides
+  Range range{};
+};
+
+// All flags of kymod, in the order of the help. It never changes.
+const std::vector<Flag>& flags();
+
+// The value of a flag as text. Empty for an empty string and an empty list.
+std::string value_of(const Flag& flag, const Config& config);
+
+// The effective configuration: one line "name = value" for each flag.
+std::vector<std::string> describe(const Config& config);
+
+}  // namespace kymo::daemon

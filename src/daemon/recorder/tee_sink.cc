@@ -1,0 +1,38 @@
+#include "daemon/recorder/tee_sink.h"
+
+#include <utility>
+
+namespace kymo::daemon {
+
+TeeSink::TeeSink(std::shared_ptr<Sink> history, std::shared_ptr<Sink> file)
+    : history_(std::move(history)), file_(std::move(file)) {}
+
+Result<void> TeeSink::open(const RecordingInfo& info) {
+  if (Result<void> opened = file_->open(info); !opened) return opened;
+  return history_->open(info);
+}
+
+Result<void> TeeSink::write(const Rows& rows) {
+  Result<void> kept = history_->write(rows);
+  Result<void> written = file_->write(rows);
+  return written ? kept : written;
+}
+
+void TeeSink::gap(const Gap& gap) {
+  file_->gap(gap);
+  // The history has the rows that the file could not keep, and so has no gap there.
+  if (gap.cause != MissCause::sink_error) history_->gap(gap);
+}
+
+void TeeSink::progress(const ProfilerStats& stats) {
+  history_->progress(stats);
+  file_->progress(stats);
+}
+
+Result<void> TeeSink::close(const ProfilerStats& stats) {
+  Result<void> kept = history_->close(stats);
+  Result<void> closed = file_->close(stats);
+  return closed ? kept : closed;
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,115 @@
+#include "daemon/request/check.h"
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "base/patience.h"
+#include "preflight/planned_dump.h"
+#include "preflight/preflight.h"
+#include "preflight/report_messages.h"
+#include "report/human.h"
+
+namespace kymo::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A dump must not wait long for a target with ten thousand files, or for one that has made the list
+// of its mappings hard to read.
+constexpr milliseconds kReadsFor{500};
+constexpr milliseconds kPatience{1000};
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
+
+// How many looks may be under way. A look that the target holds up, with a file system of its own,
+// outlives its request.
+constexpr int kMaxLooks = 16;
+
+// Counts the looks that are under way.
+class Look {
+ public:
+  Look() : mine_(count().fetch_add(1, std::memory_order_relaxed) < kMaxLooks) {}
+  ~Look() {
+    if (counted_) count().fetch_sub(1, std::memory_order_relaxed);
+  }
+  Look(Look&& other) noexcept
+      : mine_(other.mine_), counted_(std::exchange(other.counted_, false)) {}
+  Look(const Look&) = delete;
+  Look& operator=(const Look&) = delete;
+  Look& operator=(Look&&) = delete;
+  [[nodiscard]] bool allowed() const { return mine_; }
+
+ private:
+  // Relaxed: it guards no other memory.
+  static std::atomic<int>& count() {
+    static std::atomic<int> under_way{0};
+    return under_way;
+  }
+  const bool mine_;
+  bool counted_ = true;
+};
+
+preflight::Options options_for(const Target& target, const v1::CheckpointOptions& asked) {
+  const char* const home = std::getenv("HOME");
+  return preflight::options_of({.asked = asked,
+                                .home = home == nullptr ? "" : home,
+                                .container = !target.id.empty(),
+                                .bundle = target.bundle});
+}
+
+Result<preflight::Report> look(const Target& target, const v1::CheckpointOptions& asked) {
+  Look mine;
+  const std::string tried = "check " + target.text();
+  if (!mine.allowed()) {
+    return Error{Code::resource_exhausted, tried + ": too many checks are under way"};
+  }
+  auto report = within(kPatience, [mine = std::move(mine), target, asked] {
+    return preflight::look_at(target.process.pid, options_for(target, asked),
+                              {kReadsFor, kMaxBytes});
+  });
+  if (report) return *std::move(report);
+  return Error{Code::deadline_exceeded, tried + ": /proc or one of its disks does not answer"};
+}
+
+Error refusal(const Target& target, const preflight::Report& report,
+              const preflight::Finding& first) {
+  std::string text =
+      "dump " + target.text() + ": it would fail: " + report::printable(line_of(first));
+  const std::size_t others = report.refusing() - 1;
+  if (others != 0) {
+    text += ". " + std::to_string(others) +
+            (others == 1 ? " other finding refuses it" : " other findings refuse it") +
+            ", too: see kymo check";
+  }
+  return {Code::failed_precondition, text + ". Pass --force to dump all the same"};
+}
+
+}  // namespace
+
+Result<void> refuse_if_sure_to_fail(const Target& target, const v1::CheckpointOptions& options) {
+  const Result<preflight::Report> report = look(target, options);
+  if (!report) {
+    spdlog::info("dump {}: not checked before: {}", target.text(), report.error().message);
+    return {};
+  }
+  for (const preflight::Finding& finding : report->findings) {
+    if (finding.grade == preflight::Grade::refuses) {
+      return refusal(target, *report, finding);
+    }
+    spdlog::debug("dump {}: may fail: {}", target.text(), report::printable(line_of(finding)));
+  }
+  return {};
+}
+
+Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckRequest& request) {
+  const Result<Target> target = find_target(parts, "check", request.target());
+  if (!target) return target.error();
+  const Result<preflight::Report> report = look(*target, request.options());
+  return report ? Result<v1::CheckResponse>(to_api(*report)) : report.error();
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,560 @@
+#include "daemon/request/dump.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/patience.h"
+#include "criu/checksums.h"
+#include "daemon/config/allowed_path.h"
+#include "daemon/request/check.h"
+#include "daemon/request/forecast.h"
+#include "daemon/request/request.h"
+#include "daemon/request/target.h"
+#include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/own_folder.h"
+#include "failures/explain.h"
+#include "probe/memory_to_dump.h"
+#include "report/human.h"
+#include "runtime/restore_checks.h"
+
+namespace kymo::daemon {
+namespace {
+
+using nlohmann::json;
+
+struct DumpContext : Request {
+  DumpContext(const Parts& all, const v1::DumpRequest& request, const ScopeTree* timed,
+              std::shared_ptr<RequestProgress> shown)
+      : Request(all, store::RunKind::dump, timed, std::move(shown)), asked(request) {}
+
+  const v1::DumpRequest& asked;
+  std::string asked_directory;  // empty: none
+  std::optional<criu::Encoding> stream;
+  Target target;
+  Claims<std::string>::Claim process_claim;
+  Claims<std::string>::Claim directory_claim;
+  std::optional<CheckpointDir> dir;  // set once this request has made it
+  store::Checkpoint checkpoint;
+  bool listed = false;             // the checkpoint is in the store
+  std::uint64_t memory_bytes = 0;  // estimate of what will be dumped
+  std::string forecast;
+  std::uint64_t streamed_bytes = 0;  // before compression
+  bool dumped = false;
+  std::vector<diagnosis::Phase> concluded;  // when the outcome was saved
+  runtime::DumpOutcome outcome;
+};
+
+// If the memory of a process could not be written in this many rounds, more rounds will not help.
+constexpr std::uint32_t kMaxPreDumps = 32;
+
+// Sets how kymod compresses the images of a streamed dump.
+Result<void> choose_stream(DumpContext& c) {
+  const v1::DumpRequest& request = c.asked;
+  if (!request.stream()) {
+    if (request.compression() == v1::NONE && request.compression_level() == 0) return {};
+    return Error{
+        Code::invalid_argument,
+        "dump: compression was asked for without --stream: only streamed images can be compressed"};
+  }
+  criu::Encoding encoding;
+  switch (request.compression()) {
+    case v1::NONE:
+      break;
+    case v1::ZSTD:
+      encoding.compression = criu::Compression::zstd;
+      break;
+    case v1::LZ4:
+      encoding.compression = criu::Compression::lz4;
+      break;
+    default:
+      return Error{Code::invalid_argument, "dump: unknown compression " +
+                                               std::to_string(request.compression()) +
+                                               ": choose NONE, ZSTD or LZ4"};
+  }
+  encoding.level = request.compression_level();
+  c.stream = encoding;
+  return criu::check_encoding(encoding);
+}
+
+Result<void> validate(DumpContext& c) {
+  const v1::DumpRequest& request = c.asked;
+  if (!request.directory().empty()) {
+    Result<std::string> path = allowed_path(c.parts.config, "dump into", request.directory());
+    if (!path) return path.error();
+    c.asked_directory = std::move(path).value();
+    Result<void> free = refuse_own_files(c.parts.config, "dump into", c.asked_directory);
+    if (!free) return free;
+  }
+  if (request.pre_dumps() > kMaxPreDumps) {
+    return Error{Code::invalid_argument, "dump: " + std::to_string(request.pre_dumps()) +
+                                             " rounds of pre-dump were asked for: the limit is " +
+                                             std::to_string(kMaxPreDumps)};
+  }
+  if (request.pre_dumps() != 0 && request.stream()) {
+    return Error{
+        Code::unimplemented,
+        "dump: --pre-dump and --stream cannot be combined: CRIU's image streamer does not support "
+        "parent images"};
+  }
+  return choose_stream(c);
+}
+
+// Refuses what needs control of CRIU's command line: for a container, runc starts CRIU.
+Result<void> refuse_for_container(const DumpContext& c) {
+  if (c.target.kind == runtime::Kind::process) return {};
+  if (c.stream) {
+    return Error{Code::unimplemented,
+                 "dump " + c.target.text() +
+                     ": --stream is for plain processes: runc has no way to tell CRIU to stream"};
+  }
+  if (c.asked.sync()) {
+    return Error{Code::unimplemented,
+                 "dump " + c.target.text() +
+                     ": --sync is for plain processes: a runtime ends its container before its "
+                     "images can be synced; dump it with --leave-running, then sync the images "
+                     "and stop it"};
+  }
+  return {};
+}
+
+Result<void> find_process(DumpContext& c) {
+  Result<Target> found = find_target(c.parts, "dump", target_of(c.asked));
+  if (!found) return found.error();
+  c.target = std::move(found).value();
+  c.job = c.target.job;
+  if (Result<void> ok = refuse_for_container(c); !ok) return ok;
+  const Result<runtime::CriuChoice> crius = crius_of(c.parts, c.target.kind);
+  if (!crius) {
+    return Error{crius.error().code, "dump " + c.target.text() + ": " + crius.error().message};
+  }
+  c.criu = crius->for_dump(c.target.read_only_root);
+  c.progress.set_target(c.target.process.pid, c.job ? c.job->name : "");
+  return {};
+}
+
+Result<void> claim_process(DumpContext& c) {
+  const std::string pid = std::to_string(c.target.process.pid);
+  c.process_claim = c.parts.claims.claim("process:" + pid);
+  if (!c.process_claim) {
+    return Error{Code::failed_precondition,
+                 "dump " + c.target.text() + ": it is being dumped already: wait for that to end"};
+  }
+  if (c.job) c.held = c.parts.jobs.hold(c.job->id);
+  return {};
+}
+
+// The deadline as a time of monotonic_ns(). 0 if there is none.
+std::uint64_t deadline_of(const DumpContext& c) {
+  const std::uint64_t allowed_ns = c.asked.deadline_ns();
+  if (allowed_ns == 0) return 0;
+  constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+  return c.began_ns + std::min(allowed_ns, kNever - c.began_ns);
+}
+
+runtime::DumpSpec spec_of(const DumpContext& c) {
+  runtime::DumpSpec spec;
+  spec.process = c.target.process;
+  if (c.dir) {
+    spec.images_dir = c.dir->partial_images();
+    spec.work_dir = c.dir->work();
+  }
+  spec.leave_running = c.asked.leave_running();
+  spec.sync = c.asked.sync();
+  spec.container = c.target.id;
+  spec.options = to_options(c.asked.options());
+  spec.stream = c.stream;
+  spec.deadline_ns = deadline_of(c);
+  spec.pre_dumps = c.asked.pre_dumps();
+  spec.frozen = c.target.frozen;
+  spec.criu = c.criu;
+  spec.cancel = &c.progress.cancellation();
+  return spec;
+}
+
+// This runs before anything is made, so a dump that is refused leaves no failed checkpoint behind.
+Result<void> check_dumpable(DumpContext& c) {
+  return c.parts.runtimes.of(c.target.kind).may_dump(spec_of(c));
+}
+
+Result<void> look_before(DumpContext& c) {
+  return c.asked.force() ? Result<void>() : refuse_if_sure_to_fail(c.target, c.asked.options());
+}
+
+Result<void> estimate_size(DumpContext& c) {
+  c.memory_bytes = probe::memory_to_dump(c.target.process.pid);
+  c.progress.expect(c.memory_bytes);
+  return {};
+}
+
+// Says whether the dump is likely to meet its deadline. The dump is tried in any case.
+Result<void> forecast(DumpContext& c) {
+  const std::uint64_t deadline_ns = c.asked.deadline_ns();
+  if (deadline_ns == 0) return {};
+  const auto kind = store::RunKind::dump;
+  Result<std::vector<store::Run>> earlier = c.parts.store.runs(history_owner(c.target), kind);
+  if (!earlier) return earlier.error();
+  Forecast said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
+  // If it has no history, use the dumps of all others. For a container, those say nothing.
+  if (said.verdict == Forecast::Verdict::unknown && c.target.id.empty()) {
+    if (earlier = c.parts.store.runs({}, kind); !earlier) return earlier.error();
+    said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
+  }
+  c.forecast = said.text;
+  c.progress.set_forecast(said.text);
+  return {};
+}
+
+// If the deadline ended CRIU, returns an error that says so.
+Error explain_deadline(const DumpContext& c, Error error) {
+  const std::uint64_t deadline_ns = deadline_of(c);
+  if (error.code != Code::deadline_exceeded || deadline_ns == 0 ||
+      monotonic_ns() + 1'000'000 < deadline_ns) {
+    return error;
+  }
+  error.message = "dump " + c.target.text() + ": it did not end within its deadline of " +
+                  report::duration(c.asked.deadline_ns()) + " (" + error.message + ")";
+  return error;
+}
+
+// If CRIU failed because of a socket and is too old for the kernel, adds that to the error.
+Error explain_old_criu(const DumpContext& c, Error error) {
+  const std::string too_old = runtime::too_old_for_kernel(c.criu.version, c.parts.crius.kernel());
+  if (!too_old.empty() && error.message.find("sockets: ") != std::string::npos) {
+    error.message = "dump " + c.target.text() + ": " + too_old + ": " + error.message;
+  }
+  return error;
+}
+
+// If the disk was full, adds to the error how much space the images need.
+Error explain_full_disk(const DumpContext& c, Error error) {
+  if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
+  const std::string id = failures::of_error(error).id;
+  if (id != "no-space" && id != "disk-full") return error;
+  error.message += "; about " + report::bytes(c.memory_bytes) +
+                   (c.stream ? ", before compression, are needed in " : " are needed in ") +
+                   c.dir->path();
+  return error;
+}
+
+// Returns <state-dir>/checkpoints/NAME-N, and claims it so that no other request takes it. N is
+// higher than the number of every such folder, so the gap that a deleted checkpoint left is not
+// filled by a newer one.
+std::string choose_directory(DumpContext& c) {
+  // A process can choose any name for itself.
+  const std::string name =
+      c.job ? c.job->name
+            : as_file_name(c.target.name) + "-" + std::to_string(c.target.process.pid);
+  const std::string folder = c.parts.config.state_dir + "/checkpoints";
+  for (int n = highest_number(folder, name) + 1;; ++n) {
+    std::string path = folder + "/" + name + "-" + std::to_string(n);
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) continue;
+    c.directory_claim = c.parts.claims.claim("directory:" + path);
+    if (c.directory_claim) return path;
+  }
+}
+
+Result<void> prepare_directory(DumpContext& c) {
+  std::string path = c.asked_directory;
+  if (path.empty()) {
+    path = choose_directory(c);
+  } else {
+    c.directory_claim = c.parts.claims.claim("directory:" + path);
+    if (!c.directory_claim) {
+      return Error{Code::failed_precondition, "the checkpoint directory " + path +
+                                                  " is in use by another request: name a new one"};
+    }
+  }
+  const CheckpointDir dir(path);
+  if (Result<void> made = create_checkpoint_dir(dir); !made) return made;
+  if (Result<void> own = check_own_path(path); !own) {
+    c.warnings.push_back("other users could redirect what is written to " + path + ": " +
+                         own.error().message + ": choose a directory that only root can change");
+  }
+  c.dir = dir;
+  c.progress.set_directory(path);
+  return {};
+}
+
+// What a restore of the container needs to know.
+json container_json(const DumpContext& c) {
+  return {{"runtime", runtime::name_of(c.target.kind)},
+          {"id", c.target.id},
+          {"name", c.target.name},
+          {"bundle", c.target.bundle},
+          {"frozen", c.target.frozen},
+          {"read_only_root", c.target.read_only_root}};
+}
+
+// The options that a restore must be given again.
+json options_json(const v1::CheckpointOptions& options) {
+  return {{"tcp_established", options.tcp_established()},
+          {"shell_job", options.shell_job()},
+          {"file_locks", options.file_locks()},
+          {"external_unix_sockets", options.external_unix_sockets()},
+          {"tcp_close", options.tcp_close()},
+          {"cgroups", criu::name_of(to_options(options).cgroups)}};
+}
+
+// The machine does not change while kymod runs.
+const json& machine_json() {
+  static const json kMachine = to_json(runtime::this_machine());
+  return kMachine;
+}
+
+// The entries that checkpoint.json has before a dump, and after it in any case.
+json entry_of(const DumpContext& c, std::string_view state) {
+  json entry{{"state", state},
+             {"pid", c.target.process.pid},
+             {"start_ticks", c.target.process.start_ticks},
+             {"command", c.target.command},
+             {"leave_running", c.asked.leave_running()},
+             {"created_unix_ns", c.began_unix_ns},
+             {"options", options_json(c.asked.options())},
+             {"criu", {{"version", c.criu.version.text()}, {"path", c.criu.path}}},
+             {"machine", machine_json()}};
+  if (!c.target.id.empty()) entry["container"] = container_json(c);
+  if (c.job) entry["job"] = {{"id", c.job->id}, {"name", c.job->name}};
+  return entry;
+}
+
+// Writes checkpoint.json before the process is touched. If kymod is killed during the dump, the
+// next kymod reads in it what was being dumped, and lets that go on.
+Result<void> write_entry(DumpContext& c) {
+  return write_record(*c.dir, entry_of(c, "started"));
+}
+
+Result<void> begin_recording(DumpContext& c) {
+  json about{
+      {"request", "dump"},
+      {"directory", c.dir->path()},
+      {"leave_running", c.asked.leave_running()},
+      {"target",
+       {{"pid", c.target.process.pid}, {"name", c.target.name}, {"command", c.target.command}}}};
+  if (!c.target.id.empty()) about["container"] = container_json(c);
+  c.begin_recording(c.dir->next_recording("dump"), std::move(about),
+                    {c.target.process.pid, !c.target.id.empty(), {}, c.dir->path()});
+  return {};
+}
+
+Result<void> list_checkpoint(DumpContext& c) {
+  c.checkpoint.id =
+      "c" + std::to_string(c.began_unix_ns) + "-" + std::to_string(c.target.process.pid);
+  c.checkpoint.job_id = c.job ? c.job->id : "";
+  c.checkpoint.pid = c.target.process.pid;
+  c.checkpoint.directory = c.dir->path();
+  c.checkpoint.created_unix_ns = c.began_unix_ns;
+  Result<void> added = c.parts.store.add_checkpoint(c.checkpoint);
+  c.listed = added.ok();
+  return added;
+}
+
+Result<void> call_runtime(DumpContext& c) {
+  c.times.container = !c.target.id.empty();
+  runtime::Observer observer = c.runtime_called();
+  std::uint64_t counted = 0;
+  observer.image_bytes = [&](std::uint64_t total) {
+    c.seen.image_bytes_written(total - counted);
+    counted = total;
+    c.progress.stored(total);
+  };
+  observer.moved = [&](std::uint64_t bytes, std::uint64_t page_bytes, bool exact) {
+    if (exact) c.streamed_bytes = bytes;
+    c.progress.moved(bytes, page_bytes, exact ? v1::Progress::STREAM : v1::Progress::PASSIVE);
+  };
+  observer.pre_dumped = [&c, marked = observer.pre_dumped](const runtime::PreDumpRound& round) {
+    marked(round);
+    spdlog::info("pre-dump of {}: {} pages in {}", c.target.text(), round.pages_written,
+                 report::duration(round.duration_ns));
+  };
+  Result<runtime::DumpOutcome> outcome =
+      c.parts.runtimes.of(c.target.kind).dump(spec_of(c), observer);
+  c.progress.finishing();
+  if (!outcome) {
+    return explain_full_disk(c, explain_deadline(c, explain_old_criu(c, outcome.error())));
+  }
+  c.outcome = std::move(outcome).value();
+  c.dumped = true;
+  for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
+  return {};
+}
+
+Result<void> count_statistics(DumpContext& c) {
+  if (c.outcome.stats) c.seen.add(*c.outcome.stats);
+  return {};
+}
+
+// The images are complete by now, so missing checksums are only a warning.
+Result<void> add_checksums(DumpContext& c) {
+  if (!c.asked.checksums()) return {};
+  if (Result<void> written = criu::write_checksums(c.dir->partial_images()); !written) {
+    c.warnings.push_back("the checkpoint has no checksums: " + written.error().message);
+  }
+  return {};
+}
+
+Result<void> publish(DumpContext& c) {
+  return publish_images(*c.dir);
+}
+
+constexpr std::array<Step<DumpContext>, 15> kDumpSteps{{
+    {"validate", validate},
+    {"find process", find_process},
+    {"claim process", claim_process},
+    {"check", check_dumpable, "runtime"},
+    {"preflight", look_before},
+    {"estimate size", estimate_size},
+    {"forecast", forecast, "store"},
+    {"prepare directory", prepare_directory, "files"},
+    {"begin recording", begin_recording, "recording"},
+    {"list checkpoint", list_checkpoint, "store"},
+    {"write entry", write_entry, "files"},
+    {"dump", call_runtime, "runtime"},
+    {"count statistics", count_statistics},
+    {"write checksums", add_checksums, "files"},
+    {"publish images", publish, "files"},
+}};
+
+json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
+  json record = entry_of(c, result ? "complete" : "failed");
+  record["duration_ns"] = duration_ns;
+  record["phases"] = diagnosis::to_json(c.concluded);
+  if (!c.verdict.lines.empty()) record["verdict"] = diagnosis::to_json(c.verdict);
+  c.add_timing(record);
+  if (!result) {
+    record["error"] = result.error().message;
+    record["failure"] = failures::to_json(failures::of_error(result.error()));
+  }
+  if (c.dumped) {
+    if (c.outcome.stats) record["stats"] = to_json(*c.outcome.stats);
+    record["image_bytes"] = c.outcome.image_bytes;
+    if (c.stream) {
+      record["stream"] = {{"compression", criu::name_of(c.stream->compression)},
+                          {"streamed_bytes", c.streamed_bytes}};
+    }
+    record["criu_time_ns"] = c.outcome.criu_time_ns;
+    if (c.outcome.criu_major_faults) record["criu_major_faults"] = *c.outcome.criu_major_faults;
+    if (!c.outcome.pre_dumps.empty()) record["pre_dumps"] = to_json(c.outcome.pre_dumps);
+    if (c.outcome.command_time_ns != 0) record["command_time_ns"] = c.outcome.command_time_ns;
+  }
+  return record;
+}
+
+// The options that change how long a dump takes. Only runs with the same options are compared.
+std::string conditions_of(const DumpContext& c) {
+  std::string text = c.asked.leave_running() ? "leave running" : "";
+  if (c.stream) {
+    text += text.empty() ? "stream " : ", stream ";
+    text += criu::name_of(c.stream->compression);
+  }
+  if (c.asked.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
+  if (c.asked.sync()) text += text.empty() ? "sync" : ", sync";
+  if (c.asked.checksums()) text += text.empty() ? "checksums" : ", checksums";
+  return text;
+}
+
+store::Run run_of(const DumpContext& c, const Result<void>& result) {
+  store::Run run = common_run(c, result, c.outcome);
+  run.id = c.checkpoint.id;
+  run.job_id = history_owner(c.target);
+  run.checkpoint_id = c.checkpoint.id;
+  run.duration_ns = c.checkpoint.duration_ns;
+  run.image_bytes = c.checkpoint.image_bytes;
+  run.conditions = conditions_of(c);
+  return run;
+}
+
+void update_store(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
+  const Scope scope("update store", {.category = "store"});
+  c.checkpoint.state = result ? store::CheckpointState::complete : store::CheckpointState::failed;
+  c.checkpoint.error = result ? "" : result.error().message;
+  c.checkpoint.image_bytes = c.outcome.image_bytes;
+  c.checkpoint.duration_ns = duration_ns;
+  if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
+  const bool gone = c.dumped && !c.asked.leave_running();
+  if (c.job && gone) c.job->state = store::JobState::dumped;
+  const store::Run run = run_of(c, result);
+  c.warn_unless(
+      c.parts.store.update_checkpoint(c.checkpoint, c.job && gone ? &*c.job : nullptr, &run));
+  if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
+    c.warnings.push_back(std::move(warning));
+  }
+}
+
+// Writes into the directory how the dump ended. The directory of a failed dump may be on a disk
+// that does not answer. In that case, do not let the client wait for the disk.
+void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
+  constexpr std::chrono::milliseconds kDiskAnswers{3000};
+  const Scope writing("write record", {.category = "files"});
+  // Images that CRIU has finished may be all that is left of the process: never remove them.
+  const auto write = [dir = *c.dir, discard = !c.dumped,
+                      record = record_of(c, result, duration_ns)] {
+    if (discard) discard_images(dir);
+    return write_record(dir, record);
+  };
+  const std::optional<Result<void>> written = result ? write() : within(kDiskAnswers, write);
+  if (written) {
+    c.warn_unless(*written);
+  } else {
+    spdlog::warn("{}: its disk does not answer, so the files of the failed dump may remain there",
+                 c.dir->path());
+  }
+}
+
+diagnosis::Facts facts_of(const DumpContext& c) {
+  diagnosis::Facts facts;
+  facts.dump = c.outcome.stats;
+  facts.ended = !c.asked.leave_running();
+  if (const auto shape = c.parts.foreign.memory_shape(c.dir->images())) facts.shape = *shape;
+  if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
+    const bool compressed = c.stream->compression != criu::Compression::none;
+    const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
+    facts.streaming = {compressed, work_ns, work_ns == 0 ? 0 : streamed->busy_ns - work_ns};
+  }
+  return facts;
+}
+
+// Saves how the dump ended in the directory, the store and the recording.
+void conclude(DumpContext& c, const Result<void>& result) {
+  if (!c.dir) return;  // the dump was refused before anything was made
+  if (result) c.explain(facts_of(c));
+  c.concluded = c.phases();
+  const std::uint64_t duration_ns =
+      c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;
+  write_outcome(c, result, duration_ns);
+  if (c.listed) update_store(c, result, duration_ns);
+  json about = json::object();
+  if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
+  if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
+  c.end_recording(result, std::move(about));
+}
+
+v1::DumpResponse response_of(const DumpContext& c) {
+  v1::DumpResponse response;
+  response.set_pid(c.target.process.pid);
+  response.set_directory(c.dir->path());
+  response.set_images_directory(c.dir->images());
+  response.set_image_bytes(c.outcome.image_bytes);
+  response.set_streamed_bytes(c.streamed_bytes);
+  response.set_forecast(c.forecast);
+  for (const runtime::PreDumpRound& round : c.outcome.pre_dumps) {
+    *response.add_pre_dumps() = to_api(round);
+  }
+  fill_response(response, c, c.outcome, c.target.kind, c.target.id);
+  return response;
+}
+
+}  // namespace
+
+Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request,
+                              const ScopeTree* timing) {
+  return run_request<DumpContext>(parts, request, timing, v1::Progress::DUMP, kDumpSteps);
+}
+
+}  // namespace kymo::daemon

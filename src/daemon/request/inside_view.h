@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string_view>
+
+#include "diagnosis/verdict.h"
+#include "inside/sampler.h"
+#include "inside/sources.h"
+#include "inside/subjects.h"
+#include "inside/timeline.h"
+#include "sampling/history/own_columns.h"
+
+namespace kymo::daemon {
+
+// What is seen of CRIU, the target and the machine while a request runs, as columns of the recording
+// of the request.
+//
+// Threads:   the thread that runs the request. From start() to the end it listens to the programs
+//            that this thread starts.
+// Ownership: shares the columns.
+class InsideView {
+ public:
+  InsideView() = default;
+  ~InsideView() { stop(); }
+  InsideView(const InsideView&) = delete;
+  InsideView& operator=(const InsideView&) = delete;
+
+  // Adds the columns. To be called before the recording begins.
+  void add_columns(const inside::Target& target, std::shared_ptr<OwnColumns> columns);
+  // Starts to read, each `interval`. Does nothing without add_columns().
+  void start(std::chrono::nanoseconds interval);
+  // Reads a last time, and stops. Does nothing if it does not run.
+  void stop();
+  // Adds to the facts of a request that began at `began_ns` on CLOCK_MONOTONIC what was seen in
+  // the window that is explained. The phases must be there. To be called after stop().
+  void add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) const;
+  // Stops. Returns what it had to do without and what it cost, for the metadata of the
+  // recording; nothing if it was not started.
+  std::optional<nlohmann::json> end();
+
+ private:
+  [[nodiscard]] std::optional<std::uint64_t> grown(std::string_view column, std::uint64_t from_ns,
+                                                   std::uint64_t to_ns) const;
+
+  std::shared_ptr<inside::Subjects> subjects_;
+  std::shared_ptr<OwnColumns> columns_;
+  std::size_t first_ = 0;
+  std::optional<inside::Sampler> sampler_;
+  std::optional<inside::Timeline> timeline_;  // of all columns
+  bool runs_ = false;
+};
+
+}  // namespace kymo::daemon

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "base/claims.h"
+#include "daemon/config/config.h"
+#include "daemon/recorder/metrics.h"
+#include "daemon/recorder/recorder.h"
+#include "daemon/request/progress.h"
+#include "daemon/state/first_runs.h"
+#include "daemon/state/foreign.h"
+#include "daemon/state/jobs.h"
+#include "runtime/criu_choice.h"
+#include "runtimes/table.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// The parts of the daemon that requests use. The Daemon makes this once and owns all of them.
+struct Parts {
+  const Config& config;
+  Metrics& metrics;
+  Recorder& recorder;
+  const runtime::CriuChoice& crius;
+  const runtime::Runtimes& runtimes;
+  store::Store& store;
+  Jobs& jobs;
+  Claims<std::string>& claims;  // "process:PID" and "directory:PATH"
+  FirstRuns& first_runs;
+  ProgressBoard& progress;
+  const ForeignFiles& foreign;
+};
+
+}  // namespace kymo::daemon

@@ -1,0 +1,126 @@
+#include "daemon/request/request.h"
+
+#include <algorithm>
+#include <string_view>
+#include <thread>
+
+#include "failures/explain.h"
+#include "report/timing.h"
+
+namespace kymo::daemon {
+namespace {
+
+std::string without_recording(store::RunKind kind, const Error& error) {
+  return std::string(kind == store::RunKind::dump ? "the dump" : "the restore") +
+         " has no recording: " + error.message;
+}
+
+}  // namespace
+
+void Request::warn_unless(const Result<void>& done) {
+  if (!done) warnings.push_back(done.error().message);
+}
+
+void Request::begin_recording(std::string path, nlohmann::json about,
+                              const inside::Target& target) {
+  const Config settings = parts.recorder.settings();
+  if (settings.inside && parts.recorder.recording()) {
+    inside.add_columns(target, seen.own_columns());
+  }
+  if (job) about["job"] = {{"id", job->id}, {"name", job->name}};
+  Result<RequestRecording> begun_now =
+      parts.recorder.begin(std::move(path), began_ns, std::move(about), seen.own_columns());
+  if (begun_now) {
+    recording = std::move(begun_now).value();
+    if (!recording.path().empty()) inside.start(settings.profiling_interval);
+  } else {
+    warnings.push_back(without_recording(kind, begun_now.error()));
+  }
+}
+
+void Request::end_recording(const Result<void>& result, nlohmann::json about) {
+  const Scope scope("end recording", {.category = "recording"});
+  about["outcome"] = result ? "ok" : "error";
+  if (!result) {
+    about["error"] = result.error().message;
+    about["failure"] = failures::to_json(failures::of_error(result.error()));
+  }
+  add_timing(about);
+  if (std::optional<nlohmann::json> seen_inside = inside.end()) {
+    about["inside"] = *std::move(seen_inside);
+  }
+  about["phases"] = diagnosis::to_json(phases());
+  about["request_began_monotonic_ns"] = began_ns;
+  if (!verdict.lines.empty()) about["verdict"] = diagnosis::to_json(verdict);
+  recording.mark("request ended");
+  if (const Result<void> kept = recording.end(std::move(about)); !kept) {
+    warnings.push_back(without_recording(kind, kept.error()));
+  }
+}
+
+runtime::Observer Request::runtime_called() {
+  begun = true;
+  first_run = parts.first_runs.take(kind);
+  runtime::Observer observer;
+  times.runtime_called_ns = monotonic_ns();
+  observer.notified = [this](std::string_view name) {
+    const std::uint64_t at_ns = monotonic_ns();
+    seen.notified(name);
+    recording.mark(name);
+    progress.notified(name);
+    const std::lock_guard lock(times_mutex);
+    times.notifications.push_back({std::string(name), at_ns, monotonic_ns()});
+  };
+  observer.pre_dumped = [this](const runtime::PreDumpRound&) {
+    recording.mark("pre-dump round ended");
+    times.pre_dumps_ended_ns = monotonic_ns();
+  };
+  observer.logged = [this](runtime::LogSeen read) {
+    log = std::move(read.phases);
+    times.log_began_ns = read.began_ns;
+    times.criu_ended_ns = read.criu_ended_ns;
+  };
+  return observer;
+}
+
+std::vector<diagnosis::Phase> Request::phases() const {
+  std::unique_lock lock(times_mutex);
+  diagnosis::RequestTimes until_now = times;
+  lock.unlock();
+  until_now.restore = kind == store::RunKind::restore;
+  until_now.began_ns = began_ns;
+  until_now.ended_ns = monotonic_ns();
+  return diagnosis::phases_of(until_now, log);
+}
+
+void Request::explain(diagnosis::Facts facts) {
+  inside.stop();
+  facts.restore = kind == store::RunKind::restore;
+  facts.container = times.container;
+  facts.cpus = std::max(1U, std::thread::hardware_concurrency());
+  facts.phases = phases();
+  if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
+  inside.add_signals(began_ns, facts);
+  verdict = diagnosis::explain(facts);
+}
+
+void Request::ended(const Result<void>& result) {
+  const RequestResult counted = result_of(result, begun);
+  if (kind == store::RunKind::dump) {
+    seen.dump_ended(counted);
+  } else {
+    seen.restore_ended(counted);
+  }
+  if (counted == RequestResult::error) {
+    parts.metrics.failures()->add(kind == store::RunKind::dump ? "dump" : "restore",
+                                  failures::of_error(result.error()).id);
+  }
+  seen.ended(result);
+}
+
+void Request::add_timing(nlohmann::json& object) const {
+  if (timing == nullptr) return;
+  object["timing"] = report::timing_json(timing->records(), timing->dropped());
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json_text.h"
+#include "daemon/request/inside_view.h"
+#include "daemon/request/parts.h"
+#include "daemon/request/pipeline.h"
+#include "daemon/request/run_record.h"
+#include "daemon/request/running_request.h"
+#include "daemon/state/kinds.h"
+#include "daemon/state/stats_json.h"
+#include "diagnosis/phases.h"
+#include "diagnosis/verdict.h"
+#include "kymo/result.h"
+#include "kymo/scope.h"
+#include "runtime/runtime.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// What a dump and a restore have in common: clocks, progress, recording, warnings. Each of them
+// derives its context from this, adds what it needs, and runs its steps with run_request().
+//
+// Threads:   the thread that runs the request; the functions of observer() also on the threads that
+//            watch CRIU.
+// Ownership: refers to the parts and the timing tree.
+struct Request {
+  Request(const Parts& all, store::RunKind what, const ScopeTree* tree,
+          std::shared_ptr<RequestProgress> shown)
+      : parts(all),
+        kind(what),
+        timing(tree),
+        seen(all.progress, all.metrics, std::move(shown)),
+        progress(seen.progress()) {}
+
+  const Parts& parts;
+  const store::RunKind kind;
+  const ScopeTree* const timing;  // null: the request is not timed
+  RunningRequest seen;
+  RequestProgress& progress;
+  const std::uint64_t began_ns = monotonic_ns();
+  const std::int64_t began_unix_ns = unix_ns();
+  runtime::CriuProgram criu;  // set once it is chosen
+  std::optional<store::Job> job;
+  Jobs::Hold held;
+  InsideView inside;
+  RequestRecording recording;
+  bool begun = false;      // the runtime was called
+  bool first_run = false;  // the first of its kind since kymod started
+  std::vector<std::string> warnings;
+  // What CRIU has reported, for phases(). The mutex guards `times` while CRIU runs.
+  diagnosis::Verdict verdict;  // no lines: the request failed, or is not over
+  mutable std::mutex times_mutex;
+  diagnosis::RequestTimes times;
+  criu::LogPhases log;
+
+  [[nodiscard]] std::uint64_t duration_ns() const { return monotonic_ns() - began_ns; }
+  // Makes a warning of an error that must not change the outcome of the request.
+  void warn_unless(const Result<void>& done);
+  // Begins the recording at `path`. A request without a recording is better than no request, so an
+  // error is only a warning.
+  void begin_recording(std::string path, nlohmann::json about, const inside::Target& target);
+  // Ends the recording. `about` is added to what is known of every request.
+  void end_recording(const Result<void>& result, nlohmann::json about);
+  // Notes that the runtime is called now. Returns an observer that reports CRIU's notifications.
+  runtime::Observer runtime_called();
+  // Where the time went from the begin of the request until now.
+  [[nodiscard]] std::vector<diagnosis::Phase> phases() const;
+  // Says why a request that has succeeded took so long. `facts` has what only a dump or only a
+  // restore knows.
+  void explain(diagnosis::Facts facts);
+  // The outcome is final. Only saving it is left to do.
+  void ended(const Result<void>& result);
+  // Adds the timing tree, if there is one, to a JSON object.
+  void add_timing(nlohmann::json& object) const;
+};
+
+// The members of a run that every request fills in the same way.
+template <class Outcome>
+store::Run common_run(const Request& request, const Result<void>& result, const Outcome& outcome) {
+  store::Run run;
+  run.kind = request.kind;
+  run.created_unix_ns = request.began_unix_ns;
+  if (!result) run.error = result.error().message;
+  run.duration_ns = request.duration_ns();
+  run.warmth = warmth_of(request.first_run, outcome.criu_major_faults);
+  if (outcome.stats) run.stats_json = json_text(to_json(*outcome.stats));
+  run.phases_json = history_phases(request.phases());
+  return run;
+}
+
+// The fields of a response that every request fills in the same way.
+template <class Response, class Outcome>
+void fill_response(Response& response, const Request& request, const Outcome& outcome,
+                   runtime::Kind kind, const std::string& container) {
+  if (request.job) response.set_job(request.job->name);
+  response.set_recording(request.recording.path());
+  if (outcome.stats) *response.mutable_stats() = to_api(*outcome.stats);
+  response.set_criu_time_ns(outcome.criu_time_ns);
+  response.set_command_time_ns(outcome.command_time_ns);
+  response.set_runtime_time_ns(outcome.runtime_time_ns);
+  response.set_runtime(to_api(kind));
+  response.set_container(container);
+  for (const std::string& warning : request.warnings) response.add_warnings(warning);
+  const std::vector<diagnosis::Phase> phases = request.phases();
+  for (const diagnosis::Phase& phase : phases) *response.add_phases() = to_api(phase);
+  for (const std::string& line : request.verdict.lines) response.add_verdict(line);
+  response.set_duration_ns(phases.empty() ? request.duration_ns() : phases.back().end_ns);
+}
+
+// Runs a request from its first step to its response.
+//
+// `Context` derives from Request, is made from the parts, the API's request, the timing tree and
+// the progress, and has beside it: conclude(context, result), which saves how the request ended,
+// and response_of(context).
+// Errors: that of the first step that failed; those of ProgressBoard::begin().
+template <class Context, class Asked, std::size_t N>
+auto run_request(const Parts& parts, const Asked& asked, const ScopeTree* timing,
+                 v1::Progress::Kind kind, const std::array<Step<Context>, N>& steps)
+    -> Result<decltype(response_of(std::declval<const Context&>()))> {
+  Result<std::shared_ptr<RequestProgress>> progress =
+      parts.progress.begin(kind, asked.request_id());
+  if (!progress) return progress.error();
+  Context context(parts, asked, timing, *std::move(progress));
+  const Result<void> result = run_steps(steps, context);
+  context.ended(result);
+  {
+    const Scope scope("conclude", {.category = "request"});
+    conclude(context, result);
+    context.held = {};
+  }
+  for (const std::string& warning : context.warnings) spdlog::warn("{}", warning);
+  if (!result) return result.error();
+  return response_of(context);
+}
+
+}  // namespace kymo::daemon

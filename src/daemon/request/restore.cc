@@ -1,0 +1,520 @@
+#include "daemon/request/restore.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "criu/images.h"
+#include "daemon/config/allowed_path.h"
+#include "daemon/request/request.h"
+#include "daemon/request/target.h"
+#include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/own_folder.h"
+#include "daemon/state/restore_note.h"
+#include "probe/process.h"
+#include "report/checkpoint_record.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct RestoreContext : Request {
+  RestoreContext(const Parts& all, const v1::RestoreRequest& request, const ScopeTree* timed,
+                 std::shared_ptr<RequestProgress> shown)
+      : Request(all, store::RunKind::restore, timed, std::move(shown)), asked(request) {}
+
+  const v1::RestoreRequest& asked;
+  std::string directory;
+  Claims<std::string>::Claim claim;
+  std::string images;
+  json record = json::object();  // checkpoint.json; empty for bare images
+  runtime::Kind runtime_kind = runtime::Kind::process;
+  std::string container;                 // the id of a container
+  std::string bundle;                    // of a runc container
+  std::vector<criu::ImageProcess> tree;  // the processes in the images
+  std::optional<CheckpointDir> to;       // where log and recording go
+  std::uint64_t page_bytes = 0;          // in the images
+  RestoreNote note;
+  runtime::RestoreOutcome outcome;
+};
+
+// A text of the record; empty if it is missing or no text. The record is not trusted, because
+// anyone may have written it.
+std::string text_of(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+Result<void> validate(RestoreContext& c) {
+  Result<std::string> path = allowed_path(c.parts.config, "restore", c.asked.directory());
+  if (!path) return path.error();
+  c.directory = std::move(path).value();
+  struct stat info {};
+  if (stat(c.directory.c_str(), &info) != 0) return system_error("restore " + c.directory, errno);
+  c.progress.set_directory(c.directory);
+  if (S_ISDIR(info.st_mode)) return {};
+  return Error{Code::invalid_argument, "restore " + c.directory + ": it is not a directory"};
+}
+
+Result<void> claim_directory(RestoreContext& c) {
+  c.claim = c.parts.claims.claim("directory:" + c.directory);
+  if (c.claim) return {};
+  return Error{Code::failed_precondition,
+               "restore " + c.directory + ": another request uses it: wait for that to end"};
+}
+
+// Uses the directory as a checkpoint of kymod, because it has a record.
+Result<void> use_checkpoint(RestoreContext& c, const CheckpointDir& dir) {
+  Result<json> record = c.parts.foreign.record(dir);
+  if (!record) return record.error();
+  c.record = std::move(record).value();
+  if (!report::is_complete(c.record, dir.path())) {
+    const std::string why = text_of(c.record, "state") == "started"
+                                ? "its dump has not ended"
+                                : "its dump failed: " + text_of(c.record, "error");
+    return Error{Code::failed_precondition, "restore " + c.directory + ": " + why};
+  }
+  for (const std::string& part : {dir.images(), dir.work(), dir.recordings()}) {
+    if (auto allowed = allowed_path(c.parts.config, "restore", part); !allowed) {
+      return allowed.error();
+    }
+  }
+  if (Result<void> folders = check_no_linked_folders(dir); !folders) {
+    return Error{folders.error().code, "restore " + c.directory + ": " + folders.error().message,
+                 folders.error().errno_value};
+  }
+  c.images = dir.images();
+  if (Result<void> own = check_own_path(dir.path())) {
+    c.to = dir;
+  } else {
+    c.warnings.push_back(
+        "the files of the restore are not kept with the checkpoint, because other users could "
+        "redirect them: " +
+        own.error().message);
+  }
+  return {};
+}
+
+Result<void> find_images(RestoreContext& c) {
+  const CheckpointDir dir(c.directory);
+  std::error_code error;
+  if (fs::exists(dir.record(), error)) return use_checkpoint(c, dir);
+  if (criu::stored_path(c.directory + "/inventory.img").empty()) {
+    const bool cut_short = fs::exists(dir.partial_images(), error);
+    return Error{
+        Code::not_found,
+        "restore " + c.directory +
+            (cut_short
+                 ? ": its dump did not end normally, so there are no complete images to restore"
+                 : ": it holds neither a checkpoint nor CRIU images")};
+  }
+  c.images = c.directory;
+  return {};
+}
+
+// Checks all other paths that are read or mounted: links in the images, parent images, the bundle
+// (which the record may name), the root, and the paths of external mounts, "mnt[NAME]:PATH".
+Result<void> check_paths(const RestoreContext& c) {
+  if (c.parts.config.allowed_directories.empty()) return {};
+  if (auto images = allowed_images(c.parts.config, "restore " + c.directory, c.images); !images) {
+    return images;
+  }
+  std::vector<std::string> paths;
+  if (!c.bundle.empty()) paths.push_back(c.bundle);
+  if (!c.asked.options().root().empty()) paths.push_back(c.asked.options().root());
+  for (const std::string& external : c.asked.options().external()) {
+    const std::size_t end = external.find("]:");
+    const std::string path = end == std::string::npos ? "" : external.substr(end + 2);
+    if (path.starts_with('/')) paths.push_back(path);
+  }
+  for (const std::string& path : paths) {
+    if (auto allowed = allowed_path(c.parts.config, "restore " + c.directory + " with", path);
+        !allowed) {
+      return allowed.error();
+    }
+  }
+  return {};
+}
+
+// The runtime that made the checkpoint restores it. A container gets its old id and bundle, unless
+// the request names others.
+Result<void> find_runtime(RestoreContext& c) {
+  const json made = c.record.value("container", json::object());
+  const std::string by = text_of(made, "runtime");
+  const bool bare = c.record.empty();
+  const v1::Runtime named = c.asked.runtime();
+  const Result<runtime::Kind> wanted = kind_of(named);
+  const Result<runtime::Kind> kind = bare || !wanted ? wanted : kind_named(by);
+  if (!kind) {
+    return Error{kind.error().code, "restore " + c.directory + ": " + kind.error().message};
+  }
+  c.runtime_kind = *kind;
+  if (named != v1::RUNTIME_UNSPECIFIED && named != to_api(c.runtime_kind)) {
+    return Error{Code::invalid_argument, "restore " + c.directory + ": it was dumped as a " +
+                                             std::string(runtime::name_of(c.runtime_kind)) +
+                                             ", not as a " +
+                                             std::string(runtime::name_of(*wanted))};
+  }
+  c.container = c.asked.container().empty() ? text_of(made, "id") : c.asked.container();
+  c.bundle = c.asked.bundle().empty() ? text_of(made, "bundle") : c.asked.bundle();
+  const bool bundles = runtime::row_of(c.runtime_kind).has_bundles;
+  const bool bare_container = bare && c.runtime_kind != runtime::Kind::process;
+  if ((!bundles && !c.asked.bundle().empty()) ||
+      (!bundles && !bare_container && !c.asked.container().empty())) {
+    return Error{Code::invalid_argument,
+                 "restore " + c.directory + ": only a runc container can get another bundle or id"};
+  }
+  if (c.runtime_kind != runtime::Kind::process && c.container.empty()) {
+    return Error{
+        Code::invalid_argument,
+        "restore " + c.directory +
+            ": there is no checkpoint.json, so the container is not known: give its id with --id"};
+  }
+  return check_paths(c);
+}
+
+Result<void> choose_criu(RestoreContext& c) {
+  const json made = c.record.value("container", json::object());
+  const bool read_only_root =
+      made.is_object() && made.value("read_only_root", json()) == json(true);
+  const json by = c.record.value("criu", json::object());
+  const Result<runtime::CriuChoice> crius = crius_of(c.parts, c.runtime_kind);
+  if (!crius) {
+    return Error{crius.error().code, "restore " + c.directory + ": " + crius.error().message};
+  }
+  Result<runtime::CriuProgram> chosen = crius->for_restore(
+      "restore " + c.directory, read_only_root, by.is_object() ? text_of(by, "version") : "");
+  if (!chosen) return chosen.error();
+  c.criu = std::move(chosen).value();
+  return {};
+}
+
+// The options of the request, and those of the dump that its restore needs as well: connections,
+// sessions, file locks, external unix sockets and cgroups.
+runtime::CheckpointOptions options_of(const RestoreContext& c) {
+  runtime::CheckpointOptions options = to_options(c.asked.options());
+  const json told = c.record.value("options", json::object());
+  const auto was_told = [&](const char* name) {
+    return told.is_object() && told.value(name, json()) == json(true);
+  };
+  options.tcp_established |= was_told("tcp_established");
+  options.shell_job |= was_told("shell_job");
+  options.file_locks |= was_told("file_locks");
+  options.external_unix_sockets |= was_told("external_unix_sockets");
+  options.tcp_close |= was_told("tcp_close");
+  if (options.cgroups == criu::Cgroups::unset && told.is_object()) {
+    options.cgroups = criu::cgroups_named(text_of(told, "cgroups"));
+  }
+  return options;
+}
+
+runtime::RestoreSpec spec_of(const RestoreContext& c) {
+  runtime::RestoreSpec spec;
+  spec.images_dir = c.images;
+  if (c.to) spec.work_dir = c.to->work();
+  spec.container = c.container;
+  spec.bundle = c.bundle;
+  spec.tree = c.tree;
+  spec.options = options_of(c);
+  spec.criu = c.criu;
+  spec.cancel = &c.progress.cancellation();
+  return spec;
+}
+
+// Runs before anything is written, so that a refused restore leaves no recording in the checkpoint.
+Result<void> check_restorable(RestoreContext& c) {
+  return c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c));
+}
+
+Result<void> refuse_damaged(const RestoreContext& c, const std::vector<std::string>& faults) {
+  if (faults.empty()) return {};
+  const std::string others =
+      faults.size() == 1 ? "" : " (" + std::to_string(faults.size()) + " faults: kymo verify)";
+  return Error{Code::data_loss,
+               "restore " + c.directory + ": its images are damaged: " + faults.front() + others};
+}
+
+// Verifies the images first: CRIU would find missing or truncated images only in the middle of the
+// restore, and changed ones not at all.
+Result<void> verify(RestoreContext& c) {
+  Result<ImagesSeen> seen = c.parts.foreign.look_at_images(c.images, &c.progress.cancellation());
+  if (!seen) {
+    return Error{seen.error().code, "restore " + c.directory + ": " + seen.error().message,
+                 seen.error().errno_value};
+  }
+  c.tree = std::move(seen->tree);
+  return refuse_damaged(c, seen->faults);
+}
+
+// Makes a directory for log and recording below the state directory, if the images are no
+// checkpoint of kymod or if others could redirect what is written into their directory.
+Result<void> make_place(RestoreContext& c) {
+  const fs::path base = fs::path(c.parts.config.state_dir) / "restores";
+  make_folders(base);
+  for (int n = 1; !c.to; ++n) {
+    const std::string path =
+        base / (fs::path(c.directory).filename().string() + "-" + std::to_string(n));
+    if (mkdir(path.c_str(), 0700) == 0) {
+      c.to = CheckpointDir(path);
+    } else if (errno != EEXIST) {
+      return system_error("make the folder " + path + " for the restore's log", errno);
+    }
+  }
+  return {};
+}
+
+// Refuses symbolic links in a folder: CRIU and podman's runtime would follow them when they write
+// or read there.
+Result<void> check_no_links(const RestoreContext& c, const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    if (it->is_symlink(gone)) {
+      return Error{Code::permission_denied, "restore " + c.directory + ": " + it->path().string() +
+                                                " is a link, which could lead anywhere: remove it"};
+    }
+  }
+  if (error) return system_error("restore " + c.directory + ": look into " + folder, error.value());
+  return {};
+}
+
+// Makes the folders of log and recording, which a copied checkpoint may lack. If they exist,
+// another user may have made them: kymod must not write through a link of that user.
+Result<void> prepare_directory(RestoreContext& c) {
+  if (Result<void> made = make_place(c); !made) return made;
+  for (const std::string& folder : {c.to->work(), c.to->recordings()}) {
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+      return system_error("restore " + c.directory + ": make " + folder, errno);
+    }
+    if (auto own = open_own_folder(folder); !own) {
+      return Error{own.error().code, "restore " + c.directory + ": " + own.error().message,
+                   own.error().errno_value};
+    }
+  }
+  return check_no_links(c, c.to->work());
+}
+
+Result<void> find_job(RestoreContext& c) {
+  const json entry = c.record.value("job", json::object());
+  const std::string id = entry.is_object() ? text_of(entry, "id") : "";
+  if (!id.empty()) {
+    const Result<store::Job> job = c.parts.store.job(id);
+    if (!job && job.error().code != Code::not_found) return job.error();
+    if (job) c.job = *job;
+  }
+  // If the job's container still runs, this restore makes a copy of it under another id. The job
+  // stays with the running container.
+  if (c.job && !c.container.empty()) {
+    const probe::Life life = probe::life_of(c.job->pid, c.job->start_ticks);
+    if (life == probe::Life::unknown) {
+      return Error{Code::unavailable, "restore " + c.directory +
+                                          ": kymod cannot find out now whether process " +
+                                          std::to_string(c.job->pid) + " of job " + c.job->name +
+                                          " still runs: try again"};
+    }
+    if (life == probe::Life::runs) c.job.reset();
+  }
+  // The container may have become a job after the dump, or have been released and adopted again.
+  if (!c.job && !c.container.empty()) {
+    c.job = c.parts.jobs.of_container({c.runtime_kind, c.container});
+  }
+  if (c.job) {
+    c.held = c.parts.jobs.hold(c.job->id);
+    c.progress.set_target(0, c.job->name);
+  }
+  return {};
+}
+
+// The expected bytes are those of the page images, which are nearly all of a checkpoint.
+Result<void> estimate_size(RestoreContext& c) {
+  std::error_code error;
+  const std::string inventory = c.images + "/inventory.img";
+  if (criu::stored_path(inventory) != inventory) {  // compressed: only the record has the size
+    const json stream = c.record.value("stream", json::object());
+    const auto bytes = stream.is_object() ? stream.find("streamed_bytes") : stream.end();
+    if (bytes != stream.end() && bytes->is_number_unsigned()) c.progress.expect(*bytes);
+    return {};
+  }
+  for (fs::directory_iterator it(c.images, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename();
+    std::error_code gone;
+    const std::uintmax_t size = fs::file_size(it->path(), gone);
+    if (!gone && name.starts_with("pages-")) c.page_bytes += size;
+  }
+  c.progress.expect(c.page_bytes);
+  return {};
+}
+
+Result<void> begin_recording(RestoreContext& c) {
+  json about{{"request", "restore"}, {"directory", c.directory}};
+  if (c.record.contains("pid")) {
+    about["target"] = {{"pid", c.record["pid"]},
+                       {"command", c.record.value("command", json::array())}};
+  }
+  // The pids in the images of a container are those inside it. containerd's ids have a namespace
+  // before a slash.
+  const bool plain = c.runtime_kind == runtime::Kind::process && !c.tree.empty();
+  c.begin_recording(c.to->next_recording("restore"), std::move(about),
+                    {plain ? c.tree.front().pid : 0, !c.container.empty(),
+                     c.container.substr(c.container.find('/') + 1), c.directory});
+  return {};
+}
+
+// Leaves a note for the next kymod, in case this one is killed while CRIU restores.
+Result<void> note_restore(RestoreContext& c) {
+  if (c.runtime_kind != runtime::Kind::process) return {};  // a container's runtime keeps its state
+  std::vector<pid_t> pids;
+  for (const criu::ImageProcess& process : c.tree) pids.push_back(process.pid);
+  Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, c.directory, pids,
+                                                c.to->work(), c.job ? c.job->id : "");
+  if (note) {
+    c.note = std::move(note).value();
+  } else {
+    c.warnings.push_back(note.error().message);
+  }
+  return {};
+}
+
+Result<void> call_runtime(RestoreContext& c) {
+  c.times.container = !c.container.empty();
+  runtime::Observer observer = c.runtime_called();
+  v1::Progress::Source source = v1::Progress::PASSIVE;
+  observer.moved = [&](std::uint64_t bytes, std::uint64_t page_bytes, bool exact) {
+    // An inexact figure also counts other reads of the processes: limit it to the page images.
+    if (!exact) bytes = page_bytes = std::min(bytes, c.page_bytes);
+    if (exact) source = v1::Progress::STREAM;
+    c.progress.moved(bytes, page_bytes, source);
+  };
+  std::error_code error;
+  const std::string inventory = c.images + "/inventory.img";
+  const bool was_there = fs::exists(inventory, error);
+  Result<runtime::RestoreOutcome> outcome =
+      c.parts.runtimes.of(c.runtime_kind).restore(spec_of(c), observer);
+  c.progress.finishing();
+  if (!outcome && was_there && !fs::exists(inventory, error)) {
+    return Error{
+        Code::not_found,
+        "restore " + c.directory + ": the checkpoint was deleted meanwhile; nothing was restored"};
+  }
+  if (!outcome) return outcome.error();
+  c.outcome = std::move(outcome).value();
+  c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");
+  if (source == v1::Progress::PASSIVE) c.progress.moved(c.page_bytes, c.page_bytes, source);
+  for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
+  if (c.outcome.stats) c.seen.add(*c.outcome.stats);
+  return {};
+}
+
+void note_container(RestoreContext& c) {
+  if (c.container.empty()) return;
+  c.warn_unless(c.parts.jobs.containers().note(c.job->id, {c.runtime_kind, c.container}));
+}
+
+// The name of a job that a restore makes: the container's id, if its user chose the id. Empty if
+// the name of the program is to be used.
+std::string name_of_job(const RestoreContext& c) {
+  const bool chosen = runtime::row_of(c.runtime_kind).has_bundles;
+  return chosen && !c.parts.jobs.find(c.container) ? c.container : "";
+}
+
+// The process runs already, so that errors here are only warnings.
+Result<void> register_job(RestoreContext& c) {
+  if (c.job) {
+    c.job->pid = c.outcome.process.pid;
+    c.job->start_ticks = c.outcome.process.start_ticks;
+    c.job->state = store::JobState::running;
+    c.job->exit_status.reset();
+    c.warn_unless(c.parts.store.update_job(*c.job));
+    if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
+      c.warnings.push_back(std::move(warning));
+    }
+    note_container(c);
+    return {};
+  }
+  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process, name_of_job(c));
+  if (job) {
+    c.job = *job;
+    note_container(c);
+  } else {
+    c.warnings.push_back("the restored process did not become a job: " + job.error().message);
+  }
+  return {};
+}
+
+constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
+    {"validate", validate},
+    {"claim directory", claim_directory},
+    {"find images", find_images, "files"},
+    {"find runtime", find_runtime},
+    {"choose criu", choose_criu},
+    {"verify images", verify, "files"},
+    {"check", check_restorable, "runtime"},
+    {"prepare directory", prepare_directory, "files"},
+    {"find job", find_job, "store"},
+    {"estimate size", estimate_size, "files"},
+    {"begin recording", begin_recording, "recording"},
+    {"note restore", note_restore, "files"},
+    {"restore", call_runtime, "runtime"},
+    {"register job", register_job, "store"},
+});
+
+// The id of the store's checkpoint in this directory; empty if there is none.
+std::string checkpoint_in(store::Store& store, const std::string& job_id,
+                          const std::string& directory) {
+  for (const store::Checkpoint& checkpoint : store.checkpoints(job_id)) {
+    if (checkpoint.directory == directory) return checkpoint.id;
+  }
+  return {};
+}
+
+// Adds the restore to the job's history. If that fails, the restore only gets a warning.
+void add_run(RestoreContext& c, const Result<void>& result) {
+  const Scope scope("update store", {.category = "store"});
+  store::Run run = common_run(c, result, c.outcome);
+  run.id = "r" + std::to_string(c.began_unix_ns) + "-" + c.job->id;
+  run.job_id = c.job->id;
+  run.checkpoint_id = checkpoint_in(c.parts.store, c.job->id, c.directory);
+  const json bytes = c.record.value("image_bytes", json());
+  if (bytes.is_number_unsigned()) run.image_bytes = bytes.get<std::uint64_t>();
+  c.warn_unless(c.parts.store.add_run(run));
+}
+
+// Saves how the restore ended in the history and the recording.
+void conclude(RestoreContext& c, const Result<void>& result) {
+  if (result) {
+    diagnosis::Facts facts;
+    facts.restored = c.outcome.stats;
+    if (const auto shape = c.parts.foreign.memory_shape(c.images)) facts.shape = *shape;
+    c.explain(std::move(facts));
+  }
+  if (c.job) add_run(c, result);
+  json about = json::object();
+  if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
+  c.end_recording(result, std::move(about));
+  c.note = {};
+}
+
+v1::RestoreResponse response_of(const RestoreContext& c) {
+  v1::RestoreResponse response;
+  response.set_pid(c.outcome.process.pid);
+  response.set_directory(c.directory);
+  fill_response(response, c, c.outcome, c.runtime_kind, c.container);
+  return response;
+}
+
+}  // namespace
+
+Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request,
+                                    const ScopeTree* timing) {
+  return run_request<RestoreContext>(parts, request, timing, v1::Progress::RESTORE, kRestoreSteps);
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,114 @@
+#include "daemon/request/run_record.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/json_text.h"
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::uint64_t kWorthKeepingNs = 100'000;
+// The most major page faults of CRIU in a warm dump or restore. In bench/cold_dumps.py warm dumps
+// have 0 and cold ones at least 27. This is half-way, so that one or two pages that were evicted do
+// not make a dump cold.
+constexpr std::uint64_t kMaxWarmFaults = 13;
+constexpr std::size_t kMaxCommandLength = 1000;
+
+// Reads the stored JSON. Its names are those of the API's fields.
+template <class Stats>
+std::optional<Stats> stats_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  Stats stats;
+  if (!google::protobuf::util::JsonStringToMessage(text, &stats, options).ok()) return std::nullopt;
+  return stats;
+}
+
+}  // namespace
+
+std::string history_phases(const std::vector<diagnosis::Phase>& phases) {
+  std::map<std::string, std::uint64_t> sums;
+  for (const diagnosis::Phase& phase : phases) sums[phase.name] += phase.duration_ns();
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [name, duration_ns] : sums) {
+    if (duration_ns >= kWorthKeepingNs) json[name] = duration_ns;
+  }
+  return json_text(json);
+}
+
+v1::Phase to_api(const diagnosis::Phase& phase) {
+  v1::Phase out;
+  out.set_name(phase.name);
+  out.set_begin_ns(phase.begin_ns);
+  out.set_end_ns(phase.end_ns);
+  out.set_uncertainty_ns(phase.uncertainty_ns);
+  out.set_evidence(phase.evidence);
+  out.set_frozen(phase.frozen);
+  return out;
+}
+
+std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults) {
+  if (first) return "cold: the first since kymod started";
+  if (criu_major_faults && *criu_major_faults > kMaxWarmFaults) {
+    return "cold: CRIU waited for the disk " + std::to_string(*criu_major_faults) + " times";
+  }
+  return "warm";
+}
+
+std::optional<v1::DumpStats> dump_stats_of(const std::string& text) {
+  return stats_of<v1::DumpStats>(text);
+}
+
+std::optional<v1::RestoreStats> restore_stats_of(const std::string& text) {
+  return stats_of<v1::RestoreStats>(text);
+}
+
+std::string history_owner(const Target& target) {
+  if (target.job) return target.job->id;
+  if (!target.id.empty()) {
+    return std::string(runtime::name_of(target.kind)) + ":" + target.name;
+  }
+  std::string command;
+  for (const std::string& word : target.command) command += (command.empty() ? "" : " ") + word;
+  if (command.empty()) command = target.name;
+  command.resize(std::min(command.size(), kMaxCommandLength));
+  return std::string(kProgramOwner) + command;
+}
+
+std::string unstored_warning(store::Store& store) {
+  if (store.unstored() == 0) return {};
+  return "the disk of the state directory is full: free some space; until then the result is kept "
+         "only in memory, and it is lost if kymod stops";
+}
+
+v1::HistoryRun to_api(const store::Run& run) {
+  v1::HistoryRun out;
+  out.set_checkpoint(run.checkpoint_id);
+  out.set_created_unix_ns(run.created_unix_ns);
+  out.set_error(run.error);
+  out.set_duration_ns(run.duration_ns);
+  out.set_image_bytes(run.image_bytes);
+  if (run.kind == store::RunKind::dump) {
+    if (const auto stats = dump_stats_of(run.stats_json)) *out.mutable_dump_stats() = *stats;
+  } else if (const auto stats = restore_stats_of(run.stats_json)) {
+    *out.mutable_restore_stats() = *stats;
+  }
+  out.set_conditions(run.conditions);
+  out.set_warmth(run.warmth);
+  const nlohmann::json phases = parse_json(run.phases_json);
+  if (!phases.is_object()) return out;
+  for (const auto& [name, duration_ns] : phases.items()) {
+    if (!duration_ns.is_number_unsigned()) continue;
+    v1::HistoryPhase* phase = out.add_phases();
+    phase->set_name(name);
+    phase->set_duration_ns(duration_ns.get<std::uint64_t>());
+  }
+  return out;
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/kymo/v1/kymo.pb.h"
+#include "daemon/request/target.h"
+#include "diagnosis/phases.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// The parts of the record (store::Run) that a request leaves in its job's history.
+
+// The prefix of a history owner that is a program and not a job or container.
+inline constexpr std::string_view kProgramOwner = "program:";
+
+// The sum of each phase, as JSON for store::Run::phases_json. Times below 0.1 ms are left out.
+std::string history_phases(const std::vector<diagnosis::Phase>& phases);
+
+v1::Phase to_api(const diagnosis::Phase& phase);
+
+// Whether a dump or restore was cold, and why (docs/history.md): it was the daemon's first of its
+// kind, or CRIU had too many major page faults, because its program had to be read from the disk.
+std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults);
+
+// The owner of the history to which a dump belongs, for store::Run::job_id: the job, or else the
+// container, or else the program, identified by its whole command line (docs/history.md).
+std::string history_owner(const Target& target);
+
+// A warning for a reply, if some changes could not be stored yet. Empty if all are stored.
+std::string unstored_warning(store::Store& store);
+
+// A run in the form of the API. Damaged texts of the store are left out.
+v1::HistoryRun to_api(const store::Run& run);
+std::optional<v1::DumpStats> dump_stats_of(const std::string& text);
+std::optional<v1::RestoreStats> restore_stats_of(const std::string& text);
+
+}  // namespace kymo::daemon

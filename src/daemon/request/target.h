@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/kymo/v1/kymo.pb.h"
+#include "daemon/request/parts.h"
+#include "runtime/runtime.h"
+#include "runtimes/table.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// The process or container that a request names. The name of a process is that of its program.
+struct Target : runtime::Container {
+  runtime::Kind kind = runtime::Kind::process;
+  std::optional<store::Job> job;
+
+  // For example "process 12" or "runc container web".
+  [[nodiscard]] std::string text() const;
+};
+
+// Finds the process, the job or the container that `asked` names; `verb` begins an error's line.
+Result<Target> find_target(const Parts& parts, const std::string& verb, const v1::Target& asked);
+
+// The target that a dump request names.
+v1::Target target_of(const v1::DumpRequest& request);
+
+// Makes a job of a process or container that runs already.
+// Errors: failed_precondition: it is a job already.
+Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request);
+
+// The CRIU programs from which one is chosen for a runtime: those of kymod, or, if the runtime
+// always starts a certain one, that one only.
+// Errors: that CRIU is not found or does not start.
+Result<runtime::CriuChoice> crius_of(const Parts& parts, runtime::Kind kind);
+
+runtime::CheckpointOptions to_options(const v1::CheckpointOptions& from);
+
+}  // namespace kymo::daemon

@@ -1,0 +1,343 @@
+#include "daemon/serve/daemon.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "base/file.h"
+#include "criu/client.h"
+#include "daemon/config/find_criu.h"
+#include "daemon/request/parts.h"
+#include "daemon/request/running_request.h"
+#include "daemon/serve/otlp.h"
+#include "daemon/serve/service.h"
+#include "daemon/serve/unix_listener.h"
+#include "daemon/state/restore_note.h"
+#include "daemon/state/state_dir.h"
+#include "daemon/stored/cut_short.h"
+#include "daemon/stored/deletion.h"
+#include "daemon/stored/job_output.h"
+#include "daemon/stored/space_bound.h"
+#include "daemon/web/web_api.h"
+#include "http/token_file.h"
+#include "kymo/prometheus.h"
+#include "kymo/version.h"
+#include "report/human.h"
+#include "runtimes/table.h"
+#include "sampling/recover/recover.h"
+
+namespace kymo::daemon {
+namespace {
+
+constexpr auto kDrain = std::chrono::seconds(60);
+constexpr timespec kLookAfterJobs{1, 0};
+
+// When gRPC cancels the calls that still run at the stop, such as one whose client does not read.
+std::chrono::system_clock::time_point soon() {
+  return std::chrono::system_clock::now() + std::chrono::milliseconds(300);
+}
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGUSR1);  // asks for a snapshot
+  return set;
+}
+
+}  // namespace
+
+// The members are destroyed in reverse order, so a destructor may use the members above its own.
+struct Daemon::State {
+  Config config;
+  FileDescriptor state_lock;
+  std::unique_ptr<UnixListener> listener;
+  std::unique_ptr<Metrics> metrics;
+  std::optional<runtime::CriuChoice> crius;
+  std::unique_ptr<OtlpExporter> spans;  // null: no --otlp-endpoint
+  std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<Jobs> jobs;
+  Claims<std::string> claims;
+  std::unique_ptr<ProgressBoard> progress;
+  FirstRuns first_runs;
+  std::optional<ForeignFiles> foreign;
+  std::unique_ptr<runtime::Runtimes> runtimes;
+  std::unique_ptr<http::Server> http;
+  std::unique_ptr<Service> service;
+  std::unique_ptr<grpc::Server> server;
+
+  criu::ClientOptions criu_options() const;
+  Result<void> open_store();
+  void make_runtimes();
+  Result<void> move_ring_aside() const;
+  Result<void> start_http();
+  Result<void> start_spans();
+  Parts parts();
+  Result<void> start_api();
+  void say_troubles() const;
+  void snapshot_for_signal() const;
+  void keep_bound();
+
+  std::string no_room;  // the last logged reason why no room could be made
+};
+
+criu::ClientOptions Daemon::State::criu_options() const {
+  criu::ClientOptions options;
+  options.path = config.criu;
+  options.timeout = config.criu_timeout;
+  options.called = [counts = metrics.get()](const criu::Call& call) {
+    counts->criu_called(call, RunningRequest::on_this_thread());
+  };
+  return options;
+}
+
+Result<void> Daemon::State::open_store() {
+  Result<std::unique_ptr<store::Store>> opened = store::Store::open(config.state_dir + "/kymo.db");
+  if (!opened) return opened.error();
+  store = std::move(opened).value();
+  if (!store->moved_aside().empty()) spdlog::error("{}", store->moved_aside());
+  make_runtimes();
+  if (Result<void> ok = settle_unstarted_jobs(*store); !ok) return ok;
+  const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
+    return runtimes->of(kind).settle_dump(spec);
+  };
+  if (Result<void> ok = close_cut_short_dumps(*store, *foreign, settle); !ok) return ok;
+  if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
+  const DeletionParts deletion(*store, claims, config.state_dir, *foreign);
+  if (Result<void> ok = finish_deletions(deletion); !ok) return ok;
+  jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir,
+                                [this](const ContainerOf& container) {
+                                  return runtimes->of(container.kind).process_of(container.id);
+                                });
+  settle_cut_short_restores(*store, *jobs, config.state_dir);
+  jobs->refresh();
+  return {};
+}
+
+void Daemon::State::make_runtimes() {
+  runtime::RuntimeSettings settings;
+  settings.criu = criu_options();
+  settings.exited = [this](const runtime::ProcessId& process, int wait_status) {
+    jobs->exited(process, wait_status);
+  };
+  settings.criu_folder = crius->programs().front().folder;
+  settings.timeout = config.criu_timeout;
+  settings.runc_root = config.runc_root;
+  settings.podman_flags = config.podman_flags;
+  runtimes = std::make_unique<runtime::Runtimes>(settings);
+}
+
+// This kymod has the state directory for itself by now, so a ring that no recorder holds belongs to
+// an earlier kymod.
+Result<void> Daemon::State::move_ring_aside() const {
+  if (config.profiling_ring.empty()) return {};
+  const Result<std::string> aside = kymo::move_ring_aside(config.profiling_ring);
+  if (!aside) {
+    return Error{aside.error().code, "--profiling-ring: " + aside.error().message,
+                 aside.error().errno_value};
+  }
+  if (!aside->empty()) {
+    spdlog::warn(
+        "a kymod that was killed left the ring {}: moved to {}; recover its rows with "
+        "'kymo recover {}'",
+        config.profiling_ring, *aside, *aside);
+  }
+  return {};
+}
+
+Result<void> Daemon::State::start_http() {
+  const Result<HostPort> where = parse_host_port(config.http);
+  if (!where) return where.error();
+  Result<std::string> token = http::load_token(config.http_token_file);
+  if (!token) {
+    return Error{token.error().code, "--http-token-file: " + token.error().message,
+                 token.error().errno_value};
+  }
+  http::Server::Options options;
+  options.host = where->host;
+  options.port = where->port;
+  options.name = config.http_name;
+  options.token = std::move(token).value();
+  options.read_head = [&reader = *foreign](const std::string& request) {
+    return reader.head(request);
+  };
+  http = std::make_unique<http::Server>(std::move(options));
+  add_open_paths(*http, {make_prometheus_collectable(metrics->registry(), kPrometheusPrefix),
+                         metrics->failures()});
+  add_page_paths(*http, parts());
+  return http->start();
+}
+
+Result<void> Daemon::State::start_spans() {
+  if (config.otlp_endpoint.empty()) return {};
+  Result<OtlpEndpoint> endpoint = parse_otlp_endpoint(config.otlp_endpoint);
+  if (!endpoint) return endpoint.error();
+  spans = std::make_unique<OtlpExporter>(
+      std::move(endpoint).value(),
+      [counts = metrics.get()](std::uint64_t sent, std::uint64_t dropped) {
+        counts->spans_exported(sent, dropped);
+      });
+  return {};
+}
+
+Parts Daemon::State::parts() {
+  return {config, *metrics, *recorder,  *crius,    *runtimes, *store,
+          *jobs,  claims,   first_runs, *progress, *foreign};
+}
+
+Result<void> Daemon::State::start_api() {
+  service = std::make_unique<Service>(parts(), spans.get(), *http);
+  grpc::ServerBuilder builder;
+  builder.RegisterService(service.get());
+  server = builder.BuildAndStart();
+  if (server == nullptr) return Error{Code::internal, "cannot start the API: gRPC did not start"};
+  listener->serve([api = server.get()](int fd) { grpc::AddInsecureChannelFromFd(api, fd); });
+  return {};
+}
+
+void Daemon::State::say_troubles() const {
+  for (const std::string& warning : recorder->new_warnings()) {
+    spdlog::warn("recorder: {}", warning);
+  }
+  for (const Trouble& trouble : recorder->troubles()) {
+    spdlog::log(trouble.over ? spdlog::level::info : spdlog::level::err, "{}", trouble.text);
+  }
+}
+
+void Daemon::State::keep_bound() {
+  std::string trouble = make_room(parts());
+  if (!trouble.empty() && trouble != no_room) spdlog::warn("{}", trouble);
+  no_room = std::move(trouble);
+}
+
+void Daemon::State::snapshot_for_signal() const {
+  SnapshotRequest request;
+  request.reason = "signal";
+  request.before = std::chrono::hours(1);  // the limit of --profiling-keep, so all rows
+  const Result<TakenSnapshot> taken = recorder->snapshot(request, false);
+  if (taken) {
+    spdlog::info("SIGUSR1: snapshot in {}", taken->path);
+  } else {
+    spdlog::error("SIGUSR1: {}", taken.error().message);
+  }
+}
+
+Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Daemon::~Daemon() {
+  if (state_->listener != nullptr) state_->listener->stop();
+  if (state_->progress != nullptr) state_->progress->stop();
+  if (state_->server != nullptr) state_->server->Shutdown(soon());
+}
+
+Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Helper& helper) {
+  std::unique_ptr<Daemon> daemon(new Daemon(std::make_unique<State>()));
+  State& state = *daemon->state_;
+  state.config = std::move(config);
+  state.foreign.emplace(helper);
+  Result<std::unique_ptr<UnixListener>> listener =
+      UnixListener::bind(state.config.socket, state.config.socket_group);
+  if (!listener) return listener.error();
+  state.listener = std::move(listener).value();
+  Result<FileDescriptor> lock = take_state_dir(state.config.state_dir);
+  if (!lock) return lock.error();
+  state.state_lock = std::move(lock).value();
+  Result<std::unique_ptr<Metrics>> metrics = Metrics::make();
+  if (!metrics) return metrics.error();
+  state.metrics = std::move(metrics).value();
+  state.progress = std::make_unique<ProgressBoard>(state.metrics->progress());
+  Result<std::unique_ptr<Recorder>> recorder =
+      Recorder::make(state.metrics->registry(), state.config);
+  if (!recorder) return recorder.error();
+  state.recorder = std::move(recorder).value();
+  Result<runtime::CriuChoice> crius = find_crius(state.config, state.criu_options());
+  if (!crius) return crius.error();
+  state.crius = std::move(crius).value();
+  if (Result<void> ok = state.open_store(); !ok) return ok.error();
+  if (Result<void> ok = state.start_http(); !ok) return ok.error();
+  if (Result<void> ok = state.move_ring_aside(); !ok) return ok.error();
+  if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
+  if (Result<void> ok = state.start_spans(); !ok) return ok.error();
+  if (Result<void> ok = state.start_api(); !ok) return ok.error();
+
+  spdlog::info("kymod {}", KYMO_VERSION);
+  for (const runtime::CriuProgram& criu : state.crius->programs()) {
+    spdlog::info("CRIU {} at {}", criu.version.text(), criu.path);
+  }
+  if (const auto run = state.recorder->running()) {
+    spdlog::info("recording every {} into a ring of {}",
+                 report::duration(state.config.profiling_interval),
+                 report::bytes(run->profiler().ring_bytes()));
+    spdlog::info("a snapshot can have the last {}", report::duration(run->kept()));
+    state.say_troubles();
+  }
+  spdlog::info("ready: socket {}, http {}", state.config.socket, state.http->address());
+  return daemon;
+}
+
+Result<void> Daemon::run() {
+  State& state = *state_;
+  const sigset_t signals = stop_signals();
+  int got = 0;
+  while (got <= 0) {
+    got = sigtimedwait(&signals, nullptr, &kLookAfterJobs);
+    state.say_troubles();
+    if (got == SIGUSR1) {
+      state.snapshot_for_signal();
+      got = 0;
+    }
+    // The jobs of an earlier kymod are not children of this one, so nothing reports their end.
+    if (got < 0 && errno == EAGAIN) {
+      state.jobs->refresh();
+      state.jobs->retry_unstored();
+      state.keep_bound();
+      bound_job_outputs(state.parts());
+    }
+  }
+  spdlog::info("stopping: {}", got == SIGTERM ? "SIGTERM" : "SIGINT");
+  state.listener->stop();
+  const bool drained = state.service->drain(kDrain);
+  state.progress->stop();
+  Result<void> recorded = state.recorder->stop();
+  if (!drained) {
+    // The thread of the request cannot be ended. When kymod is gone, its criu releases the process.
+    spdlog::error("a request still runs after {} s: kymod stops without waiting for it",
+                  kDrain.count());
+    spdlog::default_logger()->flush();  // not shutdown(): that request may log meanwhile
+    _exit(1);
+  }
+  state.server->Shutdown(soon());
+  state.spans.reset();
+  state.http->stop();
+  spdlog::info("stopped");
+  return recorded;
+}
+
+Result<std::vector<Column>> available_columns(const Config& config) {
+  Config all = config;
+  all.profiling = true;
+  Result<std::unique_ptr<Metrics>> metrics = Metrics::make();
+  if (!metrics) return metrics.error();
+  Result<std::unique_ptr<Recorder>> recorder = Recorder::make((*metrics)->registry(), all);
+  if (!recorder) return recorder.error();
+  return (*metrics)->registry().columns();
+}
+
+Result<void> check_metric_names(const Config& config) {
+  Result<std::unique_ptr<Metrics>> metrics = Metrics::make();
+  if (!metrics) return metrics.error();
+  Result<std::unique_ptr<Recorder>> recorder = Recorder::make((*metrics)->registry(), config);
+  if (!recorder) return recorder.error();
+  const auto sampler = (*metrics)->registry().sampler(config.profiling_metrics);
+  if (sampler) return {};
+  return Error{Code::invalid_argument, "--profiling-metrics: " + sampler.error().message};
+}
+
+}  // namespace kymo::daemon

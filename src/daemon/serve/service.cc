@@ -1,0 +1,320 @@
+#include "daemon/serve/service.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/config/allowed_path.h"
+#include "daemon/request/cancel.h"
+#include "daemon/request/check.h"
+#include "daemon/request/dump.h"
+#include "daemon/request/freeze.h"
+#include "daemon/request/kill.h"
+#include "daemon/request/recorder_control.h"
+#include "daemon/request/release.h"
+#include "daemon/request/restore.h"
+#include "daemon/request/target.h"
+#include "daemon/request/watch.h"
+#include "daemon/serve/status.h"
+#include "daemon/serve/timing_trailer.h"
+#include "daemon/serve/valid_text.h"
+#include "daemon/stored/catalogue.h"
+#include "daemon/stored/deletion.h"
+#include "kymo/prometheus.h"
+#include "kymo/scope.h"
+#include "kymo/version.h"
+#include "metrics/unit_names.h"
+
+namespace kymo::daemon {
+namespace {
+
+v1::Metric metric_of(const kymo::Metric& metric) {
+  v1::Metric out;
+  out.set_name(metric.name);
+  out.set_prometheus_name(prometheus_name(metric, kPrometheusPrefix));
+  out.set_kind(metric.kind == kymo::Kind::gauge ? v1::Metric::GAUGE : v1::Metric::COUNTER);
+  out.set_unit(unit_name(metric.unit));
+  out.set_help(metric.help);
+  for (const Field& field : metric.fields) {
+    v1::Metric::Field* to = out.add_fields();
+    to->set_name(field.name);
+    for (const std::string& value : field.values) to->add_values(value);
+  }
+  return out;
+}
+
+// All metrics of the registry with their present values. The columns of one metric are adjacent.
+Result<v1::MetricsResponse> read_metrics(Registry& registry) {
+  Result<std::unique_ptr<Sampler>> sampler = registry.sampler({});
+  if (!sampler) return sampler.error();
+  const std::vector<Column>& columns = (*sampler)->columns();
+  std::vector<std::uint64_t> values(columns.size());
+  (*sampler)->read(values.data());
+  v1::MetricsResponse response;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i == 0 || columns[i].metric->name != columns[i - 1].metric->name) {
+      *response.add_metrics() = metric_of(*columns[i].metric);
+    }
+    v1::Metric::Value* value = response.mutable_metrics(response.metrics_size() - 1)->add_values();
+    for (const std::string& field : columns[i].field_values) value->add_field_values(field);
+    value->set_value(values[i]);
+  }
+  return response;
+}
+
+}  // namespace
+
+bool Service::enter() {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return false;
+  ++running_;
+  return true;
+}
+
+void Service::leave() {
+  const std::lock_guard lock(mutex_);
+  --running_;
+  left_.notify_all();
+}
+
+bool Service::drain(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  if (running_ != 0) spdlog::info("waiting for {} running requests", running_);
+  return left_.wait_for(lock, timeout, [this] { return running_ == 0; });
+}
+
+template <class Response, class Work>
+grpc::Status Service::serve(const char* verb, Response* response, Work&& work) {
+  if (!enter())
+    return status_of({Code::unavailable, "kymod is stopping: try again when it is back"});
+  Result<Response> result = Error{Code::internal, std::string(verb) + ": not done"};
+  try {
+    result = work();
+  } catch (const std::exception& error) {  // no exception may reach gRPC
+    result = Error{Code::internal, std::string(verb) + ": " + error.what()};
+  }
+  leave();
+  if (!result) {
+    spdlog::warn("{}: {}", verb, result.error().message);
+    return status_of(result.error());
+  }
+  *response = std::move(result).value();
+  make_valid_utf8(*response);
+  return grpc::Status::OK;
+}
+
+template <class Response, class Work>
+grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context,
+                                  Response* response, Work&& work) {
+  if (!parts_.config.timing) {
+    return serve(verb, response, [&] { return work(nullptr); });
+  }
+  ScopeTree tree(ScopeName{std::string_view{verb}});
+  const EnterScope here(tree);
+  grpc::Status status = serve(verb, response, [&] { return work(&tree); });
+  if (!status.ok()) tree.fail(status.error_message());
+  tree.end();
+  if (spans_ != nullptr) spans_->offer(tree);
+  if (std::string trailer = timing_trailer(tree, status.error_message()); !trailer.empty()) {
+    context->AddTrailingMetadata(std::string(kTimingTrailer), trailer);
+  }
+  return status;
+}
+
+grpc::Status Service::Run(grpc::ServerContext* context, const v1::RunRequest* request,
+                          v1::RunResponse* response) {
+  return serve_timed("run", context, response, [&](const ScopeTree*) -> Result<v1::RunResponse> {
+    v1::RunRequest asked = *request;
+    if (!asked.bundle().empty()) {
+      Result<std::string> bundle =
+          allowed_path(parts_.config, "start a container of the bundle", asked.bundle());
+      if (!bundle) return bundle.error();
+      asked.set_bundle(*std::move(bundle));
+    }
+    Result<store::Job> job = parts_.jobs.run(parts_.runtimes, asked);
+    if (!job) return job.error();
+    spdlog::info("run: job {} is pid {}", job->name, job->pid);
+    v1::RunResponse out;
+    *out.mutable_job() = parts_.jobs.view(*job);
+    return out;
+  });
+}
+
+grpc::Status Service::Adopt(grpc::ServerContext*, const v1::AdoptRequest* request,
+                            v1::RunResponse* response) {
+  return serve("adopt", response, [&]() -> Result<v1::RunResponse> {
+    const Result<store::Job> job = adopt(parts_, *request);
+    if (!job) return job.error();
+    spdlog::info("adopt: pid {} is job {}", job->pid, job->name);
+    v1::RunResponse out;
+    *out.mutable_job() = parts_.jobs.view(*job);
+    return out;
+  });
+}
+
+grpc::Status Service::Dump(grpc::ServerContext* context, const v1::DumpRequest* request,
+                           v1::DumpResponse* response) {
+  return serve_timed("dump", context, response, [&](const ScopeTree* timing) {
+    Result<v1::DumpResponse> out = dump(parts_, *request, timing);
+    if (out) spdlog::info("dump: pid {} is in {}", out->pid(), out->directory());
+    return out;
+  });
+}
+
+grpc::Status Service::Check(grpc::ServerContext*, const v1::CheckRequest* request,
+                            v1::CheckResponse* response) {
+  return serve("check", response, [&] { return check_target(parts_, *request); });
+}
+
+grpc::Status Service::Restore(grpc::ServerContext* context, const v1::RestoreRequest* request,
+                              v1::RestoreResponse* response) {
+  return serve_timed("restore", context, response, [&](const ScopeTree* timing) {
+    Result<v1::RestoreResponse> out = restore(parts_, *request, timing);
+    if (out) spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
+    return out;
+  });
+}
+
+grpc::Status Service::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
+                             v1::CancelResponse* response) {
+  return serve("cancel", response, [&] { return cancel(parts_, *request); });
+}
+
+grpc::Status Service::Release(grpc::ServerContext*, const v1::ReleaseRequest* request,
+                              v1::ReleaseResponse* response) {
+  return serve("release", response, [&] { return release_job(parts_, *request); });
+}
+
+grpc::Status Service::Freeze(grpc::ServerContext*, const v1::FreezeRequest* request,
+                             v1::FreezeResponse* response) {
+  return serve("freeze", response, [&] { return set_frozen(parts_, request->target(), true); });
+}
+
+grpc::Status Service::Unfreeze(grpc::ServerContext*, const v1::FreezeRequest* request,
+                               v1::FreezeResponse* response) {
+  return serve("unfreeze", response, [&] { return set_frozen(parts_, request->target(), false); });
+}
+
+grpc::Status Service::List(grpc::ServerContext*, const v1::ListRequest*,
+                           v1::ListResponse* response) {
+  return serve("list", response, [&]() -> Result<v1::ListResponse> {
+    v1::ListResponse out;
+    for (const v1::Job& job : parts_.jobs.list()) *out.add_jobs() = job;
+    return out;
+  });
+}
+
+grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
+                             v1::HealthResponse* response) {
+  return serve("health", response, [&]() -> Result<v1::HealthResponse> {
+    v1::HealthResponse out;
+    out.set_version(KYMO_VERSION);
+    out.set_pid(getpid());
+    out.set_uptime_ns(monotonic_ns() - started_ns_);
+    const std::vector<runtime::CriuProgram>& crius = parts_.crius.programs();
+    out.set_criu_path(crius.front().path);
+    out.set_criu_version(crius.front().version.text());
+    if (crius.size() > 1) {
+      out.set_criu_fallback_path(crius.back().path);
+      out.set_criu_fallback_version(crius.back().version.text());
+    }
+    out.set_state_directory(parts_.config.state_dir);
+    out.set_http_address(http_.address());
+    *out.mutable_recorder() = recorder_status(parts_.recorder);
+    return out;
+  });
+}
+
+// Gives the token to every caller: callers of the API may do more than users of the page.
+grpc::Status Service::Web(grpc::ServerContext*, const v1::WebRequest*, v1::WebResponse* response) {
+  return serve("web", response, [&]() -> Result<v1::WebResponse> {
+    v1::WebResponse out;
+    out.set_url(http_.url("/"));
+    out.set_url_once(http_.url_once("/"));
+    return out;
+  });
+}
+
+grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* request,
+                               v1::SnapshotResponse* response) {
+  return serve("snapshot", response, [&]() -> Result<v1::SnapshotResponse> {
+    kymo::SnapshotRequest wanted;
+    constexpr std::uint64_t kMax = 24 * 3600 * kNanosPerSecond;
+    wanted.before = std::chrono::nanoseconds(std::min(request->before_ns(), kMax));
+    wanted.after = std::chrono::nanoseconds(std::min(request->after_ns(), kMax));
+    if (!request->directory().empty()) {
+      Result<std::string> directory =
+          allowed_path(parts_.config, "snapshot into", request->directory());
+      if (!directory) return directory.error();
+      const auto free = refuse_own_files(parts_.config, "snapshot into", *directory + "/new");
+      if (!free) return free.error();
+      wanted.directory = std::move(directory).value();
+    }
+    const Result<TakenSnapshot> taken = parts_.recorder.snapshot(wanted, true);
+    if (!taken) return taken.error();
+    spdlog::info("snapshot: {}", taken->path);
+    v1::SnapshotResponse out;
+    out.set_recording(taken->path);
+    out.set_before_ns(static_cast<std::uint64_t>(taken->before.count()));
+    out.set_note(taken->note);
+    return out;
+  });
+}
+
+grpc::Status Service::ControlRecorder(grpc::ServerContext*,
+                                      const v1::ControlRecorderRequest* request,
+                                      v1::Recorder* response) {
+  return serve("recorder", response, [&] { return control_recorder(parts_, *request, "kymo"); });
+}
+
+// Watch does not use serve(), because drain() must not wait for watchers.
+grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
+                            grpc::ServerWriter<v1::Progress>* writer) {
+  try {
+    const Result<void> done = watch(parts_.progress, *request,
+                                    {[&](v1::Progress progress) {
+                                       make_valid_utf8(progress);
+                                       return writer->Write(progress);
+                                     },
+                                     [&] { return context->IsCancelled(); }});
+    if (done) return grpc::Status::OK;
+    return status_of(done.error());
+  } catch (const std::exception& error) {  // no exception may reach gRPC
+    return {grpc::StatusCode::INTERNAL, std::string("watch: ") + error.what()};
+  }
+}
+
+grpc::Status Service::Checkpoints(grpc::ServerContext*, const v1::CheckpointsRequest* request,
+                                  v1::CheckpointsResponse* response) {
+  return serve("checkpoints", response, [&] { return list_checkpoints(parts_, *request); });
+}
+
+grpc::Status Service::History(grpc::ServerContext*, const v1::HistoryRequest* request,
+                              v1::HistoryResponse* response) {
+  return serve("history", response, [&] { return history_of(parts_, *request); });
+}
+
+grpc::Status Service::Inspect(grpc::ServerContext*, const v1::InspectRequest* request,
+                              v1::InspectResponse* response) {
+  return serve("inspect", response, [&] { return inspect(parts_, *request); });
+}
+
+grpc::Status Service::Kill(grpc::ServerContext*, const v1::KillRequest* request,
+                           v1::KillResponse* response) {
+  return serve("kill", response, [&] { return kill_job(parts_, *request); });
+}
+
+grpc::Status Service::Delete(grpc::ServerContext*, const v1::DeleteRequest* request,
+                             v1::DeleteResponse* response) {
+  return serve("delete", response, [&] { return delete_target(parts_, *request); });
+}
+
+grpc::Status Service::Metrics(grpc::ServerContext*, const v1::MetricsRequest*,
+                              v1::MetricsResponse* response) {
+  return serve("metrics", response, [&] { return read_metrics(parts_.metrics.registry()); });
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,112 @@
+#include "daemon/state/checkpoint_dir.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/beneath.h"
+#include "base/file.h"
+#include "base/json_text.h"
+#include "report/checkpoint_record.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Like mkdir -p. The last folder gets mode 0700.
+Result<void> make_private_folder(const std::string& path) {
+  make_folders(fs::path(path).parent_path());
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error("make the checkpoint directory " + path, errno);
+  }
+  return {};
+}
+
+Result<void> check_empty(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    return Error{Code::invalid_argument, "the checkpoint directory " + path +
+                                             " is not a folder: name a new or an empty one"};
+  }
+  const bool empty = fs::is_empty(path, error);
+  if (error) return system_error("look into the checkpoint directory " + path, error.value());
+  if (!empty) {
+    return Error{Code::failed_precondition,
+                 "the checkpoint directory " + path + " is not empty: name a new or an empty one"};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string CheckpointDir::next_recording(const std::string& name) const {
+  std::string path = recordings() + "/" + name + ".tsv";
+  std::error_code error;
+  for (int n = 2; fs::exists(path, error); ++n) {
+    path = recordings() + "/" + name + "-" + std::to_string(n) + ".tsv";
+  }
+  return path;
+}
+
+int highest_number(const std::string& folder, const std::string& name) {
+  int highest = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string found = entry.path().filename();
+    if (found.rfind(name + "-", 0) != 0) continue;
+    const char* const end = found.data() + found.size();
+    int number = 0;
+    const auto parsed = std::from_chars(found.data() + name.size() + 1, end, number);
+    if (parsed.ec == std::errc() && parsed.ptr == end) highest = std::max(highest, number);
+  }
+  return highest;
+}
+
+Result<void> create_checkpoint_dir(const CheckpointDir& dir) {
+  if (Result<void> made = make_private_folder(dir.path()); !made) return made;
+  if (Result<void> empty = check_empty(dir.path()); !empty) return empty;
+  for (const std::string& folder : {dir.partial_images(), dir.work(), dir.recordings()}) {
+    if (mkdir(folder.c_str(), 0700) != 0) {
+      return system_error("write into the checkpoint directory " + dir.path(), errno);
+    }
+  }
+  return {};
+}
+
+Result<void> check_no_linked_folders(const CheckpointDir& dir) {
+  for (const std::string& folder : {dir.images(), dir.work(), dir.recordings()}) {
+    const fs::path path(folder);
+    const Result<FileDescriptor> opened =
+        open_beneath(dir.path(), path.filename(), O_RDONLY | O_DIRECTORY);
+    if (!opened && opened.error().code != Code::not_found) return opened.error();
+  }
+  return {};
+}
+
+Result<void> publish_images(const CheckpointDir& dir) {
+  if (rename(dir.partial_images().c_str(), dir.images().c_str()) != 0) {
+    return system_error(
+        "publish the images as " + dir.images() + "; they are complete in " + dir.partial_images(),
+        errno);
+  }
+  return {};
+}
+
+void discard_images(const CheckpointDir& dir) {
+  std::error_code ignored;
+  fs::remove_all(dir.partial_images(), ignored);
+}
+
+Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
+  record["format_version"] = report::kRecordVersion;
+  return replace_file(dir.record(), json_text(record, 2) + "\n");
+}
+
+}  // namespace kymo::daemon

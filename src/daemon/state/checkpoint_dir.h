@@ -1,0 +1,50 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "kymo/result.h"
+
+namespace kymo::daemon {
+
+// The paths in the directory of a checkpoint. A dump writes its images to images.partial, and kymod
+// renames that to images at the end. So a folder named images is always complete.
+class CheckpointDir {
+ public:
+  explicit CheckpointDir(std::string path) : path_(std::move(path)) {}
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string images() const { return path_ + "/images"; }
+  [[nodiscard]] std::string partial_images() const { return path_ + "/images.partial"; }
+  // The name of the images while kymod deletes them.
+  [[nodiscard]] std::string deleted_images() const { return path_ + "/images.deleted"; }
+  [[nodiscard]] std::string work() const { return path_ + "/work"; }
+  [[nodiscard]] std::string recordings() const { return path_ + "/recordings"; }
+  [[nodiscard]] std::string record() const { return path_ + "/checkpoint.json"; }
+  // The first of recordings/NAME.tsv, NAME-2.tsv, ... that does not exist.
+  [[nodiscard]] std::string next_recording(const std::string& name) const;
+
+ private:
+  std::string path_;
+};
+
+// The highest N for which the folder has a NAME-N. 0 if there is none.
+int highest_number(const std::string& folder, const std::string& name);
+
+// Makes the directory and the folders in it, all with mode 0700. A directory that exists already
+// must be empty.
+Result<void> create_checkpoint_dir(const CheckpointDir& dir);
+// Checks that images, work and recordings, where they exist, are folders and not links. Somebody
+// else may have made the checkpoint, with links that lead elsewhere.
+// Errors: permission_denied: one is a link.
+Result<void> check_no_linked_folders(const CheckpointDir& dir);
+// Renames complete images from images.partial to images.
+Result<void> publish_images(const CheckpointDir& dir);
+// Removes the images of a failed dump.
+void discard_images(const CheckpointDir& dir);
+
+// Replaces checkpoint.json as a whole, and adds `format_version` to it. ForeignFiles::record()
+// reads it.
+Result<void> write_record(const CheckpointDir& dir, nlohmann::json record);
+
+}  // namespace kymo::daemon

@@ -1,0 +1,252 @@
+#include "daemon/state/foreign.h"
+
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "analysis/summary.h"
+#include "base/json_object.h"
+#include "base/json_text.h"
+#include "criu/checksums.h"
+#include "criu/faults.h"
+#include "criu/image_set.h"
+#include "criu/verify.h"
+#include "report/checkpoint_diff.h"
+#include "report/checkpoint_record.h"
+#include "report/checkpoint_stats.h"
+#include "report/html_report.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Enough for the page of a recording of millions of rows.
+constexpr std::uint64_t kMaxPage = std::uint64_t{512} << 20;
+constexpr std::uint64_t kPageMemory = std::uint64_t{4} << 30;
+// A long time, because the disk limits how fast checksums are compared.
+constexpr std::chrono::seconds kChecksumsTime{3600};
+
+// The functions below run in the helper process.
+
+json json_of(const criu::ImageProcess& process) {
+  return {process.pid, process.parent, process.session, process.threads};
+}
+
+Result<std::string> look(const std::string& images_dir) {
+  const Result<criu::ImageSet> images = criu::ImageSet::open(images_dir);
+  if (!images) return images.error();
+  criu::Verified seen = criu::verify_images(*images);
+  if (seen.faults.empty()) {
+    Result<criu::Compared> compared = criu::compare_checksums(images_dir);
+    if (!compared && compared.error().code != Code::not_found) return compared.error();
+    if (compared) seen.faults = std::move(compared->faults);
+  }
+  json tree = json::array();
+  for (const criu::ImageProcess& process : seen.tree) tree.push_back(json_of(process));
+  return json_text(json{{"tree", std::move(tree)}, {"faults", seen.faults}});
+}
+
+Result<std::string> look_at_shape(const std::string& images_dir) {
+  const Result<criu::ImageSet> images = criu::ImageSet::open(images_dir);
+  if (!images) return images.error();
+  const std::optional<criu::MemoryShape> shape = criu::memory_shape(*images);
+  if (!shape) return json_text(json::object());
+  return json_text(json{{"processes", shape->processes},
+                        {"mappings", shape->mappings},
+                        {"runs", shape->runs},
+                        {"pages", shape->pages}});
+}
+
+Result<std::string> read_a_record(const std::string& directory) {
+  const Result<json> record = report::read_checkpoint_record(directory);
+  return record ? Result<std::string>(json_text(*record)) : record.error();
+}
+
+Result<std::string> look_at_recording(const std::string& path) {
+  const auto recording = analysis::open_recording(path);
+  if (!recording) return recording.error();
+  json out = json::object();
+  if (!recording->metadata) return json_text(out);
+  const analysis::Metadata& metadata = *recording->metadata;
+  out["state"] = metadata.state;
+  out["about"] = *metadata.about;
+  json marks = json::array();
+  for (const analysis::Mark& mark : metadata.marks) {
+    marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});
+  }
+  out["marks"] = std::move(marks);
+  return json_text(out);
+}
+
+Result<std::string> read_statistics(const std::string& directory) {
+  const Result<report::CheckpointStats> stats = report::read_checkpoint_stats(directory);
+  return stats ? Result<std::string>(json_text(report::json_of(*stats))) : stats.error();
+}
+
+Result<std::string> compare_statistics(const std::string& request) {
+  const json asked = parse_json(request);
+  const auto before = report::read_checkpoint_stats(text_of(asked, "before"));
+  if (!before) return before.error();
+  const auto after = report::read_checkpoint_stats(text_of(asked, "after"));
+  if (!after) return after.error();
+  report::CheckpointDiff diff = report::diff_of(*before, *after);
+  diff.before = text_of(asked, "before_name");
+  diff.after = text_of(asked, "after_name");
+  return json_text(report::json_of(diff));
+}
+
+Result<std::string> make_page(const std::string& request) {
+  const json asked = parse_json(request);
+  const auto summary = analysis::summarize(text_of(asked, "path"), 1);
+  if (!summary) return summary.error();
+  report::HtmlOptions options;
+  options.nonce = text_of(asked, "nonce");
+  return report::html_report(*summary, options);
+}
+
+Result<std::string> read_request(const std::string& request) {
+  return http::json_of(http::read_head(request));
+}
+
+// The functions below run in kymod, which does not trust the answers of the helper.
+
+Result<json> object_in(const Result<std::string>& answer) {
+  if (!answer) return answer.error();
+  json object = parse_object(*answer);
+  if (object.is_object()) return object;
+  return Error{Code::data_loss,
+               "the process that reads foreign files sent an answer that is not JSON"};
+}
+
+// Returns the pid in `said`. Returns nothing if kill(2) would not take it for a single process.
+std::optional<pid_t> pid_in(const json& said) {
+  if (!said.is_number_unsigned()) return std::nullopt;
+  const auto number = said.get<std::uint64_t>();
+  const bool is_pid = number > 0 && number <= std::numeric_limits<pid_t>::max();
+  return is_pid ? std::optional(static_cast<pid_t>(number)) : std::nullopt;
+}
+
+std::optional<criu::ImageProcess> process_in(const json& said) {
+  constexpr std::size_t kParts = 4;
+  if (!said.is_array() || said.size() != kParts || !said[1].is_number_integer() ||
+      !said[2].is_number_integer() || !said[3].is_array()) {
+    return std::nullopt;
+  }
+  const std::optional<pid_t> pid = pid_in(said[0]);
+  if (!pid) return std::nullopt;
+  criu::ImageProcess process{*pid, said[1].get<pid_t>(), said[2].get<pid_t>(), {}};
+  for (const json& thread : said[3]) {
+    const std::optional<pid_t> id = pid_in(thread);
+    if (!id) return std::nullopt;
+    process.threads.push_back(*id);
+  }
+  return process;
+}
+
+confine::Bounds reading(std::vector<std::string> paths) {
+  confine::Bounds bounds;
+  bounds.readable = std::move(paths);
+  return bounds;
+}
+
+// The companion files of a recording are in the same folder and are read, too.
+confine::Bounds reading_beside(const std::string& recording) {
+  return reading({fs::path(recording).parent_path()});
+}
+
+}  // namespace
+
+confine::Works foreign_works() {
+  return {{"look at images", look},
+          {"look at the shape of memory", look_at_shape},
+          {"read a record", read_a_record},
+          {"look at a recording", look_at_recording},
+          {"read statistics", read_statistics},
+          {"compare statistics", compare_statistics},
+          {"make a page", make_page},
+          {"read a request", read_request}};
+}
+
+Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
+                                                const Cancellation* cancel) const {
+  confine::Bounds bounds = reading({images_dir});
+  bounds.cpu_time = kChecksumsTime;
+  bounds.time = std::chrono::seconds(0);  // `cancel` ends it
+  const Result<json> answer = object_in(helper_.ask("look at images", images_dir, bounds, cancel));
+  if (!answer) return answer.error();
+  ImagesSeen seen;
+  for (const json& said : member(*answer, "tree")) {
+    std::optional<criu::ImageProcess> process = process_in(said);
+    if (!process) return Error{Code::data_loss, images_dir + ": its process tree is damaged"};
+    seen.tree.push_back(*std::move(process));
+  }
+  for (const json& said : member(*answer, "faults")) {
+    if (said.is_string()) criu::add_fault(seen.faults, said.get<std::string>());
+  }
+  if (seen.tree.empty() && seen.faults.empty()) {
+    return Error{Code::data_loss, images_dir + ": it holds no process"};
+  }
+  return seen;
+}
+
+std::optional<criu::MemoryShape> ForeignFiles::memory_shape(const std::string& images_dir) const {
+  constexpr std::chrono::seconds kTime{2};
+  confine::Bounds bounds = reading({images_dir});
+  bounds.cpu_time = kTime;
+  bounds.time = kTime;
+  const Result<json> said =
+      object_in(helper_.ask("look at the shape of memory", images_dir, bounds));
+  if (!said || number_of(*said, "processes") == 0) return std::nullopt;
+  return criu::MemoryShape{number_of(*said, "processes"), number_of(*said, "mappings"),
+                           number_of(*said, "runs"), number_of(*said, "pages")};
+}
+
+Result<json> ForeignFiles::record(const CheckpointDir& dir) const {
+  return object_in(helper_.ask("read a record", dir.path(), reading({dir.record()})));
+}
+
+Result<json> ForeignFiles::recording(const std::string& path) const {
+  return object_in(helper_.ask("look at a recording", path, reading_beside(path)));
+}
+
+Result<json> ForeignFiles::statistics(const std::string& directory) const {
+  return object_in(helper_.ask("read statistics", directory, reading({directory})));
+}
+
+Result<json> ForeignFiles::comparison(const Named& before, const Named& after) const {
+  const json request{{"before", before.directory},
+                     {"before_name", before.name},
+                     {"after", after.directory},
+                     {"after_name", after.name}};
+  return object_in(helper_.ask("compare statistics", json_text(request),
+                               reading({before.directory, after.directory})));
+}
+
+Result<http::Head> ForeignFiles::head(const std::string& request) const {
+  constexpr std::uint64_t kMaxHead = std::uint64_t{1} << 20;
+  constexpr std::chrono::seconds kTime{5};
+  confine::Bounds bounds;
+  bounds.answer_bytes = kMaxHead;
+  bounds.cpu_time = kTime;
+  bounds.time = kTime;
+  const Result<std::string> answer = helper_.ask("read a request", request, bounds);
+  if (!answer) return answer.error();
+  std::optional<http::Head> head = http::head_in(*answer);
+  if (head) return *std::move(head);
+  return Error{Code::internal,
+               "the process that reads requests sent an answer that is not a request"};
+}
+
+Result<std::string> ForeignFiles::page(const std::string& recording,
+                                       const std::string& nonce) const {
+  confine::Bounds bounds = reading_beside(recording);
+  bounds.memory_bytes = kPageMemory;
+  bounds.answer_bytes = kMaxPage;
+  return helper_.ask("make a page", json_text(json{{"path", recording}, {"nonce", nonce}}), bounds);
+}
+
+}  // namespace kymo::daemon

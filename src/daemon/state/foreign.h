@@ -1,0 +1,64 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancellation.h"
+#include "confine/helper.h"
+#include "criu/memory_shape.h"
+#include "criu/pstree.h"
+#include "daemon/state/checkpoint_dir.h"
+#include "http/head.h"
+#include "kymo/result.h"
+
+namespace kymo::daemon {
+
+// The functions that kymod's helper process offers, for confine::Helper::start().
+confine::Works foreign_works();
+
+// What was found in the images of a checkpoint.
+struct ImagesSeen {
+  std::vector<criu::ImageProcess> tree;  // the root first
+  std::vector<std::string> faults;       // those of criu::Verified and criu::Compared
+};
+
+// Reads images, recordings and HTTP requests that somebody else may have made. Each is read in a
+// separate process without rights. If malicious data takes over that process, it gains nothing and
+// learns nothing about other requests.
+//
+// Threads:   every member from any thread.
+// Ownership: refers to the helper.
+// Errors:    those of the reader and of Helper::ask().
+class ForeignFiles {
+ public:
+  explicit ForeignFiles(const confine::Helper& helper) : helper_(helper) {}
+
+  // Verifies images, and compares them with their checksums if there are any.
+  [[nodiscard]] Result<ImagesSeen> look_at_images(const std::string& images_dir,
+                                                  const Cancellation* cancel) const;
+  // Nothing if it cannot be told, or not in two seconds.
+  [[nodiscard]] std::optional<criu::MemoryShape> memory_shape(const std::string& images_dir) const;
+  // The checkpoint.json of a checkpoint, read by report::read_checkpoint_record().
+  [[nodiscard]] Result<nlohmann::json> record(const CheckpointDir& dir) const;
+  // The entries state, about and marks of a recording's metadata. Empty if it has no metadata.
+  [[nodiscard]] Result<nlohmann::json> recording(const std::string& path) const;
+  // The statistics of a checkpoint, and the comparison of two, as report::json_of() gives them.
+  [[nodiscard]] Result<nlohmann::json> statistics(const std::string& directory) const;
+  struct Named {
+    std::string directory;
+    std::string name;
+  };
+  [[nodiscard]] Result<nlohmann::json> comparison(const Named& before, const Named& after) const;
+  // Reads the head of an HTTP request.
+  [[nodiscard]] Result<http::Head> head(const std::string& request) const;
+  // Makes the HTML page of a recording. Its scripts have this nonce.
+  [[nodiscard]] Result<std::string> page(const std::string& recording,
+                                         const std::string& nonce) const;
+
+ private:
+  const confine::Helper& helper_;
+};
+
+}  // namespace kymo::daemon

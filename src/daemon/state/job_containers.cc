@@ -1,0 +1,74 @@
+#include "daemon/state/job_containers.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/json_text.h"
+
+namespace kymo::daemon {
+
+Result<void> make_job_folder(const std::string& path) {
+  if (const int error = make_folders(path); error != 0) {
+    return system_error("make the job's folder " + path, error);
+  }
+  if (chmod(path.c_str(), 0700) != 0) {
+    return system_error("protect the job's folder " + path, errno);
+  }
+  return {};
+}
+
+std::string JobContainers::file_of(const std::string& job_id) const {
+  return state_dir_ + "/jobs/" + job_id + "/container.json";
+}
+
+Result<void> JobContainers::note(const std::string& job_id, const ContainerOf& container) {
+  if (Result<void> made = make_job_folder(state_dir_ + "/jobs/" + job_id); !made) return made;
+  const nlohmann::json json{{"runtime", runtime::name_of(container.kind)}, {"id", container.id}};
+  Result<void> written = replace_file(file_of(job_id), json_text(json));
+  if (written) {
+    const std::lock_guard lock(mutex_);
+    known_.insert_or_assign(job_id, std::optional(container));
+  }
+  return written;
+}
+
+Result<std::optional<ContainerOf>> JobContainers::read(const std::string& job_id) const {
+  const Result<std::string> text = read_file(file_of(job_id));
+  if (!text) return std::optional<ContainerOf>();
+  const nlohmann::json json = parse_json(*text);
+  if (!json.is_object() || !json.contains("id") || !json["id"].is_string() ||
+      !json.contains("runtime") || !json["runtime"].is_string()) {
+    return Error{Code::data_loss, "the job's file " + file_of(job_id) + " is damaged"};
+  }
+  const auto name = json["runtime"].get<std::string>();
+  const auto kind = runtime::kind_named(name);
+  if (!kind || *kind == runtime::Kind::process) {
+    return Error{Code::unimplemented, "the job's file " + file_of(job_id) + " names the runtime '" +
+                                          name + "', but this kymod only knows " +
+                                          runtime::runtime_names(true)};
+  }
+  return std::optional(ContainerOf{*kind, json["id"].get<std::string>()});
+}
+
+Result<std::optional<ContainerOf>> JobContainers::of(const std::string& job_id) {
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(job_id);
+  if (known != known_.end()) return known->second;
+  return known_.emplace(job_id, read(job_id)).first->second;
+}
+
+std::optional<runtime::ProcessId> JobContainers::process_of(const std::string& job_id) {
+  const Result<std::optional<ContainerOf>> container = of(job_id);
+  if (!process_of_ || !container || !*container) return std::nullopt;
+  return process_of_(**container);
+}
+
+void JobContainers::forget(const std::string& job_id) {
+  const std::lock_guard lock(mutex_);
+  known_.erase(job_id);
+}
+
+}  // namespace kymo::daemon

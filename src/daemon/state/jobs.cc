@@ -1,0 +1,399 @@
+#include "daemon/state/jobs.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <random>
+#include <string_view>
+
+#include "base/clock.h"
+#include "daemon/state/kinds.h"
+#include "kymo/scope.h"
+#include "probe/process.h"
+#include "runtime/freezer.h"
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::size_t kMaxName = 64;
+
+bool name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+}
+
+Result<void> check_name(const std::string& name) {
+  const bool digits_alone =
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (name.size() <= kMaxName && !digits_alone && name.front() != '-' && name.front() != '.' &&
+      std::all_of(name.begin(), name.end(), name_character)) {
+    return {};
+  }
+  return Error{
+      Code::invalid_argument,
+      "'" + name +
+          "' cannot be the name of a job: a name has at most 64 characters of [A-Za-z0-9_.-], "
+          "begins with a letter, a digit or _, and is not a number"};
+}
+
+// The name of a program without its folder, as the first part of a job's name: "/usr/bin/sleep"
+// gives "sleep".
+std::string base_name(const std::string& program) {
+  std::string base = program.substr(program.rfind('/') + 1);
+  base.resize(std::min(base.size(), kMaxName - 8));
+  std::replace_if(
+      base.begin(), base.end(), [](char c) { return !name_character(c); }, '_');
+  if (base.empty() || base.front() == '.' || base.front() == '-') base.insert(0, "job");
+  return base;
+}
+
+std::string new_id() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::random_device random;
+  std::string id = "j";  // so that an id is never digits alone, which would look like a pid
+  for (int i = 0; i < 12; ++i) id += kDigits[random() % kDigits.size()];
+  return id;
+}
+
+// A child of kymod that has ended counts as running until exited() is called with its exit status.
+bool is_running(const store::Job& job) {
+  const Result<probe::Process> seen = probe::read_process(job.pid);
+  const bool ours = seen.ok() && seen->parent == getpid() && seen->start_ticks == job.start_ticks;
+  return ours || probe::process_lives(job.pid, job.start_ticks);
+}
+
+v1::Job::State state_of(store::JobState state) {
+  switch (state) {
+    case store::JobState::running:
+      return v1::Job::RUNNING;
+    case store::JobState::dumped:
+      return v1::Job::DUMPED;
+    case store::JobState::exited:
+      return v1::Job::EXITED;
+  }
+  return v1::Job::STATE_UNSPECIFIED;
+}
+
+// Prepares a job for a container. It has no output files, because the runtime keeps the output.
+Result<runtime::RunSpec> container_spec(const v1::RunRequest& request, store::Job& job,
+                                        const std::string& folder) {
+  runtime::RunSpec spec;
+  spec.command = job.command;
+  spec.container = request.container().empty() ? request.name() : request.container();
+  spec.bundle = request.bundle();
+  spec.work_dir = folder;
+  if (spec.container.empty()) {
+    return Error{Code::invalid_argument, "start a container: give its id or its name"};
+  }
+  if (job.name.empty()) job.name = spec.container;
+  job.stdout_path.clear();
+  job.stderr_path.clear();
+  return spec;
+}
+
+void show_container(JobContainers& containers, v1::Job& job) {
+  const Result<std::optional<ContainerOf>> container = containers.of(job.id());
+  if (!container || !*container) return;
+  job.set_runtime(to_api((*container)->kind));
+  job.set_container((*container)->id);
+}
+
+}  // namespace
+
+v1::Job to_api(const store::Job& job, const std::string& last_checkpoint) {
+  v1::Job out;
+  out.set_id(job.id);
+  out.set_name(job.name);
+  out.set_state(state_of(job.state));
+  out.set_pid(job.pid);
+  for (const std::string& word : job.command) out.add_command(word);
+  out.set_created_unix_ns(job.created_unix_ns);
+  out.set_stdout_path(job.stdout_path);
+  out.set_stderr_path(job.stderr_path);
+  out.set_last_checkpoint(last_checkpoint);
+  out.set_start_ticks(job.start_ticks);
+  if (job.exit_status && WIFEXITED(*job.exit_status)) {
+    out.set_exit_code(WEXITSTATUS(*job.exit_status));
+  } else if (job.exit_status && WIFSIGNALED(*job.exit_status)) {
+    out.set_exit_signal(WTERMSIG(*job.exit_status));
+  }
+  return out;
+}
+
+Jobs::Jobs(store::Store& store, Metrics& metrics, std::string state_dir,
+           JobContainers::ProcessOf process_of)
+    : store_(store),
+      metrics_(metrics),
+      state_dir_(std::move(state_dir)),
+      containers_(state_dir_, std::move(process_of)) {}
+
+// Puts the job into the store. If it has no name, it gets the first BASE-N that is free.
+Result<void> Jobs::reserve(store::Job& job, const std::string& base) {
+  if (!job.name.empty()) {
+    if (Result<void> good = check_name(job.name); !good) return good;
+    Result<void> added = store_.add_job(job);
+    if (!added && added.error().code == Code::already_exists) {
+      return Error{Code::already_exists,
+                   "a job named " + job.name +
+                       ": a job with this name exists already (see kymo ps): choose another name"};
+    }
+    return added;
+  }
+  for (int n = 1;; ++n) {
+    job.name = base + "-" + std::to_string(n);
+    Result<void> added = store_.add_job(job);
+    if (added || added.error().code != Code::already_exists) return added;
+  }
+}
+
+// Adds to a stored job what is known of its container only when it runs: the command, and the id,
+// by which alone the container is found again when it has another process. `container` has its name.
+Result<void> Jobs::store_started_container(store::Job& job, runtime::Runtime& runtime,
+                                           ContainerOf container) {
+  if (Result<runtime::Container> found = runtime.find(container.id); found) {
+    container.id = std::move(found->id);
+  }
+  if (const Result<probe::Process> seen = probe::read_process(job.pid); seen) {
+    job.command = seen->command;
+  }
+  if (Result<void> ok = containers_.note(job.id, container); !ok) {
+    spdlog::error("{}", ok.error().message);  // the container can still be dumped by its own name
+  }
+  return store_.update_job(job);
+}
+
+Result<store::Job> Jobs::run(const runtime::Runtimes& runtimes, const v1::RunRequest& request) {
+  const Result<runtime::Kind> kind = kind_of(request.runtime());
+  if (!kind) return Error{kind.error().code, "start a job: " + kind.error().message};
+  const bool process = *kind == runtime::Kind::process;
+  if (!runtime::row_of(*kind).has_bundles &&
+      (request.command().empty() || request.command(0).empty())) {
+    return Error{Code::invalid_argument, "start a job: no command was given"};
+  }
+  store::Job job;
+  job.id = new_id();
+  job.name = request.name();
+  job.command = {request.command().begin(), request.command().end()};
+  job.created_unix_ns = unix_ns();
+  const std::string folder = state_dir_ + "/jobs/" + job.id;
+  job.stdout_path = folder + "/stdout";
+  job.stderr_path = folder + "/stderr";
+  runtime::RunSpec spec{job.command,
+                        {request.environment().begin(), request.environment().end()},
+                        request.directory().empty() ? "/" : request.directory(),
+                        job.stdout_path,
+                        job.stderr_path};
+  if (!process) {
+    Result<runtime::RunSpec> container = container_spec(request, job, folder);
+    if (!container) return container.error();
+    spec = std::move(container).value();
+  }
+  // Store the job before its process starts, so that no process is ever without an entry. Hold the
+  // job, because it has no pid yet.
+  const Hold held = hold(job.id);
+  {
+    Scope scope("list job", {.category = "store"});
+    if (Result<void> ok = reserve(job, base_name(process ? job.command.front() : spec.container));
+        !ok) {
+      scope.fail(ok.error().message);
+      return ok.error();
+    }
+  }
+  Scope starting("start process", {.category = "runtime"});
+  Result<void> folder_made = make_job_folder(folder);
+  Result<runtime::ProcessId> started =
+      folder_made ? runtimes.of(*kind).run(spec) : Result<runtime::ProcessId>(folder_made.error());
+  if (!started) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    if (Result<void> ok = store_.remove_job(job.id); !ok) spdlog::error("{}", ok.error().message);
+    starting.fail(started.error().message);
+    return started.error();
+  }
+  starting.end();
+  Scope updating("update job", {.category = "store"});
+  job.pid = started->pid;
+  job.start_ticks = started->start_ticks;
+  Result<void> stored = store_.update_job(job);
+  if (stored && !process) {
+    stored = store_started_container(job, runtimes.of(*kind), {*kind, spec.container});
+  }
+  if (!stored) {
+    updating.fail(stored.error().message);
+    return stored.error();
+  }
+  return job;
+}
+
+Result<store::Job> Jobs::adopt(const runtime::ProcessId& process, const std::string& name) {
+  const Result<probe::Process> seen = probe::read_process(process.pid);
+  if (!seen) return seen.error();
+  store::Job job;
+  job.id = new_id();
+  job.name = name;
+  job.command = seen->command;
+  job.pid = process.pid;
+  job.start_ticks = process.start_ticks;
+  job.created_unix_ns = unix_ns();
+  if (Result<void> ok = reserve(job, base_name(seen->name)); !ok) return ok.error();
+  return job;
+}
+
+Result<store::Job> Jobs::find(const std::string& id_or_name) {
+  Result<store::Job> job = store_.job(id_or_name);
+  if (!job && job.error().code == Code::not_found) {
+    return Error{Code::not_found, "no job is named " + id_or_name + ": kymo ps lists the jobs"};
+  }
+  return job;
+}
+
+std::optional<store::Job> Jobs::of_process(const runtime::ProcessId& process) {
+  for (const store::Job& job : store_.jobs()) {
+    if (job.state == store::JobState::running && job.pid == process.pid &&
+        job.start_ticks == process.start_ticks) {
+      return job;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<store::Job> Jobs::of_container(const ContainerOf& container) {
+  std::vector<store::Job> jobs = store_.jobs();
+  const auto is_it = [&](const store::Job& job) {
+    const Result<std::optional<ContainerOf>> its = containers_.of(job.id);
+    return its && *its && **its == container;
+  };
+  const auto found = std::find_if(jobs.rbegin(), jobs.rend(), is_it);
+  return found == jobs.rend() ? std::nullopt : std::optional(std::move(*found));
+}
+
+Result<void> Jobs::remove(const store::Job& job) {
+  Result<void> removed = store_.remove_job(job.id);
+  if (removed) containers_.forget(job.id);
+  return removed;
+}
+
+v1::Job Jobs::view(const store::Job& job, const std::string& last_checkpoint) {
+  v1::Job out = to_api(job, last_checkpoint);
+  show_container(containers_, out);
+  return out;
+}
+
+std::vector<v1::Job> Jobs::list() {
+  refresh();
+  std::map<std::string, std::string> last;  // the newest directory: the list is oldest first
+  std::map<std::string, std::string> failure;
+  for (const store::Checkpoint& checkpoint : store_.checkpoints()) {
+    const bool failed = checkpoint.state == store::CheckpointState::failed;
+    if (checkpoint.state == store::CheckpointState::complete) {
+      last[checkpoint.job_id] = checkpoint.directory;
+    }
+    failure[checkpoint.job_id] = failed ? checkpoint.error : "";
+  }
+  std::vector<v1::Job> out;
+  for (const store::Job& job : store_.jobs()) {
+    out.push_back(view(job, last[job.id]));
+    out.back().set_last_failure(failure[job.id]);
+    if (job.state == store::JobState::running && job.pid > 0) {
+      out.back().set_frozen(runtime::is_frozen(job.pid));
+    }
+  }
+  return out;
+}
+
+Jobs::Hold Jobs::hold(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  ++held_[id].times;
+  return {this, id};
+}
+
+void Jobs::release(const std::string& id) noexcept {
+  const Scope scope("look after jobs", {.category = "store"});
+  try {
+    std::optional<Ended> ended;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto held = held_.find(id);
+      if (held != held_.end() && --held->second.times == 0) {
+        ended = held->second.ended;
+        held_.erase(held);
+      }
+    }
+    if (ended) exited(ended->process, ended->wait_status);
+    refresh();
+  } catch (...) {  // out of memory: the next refresh(), a second later, tries again
+  }
+}
+
+void Jobs::exited(const runtime::ProcessId& process, int wait_status) {
+  const std::optional<store::Job> job = of_process(process);
+  if (!job) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto held = held_.find(job->id); held != held_.end()) {
+      held->second.ended = {process, wait_status};
+    } else {
+      mark_exited(*job, wait_status);
+    }
+  }
+  refresh();
+}
+
+void Jobs::retry_unstored() {
+  const std::size_t left = store_.unstored();
+  if (left == unstored_) return;
+  unstored_ = left;
+  if (left == 0) {
+    spdlog::info("the state directory has space again: everything is stored");
+  } else {
+    spdlog::error(
+        "the disk of the state directory is full: free some space; until then {} changes are kept "
+        "only in memory, and they are lost if kymod stops",
+        left);
+  }
+}
+
+void Jobs::refresh() {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t running = 0;
+  for (const store::Job& job : store_.jobs()) {
+    const bool ran = job.state == store::JobState::running;
+    if (held_.count(job.id) != 0 ? ran : (ran && is_running(job)) || follow_container(job)) {
+      ++running;
+    } else if (ran) {
+      mark_exited(job, std::nullopt);
+    }
+  }
+  metrics_.set_processes_managed(running);
+}
+
+// If the container of this job runs, updates the job with its process and returns true. If several
+// jobs have this container, that applies only to the newest job.
+bool Jobs::follow_container(store::Job job) {
+  const auto process = containers_.process_of(job.id);
+  if (!process) return false;
+  const Result<std::optional<ContainerOf>> container = containers_.of(job.id);
+  const std::optional<store::Job> newest = of_container(**container);
+  if (!newest || newest->id != job.id) return false;
+  job.pid = process->pid;
+  job.start_ticks = process->start_ticks;
+  job.state = store::JobState::running;
+  job.exit_status.reset();
+  store_.note_job(job);
+  spdlog::info("job {} runs again as pid {}: its container was started or restored", job.name,
+               job.pid);
+  return true;
+}
+
+void Jobs::mark_exited(store::Job job, std::optional<int> wait_status) {
+  job.state = store::JobState::exited;
+  job.exit_status = wait_status;
+  store_.note_job(job);
+  spdlog::info("job {} (pid {}) has ended", job.name, job.pid);
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,159 @@
+#include "daemon/state/restore_note.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json_text.h"
+#include "criu/leftovers.h"
+#include "probe/process.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string folder_of(const std::string& state_dir) {
+  return state_dir + "/restoring";
+}
+
+// The time since boot, in clock ticks, like the start time of a process.
+std::uint64_t boot_ticks() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto ticks = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * ticks +
+         static_cast<std::uint64_t>(now.tv_nsec) * ticks / kNanosPerSecond;
+}
+
+std::string boot_id() {
+  const Result<std::string> id = read_file("/proc/sys/kernel/random/boot_id");
+  return id ? id->substr(0, id->find('\n')) : "";
+}
+
+// Whether the note is of this boot. Also true if the id of this boot cannot be read.
+bool of_this_boot(const json& note) {
+  const std::string now = boot_id();
+  return now.empty() || note.value("boot_id", "") == now;
+}
+
+// The process that the restore made, if it runs. A process with this pid that is older than the
+// restore is another one.
+// Errors: not_found: it does not run; those of reading /proc.
+Result<runtime::ProcessId> restored(const std::vector<pid_t>& tree, const json& note) {
+  const Error none{Code::not_found, "none of its processes runs"};
+  if (tree.empty() || !of_this_boot(note)) return none;
+  const Result<probe::Process> root = probe::read_process(tree.front());
+  if (!root && root.error().code != Code::not_found) return root.error();
+  if (!root || root->zombie() || root->ending) return none;
+  if (root->start_ticks < note.value("began_ticks", std::uint64_t{0})) return none;
+  return runtime::ProcessId{root->pid, root->start_ticks};
+}
+
+void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId& process,
+                       const std::string& job_id) {
+  Result<store::Job> job = store.job(job_id);
+  Result<void> done;
+  if (job) {
+    job->pid = process.pid;
+    job->start_ticks = process.start_ticks;
+    job->state = store::JobState::running;
+    job->exit_status.reset();
+    done = store.update_job(*job);
+  } else {
+    job = jobs.adopt(process);
+    if (!job) done = job.error();
+  }
+  if (!done) spdlog::error("the restored process did not become a job: {}", done.error().message);
+}
+
+// Returns false if the outcome of the restore cannot be determined now.
+bool settle(store::Store& store, Jobs& jobs, const json& note, const EndRestore& end_restore) {
+  const std::string directory = note.value("directory", "");
+  const auto tree = note.value("tree", std::vector<pid_t>());
+  const Result<void> ended = end_restore(note.value("work", "") + "/restore.log", tree);
+  if (!ended) {
+    spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
+                  directory, ended.error().message);
+    return false;
+  }
+  criu::remove_leftover_mounts(note.value("work", ""));
+  const Result<runtime::ProcessId> process = restored(tree, note);
+  if (!process && process.error().code != Code::not_found) {
+    spdlog::error(
+        "restore {}: kymod stopped during it, and it is not known whether its process runs; kymod "
+        "checks it again at its next start: {}",
+        directory, process.error().message);
+    return false;
+  }
+  if (process) {
+    spdlog::warn("restore {}: kymod stopped before the result was saved, but process {} runs",
+                 directory, process->pid);
+    register_restored(store, jobs, *process, note.value("job_id", ""));
+  } else {
+    spdlog::warn("restore {}: kymod stopped during it; the checkpoint can be restored again",
+                 directory);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const std::string& directory,
+                                       const std::vector<pid_t>& tree, const std::string& work_dir,
+                                       const std::string& job_id) {
+  const std::string folder = folder_of(state_dir);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error("make the folder " + folder, errno);
+  }
+  const json note{{"format_version", 1},        {"directory", directory}, {"tree", tree},
+                  {"work", work_dir},           {"job_id", job_id},       {"boot_id", boot_id()},
+                  {"began_ticks", boot_ticks()}};
+  RestoreNote out;
+  out.path_ = folder + "/" + std::to_string(unix_ns()) + ".json";
+  const std::string text = json_text(note, 2) + "\n";
+  if (Result<void> ok = replace_file(out.path_, text); !ok) return ok.error();
+  return out;
+}
+
+void RestoreNote::remove() {
+  if (!path_.empty()) unlink(path_.c_str());
+  path_.clear();
+}
+
+void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,
+                               const EndRestore& end_restore) {
+  std::error_code error;
+  std::vector<std::string> notes;
+  for (fs::directory_iterator entry(folder_of(state_dir), error), end; !error && entry != end;
+       entry.increment(error)) {
+    notes.push_back(entry->path());
+  }
+  for (const std::string& path : notes) {
+    const Result<std::string> text = read_file(path);
+    if (!text) {
+      spdlog::error("the note of a restore cannot be read; kymod tries again at its next start: {}",
+                    text.error().message);
+      continue;
+    }
+    const json note = parse_json(*text);
+    bool settled = true;
+    try {
+      if (note.is_object()) settled = settle(store, jobs, note, end_restore);
+    } catch (const json::exception& damaged) {
+      spdlog::error("the note of a restore {} is damaged: {}", path, damaged.what());
+    }
+    if (settled) fs::remove(path, error);  // otherwise the next start looks again
+  }
+}
+
+}  // namespace kymo::daemon

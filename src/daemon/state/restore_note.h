@@ -1,0 +1,59 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "criu/leftovers.h"
+#include "daemon/state/jobs.h"
+#include "kymo/result.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// A file in the state directory that describes a running restore. The destructor removes it. If
+// kymod is killed during the restore, the file stays, and the next kymod finds out from it how the
+// restore ended.
+//
+// Threads: one at a time.
+// Errors:  those of writing the file.
+class RestoreNote {
+ public:
+  RestoreNote() = default;
+  RestoreNote(RestoreNote&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  RestoreNote& operator=(RestoreNote&& other) noexcept {
+    remove();
+    path_ = std::exchange(other.path_, {});
+    return *this;
+  }
+  RestoreNote(const RestoreNote&) = delete;
+  RestoreNote& operator=(const RestoreNote&) = delete;
+  ~RestoreNote() { remove(); }
+
+  // `tree`: the pids of the restored processes, the root first. `work_dir`: the directory of CRIU's
+  // log. `job_id`: empty if no job is restored.
+  static Result<RestoreNote> write(const std::string& state_dir, const std::string& directory,
+                                   const std::vector<pid_t>& tree, const std::string& work_dir,
+                                   const std::string& job_id);
+
+ private:
+  void remove();
+  std::string path_;
+};
+
+// Ends what is left of a restore: criu::end_leftover_restore(), or a replacement in tests.
+using EndRestore =
+    std::function<Result<void>(const std::string& log_path, const std::vector<pid_t>& tree)>;
+
+// Cleans up at the daemon's start after restores during which an earlier kymod ended. If the
+// restored process runs, it becomes a running job. Otherwise the rest of the restore is removed,
+// and the images can be restored again. The log says which. If the state is unknown, the note stays
+// and the next start looks again.
+// Threads: one, before any request.
+void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,
+                               const EndRestore& end_restore = criu::end_leftover_restore);
+
+}  // namespace kymo::daemon

@@ -1,0 +1,163 @@
+#include "daemon/stored/catalogue.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "daemon/request/run_record.h"
+#include "daemon/state/stats_json.h"
+
+namespace kymo::daemon {
+namespace {
+
+v1::Checkpoint::State state_of(store::CheckpointState state) {
+  switch (state) {
+    case store::CheckpointState::started:
+      return v1::Checkpoint::STARTED;
+    case store::CheckpointState::complete:
+      return v1::Checkpoint::COMPLETE;
+    case store::CheckpointState::deleting:
+      return v1::Checkpoint::DELETING;
+    case store::CheckpointState::failed:
+      return v1::Checkpoint::FAILED;
+  }
+  return v1::Checkpoint::STATE_UNSPECIFIED;
+}
+
+std::map<std::string, std::string> names_by_id(store::Store& store) {
+  std::map<std::string, std::string> names;
+  for (const store::Job& job : store.jobs()) names[job.id] = job.name;
+  return names;
+}
+
+// Returns the name of the program whose history this owner has. Empty if the owner is no program.
+std::string program_of(const std::string& owner) {
+  if (!owner.starts_with(kProgramOwner)) return {};
+  const std::string command = owner.substr(kProgramOwner.size());
+  const std::string path = command.substr(0, command.find(' '));
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0: the whole path
+}
+
+// Finds the owner of a history that is no job. `name` is "runc:web" or "podman:shop", a whole
+// command line, or the name of a program that was dumped with only one command line.
+// Errors: not_found; invalid_argument: the program was dumped with several command lines.
+Result<std::string> owner_named(store::Store& store, const std::string& name) {
+  const Result<std::vector<store::Run>> runs = store.runs({}, store::RunKind::dump);
+  if (!runs) return runs.error();
+  std::set<std::string> owners;
+  for (const store::Run& run : *runs) owners.insert(run.job_id);
+  std::vector<std::string> of_program;
+  for (const std::string& owner : owners) {
+    const bool whole = owner == name || owner == std::string(kProgramOwner) + name;
+    if (whole && owner.find(':') != std::string::npos) return owner;
+    if (!name.empty() && program_of(owner) == name) of_program.push_back(owner);
+  }
+  if (of_program.size() == 1) return of_program.front();
+  if (of_program.empty()) {
+    return Error{Code::not_found, "no job or program named " + name + " was dumped"};
+  }
+  std::string all;
+  for (const std::string& owner : of_program) {
+    all += (all.empty() ? "'" : ", '") + owner.substr(kProgramOwner.size()) + "'";
+  }
+  return Error{Code::invalid_argument,
+               "history of " + name +
+                   ": it was dumped with several command lines: name one of them: " + all};
+}
+
+}  // namespace
+
+v1::Checkpoint to_api(const store::Checkpoint& checkpoint, const std::string& job) {
+  v1::Checkpoint out;
+  out.set_id(checkpoint.id);
+  out.set_job(job);
+  out.set_pid(checkpoint.pid);
+  out.set_state(state_of(checkpoint.state));
+  out.set_created_unix_ns(checkpoint.created_unix_ns);
+  out.set_directory(checkpoint.directory);
+  out.set_image_bytes(checkpoint.image_bytes);
+  out.set_duration_ns(checkpoint.duration_ns);
+  if (const auto stats = dump_stats_of(checkpoint.stats_json)) *out.mutable_stats() = *stats;
+  out.set_error(checkpoint.error);
+  return out;
+}
+
+Result<v1::CheckpointsResponse> list_checkpoints(const Parts& parts,
+                                                 const v1::CheckpointsRequest& request) {
+  std::string job_id;
+  if (!request.job().empty()) {
+    const Result<store::Job> job = parts.jobs.find(request.job());
+    if (!job) return job.error();
+    job_id = job->id;
+  }
+  std::map<std::string, std::string> names = names_by_id(parts.store);
+  v1::CheckpointsResponse out;
+  for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
+    *out.add_checkpoints() = to_api(checkpoint, names[checkpoint.job_id]);
+  }
+  return out;
+}
+
+Result<store::Checkpoint> find_checkpoint(store::Store& store, const std::string& id_or_directory) {
+  if (id_or_directory.find('/') == std::string::npos) return store.checkpoint(id_or_directory);
+  const std::vector<store::Checkpoint> all = store.checkpoints();
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const auto& checkpoint) {
+    return checkpoint.directory == id_or_directory;
+  });
+  if (found != all.rend()) return *found;
+  return Error{Code::not_found,
+               id_or_directory + " is not a checkpoint: kymo checkpoints lists them"};
+}
+
+Result<v1::InspectResponse> inspect(const Parts& parts, const v1::InspectRequest& request) {
+  const std::vector<v1::Job> jobs = parts.jobs.list();
+  const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const v1::Job& one) {
+    return one.id() == request.target() || one.name() == request.target();
+  });
+  v1::InspectResponse out;
+  if (job != jobs.end()) {
+    *out.mutable_job() = *job;
+    for (const store::Checkpoint& one : parts.store.checkpoints(job->id())) {
+      *out.add_checkpoints() = to_api(one, job->name());
+    }
+    return out;
+  }
+  const Result<store::Checkpoint> checkpoint = find_checkpoint(parts.store, request.target());
+  if (checkpoint) {
+    const Result<store::Job> owner = parts.store.job(checkpoint->job_id);
+    *out.mutable_checkpoint() = to_api(*checkpoint, owner ? owner->name : "");
+    return out;
+  }
+  if (checkpoint.error().code != Code::not_found || request.target().find('/') == 0) {
+    return checkpoint.error();
+  }
+  return Error{Code::not_found, "there is no job and no checkpoint " + request.target() +
+                                    ": kymo ps and kymo checkpoints list them"};
+}
+
+Result<v1::HistoryResponse> history_of(const Parts& parts, const v1::HistoryRequest& request) {
+  std::string owner;
+  std::string name;
+  if (const Result<store::Job> job = parts.jobs.find(request.job()); job) {
+    owner = job->id;
+    name = job->name;
+  } else {
+    const Result<std::string> found = owner_named(parts.store, request.job());
+    if (!found && found.error().code == Code::not_found) return job.error();
+    if (!found) return found.error();
+    owner = name = *found;
+  }
+  const auto kind = request.restores() ? store::RunKind::restore : store::RunKind::dump;
+  const Result<std::vector<store::Run>> runs = parts.store.runs(owner, kind);
+  if (!runs) return runs.error();
+  const std::size_t last = request.last() == 0 ? runs->size() : request.last();
+  v1::HistoryResponse out;
+  out.set_job(name);
+  for (std::size_t i = runs->size() - std::min(last, runs->size()); i < runs->size(); ++i) {
+    *out.add_runs() = to_api((*runs)[i]);
+  }
+  return out;
+}
+
+}  // namespace kymo::daemon

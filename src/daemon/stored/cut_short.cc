@@ -1,0 +1,291 @@
+#include "daemon/stored/cut_short.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cctype>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "base/json_text.h"
+#include "criu/images.h"
+#include "criu/stats.h"
+#include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/kinds.h"
+#include "daemon/state/stats_json.h"
+#include "probe/directory_bytes.h"
+#include "probe/process.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kReleasedWithin{2};
+
+// What became of a process that was being dumped.
+enum class Fate : std::uint8_t { runs, gone, unsure };
+
+// A dump that was cut short, with the checkpoint.json that was written before it began.
+struct CutShortDump {
+  store::Checkpoint checkpoint;
+  std::optional<store::Job> job;
+  CheckpointDir dir;
+  json record;  // an object; empty if it cannot be read
+  runtime::Kind kind = runtime::Kind::process;
+  runtime::DumpSpec spec;
+  std::string text;  // "process 12"
+};
+
+// Returns the value of `key`, or `otherwise` if the value is missing or of another type. The record
+// may be damaged.
+template <class Value>
+Value value_of(const json& object, const char* key, Value otherwise) {
+  const auto found = object.find(key);
+  if (found == object.end()) return otherwise;
+  try {
+    return found->get<Value>();
+  } catch (const json::exception&) {
+    return otherwise;
+  }
+}
+
+CutShortDump look_at(store::Store& store, const ForeignFiles& foreign,
+                     const store::Checkpoint& checkpoint) {
+  CutShortDump dump{
+      checkpoint, std::nullopt, CheckpointDir(checkpoint.directory),        json::object(),
+      {},         {},           "process " + std::to_string(checkpoint.pid)};
+  if (Result<store::Job> found = store.job(checkpoint.job_id); found) dump.job = *found;
+  // The directory may contain another dump by now.
+  Result<json> record = foreign.record(dump.dir);
+  if (!record) {
+    if (record.error().code != Code::not_found) spdlog::error("{}", record.error().message);
+  } else if (value_of(*record, "created_unix_ns", std::int64_t{0}) == checkpoint.created_unix_ns) {
+    dump.record = *std::move(record);
+  }
+  dump.spec.process = {
+      checkpoint.pid,
+      dump.job ? dump.job->start_ticks : value_of(dump.record, "start_ticks", std::uint64_t{0})};
+  dump.spec.images_dir = dump.dir.partial_images();
+  dump.spec.work_dir = dump.dir.work();
+  const json container = value_of(dump.record, "container", json::object());
+  if (container.is_object() && !container.empty()) {
+    const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
+    if (!kind) spdlog::error("the checkpoint {}: {}", dump.dir.path(), kind.error().message);
+    dump.kind = kind ? *kind : runtime::Kind::process;
+    dump.spec.container = value_of(container, "id", std::string());
+    dump.spec.frozen = value_of(container, "frozen", false);
+    if (dump.kind != runtime::Kind::process) {
+      dump.text = std::string(runtime::name_of(dump.kind)) + " container " +
+                  value_of(container, "name", dump.spec.container);
+    }
+  }
+  return dump;
+}
+
+Fate fate_of(const runtime::ProcessId& process) {
+  if (!probe::process_lives(process.pid, process.start_ticks)) return Fate::gone;
+  // Without the start time, this may be another process with the same pid. CRIU may still kill a
+  // process that it holds. The kernel releases a traced process an instant after its tracer has
+  // ended, so wait for that.
+  bool held = true;
+  for (const auto until = Clock::now() + kReleasedWithin; held && Clock::now() < until;) {
+    held = !probe::stopped_threads(process.pid).empty();
+    if (held) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return process.start_ticks != 0 && !held ? Fate::runs : Fate::unsure;
+}
+
+// Adds to the record how the dump ended.
+json record_of(const CutShortDump& dump) {
+  json record = dump.record;
+  record["state"] = store::name_of(dump.checkpoint.state);
+  record["pid"] = dump.checkpoint.pid;
+  record["created_unix_ns"] = dump.checkpoint.created_unix_ns;
+  record["image_bytes"] = dump.checkpoint.image_bytes;
+  record["recovered"] = true;
+  if (dump.job) {
+    record["command"] = dump.job->command;
+    record["job"] = {{"id", dump.job->id}, {"name", dump.job->name}};
+  }
+  return record;
+}
+
+// Marks a checkpoint as complete: CRIU had finished, but kymod stopped before it saved the result.
+Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
+  store::Checkpoint& checkpoint = dump.checkpoint;
+  const Result<std::uint64_t> bytes = probe::directory_bytes(dump.dir.images());
+  if (!bytes) return bytes.error();
+  checkpoint.image_bytes = *bytes;
+  checkpoint.state = store::CheckpointState::complete;
+  checkpoint.error =
+      "kymod stopped before the result of the dump was saved; the images are complete";
+  json record = record_of(dump);
+  const auto stats = criu::read_dump_stats(dump.dir.work() + "/stats-dump");
+  if (stats) {
+    record["stats"] = to_json(*stats);
+    checkpoint.stats_json = json_text(record["stats"]);
+  }
+  if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) return ok;
+  if (dump.job) dump.job->state = store::JobState::dumped;
+  spdlog::warn(
+      "dump of {}: kymod stopped before the result was saved, but the images in {} are complete",
+      dump.text, dump.dir.images());
+  return store.update_checkpoint(checkpoint, dump.job && fate == Fate::gone ? &*dump.job : nullptr);
+}
+
+Result<void> close(store::Store& store, CutShortDump dump, const SettleDump& settle) {
+  if (const Result<void> settled = settle(dump.kind, dump.spec); !settled) {
+    spdlog::error("dump of {}: {}", dump.text, settled.error().message);
+  }
+  const Fate fate = fate_of(dump.spec.process);
+  std::error_code error;
+  if (fs::exists(dump.dir.images(), error)) return conclude(store, std::move(dump), fate);
+  // CRIU writes inventory.img last, and ends no process before that.
+  const bool all_written = !criu::stored_path(dump.spec.images_dir + "/inventory.img").empty();
+  if (all_written && fate == Fate::gone) {
+    if (Result<void> ok = publish_images(dump.dir); !ok) return ok;
+    return conclude(store, std::move(dump), fate);
+  }
+  store::Checkpoint& checkpoint = dump.checkpoint;
+  checkpoint.state = store::CheckpointState::failed;
+  checkpoint.error = "kymod stopped during the dump; ";
+  if (all_written && fate == Fate::unsure) {
+    checkpoint.error += "the images are in " + dump.spec.images_dir + ": remove them if process " +
+                        std::to_string(checkpoint.pid) + " runs on";
+  } else {
+    discard_images(dump.dir);
+    checkpoint.error += "the incomplete images were removed";
+    if (fate == Fate::runs) checkpoint.error += ", and " + dump.text + " runs on";
+    if (fate == Fate::gone) checkpoint.error += ", and " + dump.text + " is gone";
+  }
+  spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
+  json record = record_of(dump);
+  record["error"] = checkpoint.error;
+  if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) {
+    spdlog::warn("{}", ok.error().message);  // the folder may be gone by now
+  }
+  return store.update_checkpoint(checkpoint);
+}
+
+// Finds the first process of a job by its output file: it leads a session, and this file is its
+// standard output. Returns nothing if there is no such process.
+Result<std::optional<probe::Process>> writer_of(const std::string& path) {
+  std::error_code error;
+  fs::directory_iterator entry("/proc", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
+    std::error_code gone;
+    if (!fs::equivalent(entry->path() / "fd/1", path, gone)) continue;
+    Result<probe::Process> process = probe::read_process(std::stoi(name));
+    if (!process && process.error().code != Code::not_found) return process.error();
+    if (process && process->session == process->pid) return std::optional(*process);
+  }
+  if (error) return system_error("read /proc", error.value());
+  return std::optional<probe::Process>();
+}
+
+// Whether `is_good` returns true for every entry of a folder. False if `folder` is no folder or
+// cannot be read.
+template <class IsGood>
+bool all_in(const fs::path& folder, IsGood is_good) {
+  std::error_code error;
+  if (fs::symlink_status(folder, error).type() != fs::file_type::directory) return false;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!is_good(*entry)) return false;
+  }
+  return !error;
+}
+
+// Whether the directory holds only what kymod makes before a dump begins: empty folders and a
+// recording. A user may keep other folders next to the checkpoints, and those must stay.
+bool is_unbegun(const CheckpointDir& dir) {
+  const auto none = [](const fs::directory_entry&) { return false; };
+  const auto of_recording = [](const fs::directory_entry& file) {
+    std::error_code error;
+    return file.path().filename().string().starts_with("dump.") &&
+           file.symlink_status(error).type() == fs::file_type::regular;
+  };
+  return all_in(dir.path(), [&](const fs::directory_entry& entry) {
+    if (entry.path() == dir.recordings()) return all_in(entry.path(), of_recording);
+    return (entry.path() == dir.partial_images() || entry.path() == dir.work()) &&
+           all_in(entry.path(), none);
+  });
+}
+
+// Removes such a directory. A folder that is no longer empty stays. Returns whether `dir` is gone.
+bool remove_unbegun(const CheckpointDir& dir) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(dir.recordings(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    files.push_back(entry->path());
+  }
+  for (const fs::path& file : files) unlink(file.c_str());
+  for (const std::string& folder : {dir.recordings(), dir.work(), dir.partial_images()}) {
+    rmdir(folder.c_str());
+  }
+  return rmdir(dir.path().c_str()) == 0;
+}
+
+}  // namespace
+
+Result<void> close_cut_short_dumps(store::Store& store, const ForeignFiles& foreign,
+                                   const SettleDump& settle) {
+  for (const store::Checkpoint& checkpoint : store.checkpoints()) {
+    if (checkpoint.state != store::CheckpointState::started) continue;
+    if (Result<void> ok = close(store, look_at(store, foreign, checkpoint), settle); !ok) {
+      spdlog::error("dump of pid {}, during which kymod stopped: {}", checkpoint.pid,
+                    ok.error().message);
+    }
+  }
+  return {};
+}
+
+Result<void> remove_unlisted_folders(store::Store& store, const std::string& state_dir) {
+  std::set<std::string> listed;
+  for (const store::Checkpoint& checkpoint : store.checkpoints()) {
+    listed.insert(checkpoint.directory);
+  }
+  std::error_code error;
+  for (fs::directory_iterator entry(state_dir + "/checkpoints", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const CheckpointDir dir(entry->path());
+    if (listed.contains(dir.path()) || !is_unbegun(dir)) continue;
+    if (remove_unbegun(dir)) {
+      spdlog::warn("checkpoint {}: kymod stopped before its dump began; removed", dir.path());
+    }
+  }
+  return {};
+}
+
+Result<void> settle_unstarted_jobs(store::Store& store) {
+  for (store::Job& job : store.jobs()) {
+    if (job.state != store::JobState::running || job.pid != 0) continue;
+    const Result<std::optional<probe::Process>> writer = writer_of(job.stdout_path);
+    if (!writer) {
+      spdlog::error(
+          "job {}: it is not known whether it was started: {}; kymod checks again at its next "
+          "start",
+          job.name, writer.error().message);
+    } else if (const std::optional<probe::Process>& process = *writer) {
+      job.pid = process->pid;
+      job.start_ticks = process->start_ticks;
+      spdlog::warn("job {}: kymod stopped while it was started; it is pid {}", job.name, job.pid);
+      if (Result<void> ok = store.update_job(job); !ok) return ok;
+    } else {
+      spdlog::warn("job {}: kymod stopped before it was started", job.name);
+      if (Result<void> ok = store.remove_job(job.id); !ok) return ok;
+    }
+  }
+  return {};
+}
+
+}  // namespace kymo::daemon

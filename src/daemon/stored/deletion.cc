@@ -1,0 +1,218 @@
+#include "daemon/stored/deletion.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/mounts.h"
+#include "daemon/state/checkpoint_dir.h"
+#include "daemon/stored/catalogue.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A recording is closed within this time after the end of its request, unless the disk stalls.
+constexpr std::chrono::milliseconds kClosedWithin{2000};
+
+// Whether the directory still holds this checkpoint, which its record shows. If a user chose the
+// directory, it may hold something else by now.
+bool holds(const ForeignFiles& foreign, const CheckpointDir& dir,
+           const store::Checkpoint& checkpoint) {
+  const Result<nlohmann::json> record = foreign.record(dir);
+  return record && record->value("created_unix_ns", nlohmann::json()) ==
+                       nlohmann::json(checkpoint.created_unix_ns);
+}
+
+// Removes a file or folder, and waits for files in it that are still open, such as the recording of
+// a restore that has just ended. On NFS and FUSE, a file that is removed while it is open gets a
+// hidden name until it is closed. The hidden file may disappear after the folder was read, and its
+// removal then fails with "no such file".
+std::error_code remove_with_open_files(const std::string& path) {
+  const auto until = std::chrono::steady_clock::now() + kClosedWithin;
+  for (;;) {
+    std::error_code error;
+    fs::remove_all(path, error);
+    const bool closing =
+        error == std::errc::directory_not_empty || error == std::errc::no_such_file_or_directory;
+    if (!closing || std::chrono::steady_clock::now() > until) return error;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Removes everything that a dump made. The images have been renamed before.
+void remove_parts(const CheckpointDir& dir, std::vector<std::string>& warnings) {
+  // A CRIU that was killed may have left the machine's cgroups mounted there.
+  if (!detach_mounts(dir.work() + "/")) {
+    warnings.push_back(dir.path() + " was not deleted: the mounts below it are not known");
+    return;
+  }
+  for (const std::string& part :
+       {dir.deleted_images(), dir.partial_images(), dir.work(), dir.recordings(), dir.record()}) {
+    if (const std::error_code error = remove_with_open_files(part); error) {
+      warnings.push_back("remove " + part + ": " + error.message());
+    }
+  }
+  if (rmdir(dir.path().c_str()) == 0 || errno == ENOENT) return;
+  const bool others = errno == ENOTEMPTY || errno == EEXIST;
+  warnings.push_back(others ? dir.path() + " holds other files and was not deleted"
+                            : system_error("remove " + dir.path(), errno).message);
+}
+
+Result<void> take_images_away(const CheckpointDir& dir) {
+  if (std::rename(dir.images().c_str(), dir.deleted_images().c_str()) == 0 || errno == ENOENT) {
+    return {};
+  }
+  return system_error("delete the images " + dir.images(), errno);
+}
+
+Error in_use(const store::Checkpoint& checkpoint) {
+  return Error{Code::failed_precondition, "delete checkpoint " + checkpoint.id +
+                                              ": a dump or restore uses " + checkpoint.directory +
+                                              ": wait for that to end"};
+}
+
+Result<void> add_deleted(const Parts& parts, const store::Checkpoint& checkpoint,
+                         v1::DeleteResponse& out) {
+  std::vector<std::string> warnings;
+  const Result<bool> deleted = delete_checkpoint(DeletionParts(parts), checkpoint, warnings);
+  for (const std::string& warning : warnings) out.add_warnings(warning);
+  if (!deleted) return deleted.error();
+  spdlog::info("{}: checkpoint {} in {}", *deleted ? "delete" : "forget", checkpoint.id,
+               checkpoint.directory);
+  if (!*deleted) {
+    out.add_forgotten(checkpoint.id);
+    return {};
+  }
+  out.add_checkpoints(checkpoint.id);
+  out.set_freed_bytes(out.freed_bytes() + checkpoint.image_bytes);
+  return {};
+}
+
+Result<v1::DeleteResponse> delete_failed(const Parts& parts, const std::string& job_name) {
+  std::string job_id;
+  if (!job_name.empty()) {
+    const Result<store::Job> job = parts.jobs.find(job_name);
+    if (!job) return job.error();
+    job_id = job->id;
+  }
+  v1::DeleteResponse out;
+  for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
+    if (checkpoint.state != store::CheckpointState::failed) continue;
+    if (Result<void> ok = add_deleted(parts, checkpoint, out); !ok) return ok.error();
+  }
+  return out;
+}
+
+Result<v1::DeleteResponse> delete_job(const Parts& parts, const store::Job& job,
+                                      bool with_checkpoints) {
+  const std::string tried = "delete job " + job.name + ": ";
+  if (job.state == store::JobState::running) {
+    return Error{Code::failed_precondition, tried + "it runs: end it first (kymo kill)"};
+  }
+  const std::vector<store::Checkpoint> all = parts.store.checkpoints(job.id);
+  const auto whole = std::count_if(all.begin(), all.end(), [](const auto& checkpoint) {
+    return checkpoint.state == store::CheckpointState::complete;
+  });
+  if (whole != 0 && !with_checkpoints) {
+    return Error{Code::failed_precondition,
+                 tried + "it has " + std::to_string(whole) +
+                     (whole == 1 ? " whole checkpoint: --all deletes it, too"
+                                 : " whole checkpoints: --all deletes them, too")};
+  }
+  v1::DeleteResponse out;
+  for (const store::Checkpoint& checkpoint : all) {
+    if (Result<void> ok = add_deleted(parts, checkpoint, out); !ok) return ok.error();
+  }
+  if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
+  if (!job.stdout_path.empty()) {
+    std::error_code error;
+    fs::remove_all(fs::path(job.stdout_path).parent_path(), error);
+    if (error) out.add_warnings("remove the output of job " + job.name + ": " + error.message());
+  }
+  spdlog::info("delete: job {}", job.name);
+  out.set_job(job.name);
+  return out;
+}
+
+}  // namespace
+
+bool below_state_dir(const std::string& state_dir, const std::string& directory) {
+  const std::string folder = state_dir + "/checkpoints/";
+  return directory.starts_with(folder) && directory.find('/', folder.size()) == std::string::npos &&
+         directory.size() > folder.size();
+}
+
+Result<bool> delete_checkpoint(const DeletionParts& parts, const store::Checkpoint& checkpoint,
+                               std::vector<std::string>& warnings) {
+  const CheckpointDir dir(checkpoint.directory);
+  // A restore of bare images claims only their own path, so claim that one, too.
+  const auto claim = parts.claims.claim("directory:" + dir.path());
+  const auto images_claim = parts.claims.claim("directory:" + dir.images());
+  if (!claim || !images_claim) return in_use(checkpoint);
+  std::error_code error;
+  bool there = fs::exists(dir.path(), error);
+  const bool again = checkpoint.state == store::CheckpointState::deleting;
+  if (there && !again && !below_state_dir(parts.state_dir, dir.path()) &&
+      !holds(parts.foreign, dir, checkpoint)) {
+    warnings.push_back(dir.path() + " no longer holds this checkpoint, so it was not deleted");
+    there = false;
+  }
+  if (there) {
+    store::Checkpoint deleting = checkpoint;
+    deleting.state = store::CheckpointState::deleting;
+    if (Result<void> said = parts.store.update_checkpoint(deleting); !said) {
+      return said.error();
+    }
+    if (Result<void> away = take_images_away(dir); !away) {
+      static_cast<void>(parts.store.update_checkpoint(checkpoint));  // nothing was removed yet
+      return away.error();
+    }
+    remove_parts(dir, warnings);
+  }
+  if (Result<void> said = parts.store.remove_checkpoint(checkpoint.id); !said) return said.error();
+  return there;
+}
+
+Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteRequest& request) {
+  if (request.failed()) return delete_failed(parts, request.target());
+  if (request.target().empty()) {
+    return Error{Code::invalid_argument, "delete: neither a checkpoint nor a job was given"};
+  }
+  parts.jobs.refresh();
+  if (const Result<store::Job> job = parts.store.job(request.target()); job) {
+    return delete_job(parts, *job, request.with_checkpoints());
+  }
+  const Result<store::Checkpoint> checkpoint = find_checkpoint(parts.store, request.target());
+  if (!checkpoint) {
+    if (checkpoint.error().code != Code::not_found) return checkpoint.error();
+    return Error{Code::not_found, "delete: there is no checkpoint and no job " + request.target() +
+                                      ": kymo checkpoints and kymo ps list them"};
+  }
+  v1::DeleteResponse out;
+  if (Result<void> ok = add_deleted(parts, *checkpoint, out); !ok) return ok.error();
+  return out;
+}
+
+Result<void> finish_deletions(const DeletionParts& parts) {
+  for (const store::Checkpoint& checkpoint : parts.store.checkpoints()) {
+    if (checkpoint.state != store::CheckpointState::deleting) continue;
+    std::vector<std::string> warnings;
+    const Result<bool> done = delete_checkpoint(parts, checkpoint, warnings);
+    if (!done) warnings.push_back(done.error().message);
+    for (const std::string& warning : warnings) spdlog::warn("{}", warning);
+    spdlog::warn("checkpoint {}: kymod stopped while it was deleted; the rest was removed",
+                 checkpoint.id);
+  }
+  return {};
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/kymo/v1/kymo.pb.h"
+#include "daemon/request/parts.h"
+#include "kymo/result.h"
+
+namespace kymo::daemon {
+
+// Deletes checkpoints and jobs.
+//
+// The store first sets the state of a checkpoint to `deleting`. Then the images are renamed, and
+// only then files are removed. So a checkpoint that is half removed never looks complete. If kymod
+// is killed meanwhile, the next kymod continues. Only what a dump made is removed: if somebody else
+// put a file into the directory of a checkpoint, the file and the directory stay.
+//
+// Threads: any.
+// Errors:  invalid_argument: no target was given.
+//          not_found: no such job or checkpoint.
+//          failed_precondition: the job runs, the checkpoint is in use, or the job has complete
+//          checkpoints and the request does not include them.
+
+Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteRequest& request);
+
+// The parts of kymod that a deletion uses.
+struct DeletionParts {
+  explicit DeletionParts(const Parts& parts)
+      : DeletionParts(parts.store, parts.claims, parts.config.state_dir, parts.foreign) {}
+  DeletionParts(store::Store& all, Claims<std::string>& claimed, const std::string& folder,
+                const ForeignFiles& reader)
+      : store(all), claims(claimed), state_dir(folder), foreign(reader) {}
+
+  store::Store& store;
+  Claims<std::string>& claims;
+  const std::string& state_dir;
+  const ForeignFiles& foreign;
+};
+
+// Deletes one checkpoint. Adds to `warnings` what could not be removed, and why. Returns false if its
+// directory is gone or holds something else: then only the store's entry is removed.
+Result<bool> delete_checkpoint(const DeletionParts& parts, const store::Checkpoint& checkpoint,
+                               std::vector<std::string>& warnings);
+
+// Finishes, at the start of kymod, the deletions that an earlier kymod had begun.
+Result<void> finish_deletions(const DeletionParts& parts);
+
+// Whether kymod chose the directory itself: it is directly in `state_dir`/checkpoints.
+bool below_state_dir(const std::string& state_dir, const std::string& directory);
+
+}  // namespace kymo::daemon

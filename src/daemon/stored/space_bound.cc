@@ -1,0 +1,85 @@
+#include "daemon/stored/space_bound.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+
+#include "daemon/stored/deletion.h"
+#include "report/human.h"
+
+namespace kymo::daemon {
+namespace {
+
+// The owner of a checkpoint: its job, or a process that is no job.
+std::string owner_of(const store::Checkpoint& checkpoint) {
+  return checkpoint.job_id.empty() ? "pid " + std::to_string(checkpoint.pid) : checkpoint.job_id;
+}
+
+// Failed checkpoints have no images, but their logs and recordings fill the disk as well.
+std::vector<store::Checkpoint> failed_beyond(const std::vector<store::Checkpoint>& all,
+                                             const std::string& state_dir,
+                                             const SpaceBound& bound) {
+  constexpr std::uint64_t kFailedKept = 10;  // of each owner, if no count is given
+  const std::uint64_t most = bound.count != 0 ? bound.count : kFailedKept;
+  std::map<std::string, std::uint64_t> seen;  // by owner, from the newest on
+  std::vector<store::Checkpoint> out;
+  if (bound.count == 0 && bound.bytes == 0) return out;
+  std::for_each(all.rbegin(), all.rend(), [&](const store::Checkpoint& checkpoint) {
+    if (checkpoint.state != store::CheckpointState::failed ||
+        !below_state_dir(state_dir, checkpoint.directory)) {
+      return;
+    }
+    if (++seen[owner_of(checkpoint)] > most) out.push_back(checkpoint);
+  });
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>& all,
+                                            const std::string& state_dir, const SpaceBound& bound) {
+  std::vector<store::Checkpoint> out = failed_beyond(all, state_dir, bound);
+  std::map<std::string, std::string> newest;   // by owner
+  std::map<std::string, std::uint64_t> count;  // by owner
+  std::vector<const store::Checkpoint*> ours;  // oldest first
+  std::uint64_t bytes = 0;
+  for (const store::Checkpoint& checkpoint : all) {
+    if (checkpoint.state != store::CheckpointState::complete) continue;
+    newest[owner_of(checkpoint)] = checkpoint.id;
+    if (!below_state_dir(state_dir, checkpoint.directory)) continue;
+    ours.push_back(&checkpoint);
+    ++count[owner_of(checkpoint)];
+    bytes += checkpoint.image_bytes;
+  }
+  for (const store::Checkpoint* checkpoint : ours) {
+    const std::string owner = owner_of(*checkpoint);
+    const bool many = bound.count != 0 && count[owner] > bound.count;
+    const bool large = bound.bytes != 0 && bytes > bound.bytes;
+    if ((!many && !large) || newest[owner] == checkpoint->id) continue;
+    out.push_back(*checkpoint);
+    --count[owner];
+    bytes -= checkpoint->image_bytes;
+  }
+  return out;
+}
+
+std::string make_room(const Parts& parts) {
+  const SpaceBound bound{parts.config.keep_bytes, parts.config.keep_count};
+  if (bound.bytes == 0 && bound.count == 0) return {};
+  const std::vector<store::Checkpoint> all = parts.store.checkpoints();
+  std::vector<std::string> troubles;
+  for (const store::Checkpoint& checkpoint : beyond_bound(all, parts.config.state_dir, bound)) {
+    const Result<bool> deleted = delete_checkpoint(DeletionParts(parts), checkpoint, troubles);
+    if (deleted && *deleted) {
+      spdlog::info("made room: removed the oldest checkpoint, {} in {} ({})", checkpoint.id,
+                   checkpoint.directory, report::bytes(checkpoint.image_bytes));
+    } else if (!deleted) {
+      troubles.push_back(deleted.error().message);
+    }
+  }
+  return troubles.empty() ? "" : "make room for checkpoints: " + troubles.front();
+}
+
+}  // namespace kymo::daemon

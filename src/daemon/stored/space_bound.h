@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/request/parts.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// The bounds on checkpoints below the state directory; 0 means no bound.
+struct SpaceBound {
+  std::uint64_t bytes = 0;  // of the images of all checkpoints
+  std::uint64_t count = 0;  // of checkpoints of each job
+};
+
+// The checkpoints below the state directory that must be deleted to keep the bounds:
+// - first failed ones, oldest first: the newest `count` of each job stay (ten if `count` is 0);
+// - then complete ones, oldest first, but never the newest complete one of a job (or of a pid, if
+//   there is no job), in whatever directory that one lies.
+// `all`: oldest first.
+std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>& all,
+                                            const std::string& state_dir, const SpaceBound& bound);
+
+// Deletes checkpoints as --keep-bytes and --keep-count say, and logs each. Those in use stay until
+// the next call. Returns what went wrong; empty if nothing did.
+// Threads: one.
+// Cost:    a look into the store, and removing the files.
+std::string make_room(const Parts& parts);
+
+}  // namespace kymo::daemon

@@ -1,0 +1,130 @@
+#include "diagnosis/change.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/human.h"
+#include "diagnosis/rules.h"
+
+namespace kymo::diagnosis {
+namespace {
+
+// A smaller change is not explained: two dumps of the same process differ by as much.
+constexpr double kMinChange = 0.05;
+// What is named as the reason must have changed by this share of the whole change.
+constexpr double kMinReason = 0.25;
+
+// A part of the frozen time in both dumps, in nanoseconds.
+struct Part {
+  std::string name;
+  double a_ns = 0;
+  double b_ns = 0;
+};
+
+std::vector<Part> frozen_phases(const DumpFacts& a, const DumpFacts& b) {
+  std::map<std::string, Part> by_name;
+  for (const auto& [dump, time] : {std::pair(&a, &Part::a_ns), std::pair(&b, &Part::b_ns)}) {
+    for (const Phase& phase : dump->phases) {
+      if (!phase.frozen) continue;
+      by_name[phase.name].name = phase.name;
+      by_name[phase.name].*time += static_cast<double>(phase.duration_ns());
+    }
+  }
+  std::vector<Part> parts;
+  for (auto& [name, part] : by_name) parts.push_back(std::move(part));
+  return parts;
+}
+
+// The names of Verdict::shares, in words.
+constexpr std::array<std::pair<std::string_view, const char*>, 4> kWords = {
+    {{"cpu", "CRIU used a CPU"},
+     {"cpu_wait", "CRIU waited for a CPU"},
+     {"disk_wait", "CRIU waited for the disk"},
+     {"steal", "The hypervisor gave the CPUs to others"}}};
+
+std::optional<double> share_named(const DumpFacts& dump, std::string_view name) {
+  for (const auto& share : dump.shares) {
+    if (share.first == name) return share.second;
+  }
+  return {};
+}
+
+// Only what was looked at in both dumps.
+std::vector<Part> frozen_shares(const DumpFacts& a, const DumpFacts& b) {
+  std::vector<Part> parts;
+  for (const auto& [name, words] : kWords) {
+    const std::optional<double> in_a = share_named(a, name);
+    const std::optional<double> in_b = share_named(b, name);
+    if (!in_a || !in_b) continue;
+    parts.push_back({words, *in_a * static_cast<double>(a.frozen_ns),
+                     *in_b * static_cast<double>(b.frozen_ns)});
+  }
+  return parts;
+}
+
+// The part that changed most in the direction of the whole change. Nothing: none did.
+std::optional<Part> largest_change(const std::vector<Part>& parts, double change_ns) {
+  const auto share = [change_ns](const Part& part) { return (part.b_ns - part.a_ns) / change_ns; };
+  const auto most = std::max_element(
+      parts.begin(), parts.end(),
+      [&](const Part& one, const Part& other) { return share(one) < share(other); });
+  if (most == parts.end() || share(*most) < kMinReason) return {};
+  return *most;
+}
+
+std::string percent_of(double ns, std::uint64_t whole_ns) {
+  return whole_percent(ratio(ns, static_cast<double>(whole_ns)));
+}
+
+std::string times_line(const DumpFacts& a, const DumpFacts& b, double change_ns) {
+  return "In B the processes stood still for " + human::duration(b.frozen_ns) + ", " +
+         human::duration(std::abs(change_ns)) + (change_ns > 0 ? " longer" : " shorter") +
+         " than in A (" + human::duration(a.frozen_ns) + ").";
+}
+
+std::string phase_line(const Part& phase, double change_ns) {
+  const double change = phase.b_ns - phase.a_ns;
+  return (change / change_ns > 0.5 ? "Most of that: " : "The largest part of that: ") + phase.name +
+         ", " + human::duration(phase.b_ns) + " after " + human::duration(phase.a_ns) + " (" +
+         (change > 0 ? "+" : "-") + human::duration(std::abs(change)) + ").";
+}
+
+// The reason is the amount of memory, if it changed as much as the time, else a wait.
+std::string reason_line(const DumpFacts& a, const DumpFacts& b, double change_ns) {
+  if (a.bytes != 0 && b.bytes != 0) {
+    const double more = static_cast<double>(b.bytes) / static_cast<double>(a.bytes) - 1;
+    const double longer = change_ns / static_cast<double>(a.frozen_ns);
+    if (more / longer > 0.5) {
+      return "B wrote " + human::bytes(b.bytes) + " of memory, A " + human::bytes(a.bytes) + ".";
+    }
+  }
+  const std::optional<Part> wait = largest_change(frozen_shares(a, b), change_ns);
+  if (!wait) return "";
+  return wait->name + " for " + percent_of(wait->a_ns, a.frozen_ns) + " of that time in A, for " +
+         percent_of(wait->b_ns, b.frozen_ns) + " in B.";
+}
+
+}  // namespace
+
+std::vector<std::string> explain_change(const DumpFacts& a, const DumpFacts& b) {
+  if (a.frozen_ns == 0 || b.frozen_ns == 0) return {};
+  const double change_ns = static_cast<double>(b.frozen_ns) - static_cast<double>(a.frozen_ns);
+  if (std::abs(change_ns) < kMinChange * static_cast<double>(std::max(a.frozen_ns, b.frozen_ns))) {
+    return {"The processes stood still for about as long: " + human::duration(a.frozen_ns) +
+            " in A, " + human::duration(b.frozen_ns) + " in B."};
+  }
+  std::vector<std::string> lines{times_line(a, b, change_ns)};
+  if (const auto phase = largest_change(frozen_phases(a, b), change_ns)) {
+    lines.push_back(phase_line(*phase, change_ns));
+  }
+  if (std::string reason = reason_line(a, b, change_ns); !reason.empty()) {
+    lines.push_back(std::move(reason));
+  }
+  return lines;
+}
+
+}  // namespace kymo::diagnosis

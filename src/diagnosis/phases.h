@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "criu/phases.h"
+
+namespace kymo::diagnosis {
+
+// A stretch of a request's time in which one kind of work was done. docs/phases.md describes each
+// name. All times are nanoseconds since the request began.
+struct Phase {
+  std::string name;
+  std::uint64_t begin_ns = 0;
+  std::uint64_t end_ns = 0;
+  std::uint64_t uncertainty_ns = 0;  // how much earlier the phase may have begun
+  std::string evidence;              // what shows that it began
+  bool frozen = false;               // the processes of the target stood still
+
+  [[nodiscard]] std::uint64_t duration_ns() const { return end_ns - begin_ns; }
+};
+
+// A notification of CRIU. CRIU waits from `at_ns` to `answered_ns`.
+struct Notification {
+  std::string name;
+  std::uint64_t at_ns = 0;
+  std::uint64_t answered_ns = 0;
+};
+
+// What is known of the times of a request. All times are on CLOCK_MONOTONIC. 0: it did not happen,
+// or the time is unknown.
+struct RequestTimes {
+  bool restore = false;
+  bool container = false;
+  std::uint64_t began_ns = 0;
+  std::uint64_t runtime_called_ns = 0;
+  std::uint64_t pre_dumps_ended_ns = 0;
+  std::uint64_t log_began_ns = 0;   // the first line of CRIU's log
+  std::uint64_t criu_ended_ns = 0;  // for a container: the end of the runtime's command
+  std::uint64_t ended_ns = 0;
+  std::vector<Notification> notifications;  // by time
+};
+
+// Divides the time of a request into phases, by CRIU's log, its notifications and our clock.
+//
+// The phases are in the order of time. The first begins at 0, each begins where the one before ends,
+// and the last ends at `ended_ns - began_ns`, whatever the input is. If the log shows nothing, the
+// phases are those that the notifications show. If `ended_ns` is not after `began_ns`, there are
+// none.
+// Cost: one pass over the stretches of the log.
+std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& log);
+
+// The same from a log alone, for a checkpoint that nobody recorded. They begin with the log.
+std::vector<Phase> phases_of_log(const criu::LogPhases& log, bool restore);
+
+// Makes the last phase end later: what happened since then is part of it.
+std::vector<Phase> extended(std::vector<Phase> phases, std::uint64_t end_ns);
+
+// The sum of the phases with this name.
+std::uint64_t time_in(const std::vector<Phase>& phases, std::string_view name);
+
+// The time from the first stretch in which the processes stood still to the end of the last one.
+std::uint64_t frozen_ns(const std::vector<Phase>& phases);
+
+nlohmann::json to_json(const std::vector<Phase>& phases);
+// Members of the wrong type make an empty list, because anybody may have written the JSON.
+std::vector<Phase> phases_from(const nlohmann::json& json);
+
+}  // namespace kymo::diagnosis

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "diagnosis/verdict.h"
+
+namespace kymo::diagnosis {
+
+inline constexpr double kNsPerSecond = 1e9;
+inline constexpr double kPageBytes = 4096;
+inline constexpr double kMiB = 1024.0 * 1024;
+inline constexpr double kGiB = 1024 * kMiB;
+inline constexpr std::uint64_t kNsPerMs = 1'000'000;
+inline constexpr std::uint64_t kNsPerUs = 1000;
+
+// "47 %".
+std::string whole_percent(double share);
+// 0 if there is no whole.
+double ratio(double part, double whole);
+
+// What is known of a request, as rules ask for it.
+struct Known {
+  const Facts& facts;
+  Window window;
+
+  [[nodiscard]] double length_ns() const { return static_cast<double>(window.length_ns()); }
+  // The share of the window, at most 1; 0 if the time is not known.
+  [[nodiscard]] double share(std::optional<std::uint64_t> ns) const;
+  // The share of the window in phases that begin with this name.
+  [[nodiscard]] double share_of_phase(std::string_view name) const;
+  // The share of a dump in which neither CRIU nor the target ran, could run or waited for a disk,
+  // and no phase explains it. 0 if that is not known.
+  [[nodiscard]] double idle_share() const;
+  // The share in which CRIU waited because kymod itself did not run.
+  [[nodiscard]] double late_share() const;
+};
+
+// Finds one cause. Nothing: it does not apply, or its signal was not looked at.
+using Rule = std::optional<Finding> (*)(const Known&);
+
+// Rules for times in which CRIU waited for something.
+std::span<const Rule> wait_rules();
+// Rules for times in which CRIU or the kernel worked.
+std::span<const Rule> work_rules();
+
+}  // namespace kymo::diagnosis

@@ -1,0 +1,173 @@
+#include "diagnosis/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/human.h"
+#include "criu/phases.h"
+#include "diagnosis/rules.h"
+
+namespace kymo::diagnosis {
+
+std::string whole_percent(double share) {
+  return std::to_string(std::lround(share * 100)) + " %";
+}
+
+double ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+double Known::share(std::optional<std::uint64_t> ns) const {
+  return ns ? std::min(1.0, ratio(static_cast<double>(*ns), length_ns())) : 0;
+}
+
+double Known::share_of_phase(std::string_view name) const {
+  std::uint64_t sum = 0;
+  for (const Phase& phase : facts.phases) {
+    const std::uint64_t begin = std::max(phase.begin_ns, window.begin_ns);
+    const std::uint64_t end = std::min(phase.end_ns, window.end_ns);
+    if (phase.name.starts_with(name) && end > begin) sum += end - begin;
+  }
+  return ratio(static_cast<double>(sum), length_ns());
+}
+
+double Known::idle_share() const {
+  const Signals& signals = facts.signals;
+  if (facts.restore || !signals.cpu_ns || !signals.cpu_wait_ns || !signals.disk_wait_ns ||
+      !signals.target_ns) {
+    return 0;
+  }
+  double idle = 1 - share(signals.cpu_ns) - share(signals.cpu_wait_ns) -
+                share(signals.disk_wait_ns) - share(signals.target_ns);
+  for (const std::string_view phase :
+       {criu::kHooksPhase, criu::kFreezePhase, criu::kEndPhase, std::string_view("network")}) {
+    idle -= share_of_phase(phase);
+  }
+  return std::max(0.0, idle);
+}
+
+double Known::late_share() const {
+  return std::min(idle_share(), share(facts.signals.kymod_gaps_ns));
+}
+
+namespace {
+
+// The name of the phase that took most of the window, with its share; an empty name: none.
+std::pair<std::string, double> largest_phase(const Known& known) {
+  std::pair<std::string, double> largest;
+  for (const Phase& phase : known.facts.phases) {
+    const double share = known.share_of_phase(phase.name);
+    if (share > largest.second) largest = {phase.name, share};
+  }
+  return largest;
+}
+
+std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
+  const Signals& signals = known.facts.signals;
+  std::vector<std::pair<std::string, double>> shares;
+  const auto add = [&](const char* name, std::optional<std::uint64_t> ns, double parts) {
+    if (!ns || known.length_ns() == 0) return;
+    shares.emplace_back(name, ratio(static_cast<double>(*ns), known.length_ns() * parts));
+  };
+  add("cpu", signals.cpu_ns, 1);
+  add("cpu_wait", signals.cpu_wait_ns, 1);
+  add("disk_wait", signals.disk_wait_ns, 1);
+  add("steal", signals.steal_ns, std::max(1U, known.facts.cpus));
+  return shares;
+}
+
+std::string first_line(const Known& known, std::uint64_t frozen_ns) {
+  const std::string whole = human::duration(known.facts.duration_ns);
+  if (known.facts.restore) return "The restore took " + whole + ".";
+  const std::string who = known.facts.container ? "The container" : "The process";
+  if (frozen_ns == 0)
+    return "The dump took " + whole + "; how long " +
+           (known.facts.container ? "the container" : "the process") + " stood still is not known.";
+  return who + " stood still for " + human::duration(frozen_ns) + " of the " + whole +
+         " that the dump took.";
+}
+
+std::string phase_line(const Known& known) {
+  const auto [name, share] = largest_phase(known);
+  if (name.empty()) return "The phases are not known: CRIU's log shows none.";
+  std::string line = whole_percent(share) + " of that: " + name;
+  const Facts& facts = known.facts;
+  if (name.starts_with("memory") && facts.dump && facts.dump->pages_written != 0) {
+    const double bytes = static_cast<double>(facts.dump->pages_written) * kPageBytes;
+    const double ns = known.share_of_phase("memory") * known.length_ns();
+    line += " (" + std::to_string(std::lround(bytes / kMiB)) + " MiB, " +
+            std::to_string(std::lround(ratio(bytes / 1e6, ns / kNsPerSecond))) + " MB/s)";
+  }
+  return line + ".";
+}
+
+}  // namespace
+
+Window window_of(const std::vector<Phase>& phases, bool restore) {
+  if (restore) return phases.empty() ? Window{} : Window{0, phases.back().end_ns};
+  Window window;
+  for (const Phase& phase : phases) {
+    if (!phase.frozen) continue;
+    if (window.end_ns == 0) window.begin_ns = phase.begin_ns;
+    window.end_ns = phase.end_ns;
+  }
+  return window;
+}
+
+Verdict explain(const Facts& facts) {
+  const Known known{facts, window_of(facts.phases, facts.restore)};
+  Verdict verdict;
+  if (!facts.restore) {
+    verdict.frozen_ns = facts.dump && facts.dump->frozen_time_us != 0
+                            ? std::uint64_t{facts.dump->frozen_time_us} * kNsPerUs
+                            : known.window.length_ns();
+  }
+  for (const std::span<const Rule> rules : {wait_rules(), work_rules()}) {
+    for (const Rule rule : rules) {
+      if (std::optional<Finding> finding = rule(known)) {
+        verdict.findings.push_back(*std::move(finding));
+      }
+    }
+  }
+  std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.share > b.share; });
+  verdict.shares = shares_of(known);
+  verdict.lines = {first_line(known, verdict.frozen_ns), phase_line(known)};
+  if (verdict.findings.empty()) {
+    verdict.shortly = "nothing stands out";
+    verdict.lines.emplace_back("Nothing stands out that would make it shorter.");
+    return verdict;
+  }
+  verdict.shortly = verdict.findings.front().shortly;
+  constexpr std::size_t kMaxFindings = 2;
+  constexpr double kMinSecond = 0.05;  // less is not worth a line beside a larger cause
+  for (std::size_t i = 0; i < std::min(kMaxFindings, verdict.findings.size()); ++i) {
+    if (i != 0 && verdict.findings[i].share < kMinSecond) break;
+    verdict.lines.push_back(verdict.findings[i].evidence);
+    if (!verdict.findings[i].advice.empty()) verdict.lines.push_back(verdict.findings[i].advice);
+  }
+  return verdict;
+}
+
+nlohmann::json to_json(const Verdict& verdict) {
+  nlohmann::json findings = nlohmann::json::array();
+  for (const Finding& finding : verdict.findings) {
+    findings.push_back({{"rule", finding.rule},
+                        {"short", finding.shortly},
+                        {"share", finding.share},
+                        {"evidence", finding.evidence},
+                        {"threshold", finding.threshold},
+                        {"advice", finding.advice}});
+  }
+  nlohmann::json shares = nlohmann::json::object();
+  for (const auto& [name, share] : verdict.shares) shares[name] = share;
+  return {{"lines", verdict.lines},
+          {"short", verdict.shortly},
+          {"frozen_ns", verdict.frozen_ns},
+          {"shares", std::move(shares)},
+          {"findings", std::move(findings)}};
+}
+
+}  // namespace kymo::diagnosis

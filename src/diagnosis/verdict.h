@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "criu/memory_shape.h"
+#include "criu/stats.h"
+#include "diagnosis/phases.h"
+
+namespace kymo::diagnosis {
+
+// A stretch of time in nanoseconds since the request began.
+struct Window {
+  std::uint64_t begin_ns = 0;
+  std::uint64_t end_ns = 0;
+
+  [[nodiscard]] std::uint64_t length_ns() const { return end_ns - begin_ns; }
+};
+
+// What was seen inside the window of a request (docs/inside.md). Nothing: it was not looked at.
+struct Signals {
+  std::optional<std::uint64_t> cpu_ns;          // of CRIU; in a restore also of what is restored
+  std::optional<std::uint64_t> cpu_wait_ns;     // they were ready to run and had no CPU
+  std::optional<std::uint64_t> disk_wait_ns;    // CRIU waited for a disk
+  std::optional<std::uint64_t> throttled_ns;    // the part of it in which dirty pages were balanced
+  std::optional<std::uint64_t> machine_ns;      // CPU time of all programs of the machine
+  std::optional<std::uint64_t> kymod_gaps_ns;   // kymod itself did not run
+  std::optional<std::uint64_t> steal_ns;        // CPU time that the hypervisor gave to others
+  std::optional<std::uint64_t> memory_wait_ns;  // some task of the machine waited for memory
+  std::optional<std::uint64_t> wakeups;         // how often CRIU was given a CPU
+  std::optional<std::uint64_t> target_ns;       // the target ran or was ready to run; of a dump
+  std::optional<std::uint64_t> target_disk_wait_ns;
+  std::optional<std::uint64_t> major_faults;         // of CRIU and the target
+  std::optional<std::uint64_t> faults;               // page faults of what is restored
+  std::optional<std::uint64_t> freeze_disk_wait_ns;  // target_disk_wait_ns while CRIU froze
+};
+
+// What kymod did for a streamed dump.
+struct Streaming {
+  bool compressed = false;
+  std::uint64_t work_ns = 0;  // it read, compressed or had no CPU for that
+  std::uint64_t wait_ns = 0;  // it waited for the disk
+};
+
+// The thread of the target that was longest seen in uninterruptible sleep.
+struct SleepingThread {
+  std::int64_t id = 0;
+  std::string where;  // the function of the kernel; empty: not known
+};
+
+// What is known of a dump or restore.
+struct Facts {
+  bool restore = false;
+  bool container = false;
+  bool ended = false;                    // the dump ended its processes
+  std::optional<Streaming> streaming{};  // the images passed through kymod
+  unsigned cpus = 1;                     // of the machine
+  std::uint64_t duration_ns = 0;
+  std::vector<Phase> phases;
+  std::optional<criu::DumpStats> dump;
+  std::optional<criu::RestoreStats> restored;
+  std::optional<criu::MemoryShape> shape;
+  bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
+  std::optional<SleepingThread> sleeper;
+  Signals signals;  // of window_of(phases, restore)
+};
+
+// The time that is explained: of a dump the time in which the processes stood still, of a restore
+// all of it. Empty if nothing is known of it.
+Window window_of(const std::vector<Phase>& phases, bool restore);
+
+// A cause that a rule has found.
+struct Finding {
+  std::string rule;       // a permanent name
+  std::string shortly;    // at most five words
+  double share = 0;       // of the time that is explained
+  std::string evidence;   // one sentence
+  std::string threshold;  // from when on the rule speaks
+  std::string advice;     // one sentence; empty: nothing is known that helps
+};
+
+struct Verdict {
+  std::vector<std::string> lines;  // at most six
+  std::string shortly;
+  std::uint64_t frozen_ns = 0;    // of a dump
+  std::vector<Finding> findings;  // the largest share first
+  // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, disk_wait,
+  // steal. What was not looked at is missing.
+  std::vector<std::pair<std::string, double>> shares;
+};
+
+// Says why a dump or restore took so long, by the rules of docs/phases.md. A rule whose signal was
+// not looked at says nothing.
+//
+// Cost: one pass over the phases for each rule.
+Verdict explain(const Facts& facts);
+
+nlohmann::json to_json(const Verdict& verdict);
+
+}  // namespace kymo::diagnosis

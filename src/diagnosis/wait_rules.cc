@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/human.h"
+#include "criu/phases.h"
+#include "diagnosis/rules.h"
+
+namespace kymo::diagnosis {
+namespace {
+
+// The share of the machine's CPU time that programs had that are no part of the request. 1 if it is
+// not known.
+double share_of_others(const Known& known) {
+  const Signals& signals = known.facts.signals;
+  if (!signals.machine_ns) return 1;
+  const std::uint64_t own_ns = signals.cpu_ns.value_or(0) + signals.target_ns.value_or(0);
+  const std::uint64_t others_ns = *signals.machine_ns - std::min(own_ns, *signals.machine_ns);
+  return ratio(static_cast<double>(others_ns), known.length_ns() * known.facts.cpus);
+}
+
+// Processes that are restored side by side wait for each other, and add up their waiting. That is
+// no starvation by others.
+std::optional<Finding> waits_for_cpu(const Known& known) {
+  constexpr double kMinShare = 0.15;
+  const double waited = known.share(known.facts.signals.cpu_wait_ns);
+  const double share = known.facts.restore ? std::min(waited, share_of_others(known)) : waited;
+  if (share < kMinShare) return {};
+  return Finding{
+      "cpu-wait",
+      "waited for a CPU",
+      share,
+      "CRIU was ready to run, but had no CPU, for " + whole_percent(share) + " of that time.",
+      "15 % of the time",
+      "Other programs had the CPUs: give kymod a higher priority (Nice=-20 in its "
+      "systemd unit), or pause them during the dump."};
+}
+
+// Of a streamed dump kymod writes the images.
+double disk_share(const Known& known) {
+  const Facts& facts = known.facts;
+  const double streamed = facts.streaming ? known.share(facts.streaming->wait_ns) : 0;
+  return std::max(streamed, known.share(facts.signals.disk_wait_ns));
+}
+
+// Whether most of the waiting for the disk was for dirty pages to be written.
+bool is_throttled(const Known& known) {
+  const Signals& signals = known.facts.signals;
+  return signals.throttled_ns && signals.disk_wait_ns &&
+         *signals.throttled_ns > *signals.disk_wait_ns / 2;
+}
+
+constexpr double kMinDiskShare = 0.10;
+
+std::optional<Finding> swap(const Known& known) {
+  constexpr std::uint64_t kMinFaults = 256;
+  const Signals& signals = known.facts.signals;
+  if (!signals.major_faults || *signals.major_faults < kMinFaults) return {};
+  const double share =
+      std::max(known.share(signals.disk_wait_ns), known.share(signals.target_disk_wait_ns));
+  if (share < kMinDiskShare) return {};
+  return Finding{"swap",
+                 "fetched memory from disk",
+                 share,
+                 "Memory had to come back from a disk " + std::to_string(*signals.major_faults) +
+                     " times (swap, or files that were not in memory): " + whole_percent(share) +
+                     " of that time.",
+                 "256 page faults with a disk, and 10 % of the time",
+                 "Give the machine more memory, or keep the target out of swap."};
+}
+
+std::optional<Finding> waits_for_disk(const Known& known) {
+  const double share = disk_share(known);
+  if (share < kMinDiskShare || is_throttled(known) || swap(known)) return {};
+  const Facts& facts = known.facts;
+  std::string advice = "Write the images to a faster disk or to a tmpfs";
+  if (facts.restore) advice = "Read the images from a faster disk or from a tmpfs";
+  const bool can_compress =
+      !facts.restore && !facts.container && !(facts.streaming && facts.streaming->compressed);
+  advice += can_compress ? ", or write less: --stream --compression zstd." : ".";
+  const std::string who = facts.streaming ? "kymod" : "CRIU";
+  return Finding{"disk-wait",
+                 "waited for the disk",
+                 share,
+                 who + " waited for the disk for " + whole_percent(share) + " of that time.",
+                 "10 % of the time",
+                 std::move(advice)};
+}
+
+std::optional<Finding> waits_for_writeback(const Known& known) {
+  const double share = known.share(known.facts.signals.disk_wait_ns);
+  if (share < kMinDiskShare || !is_throttled(known)) return {};
+  return Finding{"dirty-throttled",
+                 "waited for memory's writeback",
+                 share,
+                 "For " + whole_percent(share) +
+                     " of that time the kernel let CRIU wait, because too much memory was not yet "
+                     "written to the disk.",
+                 "10 % of the time",
+                 "Write the images to a tmpfs, or to a disk that takes them faster."};
+}
+
+std::optional<Finding> hypervisor(const Known& known) {
+  constexpr double kMinShare = 0.10;
+  const double share = known.share(known.facts.signals.steal_ns) / known.facts.cpus;
+  if (share < kMinShare) return {};
+  return Finding{"steal",
+                 "hypervisor took CPU time",
+                 share,
+                 "The hypervisor gave " + whole_percent(share) +
+                     " of the CPU time of this machine to other machines.",
+                 "10 % of the CPU time",
+                 ""};
+}
+
+std::optional<Finding> memory_pressure(const Known& known) {
+  constexpr double kMinShare = 0.10;
+  const double share = known.share(known.facts.signals.memory_wait_ns);
+  if (share < kMinShare) return {};
+  return Finding{
+      "memory-pressure",
+      "machine had too little memory",
+      share,
+      "For " + whole_percent(share) +
+          " of that time programs of this machine waited for memory to become free.",
+      "10 % of the time",
+      "Free memory before the dump, or put the images on a disk if they are in a tmpfs."};
+}
+
+// CRIU and the target ask each other, and each waits for the other to be woken on another CPU.
+std::optional<Finding> wakes_across_cpus(const Known& known) {
+  constexpr double kMinShare = 0.15;
+  constexpr std::uint64_t kMinWakeups = 200;
+  const Facts& facts = known.facts;
+  const std::uint64_t wakeups = facts.signals.wakeups.value_or(0);
+  if (facts.streaming || facts.cpus < 2 || wakeups < kMinWakeups) return {};
+  const double share = known.idle_share() - known.late_share();
+  if (share < kMinShare) return {};
+  return Finding{"cross-cpu",
+                 "woken across CPUs",
+                 share,
+                 "CRIU and the target waited for each other for " + whole_percent(share) +
+                     " of that time: CRIU was woken " + std::to_string(wakeups) +
+                     " times, from another CPU.",
+                 "15 % of the time, and 200 wake-ups",
+                 "Let kymod, and so CRIU, and the target use the same CPU: taskset -acp CPU PID."};
+}
+
+// The share in which kymod compressed; 0 if it is too small to be a cause.
+double compression_share(const Known& known) {
+  constexpr double kMinShare = 0.50;
+  const std::optional<Streaming>& streaming = known.facts.streaming;
+  if (known.facts.restore || !streaming || !streaming->compressed) return 0;
+  const double share = known.share(streaming->work_ns);
+  return share < kMinShare ? 0 : share;
+}
+
+std::optional<Finding> waits_for_compression(const Known& known) {
+  const double share = compression_share(known);
+  if (share == 0) return {};
+  return Finding{"compression",
+                 "waited for compression",
+                 share,
+                 "kymod compressed the images for " + whole_percent(share) +
+                     " of that time, and CRIU waited for it.",
+                 "50 % of the time",
+                 "Use a lower --compression-level, or --compression lz4."};
+}
+
+std::optional<Finding> hooks(const Known& known) {
+  constexpr double kMinShare = 0.10;
+  const Facts& facts = known.facts;
+  // At the end CRIU waits in a notification until the stream is written.
+  if (compression_share(known) != 0) return {};
+  const double share = known.share_of_phase(criu::kHooksPhase) + known.late_share();
+  if (share < kMinShare) return {};
+  const std::string waited =
+      "CRIU waited for answers to its notifications for " + whole_percent(share) + " of that time";
+  if (facts.recorded && !facts.container) {
+    return Finding{"late-answers",
+                   "kymod answered late",
+                   share,
+                   waited + (facts.streaming ? ": kymod still wrote the stream."
+                                             : ": kymod itself answered late."),
+                   "10 % of the time",
+                   facts.streaming ? "Write the images to a faster disk."
+                                   : "Look whether kymod had no CPU or memory, or was stopped."};
+  }
+  return Finding{"hooks",
+                 "waited for hooks",
+                 share,
+                 waited + (facts.container ? ", which the container runtime gives." : "."),
+                 "10 % of the time",
+                 ""};
+}
+
+constexpr std::array<Rule, 9> kWaitRules = {
+    waits_for_disk,  waits_for_writeback, waits_for_cpu,         hypervisor, swap,
+    memory_pressure, wakes_across_cpus,   waits_for_compression, hooks};
+
+}  // namespace
+
+std::span<const Rule> wait_rules() {
+  return kWaitRules;
+}
+
+}  // namespace kymo::diagnosis

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kymo::failures {
+
+// A known failure. Its id is stable: it stands in JSON, in messages and in metrics.
+struct Entry {
+  std::string id;
+  std::string phase;                  // dump, restore, start, both; own: of kymod itself
+  std::vector<std::string> patterns;  // parts of the root line, each enough
+  std::string what, why, remedy, retry;
+  // Forms of the root line with holes {1} ... {9}, and what to say of their values.
+  std::vector<std::pair<std::string, std::string>> details;
+};
+
+// All entries of catalogue.json, in its order.
+// Threads: any.
+const std::vector<Entry>& catalogue();
+
+// The first entry that has a pattern in `line`, or nullptr. Special entries stand before general
+// ones.
+const Entry* entry_for(std::string_view line);
+
+// The entry with this id, or that of "unknown".
+const Entry& entry_of(std::string_view id);
+
+// What the line says of process, file or mount, by the entry's details. Empty if they do not fit.
+std::string detail_of(const Entry& entry, std::string_view line);
+
+}  // namespace kymo::failures

@@ -1,0 +1,127 @@
+#include "failures/explain.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+namespace kymo::failures {
+namespace {
+
+constexpr std::string_view kMark = "(failure ";
+constexpr std::string_view kCriu = "; CRIU: ";
+constexpr std::string_view kLog = ") (log: ";  // what follows one_line() in the error of a request
+
+Explanation of_entry(const Entry& entry) {
+  return {entry.id, entry.what, entry.why, entry.remedy, entry.retry, {}, {}};
+}
+
+// An error of CRIU, without the place in its source.
+std::string_view without_place(std::string_view line) {
+  const std::size_t end = line.find("): ");
+  const bool placed = line.starts_with("Error (") || line.starts_with("Warn  (");
+  return placed && end != std::string_view::npos ? line.substr(end + 3) : line;
+}
+
+// Memory and descriptors run out with the same code.
+bool is_disk_full(const Error& error) {
+  const auto says = [&](const char* text) { return error.message.find(text) != std::string::npos; };
+  return error.errno_value == ENOSPC || error.errno_value == EDQUOT || says("No space left") ||
+         says("no space left") || says(" is full");
+}
+
+// The id of the entry for a failure of kymod itself. Empty if the error says too little.
+std::string_view own_id(const Error& error) {
+  if (is_disk_full(error)) return "disk-full";
+  switch (error.code) {
+    case Code::cancelled:
+      return "cancelled";
+    case Code::deadline_exceeded:
+      return "deadline";
+    case Code::permission_denied:
+      return "permission";
+    default:
+      return {};
+  }
+}
+
+std::string with_capital(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
+  return text;
+}
+
+}  // namespace
+
+Explanation explain(const Root& root) {
+  const Entry* entry = entry_for(without_place(root.line));
+  if (root.line.empty() && !root.failed && !root.finished) entry = &entry_of("criu-died");
+  if (root.line.find("No space left on device") != std::string::npos) entry = &entry_of("no-space");
+  if (entry == nullptr) entry = &entry_of(root.only_step ? "only-the-step" : "unknown");
+  Explanation why = of_entry(*entry);
+  const std::string detail = detail_of(*entry, without_place(root.line));
+  if (!detail.empty()) {
+    why.what += " (" + detail + ")";
+  } else if (root.pid != 0) {
+    why.what += " (process " + std::to_string(root.pid) + ")";
+  }
+  why.root = root.line;
+  why.step = root.step;
+  return why;
+}
+
+std::string one_line(const Explanation& why) {
+  std::string text = why.what + ". " + why.remedy + " " + std::string(kMark) + why.id;
+  if (!why.root.empty()) text += std::string(kCriu) + why.root;
+  return text + ")";
+}
+
+std::string text_of(const Explanation& why, std::string_view log) {
+  std::string text = with_capital(why.what) + ".\n\nWhy:     " + why.why +
+                     "\nRemedy:  " + why.remedy + "\nRetry:   " + why.retry +
+                     "\nFailure: " + why.id + "\n";
+  if (!why.root.empty()) text += "CRIU:    " + why.root + "\n";
+  if (!why.step.empty()) text += "Step:    " + why.step + "\n";
+  if (!log.empty()) text += "Log:     " + std::string(log) + "\n";
+  return text;
+}
+
+nlohmann::json to_json(const Explanation& why) {
+  return {{"id", why.id},       {"what", why.what}, {"why", why.why},  {"remedy", why.remedy},
+          {"retry", why.retry}, {"root", why.root}, {"step", why.step}};
+}
+
+Explanation from_json(const nlohmann::json& json) {
+  const auto text = [&](const char* name) {
+    const auto found = json.is_object() ? json.find(name) : json.end();
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  return {text("id"),    text("what"), text("why"), text("remedy"),
+          text("retry"), text("root"), text("step")};
+}
+
+Explanation of_error(const Error& error) {
+  const std::string& text = error.message;
+  const std::size_t mark = text.rfind(kMark);
+  if (mark != std::string::npos) {
+    const std::size_t id = mark + kMark.size();
+    Explanation why = of_entry(entry_of(text.substr(id, text.find_first_of(";)", id) - id)));
+    const std::size_t from = text.rfind(why.what, mark);
+    const std::size_t end = from == std::string::npos ? from : text.find(". " + why.remedy, from);
+    if (end < mark) why.what = text.substr(from, end - from);
+    const std::size_t root = text.find(kCriu, mark);
+    if (root != std::string::npos) {
+      const std::size_t begin = root + kCriu.size();
+      why.root = text.substr(begin, std::min(text.find(kLog, begin), text.rfind(')')) - begin);
+    }
+    if (why.id != "unknown" || !why.root.empty()) return why;
+  }
+  const std::string_view own = own_id(error);
+  Explanation why = of_entry(entry_of(own));
+  if (own.empty()) {
+    why.why = "It did not fail in CRIU, or CRIU's log explains nothing.";
+    why.remedy = "Read the error.";
+  }
+  why.what = text;
+  return why;
+}
+
+}  // namespace kymo::failures

@@ -1,0 +1,100 @@
+#include "inside/sampler.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace kymo::inside {
+namespace {
+
+std::uint64_t thread_cpu_ns() {
+  timespec time{};
+  return ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0 ? to_nanos(time) : 0;
+}
+
+}  // namespace
+
+Sampler::Sampler(std::vector<std::unique_ptr<Source>> sources) : sources_(std::move(sources)) {
+  for (const auto& source : sources_) {
+    columns_.insert(columns_.end(), source->columns().begin(), source->columns().end());
+  }
+  values_.resize(columns_.size());
+  begun_.resize(columns_.size());
+  shown_.resize(columns_.size());
+  read_all();
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].kind != Kind::counter) continue;
+    begun_[i] = values_[i];
+    shown_[i] = 0;
+  }
+}
+
+std::vector<std::string> Sampler::missing() const {
+  std::vector<std::string> lines;
+  for (const auto& source : sources_) {
+    if (std::string line = source->missing(); !line.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+Sleeper Sampler::sleeper() const {
+  for (const auto& source : sources_) {
+    if (Sleeper sleeper = source->sleeper(); sleeper.task != 0) return sleeper;
+  }
+  return {};
+}
+
+void Sampler::start(std::chrono::nanoseconds interval, Put put) {
+  constexpr std::chrono::nanoseconds kMinInterval = std::chrono::milliseconds(1);
+  interval_ns_ = static_cast<std::uint64_t>(std::max(interval, kMinInterval).count());
+  put_ = std::move(put);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    put_ = nullptr;
+  }
+}
+
+void Sampler::stop() {
+  if (!thread_.joinable()) return;
+  stop_.signal();
+  thread_.join();
+  put_all();
+  put_ = nullptr;
+}
+
+void Sampler::run() {
+  ::pthread_setname_np(::pthread_self(), "kymo-inside");
+  std::uint64_t due_ns = monotonic_ns() + interval_ns_;
+  while (!stop_.wait_until(due_ns)) {
+    put_all();
+    const std::uint64_t now_ns = monotonic_ns();
+    due_ns += interval_ns_;
+    if (due_ns <= now_ns) due_ns = now_ns + interval_ns_ - (now_ns - due_ns) % interval_ns_;
+  }
+  cpu_ns_ = thread_cpu_ns();
+}
+
+void Sampler::read_all() {
+  const std::uint64_t now_ns = monotonic_ns();
+  std::size_t at = 0;
+  for (const auto& source : sources_) {
+    const std::size_t count = source->columns().size();
+    source->read(now_ns, std::span(values_).subspan(at, count));
+    at += count;
+  }
+  for (std::size_t i = 0; i < values_.size(); ++i) shown_[i] = values_[i] - begun_[i];
+  ++readings_;
+}
+
+void Sampler::put_all() {
+  read_all();
+  put_(shown_);
+}
+
+}  // namespace kymo::inside

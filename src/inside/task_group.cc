@@ -1,0 +1,189 @@
+#include "inside/task_group.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "probe/process.h"
+
+namespace kymo::inside {
+namespace {
+
+using probe::StatFields;
+
+constexpr std::uint64_t kDiscoverEveryNs = 10'000'000;
+constexpr std::uint64_t kStaleNs = 5'000'000;
+
+// The function of the kernel that makes a task wait because too many dirty pages wait to be written.
+constexpr std::string_view kThrottles = "balance_dirty_pages";
+
+constexpr std::array kCumulative = {
+    &TaskTotals::cpu_ns,       &TaskTotals::wait_ns,       &TaskTotals::disk_wait_ns,
+    &TaskTotals::throttled_ns, &TaskTotals::minor_faults,  &TaskTotals::major_faults,
+    &TaskTotals::read_bytes,   &TaskTotals::written_bytes, &TaskTotals::timeslices,
+    &TaskTotals::read_calls,   &TaskTotals::write_calls};
+
+std::uint64_t page_bytes() {
+  static const auto kBytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return kBytes;
+}
+
+// Adds what a task has done since it was found.
+void add_grown(const TaskTotals& now, const TaskTotals& before, TaskTotals& sum) {
+  for (const auto figure : kCumulative) sum.*figure += now.*figure - before.*figure;
+}
+
+void count_state(char state, TaskTotals& sum) {
+  if (state == 't') {
+    ++sum.traced;
+  } else if (state == 'T') {
+    ++sum.stopped;
+  } else {
+    ++sum.running;
+  }
+}
+
+}  // namespace
+
+void TaskGroup::add(pid_t process) {
+  if (std::find(processes_.begin(), processes_.end(), process) != processes_.end()) return;
+  processes_.push_back(process);
+  next_discovery_ns_ = 0;
+}
+
+void TaskGroup::add_task(pid_t process, pid_t task) {
+  if (tasks_.contains(task)) return;
+  if (tasks_.size() >= kMaxTasks) {
+    ++left_out_;
+    return;
+  }
+  const bool threads = depth_ == Depth::threads;
+  std::string folder = proc_ + "/" + std::to_string(process);
+  if (threads) folder += "/task/" + std::to_string(task);
+  Task& added = tasks_.try_emplace(task, folder, !threads).first->second;
+  added.process = process;
+  added.first_thread = process == task;
+  added.existed = !discovered_ && depth_ == Depth::threads;
+  order_.push_back(task);
+}
+
+void TaskGroup::discover() {
+  left_out_ = 0;
+  for (std::size_t i = 0; i < processes_.size(); ++i) {  // NOLINT(modernize-loop-convert): it grows
+    const pid_t process = processes_[i];
+    if (depth_ == Depth::threads) {
+      for (const pid_t thread : probe::threads_of(process, proc_)) add_task(process, thread);
+    } else {
+      add_task(process, process);
+    }
+    for (const pid_t child : probe::children_of(process, proc_)) {
+      const bool known = std::find(processes_.begin(), processes_.end(), child) != processes_.end();
+      if (known || processes_.size() >= kMaxTasks || others_.contains(child)) continue;
+      if (is_other && is_other(child)) {
+        others_.insert(child);
+      } else {
+        processes_.push_back(child);
+      }
+    }
+  }
+}
+
+void TaskGroup::read_schedstat(Task& task) {
+  std::string_view times = task.schedstat.read(buffer_);
+  if (times.empty()) return;
+  task.now.cpu_ns = probe::take_number(times);
+  task.now.wait_ns = probe::take_number(times);
+  task.now.timeslices = probe::take_number(times);
+}
+
+void TaskGroup::read_io(Task& task) {
+  if (!task.io.valid()) return;
+  const std::string_view io = task.io.read(buffer_);
+  if (io.empty()) return;
+  task.now.read_calls = probe::value_of(io, "syscr");
+  task.now.write_calls = probe::value_of(io, "syscw");
+  task.now.read_bytes = probe::value_of(io, "read_bytes");
+  task.now.written_bytes = probe::value_of(io, "write_bytes");
+}
+
+// Called when a task is seen in the state D. `slept_ns`: since it was last seen so.
+void TaskGroup::note_sleep(pid_t pid, Task& task, std::uint64_t slept_ns) {
+  if (!task.wchan.valid()) task.wchan = probe::ProcFile(task.folder + "/wchan");
+  const std::string_view where = task.wchan.read(buffer_);
+  const bool throttled = where == kThrottles;
+  task.now.disk_wait_ns += slept_ns;
+  if (throttled && task.throttled) task.now.throttled_ns += slept_ns;
+  task.throttled = throttled;
+  const std::uint64_t all_ns = task.now.disk_wait_ns - task.before.disk_wait_ns;
+  if (all_ns <= longest_.slept_ns) return;
+  longest_ = {pid, all_ns, where == "0" ? std::string() : std::string(where)};
+}
+
+// Returns false if the task is gone.
+bool TaskGroup::read_stat(pid_t pid, Task& task, std::uint64_t now_monotonic_ns) {
+  StatFields stat;
+  if (!stat.parse(task.stat.read(buffer_))) return false;
+  const char state = stat.state_letter();
+  task.now.minor_faults = stat[StatFields::minor_faults];
+  task.now.major_faults = stat[StatFields::major_faults];
+  if (task.first_thread) task.now.resident_bytes = stat[StatFields::resident_pages] * page_bytes();
+  if (state == 'D') note_sleep(pid, task, task.state == 'D' ? now_monotonic_ns - task.state_ns : 0);
+  task.state = state;
+  task.state_ns = now_monotonic_ns;
+  return true;
+}
+
+// Returns false if the task is gone. A zombie still has its last figures.
+bool TaskGroup::read_task(pid_t pid, Task& task, std::uint64_t now_monotonic_ns) {
+  // If there are many tasks, or if this program had no CPU, it is long since the last turn.
+  const bool late = order_.size() > kReadsATime || now_monotonic_ns - task.state_ns > kStaleNs;
+  const bool look = late || task.turns % kStatEvery == 0;
+  if (look && !read_stat(pid, task, now_monotonic_ns)) return false;
+  const bool ended = task.state == 'Z' || task.state == 'X';
+  // What a tracer or a signal has stopped mostly stays so until the next look.
+  const bool stopped = task.state == 't' || task.state == 'T';
+  if (look || !stopped) read_schedstat(task);
+  if (late || task.turns % kIoEvery == 0 || ended) read_io(task);
+  if (task.turns == 0 && task.existed) task.before = task.now;
+  ++task.turns;
+  return !ended;
+}
+
+void TaskGroup::read_next(std::uint64_t now_monotonic_ns) {
+  const std::size_t count = std::min(kReadsATime, order_.size());
+  for (std::size_t i = 0; i < count && !order_.empty(); ++i) {
+    if (cursor_ >= order_.size()) cursor_ = 0;
+    const auto found = tasks_.find(order_[cursor_]);
+    if (read_task(found->first, found->second, now_monotonic_ns)) {
+      ++cursor_;
+      continue;
+    }
+    add_grown(found->second.now, found->second.before, ended_);
+    ++ended_.gone;
+    std::erase(processes_, found->first);
+    tasks_.erase(found);
+    order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(cursor_));
+  }
+}
+
+TaskTotals TaskGroup::read(std::uint64_t now_monotonic_ns) {
+  if (now_monotonic_ns >= next_discovery_ns_) {
+    discover();
+    discovered_ = true;
+    // Where all stand still, nothing new begins until they run again.
+    next_discovery_ns_ = now_monotonic_ns + (all_traced_ ? 5 : 1) * kDiscoverEveryNs;
+  }
+  read_next(now_monotonic_ns);
+  TaskTotals sum = ended_;
+  for (const auto& [pid, task] : tasks_) {
+    if (task.turns == 0) continue;  // its turn has not come yet
+    add_grown(task.now, task.before, sum);
+    sum.resident_bytes += task.now.resident_bytes;
+    count_state(task.state, sum);
+  }
+  all_traced_ = sum.traced != 0 && sum.traced == tasks_.size();
+  return sum;
+}
+
+}  // namespace kymo::inside

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "inside/source.h"
+#include "probe/proc_file.h"
+
+namespace kymo::inside {
+
+// What tasks do. The first figures are cumulative, also over tasks that have ended.
+struct TaskTotals {
+  std::uint64_t cpu_ns = 0;
+  std::uint64_t wait_ns = 0;       // ready to run, but without a CPU
+  std::uint64_t disk_wait_ns = 0;  // between two reads that both saw the state D
+  std::uint64_t throttled_ns = 0;  // the part of disk_wait_ns that balances dirty pages
+  std::uint64_t minor_faults = 0;
+  std::uint64_t major_faults = 0;
+  std::uint64_t timeslices = 0;   // how often it was given a CPU
+  std::uint64_t read_calls = 0;   // only of processes
+  std::uint64_t write_calls = 0;  // only of processes
+  std::uint64_t read_bytes = 0;   // from disks; only of processes
+  std::uint64_t written_bytes =
+      0;  // to disks, with what waits in the page cache; only of processes
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t running = 0;  // uses a CPU, or waits for something: not stopped
+  std::uint64_t stopped = 0;  // by a signal
+  std::uint64_t traced = 0;   // by a tracer, such as CRIU
+  std::uint64_t gone = 0;     // seen once, and ended since
+};
+
+// The tasks of some processes and of their descendants, read again and again from files of /proc
+// that stay open.
+//
+// Threads: one at a time.
+// Cost:    at most kReadsATime tasks are read each time, in turn: about 4 us for a thread and for a
+//          process, because the dear files of few tasks are not read each turn (kStatEvery, kIoEvery). A
+//          task that is not read keeps its figures. New tasks are looked for every 10 ms, and
+//          every 50 ms while a tracer has stopped all.
+// Bounds:  kMaxTasks tasks; those beyond are counted by left_out().
+class TaskGroup {
+ public:
+  static constexpr std::size_t kReadsATime = 4;
+  static constexpr std::size_t kMaxTasks = 256;
+  static constexpr std::uint64_t kStatEvery = 2;
+  static constexpr std::uint64_t kIoEvery = 4;
+
+  // Whether each thread is a task, or each process with the figures of its first thread. What
+  // threads had done before the first look does not count; all else counts from its birth.
+  enum class Depth : std::uint8_t { processes, threads };
+  // `proc` replaces /proc in tests.
+  explicit TaskGroup(Depth depth, std::string proc = "/proc")
+      : depth_(depth), proc_(std::move(proc)) {}
+
+  // Is asked about each child that is found. If it returns true, the child and its descendants are
+  // left out.
+  std::function<bool(pid_t child)> is_other;
+
+  // The process and all descendants that it has from now on.
+  void add(pid_t process);
+  [[nodiscard]] TaskTotals read(std::uint64_t now_monotonic_ns);
+  [[nodiscard]] std::size_t left_out() const { return left_out_; }
+  // The task that slept longest.
+  [[nodiscard]] const Sleeper& longest_sleeper() const { return longest_; }
+
+ private:
+  struct Task {
+    Task(const std::string& path, bool with_io)
+        : folder(path), stat(path + "/stat"), schedstat(path + "/schedstat") {
+      if (with_io) io = probe::ProcFile(path + "/io");
+    }
+    std::string folder;
+    probe::ProcFile stat;
+    probe::ProcFile schedstat;
+    probe::ProcFile io;
+    pid_t process = 0;
+    bool first_thread = false;
+    bool existed = false;  // before the group looked for the first time
+    char state = '?';
+    bool throttled = false;      // it slept so when it was last seen
+    std::uint64_t turns = 0;     // how often it was its turn
+    std::uint64_t state_ns = 0;  // when its state was read
+    probe::ProcFile wchan;       // opened once it sleeps
+    TaskTotals before;           // when it was found
+    TaskTotals now;
+  };
+
+  void discover();
+  void add_task(pid_t process, pid_t task);
+  void read_next(std::uint64_t now_monotonic_ns);
+  bool read_task(pid_t pid, Task& task, std::uint64_t now_monotonic_ns);
+  bool read_stat(pid_t pid, Task& task, std::uint64_t now_monotonic_ns);
+  void read_schedstat(Task& task);
+  void read_io(Task& task);
+  void note_sleep(pid_t pid, Task& task, std::uint64_t slept_ns);
+
+  const Depth depth_;
+  const std::string proc_;
+  std::vector<pid_t> processes_;  // whose children are looked for
+  std::set<pid_t> others_;        // children that are left out
+  std::map<pid_t, Task> tasks_;
+  std::vector<pid_t> order_;
+  std::size_t cursor_ = 0;
+  TaskTotals ended_;
+  Sleeper longest_;
+  std::size_t left_out_ = 0;
+  std::uint64_t next_discovery_ns_ = 0;
+  bool discovered_ = false;
+  bool all_traced_ = false;
+  probe::ProcFile::Buffer buffer_{};
+};
+
+}  // namespace kymo::inside

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "preflight/preflight.h"
+#include "preflight/tree.h"
+
+namespace kymo::preflight {
+
+// Collects findings. Those of the same failure, grade and words are one finding with many places.
+class Findings {
+ public:
+  // `what` and `remedy` are those of the catalogue if they are empty.
+  void add(Grade grade, std::string_view failure, Place place, std::string_view what = {},
+           std::string_view remedy = {});
+  // The findings, those that refuse first.
+  [[nodiscard]] std::vector<Finding> take();
+
+ private:
+  std::vector<Finding> findings_;
+};
+
+// One thing that CRIU cannot dump. Each check looks at the tree, and adds what it found.
+struct Check {
+  std::string_view name;
+  void (*look)(const Tree& tree, const Options& options, Findings& found);
+};
+
+// The checks of each file, in the order in which CRIU would fail.
+std::span<const Check> process_checks();
+std::span<const Check> memory_checks();
+std::span<const Check> file_checks();
+std::span<const Check> object_checks();
+std::span<const Check> mount_checks();
+// Also adds to tree.not_seen what cannot be seen of the sockets.
+void look_at_sockets(Tree& tree, const Options& options, Findings& found);
+
+Place place_of(const Member& member, std::string object = {});
+Place place_of(const Member& member, const OpenFile& file);
+Place place_of(const Member& member, const Mapping& mapping);
+
+// Memory that looks like a deleted file. CRIU dumps it in other ways.
+bool is_memory(std::string_view path);
+
+// Whether one of --external's arguments is this.
+bool is_external(const Options& options, std::string_view name);
+
+}  // namespace kymo::preflight

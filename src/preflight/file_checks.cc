@@ -1,0 +1,116 @@
+// Checks of open files that have a path: deleted files, devices, files on mounts that are not there.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "preflight/checks.h"
+#include "preflight/devices.h"
+
+namespace kymo::preflight {
+namespace {
+
+std::string kibibytes(std::uint64_t bytes) {
+  return std::to_string(bytes / 1024) + " KiB";
+}
+
+void add_big(Place place, const OpenFile& file, const Options& options, Findings& found) {
+  place.object += ", " + kibibytes(file.disk_bytes);
+  found.add(Grade::refuses, "ghost-big", std::move(place),
+            "a deleted file that is still in use is larger than CRIU copies (" +
+                kibibytes(options.ghost_limit_bytes) + ")");
+}
+
+bool is_ghost(const OpenFile& file) {
+  return S_ISREG(file.mode) && file.links == 0 && file.deleted() && !is_memory(file.link);
+}
+
+void look_at_big_deleted_files(const Tree& tree, const Options& options, Findings& found) {
+  for (const Member& member : tree.members) {
+    for (const OpenFile& file : member.files) {
+      if (is_ghost(file) && file.disk_bytes > options.ghost_limit_bytes) {
+        add_big(place_of(member, file), file, options, found);
+      }
+    }
+  }
+}
+
+// A library that was replaced while the program ran, for example.
+void look_at_big_deleted_mappings(const Tree& tree, const Options& options, Findings& found) {
+  for (const Member& member : tree.members) {
+    for (const DeletedMapping& deleted : member.deleted) {
+      if (is_ghost(deleted.file) && deleted.file.disk_bytes > options.ghost_limit_bytes) {
+        add_big(place_of(member, deleted.mapping), deleted.file, options, found);
+      }
+    }
+  }
+}
+
+// The name of a file may end with " (deleted)".
+bool is_there(const Tree& tree, const Member& member, const OpenFile& file) {
+  struct stat seen {};
+  return ::lstat((tree.folder_of(member) + "/root" + file.link).c_str(), &seen) == 0;
+}
+
+void look_at_other_names(const Tree& tree, const Options& options, Findings& found) {
+  if (options.link_remap) return;
+  for (const Member& member : tree.members) {
+    for (const OpenFile& file : member.files) {
+      if (S_ISREG(file.mode) && file.links > 0 && file.deleted() && !is_memory(file.link) &&
+          !is_there(tree, member, file)) {
+        // Some container runtimes give this option to CRIU by themselves.
+        found.add(options.container ? Grade::warns : Grade::refuses, "link-remap",
+                  place_of(member, file));
+      }
+    }
+  }
+}
+
+std::string device_text(const OpenFile& file, char separator) {
+  return std::to_string(file.major) + separator + std::to_string(file.minor);
+}
+
+void look_at_device(const Tree& tree, const Options& options, const Member& member,
+                    const OpenFile& file, Findings& found) {
+  Place place = place_of(member, file);
+  place.object += ", device " + device_text(file, ':');
+  if (S_ISCHR(file.mode) && file.major == kMiscMajor && file.minor == kTunMinor) {
+    if (!tree.first().namespaces.of(Kind::net).empty() && !tree.has_own(Kind::net)) {
+      found.add(Grade::refuses, "tun", std::move(place));
+    }
+  } else if (is_gpu(file.major)) {
+    found.add(Grade::warns, "gpu-device", std::move(place));
+  } else if (file.major == kMiscMajor && file.minor == kAutofsMinor) {
+    return;  // CRIU dumps it with the mount that it belongs to
+  } else if (!is_external(options, "dev[" + device_text(file, '/') + "]")) {
+    found.add(Grade::refuses, "fd-unsupported", std::move(place),
+              "a device is open that CRIU cannot save");
+  }
+}
+
+void look_at_devices(const Tree& tree, const Options& options, Findings& found) {
+  for (const Member& member : tree.members) {
+    for (const OpenFile& file : member.files) {
+      const bool supported =
+          S_ISCHR(file.mode) && (file.major == kMemoryMajor || is_terminal(file.major));
+      if (!file.has_path() || supported) continue;
+      if (S_ISCHR(file.mode) || S_ISBLK(file.mode)) {
+        look_at_device(tree, options, member, file, found);
+      }
+    }
+  }
+}
+
+constexpr std::array kFileChecks{Check{"big deleted files", look_at_big_deleted_files},
+                                 Check{"big deleted mappings", look_at_big_deleted_mappings},
+                                 Check{"other names", look_at_other_names},
+                                 Check{"devices", look_at_devices}};
+
+}  // namespace
+
+std::span<const Check> file_checks() {
+  return kFileChecks;
+}
+
+}  // namespace kymo::preflight

@@ -1,0 +1,184 @@
+// Checks of mounts, and of files by the mounts that they are on.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/mounts.h"
+#include "preflight/checks.h"
+#include "preflight/devices.h"
+#include "preflight/text.h"
+
+namespace kymo::preflight {
+namespace {
+
+// A line of /proc/PID/mountinfo (proc(5)).
+struct Mount {
+  std::uint64_t id = 0;
+  std::uint64_t device = 0;  // as the kernel numbers it: major << 20 | minor
+  std::string root;          // the folder of the file system that is mounted
+  std::string point;
+  std::string type;
+  std::uint64_t shared = 0;  // the peer group that it sends to; 0: none
+  std::uint64_t master = 0;  // the peer group that it receives from; 0: none
+};
+
+// The words of a line: id, parent, MAJOR:MINOR, root, mount point, options, optional ones up to "-",
+// type, source, options.
+Mount mount_of(const std::vector<std::string_view>& words) {
+  constexpr std::size_t kDevice = 2;
+  constexpr std::size_t kRoot = 3;
+  constexpr std::size_t kPoint = 4;
+  constexpr std::size_t kOptional = 6;
+  Mount mount;
+  if (words.size() <= kOptional) return mount;
+  mount.id = number_at(words[0]);
+  const std::string_view device = words[kDevice];
+  const std::size_t colon = std::min(device.find(':'), device.size() - 1);
+  mount.device = number_at(device) << 20U | number_at(device.substr(colon + 1));
+  mount.root = unescaped(std::string(words[kRoot]));
+  mount.point = unescaped(std::string(words[kPoint]));
+  std::size_t at = kOptional;
+  for (; at < words.size() && words[at] != "-"; ++at) {
+    if (words[at].starts_with("shared:")) mount.shared = number_at(words[at].substr(7));
+    if (words[at].starts_with("master:")) mount.master = number_at(words[at].substr(7));
+  }
+  if (at + 1 < words.size()) mount.type = words[at + 1];
+  return mount;
+}
+
+// Empty if the list cannot be read.
+std::vector<Mount> mounts_of(const Tree& tree, const Member& member) {
+  std::vector<Mount> mounts;
+  const Result<std::string> text = read_file(tree.folder_of(member) + "/mountinfo");
+  if (!text) return mounts;
+  for (std::string_view rest = *text; !rest.empty();) {
+    mounts.push_back(mount_of(words_of(take_line(rest))));
+  }
+  return mounts;
+}
+
+// The mounts of each mount namespace of the tree.
+std::map<std::string, std::vector<Mount>> mounts_of(const Tree& tree) {
+  std::map<std::string, std::vector<Mount>> all;
+  for (const Member& member : tree.members) {
+    const std::string& name = member.namespaces.of(Kind::mnt);
+    if (!name.empty() && !all.contains(name)) all[name] = mounts_of(tree, member);
+  }
+  return all;
+}
+
+// Whether CRIU looks for the mount of the file.
+bool needs_mount(const OpenFile& file) {
+  const bool kind = S_ISREG(file.mode) || S_ISDIR(file.mode) ||
+                    (S_ISCHR(file.mode) && file.major == kMemoryMajor);
+  return kind && file.has_path() && !is_memory(file.link);
+}
+
+void look_at_lost_mounts(const Tree& tree, const Options& /*options*/, Findings& found) {
+  std::set<std::uint64_t> known;
+  for (const auto& [name, mounts] : mounts_of(tree)) {
+    if (mounts.empty()) return;
+    for (const Mount& mount : mounts) known.insert(mount.id);
+  }
+  for (const Member& member : tree.members) {
+    for (const OpenFile& file : member.files) {
+      const std::uint64_t mount = number_of(file.info, "mnt_id");
+      if (!needs_mount(file) || mount == 0 || known.contains(mount)) continue;
+      // A process in a chroot does not see the mounts outside of it.
+      found.add(member.root == "/" ? Grade::refuses : Grade::warns, "mount-lookup",
+                place_of(member, file));
+    }
+  }
+}
+
+// CRIU reopens a watched file by its handle. These file systems do not find it again, or only
+// sometimes.
+bool loses_handles(std::string_view type) {
+  constexpr std::array<std::string_view, 8> kTypes{"overlay", "proc",    "sysfs",   "cgroup",
+                                                   "cgroup2", "debugfs", "tracefs", "btrfs"};
+  return type.starts_with("fuse") || std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
+}
+
+// The type of the file system that a line of fdinfo such as "inotify wd:1 ino:3 sdev:17" names.
+std::string watched_type(std::string_view line, const std::vector<Mount>& mounts) {
+  constexpr std::string_view kDevice = " sdev:";
+  const std::size_t at = line.find(kDevice);
+  if (at == std::string_view::npos) return {};
+  const std::uint64_t device = number_at(line.substr(at + kDevice.size()), 16);
+  const auto mount = std::find_if(mounts.begin(), mounts.end(),
+                                  [&](const Mount& each) { return each.device == device; });
+  return mount == mounts.end() ? "" : mount->type;
+}
+
+void look_at_watches(const Tree& tree, const Options& /*options*/, Findings& found) {
+  std::map<std::string, std::vector<Mount>> all;
+  for (const Member& member : tree.members) {
+    for (const OpenFile& file : member.files) {
+      const bool watches =
+          file.link == "anon_inode:inotify" || file.link == "anon_inode:[fanotify]";
+      if (!watches) continue;
+      if (all.empty()) all = mounts_of(tree);
+      std::set<std::string> types;
+      for (std::string_view rest = file.info; !rest.empty();) {
+        const std::string type =
+            watched_type(take_line(rest), all[member.namespaces.of(Kind::mnt)]);
+        if (loses_handles(type)) types.insert(type);
+      }
+      for (const std::string& type : types) {
+        found.add(Grade::warns, "fsnotify", place_of(member, file),
+                  "a process watches a file on " + type + ", where CRIU may not find its path");
+      }
+    }
+  }
+}
+
+void look_at_sharing(const Tree& tree, const Options& options, Findings& found) {
+  if (!tree.has_own(Kind::mnt)) return;
+  const std::vector<Mount> mounts = mounts_of(tree, tree.first());
+  for (const Mount& mount : mounts) {
+    const bool inside = std::any_of(mounts.begin(), mounts.end(), [&](const Mount& other) {
+      return other.shared == mount.master;
+    });
+    if (mount.master == 0 || inside || is_external(options, "mnt[" + mount.point + "]")) continue;
+    found.add(Grade::warns, "mnt-sharing", place_of(tree.first(), mount.point));
+  }
+}
+
+// A part of a file system whose root is not mounted: a folder of the machine in a container, or a
+// namespace in a file.
+void look_at_roots(const Tree& tree, const Options& options, Findings& found) {
+  if (!tree.has_own(Kind::mnt)) return;
+  const std::vector<Mount> mounts = mounts_of(tree, tree.first());
+  for (const Mount& mount : mounts) {
+    const bool whole = std::any_of(mounts.begin(), mounts.end(), [&](const Mount& other) {
+      return other.device == mount.device && other.root == "/";
+    });
+    const bool external = is_external(options, "mnt[" + mount.point + "]");
+    if (whole || external || mount.point == "/") continue;
+    found.add(Grade::warns, "mnt-root", place_of(tree.first(), mount.point));
+  }
+}
+
+void look_at_chroot(const Tree& tree, const Options& /*options*/, Findings& found) {
+  if (!tree.has_own(Kind::mnt) || tree.first().root.empty() || tree.first().root == "/") return;
+  found.add(Grade::warns, "mnt-chroot", place_of(tree.first(), "root " + tree.first().root));
+}
+
+constexpr std::array kMountChecks{Check{"lost mounts", look_at_lost_mounts},
+                                  Check{"watches", look_at_watches},
+                                  Check{"sharing", look_at_sharing}, Check{"roots", look_at_roots},
+                                  Check{"chroot", look_at_chroot}};
+
+}  // namespace
+
+std::span<const Check> mount_checks() {
+  return kMountChecks;
+}
+
+}  // namespace kymo::preflight

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "api/kymo/v1/checkpoint_options.pb.h"
+#include "preflight/preflight.h"
+
+namespace kymo::preflight {
+
+// A dump that somebody plans.
+struct PlannedDump {
+  const v1::CheckpointOptions& asked;
+  // The home directory of the user as whom CRIU runs. Empty: none.
+  std::string home;
+  bool container = false;
+  std::string bundle{};  // of the container. Empty: not known
+};
+
+// The options that CRIU will have: those that were asked for, and those of its own configuration
+// files (preflight/criu_config.h). For a container, these are also the files that its runtime names
+// to CRIU.
+// Threads: any. Cost: reads these files.
+Options options_of(const PlannedDump& planned);
+
+}  // namespace kymo::preflight

@@ -1,0 +1,162 @@
+// Checks of what the processes are: their sessions, tracers, terminals and namespaces.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/file.h"
+#include "preflight/checks.h"
+#include "preflight/text.h"
+#include "probe/cgroup.h"
+#include "probe/terminals.h"
+
+namespace kymo::preflight {
+namespace {
+
+// The last number of a line such as "NSpid:\t1234\t1": the id in the innermost pid namespace. -1 if
+// there is no such line.
+long innermost(std::string_view status, std::string_view key) {
+  const std::string_view ids = value_of(status, key);
+  if (ids.empty()) return -1;
+  const std::size_t blank = ids.find_last_of(" \t");
+  long id = 0;
+  for (const char digit : ids.substr(blank == std::string_view::npos ? 0 : blank + 1)) {
+    if (digit < '0' || digit > '9') return -1;
+    id = id * 10 + (digit - '0');
+  }
+  return id;
+}
+
+// CRIU fails at once if the first process is traced, and waits in vain for all others.
+void look_at_tracers(const Tree& tree, const Options& /*options*/, Findings& found) {
+  for (const Member& member : tree.members) {
+    for (const Thread& thread : member.threads) {
+      if (thread.tracer == 0) continue;
+      const bool first = thread.tid == tree.first().process.pid;
+      found.add(Grade::refuses, first ? "cannot-attach" : "freeze-timeout",
+                place_of(member, "thread " + std::to_string(thread.tid) + ", tracer " +
+                                     std::to_string(thread.tracer)),
+                "a process is traced already (by gdb, strace or another CRIU)",
+                "End the tracer, and dump again.");
+      break;  // one place for each process
+    }
+  }
+}
+
+// Whether the freezer of its cgroup has stopped the process: version 1 or 2 of cgroups.
+bool is_frozen(const Tree& tree, pid_t pid) {
+  const std::string groups = "/sys/fs/cgroup";
+  if (const auto path = probe::cgroup_path(pid, "freezer", tree.proc)) {
+    const Result<std::string> state = read_file(groups + "/freezer" + *path + "/freezer.state");
+    if (state && state->starts_with("FROZEN")) return true;
+  }
+  const auto path = probe::cgroup_path(pid, "", tree.proc);
+  if (!path) return false;
+  for (const char* mount : {"", "/unified"}) {
+    const Result<std::string> events = read_file(groups + mount + *path + "/cgroup.events");
+    if (events && events->find("frozen 1") != std::string::npos) return true;
+  }
+  return false;
+}
+
+// CRIU would wait in vain for a frozen process to stop.
+void look_at_freezers(const Tree& tree, const Options& options, Findings& found) {
+  if (options.container) return;
+  for (const Member& member : tree.members) {
+    if (!is_frozen(tree, member.process.pid)) continue;
+    found.add(Grade::refuses, "freeze-timeout", place_of(member), "a process is frozen",
+              "Unfreeze it with kymo unfreeze, or with the program that froze it.");
+  }
+}
+
+// CRIU takes a process whose first thread has ended for a zombie and cannot attach to it.
+void look_at_ended_main_threads(const Tree& tree, const Options& /*options*/, Findings& found) {
+  for (const Member& member : tree.members) {
+    if (member.process.zombie() && member.threads.size() > 1) {
+      found.add(Grade::refuses, "cannot-attach", place_of(member),
+                "the first thread of a process has ended, and others run on",
+                "Let the first thread wait for the others.");
+    }
+  }
+}
+
+void look_at_sessions(const Tree& tree, const Options& options, Findings& found) {
+  for (const Member& member : tree.members) {
+    if (innermost(member.status, "NSsid") == 0) {
+      found.add(Grade::refuses, "session-outside", place_of(member));
+    }
+  }
+  const Member& first = tree.first();
+  const long session = innermost(first.status, "NSsid");
+  if (!options.shell_job && session > 0 && session != innermost(first.status, "NSpid")) {
+    found.add(Grade::refuses, "tty-session",
+              place_of(first, "session " + std::to_string(first.process.session)));
+  }
+}
+
+// As kymod: with --shell-job, CRIU would dump it, but a daemon has no terminal for the restore.
+void look_at_terminals(const Tree& tree, const Options& options, Findings& found) {
+  if (options.container) return;
+  std::vector<pid_t> pids;
+  for (const Member& member : tree.members) pids.push_back(member.process.pid);
+  const auto terminal = probe::outside_terminal(pids, tree.proc);
+  if (!terminal) return;
+  for (const Member& member : tree.members) {
+    if (member.process.pid != terminal->pid) continue;
+    found.add(Grade::refuses, "tty-external", place_of(member, terminal->path), {},
+              "Start the program with kymo run, or with setsid and its input and output redirected "
+              "to files.");
+  }
+}
+
+void look_at_pid_namespace(const Tree& tree, const Options& /*options*/, Findings& found) {
+  const long id = innermost(tree.first().status, "NSpid");
+  if (tree.has_own(Kind::pid) && id > 1) {
+    found.add(Grade::refuses, "pidns-init",
+              place_of(tree.first(), "pid " + std::to_string(id) + " in " +
+                                         tree.first().namespaces.of(Kind::pid)));
+  }
+}
+
+// CRIU dumps nested mount and network namespaces only.
+void look_at_nested_namespaces(const Tree& tree, const Options& /*options*/, Findings& found) {
+  constexpr std::array kNotNested{Kind::pid,  Kind::user, Kind::ipc,
+                                  Kind::time, Kind::uts,  Kind::cgroup};
+  for (const Member& member : tree.members) {
+    for (const Kind kind : kNotNested) {
+      const std::string& name = member.namespaces.of(kind);
+      const std::string& outer = tree.first().namespaces.of(kind);
+      if (name.empty() || outer.empty() || name == outer || name == tree.own.of(kind)) continue;
+      found.add(Grade::refuses, "nested-ns", place_of(member, name),
+                "a process has a namespace of its own inside of the tree");
+    }
+  }
+}
+
+// CRIU switches the filter off meanwhile, which the kernel refuses to a program with a filter.
+void look_at_seccomp(const Tree& tree, const Options& /*options*/, Findings& found) {
+  const Result<std::string> ours = read_file(tree.proc + "/self/status");
+  if (!ours || number_of(*ours, "Seccomp") == 0) return;
+  for (const Member& member : tree.members) {
+    if (number_of(member.status, "Seccomp") == 0) continue;
+    found.add(Grade::warns, "seccomp-suspend", place_of(member),
+              "a process has a seccomp filter, and so has this program: if CRIU has one, too, it "
+              "may not suspend the other");
+  }
+}
+
+constexpr std::array kProcessChecks{Check{"tracers", look_at_tracers},
+                                    Check{"freezers", look_at_freezers},
+                                    Check{"ended main threads", look_at_ended_main_threads},
+                                    Check{"sessions", look_at_sessions},
+                                    Check{"terminals", look_at_terminals},
+                                    Check{"pid namespace", look_at_pid_namespace},
+                                    Check{"nested namespaces", look_at_nested_namespaces},
+                                    Check{"seccomp", look_at_seccomp}};
+
+}  // namespace
+
+std::span<const Check> process_checks() {
+  return kProcessChecks;
+}
+
+}  // namespace kymo::preflight

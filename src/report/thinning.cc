@@ -1,0 +1,30 @@
+#include "report/thinning.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace kymo::report {
+
+void Thinning::add(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values) {
+  if (values.empty()) return;
+  if (!rates_) {
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    keep(static_cast<double>(*low));
+    keep(static_cast<double>(*high));
+    add(times.back(), values.back());
+    return;
+  }
+  // The compiler keeps a copy in registers. It could not keep the members there, because `times`
+  // and `values` might refer to them.
+  Thinning thinning = *this;
+  for (std::size_t i = 0; i < values.size(); ++i) thinning.add(times[i], values[i]);
+  *this = thinning;
+}
+
+std::optional<Thinning::Extremes> Thinning::end_span() {
+  if (!any_) return std::nullopt;
+  any_ = false;
+  return extremes_;
+}
+
+}  // namespace kymo::report

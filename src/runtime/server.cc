@@ -1,0 +1,82 @@
+#include "runtime/server.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "base/file.h"
+#include "criu/client.h"
+#include "runtime/command.h"
+
+namespace kymo::runtime {
+namespace {
+
+constexpr std::chrono::milliseconds kVersionWithin{30'000};
+
+}  // namespace
+
+Result<pid_t> server_of(const std::string& socket) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (socket.size() >= sizeof name.sun_path) {
+    return Error{Code::invalid_argument, socket + " is too long for the name of a socket"};
+  }
+  std::copy(socket.begin(), socket.end(), std::begin(name.sun_path));
+  const FileDescriptor connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ucred server{};
+  socklen_t size = sizeof server;
+  const auto* const generic = static_cast<const sockaddr*>(static_cast<const void*>(&name));
+  if (!connection.valid() || ::connect(connection.get(), generic, sizeof name) != 0 ||
+      ::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &server, &size) != 0) {
+    Error error = system_error("connect to " + socket, errno);
+    error.code = Code::unavailable;
+    return error;
+  }
+  return server.pid;
+}
+
+Result<std::string> variable_of(pid_t process, const std::string& name) {
+  const Result<std::string> environment =
+      read_file("/proc/" + std::to_string(process) + "/environ");
+  if (!environment) return environment.error();
+  const std::string begin = name + "=";
+  for (std::size_t at = 0; at < environment->size();) {
+    const std::string variable = environment->substr(at, environment->find('\0', at) - at);
+    if (variable.starts_with(begin)) return variable.substr(begin.size());
+    at += variable.size() + 1;
+  }
+  return std::string();
+}
+
+Result<std::string> path_of(pid_t server) {
+  Result<std::string> path = variable_of(server, "PATH");
+  if (!path || !path->empty()) return path;
+  return Error{Code::failed_precondition,
+               "process " + std::to_string(server) + " has no PATH in its environment"};
+}
+
+Result<CriuProgram> criu_of_server(const std::string& server, const std::string& path) {
+  CriuProgram program;
+  program.path = on_path("criu", path);
+  if (program.path.empty()) {
+    return Error{Code::failed_precondition, server + " finds no criu: start " + server +
+                                                " with the folder of one on its PATH (" + path +
+                                                ")"};
+  }
+  program.folder = std::filesystem::path(program.path).parent_path();
+  criu::ClientOptions options;
+  options.path = program.path;
+  options.timeout = kVersionWithin;
+  const Result<criu::Version> version = criu::Client(std::move(options)).version();
+  if (!version) return version.error();
+  program.version = *version;
+  return program;
+}
+
+}  // namespace kymo::runtime

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "kymo/result.h"
+#include "runtime/criu_choice.h"
+
+namespace kymo::runtime {
+
+// A container runtime that is a server, such as containerd, starts CRIU itself. These functions
+// find out which criu that is. Threads: any.
+
+// Returns the process that listens on the unix socket. If systemd made the socket, that is systemd.
+// Errors: unavailable if no program listens. The message is only that of the system.
+Result<pid_t> server_of(const std::string& socket);
+
+// Returns a variable in the environment that a process was started with. Empty if it has none.
+// Errors: those of reading /proc.
+Result<std::string> variable_of(pid_t process, const std::string& name);
+
+// Returns the PATH in the environment of a process.
+// Errors: failed_precondition if it has none; those of reading /proc.
+Result<std::string> path_of(pid_t server);
+
+// Returns the criu on `path`, which is the PATH of `server`, such as "containerd".
+// Errors: failed_precondition if there is none; those of starting it.
+// Cost:   starts criu to learn its version.
+Result<CriuProgram> criu_of_server(const std::string& server, const std::string& path);
+
+}  // namespace kymo::runtime

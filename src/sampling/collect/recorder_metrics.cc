@@ -1,0 +1,29 @@
+#include "sampling/collect/recorder_metrics.h"
+
+namespace kymo {
+
+std::vector<RecorderMetric> recorder_metrics() {
+  using C = const RecorderCounts&;
+  const auto counter = [](const char* name, const char* help, Unit unit) {
+    return Metric{name, help, Kind::counter, unit, {}};
+  };
+  return {
+      {counter("profiler_rows", "Rows that the sink accepted", Unit::count),
+       [](C c) { return c.written.rows.get(); }},
+      {counter("profiler_missed_ticks", "Ticks that left no row, for any cause", Unit::count),
+       [](C c) {
+         return c.collected.missed_late.get() + c.collected.missed_ring_full.get() +
+                c.collected.missed_frozen.get() + c.written.missed_sink_error.get();
+       }},
+      {counter("profiler_backoffs", "Times the collector waited because the ring was full",
+               Unit::count),
+       [](C c) { return c.collected.backoffs.get(); }},
+      {counter("profiler_timing_error_ns", "Sum over rows of sample begin less deadline",
+               Unit::nanoseconds),
+       [](C c) { return c.collected.timing_error_ns.get(); }},
+      {counter("profiler_written_bytes", "Bytes of recording that the sink accepted", Unit::bytes),
+       [](C c) { return c.written.bytes.get(); }},
+  };
+}
+
+}  // namespace kymo

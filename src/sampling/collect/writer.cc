@@ -1,0 +1,112 @@
+#include "sampling/collect/writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "sampling/collect/pacer.h"
+
+namespace kymo {
+
+OutputPosition position_of(const OutputPlace& place) {
+  return {place.file, place.bytes};
+}
+
+Writer::Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQueue& gaps,
+               RecorderCounts::Written& counts, Sink& sink, SinkError& sink_error, Event& wake,
+               std::function<ProfilerStats()> stats)
+    : interval_ns_(interval_ns),
+      nap_ns_(nap_ns),
+      ring_(ring),
+      gaps_(gaps),
+      counts_(counts),
+      sink_(sink),
+      sink_error_(sink_error),
+      wake_(wake),
+      stats_(std::move(stats)) {}
+
+void Writer::collector_done() noexcept {
+  // Release: pairs with the acquire in run(), which then finds every slot and gap in the queues.
+  collector_done_.store(true, std::memory_order_release);
+  wake_.signal();
+}
+
+void Writer::run() {
+  // Otherwise a busy thread on the same CPU could delay the writer until the ring is full.
+  Pacer::reduce_wakeup_latency();
+  std::uint64_t next_progress_ns = monotonic_ns() + kProgressNs;
+  bool done = false;
+  while (!done) {
+    static_cast<void>(wake_.wait_until(std::min(next_progress_ns, monotonic_ns() + nap_ns_)));
+    done = collector_done_.load(std::memory_order_acquire);
+    drain();
+    if (const std::uint64_t now_ns = monotonic_ns();
+        now_ns >= next_progress_ns || next_progress_ns - now_ns > kProgressNs) {
+      sink_.progress(stats_());
+      next_progress_ns = now_ns + kProgressNs;
+    }
+  }
+  close_refused_gap();
+}
+
+void Writer::drain() {
+  Ring::Slot slot;
+  Rows rows;
+  while (ring_.try_take_full(&slot, &rows)) {
+    drain_gaps();
+    write_slot(slot, rows);
+    ring_.give_back(slot);
+  }
+  drain_gaps();
+}
+
+void Writer::drain_gaps() {
+  Gap gap;
+  while (gaps_.try_take(&gap)) {
+    sink_.gap(gap);
+  }
+}
+
+void Writer::write_slot(const Ring::Slot& slot, const Rows& rows) {
+  if (!ring_.is_intact(slot)) {
+    ring_.forget_rows(slot);
+    refuse(last_tick_ + 1, last_tick_ + rows.count, rows.count,
+           "the ring was used by another run of this process since its checkpoint");
+    last_tick_ += rows.count;
+    return;
+  }
+  if (rows.count > 0) {
+    last_tick_ = rows.row(rows.count - 1)[0] / interval_ns_;
+  }
+  ring_.begin_output(slot, position_of(sink_.output_place()));
+  const Result<void> written = sink_.write(rows);
+  counts_.bytes.set(sink_.bytes_written());
+  if (!written) {
+    ring_.forget_rows(slot);
+    refuse(rows.row(0)[0] / interval_ns_, last_tick_, rows.count, written.error().message);
+    return;
+  }
+  ring_.accept_output(position_of(sink_.output_place()));
+  close_refused_gap();
+  counts_.rows.add(rows.count);
+}
+
+void Writer::refuse(std::uint64_t first, std::uint64_t last, std::size_t rows,
+                    const std::string& why) {
+  counts_.missed_sink_error.add(rows);
+  if (!refused_) {
+    refused_ = Gap{first * interval_ns_, 0, 0, MissCause::sink_error};
+    sink_error_.set(why);
+  }
+  refused_->end_ns = (last + 1) * interval_ns_;
+  refused_->ticks += rows;
+}
+
+void Writer::close_refused_gap() {
+  if (refused_) {
+    sink_.gap(*refused_);
+    refused_.reset();
+  }
+}
+
+}  // namespace kymo

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/event.h"
+#include "kymo/sink.h"
+#include "sampling/collect/recorder_counts.h"
+#include "sampling/ring/gap_queue.h"
+#include "sampling/ring/ring.h"
+
+namespace kymo {
+
+OutputPosition position_of(const OutputPlace& place);
+
+// What the sink said the last time that it began to refuse rows.
+// Threads: any; no thread waits while it holds the mutex.
+class SinkError {
+ public:
+  void set(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    text_ = why;
+  }
+  [[nodiscard]] std::string get() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;  // guarded by mutex_
+};
+
+// The body of the writer thread: passes the contents of the ring and the gap queue to the sink.
+//
+// Rows that the sink refuses are counted as missed, listed as a gap and given up. The writer tries
+// the next slot all the same, so recording resumes by itself when the sink accepts rows again. A
+// gap is passed on before the rows that follow it, because the collector queues it before it hands
+// over their slot.
+//
+// Threads: run() on the writer's; collector_done() from the collector's, after its last hand-over.
+class Writer {
+ public:
+  static constexpr std::uint64_t kProgressNs = 500'000'000;
+
+  // Looks for full slots when it is woken, and at the latest `nap_ns` after the last look.
+  Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQueue& gaps,
+         RecorderCounts::Written& counts, Sink& sink, SinkError& sink_error, Event& wake,
+         std::function<ProfilerStats()> stats);
+
+  // Returns when the collector is done and everything that it handed over has been offered to the
+  // sink.
+  void run();
+  void collector_done() noexcept;
+
+ private:
+  void drain();
+  void drain_gaps();
+  void write_slot(const Ring::Slot& slot, const Rows& rows);
+  // Gives up `rows` rows, those of the ticks first .. last.
+  void refuse(std::uint64_t first, std::uint64_t last, std::size_t rows, const std::string& why);
+  void close_refused_gap();
+
+  std::uint64_t interval_ns_;
+  std::uint64_t nap_ns_;
+  Ring& ring_;
+  GapQueue& gaps_;
+  RecorderCounts::Written& counts_;
+  Sink& sink_;
+  SinkError& sink_error_;
+  Event& wake_;
+  std::function<ProfilerStats()> stats_;
+  std::atomic<bool> collector_done_{false};
+  std::uint64_t last_tick_ = 0;  // of the newest row taken
+  std::optional<Gap> refused_;   // rows that the sink refused, adjacent ones merged
+};
+
+}  // namespace kymo

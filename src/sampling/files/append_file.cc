@@ -1,0 +1,84 @@
+#include "sampling/files/append_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace kymo {
+
+Result<AppendFile> AppendFile::create(const std::string& path) {
+  Result<FileDescriptor> fd = create_append_only(path);
+  if (!fd) {
+    return fd.error();
+  }
+  return AppendFile(*std::move(fd));
+}
+
+Result<FileDescriptor> AppendFile::open_own(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+    return errno == ELOOP
+               ? Error{Code::permission_denied, path + " is a link, which is not followed"}
+               : system_error("cannot continue " + path, errno);
+  }
+  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) {
+    return Error{Code::permission_denied,
+                 path + " belongs to uid " + std::to_string(status.st_uid) +
+                     " or is no regular file; only its owner's own file is continued"};
+  }
+  return fd;
+}
+
+Result<AppendFile> AppendFile::resume(FileDescriptor fd, const std::string& path,
+                                      std::uint64_t size) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) {
+    return system_error("cannot continue " + path, errno);
+  }
+  if (const auto there = static_cast<std::uint64_t>(status.st_size); there < size) {
+    return Error{Code::data_loss,
+                 path + " has " + std::to_string(there) + " bytes where the recorder left " +
+                     std::to_string(size) + "; it was changed since",
+                 0};
+  }
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+    return system_error("cannot cut the partial end off " + path, errno);
+  }
+  AppendFile file(std::move(fd));
+  file.size_ = size;
+  return file;
+}
+
+int AppendFile::append(std::string_view text) {
+  if (torn_) {
+    cut_back_to(size_);
+    if (torn_) {
+      return EIO;
+    }
+  }
+  std::size_t written = 0;
+  const int error = write_all(fd_.get(), text, &written);
+  if (error == 0) {
+    size_ += text.size();
+  } else if (written > 0) {
+    cut_back_to(size_);
+  }
+  return error;
+}
+
+bool AppendFile::changed_by_another() const {
+  struct stat status {};
+  return !torn_ && ::fstat(fd_.get(), &status) == 0 &&
+         static_cast<std::uint64_t>(status.st_size) != size_;
+}
+
+void AppendFile::cut_back_to(std::uint64_t size) {
+  size_ = size;
+  torn_ = ::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0;
+}
+
+}  // namespace kymo

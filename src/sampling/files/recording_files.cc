@@ -1,0 +1,190 @@
+#include "sampling/files/recording_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/file.h"
+#include "base/json_text.h"
+#include "base/recording_name.h"
+#include "sampling/files/metadata.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::string_view kGapsHeader = "Start (ns)\tEnd (ns)\tTicks\tCause\n";
+constexpr std::size_t kMaxLongestGaps = 100;
+constexpr std::size_t kUnwrittenGaps = 1024;
+
+std::string gap_line(const Gap& gap) {
+  return std::to_string(gap.start_ns) + '\t' + std::to_string(gap.end_ns) + '\t' +
+         std::to_string(gap.ticks) + '\t' + std::string(name_of(gap.cause)) + '\n';
+}
+
+}  // namespace
+
+Result<void> check_recording_name(const std::string& path) {
+  if (!is_recording_name(path)) {
+    return Error{Code::invalid_argument,
+                 "cannot record to '" + path +
+                     "': the name of a recording ends in .tsv, or in .tsv.zst to be compressed",
+                 0};
+  }
+  return {};
+}
+
+Result<RecordingFiles> RecordingFiles::create(const std::string& path, const RecordingInfo& info,
+                                              nlohmann::json about) {
+  return create(path, info, std::move(about), nullptr);
+}
+
+Result<RecordingFiles> RecordingFiles::create(const std::string& path, const RecordingInfo& info,
+                                              nlohmann::json about, nlohmann::json part) {
+  if (Result<void> named = check_recording_name(path); !named) {
+    return named.error();
+  }
+  const std::string name = recording_stem(path);
+  const std::string header = tsv_header(info.columns);
+  Result<OutputFile> rows = OutputFile::create(path, std::max(kFormatBufferBytes, header.size()));
+  if (!rows) {
+    return rows.error();
+  }
+  Result<AppendFile> gaps = AppendFile::create(name + ".gaps.tsv");
+  if (!gaps) {
+    ::unlink(path.c_str());
+    return gaps.error();
+  }
+  const std::string metadata = name + ".meta.json";
+  if (Result<FileDescriptor> claimed = create_append_only(metadata); !claimed) {
+    ::unlink(path.c_str());
+    ::unlink((name + ".gaps.tsv").c_str());
+    return claimed.error();
+  }
+  RecordingFiles files(path, info, std::move(about), *std::move(rows), *std::move(gaps));
+  files.set_part(std::move(part));
+  Result<void> begun;
+  if (const int error = files.rows_.append(header); error != 0) {
+    begun = system_error("cannot write " + path, error);
+  } else if (const int gaps_error = files.gaps_.append(kGapsHeader); gaps_error != 0) {
+    begun = system_error("cannot write " + name + ".gaps.tsv", gaps_error);
+  } else {
+    begun = files.write_metadata({}, "running");
+  }
+  if (!begun) {
+    ::unlink(path.c_str());
+    ::unlink((name + ".gaps.tsv").c_str());
+    ::unlink(metadata.c_str());
+    return begun.error();
+  }
+  return files;
+}
+
+RecordingFiles::RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about,
+                               OutputFile rows, AppendFile gaps)
+    : path_(std::move(path)),
+      metadata_path_(recording_stem(path_) + ".meta.json"),
+      info_(std::move(info)),
+      about_(std::make_shared<nlohmann::json>(std::move(about))),
+      rows_(std::move(rows)),
+      gaps_(std::move(gaps)),
+      formatter_(info_.columns.size() + 1, rows_a_buffer(info_.columns.size() + 1)),
+      part_(std::make_shared<nlohmann::json>()) {
+  longest_gaps_.reserve(kMaxLongestGaps + 1);
+  unwritten_gaps_.reserve(kUnwrittenGaps);
+}
+
+Result<void> RecordingFiles::append(const Rows& rows, std::uint64_t base_ns) {
+  const std::uint64_t bytes_before = rows_.size();
+  for (std::size_t first = 0; first < rows.count; first += formatter_.capacity()) {
+    const std::size_t count = std::min(formatter_.capacity(), rows.count - first);
+    const Rows part{rows.data + first * rows.stride, count, rows.stride};
+    if (const int error = rows_.append(formatter_.format(part, base_ns)); error != 0) {
+      if (rows_.size() > bytes_before) {
+        rows_.cut_back_to(bytes_before);
+      }
+      return system_error("cannot write " + path_, error);
+    }
+  }
+  return {};
+}
+
+void RecordingFiles::merge_about(const nlohmann::json& about) {
+  about_->merge_patch(about);
+}
+
+void RecordingFiles::set_part(nlohmann::json part) {
+  *part_ = std::move(part);
+}
+
+void RecordingFiles::add_gap(const Gap& gap) {
+  const auto longer = [](const Gap& a, const Gap& b) { return a.ticks > b.ticks; };
+  longest_gaps_.insert(std::upper_bound(longest_gaps_.begin(), longest_gaps_.end(), gap, longer),
+                       gap);
+  longest_gaps_.resize(std::min(longest_gaps_.size(), kMaxLongestGaps));
+  keep_unwritten(gap);
+  flush_gaps();
+}
+
+void RecordingFiles::keep_unwritten(const Gap& gap) {
+  if (unwritten_gaps_.size() < kUnwrittenGaps) {
+    unwritten_gaps_.push_back(gap);
+    return;
+  }
+  // The list is full: the newest gap of the same cause grows instead. A list of this length
+  // normally has one. If not, its newest gap grows, whatever its cause.
+  const auto same = std::find_if(unwritten_gaps_.rbegin(), unwritten_gaps_.rend(),
+                                 [&](const Gap& waiting) { return waiting.cause == gap.cause; });
+  Gap& grown = same == unwritten_gaps_.rend() ? unwritten_gaps_.back() : *same;
+  grown.end_ns = std::max(grown.end_ns, gap.end_ns);
+  grown.ticks += gap.ticks;
+}
+
+void RecordingFiles::flush_gaps() {
+  if (unwritten_gaps_.empty()) {
+    return;
+  }
+  std::string lines;
+  for (const Gap& gap : unwritten_gaps_) {
+    lines += gap_line(gap);
+  }
+  if (gaps_.append(lines) == 0) {
+    unwritten_gaps_.clear();
+  }
+}
+
+Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const char* state) {
+  rows_.settle();
+  gaps_.settle();
+  flush_gaps();
+  if (std::string_view(state) == "ended") {
+    if (!unwritten_gaps_.empty()) {
+      return Error{Code::data_loss,
+                   "cannot finish " + path_ + ": " + std::to_string(unwritten_gaps_.size()) +
+                       " of its gaps could not be written: is the disk full?",
+                   0};
+    }
+    rows_.close();
+    gaps_.close();
+  }
+  nlohmann::json metadata = describe_recording(info_);
+  metadata["state"] = state;
+  metadata["stats"] = describe_stats(stats);
+  metadata["about"] = *about_;
+  if (!part_->is_null()) {
+    metadata["part"] = *part_;
+  }
+  nlohmann::json& gaps = metadata["longest_gaps"] = nlohmann::json::array();
+  for (const Gap& gap : longest_gaps_) {
+    gaps.push_back(describe_gap(gap));
+  }
+  nlohmann::json& marks = metadata["marks"] = nlohmann::json::array();
+  for (const Mark& mark : marks_) {
+    marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});
+  }
+  return replace_file(metadata_path_, json_text(metadata, 1) + '\n');
+}
+
+}  // namespace kymo

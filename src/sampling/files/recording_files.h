@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+#include "kymo/sink.h"
+#include "sampling/files/append_file.h"
+#include "sampling/files/output_file.h"
+#include "sampling/files/tsv_format.h"
+
+namespace kymo {
+
+// A named point in time, on the recording's own clock.
+struct Mark {
+  std::string name;
+  std::uint64_t at_ns = 0;
+};
+
+// Errors: invalid_argument if `path` does not have the ending of a recording.
+Result<void> check_recording_name(const std::string& path);
+
+// The three files of a recording (docs/tsv-format.md): NAME.tsv or NAME.tsv.zst, NAME.gaps.tsv,
+// NAME.meta.json.
+//
+// Threads: one at a time.
+// Errors:  append() keeps all of its rows or none: it removes a part that was written, so that the
+//          file always parses. A failed write of gaps or metadata is tried again with the next one.
+// Memory:  fixed by create(); the list of longest gaps is bounded.
+class RecordingFiles {
+ public:
+  // Creates the files. `path` ends in ".tsv" or ".tsv.zst". `part`: the number and the neighbours
+  // of this part, if the recording has several (sampling/files/recording_parts.h).
+  // Errors: already_exists; not_found (no such folder); invalid_argument (another ending);
+  //         permission_denied; unimplemented (no zstd).
+  static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
+                                       nlohmann::json about);
+  static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
+                                       nlohmann::json about, nlohmann::json part);
+
+  // Appends rows; `base_ns` is subtracted from their times.
+  Result<void> append(const Rows& rows, std::uint64_t base_ns);
+  // Adds a line to the gaps file, and the gap to the longest gaps of the metadata. While the gaps
+  // file cannot be written, the lines wait in fixed memory. If this memory is full, gaps of one
+  // cause are merged.
+  void add_gap(const Gap& gap);
+  void add_mark(Mark mark) { marks_.push_back(std::move(mark)); }
+  // Merges these members into "about".
+  void merge_about(const nlohmann::json& about);
+  void set_part(nlohmann::json part);
+  // Replaces the metadata. `state` is "running" or "ended". For "ended", the other files are closed
+  // first: when a reader sees "ended", nothing writes to them any more.
+  // Errors: those of replacing a file; data_loss if gaps still wait for the disk at the end. The
+  //         metadata then stays "running".
+  Result<void> write_metadata(const ProfilerStats& stats, const char* state);
+
+  [[nodiscard]] std::uint64_t bytes() const { return rows_.size(); }
+  [[nodiscard]] std::uint64_t gap_bytes() const { return gaps_.size(); }
+  [[nodiscard]] bool changed_by_another() const { return rows_.changed_by_another(); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about, OutputFile rows,
+                 AppendFile gaps);
+  void keep_unwritten(const Gap& gap);
+  void flush_gaps();
+
+  std::string path_;
+  std::string metadata_path_;
+  RecordingInfo info_;
+  std::shared_ptr<nlohmann::json> about_;  // not shared; never null, like part_
+  OutputFile rows_;
+  AppendFile gaps_;
+  TsvFormatter formatter_;
+  std::shared_ptr<nlohmann::json> part_;  // JSON's null: the recording has one part
+  std::vector<Gap> unwritten_gaps_;       // not written yet, oldest first
+  std::vector<Gap> longest_gaps_;         // longest first
+  std::vector<Mark> marks_;
+};
+
+}  // namespace kymo

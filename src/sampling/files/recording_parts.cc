@@ -1,0 +1,206 @@
+#include "sampling/files/recording_parts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/recording_name.h"
+#include "sampling/files/stats_members.h"
+
+namespace kymo {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The number of parts if only keep_bytes is given. With this many, removing one keeps most of the
+// rows.
+constexpr std::uint64_t kPartsKept = 8;
+// How many names in use are skipped before giving up.
+constexpr std::uint64_t kNamesTried = 10'000;
+
+std::string name_in_folder(const std::string& path) {
+  return fs::path(path).filename();
+}
+
+std::uint64_t size_of(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  return error ? 0 : size;
+}
+
+Error contradiction(const std::string& path, const TsvOptions& options) {
+  return Error{Code::invalid_argument,
+               "cannot record to " + path + ": a part may have at most half of the " +
+                   std::to_string(options.keep_bytes) + " bytes that are kept, not " +
+                   std::to_string(options.rotate_bytes),
+               0};
+}
+
+nlohmann::json describe_part(std::uint64_t number, const std::optional<std::string>& previous) {
+  nlohmann::json part = {{"number", number}};
+  if (previous) {
+    part["previous"] = *previous;
+  }
+  return part;
+}
+
+}  // namespace
+
+std::string part_path(const std::string& path, std::uint64_t number) {
+  if (number == 0) {
+    return path;
+  }
+  const std::string stem = recording_stem(path);
+  return stem + '.' + std::to_string(number) + path.substr(stem.size());
+}
+
+Result<RecordingParts> RecordingParts::create(const std::string& path, TsvOptions options,
+                                              const RecordingInfo& info,
+                                              const std::vector<std::string>& earlier) {
+  if (options.rotate_bytes == 0) {
+    options.rotate_bytes = options.keep_bytes / kPartsKept;
+  }
+  if (options.keep_bytes != 0 && options.rotate_bytes > options.keep_bytes / 2) {
+    return contradiction(path, options);
+  }
+  Result<RecordingFiles> files = RecordingFiles::create(path, info, nlohmann::json::object());
+  if (!files) {
+    return files.error();
+  }
+  RecordingParts parts(path, options, info, *std::move(files));
+  for (const std::string& part : earlier) {
+    parts.add_closed(part);
+  }
+  return parts;
+}
+
+RecordingParts::RecordingParts(std::string path, const TsvOptions& options, RecordingInfo info,
+                               RecordingFiles files)
+    : path_(std::move(path)), options_(options), info_(std::move(info)), files_(std::move(files)) {}
+
+void RecordingParts::add_closed(const std::string& path) {
+  const std::string stem = recording_stem(path);
+  closed_.push_back(
+      {path, size_of(path) + size_of(stem + ".gaps.tsv") + size_of(stem + ".meta.json")});
+}
+
+Result<void> RecordingParts::write(const Rows& rows) {
+  // Remove parts here and not after the last write: until now a ring file may have named the part
+  // before as its output (Ring::accept_output), and a recovery would have continued that part.
+  remove_oldest();
+  if (files_.changed_by_another()) {
+    if (Result<void> begun = begin_next_part(); !begun) {
+      return begun;
+    }
+  }
+  if (Result<void> written = files_.append(rows, 0); !written) {
+    return written;
+  }
+  if (rows.count > 0) {
+    first_row_ns_ = first_row_ns_.value_or(rows.row(0)[0]);
+    last_row_ns_ = rows.row(rows.count - 1)[0];
+    counted_.rows_written += rows.count;
+  }
+  if (is_full()) {
+    static_cast<void>(begin_next_part());  // tried again with the next rows
+  }
+  return {};
+}
+
+void RecordingParts::add_gap(const Gap& gap) {
+  files_.add_gap(gap);
+  counted_.missed_by(gap.cause) += gap.ticks;
+}
+
+bool RecordingParts::is_full() const {
+  if (options_.rotate_bytes != 0 && files_.bytes() + files_.gap_bytes() >= options_.rotate_bytes) {
+    return true;
+  }
+  const auto age = static_cast<std::int64_t>(last_row_ns_ - first_row_ns_.value_or(last_row_ns_));
+  return options_.rotate_after.count() > 0 && age >= options_.rotate_after.count();
+}
+
+Result<void> RecordingParts::begin_next_part() {
+  const std::string now_path = files_.path();
+  for (std::uint64_t number = number_ + 1; number < number_ + kNamesTried; ++number) {
+    const std::string next_path = part_path(path_, number);
+    Result<RecordingFiles> next =
+        RecordingFiles::create(next_path, info_, nlohmann::json::object(),
+                               describe_part(number, name_in_folder(now_path)));
+    if (next) {
+      end_part(next_path);
+      files_ = *std::move(next);
+      number_ = number;
+      return {};
+    }
+    if (next.error().code != Code::already_exists) {
+      return next.error();
+    }
+  }
+  return Error{Code::already_exists,
+               "cannot begin a next part of " + path_ + ": " + std::to_string(kNamesTried) +
+                   " names are taken; move the parts away",
+               0};
+}
+
+void RecordingParts::end_part(const std::string& next_path) {
+  // If another process has written to the file, it has written the metadata, too. Leave them.
+  if (!files_.changed_by_another()) {
+    nlohmann::json part = describe_part(number_, previous_);
+    part["next"] = name_in_folder(next_path);
+    files_.set_part(std::move(part));
+    static_cast<void>(files_.write_metadata(stats_of_part(), "ended"));
+  }
+  add_closed(files_.path());
+  closed_bytes_ += files_.bytes();
+  previous_ = name_in_folder(files_.path());
+  at_begin_ = latest_;
+  counted_ = {};
+  first_row_ns_.reset();
+}
+
+void RecordingParts::remove_oldest() {
+  if (options_.keep_bytes == 0) {
+    return;
+  }
+  std::uint64_t kept = std::max(options_.rotate_bytes, files_.bytes() + files_.gap_bytes());
+  for (const Closed& part : closed_) {
+    kept += part.bytes;
+  }
+  while (!closed_.empty() && kept > options_.keep_bytes) {
+    const std::string stem = recording_stem(closed_.front().path);
+    ::unlink(closed_.front().path.c_str());
+    ::unlink((stem + ".gaps.tsv").c_str());
+    ::unlink((stem + ".meta.json").c_str());
+    kept -= closed_.front().bytes;
+    closed_.pop_front();
+  }
+}
+
+ProfilerStats RecordingParts::stats_of_part() const {
+  ProfilerStats stats = counted_;
+  for (const StatsMember& figure : kStatsMembers) {
+    if (figure.of_part == StatsOfPart::counted) continue;
+    const bool grows = figure.of_part == StatsOfPart::growth;
+    stats.*figure.value = latest_.*figure.value - (grows ? at_begin_.*figure.value : 0);
+  }
+  stats.rows_captured = stats.rows_written + stats.missed_sink_error;
+  stats.ticks_due = stats.rows_written + stats.missed();
+  stats.bytes_written = files_.bytes();
+  stats.duration_ns = last_row_ns_ - first_row_ns_.value_or(last_row_ns_);
+  return stats;
+}
+
+Result<void> RecordingParts::write_metadata(const ProfilerStats& stats, const char* state) {
+  latest_ = stats;
+  if (files_.changed_by_another()) {
+    return {};  // the next rows begin a new part
+  }
+  return files_.write_metadata(number_ == 0 ? stats : stats_of_part(), state);
+}
+
+}  // namespace kymo

@@ -1,0 +1,185 @@
+#include "sampling/history/rule.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/near_names.h"
+#include "base/rate.h"
+
+namespace kymo {
+
+// Reads a rule from left to right; the first thing that does not fit is the error.
+class RuleParser {
+ public:
+  explicit RuleParser(std::string_view text) : text_(text) { rule_.text_ = std::string(text); }
+
+  Result<Rule> parse() {
+    skip_spaces();
+    rule_.rate_ = take("rate(");
+    if (!take_column()) {
+      return expected(rule_.rate_ ? "the name of a column"
+                                  : "the name of a column, or rate(COLUMN)");
+    }
+    if (rule_.rate_ && !take(")")) {
+      return expected("')'");
+    }
+    if (!take_comparison()) {
+      return expected("one of > >= < <=");
+    }
+    rule_.growth_ = take("+");
+    if (rule_.growth_ && rule_.rate_) {
+      at_ = last_;
+      return expected("a number without +, since a rate is growth");
+    }
+    const char* begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), rule_.limit_);
+    if (error != std::errc()) {
+      return expected("a whole number up to 18446744073709551615");
+    }
+    at_ += static_cast<std::size_t>(end - begin);
+    skip_spaces();
+    if (at_ != text_.size()) {
+      return expected("the end");
+    }
+    return rule_;
+  }
+
+ private:
+  void skip_spaces() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) {
+      ++at_;
+    }
+  }
+  bool take(std::string_view word) {
+    if (!text_.substr(at_).starts_with(word)) {
+      return false;
+    }
+    last_ = at_;
+    at_ += word.size();
+    skip_spaces();
+    return true;
+  }
+  bool take_column() {
+    const auto name_part = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    std::size_t end = at_;
+    while (end < text_.size() && name_part(text_[end])) {
+      ++end;
+    }
+    if (end == at_) {
+      return false;
+    }
+    if (end < text_.size() && text_[end] == '[') {
+      end = text_.find(']', end);
+      if (end == std::string_view::npos) {
+        at_ = text_.size();
+        return false;
+      }
+      ++end;
+    }
+    rule_.column_ = std::string(text_.substr(at_, end - at_));
+    at_ = end;
+    skip_spaces();
+    return true;
+  }
+  bool take_comparison() {
+    using C = Rule::Comparison;
+    for (const auto& [word, comparison] :
+         {std::pair{">=", C::at_least}, {"<=", C::at_most}, {">", C::above}, {"<", C::below}}) {
+      if (take(word)) {
+        rule_.comparison_ = comparison;
+        return true;
+      }
+    }
+    return false;
+  }
+  [[nodiscard]] Error expected(const std::string& what) const {
+    return Error{Code::invalid_argument,
+                 "rule '" + std::string(text_) + "', at character " + std::to_string(at_ + 1) +
+                     ": expected " + what + ", as in 'frozen_time_us > 500000'",
+                 0};
+  }
+
+  std::string_view text_;
+  Rule rule_;
+  std::size_t at_ = 0;
+  std::size_t last_ = 0;  // begin of the last word that was taken
+};
+
+namespace {
+
+std::uint64_t whole_rate(std::uint64_t grown, std::uint64_t passed_ns) {
+  constexpr double kMinTooLarge = 18446744073709551616.0;  // 2^64
+  const double rate = rate_per_second(static_cast<double>(grown), passed_ns);
+  return rate < kMinTooLarge ? static_cast<std::uint64_t>(rate) : UINT64_MAX;
+}
+
+}  // namespace
+
+Result<Rule> Rule::parse(std::string_view text) {
+  return RuleParser(text).parse();
+}
+
+Result<void> Rule::bind(const std::vector<Column>& columns) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name == column_) {
+      index_ = i + 1;
+      growth_ = growth_ || rate_ || columns[i].metric->kind == Kind::counter;
+      return {};
+    }
+    names.push_back(columns[i].name);
+  }
+  return Error{
+      Code::not_found,
+      "rule '" + text_ + "': no column " + column_ + " is recorded" + did_you_mean(column_, names),
+      0};
+}
+
+std::optional<std::uint64_t> Rule::operand(std::span<const std::uint64_t> row) {
+  const std::uint64_t value = row[index_];
+  if (!growth_) {
+    return value;
+  }
+  const bool first = !seen_;
+  const std::uint64_t passed_ns = row[0] - before_ns_;
+  if (!first && rate_ && passed_ns < kRateOverNs) {
+    return std::nullopt;
+  }
+  const std::uint64_t grown = value - std::min(value, before_);
+  seen_ = true;
+  before_ = value;
+  before_ns_ = row[0];
+  if (first) {
+    return std::nullopt;
+  }
+  return rate_ ? whole_rate(grown, passed_ns) : grown;
+}
+
+bool Rule::holds(std::uint64_t value) const {
+  switch (comparison_) {
+    case Comparison::above:
+      return value > limit_;
+    case Comparison::at_least:
+      return value >= limit_;
+    case Comparison::below:
+      return value < limit_;
+    case Comparison::at_most:
+      return value <= limit_;
+  }
+  return false;
+}
+
+bool Rule::fires_at(std::span<const std::uint64_t> row) {
+  const std::optional<std::uint64_t> value = operand(row);
+  if (!value) {
+    return false;
+  }
+  const bool now = holds(*value);
+  const bool fires = now && armed_;
+  armed_ = !now;
+  return fires;
+}
+
+}  // namespace kymo

@@ -1,0 +1,217 @@
+#include "sampling/history/snapshots.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+namespace kymo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kNamePrefix = "snapshot-";
+constexpr std::string_view kNameEnding = ".tsv";
+// How long snapshot() waits for a snapshot to be complete, counted from its end. A snapshot is
+// complete when a row after its end has come.
+constexpr auto kLatestRow = std::chrono::seconds(10);
+// How long snapshot() waits to learn whether the files can be created.
+constexpr auto kCreated = std::chrono::seconds(1);
+
+// The time as in 20261121T093005Z, so that names sort by time.
+std::string utc_now() {
+  const auto seconds = static_cast<time_t>(unix_ns() / static_cast<std::int64_t>(kNanosPerSecond));
+  tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  ::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &parts);
+  return text.data();
+}
+
+std::string in_seconds(std::chrono::nanoseconds time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g s", std::chrono::duration<double>(time).count());
+  return text.data();
+}
+
+bool is_snapshot(const fs::path& path) {
+  return path.filename().string().starts_with(kNamePrefix) && path.extension() == kNameEnding &&
+         !path.stem().string().ends_with(".gaps");
+}
+
+}  // namespace
+
+// The folder for snapshots whose request names none. It is shared with the threads that write
+// snapshots, which may outlive the Snapshots object.
+struct Snapshots::Folder {
+  FlightRecorderOptions options;
+  std::mutex mutex;  // held while the oldest snapshots are removed
+
+  Result<void> prepare();
+  void remove_oldest(std::size_t most);
+};
+
+Result<void> Snapshots::Folder::prepare() {
+  if (const int error = make_folders(options.directory); error != 0) {
+    return system_error("cannot make the snapshots' folder " + options.directory, error);
+  }
+  remove_oldest(std::max<std::size_t>(1, options.max_snapshots) - 1);
+  return {};
+}
+
+// Removes the oldest snapshots, so that at most `most` are left.
+void Snapshots::Folder::remove_oldest(std::size_t most) {
+  const std::lock_guard lock(mutex);
+  std::vector<fs::path> there;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(options.directory, error)) {
+    if (is_snapshot(entry.path())) {
+      there.push_back(entry.path());
+    }
+  }
+  std::sort(there.begin(), there.end());
+  for (std::size_t i = 0; i + most < there.size(); ++i) {
+    const std::string stem = (there[i].parent_path() / there[i].stem()).string();
+    for (const char* ending : {".tsv", ".gaps.tsv", ".meta.json"}) {
+      fs::remove(stem + ending, error);
+    }
+  }
+}
+
+Snapshots::Snapshots(std::shared_ptr<History> history, FlightRecorderOptions options)
+    : history_(std::move(history)), folder_(std::make_shared<Folder>()) {
+  folder_->options = std::move(options);
+}
+
+Result<void> Snapshots::open(const RecordingInfo& info) {
+  start_monotonic_ns_ = info.start_monotonic_ns;
+  rules_.clear();
+  for (const std::string& text : folder_->options.rules) {
+    Result<Rule> rule = Rule::parse(text);
+    if (!rule) {
+      return rule.error();
+    }
+    if (Result<void> bound = rule->bind(info.columns); !bound) {
+      return bound;
+    }
+    rules_.push_back(*std::move(rule));
+  }
+  return history_->open(info);
+}
+
+Result<void> Snapshots::write(const Rows& rows) {
+  Result<void> kept = history_->write(rows);
+  check_rules(rows);
+  return kept;
+}
+
+void Snapshots::check_rules(const Rows& rows) {
+  if (rows.count == 0) {
+    return;
+  }
+  for (Rule& rule : rules_) {
+    for (std::size_t i = 0; i < rows.count; ++i) {
+      if (rule.fires_at(rows.row(i))) {
+        fire(rule, rows.row(i)[0]);
+      }
+    }
+  }
+  newest_ns_.store(rows.row(rows.count - 1)[0], std::memory_order_relaxed);
+}
+
+void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
+  const FlightRecorderOptions& options = folder_->options;
+  const std::string path = new_path(options.directory);
+  const Span span{at_ns - std::min(at_ns, to_nanos(options.before)), at_ns,
+                  at_ns + to_nanos(options.after)};
+  const auto tell = [folder = folder_, text = rule.text(), path](const Result<void>& begun) {
+    if (folder->options.fired) {
+      folder->options.fired(text, begun ? Result<std::string>(path) : begun.error());
+    }
+  };
+  const Result<History::CutId> cut =
+      begin(path, span, {{"request", "snapshot"}, {"reason", "rule"}, {"rule", rule.text()}}, tell);
+  if (!cut) {
+    tell(cut.error());
+  }
+}
+
+Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wait) {
+  if (request.before.count() < 0 || request.after.count() < 0 || request.after > kMaxAfter) {
+    return Error{Code::invalid_argument,
+                 "cannot take a snapshot from " + in_seconds(request.before) + " before to " +
+                     in_seconds(request.after) +
+                     " after: must be 0 s or more before, and 0 to 600 s after",
+                 0};
+  }
+  std::string path =
+      new_path(request.directory.empty() ? folder_->options.directory : request.directory);
+  // Now, on the clock of the rows. If the start of this clock has moved (after a restore), the time
+  // of the newest row is closer to the truth.
+  const std::uint64_t at_ns =
+      std::max(monotonic_ns() - start_monotonic_ns_, newest_ns_.load(std::memory_order_relaxed));
+  const Span span{at_ns - std::min(at_ns, to_nanos(request.before)), at_ns,
+                  at_ns + to_nanos(request.after)};
+  const Result<History::CutId> cut =
+      begin(path, span, {{"request", "snapshot"}, {"reason", request.reason}}, {});
+  if (!cut) {
+    return cut.error();
+  }
+  if (wait) {
+    const auto longest =
+        std::chrono::duration_cast<std::chrono::milliseconds>(request.after + kLatestRow);
+    if (Result<void> whole = history_->wait(*cut, longest); !whole) {
+      return whole.error();
+    }
+  } else if (Result<void> created = history_->wait_created(*cut, kCreated);
+             !created && created.error().code != Code::deadline_exceeded) {
+    return created.error();
+  }
+  return path;
+}
+
+Result<History::CutId> Snapshots::begin(const std::string& path, const Span& span,
+                                        nlohmann::json about, Told told) {
+  CutOptions options;
+  options.created = std::move(told);
+  if (const std::string& own = folder_->options.directory;
+      !own.empty() && path.starts_with(own + '/' + std::string(kNamePrefix))) {
+    options.prepare = [folder = folder_] { return folder->prepare(); };
+    options.created = [folder = folder_, told = options.created](const Result<void>& created) {
+      // Remove again, because several snapshots may have begun at once.
+      folder->remove_oldest(std::max<std::size_t>(1, folder->options.max_snapshots));
+      if (told) {
+        told(created);
+      }
+    };
+  }
+  Result<History::CutId> cut =
+      history_->begin(path, span.from_ns, std::move(about), std::move(options));
+  if (cut) {
+    history_->mark(*cut, "snapshot", span.at_ns);
+    history_->end(*cut, span.until_ns, nlohmann::json::object());
+  }
+  return cut;
+}
+
+std::string Snapshots::new_path(const std::string& directory) {
+  std::string stem = directory.empty() ? "." : directory;
+  stem += '/' + std::string(kNamePrefix) + utc_now();
+  std::array<char, 32> number{};
+  std::snprintf(
+      number.data(), number.size(), "-%06llu",
+      static_cast<unsigned long long>(next_number_.fetch_add(1, std::memory_order_relaxed)));
+  return stem + '-' + std::to_string(::getpid()) + number.data() + std::string(kNameEnding);
+}
+
+}  // namespace kymo

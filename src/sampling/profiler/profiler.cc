@@ -1,0 +1,394 @@
+#include "kymo/profiler.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <future>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/cache_line.h"
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/json_text.h"
+#include "metrics/exposition_name.h"
+#include "sampling/collect/collector.h"
+#include "sampling/collect/recorder_counts.h"
+#include "sampling/collect/recorder_metrics.h"
+#include "sampling/collect/thread_setup.h"
+#include "sampling/collect/writer.h"
+#include "sampling/files/metadata.h"
+#include "sampling/ring/gap_queue.h"
+#include "sampling/ring/ring.h"
+#include "sampling/ring/ring_memory.h"
+#include "sampling/ring/ring_reader.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::chrono::nanoseconds kMinInterval{100};
+constexpr std::chrono::nanoseconds kMaxInterval = std::chrono::hours(24);
+
+Error refused(const char* option, const std::string& value, const char* allowed) {
+  return Error{Code::invalid_argument,
+               std::string("profiler option ") + option + " = " + value + ": " + allowed, 0};
+}
+
+Result<void> check(const ProfilerOptions& options) {
+  if (options.sink == nullptr) {
+    return refused("sink", "none", "give one, such as kymo::make_tsv_sink(path)");
+  }
+  if (options.interval < kMinInterval || options.interval > kMaxInterval) {
+    return refused("interval", std::to_string(options.interval.count()) + " ns",
+                   "must be 100 ns to 24 hours");
+  }
+  if (options.slots < 2 || options.slots > 65536) {
+    return refused("slots", std::to_string(options.slots), "must be 2 to 65536");
+  }
+  if (options.rows < 1 || options.rows > 10'000'000) {
+    return refused("rows", std::to_string(options.rows), "must be 1 to 10000000");
+  }
+  if (options.flush.count() <= 0) {
+    return refused("flush", std::to_string(options.flush.count()) + " ns", "must be above 0");
+  }
+  if (options.realtime_priority < 0 || options.realtime_priority > 99) {
+    return refused("realtime_priority", std::to_string(options.realtime_priority),
+                   "must be 0 (none) to 99");
+  }
+  if (!(options.max_spin_share >= 0 && options.max_spin_share <= 1)) {
+    return refused("max_spin_share", std::to_string(options.max_spin_share),
+                   "must be 0 to 1, a share of the interval");
+  }
+  if (!(options.realtime_max_share > 0 && options.realtime_max_share <= 1)) {
+    return refused("realtime_max_share", std::to_string(options.realtime_max_share),
+                   "must be above 0 and at most 1 (no bound), a share of a CPU");
+  }
+  if (options.nice < -20 || options.nice > 19) {
+    return refused("nice", std::to_string(options.nice), "must be -20 to 19");
+  }
+  if (options.cpu < -1 || options.cpu >= CPU_SETSIZE) {
+    return refused("cpu", std::to_string(options.cpu), "must be -1 (any) or the number of a CPU");
+  }
+  if (!is_exposition_prefix(options.prometheus_prefix)) {
+    return refused("prometheus_prefix", "'" + options.prometheus_prefix + "'",
+                   kExpositionPrefixRule);
+  }
+  return {};
+}
+
+// How long stop() waits for a sample that has already begun: this many checks, a millisecond apart.
+// It counts checks, because a clock may jump meanwhile.
+constexpr int kMaxLooks = 5000;
+
+bool comes_true(const std::atomic<bool>& condition) {
+  constexpr int kSoon = 50;  // the first checks are closer together
+  for (int i = 0; !condition.load(std::memory_order_acquire); ++i) {
+    if (i == kSoon + kMaxLooks) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(i < kSoon ? 20 : 1000));
+  }
+  return true;
+}
+
+// The shortest time of a sample on this machine, and thus the shortest interval that can be kept.
+std::uint64_t measure_sample_ns(const Sampler& sampler) {
+  constexpr int kSamples = 200;
+  constexpr std::uint64_t kEnoughNs = 2'000'000;  // a slow gauge must not hold up the start
+  std::vector<std::uint64_t> row(sampler.columns().size());
+  std::uint64_t shortest = UINT64_MAX;
+  const std::uint64_t started = monotonic_ns();
+  for (int i = 0; i < kSamples; ++i) {
+    const std::uint64_t begin = monotonic_ns();
+    if (begin - started > kEnoughNs) {
+      break;
+    }
+    sampler.read(row.data());
+    shortest = std::min(shortest, monotonic_ns() - begin);
+  }
+  return shortest;
+}
+
+}  // namespace
+
+struct Profiler::State {
+  // What exists between start and stop, in the order in which it must be built.
+  struct Run {
+    Run(Collector::Options collector_options, std::unique_ptr<Sampler> own_sampler,
+        std::unique_ptr<Ring> own_ring, RecorderCounts& counts, Sink& sink, SinkError& sink_error,
+        std::atomic<std::uint64_t>& start_ns, std::function<ProfilerStats()> stats)
+        : sampler(std::move(own_sampler)),
+          ring(std::move(own_ring)),
+          gaps(collector_options.interval_ns),
+          collector(collector_options, *sampler, *ring, gaps, counts.collected, stop, wake_writer,
+                    start_ns),
+          writer(collector_options.interval_ns, collector_options.hand_over.nap_ns, *ring, gaps,
+                 counts.written, sink, sink_error, wake_writer, std::move(stats)) {}
+
+    std::unique_ptr<Sampler> sampler;
+    std::unique_ptr<Ring> ring;
+    GapQueue gaps;
+    // Each on cache lines of its own: the collector waits at `stop` and writes `collector`, the
+    // writer waits at `wake_writer` and writes `writer`.
+    alignas(kCacheLine) Event stop;
+    alignas(kCacheLine) Event wake_writer;
+    alignas(kCacheLine) Collector collector;
+    alignas(kCacheLine) Writer writer;
+    alignas(kCacheLine) std::atomic<bool> collector_ended{false};
+    std::thread collector_thread;
+    std::thread writer_thread;
+  };
+
+  State(const Registry& own_registry, ProfilerOptions own_options)
+      : registry(own_registry), options(std::move(own_options)) {}
+
+  const Registry& registry;
+  ProfilerOptions options;
+  RecorderCounts counts;
+  std::mutex mutex;           // guards run; held by start() and stop(), which wait for the sink
+  std::optional<Run> run;     // engaged while running
+  bool ever_started = false;  // guarded by mutex
+  mutable std::mutex shown_mutex;           // guards the next two; nobody waits while holding it
+  std::shared_ptr<const RingMemory> shown;  // the ring while rows go through it, else null
+  std::vector<std::string> warnings;
+  SinkError sink_error;
+  std::atomic<bool> running{false};
+  std::atomic<pid_t> owner{0};                // the process that has the threads
+  std::atomic<std::uint64_t> start_ns{0};     // 0: not started
+  std::atomic<std::uint64_t> duration_ns{0};  // 0: not stopped
+  std::atomic<std::size_t> ring_bytes{0};
+
+  // Whether this is a forked child, which has the memory but not the threads.
+  [[nodiscard]] bool is_forked_copy() const {
+    const pid_t started = owner.load(std::memory_order_relaxed);
+    return started != 0 && started != ::getpid();
+  }
+
+  [[nodiscard]] std::uint64_t elapsed_ns() const {
+    const std::uint64_t start = start_ns.load(std::memory_order_acquire);
+    return start == 0 ? 0 : monotonic_ns() - start;
+  }
+
+  [[nodiscard]] ProfilerStats stats() const {
+    ProfilerStats s = counts.snapshot();
+    const std::uint64_t stopped_after = duration_ns.load(std::memory_order_acquire);
+    s.duration_ns = stopped_after != 0 ? stopped_after : elapsed_ns();
+    return s;
+  }
+
+  Result<void> start();
+  Result<void> stop();
+  Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info) const;
+  void start_threads();
+  void warn(std::vector<std::string> more) {
+    const std::lock_guard lock(shown_mutex);
+    warnings.insert(warnings.end(), more.begin(), more.end());
+  }
+  void show(std::shared_ptr<const RingMemory> ring) {
+    const std::lock_guard lock(shown_mutex);
+    shown = std::move(ring);
+  }
+};
+
+Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingInfo& info) const {
+  const RingMemory::Shape shape{info.slots, info.rows_per_slot, info.columns.size() + 1};
+  if (options.ring_file.empty()) {
+    return RingMemory::create_private(shape);
+  }
+  return RingMemory::create_file(shape, options.ring_file,
+                                 json_text(describe_ring(info, options.sink->output_place().path)));
+}
+
+Result<void> Profiler::State::start() {
+  const std::lock_guard lock(mutex);
+  if (ever_started) {
+    return Error{Code::failed_precondition,
+                 "this profiler was started already; make a new one to record again", 0};
+  }
+  if (Result<void> valid = check(options); !valid) {
+    return valid;
+  }
+  Result<std::unique_ptr<Sampler>> sampler = registry.sampler(options.metrics);
+  if (!sampler) {
+    return sampler.error();
+  }
+  if (const std::uint64_t sample_ns = measure_sample_ns(**sampler);
+      sample_ns > to_nanos(options.interval)) {
+    warn({"an interval of " + std::to_string(options.interval.count()) +
+          " ns is too short: a sample of " + std::to_string((*sampler)->columns().size()) +
+          " columns takes " + std::to_string(sample_ns) +
+          " ns here; ticks that are missed will be counted and listed"});
+  }
+  RecordingInfo info;
+  info.columns = (*sampler)->columns();
+  info.interval = options.interval;
+  info.slots = options.slots;
+  info.rows_per_slot = options.rows;
+  info.pace = options.pace;
+  info.max_spin_share = options.max_spin_share;
+  info.prometheus_prefix = options.prometheus_prefix;
+  info.start_unix_ns = unix_ns();
+  info.start_monotonic_ns = monotonic_ns();
+  Result<std::unique_ptr<RingMemory>> memory = make_ring(info);
+  if (!memory) {
+    return memory.error();
+  }
+  if (Result<void> opened = options.sink->open(info); !opened) {
+    (*memory)->remove_file();
+    return opened;
+  }
+  ever_started = true;
+  owner.store(::getpid(), std::memory_order_relaxed);
+  ring_bytes.store((*memory)->bytes(), std::memory_order_relaxed);
+  const std::shared_ptr<RingMemory> ring_memory = *std::move(memory);
+  auto ring = std::make_unique<Ring>(ring_memory);
+  ring->accept_output(position_of(options.sink->output_place()));
+  start_ns.store(info.start_monotonic_ns, std::memory_order_release);
+  run.emplace(
+      Collector::Options{info.start_monotonic_ns, to_nanos(options.interval),
+                         to_nanos(options.flush), options.pace, options.max_spin_share,
+                         options.realtime_max_share, options.nice,
+                         hand_over_pace(options.slots, options.rows, to_nanos(options.interval))},
+      *std::move(sampler), std::move(ring), counts, *options.sink, sink_error, start_ns,
+      [this] { return stats(); });
+  show(ring_memory);
+  start_threads();
+  running.store(true, std::memory_order_release);
+  return {};
+}
+
+void Profiler::State::start_threads() {
+  run->writer_thread = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "kymo-writer");
+    run->writer.run();
+  });
+  std::promise<void> is_set_up;
+  std::future<void> set_up = is_set_up.get_future();
+  run->collector_thread = std::thread([this, is_set_up = std::move(is_set_up)]() mutable {
+    ::pthread_setname_np(::pthread_self(), "kymo-collector");
+    std::vector<std::string> refused;
+    set_up_this_thread({options.realtime_priority, options.nice, options.cpu}, &refused);
+    warn(std::move(refused));
+    run->collector.begin();
+    is_set_up.set_value();
+    run->collector.run();
+    run->writer.collector_done();
+    run->collector_ended.store(true, std::memory_order_release);
+  });
+  keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
+  set_up.wait();  // warnings() now has all refusals, and every tick from now on is due
+}
+
+Result<void> Profiler::State::stop() {
+  if (is_forked_copy()) {  // before the lock: the mutex may have been held when the process forked
+    return {};
+  }
+  const std::lock_guard lock(mutex);
+  if (!run) {
+    return {};
+  }
+  run->stop.signal();
+  if (!comes_true(run->collector_ended)) {
+    return Error{Code::deadline_exceeded,
+                 "stop the recorder: a callback of a metric has not returned for 5 s; its thread "
+                 "and memory stay in use: stop again once it has returned",
+                 0};
+  }
+  run->collector_thread.join();
+  duration_ns.store(elapsed_ns(), std::memory_order_release);
+  run->writer_thread.join();
+  running.store(false, std::memory_order_release);
+  show(nullptr);
+  run->ring->memory().remove_file();  // everything in it has been offered to the sink
+  run.reset();
+  return options.sink->close(stats());
+}
+
+Profiler::Profiler(const Registry& registry, ProfilerOptions options)
+    : state_(std::make_unique<State>(registry, std::move(options))) {}
+
+Profiler::~Profiler() {
+  static_cast<void>(state_->stop());
+  // Keep the state of a forked copy: its threads do not exist and cannot be joined, and the parent
+  // finishes the files. Also keep the state if the collector's thread is still in a callback: it
+  // uses the memory when the callback returns.
+  if (state_->is_forked_copy() || state_->run) {
+    static_cast<void>(state_.release());
+  }
+}
+
+Result<void> Profiler::start() {
+  return state_->start();
+}
+Result<void> Profiler::stop() {
+  return state_->stop();
+}
+
+bool Profiler::running() const {
+  return state_->running.load(std::memory_order_acquire) && !state_->is_forked_copy();
+}
+ProfilerStats Profiler::stats() const {
+  return state_->stats();
+}
+std::uint64_t Profiler::now_ns() const {
+  return state_->elapsed_ns();
+}
+
+std::vector<std::string> Profiler::warnings() const {
+  const std::lock_guard lock(state_->shown_mutex);
+  std::vector<std::string> warnings = state_->warnings;
+  const std::uint64_t thousandths = state_->counts.collected.realtime_given_up.get();
+  if (thousandths != 0) {
+    const auto percent = [](double share) { return std::to_string(std::lround(100 * share)); };
+    warnings.push_back("the collector gave its real-time priority up: it used " +
+                       percent(static_cast<double>(thousandths) / 1000) +
+                       " % of a CPU over a second, and " +
+                       percent(state_->options.realtime_max_share) +
+                       " % are allowed (ask for fewer metrics or a longer interval)");
+  }
+  return warnings;
+}
+
+std::string Profiler::last_sink_error() const {
+  return running() ? state_->sink_error.get() : std::string();
+}
+
+std::vector<std::uint64_t> Profiler::newest_rows(std::size_t most) const {
+  if (state_->is_forked_copy()) {  // the mutex may have been held when the process forked
+    return {};
+  }
+  std::shared_ptr<const RingMemory> ring;
+  {
+    const std::lock_guard lock(state_->shown_mutex);
+    ring = state_->shown;
+  }
+  return ring == nullptr ? std::vector<std::uint64_t>() : peek_rows(*ring, most);
+}
+
+std::size_t Profiler::ring_bytes() const {
+  return state_->ring_bytes.load(std::memory_order_relaxed);
+}
+
+const RecorderCounts& Profiler::counts() const {
+  return state_->counts;
+}
+
+Result<void> register_profiler_metrics(Registry& registry, const Profiler& profiler) {
+  for (const RecorderMetric& own : recorder_metrics()) {
+    Result<void> registered = registry.callback(
+        own.metric, [&counts = profiler.counts(), read = own.read] { return read(counts); });
+    if (!registered) {
+      return registered;
+    }
+  }
+  return {};
+}
+
+}  // namespace kymo

@@ -1,0 +1,424 @@
+#include "sampling/recover/recover.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/json_object.h"
+#include "base/json_text.h"
+#include "base/recording_name.h"
+#include "base/text_file.h"
+#include "base/zstd_frames.h"
+#include "sampling/files/append_file.h"
+#include "sampling/files/metadata.h"
+#include "sampling/files/output_file.h"
+#include "sampling/files/recording_parts.h"
+#include "sampling/files/stats_members.h"
+#include "sampling/files/tsv_format.h"
+#include "sampling/ring/ring_description.h"
+#include "sampling/ring/ring_memory.h"
+#include "sampling/ring/ring_reader.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::size_t kRowsAtOnce = 1000;
+constexpr std::size_t kPieceBytes = 256 * 1024;
+constexpr std::size_t kMaxBeside = std::size_t{1} << 30U;
+constexpr auto kCauses = {MissCause::late, MissCause::ring_full, MissCause::sink_error,
+                          MissCause::frozen};
+
+struct Left {
+  std::unique_ptr<RingMemory> ring;
+  RingDescription description;
+  std::vector<LeftSlot> slots;
+};
+
+Result<void> lock_ring(RingMemory& ring, const std::string& ring_path) {
+  if (ring.try_lock()) {
+    return {};
+  }
+  return Error{Code::failed_precondition,
+               "the ring " + ring_path + " is in use by process " +
+                   std::to_string(ring.header().pid) + "; stop it first",
+               0};
+}
+
+Result<Left> open_left(const std::string& ring_path) {
+  Result<std::unique_ptr<RingMemory>> ring = RingMemory::open_file(ring_path);
+  if (!ring) {
+    return ring.error();
+  }
+  // Recovery writes to the file that the ring names. A ring of another user could name any of our
+  // files.
+  if (const uid_t owner = (*ring)->owner(); owner != ::geteuid()) {
+    return Error{Code::permission_denied,
+                 "the ring " + ring_path + " belongs to uid " + std::to_string(owner) +
+                     " and this is uid " + std::to_string(::geteuid()) +
+                     "; recover it as its owner",
+                 EPERM};
+  }
+  if (Result<void> locked = lock_ring(**ring, ring_path); !locked) {
+    return locked.error();
+  }
+  Result<RingDescription> description = describe(**ring, ring_path);
+  if (!description) {
+    return description.error();
+  }
+  Left left{*std::move(ring), *std::move(description), {}};
+  left.slots = left_slots(*left.ring);
+  return left;
+}
+
+// The size of the longest text that is appended at once.
+std::size_t longest_append(const Left& left) {
+  return static_cast<std::size_t>(left.ring->header().stride) * kRowsAtOnce * kMaxNumberChars;
+}
+
+// Appends all of a text or nothing. Returns 0 or errno.
+using Append = std::function<int(std::string_view)>;
+
+// Appends the rows of the ring. Returns their number.
+Result<std::uint64_t> append_rows(const Left& left, const Append& append, const std::string& path) {
+  TsvFormatter formatter(left.ring->header().stride, kRowsAtOnce);
+  std::uint64_t rows = 0;
+  for (const LeftSlot& slot : left.slots) {
+    for (std::size_t first = 0; first < slot.rows.count; first += kRowsAtOnce) {
+      const std::size_t count = std::min(kRowsAtOnce, slot.rows.count - first);
+      const Rows part{slot.rows.data + first * slot.rows.stride, count, slot.rows.stride};
+      if (const int error = append(formatter.format(part, 0)); error != 0) {
+        return system_error("cannot write " + path, error);
+      }
+      rows += count;
+    }
+  }
+  return rows;
+}
+
+// The first line of a recording with these columns.
+std::string header_of(const RingDescription& description) {
+  std::string header = "Time (ns)";
+  for (const RingDescription::Column& column : description.columns) {
+    header += '\t' + column.name;
+  }
+  return header + '\n';
+}
+
+// Checks that the file begins as the recording that the ring names, within the `kept` bytes that
+// stay when the file is truncated. It reads through the descriptor that will be truncated, because
+// another file may get the name meanwhile.
+Result<void> check_header(const FileDescriptor& recording, const std::string& path,
+                          const std::string& header, std::uint64_t kept) {
+  FileDescriptor same(::fcntl(recording.get(), F_DUPFD_CLOEXEC, 0));
+  if (!same.valid()) {
+    return system_error("cannot read " + path, errno);
+  }
+  Result<TextFile> file = TextFile::over(std::move(same), path, kept);
+  if (!file) {
+    return file.error();
+  }
+  std::string begin(header.size(), '\0');
+  for (std::size_t filled = 0; filled < begin.size();) {
+    const Result<std::size_t> size = file->read(begin.data() + filled, begin.size() - filled);
+    if (!size) {
+      return size.error();
+    }
+    if (*size == 0) {
+      break;
+    }
+    filled += *size;
+  }
+  if (begin == header) {
+    return {};
+  }
+  return Error{
+      Code::failed_precondition,
+      path +
+          " does not begin like the recording that the ring belongs to: it was changed since, it "
+          "is another recording, or the ring is damaged; the file was not changed"};
+}
+
+std::string metadata_path(const std::string& tsv) {
+  return recording_stem(tsv) + ".meta.json";
+}
+
+// The contents of the whole file: the number of rows, and the times of the first and the last.
+struct Contents {
+  std::uint64_t rows = 0;
+  std::uint64_t first_ns = 0;
+  std::uint64_t last_ns = 0;
+};
+
+Result<Contents> contents_of(const std::string& tsv) {
+  Result<TextFile> file = TextFile::open_regular(tsv);
+  if (!file) {
+    return file.error();
+  }
+  Contents contents;
+  std::vector<char> piece(kPieceBytes);
+  std::string line;  // the begin of a line whose end is in the next piece
+  for (std::uint64_t lines = 0;;) {
+    const Result<std::size_t> size = file->read(piece.data(), piece.size());
+    if (!size) {
+      return size.error();
+    }
+    std::string_view text(piece.data(), *size);
+    for (std::size_t end = 0; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
+      line.append(text.substr(0, end));
+      if (lines++ != 0) {  // the first is the header
+        contents.last_ns = std::strtoull(line.c_str(), nullptr, 10);
+        contents.first_ns = contents.rows++ == 0 ? contents.last_ns : contents.first_ns;
+      }
+      line.clear();
+    }
+    line.append(text);
+    if (*size == 0) {
+      return contents;
+    }
+  }
+}
+
+// The text of a file beside the recording; empty if there is none, or if it is not a regular file.
+std::string text_beside(const std::string& path) {
+  Result<TextFile> file = TextFile::open_regular(path);
+  std::string text;
+  std::vector<char> piece(kPieceBytes);
+  while (file && text.size() < kMaxBeside) {
+    const Result<std::size_t> size = file->read(piece.data(), piece.size());
+    if (!size || *size == 0) {
+      break;
+    }
+    text.append(piece.data(), *size);
+  }
+  return text;
+}
+
+// The gaps in the gaps file. The last gaps may be missing, because the recorder was killed.
+struct ListedGaps {
+  std::map<std::string, std::uint64_t> missed;  // ticks, by the name of the count in the metadata
+  std::uint64_t ticks = 0;
+  std::uint64_t first_ns = UINT64_MAX;  // begin of the first gap
+};
+
+ListedGaps listed_gaps(const std::string& tsv) {
+  std::istringstream file(text_beside(recording_stem(tsv) + ".gaps.tsv"));
+  std::string line;
+  std::getline(file, line);
+  ListedGaps gaps;
+  for (std::uint64_t start = 0, end = 0, ticks = 0; file >> start >> end >> ticks >> line;) {
+    for (const MissCause cause : kCauses) {
+      if (line == name_of(cause)) {
+        gaps.missed["missed_" + line] += ticks;
+        gaps.ticks += ticks;
+        gaps.first_ns = std::min(gaps.first_ns, start);
+      }
+    }
+  }
+  return gaps;
+}
+
+// The metadata of the recording; null if there are none.
+nlohmann::json metadata_of(const std::string& tsv) {
+  const std::string text = text_beside(metadata_path(tsv));
+  return text.empty() ? nlohmann::json() : parse_object(text);
+}
+
+// Marks the recording as recovered, with counts taken from the files. Ticks between the first row
+// or gap and the last row that are neither a row nor in a gap count as late: the recorder was
+// killed before it could list them.
+Result<void> mark_recovered(const Left& left, const std::string& tsv) {
+  nlohmann::json metadata = metadata_of(tsv);
+  if (!metadata.is_object()) {
+    metadata = *left.description.recording;
+  }
+  const Result<Contents> counted = contents_of(tsv);
+  if (!counted) {
+    return counted.error();
+  }
+  const Contents& contents = *counted;
+  const std::uint64_t interval = std::max<std::uint64_t>(1, number_of(metadata, "interval_ns"));
+  const ListedGaps gaps = listed_gaps(tsv);
+  nlohmann::json& stats = metadata["stats"];
+  if (!stats.is_object()) {
+    stats = nlohmann::json::object();
+  }
+  for (const auto& [cause, ticks] : gaps.missed) {
+    stats[cause] = ticks;
+  }
+  const std::uint64_t first_ns = std::min(contents.first_ns, gaps.first_ns);
+  const std::uint64_t span = contents.rows == 0 || contents.last_ns < first_ns
+                                 ? 0
+                                 : contents.last_ns / interval - first_ns / interval + 1;
+  const std::uint64_t due = std::max(span, contents.rows + gaps.ticks);
+  stats["missed_late"] = number_of(stats, "missed_late") + (due - contents.rows - gaps.ticks);
+  stats["ticks_due"] = due;
+  stats["rows_written"] = contents.rows;
+  const std::uint64_t captured = contents.rows + number_of(stats, "missed_sink_error");
+  if (number_of(stats, "rows_captured") != captured) {
+    for (const StatsMember& figure : kStatsMembers) {
+      if (figure.of_rows) stats.erase(figure.name);
+    }
+  }
+  stats["rows_captured"] = captured;
+  stats["duration_ns"] = contents.last_ns;
+  if (member(metadata, "part").is_object()) {
+    metadata["part"].erase("next");
+  }
+  metadata["state"] = "recovered";
+  return replace_file(metadata_path(tsv), json_text(metadata, 1) + '\n');
+}
+
+// Whether the recorder had begun, or was just beginning, `tsv` as the part after the accepted one.
+bool is_part_after(const Left& left, const std::string& tsv, const std::string& accepted) {
+  const nlohmann::json metadata = metadata_of(tsv);
+  if (!metadata.is_object()) {
+    const Result<Contents> contents = contents_of(tsv);
+    return contents && contents->rows == 0;
+  }
+  return text_of(member(metadata, "part"), "previous") ==
+             std::filesystem::path(accepted).filename() &&
+         member(metadata, "start_unix_ns") == member(*left.description.recording, "start_unix_ns");
+}
+
+// Removes the next part if the recorder was killed just after it had begun it. The rows of this
+// part are in the ring, too.
+void remove_part_after(const Left& left, std::uint64_t number, const std::string& accepted) {
+  for (std::string tsv;
+       std::filesystem::exists(tsv = part_path(left.description.output, ++number));) {
+    if (is_part_after(left, tsv, accepted)) {
+      const std::string stem = recording_stem(tsv);
+      ::unlink(tsv.c_str());
+      ::unlink((stem + ".gaps.tsv").c_str());
+      ::unlink((stem + ".meta.json").c_str());
+      return;
+    }
+  }
+}
+
+Result<Recovery> recover_into_recording(const Left& left) {
+  const OutputPosition accepted(left.ring->header().accepted.load(std::memory_order_acquire));
+  const std::string output = part_path(left.description.output, accepted.file());
+  const auto choose_another = [](Error error) {
+    error.message += "; choose another file with --output";
+    return error;
+  };
+  Result<FileDescriptor> recording = AppendFile::open_own(output);
+  struct stat status {};
+  if (!recording || ::fstat(recording->get(), &status) != 0) {
+    return choose_another(recording ? system_error("cannot continue " + output, errno)
+                                    : recording.error());
+  }
+  if (Result<void> ours =
+          check_header(*recording, output, header_of(left.description), accepted.bytes());
+      !ours) {
+    return ours.error();
+  }
+  std::optional<FrameCompressor> compressor;
+  if (is_compressed_name(output)) {
+    Result<FrameCompressor> made = FrameCompressor::make(longest_append(left));
+    if (!made) {
+      return made.error();
+    }
+    compressor.emplace(*std::move(made));
+  }
+  Result<AppendFile> file = AppendFile::resume(*std::move(recording), output, accepted.bytes());
+  if (!file) {
+    return choose_another(file.error());
+  }
+  const auto append = [&](std::string_view text) {
+    const std::string_view bytes = compressor ? compressor->compress(text) : text;
+    return bytes.empty() && !text.empty() ? ENOMEM : file->append(bytes);
+  };
+  Result<std::uint64_t> rows = append_rows(left, append, output);
+  if (!rows) {
+    return rows.error();
+  }
+  remove_part_after(left, accepted.file(), output);
+  if (Result<void> marked = mark_recovered(left, output); !marked) {
+    return marked.error();
+  }
+  return Recovery{output, *rows, static_cast<std::uint64_t>(status.st_size) - accepted.bytes()};
+}
+
+Result<Recovery> recover_into_new(const Left& left, const std::string& output) {
+  if (Result<void> named = check_recording_name(output); !named) {
+    return named.error();
+  }
+  const std::string header = header_of(left.description);
+  Result<OutputFile> file =
+      OutputFile::create(output, std::max(header.size(), longest_append(left)));
+  if (!file) {
+    return file.error();
+  }
+  if (const int error = file->append(header); error != 0) {
+    return system_error("cannot write " + output, error);
+  }
+  const auto append = [&](std::string_view text) { return file->append(text); };
+  Result<std::uint64_t> rows = append_rows(left, append, output);
+  if (!rows) {
+    return rows.error();
+  }
+  if (Result<void> marked = mark_recovered(left, output); !marked) {
+    return marked.error();
+  }
+  return Recovery{output, *rows, 0};
+}
+
+}  // namespace
+
+Result<Recovery> recover_ring(const std::string& ring_path,
+                              const std::optional<std::string>& output) {
+  Result<Left> left = open_left(ring_path);
+  if (!left) {
+    return left.error();
+  }
+  if (!output && left->description.output.empty()) {
+    return Error{Code::failed_precondition,
+                 "the ring " + ring_path + " belongs to no file; name one with --output", 0};
+  }
+  Result<Recovery> recovery =
+      output ? recover_into_new(*left, *output) : recover_into_recording(*left);
+  if (recovery) {
+    left->ring->remove_file();
+  }
+  return recovery;
+}
+
+Result<std::string> move_ring_aside(const std::string& ring_path) {
+  if (::access(ring_path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    return std::string();
+  }
+  // The owner of the ring does not matter, because its contents are not used. The ring stays locked
+  // until it has its new name.
+  const Result<std::unique_ptr<RingMemory>> ring = RingMemory::open_file(ring_path);
+  if (!ring) {
+    return ring.error();
+  }
+  if (Result<void> locked = lock_ring(**ring, ring_path); !locked) {
+    return locked.error();
+  }
+  for (int n = 1;; ++n) {
+    std::string aside = ring_path + ".left-" + std::to_string(n);
+    if (::renameat2(AT_FDCWD, ring_path.c_str(), AT_FDCWD, aside.c_str(), RENAME_NOREPLACE) == 0) {
+      return aside;
+    }
+    if (errno != EEXIST) {
+      return system_error("cannot move the ring " + ring_path + " aside to " + aside, errno);
+    }
+  }
+}
+
+}  // namespace kymo

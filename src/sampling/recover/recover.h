@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kymo/result.h"
+
+namespace kymo {
+
+// What a recovery did.
+struct Recovery {
+  std::string output;           // the recording that now holds the rows
+  std::uint64_t rows = 0;       // rows taken from the ring
+  std::uint64_t cut_bytes = 0;  // removed from the end of the output: these rows come from the ring
+};
+
+// Puts the rows that a killed recorder left in its ring file into its recording, each committed row
+// exactly once. Then marks the recording as "recovered" and removes the ring file.
+//
+// `output`: a new recording for the rows, instead of the recording that the ring names. It is
+// needed if the recorder wrote no file.
+// If the recovery is killed, no row is lost: call it again. It does the same, but a new recording
+// that it has begun must be removed before.
+//
+// Errors: failed_precondition if the ring is in use, names no output, or does not belong to the
+//         recording; not_found; permission_denied if the ring belongs to another user;
+//         invalid_argument if it is no ring, or of another version; data_loss if it is truncated,
+//         or if the recording is shorter than the recorder left it. After these errors nothing has
+//         changed.
+Result<Recovery> recover_ring(const std::string& ring_path,
+                              const std::optional<std::string>& output = std::nullopt);
+
+// Makes room for a new ring at `ring_path`. A ring that a killed recorder left there is renamed to
+// RING.left-<n>, where n is the first free number, whoever owns the ring. Returns the new name;
+// empty if nothing is there. Only the header and the lock of the ring are looked at.
+// Errors: failed_precondition (in use), and those of a file that is not a complete ring.
+Result<std::string> move_ring_aside(const std::string& ring_path);
+
+}  // namespace kymo

@@ -1,0 +1,268 @@
+#include "sampling/ring/ring_memory.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace kymo {
+namespace {
+
+constexpr mode_t kRingMode = 0600;
+
+std::size_t slots_offset(std::size_t description_bytes) {
+  const std::size_t end = sizeof(RingHeader) + description_bytes;
+  return (end + alignof(SlotHeader) - 1) / alignof(SlotHeader) * alignof(SlotHeader);
+}
+
+// The bytes of a ring of this shape; SIZE_MAX, which no machine has, if they overflow.
+std::size_t total_bytes(const RingMemory::Shape& shape, std::size_t description_bytes) {
+  std::size_t row_bytes = 0;
+  std::size_t slot_bytes = 0;
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(shape.stride, sizeof(std::uint64_t), &row_bytes) ||
+      __builtin_mul_overflow(row_bytes, shape.rows_per_slot, &slot_bytes) ||
+      __builtin_add_overflow(slot_bytes, sizeof(SlotHeader), &slot_bytes) ||
+      __builtin_mul_overflow(slot_bytes, shape.slots, &bytes) ||
+      __builtin_add_overflow(bytes, slots_offset(description_bytes), &bytes)) {
+    return SIZE_MAX;
+  }
+  return bytes;
+}
+
+std::string shape_text(const RingMemory::Shape& shape) {
+  return "a ring of " + std::to_string(shape.slots) + " slots x " +
+         std::to_string(shape.rows_per_slot) + " rows x " + std::to_string(shape.stride - 1) +
+         " columns";
+}
+
+Error exists(const std::string& path, const FileDescriptor& there) {
+  decltype(RingHeader::magic) magic{};
+  if (::pread(there.get(), &magic, sizeof magic, 0) != sizeof magic || magic != kRingMagic) {
+    return Error{
+        Code::already_exists,
+        "cannot create the ring " + path +
+            ": a file that is not a ring has this name, and was not changed; choose another name",
+        EEXIST};
+  }
+  const bool in_use = ::flock(there.get(), LOCK_EX | LOCK_NB) != 0;
+  return Error{Code::already_exists,
+               in_use ? "the ring " + path + " is in use by a running recorder; choose another file"
+                      : "the ring " + path +
+                            " was left behind by a recorder that was killed; recover its rows "
+                            "with 'kymo recover " +
+                            path + "', or move it away",
+               EEXIST};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RingMemory>> RingMemory::create_private(const Shape& shape) {
+  const std::size_t bytes = total_bytes(shape, 0);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return system_error("cannot allocate " + shape_text(shape) + "; ask for fewer", errno);
+  }
+  std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, FileDescriptor(), ""));
+  ring->format(shape, "");
+  return ring;
+}
+
+Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
+                                                            const std::string& path,
+                                                            std::string_view description) {
+  if (const FileDescriptor there(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+      there.valid()) {
+    return exists(path, there);
+  }
+  const std::size_t bytes = total_bytes(shape, description.size());
+  const std::string temporary = path + ".new";
+  Result<FileDescriptor> created = create_anew(temporary, kRingMode);
+  if (!created) {
+    Error error = system_error("cannot create the ring " + path, created.error().errno_value);
+    if (error.errno_value == ENOENT) {
+      error.message += "; create its folder first";
+    }
+    return error;
+  }
+  FileDescriptor fd = *std::move(created);
+  const auto fail = [&](int error) {
+    ::unlink(temporary.c_str());
+    return system_error("cannot make " + path + " hold " + shape_text(shape) + " (" +
+                            std::to_string(bytes) + " bytes)",
+                        error);
+  };
+  if (bytes > INT64_MAX) {
+    return fail(EFBIG);
+  }
+  if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+    return fail(error);
+  }
+  void* memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd.get(), 0);
+  if (memory == MAP_FAILED) {
+    return fail(errno);
+  }
+  std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
+  ring->format(shape, description);
+  // The lock belongs to the open file, so it is held before the name appears. RENAME_NOREPLACE
+  // refuses to replace a ring that another recorder has made meanwhile; rename(2) would replace it.
+  // Unlike a second link, a rename leaves the open file with the name that CRIU will look for.
+  if (::flock(ring->fd_.get(), LOCK_EX | LOCK_NB) != 0 ||
+      ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
+    return fail(errno);
+  }
+  return ring;
+}
+
+Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+    return system_error("cannot read the ring " + path, errno);
+  }
+  const auto foreign = [&](const std::string& why) {
+    return Error{Code::invalid_argument, path + " is not a ring that can be read: " + why, 0};
+  };
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  if (!S_ISREG(status.st_mode) || bytes < sizeof(RingHeader)) {
+    return foreign("it is shorter than a ring's header, or no regular file");
+  }
+  void* memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) {
+    return system_error("cannot map the ring " + path, errno);
+  }
+  std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
+  ring->owner_ = status.st_uid;
+  const RingHeader& header = ring->header();
+  if (header.magic != kRingMagic) {
+    return foreign("it does not begin with KYMORING");
+  }
+  if (header.format_version != kRingFormatVersion) {
+    return foreign("its format_version is " + std::to_string(header.format_version) +
+                   ", this program reads " + std::to_string(kRingFormatVersion));
+  }
+  const Shape shape{header.slots, header.rows_per_slot, header.stride};
+  if (shape.stride < 1 || header.description_bytes > bytes ||
+      header.slots_offset != slots_offset(header.description_bytes) ||
+      header.total_bytes != total_bytes(shape, header.description_bytes)) {
+    return foreign("its header contradicts itself");
+  }
+  if (header.total_bytes != bytes) {
+    return Error{Code::data_loss,
+                 path + " is truncated: it has " + std::to_string(bytes) + " bytes of " +
+                     std::to_string(header.total_bytes),
+                 0};
+  }
+  return ring;
+}
+
+// The rings that this process has open. A lock of flock(2) belongs to the open file, which a forked
+// child shares. The child therefore closes the files, or a ring would seem in use as long as the
+// child lives.
+struct OpenRings {
+  std::mutex mutex;
+  RingMemory* first = nullptr;
+
+  void add(RingMemory* ring) {
+    const std::lock_guard lock(mutex);
+    ring->next_open_ = first;
+    first = ring;
+  }
+  void remove(RingMemory* ring) {
+    const std::lock_guard lock(mutex);
+    RingMemory** at = &first;
+    while (*at != nullptr && *at != ring) {
+      at = &(*at)->next_open_;
+    }
+    if (*at == ring) {
+      *at = ring->next_open_;
+    }
+  }
+  void close_all() {
+    for (RingMemory* ring = first; ring != nullptr; ring = ring->next_open_) {
+      ring->fd_.reset();
+    }
+    first = nullptr;
+  }
+};
+
+namespace {
+
+constinit OpenRings g_open;
+
+[[gnu::constructor]] void guard_forks() {
+  ::pthread_atfork([] { g_open.mutex.lock(); }, [] { g_open.mutex.unlock(); },
+                   [] {
+                     g_open.close_all();
+                     g_open.mutex.unlock();
+                   });
+}
+
+}  // namespace
+
+RingMemory::RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::string path)
+    : memory_(memory), bytes_(bytes), fd_(std::move(fd)), path_(std::move(path)) {
+  if (fd_.valid()) {
+    g_open.add(this);
+  }
+}
+
+RingMemory::~RingMemory() {
+  g_open.remove(this);
+  ::munmap(memory_, bytes_);
+}
+
+void RingMemory::format(const Shape& shape, std::string_view description) {
+  auto* header = new (memory_) RingHeader;
+  header->format_version = kRingFormatVersion;
+  header->pid = static_cast<std::uint32_t>(::getpid());
+  header->description_bytes = description.size();
+  header->slots_offset = slots_offset(description.size());
+  header->slots = shape.slots;
+  header->rows_per_slot = shape.rows_per_slot;
+  header->stride = shape.stride;
+  header->total_bytes = bytes_;
+  if (!description.empty()) {
+    std::memcpy(static_cast<void*>(header + 1), description.data(), description.size());
+  }
+  for (std::size_t i = 0; i < shape.slots; ++i) {
+    new (slot_headers() + i) SlotHeader;
+  }
+  header->magic = kRingMagic;
+}
+
+std::string_view RingMemory::description() const {
+  return {reinterpret_cast<const char*>(&header() + 1), header().description_bytes};
+}
+
+SlotHeader* RingMemory::slot_headers() const {
+  return reinterpret_cast<SlotHeader*>(static_cast<char*>(memory_) + header().slots_offset);
+}
+
+std::uint64_t* RingMemory::rows_of(std::size_t slot) const {
+  auto* rows = reinterpret_cast<std::uint64_t*>(slot_headers() + header().slots);
+  return rows + slot * header().rows_per_slot * header().stride;
+}
+
+bool RingMemory::try_lock() const {
+  return ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+void RingMemory::remove_file() {
+  if (!path_.empty()) {
+    ::unlink(path_.c_str());
+  }
+}
+
+}  // namespace kymo

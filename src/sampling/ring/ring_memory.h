@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "kymo/result.h"
+#include "sampling/ring/ring_layout.h"
+
+namespace kymo {
+
+struct OpenRings;
+
+// The memory of a ring: private memory, or a mapped file whose rows survive SIGKILL.
+//
+// A file is allocated to its full size before it is mapped, so that a disk that fills later cannot
+// raise SIGBUS. It is locked (flock) while its recorder lives. A process that gets the lock knows
+// that the recorder has left the file behind.
+//
+// A forked child closes the file. Otherwise the file would stay locked as long as the child lives.
+//
+// Threads:   any, after creation.
+// Ownership: unmaps the memory; keeps the file unless remove_file() is called.
+class RingMemory {
+ public:
+  struct Shape {
+    std::size_t slots = 0;
+    std::size_t rows_per_slot = 0;
+    std::size_t stride = 0;
+  };
+
+  static Result<std::unique_ptr<RingMemory>> create_private(const Shape& shape);
+  // Creates `path`, which must not exist. Errors: already_exists (the message says whether the ring
+  // is in use or left behind, and what to do); resource_exhausted (no room on the disk).
+  static Result<std::unique_ptr<RingMemory>> create_file(const Shape& shape,
+                                                         const std::string& path,
+                                                         std::string_view description);
+  // Maps an existing ring, read-only. Errors: not_found; invalid_argument (no ring, or another
+  // version); data_loss (truncated).
+  static Result<std::unique_ptr<RingMemory>> open_file(const std::string& path);
+
+  ~RingMemory();
+  RingMemory(const RingMemory&) = delete;
+  RingMemory& operator=(const RingMemory&) = delete;
+
+  [[nodiscard]] RingHeader& header() const { return *static_cast<RingHeader*>(memory_); }
+  [[nodiscard]] std::string_view description() const;
+  [[nodiscard]] SlotHeader* slot_headers() const;
+  [[nodiscard]] std::uint64_t* rows_of(std::size_t slot) const;
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  // The owner of a file that open_file() opened; else 0.
+  [[nodiscard]] uid_t owner() const { return owner_; }
+
+  // Returns true if no recorder holds the file, and then takes the lock.
+  [[nodiscard]] bool try_lock() const;
+  void remove_file();
+
+ private:
+  RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::string path);
+  void format(const Shape& shape, std::string_view description);
+
+  void* memory_;
+  std::size_t bytes_;
+  FileDescriptor fd_;
+  std::string path_;
+  uid_t owner_ = 0;
+  RingMemory* next_open_ = nullptr;  // in the list of open rings, guarded by its mutex
+  friend struct OpenRings;
+};
+
+}  // namespace kymo

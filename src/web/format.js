@@ -1,0 +1,68 @@
+// Values as text: scaled to a unit, as times, and as the labels of a time axis.
+
+/** @type {[string, number][]} */
+export const TIMES = [[" ns", 1], [" µs", 1e3], [" ms", 1e6], [" s", 1e9]];
+/** @type {[string, number][]} */
+const COUNTS = [["", 1], [" k", 1e3], [" M", 1e6], [" G", 1e9]];
+/** @type {[string, number][]} */
+export const BYTES = [[" B", 1], [" KiB", 1024], [" MiB", 1048576], [" GiB", 1073741824]];
+
+/**
+ * @param {number} value
+ * @param {[string, number][]} steps
+ */
+export function scaled(value, steps) {
+  let [name, factor] = steps[0];
+  for (const [next, above] of steps) if (Math.abs(value) >= above) [name, factor] = [next, above];
+  const number = value / factor;
+  const digits = Math.abs(number) >= 100 || Number.isInteger(number) ? 0 : Math.abs(number) >= 10 ? 1 : 2;
+  return number.toFixed(digits) + name;
+}
+
+/**
+ * A value with its unit, or the rate of one.
+ * @param {number | null | undefined} value
+ * @param {string} [unit]
+ * @param {boolean} [rate]
+ * @param {boolean} [brief] for the label of an axis
+ */
+export function written(value, unit, rate, brief) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  const per = rate ? "/s" : "";
+  if (unit === "bytes") return scaled(value, BYTES) + per;
+  if (unit === "nanoseconds" || unit === "microseconds") {
+    const ns = unit === "nanoseconds" ? value : value * 1000;
+    if (!rate) return scaled(ns, TIMES);
+    // Time per second is a share of the time. A counter that several add to, or that grows at once, has more.
+    const share = (ns / 1e9) * 100;
+    if (share > 100.05) return scaled(ns, TIMES) + (brief ? "/s" : " each second");
+    const number = Math.abs(share) < 1 ? String(Number(share.toPrecision(2))) : share.toFixed(1);
+    return number + (brief ? " %" : " % of the time");
+  }
+  return scaled(value, COUNTS) + (unit === "pages" ? " pages" : "") + per;
+}
+
+/**
+ * The labels of a time axis, in one unit, with enough digits to distinguish neighbouring ticks.
+ * @param {number[]} ticks
+ * @param {number} step
+ */
+export function instants(ticks, step) {
+  const largest = Math.max(...ticks.map(Math.abs), 1);
+  const [name, factor] = TIMES.filter(([, above]) => largest >= above).pop() ?? TIMES[0];
+  let digits = 0;
+  while (digits < 9 && Math.abs(((step / factor) * 10 ** digits) % 1) > 1e-6) ++digits;
+  return ticks.map((t) => (t / factor).toFixed(digits) + name);
+}
+
+/** @param {number} ns */
+export const instant = (ns) => (ns / 1e9).toFixed(6) + " s";
+
+/** @param {number} ns */
+export const duration = (ns) => scaled(ns, TIMES);
+
+/** @param {number} n */
+export const bytes = (n) => scaled(n, BYTES);
+
+/** @param {unknown} error */
+export const messageOf = (error) => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,347 @@
+// What the C++ code writes into pages and replies, and what a page gives to its charts. Times are in
+// nanoseconds.
+import type uPlot from "uplot";
+
+export interface Gap {
+  start_ns: number;
+  end_ns: number;
+  ticks: number;
+  cause: string;
+}
+
+export interface Phase {
+  name: string;
+  begin_ns: number;
+  end_ns: number;
+  uncertainty_ns?: number; // how much earlier it may have begun
+  evidence?: string; // what shows that it began
+  frozen?: boolean; // the processes stood still
+  color?: string; // on charts
+}
+
+// A rule's result.
+export interface Finding {
+  rule?: string;
+  share?: number;
+  evidence?: string;
+  threshold?: string;
+  advice?: string;
+  estimate_ns?: [number, number]; // the frozen time if one follows the advice
+}
+
+export interface Verdict {
+  lines?: string[];
+  short?: string; // in at most five words
+  frozen_ns?: number;
+  downtime_ns?: number;
+  findings?: Finding[];
+}
+
+export interface Column {
+  name: string;
+  metric: string;
+  kind: "counter" | "gauge";
+  unit: string;
+  help: string;
+  fields?: Record<string, string>;
+}
+
+// A column of a recording, with its sums.
+export interface SummedColumn extends Column {
+  idle: boolean;
+  first: number;
+  last: number;
+  min: number;
+  max: number;
+  mean: number;
+  rate_per_second: number;
+  highest_rate_per_second: number;
+  highest_rate_at_ns: number;
+}
+
+// A part of a request's time (docs/timing.md).
+export interface Scope {
+  name: string;
+  start_ns?: number;
+  duration_ns?: number;
+  parallel?: boolean;
+  redundant?: boolean;
+  error?: string;
+  components?: Scope[];
+}
+
+export interface About {
+  request?: string;
+  job?: { name: string };
+  timing?: Scope;
+  target?: { pid?: number; name?: string };
+  image_bytes?: number;
+  outcome?: string;
+  stats?: Record<string, number>;
+  phases?: Phase[]; // of the request, since it began
+  request_began_monotonic_ns?: number;
+  verdict?: Verdict;
+}
+
+// A recording, as `kymo report --json` describes it (docs/report-page.md).
+export interface Described {
+  path: string;
+  rows: number;
+  duration_ns: number;
+  interval_ns: number;
+  start_unix_ns: number;
+  start_monotonic_ns?: number;
+  first_ns: number;
+  last_ns: number;
+  host: string;
+  state: string;
+  about?: About;
+  quality: { level: string; text: string }[];
+  notes: string[];
+  left_out: { first_line: number; last_line: number; reason: string }[];
+  columns: SummedColumn[];
+  phases: Phase[];
+  gaps: Gap[];
+  block_rows: number;
+  samples_left_out: boolean;
+  served: boolean;
+}
+
+// A recording of one side of a comparison.
+export interface DescribedRun extends Described {
+  side: "A" | "B";
+  origin_ns: number;
+  window_ns: [number, number];
+}
+
+export interface Difference {
+  name: string;
+  what: string;
+  unit: string;
+  verdict: string;
+  reason: string;
+  a: number | null;
+  b: number | null;
+  share: number | null;
+  shift_low: number;
+  shift_high: number;
+  adjusted_p: number;
+  values_a: number;
+  values_b: number;
+}
+
+// A comparison, as `kymo diff --json` describes it (docs/diff.md).
+export interface Diff {
+  recordings: DescribedRun[];
+  metrics: Difference[];
+  notes: string[];
+  test: string;
+  values: string;
+  correction: string;
+  tested: number;
+  margin: number;
+  aligned_at: string;
+  fail_on_change?: { outcome: string; cannot_tell: string[]; runs_needed: number };
+}
+
+// An entry of a legend, with the indices of its lines within the chart.
+export interface Entry {
+  name: string;
+  color: string;
+  lines: number[];
+}
+
+// The columns of a chart.
+export interface Group {
+  title: string;
+  indices: number[];
+  entries?: Entry[]; // if several lines share one entry of the legend
+  alpha?: number; // of the lines
+  note?: string; // the text beside the title
+}
+
+export interface DrawnLines {
+  times: number[] | uPlot.TypedArray;
+  values: ((number | null | undefined)[] | uPlot.TypedArray)[];
+  single?: boolean; // whether each point is a sample
+}
+
+// What shows a range: a chart or a timeline.
+export interface Drawn {
+  draw(): void;
+  remake(): void; // draws anew, with the colours of the theme and the units of the view
+  resize(): void;
+}
+
+// What a page gives to its charts.
+export interface Source {
+  readonly columns: Column[];
+  labelWidth?: number; // of a label of the time axis, in pixels
+  lines(indices: number[], from: number, to: number, pixels: number): DrawnLines;
+  bounds(): [number, number]; // the first and the last time
+  phases?(): Phase[];
+  gaps?(): Gap[]; // by time
+  instants(ticks: number[], step: number): string[]; // the labels of the time axis
+  say(cursor?: number): void; // shows the text above the charts
+  name(): string; // for a picture
+  moved?(): void; // called when the user chooses a range
+  keys?: Record<string, () => void>; // actions of further keys
+  groups?(): Group[]; // replaces the default grouping of columns into charts
+  home?(): [number, number]; // the initial range, if it is not the whole one
+  drawBehind?(plot: uPlot): void; // draws behind the lines, in place of phases and gaps
+}
+
+// --- replies of kymod (docs/web.md) ---------------------------------------------------------------
+
+export interface Recorder {
+  running: boolean;
+  interval_ns: number;
+  log_path: string;
+  metrics: string;
+  start_unix_ns: number;
+  now_ns: number;
+  first_ns: number;
+  ticks_missed: number;
+  rows_written: number;
+}
+
+export interface Status {
+  version: string;
+  host: string;
+  controls: boolean;
+  now_unix_ns: number;
+  recorder: Recorder;
+}
+
+// The event `samples`, and the reply to /api/past.
+export interface Samples {
+  now_ns: number;
+  start_unix_ns: number;
+  running: boolean;
+  time: number[];
+  columns: Record<"last" | "low" | "high", (number | null)[]>[];
+  gaps: Gap[];
+  span_ns: number;
+  left_out: string[];
+}
+
+// A dump or restore of the event `requests` (docs/progress.md).
+export interface Request {
+  request_id: string;
+  kind: string;
+  job: string;
+  pid: number;
+  state: string;
+  phase: string;
+  phases: { name: string; begin_ns: number; end_ns: number | null }[];
+  started_unix_ns: number;
+  elapsed_ns: number;
+  remaining_ns: number | null;
+  bytes_done: number;
+  bytes_total: number;
+  bytes_per_second: number;
+  error: string;
+}
+
+export interface Job {
+  name: string;
+  state: string;
+  frozen: boolean;
+  pid: number;
+  created_unix_ns: number;
+  runtime?: string;
+  command: string[];
+  exit_code: number | null;
+  exit_signal: number | null;
+  reason: string;
+}
+
+export interface Checkpoint {
+  id: string;
+  job: string;
+  pid: number;
+  state: string;
+  created_unix_ns: number;
+  image_bytes: number;
+  duration_ns: number;
+  stats: { frozen_time_us: number } | null;
+  phases?: Phase[]; // of the newest checkpoints
+  verdict?: string; // in at most five words
+  reason: string;
+  error: string;
+  directory: string;
+}
+
+export interface LogPhases {
+  total_us: number;
+  phases: { name: string; duration_us: number; evidence: string }[];
+}
+
+// The recording of a dump or restore.
+export interface Recorded {
+  name: string;
+  about?: About;
+  error?: string;
+}
+
+export interface CheckpointStats {
+  dump?: Record<string, number>;
+  restore?: Record<string, number>;
+  dump_phases?: LogPhases;
+  restore_phases?: LogPhases;
+  processes?: { pid: number; command: string; pages: number; mappings: { name: string; pages: number }[] }[];
+  notes?: string[];
+}
+
+// The reply to /api/checkpoint.
+export interface WholeCheckpoint {
+  checkpoint: Checkpoint;
+  stats: CheckpointStats | null;
+  stats_error?: string;
+  recordings: Recorded[];
+}
+
+// The reply to /api/comparison.
+export interface Comparison {
+  differences: {
+    group: string;
+    name: string;
+    unit: string;
+    per_second: boolean;
+    a: number | null;
+    b: number | null;
+    change: number;
+    share: number | null;
+  }[];
+  lines: string[];
+  notes: string[];
+}
+
+export interface Run {
+  checkpoint: string;
+  created_unix_ns: number;
+  duration_ns: number;
+  frozen_ns: number | null;
+  image_bytes: number;
+  warmth: string;
+  cold: boolean;
+  reason: string;
+  error: string;
+}
+
+// The reply to /api/history.
+export interface History {
+  job: string;
+  runs: Run[];
+  compared: string[];
+  runs_needed: number;
+  changes: {
+    checkpoint: string;
+    created_unix_ns: number;
+    worse: boolean;
+    ratio: number;
+    p: number;
+    test: string;
+    phases_ns: { name: string; before: number; after: number }[];
+  }[];
+}

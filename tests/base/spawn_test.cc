@@ -1,0 +1,156 @@
+#include "base/spawn.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <sstream>
+
+#include "base/file.h"
+
+namespace kymo {
+namespace {
+
+using Leads = Program::Leads;
+
+std::string text_in(const FileDescriptor& file) {
+  std::array<char, 4096> text{};
+  const ssize_t got = pread(file.get(), text.data(), text.size(), 0);
+  return {text.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
+}
+
+FileDescriptor memory_file() {
+  return FileDescriptor(memfd_create("spawn-test", MFD_CLOEXEC));
+}
+
+// Runs to its end; its wait status.
+int run(const Program& program) {
+  const Result<pid_t> pid = spawn(program);
+  EXPECT_TRUE(pid.ok()) << pid.error().message;
+  int status = -1;
+  if (pid) {
+    EXPECT_EQ(waitpid(*pid, &status, 0), *pid);
+  }
+  return status;
+}
+
+// Runs to its end; what it printed.
+std::string output_of(Program program) {
+  const FileDescriptor out = memory_file();
+  program.descriptors = {kDevNull, out.get(), kDevNull};
+  EXPECT_EQ(run(program), 0);
+  return text_in(out);
+}
+
+TEST(Spawn, GivesTheDescriptorsAndNoOther) {
+  const FileDescriptor leak(open("/dev/null", O_RDONLY));  // inheritable on purpose
+  const FileDescriptor out = memory_file();
+  const FileDescriptor extra = memory_file();
+  EXPECT_EQ(
+      run({.file = "sh",
+           .words = {"sh", "-c", "cd /proc/self && ls fd; readlink /proc/$$/fd/0; echo extra >&3"},
+           .descriptors = {kDevNull, out.get(), kDevNull, extra.get()}}),
+      0);
+  EXPECT_EQ(text_in(out), "0\n1\n2\n3\n/dev/null\n");
+  EXPECT_EQ(text_in(extra), "extra\n");
+}
+
+TEST(Spawn, DescriptorsMayTradeTheirPlaces) {
+  const FileDescriptor one = memory_file();
+  const FileDescriptor two = memory_file();
+  ASSERT_LT(one.get(), two.get());
+  Program program{.file = "sh", .words = {"sh", "-c"}};
+  program.words.push_back("echo in the place of one >/proc/self/fd/" + std::to_string(one.get()) +
+                          "; echo in the place of two >/proc/self/fd/" + std::to_string(two.get()));
+  program.descriptors.assign(static_cast<std::size_t>(two.get()) + 1, kDevNull);
+  program.descriptors[static_cast<std::size_t>(one.get())] = two.get();
+  program.descriptors[static_cast<std::size_t>(two.get())] = one.get();
+  EXPECT_EQ(run(program), 0);
+  EXPECT_EQ(text_in(one), "in the place of two\n");
+  EXPECT_EQ(text_in(two), "in the place of one\n");
+}
+
+TEST(Spawn, WithoutDescriptorsThoseThatAreNotClosedOnExecAreInherited) {
+  const FileDescriptor kept(open("/dev/null", O_RDONLY));
+  const FileDescriptor closed(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto has = [](const FileDescriptor& file) {
+    return run(
+        {.file = "test", .words = {"test", "-e", "/proc/self/fd/" + std::to_string(file.get())}});
+  };
+  EXPECT_EQ(WEXITSTATUS(has(kept)), 0);
+  EXPECT_EQ(WEXITSTATUS(has(closed)), 1);
+}
+
+TEST(Spawn, TheProgramHasNoBlockedAndNoIgnoredSignals) {
+  sigset_t blocked;
+  sigset_t before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto pipe_before = signal(SIGPIPE, SIG_IGN);
+  const int by_blocked = run({.file = "sh", .words = {"sh", "-c", "kill -TERM $$"}});
+  const int by_ignored = run({.file = "sh", .words = {"sh", "-c", "kill -PIPE $$"}});
+  signal(SIGPIPE, pipe_before);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(by_blocked, SIGTERM);
+  EXPECT_EQ(by_ignored, SIGPIPE);
+}
+
+TEST(Spawn, LeadsAGroupOrASessionIfAsked) {
+  struct Standing {
+    pid_t pid = 0;
+    pid_t group = 0;
+    pid_t session = 0;
+  };
+  const auto standing = [](Leads leads) {
+    Standing seen;
+    std::istringstream(output_of(
+        {.file = "cut", .words = {"cut", "-d ", "-f1,5,6", "/proc/self/stat"}, .leads = leads})) >>
+        seen.pid >> seen.group >> seen.session;
+    EXPECT_GT(seen.pid, 0);
+    return seen;
+  };
+  const Standing none = standing(Leads::nothing);
+  EXPECT_EQ(none.group, getpgrp());
+  EXPECT_EQ(none.session, getsid(0));
+  const Standing group = standing(Leads::group);
+  EXPECT_EQ(group.group, group.pid);
+  EXPECT_EQ(group.session, getsid(0));
+  const Standing session = standing(Leads::session);
+  EXPECT_EQ(session.group, session.pid);
+  EXPECT_EQ(session.session, session.pid);
+}
+
+TEST(Spawn, GivesTheEnvironmentAndTheDirectory) {
+  EXPECT_EQ(output_of({.file = "/bin/sh",
+                       .words = {"renamed", "-c", "echo $0; pwd; echo $COLOUR$HOME"},
+                       .environment = std::vector<std::string>{"COLOUR=blue"},
+                       .directory = "/proc"}),
+            "renamed\n/proc\nblue\n");
+  EXPECT_EQ(
+      output_of(
+          {.file = "/usr/bin/env", .words = {"env"}, .environment = std::vector<std::string>()}),
+      "");
+  EXPECT_NE(output_of({.file = "env", .words = {"env"}}), "") << "it has that of this program";
+}
+
+TEST(Spawn, WhatCannotBeRunIsNamedAndLeavesNoZombie) {
+  const Result<pid_t> unknown = spawn({.file = "no-such-program", .words = {"no-such-program"}});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().message, "cannot run no-such-program: No such file or directory");
+  EXPECT_EQ(unknown.error().code, Code::not_found);
+  EXPECT_EQ(unknown.error().errno_value, ENOENT);
+  EXPECT_EQ(spawn({.file = "/etc/passwd", .words = {"passwd"}}).error().errno_value, EACCES);
+  EXPECT_EQ(spawn({.file = "true", .words = {"true"}, .descriptors = {kDevNull, 1'000'000}})
+                .error()
+                .errno_value,
+            EBADF);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# The verbs that read recordings do it in a process without rights. Its recording is one that kymod seems to write
+# still, so that this process waits, and can be looked at.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  kymo="$build/tools/kymo/kymo"
+  dir="$BATS_TEST_TMPDIR"
+  mkdir "$dir/runs"
+  printf 'Time (ns)\ta\n1\t1\n2\t2\n' >"$dir/runs/run.tsv"
+  /usr/bin/python3 - "$dir/runs/run.meta.json" $$ <<'END'
+import json, os, sys, time
+json.dump({"format_version": 1, "state": "running", "host": os.uname().nodename, "pid": int(sys.argv[2]),
+           "start_unix_ns": time.time_ns(), "about": {"request": "dump"},
+           "columns": [{"name": "a", "metric": "a", "kind": "counter"}]}, open(sys.argv[1], "w"))
+END
+}
+
+# Runs the verb, and requires that its one child has lost its rights while it reads.
+confined() {
+  "$kymo" "$@" >"$dir/out" 2>"$dir/talk" 3>&- &
+  local verb=$! reader status
+  for _ in $(seq 200); do
+    grep -q "still being written" "$dir/talk" && break
+    sleep 0.01
+  done
+  reader=$(cat "/proc/$verb/task/$verb/children")
+  status=$(cat "/proc/${reader// /}/status")
+  wait "$verb" || [ "$1" = diff ]  # which cannot tell anything from two rows
+  [[ "$status" == *$'NoNewPrivs:\t1'* ]]
+  [ -n "${KYMO_SANITIZE:-}" ] || [[ "$status" == *$'Seccomp:\t2'* ]]
+  [[ "$status" =~ CapBnd:[[:space:]]+0+$'\n' ]] || [ "$(id -u)" -ne 0 ]
+}
+
+@test "report reads without rights, and writes its page" {
+  confined report "$dir/runs/run.tsv" --html "$dir/page.html"
+  [ -s "$dir/page.html" ]
+}
+
+@test "diff reads without rights" {
+  confined diff "$dir/runs/run.tsv" "$dir/runs/run.tsv"
+}
+
+@test "export reads without rights, and writes its file" {
+  confined export "$dir/runs/run.tsv" -o "$dir/out.sqlite"
+  [ -s "$dir/out.sqlite" ]
+  [ ! -e "$dir/out.sqlite.new" ]
+}
+
+@test "a recording and its companions may be links" {
+  mkdir "$dir/links"
+  printf 'Time (ns)\ta\n1\t1\n2\t2\n' >"$dir/runs/old.tsv"
+  echo '{"format_version": 1, "state": "ended", "about": {"job": {"name": "web-1"}},
+    "columns": [{"name": "a", "metric": "a"}]}' >"$dir/runs/old.meta.json"
+  ln -s "$dir/runs/old.tsv" "$dir/links/old.tsv"
+  ln -s "$dir/runs/old.meta.json" "$dir/links/old.meta.json"
+  run --separate-stderr "$kymo" report "$dir/links/old.tsv"
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [[ "$output" == *"web-1"* ]]
+}
+
+@test "view reads without rights, and shows the recording" {
+  "$kymo" view "$dir/runs/run.tsv" >"$dir/out" 2>"$dir/talk" 3>&- &
+  local view=$!
+  for _ in $(seq 500); do
+    [ ! -s "$dir/out" ] || break
+    sleep 0.01
+  done
+  [[ "$(curl -s "$(cat "$dir/out")")" == *"run.tsv"* ]]
+  kill "$view"
+  wait "$view"
+}
+
+@test "a recording whose files are pipes is refused or read without them, and never waited for" {
+  mkfifo "$dir/pipe.tsv"
+  for verb in report view "export -o $dir/out.csv"; do
+    run --separate-stderr timeout 20 "$kymo" $verb "$dir/pipe.tsv"
+    [ "$status" -eq 1 ]
+    [[ "$stderr" == *"pipe.tsv: it is neither"* ]]
+    [ "${#stderr_lines[@]}" -eq 1 ]
+  done
+  rm "$dir/runs/run.meta.json"
+  mkfifo "$dir/runs/run.meta.json" "$dir/runs/run.gaps.tsv"
+  run --separate-stderr timeout 20 "$kymo" report "$dir/runs/run.tsv"
+  [ "$status" -eq 0 ]
+  [[ "$output$stderr" == *"run.meta.json: it is not a regular file"* ]]
+  [[ "$output$stderr" == *"run.gaps.tsv: it is not a regular file"* ]]
+}

@@ -1,0 +1,219 @@
+#include "daemon/recorder/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RecorderTest : testing::Test {
+  RecorderTest() {
+    config.state_dir = folder.path();
+    config.profiling_log = folder.path() + "/all.tsv";
+    static_cast<void>(registry.counter({"a_events", "Events.", Kind::counter, Unit::count, {}}));
+    static_cast<void>(registry.counter({"b_events", "Events.", Kind::counter, Unit::count, {}}));
+  }
+  void make() { recorder = Recorder::make(registry, config).value(); }
+  std::string refusal(RecorderAction action, const RecorderChange& change = {}) {
+    const Result<void> done = recorder->control(action, change);
+    EXPECT_FALSE(done);
+    return done ? "" : done.error().message;
+  }
+  [[nodiscard]] nlohmann::json metadata(const std::string& name) const {
+    std::ifstream file(folder.path() + "/" + name + ".meta.json");
+    return nlohmann::json::parse(file);
+  }
+  [[nodiscard]] std::size_t lines(const std::string& name) const {
+    std::ifstream file(folder.path() + "/" + name + ".tsv");
+    std::size_t count = 0;
+    for (std::string line; std::getline(file, line);) ++count;
+    return count;
+  }
+
+  test::TemporaryDirectory folder;
+  Registry registry;
+  Config config;
+  std::unique_ptr<Recorder> recorder;
+};
+
+TEST_F(RecorderTest, AStopLeavesAWholeFileAndAStartBeginsAnother) {
+  make();
+  ASSERT_TRUE(recorder->start());
+  while (recorder->latest()->profiler().stats().rows_captured < 5) std::this_thread::yield();
+  ASSERT_TRUE(recorder->control(RecorderAction::stop, {}));
+  EXPECT_FALSE(recorder->recording());
+  const nlohmann::json ended = metadata("all");
+  EXPECT_EQ(ended["state"], "ended");
+  EXPECT_EQ(lines("all"), ended["stats"]["rows_written"].get<std::size_t>() + 1);
+  EXPECT_EQ(ended["stats"]["ticks_due"], recorder->latest()->profiler().stats().ticks_due);
+
+  RecorderChange change;
+  change.interval_us = 500;
+  change.metrics = "b_events";
+  ASSERT_TRUE(recorder->control(RecorderAction::start, change));
+  EXPECT_EQ(recorder->running()->log_path(), folder.path() + "/all-2.tsv");
+  ASSERT_TRUE(recorder->stop());
+  const nlohmann::json second = metadata("all-2");
+  EXPECT_EQ(second["interval_ns"], 500'000);
+  ASSERT_EQ(second["columns"].size(), 1U);
+  EXPECT_EQ(second["columns"][0]["name"], "b_events");
+  EXPECT_EQ(lines("all"), ended["stats"]["rows_written"].get<std::size_t>() + 1)
+      << "the first is left alone";
+}
+
+TEST_F(RecorderTest, ItsOwnCountsAreThoseOfTheRunThatGoesOn) {
+  make();
+  ASSERT_TRUE(recorder->start());
+  const auto sampler = registry.sampler({"profiler_rows"}).value();
+  std::uint64_t rows = 0;
+  for (sampler->read(&rows); rows == 0; sampler->read(&rows)) std::this_thread::yield();
+  ASSERT_TRUE(recorder->control(RecorderAction::stop, {}));
+  sampler->read(&rows);
+  EXPECT_EQ(rows, recorder->latest()->profiler().stats().rows_written) << "kept while it stands";
+  ASSERT_TRUE(recorder->control(RecorderAction::start, {}));
+  const auto run = recorder->running();
+  ASSERT_TRUE(recorder->stop());
+  sampler->read(&rows);
+  EXPECT_EQ(rows, run->profiler().stats().rows_written);
+}
+
+TEST_F(RecorderTest, WhatIsWrongIsOneSentenceAndChangesNothing) {
+  make();
+  ASSERT_TRUE(recorder->start());
+  const auto run = recorder->running();
+  RecorderChange change;
+  EXPECT_EQ(refusal(RecorderAction::start),
+            "recorder: it is already running: stop it, or change its settings");
+  EXPECT_EQ(refusal(RecorderAction::set),
+            "recorder: nothing to set: give a rate, metrics or a file");
+  for (const std::uint64_t us : {std::uint64_t{0}, std::uint64_t{86'400'000'001}, UINT64_MAX}) {
+    change.interval_us = us;
+    EXPECT_EQ(refusal(RecorderAction::set, change),
+              "recorder: an interval of " + std::to_string(us) + " µs: must be 1 to 86400000000");
+  }
+  change.interval_us.reset();
+  change.metrics = "none";
+  EXPECT_EQ(refusal(RecorderAction::set, change),
+            "recorder: metrics none: to record nothing, stop the recorder");
+  change.metrics = "a_events,,b_events";
+  EXPECT_NE(refusal(RecorderAction::set, change).find("an empty name"), std::string::npos);
+  change.metrics = "a_event";
+  EXPECT_NE(refusal(RecorderAction::set, change).find("a_events"), std::string::npos)
+      << "what is near";
+  EXPECT_EQ(refusal(RecorderAction::stop, change),
+            "recorder: a rate, metrics or a file cannot be given with stop");
+  EXPECT_EQ(recorder->running(), run);
+  change = {};
+  change.log = folder.path() + "/none/x.tsv";
+  EXPECT_NE(refusal(RecorderAction::set, change).find("none"), std::string::npos);
+  EXPECT_TRUE(recorder->recording()) << "what cannot be begun leaves what was, as another file";
+  EXPECT_EQ(recorder->running()->log_path(), folder.path() + "/all-2.tsv");
+  ASSERT_TRUE(recorder->control(RecorderAction::stop, {}));
+  EXPECT_EQ(refusal(RecorderAction::stop), "recorder: it is not running");
+  ASSERT_TRUE(recorder->stop());
+  EXPECT_EQ(refusal(RecorderAction::start), "recorder: kymod is stopping");
+}
+
+TEST_F(RecorderTest, ARequestKeepsItsRecordingWhole) {
+  make();
+  ASSERT_TRUE(recorder->start());
+  const std::string path = folder.path() + "/dump.tsv";
+  RequestRecording recording =
+      recorder->begin(path, monotonic_ns(), nlohmann::json::object()).value();
+  EXPECT_EQ(recording.path(), path);
+  EXPECT_EQ(refusal(RecorderAction::stop),
+            "recorder: 1 request is being recorded: try again after the end (see kymo progress)");
+  EXPECT_TRUE(recording.end(nlohmann::json::object()));
+  const std::uint64_t until = recorder->latest()->wanted_until_ns;
+  ASSERT_TRUE(recorder->control(RecorderAction::stop, {})) << "waits for the second behind it";
+  EXPECT_GE(recorder->latest()->profiler().stats().duration_ns, until);
+  EXPECT_EQ(metadata("dump")["state"], "ended");
+  EXPECT_EQ(recorder->begin(folder.path() + "/two.tsv", monotonic_ns(), {}).value().path(), "")
+      << "nothing is recorded now";
+}
+
+TEST_F(RecorderTest, SetWhileItStandsIsForTheNextStart) {
+  config.profiling = false;
+  config.profiling_log.clear();
+  make();
+  ASSERT_TRUE(recorder->start());
+  EXPECT_EQ(recorder->latest(), nullptr);
+  RecorderChange change;
+  change.interval_us = 2000;
+  ASSERT_TRUE(recorder->control(RecorderAction::set, change));
+  EXPECT_EQ(recorder->latest(), nullptr);
+  ASSERT_TRUE(recorder->control(RecorderAction::start, {}));
+  EXPECT_EQ(recorder->running()->info().interval, std::chrono::milliseconds(2));
+}
+
+// Controls, requests, readers of rows and of counts beside each other.
+TEST_F(RecorderTest, AllAtOnce) {
+  make();
+  ASSERT_TRUE(recorder->start());
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    const auto sampler = registry.sampler({}).value();
+    std::vector<std::uint64_t> values(sampler->columns().size());
+    while (!over) sampler->read(values.data());
+  });
+  threads.emplace_back([&] {
+    while (!over) {
+      if (const auto run = recorder->latest()) run->read(0, [](const Rows&) {});
+      static_cast<void>(recorder->troubles());
+      std::this_thread::yield();
+    }
+  });
+  threads.emplace_back([&] {
+    for (int n = 0; !over; ++n) {
+      {
+        auto recording = recorder->begin(folder.path() + "/r" + std::to_string(n) + ".tsv",
+                                         monotonic_ns(), nlohmann::json::object());
+        ASSERT_TRUE(recording);
+        recording->mark("here");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // room for the controls
+    }
+  });
+  std::atomic<int> done{0};
+  for (int thread = 0; thread < 2; ++thread) {
+    threads.emplace_back([&, thread] {
+      const std::uint64_t until = monotonic_ns() + 20 * kNanosPerSecond;
+      for (std::uint64_t n = 0; done < 20 && monotonic_ns() < until; ++n) {
+        RecorderChange change;
+        change.interval_us = 500 + n % 100;
+        const RecorderAction action = thread == 0  ? RecorderAction::set
+                                      : n % 2 == 0 ? RecorderAction::stop
+                                                   : RecorderAction::start;
+        if (action == RecorderAction::stop) change = {};
+        if (recorder->control(action, change)) ++done;
+      }
+    });
+  }
+  threads[3].join();
+  threads[4].join();
+  over = true;
+  for (int i = 0; i < 3; ++i) threads[static_cast<std::size_t>(i)].join();
+  EXPECT_GE(done, 20);
+  ASSERT_TRUE(recorder->stop());
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("all") && name.ends_with(".meta.json")) {
+      std::ifstream file(entry.path());
+      EXPECT_EQ(nlohmann::json::parse(file)["state"], "ended") << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,267 @@
+// A real dump and restore whose images and recording lie on a disk that stalls for two seconds at a
+// time. CRIU itself waits for that disk; what we do while it waits for us must not.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "daemon/recorder/recorder.h"
+#include "daemon/request/running_request.h"
+#include "probe/process.h"
+#include "runtimes/process/process_runtime.h"
+#include "support/moody_disk.h"
+#include "support/real_criu.h"
+
+namespace kymo::daemon {
+namespace {
+
+struct StalledDiskTest : testing::Test {
+  StalledDiskTest() {
+    config.state_dir = folder.path();
+    runtime::ProcessRuntimeOptions options;
+    options.criu.path = test::criu_path();
+    runtime = runtime::make_process_runtime(std::move(options));
+  }
+  ~StalledDiskTest() override {
+    if (process.pid > 0 && probe::process_lives(process.pid, process.start_ticks)) {
+      kill(process.pid, SIGKILL);
+    }
+  }
+  // The process to dump.
+  void run() {
+    process = runtime
+                  ->run({{"sleep", "1000"},
+                         {"PATH=/usr/bin:/bin"},
+                         folder.path(),
+                         folder.path() + "/out",
+                         folder.path() + "/err"})
+                  .value();
+  }
+  // What dump.cc and restore.cc do when CRIU waits for an answer, timed.
+  runtime::Observer observer(RequestRecording& recording, RunningRequest& running) {
+    runtime::Observer observer;
+    observer.notified = [&](std::string_view name) {
+      const std::uint64_t began_ns = monotonic_ns();
+      running.notified(name);
+      recording.mark(name);
+      running.progress().notified(name);
+      longest_ns = std::max(longest_ns, monotonic_ns() - began_ns);
+      ++notifications;
+    };
+    observer.image_bytes = [&](std::uint64_t) {};
+    return observer;
+  }
+  // The metadata of a recording that must become whole.
+  static nlohmann::json whole(const std::string& stem) {
+    nlohmann::json metadata;
+    EXPECT_TRUE(test::eventually(
+        [&] {
+          std::ifstream file(stem + ".meta.json");
+          metadata = nlohmann::json::parse(file, nullptr, false);
+          return metadata.is_object() && metadata["state"] == "ended";
+        },
+        std::chrono::seconds(60)))
+        << stem;
+    return metadata;
+  }
+
+  test::TemporaryDirectory folder;
+  test::MoodyDisk disk{folder};
+  Config config;
+  std::unique_ptr<Metrics> metrics = Metrics::make().value();
+  ProgressBoard board{metrics->progress()};
+  std::unique_ptr<runtime::Runtime> runtime;
+  runtime::ProcessId process;
+  std::uint64_t longest_ns = 0;
+  int notifications = 0;
+};
+
+TEST_F(StalledDiskTest, NoNotificationOfADumpOrRestoreWaitsForIt) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  const auto recorder = Recorder::make(metrics->registry(), config).value();
+  ASSERT_TRUE(recorder->start());
+  run();
+  const std::string images = disk.path() + "/images";
+  std::filesystem::create_directory(images);
+  const std::string work = folder.folder("work");  // CRIU's log: a thousand writes
+  disk.be("naps");
+  {
+    RunningRequest running(board, *metrics, board.begin(v1::Progress::DUMP, "").value());
+    const std::uint64_t asked_ns = monotonic_ns();
+    RequestRecording recording = recorder
+                                     ->begin(disk.path() + "/dump.tsv", asked_ns,
+                                             nlohmann::json::object(), running.own_columns())
+                                     .value();
+    EXPECT_LT(monotonic_ns() - asked_ns, 100'000'000U);
+    const auto dumped = runtime->dump({process, images, work, false}, observer(recording, running));
+    ASSERT_TRUE(dumped.ok()) << dumped.error().message;
+    const std::uint64_t ended_ns = monotonic_ns();
+    running.dump_ended(RequestResult::ok);
+    running.ended({});
+    recording.mark("request ended");
+    EXPECT_TRUE(recording.end(nlohmann::json::object()));
+    EXPECT_LT(monotonic_ns() - ended_ns, 100'000'000U);
+  }
+  EXPECT_GE(notifications, 2);
+  const int of_dump = notifications;
+  {
+    RunningRequest running(board, *metrics, board.begin(v1::Progress::RESTORE, "").value());
+    RequestRecording recording = recorder
+                                     ->begin(disk.path() + "/restore.tsv", monotonic_ns(),
+                                             nlohmann::json::object(), running.own_columns())
+                                     .value();
+    const auto restored = runtime->restore({images, work}, observer(recording, running));
+    ASSERT_TRUE(restored.ok()) << restored.error().message;
+    process = restored->process;
+    EXPECT_TRUE(recording.end(nlohmann::json::object()));
+  }
+  EXPECT_GE(notifications - of_dump, 4);
+  EXPECT_LT(longest_ns, 100'000'000U) << "of " << notifications << " notifications";
+
+  for (const char* name : {"/dump", "/restore"}) {
+    const nlohmann::json metadata = whole(disk.path() + name);
+    const nlohmann::json& stats = metadata["stats"];
+    EXPECT_EQ(stats["missed_sink_error"], 0) << "the memory held the rows meanwhile";
+    EXPECT_GT(stats["rows_written"], 1000);
+    EXPECT_GE(metadata["marks"].size(), 2U);
+    std::ifstream rows(disk.path() + name + ".tsv");
+    const auto lines = std::count(std::istreambuf_iterator<char>(rows), {}, '\n');
+    EXPECT_EQ(stats["rows_written"], lines - 1);
+  }
+  disk.be("well");
+  EXPECT_TRUE(recorder->stop());
+}
+
+// A process that is dumped onto a disk which stands still from CRIU's first notification on: by
+// then it is frozen.
+struct StandingDiskTest : StalledDiskTest {
+  // Runs it; false: the test cannot be done here.
+  bool begin() {
+    EXPECT_TRUE(disk.mounted()) << "FUSE does not work here";
+    run();
+    spec = {process, disk.path() + "/images", disk.path() + "/work", false};
+    std::filesystem::create_directory(spec.images_dir);
+    std::filesystem::create_directory(spec.work_dir);
+    return disk.mounted();
+  }
+  // The error of a dump with a deadline of two seconds, which must come within `most`.
+  Error dump_while(const std::function<void()>& stand_still, std::chrono::seconds most) {
+    const std::uint64_t began_ns = monotonic_ns();
+    spec.deadline_ns = began_ns + 2'000'000'000;
+    runtime::Observer observer;
+    observer.notified = [&](std::string_view) {
+      if (notifications++ == 0) stand_still();
+    };
+    const auto dumped = runtime->dump(spec, observer);
+    EXPECT_LT(monotonic_ns() - began_ns, to_nanos(most));
+    EXPECT_GE(notifications, 1);
+    spec.deadline_ns = 0;
+    return dumped.ok() ? Error{Code::unknown, "it was dumped"} : dumped.error();
+  }
+  bool runs() const {
+    return probe::process_lives(process.pid, process.start_ticks) &&
+           probe::stopped_threads(process.pid).empty();
+  }
+  void expect_dumped_once_it_answers() {
+    std::string why;
+    EXPECT_TRUE(test::eventually([&] {
+      const auto dumped = runtime->dump(spec, {});
+      why = dumped.ok() ? "" : dumped.error().message;
+      return why.find("are still being removed") == std::string::npos;
+    }));
+    EXPECT_EQ(why, "");
+  }
+
+  runtime::DumpSpec spec;
+};
+
+// kymod waited for ever for CRIU to stop, which it cannot while it waits for its disk.
+TEST_F(StandingDiskTest, ADeadlineEndsTheDumpAndTheProcessRunsOn) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  const Error error = dump_while([&] { disk.stop(); }, std::chrono::seconds(60));
+  EXPECT_EQ(error.code, Code::deadline_exceeded) << error.message;
+  EXPECT_NE(error.message.find("the process runs on"), std::string::npos) << error.message;
+  EXPECT_TRUE(runs());
+  const auto again = runtime->dump(spec, {});
+  ASSERT_FALSE(again.ok());
+  EXPECT_NE(again.error().message.find("are still being removed"), std::string::npos)
+      << again.error().message;
+  disk.go_on();
+  expect_dumped_once_it_answers();
+}
+
+// The thread that stores a streamed dump's images waited for the disk, and the request for it.
+TEST_F(StandingDiskTest, ADeadlineEndsAStreamedDumpToo) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  spec.stream = criu::Encoding{};
+  const Error error = dump_while([&] { disk.stop(); }, std::chrono::seconds(60));
+  EXPECT_NE(error.message.find("the process runs on"), std::string::npos) << error.message;
+  EXPECT_TRUE(runs());
+  disk.go_on();
+  expect_dumped_once_it_answers();
+}
+
+// Of a call that the disk has taken the kernel lets not even a killed CRIU go.
+TEST_F(StandingDiskTest, WhereNoKillEndsCriuThatIsSaidAndTheProcessRunsOnOnceTheDiskAnswers) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  spec.work_dir =
+      folder.folder("work");  // its log lies elsewhere: else it stands before it freezes
+  const Error error = dump_while([&] { disk.be("stalls"); }, std::chrono::seconds(60));
+  EXPECT_EQ(error.code, Code::deadline_exceeded) << error.message;
+  EXPECT_NE(error.message.find("cannot end before its disk answers"), std::string::npos)
+      << error.message;
+  EXPECT_TRUE(probe::process_lives(process.pid, process.start_ticks));
+  disk.be("well");
+  EXPECT_TRUE(test::eventually([&] { return runs(); }));
+  expect_dumped_once_it_answers();
+}
+
+// A power failure after a dump lost the process and its images both.
+TEST_F(StandingDiskTest, WithSyncTheImagesAreDurableBeforeTheProcessEnds) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  spec.sync = true;
+  std::string before_the_end;
+  runtime::Observer observer;
+  observer.notified = [&](std::string_view) { before_the_end = disk.synced(); };
+  const auto dumped = runtime->dump(spec, observer);
+  ASSERT_TRUE(dumped.ok()) << dumped.error().message;
+  EXPECT_EQ(before_the_end, "") << "there is nothing to sync before all is written";
+  for (const auto& image : std::filesystem::directory_iterator(spec.images_dir)) {
+    const std::string line = "/images/" + image.path().filename().string() + "\n";
+    EXPECT_NE(disk.synced().find(line), std::string::npos) << line;
+  }
+  EXPECT_NE(disk.synced().find("/images\n"), std::string::npos) << "and their names";
+}
+
+TEST_F(StandingDiskTest, WhereTheDiskCannotKeepTheImagesADumpWithSyncFailsAndTheProcessRunsOn) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  for (const bool stream : {false, true}) {
+    SCOPED_TRACE(stream);
+    spec.sync = true;
+    if (stream) spec.stream = criu::Encoding{};
+    disk.be("forgets");
+    const auto dumped = runtime->dump(spec, {});
+    ASSERT_FALSE(dumped.ok());
+    EXPECT_NE(dumped.error().message.find("the images are not durable"), std::string::npos)
+        << dumped.error().message;
+    EXPECT_NE(dumped.error().message.find("the process runs on"), std::string::npos)
+        << dumped.error().message;
+    EXPECT_TRUE(runs());
+  }
+  disk.be("well");
+  expect_dumped_once_it_answers();
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,55 @@
+#include "daemon/state/foreign.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "confine/helper.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::daemon {
+namespace {
+
+// What a reader that was taken over might say; the "images" are what it says.
+Result<std::string> lie(const std::string& images_dir) {
+  return images_dir;
+}
+
+// Its pids go to kill(2), for which -1 is every process of the machine.
+TEST(ForeignFilesTest, AReaderThatLiesIsNotBelieved) {
+  const auto helper = confine::Helper::start({{"look at images", lie}}).value();
+  const ForeignFiles files(*helper);
+  const auto look = [&](const std::string& said) { return files.look_at_images(said, nullptr); };
+  const auto good = look(R"({"tree":[[7,0,7,[7,8]]],"faults":[]})");
+  ASSERT_TRUE(good.ok()) << good.error().message;
+  EXPECT_EQ(good->tree.front().pid, 7);
+  EXPECT_EQ(good->tree.front().threads, (std::vector<pid_t>{7, 8}));
+  for (const char* said :
+       {"", "[]", "{}", R"({"tree":[],"faults":[]})", R"({"tree":[[-1,0,0,[]]]})",
+        R"({"tree":[[0,0,0,[]]]})", R"({"tree":[[4294967295,0,0,[]]]})",
+        R"({"tree":[[18446744073709551615,0,0,[]]]})", R"({"tree":[[7,0,0,[-1]]]})",
+        R"({"tree":[["7",0,0,[]]]})", R"({"tree":[[7,0]]})", R"({"tree":[7]})",
+        R"({"tree":[{"0":7}]})"}) {
+    EXPECT_FALSE(look(said).ok()) << said;
+  }
+}
+
+TEST(ForeignFilesTest, ARecordIsReadByTheReader) {
+  const test::TemporaryDirectory folder;
+  const auto helper = confine::Helper::start(foreign_works()).value();
+  const ForeignFiles files(*helper);
+  const CheckpointDir dir(folder.path());
+  EXPECT_EQ(files.record(dir).error().code, Code::not_found);
+  static_cast<void>(folder.file("checkpoint.json", R"({"format_version":1,"state":"complete"})"));
+  const auto record = files.record(dir);
+  ASSERT_TRUE(record.ok()) << record.error().message;
+  EXPECT_EQ(record->at("state"), "complete");
+  static_cast<void>(folder.file("checkpoint.json", "["));
+  EXPECT_EQ(files.record(dir).error().code, Code::data_loss);
+
+  const auto liar = confine::Helper::start({{"read a record", lie}}).value();
+  EXPECT_FALSE(ForeignFiles(*liar).record(dir).ok()) << "its answer is no object";
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,122 @@
+#include "daemon/state/jobs.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <future>
+#include <memory>
+
+#include "daemon/state/kinds.h"
+#include "probe/process.h"
+#include "runtimes/table.h"
+#include "support/job_parts.h"
+#include "support/no_descriptors.h"
+
+namespace kymo::daemon {
+namespace {
+
+const runtime::Kind kRunc = runtime::kind_named("runc").value();
+const runtime::Kind kPodman = runtime::kind_named("podman").value();
+
+TEST(JobsTest, HowAJobEndedIsKnownAsSoonAsItCountsAsEnded) {
+  JobParts parts;
+  // The reaper has seen the end, and comes to tell of it.
+  std::promise<void> seen;
+  std::promise<void> tell;
+  runtime::RuntimeSettings settings;
+  settings.exited = [&](const runtime::ProcessId& process, int wait_status) {
+    seen.set_value();
+    tell.get_future().wait();
+    parts.jobs.exited(process, wait_status);
+  };
+  const runtime::Runtimes runtimes(settings);
+
+  v1::RunRequest request;
+  request.set_name("work");
+  for (const char* word : {"/bin/sh", "-c", "exit 3"}) request.add_command(word);
+  const Result<store::Job> job = parts.jobs.run(runtimes, request);
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  seen.get_future().wait();
+  EXPECT_FALSE(probe::process_lives(job->pid, job->start_ticks));
+  EXPECT_EQ(parts.jobs.list().front().state(), v1::Job::RUNNING);
+  tell.set_value();
+  EXPECT_TRUE(
+      test::eventually([&] { return parts.jobs.list().front().state() == v1::Job::EXITED; }));
+  EXPECT_EQ(parts.jobs.list().front().exit_code(), 3);
+}
+
+// Whoever held enough connections made every job "exited" for good.
+TEST(JobsTest, WithoutADescriptorAJobThatRunsIsNotTakenForOneThatHasEnded) {
+  JobParts parts;
+  const Result<store::Job> job =
+      parts.jobs.adopt({getpid(), probe::read_process(getpid())->start_ticks}, "work");
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  {
+    const test::NoDescriptors none;
+    parts.jobs.refresh();
+  }
+  EXPECT_EQ(parts.store->job(job->id)->state, store::JobState::running);
+}
+
+struct ContainerJobs : testing::Test, JobParts {
+  // A job whose process is gone, and that is this container.
+  std::string job(const std::string& name) {
+    const probe::Process self = probe::read_process(getpid()).value();
+    const store::Job made = jobs.adopt({self.pid, self.start_ticks + 1}, name).value();
+    EXPECT_TRUE(jobs.containers().note(made.id, {kPodman, "abc"}).ok());
+    return made.id;
+  }
+};
+
+TEST_F(ContainerJobs, AJobThatCountedAsExitedFollowsItsContainer) {
+  const std::string id = job("shop");
+  EXPECT_EQ(jobs.list().front().state(), v1::Job::EXITED);
+  const probe::Process self = probe::read_process(getpid()).value();
+  container = {self.pid, self.start_ticks};
+  const v1::Job now = jobs.list().front();
+  EXPECT_EQ(now.state(), v1::Job::RUNNING);
+  EXPECT_EQ(now.pid(), self.pid);
+  EXPECT_EQ(now.runtime(), v1::PODMAN);
+  EXPECT_EQ(now.container(), "abc");
+  EXPECT_EQ(jobs.of_container({kPodman, "abc"})->id, id);
+  EXPECT_FALSE(jobs.of_container({kRunc, "abc"}));
+}
+
+TEST_F(ContainerJobs, OfTwoJobsOfOneContainerTheNewerFollowsIt) {
+  job("old");
+  job("new");
+  const probe::Process self = probe::read_process(getpid()).value();
+  container = {self.pid, self.start_ticks};
+  const auto list = jobs.list();
+  EXPECT_EQ(list[0].state(), v1::Job::EXITED) << list[0].name();
+  EXPECT_EQ(list[1].state(), v1::Job::RUNNING) << list[1].name();
+}
+
+// It became podman's.
+TEST_F(ContainerJobs, ARuntimeOfAnotherVersionIsNamed) {
+  folder.folder("jobs");
+  folder.folder("jobs/j1");
+  folder.file("jobs/j1/container.json", R"({"runtime": "lxc", "id": "abc"})");
+  const auto unknown = jobs.containers().of("j1");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().code, Code::unimplemented);
+  EXPECT_NE(unknown.error().message.find("names the runtime 'lxc'"), std::string::npos);
+  EXPECT_FALSE(jobs.containers().of("j2").value().has_value()) << "a plain process";
+  EXPECT_NE(kind_named("lxc").error().message.find("'lxc'"), std::string::npos);
+  EXPECT_FALSE(kind_of(static_cast<v1::Runtime>(77)).ok());
+}
+
+TEST(KindsTest, EveryRuntimeOfTheTableIsOneOfTheApiAndTheReverse) {
+  std::size_t values = 0;
+  for (int value = v1::Runtime_MIN; value <= v1::Runtime_MAX; ++value) {
+    const auto runtime = static_cast<v1::Runtime>(value);
+    if (!v1::Runtime_IsValid(value) || runtime == v1::RUNTIME_UNSPECIFIED) continue;
+    ++values;
+    ASSERT_TRUE(kind_of(runtime).ok()) << v1::Runtime_Name(runtime);
+    EXPECT_EQ(to_api(*kind_of(runtime)), runtime);
+  }
+  EXPECT_EQ(runtime::runtime_table().size(), values);
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,234 @@
+// What a killed kymod leaves half done, and what the next one makes of it. Processes are real ones.
+#include "daemon/stored/cut_short.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "daemon/state/checkpoint_dir.h"
+#include "probe/process.h"
+#include "report/checkpoint_record.h"
+#include "runtime/launch.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class CutShort : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = store::Store::open(folder_.path() + "/kymo.db");
+    ASSERT_TRUE(opened.ok());
+    store_ = std::move(*opened);
+  }
+  void TearDown() override { end_process(); }
+
+  // A job as kymod starts them; in the store with its pid, or without where `stored` is false.
+  void start_job(bool stored) {
+    job_.id = "j1";
+    job_.name = "work";
+    job_.stdout_path = folder_.path() + "/stdout";
+    const auto pid = runtime::launch(
+        {{"sleep", "600"}, {"PATH=/usr/bin:/bin"}, "/", job_.stdout_path, job_.stdout_path});
+    ASSERT_TRUE(pid.ok());
+    pid_ = *pid;
+    if (stored) {
+      job_.pid = pid_;
+      job_.start_ticks = probe::read_process(pid_)->start_ticks;
+    }
+    ASSERT_TRUE(store_->add_job(job_).ok());
+  }
+  void end_process() {
+    if (pid_ == 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  // A dump of the job that has begun, with these images.
+  void begin_dump(std::initializer_list<const char*> images) {
+    ASSERT_TRUE(create_checkpoint_dir(dir_).ok());
+    for (const char* image : images) {
+      static_cast<void>(folder_.file(std::string("c/images.partial/") + image, "12345678"));
+    }
+    store::Checkpoint checkpoint;
+    checkpoint.id = "c1";
+    checkpoint.job_id = job_.id;
+    checkpoint.pid = pid_;
+    checkpoint.directory = dir_.path();
+    ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
+  }
+  store::Checkpoint close() {
+    const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
+      settled_ = {kind, spec};
+      return Result<void>();
+    };
+    EXPECT_TRUE(close_cut_short_dumps(*store_, ForeignFiles(*helper_), settle).ok());
+    return *store_->checkpoint("c1");
+  }
+
+  test::TemporaryDirectory folder_;
+  std::unique_ptr<confine::Helper> helper_ = confine::Helper::start(foreign_works()).value();
+  std::unique_ptr<store::Store> store_;
+  store::Job job_;
+  CheckpointDir dir_{folder_.path() + "/c"};
+  pid_t pid_ = 0;
+  std::pair<runtime::Kind, runtime::DumpSpec> settled_;  // what a runtime was asked to
+};
+
+TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
+  start_job(true);
+  begin_dump({"pages-1.img"});
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_FALSE(fs::exists(dir_.partial_images()));
+  EXPECT_EQ(report::read_checkpoint_record(dir_.path())->at("state"), "failed");
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+}
+
+TEST_F(CutShort, TheRuntimeIsToldWhatWasToBeDumpedByTheEntry) {
+  start_job(true);
+  job_.id.clear();  // a container that is no job
+  begin_dump({"pages-1.img"});
+  const std::uint64_t start_ticks = probe::read_process(pid_)->start_ticks;
+  ASSERT_TRUE(
+      write_record(dir_,
+                   {{"state", "started"},
+                    {"created_unix_ns", 0},
+                    {"start_ticks", start_ticks},
+                    {"container",
+                     {{"runtime", "podman"}, {"id", "4711"}, {"name", "shop"}, {"frozen", true}}}})
+          .ok());
+  const store::Checkpoint checkpoint = close();
+  EXPECT_EQ(settled_.first, runtime::kind_named("podman"));
+  EXPECT_EQ(settled_.second.container, "4711");
+  EXPECT_EQ(settled_.second.process.start_ticks, start_ticks);
+  EXPECT_EQ(settled_.second.images_dir, dir_.partial_images());
+  EXPECT_TRUE(settled_.second.frozen);
+  EXPECT_EQ(checkpoint.state, store::CheckpointState::failed);
+  EXPECT_NE(checkpoint.error.find("podman container shop runs on"), std::string::npos)
+      << checkpoint.error;
+  EXPECT_EQ(report::read_checkpoint_record(dir_.path())->at("container").at("id"), "4711")
+      << "it stays in the record";
+}
+
+// The reader names another container than the file does.
+TEST_F(CutShort, TheRecordIsReadByAProcessWithoutRights) {
+  start_job(true);
+  begin_dump({"pages-1.img"});
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0}}).ok());
+  helper_ = confine::Helper::start(
+                {{"read a record",
+                  [](const std::string&) {
+                    return Result<std::string>(
+                        R"({"created_unix_ns":0,"container":{"runtime":"runc","id":"other"}})");
+                  }}})
+                .value();
+  close();
+  EXPECT_EQ(settled_.second.container, "other");
+}
+
+TEST_F(CutShort, ADamagedEntryHidesNothing) {
+  start_job(true);
+  begin_dump({"pages-1.img"});
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0},
+                                  {"start_ticks", "many"},
+                                  {"container", {{"runtime", 7}, {"id", json::array()}}}})
+                  .ok());
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+}
+
+TEST_F(CutShort, ImagesAreWorthNothingWhereTheProcessRunsOn) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_FALSE(fs::exists(dir_.partial_images()));
+}
+
+TEST_F(CutShort, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  end_process();
+  const store::Checkpoint checkpoint = close();
+  EXPECT_EQ(checkpoint.state, store::CheckpointState::complete);
+  EXPECT_EQ(checkpoint.image_bytes, 16U);
+  EXPECT_NE(checkpoint.error.find("kymod stopped before the result"), std::string::npos);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(report::read_checkpoint_record(dir_.path())->at("state"), "complete");
+  EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
+}
+
+TEST_F(CutShort, PublishedImagesAreACheckpointAlsoWhereTheProcessRuns) {
+  start_job(true);
+  begin_dump({"inventory.img"});
+  ASSERT_TRUE(publish_images(dir_).ok());
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+}
+
+TEST_F(CutShort, ImagesAreKeptWhileTheProcessIsStillHeld) {
+  start_job(true);
+  ASSERT_EQ(kill(pid_, SIGSTOP), 0);
+  ASSERT_TRUE(test::eventually([&] { return !probe::stopped_threads(pid_).empty(); }));
+  begin_dump({"inventory.img"});
+  const store::Checkpoint checkpoint = close();
+  EXPECT_EQ(checkpoint.state, store::CheckpointState::failed);
+  EXPECT_NE(checkpoint.error.find(dir_.partial_images()), std::string::npos) << checkpoint.error;
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img"));
+}
+
+TEST_F(CutShort, AJobWhosePidWasNotStoredIsFoundByItsOutput) {
+  start_job(false);
+  ASSERT_TRUE(settle_unstarted_jobs(*store_).ok());
+  EXPECT_EQ(store_->job("work")->pid, pid_);
+  EXPECT_EQ(store_->job("work")->start_ticks, probe::read_process(pid_)->start_ticks);
+}
+
+TEST_F(CutShort, AJobThatNeverStartedIsForgotten) {
+  start_job(false);
+  end_process();
+  ASSERT_TRUE(settle_unstarted_jobs(*store_).ok());
+  EXPECT_EQ(store_->job("work").error().code, Code::not_found);
+}
+
+// It lay there for good, and no list had it.
+TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
+  const std::string checkpoints = folder_.folder("checkpoints");
+  const auto made = [&](const std::string& name) {
+    CheckpointDir dir(checkpoints + "/" + name);
+    EXPECT_TRUE(create_checkpoint_dir(dir).ok());
+    return dir;
+  };
+  const CheckpointDir empty = made("empty");
+  static_cast<void>(folder_.file("checkpoints/empty/recordings/dump.tsv", "Time (ns)\n"));
+  ASSERT_EQ(mkdir((checkpoints + "/bare").c_str(), 0700), 0);
+  const CheckpointDir begun = made("begun");
+  static_cast<void>(folder_.file("checkpoints/begun/images.partial/pages-1.img", "x"));
+  const CheckpointDir whole = made("whole");
+  ASSERT_TRUE(publish_images(whole).ok());
+  const CheckpointDir recorded = made("recorded");
+  ASSERT_TRUE(write_record(recorded, nlohmann::json::object()).ok());
+  // Somebody's own: a folder of checkpoints, images of another CRIU, an archive.
+  ASSERT_EQ(mkdir((checkpoints + "/group").c_str(), 0700), 0);
+  const CheckpointDir in_group = made("group/inner");
+  static_cast<void>(folder_.folder("checkpoints/mine"));
+  static_cast<void>(folder_.file("checkpoints/mine/inventory.img", "x"));
+  dir_ = CheckpointDir(checkpoints + "/listed");
+  begin_dump({});
+  ASSERT_TRUE(remove_unlisted_folders(*store_, folder_.path()).ok());
+  EXPECT_FALSE(fs::exists(empty.path()));
+  EXPECT_FALSE(fs::exists(checkpoints + "/bare"));
+  EXPECT_TRUE(fs::exists(checkpoints + "/mine/inventory.img"));
+  for (const CheckpointDir& kept : {begun, whole, recorded, in_group, dir_}) {
+    EXPECT_TRUE(fs::exists(kept.path())) << kept.path();
+  }
+}
+
+}  // namespace
+}  // namespace kymo::daemon

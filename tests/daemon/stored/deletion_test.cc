@@ -1,0 +1,195 @@
+#include "daemon/stored/deletion.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/file.h"
+#include "daemon/state/checkpoint_dir.h"
+#include "support/moody_disk.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DeletionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = store::Store::open(folder_.path() + "/kymo.db");
+    ASSERT_TRUE(opened.ok());
+    store_ = std::move(*opened);
+  }
+
+  DeletionParts parts() { return {*store_, claims_, state_, foreign_}; }
+
+  // A whole checkpoint, as a dump leaves it.
+  store::Checkpoint make(const std::string& directory, const std::string& id = "c1") {
+    const CheckpointDir dir(directory);
+    EXPECT_TRUE(create_checkpoint_dir(dir).ok());
+    EXPECT_TRUE(publish_images(dir).ok());
+    EXPECT_TRUE(replace_file(dir.images() + "/inventory.img", "12345678").ok());
+    EXPECT_TRUE(replace_file(dir.recordings() + "/dump.tsv", "Time (ns)\n").ok());
+    store::Checkpoint checkpoint;
+    checkpoint.id = id;
+    checkpoint.directory = directory;
+    checkpoint.created_unix_ns = 42;
+    checkpoint.state = store::CheckpointState::complete;
+    EXPECT_TRUE(write_record(dir, {{"state", "complete"}, {"created_unix_ns", 42}}).ok());
+    EXPECT_TRUE(store_->add_checkpoint(checkpoint).ok());
+    return checkpoint;
+  }
+  Result<bool> remove(const store::Checkpoint& checkpoint) {
+    warnings_.clear();
+    return delete_checkpoint(parts(), checkpoint, warnings_);
+  }
+
+  test::TemporaryDirectory folder_;
+  const std::string state_ = folder_.path() + "/state";
+  const std::unique_ptr<confine::Helper> helper_ = confine::Helper::start(foreign_works()).value();
+  const ForeignFiles foreign_{*helper_};
+  std::unique_ptr<store::Store> store_;
+  Claims<std::string> claims_;
+  std::vector<std::string> warnings_;
+};
+
+// On FUSE, and on NFS, it keeps a name in its folder, which could not be removed.
+TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
+  const test::MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  const store::Checkpoint checkpoint = make(disk.path() + "/c");
+  FileDescriptor recording(
+      ::open((checkpoint.directory + "/recordings/dump.tsv").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(recording.valid());
+  const std::jthread closer([&recording] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    recording.reset();
+  });
+  ASSERT_TRUE(remove(checkpoint).ok());
+  EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
+}
+
+// The hidden name of one goes while the folder is being emptied: it is found there, and is gone
+// when it is to be removed.
+TEST_F(DeletionTest, RecordingsThatAreClosedMeanwhileAreNoTrouble) {
+  const test::MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  const store::Checkpoint checkpoint = make(disk.path() + "/c");
+  std::vector<FileDescriptor> recordings;
+  for (int n = 0; n != 200; ++n) {
+    const std::string path =
+        checkpoint.directory + "/recordings/restore-" + std::to_string(n) + ".tsv";
+    ASSERT_TRUE(replace_file(path, "Time (ns)\n").ok());
+    recordings.emplace_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(recordings.back().valid());
+  }
+  const std::jthread closer([&recordings] {
+    for (FileDescriptor& recording : recordings) {
+      recording.reset();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  ASSERT_TRUE(remove(checkpoint).ok());
+  EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
+}
+
+TEST_F(DeletionTest, NothingIsLeftOfACheckpoint) {
+  for (const std::string& directory : {state_ + "/checkpoints/web-1", folder_.path() + "/mine"}) {
+    const store::Checkpoint checkpoint = make(directory);
+    EXPECT_TRUE(remove(checkpoint).value());
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+    EXPECT_FALSE(fs::exists(directory));
+    EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+  }
+}
+
+TEST_F(DeletionTest, OneInUseIsRefusedAndStaysWhole) {
+  const store::Checkpoint checkpoint = make(state_ + "/checkpoints/web-1");
+  for (const char* used : {"", "/images"}) {
+    const auto claim = claims_.claim("directory:" + checkpoint.directory + used);
+    const Result<bool> refused = remove(checkpoint);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, Code::failed_precondition);
+    EXPECT_NE(refused.error().message.find("a dump or restore uses"), std::string::npos);
+  }
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+  EXPECT_EQ(store_->checkpoint("c1")->state, store::CheckpointState::complete);
+}
+
+TEST_F(DeletionTest, WhatAUserPutThereStays) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  ASSERT_TRUE(replace_file(checkpoint.directory + "/notes.txt", "mine").ok());
+  ASSERT_TRUE(remove(checkpoint).ok());
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("holds other files and was not deleted"), std::string::npos);
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/notes.txt"));
+  EXPECT_FALSE(fs::exists(checkpoint.directory + "/images"));
+  EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+}
+
+TEST_F(DeletionTest, AnotherCheckpointInTheSameDirectoryIsLeftAlone) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  // It was moved away, and another put in its place.
+  ASSERT_TRUE(write_record(CheckpointDir(checkpoint.directory), {{"created_unix_ns", 43}}).ok());
+  EXPECT_FALSE(remove(checkpoint).value()) << "only forgotten";
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("no longer holds this checkpoint"), std::string::npos);
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+  EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+}
+
+// The reader answers for another checkpoint than the file does.
+TEST_F(DeletionTest, WhatAUsersDirectoryHoldsIsReadByAProcessWithoutRights) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  const auto helper =
+      confine::Helper::start(
+          {{"read a record",
+            [](const std::string&) { return Result<std::string>(R"({"created_unix_ns":43})"); }}})
+          .value();
+  const ForeignFiles foreign(*helper);
+  ASSERT_TRUE(delete_checkpoint({*store_, claims_, state_, foreign}, checkpoint, warnings_).ok());
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("no longer holds this checkpoint"), std::string::npos);
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+}
+
+TEST_F(DeletionTest, OneWhoseDirectoryIsGoneIsForgotten) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  fs::remove_all(checkpoint.directory);
+  EXPECT_FALSE(remove(checkpoint).value());
+  EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+}
+
+TEST_F(DeletionTest, AKilledDaemonsDeletionIsBroughtToAnEndFromWhereverItWas) {
+  for (const bool images_gone : {false, true}) {
+    for (const bool record_gone : {false, true}) {
+      store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+      const CheckpointDir dir(checkpoint.directory);
+      checkpoint.state = store::CheckpointState::deleting;
+      ASSERT_TRUE(store_->update_checkpoint(checkpoint).ok());
+      if (images_gone) fs::rename(dir.images(), dir.deleted_images());
+      if (record_gone) fs::remove(dir.record());
+      ASSERT_TRUE(finish_deletions(parts()).ok());
+      EXPECT_FALSE(fs::exists(dir.path()));
+      EXPECT_TRUE(store_->checkpoints().empty());
+    }
+  }
+}
+
+TEST_F(DeletionTest, OnlyDirectoriesThatKymodChoseAreBelowTheStateDirectory) {
+  EXPECT_TRUE(below_state_dir("/s", "/s/checkpoints/web-1"));
+  EXPECT_FALSE(below_state_dir("/s", "/s/checkpoints/"));
+  EXPECT_FALSE(below_state_dir("/s", "/s/checkpoints/web-1/images"));
+  EXPECT_FALSE(below_state_dir("/s", "/s/checkpoints-of-mine/web-1"));
+  EXPECT_FALSE(below_state_dir("/s", "/home/web-1"));
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,95 @@
+#include "daemon/stored/space_bound.h"
+
+#include <gtest/gtest.h>
+
+namespace kymo::daemon {
+namespace {
+
+store::Checkpoint kept(const std::string& id, const std::string& job, std::uint64_t bytes,
+                       const std::string& directory = {}) {
+  store::Checkpoint checkpoint;
+  checkpoint.id = id;
+  checkpoint.job_id = job;
+  checkpoint.directory = directory.empty() ? "/s/checkpoints/" + id : directory;
+  checkpoint.state = store::CheckpointState::complete;
+  checkpoint.image_bytes = bytes;
+  return checkpoint;
+}
+
+std::string gone(const std::vector<store::Checkpoint>& all, const SpaceBound& bound) {
+  std::string ids;
+  for (const store::Checkpoint& checkpoint : beyond_bound(all, "/s", bound)) {
+    ids += (ids.empty() ? "" : " ") + checkpoint.id;
+  }
+  return ids;
+}
+
+TEST(SpaceBoundTest, TheOldestGoUntilTheRestFits) {
+  const std::vector<store::Checkpoint> all = {kept("1", "a", 10), kept("2", "b", 10),
+                                              kept("3", "a", 10), kept("4", "b", 10),
+                                              kept("5", "a", 10)};
+  EXPECT_EQ(gone(all, {}), "");
+  EXPECT_EQ(gone(all, {50, 0}), "");
+  EXPECT_EQ(gone(all, {49, 0}), "1");
+  EXPECT_EQ(gone(all, {30, 0}), "1 2");
+}
+
+TEST(SpaceBoundTest, TheNewestOfAJobNeverGoesHoweverLarge) {
+  const std::vector<store::Checkpoint> all = {kept("1", "a", 10), kept("2", "b", 10),
+                                              kept("3", "b", 10)};
+  EXPECT_EQ(gone(all, {1, 1}), "2");
+}
+
+TEST(SpaceBoundTest, TheCountIsThatOfEachJob) {
+  const std::vector<store::Checkpoint> all = {kept("1", "a", 1), kept("2", "b", 1),
+                                              kept("3", "a", 1), kept("4", "a", 1)};
+  EXPECT_EQ(gone(all, {0, 2}), "1");
+  EXPECT_EQ(gone(all, {0, 1}), "1 3");
+}
+
+TEST(SpaceBoundTest, OnlyWholeOnesBelowTheStateDirectoryGoOrCount) {
+  store::Checkpoint failed = kept("f", "a", 100);
+  failed.state = store::CheckpointState::failed;
+  store::Checkpoint started = kept("s", "a", 100);
+  started.state = store::CheckpointState::started;
+  const std::vector<store::Checkpoint> all = {failed,
+                                              started,
+                                              kept("1", "a", 100, "/home/1"),
+                                              kept("2", "a", 100, "/s/checkpoints/../2"),
+                                              kept("3", "a", 10),
+                                              kept("4", "a", 10)};
+  EXPECT_EQ(gone(all, {20, 2}), "");
+  EXPECT_EQ(gone(all, {19, 0}), "3");
+}
+
+// They had to be deleted by hand, and filled the disk with logs and recordings.
+TEST(SpaceBoundTest, FailedOnesGoTooTheOldestFirst) {
+  std::vector<store::Checkpoint> all;
+  for (const char* id : {"1", "2", "3", "4"}) {
+    all.push_back(kept(id, std::string(id) == "2" ? "b" : "a", 0));
+    all.back().state = store::CheckpointState::failed;
+  }
+  all.push_back(kept("f", "a", 0, "/home/f"));
+  all.back().state = store::CheckpointState::failed;
+  all.push_back(kept("5", "a", 10));
+  EXPECT_EQ(gone(all, {}), "");
+  EXPECT_EQ(gone(all, {0, 2}), "1");
+  EXPECT_EQ(gone(all, {0, 1}), "1 3");
+  EXPECT_EQ(gone(all, {1, 0}), "") << "ten of a job stay where only the bytes are bounded";
+}
+
+TEST(SpaceBoundTest, TheNewestMayLieElsewhereAndThenAllBelowMayGo) {
+  const std::vector<store::Checkpoint> all = {kept("1", "a", 10), kept("2", "a", 10),
+                                              kept("3", "a", 10, "/home/3")};
+  EXPECT_EQ(gone(all, {1, 0}), "1 2");
+}
+
+TEST(SpaceBoundTest, ProcessesThatAreNoJobsAreToldApartByPid) {
+  std::vector<store::Checkpoint> all = {kept("1", "", 10), kept("2", "", 10), kept("3", "", 10)};
+  all[0].pid = 7;
+  all[1].pid = all[2].pid = 8;
+  EXPECT_EQ(gone(all, {0, 1}), "2");
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,211 @@
+#include "diagnosis/phases.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <string>
+
+namespace kymo::diagnosis {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+// A dump at log level 3, which has no lines for notifications. CRIU answered at 200 to 300 ms.
+const std::string kDumpLog = R"((00.000000) CRIU run id = 1
+(00.150000) Dumping processes (pid: 7 comm: churn)
+(00.152000) Seized task 7, state 1
+(00.160000) net: Lock network
+(00.170000) Set up parasite blob using memfd
+(00.180000) Dumping pages (type: 59 pid: 7)
+(00.280000) Dumping core (pid: 7)
+(00.290000) Unfreezing tasks into 2
+(00.298000) Writing stats
+(00.300000) Dumping finished successfully
+)";
+
+RequestTimes times_of_dump() {
+  RequestTimes times;
+  times.began_ns = 1000 * kMs;
+  times.runtime_called_ns = 1010 * kMs;
+  times.log_began_ns = 1050 * kMs;
+  times.criu_ended_ns = 1352 * kMs;
+  times.ended_ns = 1360 * kMs;
+  times.notifications = {{"pre-dump", 1201 * kMs, 1204 * kMs},
+                         {"query-ext-files", 1209 * kMs, 1210 * kMs},
+                         {"post-dump", 1339 * kMs, 1340 * kMs}};
+  return times;
+}
+
+void expect_partition(const std::vector<Phase>& phases, std::uint64_t duration_ns) {
+  std::uint64_t at_ns = 0;
+  for (const Phase& phase : phases) {
+    EXPECT_EQ(phase.begin_ns, at_ns) << phase.name;
+    EXPECT_GT(phase.end_ns, phase.begin_ns) << phase.name;
+    EXPECT_FALSE(phase.name.empty());
+    EXPECT_FALSE(phase.evidence.empty()) << phase.name;
+    at_ns = phase.end_ns;
+  }
+  EXPECT_EQ(at_ns, duration_ns);
+}
+
+std::set<std::string> names_of(const std::vector<Phase>& phases) {
+  std::set<std::string> names;
+  for (const Phase& phase : phases) names.insert(phase.name);
+  return names;
+}
+
+TEST(DiagnosisPhasesTest, ADumpIsDividedByLogNotificationsAndClock) {
+  const std::vector<Phase> phases = phases_of(times_of_dump(), criu::dump_phases(kDumpLog, {}));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "prepare"), 10 * kMs);
+  EXPECT_EQ(time_in(phases, "start CRIU"), 40 * kMs);
+  EXPECT_EQ(time_in(phases, "look at the kernel"), 150 * kMs);
+  EXPECT_EQ(time_in(phases, "freeze"), 6 * kMs);  // 10 ms, of which 4 ms are hooks
+  EXPECT_EQ(time_in(phases, "hooks"), 5 * kMs);
+  EXPECT_EQ(time_in(phases, "memory"), 100 * kMs);
+  EXPECT_EQ(time_in(phases, "finish"), 12 * kMs);
+  EXPECT_EQ(frozen_ns(phases), (298 - 150) * kMs);
+}
+
+TEST(DiagnosisPhasesTest, StatisticsDivideTheMemoryPhase) {
+  criu::DumpStats stats;
+  stats.memwrite_time_us = 70'000;
+  const std::vector<Phase> phases = phases_of(times_of_dump(), criu::dump_phases(kDumpLog, stats));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "memory: finding pages"), 30 * kMs);
+  EXPECT_EQ(time_in(phases, "memory: writing pages"), 70 * kMs);
+}
+
+TEST(DiagnosisPhasesTest, WithoutALogTheNotificationsShowCoarserPhasesAndTheHooks) {
+  const std::vector<Phase> phases = phases_of(times_of_dump(), {});
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "hooks"), 5 * kMs);
+  EXPECT_EQ(time_in(phases, "freeze"), 5 * kMs);
+  EXPECT_EQ(time_in(phases, "memory, processes and files"), 129 * kMs);
+  EXPECT_EQ(time_in(phases, "resume or end"), 12 * kMs);
+  EXPECT_EQ(frozen_ns(phases), (1352 - 1204) * kMs);
+}
+
+TEST(DiagnosisPhasesTest, TheRestOfATruncatedLogIsNotGuessed) {
+  const std::string log = kDumpLog.substr(0, kDumpLog.find("(00.280000)"));
+  const std::vector<Phase> phases = phases_of(times_of_dump(), criu::dump_phases(log, {}));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "memory"), 0U);  // the log ends where it begins
+  EXPECT_GT(time_in(phases, "not in CRIU's log"), 100 * kMs);
+  EXPECT_EQ(time_in(phases, "resume or end"), 12 * kMs);  // from the notification
+}
+
+TEST(DiagnosisPhasesTest, ARequestThatNeverReachedItsRuntimeIsPrepared) {
+  RequestTimes times;
+  times.began_ns = 5;
+  times.ended_ns = 30;
+  const std::vector<Phase> phases = phases_of(times, {});
+  expect_partition(phases, 25);
+  EXPECT_EQ(names_of(phases), std::set<std::string>{"prepare"});
+  times.ended_ns = 5;
+  EXPECT_TRUE(phases_of(times, {}).empty());
+}
+
+TEST(DiagnosisPhasesTest, ALogWhoseBeginNobodySawEndsWithCriu) {
+  RequestTimes times = times_of_dump();
+  times.log_began_ns = 0;
+  times.notifications.clear();
+  const std::vector<Phase> phases = phases_of(times, criu::dump_phases(kDumpLog, {}));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "memory"), 100 * kMs);
+  for (const Phase& phase : phases) {
+    if (phase.name == "memory") {
+      EXPECT_GE(phase.uncertainty_ns, 42 * kMs);
+    }
+  }
+}
+
+TEST(DiagnosisPhasesTest, AContainersTimeAfterTheLogIsItsRuntimes) {
+  RequestTimes times = times_of_dump();
+  times.container = true;
+  times.criu_ended_ns = 1355 * kMs;
+  const std::vector<Phase> phases = phases_of(times, criu::dump_phases(kDumpLog, {}));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "container runtime"), 5 * kMs);
+  EXPECT_EQ(time_in(phases, "finish"), 7 * kMs);
+}
+
+TEST(DiagnosisPhasesTest, NoLogAndNoClockMakeAHoleOrAnOverlap) {
+  const std::vector<std::string> texts{"Dumping processes (pid: 7)",
+                                       "Dumping pages (type: 1 pid: 7)",
+                                       "Dumping core (pid: 7)",
+                                       "Unfreezing tasks into 1",
+                                       "Writing stats",
+                                       "Running post-dump scripts",
+                                       "\tRPC",
+                                       "anything \xff"};
+  const std::vector<std::string> names{"pre-dump", "network-lock", "post-dump", "unknown"};
+  std::mt19937_64 random(14);
+  const auto below = [&](std::uint64_t limit) { return random() % limit; };
+  for (int run = 0; run < 3000; ++run) {
+    std::string log;
+    std::uint64_t at_us = 0;
+    for (std::uint64_t lines = below(60); lines != 0; --lines) {
+      at_us = below(50) == 0 ? below(1'000'000) : at_us + below(20'000);
+      char time[32];
+      std::snprintf(time, sizeof(time), "(%02u.%06u) ", static_cast<unsigned>(at_us / 1'000'000),
+                    static_cast<unsigned>(at_us % 1'000'000));
+      log += time + texts[below(texts.size())] + '\n';
+    }
+    log.resize(below(4) == 0 ? below(log.size() + 1) : log.size());
+    RequestTimes times;
+    times.restore = below(3) == 0;
+    times.container = below(3) == 0;
+    times.began_ns = 1 + below(kMs);
+    times.ended_ns = times.began_ns + below(900 * kMs);
+    const auto any = [&] { return below(4) == 0 ? 0 : times.began_ns + below(1000 * kMs); };
+    times.runtime_called_ns = any();
+    times.pre_dumps_ended_ns = below(4) == 0 ? any() : 0;
+    times.log_began_ns = any();
+    times.criu_ended_ns = any();
+    for (std::uint64_t i = below(6); i != 0; --i) {
+      const std::uint64_t at_ns = below(1000 * kMs);
+      times.notifications.push_back({names[below(names.size())], at_ns, at_ns + below(20 * kMs)});
+    }
+    const criu::LogPhases read =
+        times.restore ? criu::restore_phases(log, {}) : criu::dump_phases(log, {});
+    const std::vector<Phase> phases = phases_of(times, read);
+    expect_partition(phases, times.ended_ns - times.began_ns);
+    expect_partition(phases_of_log(read, times.restore), read.total_us * 1000);
+    ASSERT_FALSE(HasFailure()) << "run " << run << "\n" << log;
+  }
+}
+
+TEST(DiagnosisPhasesTest, ThousandsOfStretchesAreMergedAndStillAddUp) {
+  std::string log = "(00.000000) begin\n";
+  for (int pid = 1; pid < 4000; ++pid) {
+    char line[128];
+    std::snprintf(line, sizeof(line), "(%02d.%06d) Dumping pages (type: 1 pid: %d)\n", pid / 1000,
+                  pid % 1000 * 1000, pid);
+    log += line;
+    std::snprintf(line, sizeof(line), "(%02d.%06d) Dumping core (pid: %d)\n", pid / 1000,
+                  pid % 1000 * 1000 + 500, pid);
+    log += line;
+  }
+  const criu::LogPhases read = criu::dump_phases(log, {});
+  const std::vector<Phase> phases = phases_of_log(read, false);
+  EXPECT_LE(phases.size(), 400U);
+  expect_partition(phases, read.total_us * 1000);
+}
+
+TEST(DiagnosisPhasesTest, JsonKeepsEverythingAndDamagedJsonIsNoPhases) {
+  const std::vector<Phase> phases = phases_of(times_of_dump(), criu::dump_phases(kDumpLog, {}));
+  const std::vector<Phase> read = phases_from(to_json(phases));
+  ASSERT_EQ(read.size(), phases.size());
+  EXPECT_EQ(to_json(read), to_json(phases));
+  for (const char* text :
+       {"null", "3", "[3]", R"([{"name":1}])", R"([{"name":"a","begin_ns":5,"end_ns":4}])",
+        R"([{"name":"a","begin_ns":-5,"end_ns":4}])"}) {
+    EXPECT_TRUE(phases_from(nlohmann::json::parse(text)).empty()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace kymo::diagnosis

@@ -1,0 +1,408 @@
+#include "diagnosis/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace kymo::diagnosis {
+namespace {
+
+constexpr std::uint64_t kOneMs = 1'000'000;
+
+// A dump of 256 MiB that took 1.2 s, in which the process stood still for 1 s. Nothing is wrong.
+Facts healthy_dump() {
+  Facts facts;
+  facts.cpus = 2;
+  facts.duration_ns = 1200 * kOneMs;
+  facts.phases = {{"prepare", 0, 100 * kOneMs, 0, "", false},
+                  {"freeze", 100 * kOneMs, 110 * kOneMs, 0, "", true},
+                  {"collect", 110 * kOneMs, 200 * kOneMs, 0, "", true},
+                  {"memory: finding pages", 200 * kOneMs, 400 * kOneMs, 0, "", true},
+                  {"memory: writing pages", 400 * kOneMs, 1000 * kOneMs, 0, "", true},
+                  {"processes and files", 1000 * kOneMs, 1050 * kOneMs, 0, "", true},
+                  {"resume or end", 1050 * kOneMs, 1100 * kOneMs, 0, "", true},
+                  {"finish", 1100 * kOneMs, 1200 * kOneMs, 0, "", false}};
+  facts.dump.emplace();
+  facts.dump->freezing_time_us = 900;
+  facts.dump->frozen_time_us = 1'000'000;
+  facts.dump->pages_written = 65536;  // 256 MiB
+  facts.signals.cpu_ns = 150 * kOneMs;
+  facts.signals.cpu_wait_ns = 20 * kOneMs;
+  facts.signals.disk_wait_ns = 10 * kOneMs;
+  facts.signals.steal_ns = 0;
+  return facts;
+}
+
+Facts healthy_restore() {
+  Facts facts;
+  facts.restore = true;
+  facts.duration_ns = 1000 * kOneMs;
+  facts.phases = {{"prepare", 0, 50 * kOneMs, 0, "", false},
+                  {"memory: reading pages", 50 * kOneMs, 900 * kOneMs, 0, "", false},
+                  {"finish", 900 * kOneMs, 1000 * kOneMs, 0, "", false}};
+  facts.signals.cpu_ns = 500 * kOneMs;
+  facts.signals.faults = 1000;
+  return facts;
+}
+
+std::string first_rule(const Facts& facts) {
+  const Verdict verdict = explain(facts);
+  EXPECT_LE(verdict.lines.size(), 6U);
+  return verdict.findings.empty() ? "" : verdict.findings.front().rule;
+}
+
+TEST(Verdict, OfAnOrdinaryDumpSaysThatNothingStandsOut) {
+  const Verdict verdict = explain(healthy_dump());
+  EXPECT_EQ(verdict.lines, (std::vector<std::string>{
+                               "The process stood still for 1 s of the 1.20 s that the dump took.",
+                               "60 % of that: memory: writing pages (256 MiB, 336 MB/s).",
+                               "Nothing stands out that would make it shorter."}));
+  EXPECT_EQ(verdict.shortly, "nothing stands out");
+  EXPECT_EQ(verdict.frozen_ns, 1000 * kOneMs);
+}
+
+// Each rule is tried a little below and a little above its threshold.
+TEST(Verdict, SaysThatCriuWaitedForTheDisk) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 99 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.disk_wait_ns = 810 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "disk-wait");
+  const Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.lines[2], "CRIU waited for the disk for 81 % of that time.");
+  EXPECT_NE(verdict.lines[3].find("--stream --compression zstd"), std::string::npos);
+  facts.container = true;
+  EXPECT_EQ(explain(facts).lines[3].find("--stream"), std::string::npos)
+      << "that is for plain processes";
+}
+
+TEST(Verdict, SaysThatCriuWaitedForACpu) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_wait_ns = 149 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.cpu_wait_ns = 151 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-wait");
+}
+
+TEST(Verdict, TheLargestShareComesFirst) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 300 * kOneMs;
+  facts.signals.cpu_wait_ns = 500 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 2U);
+  EXPECT_EQ(verdict.findings[0].rule, "cpu-wait");
+  EXPECT_EQ(verdict.shortly, "waited for a CPU");
+  EXPECT_EQ(verdict.lines.size(), 6U);
+}
+
+TEST(Verdict, SaysThatTheHypervisorTookTheCpus) {
+  Facts facts = healthy_dump();
+  facts.signals.steal_ns = 190 * kOneMs;  // of two CPUs
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.steal_ns = 210 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "steal");
+}
+
+TEST(Verdict, SaysThatMemoryHadToBeSupplied) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_ns = 300 * kOneMs;  // 80 % of it for a quarter of a GiB
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.cpu_ns = 330 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "host-memory");
+  // Of 264 ms of copying 125 ms are usual.
+  EXPECT_NEAR(explain(facts).findings[0].share, 0.139, 0.001);
+}
+
+TEST(Verdict, SaysThatFreezingWasSlow) {
+  Facts facts = healthy_dump();
+  facts.container = true;
+  facts.dump->freezing_time_us = 49'000;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.dump->freezing_time_us = 100'800;
+  EXPECT_EQ(first_rule(facts), "slow-freeze");
+  EXPECT_NE(explain(facts).lines[2].find("version 1 of cgroups"), std::string::npos);
+}
+
+TEST(Verdict, SaysThatCriuWaitedForHooks) {
+  Facts facts = healthy_dump();
+  facts.container = true;
+  facts.phases[2].name = "hooks";  // 90 ms
+  EXPECT_EQ(first_rule(facts), "");
+  facts.phases[2].end_ns = facts.phases[3].begin_ns = 230 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "hooks");
+}
+
+TEST(Verdict, SaysThatItWasNotTheMemory) {
+  Facts facts = healthy_dump();
+  facts.phases[5].begin_ns = facts.phases[4].end_ns =
+      750 * kOneMs;  // 300 ms, and 90 ms of collecting
+  EXPECT_EQ(first_rule(facts), "");
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 700 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "many-files");
+}
+
+TEST(Verdict, SaysThatTheKernelTookTheMemoryBack) {
+  Facts facts = healthy_dump();
+  facts.phases[6].begin_ns = facts.phases[5].end_ns = 850 * kOneMs;
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 800 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "") << "the processes run on";
+  facts.ended = true;
+  EXPECT_EQ(first_rule(facts), "memory-released");
+}
+
+TEST(Verdict, SaysThatTheKernelWasProbedFirst) {
+  Facts facts = healthy_dump();
+  facts.phases[0] = {"look at the kernel", 0, 19 * kOneMs, 0, "", false};
+  EXPECT_EQ(first_rule(facts), "");
+  facts.phases[0].end_ns = 100 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "kernel-probed");
+  facts.signals.cpu_wait_ns = 200 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-wait") << "what keeps the process still comes first";
+}
+
+TEST(Verdict, OfARestoreSaysThatPageFaultsTookTheTime) {
+  Facts facts = healthy_restore();
+  EXPECT_EQ(explain(facts).lines.front(), "The restore took 1 s.");
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.faults = 131'150;
+  EXPECT_EQ(first_rule(facts), "page-faults");
+}
+
+TEST(Verdict, SaysThatTooMuchMemoryWaitedToBeWritten) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 600 * kOneMs;
+  facts.signals.throttled_ns = 290 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "disk-wait");
+  facts.signals.throttled_ns = 310 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U) << "one cause, not two";
+  EXPECT_EQ(verdict.findings[0].rule, "dirty-throttled");
+  facts.signals.disk_wait_ns = facts.signals.throttled_ns = 99 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+}
+
+TEST(Verdict, OfAStreamedDumpSaysThatKymodWaitedForTheDisk) {
+  Facts facts = healthy_dump();
+  facts.streaming = {true, 100 * kOneMs, 99 * kOneMs};
+  EXPECT_EQ(first_rule(facts), "");
+  facts.streaming->wait_ns = 300 * kOneMs;
+  const Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.findings.at(0).rule, "disk-wait");
+  EXPECT_EQ(verdict.findings[0].evidence, "kymod waited for the disk for 30 % of that time.");
+  EXPECT_EQ(verdict.findings[0].advice, "Write the images to a faster disk or to a tmpfs.");
+}
+
+TEST(Verdict, SaysThatItWaitedForCompression) {
+  Facts facts = healthy_dump();
+  facts.phases[5].name = "hooks";  // at the end CRIU waits until the stream is written
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 500 * kOneMs;
+  facts.streaming = {true, 490 * kOneMs, 0};
+  EXPECT_EQ(first_rule(facts), "late-answers");
+  facts.streaming->work_ns = 510 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "compression");
+  facts.streaming->compressed = false;
+  EXPECT_EQ(first_rule(facts), "late-answers");
+}
+
+TEST(Verdict, SaysThatMemoryCameBackFromSwap) {
+  Facts facts = healthy_dump();
+  facts.signals.target_disk_wait_ns = 300 * kOneMs;
+  facts.signals.major_faults = 255;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.major_faults = 2000;
+  EXPECT_EQ(first_rule(facts), "swap");
+  facts.signals.disk_wait_ns = 300 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U) << "a faster disk for the images would not help";
+  facts.signals.disk_wait_ns = facts.signals.target_disk_wait_ns = 99 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+}
+
+TEST(Verdict, SaysThatTheMachineHadTooLittleMemory) {
+  Facts facts = healthy_dump();
+  facts.signals.memory_wait_ns = 99 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.memory_wait_ns = 101 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "memory-pressure");
+}
+
+TEST(Verdict, SaysThatCriuAndTheTargetWokeEachOtherAcrossCpus) {
+  Facts facts = healthy_dump();
+  facts.dump->pages_written = 4 * 65536;  // 1 GiB, so that this CPU time is usual
+  facts.signals.cpu_ns = 500 * kOneMs;
+  facts.signals.target_ns = 150 * kOneMs;
+  facts.signals.wakeups = 600;
+  facts.phases[6].name = "network";  // CRIU waits there for something else
+  // 1000 ms less 500, 20, 10, 150, 10 of freezing and 50 of the network.
+  EXPECT_EQ(first_rule(facts), "cross-cpu");
+  EXPECT_NEAR(explain(facts).findings[0].share, 0.26, 0.001);
+  facts.signals.wakeups = 199;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.wakeups = 600;
+  facts.signals.target_ns = 270 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.target_ns = 150 * kOneMs;
+  facts.cpus = 1;
+  EXPECT_EQ(first_rule(facts), "") << "there is no other CPU";
+  facts.cpus = 2;
+  facts.signals.target_ns.reset();
+  EXPECT_EQ(first_rule(facts), "") << "what is not known is not guessed";
+}
+
+TEST(Verdict, SaysThatCopyingTookTheCpu) {
+  Facts facts = healthy_dump();
+  facts.dump->pages_written = 4 * 65536;  // 1 GiB
+  facts.signals.cpu_ns = 590 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.cpu_ns = 700 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "copying");
+  facts.dump->pages_written /= 4;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "host-memory") << "that says why copying took so long";
+}
+
+TEST(Verdict, SaysThatThereAreManyMappings) {
+  Facts facts = healthy_dump();
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 700 * kOneMs;
+  facts.shape = {1, 9'999, 100, 65'536};
+  EXPECT_EQ(first_rule(facts), "many-files");
+  facts.shape->mappings = 15'000;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U) << "one cause, not two";
+  EXPECT_EQ(verdict.findings[0].rule, "many-mappings");
+  EXPECT_NE(verdict.findings[0].evidence.find("15,000 mappings"), std::string::npos);
+  EXPECT_NE(verdict.findings[0].advice.find("--log-level 0"), std::string::npos);
+  facts.container = true;
+  EXPECT_EQ(explain(facts).findings[0].advice, "Let the program map fewer, larger areas.")
+      << "runtimes choose the log level themselves";
+}
+
+TEST(Verdict, SaysThatMemoryIsScattered) {
+  Facts facts = healthy_dump();
+  facts.shape = {1, 30, 4'096, 65'536};  // 64 KiB each
+  EXPECT_EQ(first_rule(facts), "");
+  facts.shape->runs = 4'200;
+  EXPECT_EQ(first_rule(facts), "scattered-memory");
+  facts.shape->pages = facts.shape->runs = 8'191;
+  EXPECT_EQ(first_rule(facts), "") << "too little memory to matter";
+}
+
+TEST(Verdict, SaysWhichThreadWouldNotFreeze) {
+  Facts facts = healthy_dump();
+  facts.dump->freezing_time_us = 400'000;
+  facts.sleeper = {77, "request_wait_answer"};
+  facts.signals.freeze_disk_wait_ns = 190 * kOneMs;
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "Freezing took 400 ms: some tasks could not be stopped at once.");
+  facts.signals.freeze_disk_wait_ns = 390 * kOneMs;
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "Freezing took 400 ms: thread 77 was in uninterruptible sleep (state D), in the "
+            "kernel's request_wait_answer.");
+}
+
+TEST(Verdict, SaysWhoAnsweredLate) {
+  Facts facts = healthy_dump();
+  facts.phases[2].name = "hooks";
+  facts.phases[2].end_ns = facts.phases[3].begin_ns = 230 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "late-answers") << "kymod answers CRIU of a plain process";
+  facts.container = true;
+  EXPECT_EQ(first_rule(facts), "hooks");
+  facts.container = false;
+  facts.recorded = false;
+  EXPECT_EQ(first_rule(facts), "hooks");
+}
+
+TEST(Verdict, OfARestoreSaysThatCreatingProcessesTookTheTime) {
+  Facts facts = healthy_restore();
+  facts.phases[1].name = "processes and files";  // 850 ms
+  facts.shape = {31, 6'000, 900, 9'000};
+  EXPECT_EQ(first_rule(facts), "");
+  facts.shape->processes = 201;
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "CRIU created 201 processes with their files for 85 % of that time.");
+  facts.restored.emplace();
+  facts.restored->forking_time_us = 67'000;
+  EXPECT_EQ(first_rule(facts), "many-processes");
+  EXPECT_EQ(explain(facts).findings[0].evidence,
+            "CRIU created 201 processes with their files for 85 % of that time, 67 ms of it in "
+            "fork.");
+}
+
+TEST(Verdict, ProcessesThatAreRestoredSideBySideAreNotStarvedByOthers) {
+  Facts facts = healthy_restore();
+  facts.cpus = 2;
+  facts.signals.cpu_wait_ns = 90'000 * kOneMs;  // of a hundred processes
+  facts.signals.cpu_ns = 1500 * kOneMs;
+  facts.signals.machine_ns = 1700 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "") << "others had a tenth of two CPUs";
+  facts.signals.machine_ns = 2000 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-wait");
+  EXPECT_NEAR(explain(facts).findings[0].share, 0.25, 0.001);
+}
+
+TEST(Verdict, SaysThatKymodDidNotRun) {
+  Facts facts = healthy_dump();
+  facts.phases[2].end_ns = facts.phases[3].begin_ns = facts.phases[3].end_ns = 700 * kOneMs;
+  facts.phases[4].begin_ns = 700 * kOneMs;  // collect: 590 ms
+  facts.signals.target_ns = 100 * kOneMs;
+  facts.signals.kymod_gaps_ns = 0;
+  EXPECT_EQ(first_rule(facts), "many-files");
+  facts.signals.kymod_gaps_ns = 500 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U) << "collecting is not what took the time";
+  EXPECT_EQ(verdict.findings[0].rule, "late-answers");
+  EXPECT_NEAR(verdict.findings[0].share, 0.5, 0.001);
+}
+
+TEST(Verdict, WhatTakesLittleTimeIsNoCause) {
+  Facts facts = healthy_dump();  // a small process: a tenth of all its times
+  for (Phase& phase : facts.phases) {
+    phase.begin_ns /= 10;
+    phase.end_ns /= 10;
+  }
+  facts.duration_ns /= 10;
+  facts.dump->pages_written = 100;
+  facts.signals = {};
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 66 * kOneMs;  // 39 ms, with 9 of collecting
+  EXPECT_EQ(first_rule(facts), "");
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 50 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "many-files");
+}
+
+TEST(Verdict, ASmallCauseGetsNoLineBesideALargeOne) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 500 * kOneMs;
+  facts.phases.front().name = "look at the kernel";  // before the freeze: it counts for nothing
+  const Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.findings.size(), 2U);
+  EXPECT_EQ(verdict.lines.size(), 4U) << "times, phase, evidence and advice of the first";
+}
+
+TEST(Verdict, WhatWasNotLookedAtIsNotSaid) {
+  Facts facts = healthy_dump();
+  facts.signals = {};
+  facts.dump.reset();
+  const Verdict verdict = explain(facts);
+  EXPECT_TRUE(verdict.findings.empty());
+  EXPECT_EQ(verdict.frozen_ns, 1000 * kOneMs) << "by the phases";
+  facts.phases.clear();
+  EXPECT_EQ(explain(facts).lines[0],
+            "The dump took 1.20 s; how long the process stood still is not known.");
+  EXPECT_EQ(explain(facts).lines[1], "The phases are not known: CRIU's log shows none.");
+}
+
+TEST(Verdict, AsJsonHasTheEvidenceAndTheThreshold) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_wait_ns = 520 * kOneMs;
+  const nlohmann::json json = to_json(explain(facts));
+  EXPECT_EQ(json["findings"][0]["rule"], "cpu-wait");
+  EXPECT_EQ(json["findings"][0]["threshold"], "15 % of the time");
+  EXPECT_DOUBLE_EQ(json["findings"][0]["share"].get<double>(), 0.52);
+  EXPECT_EQ(json["short"], "waited for a CPU");
+}
+
+}  // namespace
+}  // namespace kymo::diagnosis

@@ -1,0 +1,65 @@
+"""Compares docs/errors.md with the catalogue of failures that it is made from. With --write, writes the page."""
+
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CATALOGUE = ROOT / "src/failures/catalogue.json"
+PAGE = ROOT / "docs/errors.md"
+
+HEAD = """# Why dumps and restores fail
+
+Read this page if a dump or restore failed. It lists the failures that Kymograph knows. Each has an **id**, which does
+not change from version to version.
+
+Kymograph looks for the **root line** in CRIU's log: the first error that is not noise, not a test of a feature of the
+kernel, and not a step that failed because of an earlier error. If there is no such error, it takes the next of these:
+a message of a program that is not installed, the warning that CRIU could not attach to a process, the last test of the
+kernel that failed, and at last the step that failed. The first entry of this page that has a **message** in the root
+line explains the failure. The id is `unknown` if there is none. Then read the root line and the log.
+
+Some remedies are options of CRIU. For a process, pass them to `kymo dump`. For a container, `kymo dump`
+takes only some of them ([table](runtimes.md#options-for-criu)). Write the others, without the dashes, into
+`/etc/criu/runc.conf`.
+
+    kymo explain dump.log           # any log of CRIU 3.17 or later, also of runc, podman and containerd
+    kymo explain - < dump.log       # the same from standard input; --json for programs
+    kymo explain web                # the last checkpoint of a job, or a checkpoint's directory or id
+
+The ids also stand in error messages, in `failure` in `checkpoint.json`, and as the label `reason` of the metric
+`kymo_failures_total` ([metrics.md](metrics.md)).
+
+This page is made from `src/failures/catalogue.json` by `tests/docs/errors_page.py --write`.
+"""
+TITLES = {"dump": "Dumps", "restore": "Restores", "start": "Start of CRIU", "both": "Dumps and restores",
+          "own": "Failures of Kymograph itself"}
+
+
+def cell(text):
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def messages(entry):
+    return ", ".join("`" + text.replace("`", "'").strip().replace("|", "\\|") + "`" for text in entry["match"])
+
+
+def page():
+    entries = json.loads(CATALOGUE.read_text())
+    text = HEAD
+    for phase, title in TITLES.items():
+        text += f"\n## {title}\n\n| id | what happened, and why | what to do | does a retry help? | messages |\n"
+        text += "| --- | --- | --- | --- | --- |\n"
+        for entry in entries:
+            if entry["phase"] == phase:
+                what = entry["what"][0].upper() + entry["what"][1:]
+                text += (f"| `{entry['id']}` | {cell(what)}. {cell(entry['why'])} | {cell(entry['remedy'])} | "
+                         f"{entry['retry']} | {messages(entry)} |\n")
+    return text
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        PAGE.write_text(page())
+    elif not PAGE.exists() or PAGE.read_text() != page():
+        sys.exit("docs/errors.md differs from src/failures/catalogue.json: run tests/docs/errors_page.py --write")

@@ -1,0 +1,61 @@
+"""Holds the table of docs/kymod.md against `kymod --help`. With --write it writes the table anew.
+
+KYMOD is the program.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/kymod.md"
+BEGIN = "<!-- generated: kymod --help -->\n"
+END = "<!-- end -->\n"
+
+
+def options(text):
+    """(names, default, environment, meaning) of each option in a help text of CLI11."""
+    lines = text.split("Options:\n")[1].splitlines()
+    column = re.match(r"  -h,--help +", lines[0]).end()
+    for line, after in zip(lines, [*lines[1:], ""]):
+        if not line.startswith("  -"):
+            continue
+        words = line.strip().split(" ", 1)
+        names = words[0].replace("{false}", "")
+        rest = words[1] if len(words) > 1 else ""
+        begins_on_next = after.startswith(" " * column)
+        meaning = after.strip() if begins_on_next else line[column:].strip()
+        types = rest if begins_on_next else line[:column]
+        environment = re.search(r"\(Env:(\w+)\)", types)
+        default = re.search(r"=([^\s=]+)(?: \(Env|\s*$)", types)
+        names, _, joined = names.partition("=")  # a flag's default stands next to its name
+        yield (names, default.group(1) if default else joined, environment.group(1) if environment else "", meaning)
+
+
+def table(text):
+    rows = ["| flag | default | variable | meaning |", "| --- | --- | --- | --- |"]
+    for names, default, environment, meaning in options(text):
+        shown = ", ".join(f"`{name}`" for name in names.split(","))
+        cells = [shown, *(f"`{cell}`" if cell else "" for cell in (default, environment)), meaning.replace("|", "\\|")]
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+class KymodPageTest(unittest.TestCase):
+    def test_the_table_is_what_the_help_says(self):
+        text = PAGE.read_text()
+        made = table(subprocess.run([os.environ["KYMOD"], "--help"], check=True, stdout=subprocess.PIPE, text=True,
+                                    env={"PATH": os.environ["PATH"]}).stdout)
+        begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+        if "--write" in sys.argv:
+            PAGE.write_text(text[:begin] + "\n" + made + "\n" + text[end:])
+            return
+        self.assertGreater(made.count("\n"), 20)
+        self.assertEqual(text[begin:end], "\n" + made + "\n",
+                         "docs/kymod.md is stale: run KYMOD=... tests/docs/kymod_page_test.py --write")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[arg for arg in sys.argv if arg != "--write"])

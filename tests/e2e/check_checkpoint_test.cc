@@ -1,0 +1,145 @@
+// kymo check DIR foresees why a restore fails, of real checkpoints, and the restore really fails.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+// A program that listens on a port, and reads a file that it has open.
+constexpr char kServer[] =
+    "import socket, sys, time\n"
+    "server = socket.create_server(('127.0.0.1', 0))\n"
+    "data = open(sys.argv[1])\n"
+    "print(server.getsockname()[1], flush=True)\n"
+    "while True:\n"
+    "    print(time.monotonic(), flush=True)\n"
+    "    time.sleep(0.05)\n";
+
+class CheckCheckpointTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    kymod_.start();
+    std::ofstream(file()) << "content";
+    const json job = kymod_.kymo_json(
+        {"run", "process", "--name", "server", "--", "/usr/bin/python3", "-c", kServer, file()});
+    ASSERT_TRUE(kymod_.goes_on(job)) << read_file(job["stderr_path"]);
+    port_ = std::stoi(read_file(job["stdout_path"]));
+  }
+  void dump(const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> words{"dump", "process", "server", "--dir", checkpoint()};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Outcome dumped = kymod_.kymo(words);
+    ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  }
+  [[nodiscard]] Outcome check() const {
+    return kymod_.kymo({"check", checkpoint(), "--criu", criu_path()});
+  }
+  // The check refuses by this failure alone, and the restore fails.
+  void expect_foreseen(const std::string& failure, const std::string& place) const {
+    const Outcome checked = check();
+    EXPECT_EQ(checked.exit_code, 1) << checked.out << checked.err;
+    const std::size_t at = checked.out.find("(failure " + failure + ")");
+    EXPECT_NE(at, std::string::npos) << checked.out;
+    EXPECT_NE(checked.out.find(place), std::string::npos) << checked.out;
+    EXPECT_NE(checked.out.find("1 finding makes the restore fail"), std::string::npos)
+        << checked.out;
+    EXPECT_EQ(kymod_.kymo({"restore", checkpoint()}).exit_code, 1);
+  }
+  void expect_restored() const {
+    const Outcome checked = check();
+    EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+    EXPECT_NE(checked.out.find("nothing found that makes a restore fail"), std::string::npos)
+        << checked.out;
+    const Outcome restored = kymod_.kymo({"restore", checkpoint()});
+    EXPECT_EQ(restored.exit_code, 0) << restored.err;
+    EXPECT_TRUE(kymod_.goes_on(kymod_.job("server")));
+  }
+
+  [[nodiscard]] std::string file() const { return kymod_.path("data"); }
+  [[nodiscard]] std::string checkpoint() const { return kymod_.path("checkpoint"); }
+
+  Kymod kymod_;
+  int port_ = 0;
+};
+
+TEST_F(CheckCheckpointTest, AFileThatIsGoneOrChangedIsForeseenUntilItIsBack) {
+  dump();
+  fs::rename(file(), file() + ".away");
+  expect_foreseen("file-missing", file());
+  std::ofstream(file()) << "longer content";
+  expect_foreseen("file-size", file() + ", 7 bytes then, 14 now");
+  fs::rename(file() + ".away", file());
+  expect_restored();
+}
+
+TEST_F(CheckCheckpointTest, APortThatIsTakenIsForeseenUntilItIsFree) {
+  dump();
+  {
+    const FileDescriptor taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port_));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::bind(taken.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::listen(taken.get(), 1), 0);
+    expect_foreseen("inet-address", "TCP 127.0.0.1:" + std::to_string(port_));
+  }
+  expect_restored();
+}
+
+TEST_F(CheckCheckpointTest, APidInUseIsForeseen) {
+  dump({"--leave-running"});
+  const Outcome checked = check();
+  EXPECT_EQ(checked.exit_code, 1) << checked.out;
+  EXPECT_NE(checked.out.find("(failure pid-taken)"), std::string::npos) << checked.out;
+  EXPECT_EQ(kymod_.kymo({"restore", checkpoint()}).exit_code, 1);
+  EXPECT_EQ(kymod_.kymo({"kill", "server"}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return check().exit_code == 0; })) << check().out;
+}
+
+TEST_F(CheckCheckpointTest, PagesThatAreCutShortAreForeseen) {
+  dump();
+  for (const fs::directory_entry& image : fs::directory_iterator(checkpoint() + "/images")) {
+    if (!image.path().filename().string().starts_with("pages-")) continue;
+    fs::resize_file(image.path(), image.file_size() - 4096);
+    break;
+  }
+  expect_foreseen("pages-cut", "pages-");
+}
+
+TEST_F(CheckCheckpointTest, JsonAndTheMachineOfTheDump) {
+  dump();
+  const json record = json::parse(read_file(checkpoint() + "/checkpoint.json"));
+  EXPECT_FALSE(record["machine"]["kernel"].get<std::string>().empty());
+  EXPECT_FALSE(record["machine"]["cpu_flags"].get<std::string>().empty());
+  const json report = kymod_.kymo_json({"check", checkpoint(), "--criu", criu_path()});
+  EXPECT_EQ(report["path"], checkpoint());
+  EXPECT_EQ(report["processes"], 1);
+  EXPECT_EQ(report["refusing"], 0);
+  EXPECT_EQ(report["findings"], json::array());
+  EXPECT_GT(report["image_bytes"].get<std::uint64_t>(), 0U);
+}
+
+TEST_F(CheckCheckpointTest, WhatIsNoCheckpointIsAnError) {
+  const Outcome none = kymod_.kymo({"check", kymod_.path("none")});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_NE(none.err.find(kymod_.path("none")), std::string::npos) << none.err;
+}
+
+}  // namespace
+}  // namespace kymo::test

@@ -1,0 +1,81 @@
+// kymo check of containers, which asks kymod, and the look of kymod before their dumps.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "programs.h"
+#include "support/containers.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+void expect_nothing_refuses(const Outcome& looked) {
+  EXPECT_TRUE(looked.exit_code == 0 || looked.exit_code == 3) << looked.out << looked.err;
+  EXPECT_EQ(looked.out.find("refuses: "), std::string::npos) << looked.out;
+  EXPECT_NE(looked.out.find("nothing found that makes a dump fail"), std::string::npos)
+      << looked.out;
+}
+
+TEST(ContainerCheckTest, ARuncContainerIsCheckedByItsNameAndAsAJob) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-check");
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  expect_nothing_refuses(kymod.kymo({"check", "runc", "kymo-check"}));
+  expect_nothing_refuses(
+      kymod.kymo({"dump", "runc", "kymo-check", "--dry-run", "--dir", kymod.path("none")}));
+  EXPECT_NE(access(kymod.path("none").c_str(), F_OK), 0);
+  EXPECT_EQ(kymod.kymo({"adopt", "runc", "kymo-check"}).exit_code, 0);
+  const Outcome as_job = kymod.kymo({"check", "process", "kymo-check", "--json"});
+  const nlohmann::json report = nlohmann::json::parse(as_job.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << as_job.out << as_job.err;
+  EXPECT_EQ(report["refusing"], 0);
+  EXPECT_EQ(report["pid"], kymod.job("kymo-check")["pid"]);
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+TEST(ContainerCheckTest, ADumpOfARuncContainerThatIsSureToFailIsRefused) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle =
+      make_bundle(runc.folder(), "kymo-ghost",
+                  {"/bin/sh", "-c",
+                   "exec 3>/ghost; dd if=/dev/zero bs=1M count=3 >&3 2>/dev/null; rm /ghost; " +
+                       counting_loop()});
+  ASSERT_TRUE(runc.runc("run -d --bundle '" + bundle + "' kymo-ghost"));
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const Outcome looked = kymod.kymo({"check", "runc", "kymo-ghost"});
+  EXPECT_EQ(looked.exit_code, 1) << looked.out << looked.err;
+  EXPECT_NE(looked.out.find("(failure ghost-big)"), std::string::npos) << looked.out;
+  const Outcome refused = kymod.kymo({"dump", "runc", "kymo-ghost", "--dir", kymod.path("one")});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("dump runc container kymo-ghost: it would fail: "), std::string::npos)
+      << refused.err;
+  EXPECT_NE(access(kymod.path("one").c_str(), F_OK), 0);
+  const Outcome forced =
+      kymod.kymo({"dump", "runc", "kymo-ghost", "--force", "--dir", kymod.path("one")});
+  EXPECT_NE(forced.err.find("(failure ghost-big; CRIU: "), std::string::npos) << forced.err;
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+TEST(ContainerCheckTest, APodmanContainerIsChecked) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-check");
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  expect_nothing_refuses(kymod.kymo({"check", "podman", "kymo-check"}));
+  EXPECT_TRUE(counts_on(root));
+  const Outcome none = kymod.kymo({"check", "podman", "kymo-none"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_NE(none.err.find("kymo-none"), std::string::npos) << none.err;
+}
+
+}  // namespace
+}  // namespace kymo::test

@@ -1,0 +1,89 @@
+// What is seen inside a dump and a restore of a container, whoever starts its CRIU.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "moving.h"
+#include "programs.h"
+#include "support/containerd.h"
+#include "support/containers.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+// A program of 256 MiB: dd fills its buffer, and then nobody reads what it writes after the first byte.
+std::vector<std::string> large_command() {
+  return {"/bin/busybox", "sh", "-c",
+          "busybox dd if=/dev/zero bs=256M count=1 2>/dev/null | "
+          "{ busybox dd bs=1 count=1 of=/ready 2>/dev/null; sleep 1000; }"};
+}
+
+// Dumps the container, restores it, and expects that both recordings show what happened inside.
+void expect_columns_that_move(const Kymod& kymod, const std::string& kind, const std::string& name,
+                              const std::string& root) {
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(root + "/ready"); })) << root;
+  const std::string dir = kymod.path("one");
+  const nlohmann::json dumped = kymod.kymo_json({"dump", kind, name, "--dir", dir});
+  const std::string dump = dumped["recording"];
+  const nlohmann::json seen = ended_metadata(dump);
+  const std::vector<std::string> moving = columns_that_move(dump, moves_of(seen));
+  EXPECT_GE(moving.size(), 15U) << ::testing::PrintToString(moving) << seen["about"]["inside"];
+  EXPECT_GT(read_recording(dump).at("criu_cpu_ns").back(), 1'000'000U) << "CRIU was not found";
+  testing::Test::RecordProperty("moving_in_dump", static_cast<int>(moving.size()));
+
+  const nlohmann::json reply = kymod.kymo_json({"restore", dir});
+  const std::string restore = reply["recording"];
+  const nlohmann::json after = ended_metadata(restore);
+  const std::vector<std::string> back = columns_that_move(restore, moves_of(after));
+  EXPECT_GE(back.size(), 12U) << ::testing::PrintToString(back) << after["about"]["inside"];
+  testing::Test::RecordProperty("moving_in_restore", static_cast<int>(back.size()));
+  const auto columns = read_recording(restore);
+  // Four tasks are read at a time, so that the last value of others can be a little older.
+  EXPECT_GE(columns.at("target_resident_bytes").back(), 16U << 20U) << "its memory comes back";
+  EXPECT_GT(columns.at("cgroup_memory_bytes").back(), 0U);
+  EXPECT_EQ(after["about"]["inside"]["missing"].dump().find("not found"), std::string::npos)
+      << after["about"]["inside"];
+}
+
+std::string root_of(const nlohmann::json& job) {
+  return "/proc/" + std::to_string(job["pid"].get<int>()) + "/root";
+}
+
+TEST(ContainerViewTest, OfRunc) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const std::string bundle = make_bundle(runc.folder(), "bundle", large_command());
+  static_cast<void>(
+      kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "web"}));
+  expect_columns_that_move(kymod, "runc", "kymo-web", bundle + "/rootfs");
+}
+
+TEST(ContainerViewTest, OfPodman) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  std::vector<std::string> run{"run", "podman", "--name", "kymo-e2e", "--"};
+  for (const std::string& word : podman.arguments("kymo-e2e", large_command())) run.push_back(word);
+  static_cast<void>(kymod.kymo_json(run));
+  expect_columns_that_move(kymod, "podman", "kymo-e2e", podman.root_of("kymo-e2e"));
+}
+
+TEST(ContainerViewTest, OfContainerd) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(std::filesystem::path(criu_path()).parent_path());
+  Kymod kymod;
+  kymod.start();
+  std::vector<std::string> run{"run",      "containerd", "--name",
+                               "kymo-web", "--",         Containerd::image()};
+  for (const std::string& word : large_command()) run.push_back(word);
+  static_cast<void>(kymod.kymo_json(run));
+  expect_columns_that_move(kymod, "containerd", "kymo-web", root_of(kymod.job("kymo-web")));
+}
+
+}  // namespace
+}  // namespace kymo::test

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "programs.h"
+
+namespace kymo::test {
+
+// The columns of a recording that change at least so often.
+inline std::vector<std::string> columns_that_move(const std::string& recording, int times) {
+  std::vector<std::string> moving;
+  for (const auto& [name, values] : read_recording(recording)) {
+    int changes = 0;
+    for (std::size_t i = 1; i < values.size(); ++i) changes += values[i] == values[i - 1] ? 0 : 1;
+    if (name != "Time (ns)" && changes >= times) moving.push_back(name);
+  }
+  return moving;
+}
+
+// Twenty changes, or fewer if the request was so quick that it was looked at less than 400 times:
+// some columns move once in ten readings.
+inline int moves_of(const nlohmann::json& metadata) {
+  return std::min(20, metadata["about"]["inside"]["readings"].get<int>() / 20);
+}
+
+}  // namespace kymo::test

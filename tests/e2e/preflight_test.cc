@@ -1,0 +1,429 @@
+// Healthy processes of many kinds: kymo check process refuses none of them, and they are really
+// dumped and restored.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/sanitizers.h"
+#include "preflight/target.h"
+#include "probe/process.h"
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+using nlohmann::json;
+
+// Each prints a line once it stands, and more and more lines.
+struct Healthy {
+  const char* name;
+  std::vector<std::string> words;
+};
+
+std::ostream& operator<<(std::ostream& out, const Healthy& healthy) {
+  return out << healthy.name;
+}
+
+constexpr char kCount[] = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done";
+constexpr char kPythonCount[] =
+    "import time\n"
+    "while True:\n"
+    "    print(time.monotonic(), flush=True)\n"
+    "    time.sleep(0.05)\n";
+
+std::vector<std::string> python(const std::string& before) {
+  return {"/usr/bin/python3", "-c", before + "\n" + kPythonCount};
+}
+
+std::vector<Healthy> healthy_programs() {
+  return {
+      {"Shell", {"/bin/sh", "-c", kCount}},
+      {"Bash", {"/bin/bash", "-c", kCount}},
+      {"Pipeline", {"/bin/sh", "-c", std::string("(") + kCount + ") | cat"}},
+      {"JobsOfAShell", {"/bin/sh", "-c", std::string("sleep 600 & sleep 600 & ") + kCount}},
+      {"Awk",
+       {"/usr/bin/awk", "BEGIN { while (1) { print ++i; fflush(); system(\"sleep 0.05\") } }"}},
+      {"Perl",
+       {"/usr/bin/perl", "-e",
+        "$| = 1; while (1) { print ++$i, \"\\n\"; select(undef, undef, undef, 0.05) }"}},
+      {"Python", python("")},
+      {"HundredsOfThreads",
+       python("import threading, time\n"
+              "for _ in range(300):\n"
+              "    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()")},
+      {"SharedMemoryOfFortyProcesses", {"/usr/bin/python3", SUBJECT_PROGRAM, "share", "40"}},
+      {"ListeningSockets",
+       python("import socket\n"
+              "held = [socket.create_server(('127.0.0.1', 0)) for _ in range(5)]\n"
+              "held.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))\n"
+              "held[-1].bind(('127.0.0.1', 0))")},
+      {"UnixPairs",
+       python("import os, socket\n"
+              "held = [socket.socketpair(), socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)]\n"
+              "if os.fork() == 0:\n"
+              "    held[0][1].recv(1)")},
+      {"ConnectedUnixServer", python("import os, socket, tempfile\n"
+                                     "server = socket.socket(socket.AF_UNIX)\n"
+                                     "server.bind(os.path.join(tempfile.mkdtemp(), 'socket'))\n"
+                                     "server.listen()\n"
+                                     "client = socket.socket(socket.AF_UNIX)\n"
+                                     "client.connect(server.getsockname())\n"
+                                     "accepted = server.accept()")},
+      {"KernelObjects",
+       python("import os, select, ctypes\n"
+              "libc = ctypes.CDLL(None)\n"
+              "held = [select.epoll(), os.eventfd(0), libc.inotify_init(), libc.timerfd_create(1, "
+              "0),\n"
+              "        os.memfd_create('memory'), os.pipe(), os.pidfd_open(os.getpid())]\n"
+              "os.ftruncate(held[4], 8 << 20)\n"
+              "os.write(held[4], bytes(4 << 20))\n"
+              "held[0].register(held[1], select.EPOLLIN)")},
+      {"SmallDeletedFile", python("import os, tempfile\n"
+                                  "held = tempfile.TemporaryFile()\n"
+                                  "held.write(bytes(1000))\n"
+                                  "held.flush()")},
+      {"DevicesOfMemory",
+       python("held = [open(path, 'rb') for path in ('/dev/null', '/dev/zero', '/dev/urandom')]")},
+      {"AZombieChild", python("import os\nif os.fork() == 0: os._exit(0)")},
+      {"ATerminalOfItsOwn", python("import os\nheld = os.openpty()")},
+      {"Node",
+       {"/usr/bin/node", "-e",
+        "let i = 0; require('net').createServer().listen(0, '127.0.0.1');"
+        "setInterval(() => console.log(++i), 50)"}},
+      {"Sqlite", python("import sqlite3, tempfile, os\n"
+                        "held = sqlite3.connect(os.path.join(tempfile.mkdtemp(), 'db'))\n"
+                        "held.execute('create table t (x)')\n"
+                        "held.execute('begin immediate')\n"
+                        "held.execute('insert into t values (1)')")},
+      {"BusyboxShell", {"/bin/busybox", "sh", "-c", kCount}},
+      {"HttpServer",
+       python("import http.server, threading\n"
+              "server = http.server.ThreadingHTTPServer(('127.0.0.1', 0),\n"
+              "                                         http.server.BaseHTTPRequestHandler)\n"
+              "threading.Thread(target=server.serve_forever, daemon=True).start()")},
+      {"PoolOfWorkers", python("import multiprocessing\n"
+                               "pool = multiprocessing.Pool(4)\n"
+                               "assert pool.map(abs, range(-8, 0)) == list(range(8, 0, -1))")},
+      {"AsyncioServer", python("import asyncio, threading\n"
+                               "async def serve():\n"
+                               "    async with await asyncio.start_server(print, '127.0.0.1', 0):\n"
+                               "        await asyncio.sleep(600)\n"
+                               "threading.Thread(target=asyncio.run, args=(serve(),),\n"
+                               "                 daemon=True).start()")},
+      {"TimersAndSignals", python("import signal\n"
+                                  "signal.signal(signal.SIGALRM, lambda *_: None)\n"
+                                  "signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)\n"
+                                  "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])")},
+      {"LockedFile", python("import fcntl, tempfile\n"
+                            "held = tempfile.NamedTemporaryFile()\n"
+                            "fcntl.flock(held, fcntl.LOCK_EX)")},
+      {"MappedFiles", python("import mmap, tempfile\n"
+                             "held = tempfile.NamedTemporaryFile()\n"
+                             "held.truncate(1 << 20)\n"
+                             "shared = mmap.mmap(held.fileno(), 0)\n"
+                             "private = mmap.mmap(held.fileno(), 0, mmap.MAP_PRIVATE)\n"
+                             "shared[:5] = private[5:10] = b'hello'")},
+      {"WaitingChild", python("import os, signal\n"
+                              "if os.fork() == 0: signal.pause()\n")},
+      {"NodeWorker",
+       {"/usr/bin/node", "-e",
+        "const { Worker } = require('worker_threads');"
+        "new Worker('setInterval(() => {}, 50)', { eval: true });"
+        "let i = 0; setInterval(() => console.log(++i), 50)"}},
+      {"PerlWithAChild",
+       {"/usr/bin/perl", "-MSocket", "-e",
+        "$| = 1; socketpair(A, B, AF_UNIX, SOCK_STREAM, 0); if (fork == 0) { <B>; exit }"
+        "while (1) { print ++$i, \"\\n\"; select(undef, undef, undef, 0.05) }"}},
+      {"CppProgram", {CHURN_PROGRAM, "--mib", "4"}},
+  };
+}
+
+// Ends a process with all its descendants, which would outlive it.
+class WholeTree {
+ public:
+  explicit WholeTree(pid_t root) : root_(root) {}
+  ~WholeTree() {
+    for (const pid_t pid : probe::process_tree(root_)) kill(pid, SIGKILL);
+  }
+  WholeTree(const WholeTree&) = delete;
+  WholeTree& operator=(const WholeTree&) = delete;
+
+ private:
+  const pid_t root_;
+};
+
+class PreflightTest : public testing::TestWithParam<Healthy> {};
+
+TEST_P(PreflightTest, AHealthyProcessIsNotRefusedAndIsDumpedAndRestored) {
+  KYMO_NEEDS_CRIU();
+  const Healthy& healthy = GetParam();
+  if (access(healthy.words.front().c_str(), X_OK) != 0) {
+    GTEST_SKIP() << healthy.words.front() << " is not installed";
+  }
+  Kymod kymod;
+  kymod.start();
+  std::vector<std::string> words{"run", "process", "--name", "healthy", "--"};
+  words.insert(words.end(), healthy.words.begin(), healthy.words.end());
+  const json job = kymod.kymo_json(words);
+  const WholeTree tree(job["pid"].get<pid_t>());
+  ASSERT_TRUE(kymod.goes_on(job)) << read_file(job["stderr_path"]);
+  const Outcome looked = kymod.kymo({"check", "process", job["pid"].dump()});
+  EXPECT_EQ(looked.exit_code, 0) << looked.out << looked.err;
+  EXPECT_EQ(looked.out.find("refuses: "), std::string::npos) << looked.out;
+  EXPECT_EQ(looked.out.find("warns: "), std::string::npos) << looked.out;
+  if (KYMO_SANITIZER) return;  // the release build shows that CRIU dumps and restores it
+  const Outcome dumped =
+      kymod.kymo({"dump", "process", "healthy", "--dir", kymod.path("checkpoint")});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const Outcome restored = kymod.kymo({"restore", kymod.path("checkpoint")});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(kymod.goes_on(kymod.job("healthy")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Healthy, PreflightTest, testing::ValuesIn(healthy_programs()),
+                         [](const auto& of) { return std::string(of.param.name); });
+
+// What a process of tests/preflight/target.py holds, and how its dump fails.
+struct Held {
+  const char* what;
+  const char* failure;
+  const char* grade;
+};
+
+std::ostream& operator<<(std::ostream& out, const Held& held) {
+  return out << held.what;
+}
+
+class ForeseenTest : public testing::TestWithParam<Held> {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    kymod_.start();
+  }
+  // The grade of the finding with this id; "missed" if there is none.
+  std::string foreseen(pid_t pid, const std::string& failure) const {
+    const Outcome looked = kymod_.kymo({"check", "process", std::to_string(pid), "--json"});
+    const json report = json::parse(looked.out, nullptr, false);
+    EXPECT_TRUE(report.is_object()) << looked.out << looked.err;
+    for (const json& finding : report["findings"]) {
+      if (finding["failure"] == failure) return finding["grade"];
+    }
+    return "missed: " + looked.out;
+  }
+  void expect_fails(pid_t pid, const std::string& failure) const {
+    const Outcome dumped =
+        kymod_.kymo({"dump", "process", std::to_string(pid), "--force", "--dir", kymod_.path("c")});
+    EXPECT_EQ(dumped.exit_code, 1);
+    EXPECT_NE(dumped.err.find("(failure " + failure + "; CRIU: "), std::string::npos) << dumped.err;
+  }
+
+  Kymod kymod_;
+};
+
+TEST_P(ForeseenTest, CriuFailsAsForeseen) {
+  const Target target(
+      {"/usr/bin/python3", TARGET_PROGRAM, GetParam().what, kymod_.folder().path()});
+  if (!target.is_ready()) {
+    ASSERT_TRUE(target.printed().starts_with("cannot: ")) << target.printed();
+    GTEST_SKIP() << target.printed();
+  }
+  const pid_t pid = target.child() != 0 ? target.child() : target.pid();
+  EXPECT_EQ(foreseen(pid, GetParam().failure), GetParam().grade);
+  expect_fails(pid, GetParam().failure);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ForeseenTest,
+                         testing::Values(Held{"traced-child", "freeze-timeout", "refuses"},
+                                         Held{"nested-names", "nested-ns", "refuses"},
+                                         Held{"lost-mount", "mount-lookup", "refuses"},
+                                         Held{"inherited-files", "mount-lookup", "refuses"},
+                                         Held{"slave-mount", "mnt-sharing", "warns"},
+                                         Held{"probed", "uprobes", "warns"},
+                                         Held{"netlink-unread", "netlink-data", "warns"},
+                                         Held{"epoll-closed", "epoll", "warns"},
+                                         Held{"big-deleted-mapping", "ghost-big", "refuses"},
+                                         Held{"tcp-closing", "tcp-established", "refuses"},
+                                         Held{"kvm", "fd-unsupported", "refuses"}),
+                         [](const auto& of) {
+                           std::string name = of.param.what;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+class PreflightOfTest : public ForeseenTest {};
+
+TEST_F(PreflightOfTest, AProcessInTheSessionOfAnotherIsRefused) {
+  const Target target(kInASession);
+  ASSERT_TRUE(target.is_ready());
+  EXPECT_EQ(foreseen(target.child(), "tty-session"), "refuses");
+  expect_fails(target.child(), "tty-session");
+}
+
+TEST_F(PreflightOfTest, AFrozenProcessIsRefusedUntilItIsUnfrozen) {
+  const json job = kymod_.churn(1, "cold");
+  const json frozen = kymod_.kymo_json({"freeze", "process", "cold"});
+  if (frozen["how"].get<std::string>().find("SIGSTOP") != std::string::npos) {
+    ASSERT_EQ(kymod_.kymo({"unfreeze", "process", "cold"}).exit_code, 0);
+    GTEST_SKIP() << "it is in no cgroup that can be frozen";
+  }
+  const pid_t pid = job["pid"].get<pid_t>();
+  EXPECT_EQ(foreseen(pid, "freeze-timeout"), "refuses");
+  const Outcome dumped = kymod_.kymo({"dump", "process", "cold", "--dir", kymod_.path("frozen")});
+  EXPECT_EQ(dumped.exit_code, 1);
+  EXPECT_NE(dumped.err.find("it is frozen"), std::string::npos) << dumped.err;
+  EXPECT_EQ(kymod_.kymo({"unfreeze", "process", "cold"}).exit_code, 0);
+  EXPECT_EQ(foreseen(pid, "freeze-timeout").rfind("missed", 0), 0U);
+}
+
+// CRIU reads these files in each dump.
+class ConfiguredTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    home_.folder(".criu");
+    home_.file(".criu/default.conf", "ghost-limit 512M\n");
+    setenv("HOME", home_.path().c_str(), 1);  // of kymod, too
+    kymod_.start();
+  }
+  void TearDown() override { setenv("HOME", before_.c_str(), 1); }
+
+  TemporaryDirectory home_;
+  Kymod kymod_;
+
+ private:
+  std::string before_ = std::getenv("HOME") == nullptr ? "/root" : std::getenv("HOME");
+};
+
+TEST_F(ConfiguredTest, WhatCriuIsConfiguredToDumpIsNotRefused) {
+  const Target target({"/usr/bin/python3", TARGET_PROGRAM, "big-deleted-mapping", home_.path()});
+  ASSERT_TRUE(target.is_ready()) << target.printed();
+  const std::string pid = std::to_string(target.pid());
+  const Outcome looked = kymod_.kymo({"check", "process", pid});
+  EXPECT_EQ(looked.exit_code, 0) << looked.out << looked.err;
+  const Outcome dumped =
+      kymod_.kymo({"dump", "process", pid, "--leave-running", "--dir", kymod_.path("c")});
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+}
+
+class DumpPreflightTest : public ForeseenTest {
+ protected:
+  // The time of the step "preflight" of the dump in this directory, in milliseconds. Negative: it
+  // has no such step.
+  double preflight_ms(const std::string& checkpoint) const {
+    const json record = json::parse(read_file(checkpoint + "/checkpoint.json"), nullptr, false);
+    for (const json& step : record["timing"]["components"]) {
+      if (step["name"] == "preflight") return step["duration_ns"].get<double>() / 1e6;
+    }
+    return -1;
+  }
+  Outcome dump(pid_t pid, const std::vector<std::string>& flags) const {
+    std::vector<std::string> words{
+        "dump", "process", std::to_string(pid), "--leave-running", "--dir", kymod_.path("of")};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return kymod_.kymo(words);
+  }
+};
+
+TEST_F(DumpPreflightTest, ARefusedDumpMakesNothingAndIsNoFailure) {
+  const Target target({"/usr/bin/python3", TARGET_PROGRAM, "lost-mount", kymod_.folder().path()});
+  ASSERT_TRUE(target.is_ready()) << target.printed();
+  const Outcome refused = dump(target.pid(), {});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("it would fail: "), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("(failure mount-lookup). Pass --force to dump all the same"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_NE(access(kymod_.path("of").c_str(), F_OK), 0);
+  EXPECT_EQ(kymod_.kymo_json({"checkpoints"}), json::array());
+  const std::string metrics = run({"curl", "-s", "http://" + kymod_.http() + "/metrics"}).out;
+  EXPECT_EQ(metrics.find("kymo_failures_total{request=\"dump\",reason=\"mount-lookup\"} 1"),
+            std::string::npos);
+  const Outcome forced = dump(target.pid(), {"--force"});
+  EXPECT_NE(forced.err.find("(failure mount-lookup; CRIU: "), std::string::npos) << forced.err;
+}
+
+TEST_F(DumpPreflightTest, AWarningIsLeftToCriu) {
+  const Target target({"/usr/bin/python3", "-c",
+                       "import os, time\n"
+                       "ends = os.pipe2(os.O_DIRECT)\n"
+                       "print('ready', flush=True)\n"
+                       "time.sleep(600)"});
+  ASSERT_TRUE(target.is_ready()) << target.printed();
+  EXPECT_EQ(foreseen(target.pid(), "pipe-packet"), "warns");
+  const Outcome dumped = dump(target.pid(), {});
+  EXPECT_NE(dumped.err.find("(failure pipe-packet; CRIU: "), std::string::npos) << dumped.err;
+}
+
+TEST_F(DumpPreflightTest, TheOptionsOfTheDumpTakeFindingsAway) {
+  const Target target(
+      {"/usr/bin/python3", TARGET_PROGRAM, "big-deleted-mapping", kymod_.folder().path()});
+  ASSERT_TRUE(target.is_ready()) << target.printed();
+  const Outcome refused = dump(target.pid(), {});
+  EXPECT_NE(refused.err.find("(failure ghost-big)"), std::string::npos) << refused.err;
+  const Outcome dumped = dump(target.pid(), {"--ghost-limit", "64M"});
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+}
+
+// More than the 64 MiB that kymod holds: an epoll set with a long list, open a hundred times.
+TEST_F(DumpPreflightTest, ATargetThatIsTooLargeToLookAtIsDumped) {
+  const Target target({"/usr/bin/python3", "-c",
+                       "import os, resource, select, time\n"
+                       "resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))\n"
+                       "polled = select.epoll()\n"
+                       "held = [os.dup(polled.fileno()) for _ in range(100)]\n"
+                       "event = os.eventfd(0)\n"
+                       "for _ in range(11000): polled.register(os.dup(event), select.EPOLLIN)\n"
+                       "print('ready', flush=True)\n"
+                       "time.sleep(600)"});
+  ASSERT_TRUE(target.is_ready()) << target.printed();
+  const Outcome dumped = dump(target.pid(), {});
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_TRUE(kymod_.logs("not checked before: ")) << kymod_.log();
+}
+
+// The claim of docs/preflight.md. Of a busy machine only the fastest look counts.
+TEST_F(DumpPreflightTest, TakesAtMostFiveMillisecondsOfAnOrdinaryProcess) {
+  const Target target({"/usr/bin/python3", TARGET_PROGRAM, "ordinary", kymod_.folder().path()});
+  ASSERT_TRUE(target.is_ready()) << target.printed();
+  std::vector<double> times;
+  for (int i = 0; i < 11; ++i) {
+    const std::string checkpoint = kymod_.path("timed-" + std::to_string(i));
+    const Outcome dumped = kymod_.kymo(
+        {"dump", "process", std::to_string(target.pid()), "--leave-running", "--dir", checkpoint});
+    ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+    times.push_back(preflight_ms(checkpoint));
+  }
+  std::sort(times.begin(), times.end());
+  const double median = times[times.size() / 2];
+  std::printf("preflight before a dump: median %.2f ms, %.2f to %.2f\n", median, times.front(),
+              times.back());
+  EXPECT_GT(times.front(), 0.0);
+  EXPECT_LE(times.front(), KYMO_SANITIZER ? 100.0 : 5.0);
+}
+
+TEST_F(PreflightOfTest, ADryRunSaysTheSameAndDumpsNothing) {
+  const json job = kymod_.churn(1, "dry");
+  const Outcome checked = kymod_.kymo({"check", "process", "dry"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+  EXPECT_NE(checked.out.find("nothing found that makes a dump fail"), std::string::npos);
+  const Outcome dry =
+      kymod_.kymo({"dump", "process", "dry", "--dry-run", "--dir", kymod_.path("none")});
+  EXPECT_EQ(dry.exit_code, 0) << dry.err;
+  EXPECT_NE(dry.out.find("nothing found that makes a dump fail"), std::string::npos) << dry.out;
+  EXPECT_NE(access(kymod_.path("none").c_str(), F_OK), 0);
+  EXPECT_TRUE(kymod_.goes_on(job));
+  const Outcome unknown = kymod_.kymo({"check", "process", "nobody"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.err.find("nobody"), std::string::npos) << unknown.err;
+}
+
+}  // namespace
+}  // namespace kymo::test

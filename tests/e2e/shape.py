@@ -1,0 +1,57 @@
+"""Programs whose dump or restore is slow for a reason of its own. Each prints `ready` and goes on until it is killed.
+
+    shape.py mappings N P  has N mappings of P pages
+    shape.py scattered M   has M MiB of memory in single pages that do not touch
+    shape.py files N       has N files open
+"""
+
+import ctypes
+import mmap
+import os
+import resource
+import sys
+import time
+
+PAGE = mmap.PAGESIZE
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def anonymous(pages):
+    memory = mmap.mmap(-1, pages * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return memory, ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+def mappings(count, pages):
+    # Every second mapping is read-only, so that no two can be one.
+    count, size = int(count), int(pages) * PAGE
+    memory, address = anonymous(count * size // PAGE)
+    for start in range(0, count * size, PAGE):
+        memory[start] = 1
+    for start in range(0, count * size, 2 * size):
+        if LIBC.mprotect(ctypes.c_void_p(address + start), ctypes.c_size_t(size), mmap.PROT_READ) != 0:
+            raise OSError(ctypes.get_errno(), "mprotect")
+    return memory
+
+
+def scattered(mib):
+    pages = 2 * int(mib) * 2**20 // PAGE
+    memory, _ = anonymous(pages)
+    for page in range(0, pages, 2):
+        memory[page * PAGE] = 1
+    return memory
+
+
+def files(count):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    return [open(__file__) for _ in range(int(count))]
+
+
+def main():
+    kept = globals()[sys.argv[1]](*sys.argv[2:])  # noqa: F841, it must live as long as the program
+    print("ready", flush=True)
+    while True:  # `kept` holds what was made
+        time.sleep(0.1)
+
+
+main()

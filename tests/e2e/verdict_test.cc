@@ -1,0 +1,227 @@
+// The cause of a slow dump or restore is made on purpose, and the verdict must name it first.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/spawn.h"
+#include "probe/process.h"
+#include "programs.h"
+#include "support/containers.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The rules that found something, the first one first.
+std::vector<std::string> rules_in(const nlohmann::json& verdict) {
+  std::vector<std::string> rules;
+  for (const auto& finding : verdict["findings"]) rules.push_back(finding["rule"]);
+  return rules;
+}
+
+// What the test shows where it fails: the lines, the findings and the phases.
+std::string shown(const nlohmann::json& record) {
+  nlohmann::json phases;
+  for (const auto& phase : record["phases"]) {
+    phases.push_back(
+        {phase["name"], (phase["end_ns"].get<double>() - phase["begin_ns"].get<double>()) / 1e6});
+  }
+  return record["verdict"].dump(1) + phases.dump() + record.value("stats", nlohmann::json()).dump();
+}
+
+class VerdictTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    // Other tests run beside this one, and what they take of the CPUs is a cause, too.
+    ::setpriority(PRIO_PROCESS, 0, -20);
+    kymod_.start();
+  }
+  void TearDown() override {
+    ::setpriority(PRIO_PROCESS, 0, 0);
+    for (const pid_t pid : busy_) ::kill(pid, SIGKILL);
+    for (const pid_t pid : busy_) ::waitpid(pid, nullptr, 0);
+  }
+  // Starts a program as the job "work" and waits until it says that it is ready. Returns the file
+  // of its output.
+  std::string start(const std::vector<std::string>& words) {
+    std::vector<std::string> command{"run", "process", "--name", "work", "--"};
+    command.insert(command.end(), words.begin(), words.end());
+    const std::string out = kymod_.kymo_json(command).value("stdout_path", "");
+    EXPECT_TRUE(eventually([&] { return !read_file(out).empty(); })) << out;
+    return out;
+  }
+  void start_shape(std::vector<std::string> words) {
+    words.insert(words.begin(), {"python3", SHAPE_PROGRAM});
+    static_cast<void>(start(words));
+  }
+  // Dumps the job "work". Returns checkpoint.json.
+  nlohmann::json dump(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command{"dump", "process", "work"};
+    command.insert(command.end(), more.begin(), more.end());
+    const nlohmann::json reply = kymod_.kymo_json(command);
+    directory_ = reply.value("directory", "");
+    return nlohmann::json::parse(read_file(directory_ + "/checkpoint.json"), nullptr, false);
+  }
+  // Restores it. Returns what the recording's metadata says about it.
+  nlohmann::json restore() {
+    const nlohmann::json reply = kymod_.kymo_json({"restore", "process", directory_});
+    return ended_metadata(reply["recording"])["about"];
+  }
+  // What the tests beside this one take of the CPUs is true as well, but not what is tested.
+  static void expect_first(const nlohmann::json& record, const std::string& rule) {
+    std::vector<std::string> rules = rules_in(record["verdict"]);
+    if (rule != "cpu-wait") std::erase(rules, "cpu-wait");
+    std::erase(rules, "steal");
+    ASSERT_FALSE(rules.empty()) << shown(record);
+    EXPECT_EQ(rules.front(), rule) << shown(record);
+  }
+  void keep_cpus_busy(unsigned loops) {
+    for (unsigned i = 0; i < loops; ++i) {
+      const Result<pid_t> pid = spawn({.file = "sh", .words = {"sh", "-c", "while :; do :; done"}});
+      ASSERT_TRUE(pid.ok());
+      busy_.push_back(*pid);
+    }
+  }
+
+  Kymod kymod_;
+  std::string directory_;
+  std::vector<pid_t> busy_;
+};
+
+// A file system in a file, whose disk is as slow as its mount options make it.
+class LoopDisk {
+ public:
+  LoopDisk(const TemporaryDirectory& folder, const std::string& options)
+      : path_(folder.folder("disk")) {
+    const std::string file = folder.path() + "/disk.img";
+    std::ofstream(file).close();
+    fs::resize_file(file, std::uint64_t{400} << 20U);
+    mounted_ = run({"mkfs.ext4", "-q", "-F", file}).exit_code == 0 &&
+               run({"mount", "-o", "loop" + options, file, path_}).exit_code == 0;
+  }
+  ~LoopDisk() {
+    if (!mounted_) return;
+    EXPECT_TRUE(eventually([&] { return run({"umount", path_}).exit_code == 0; }));
+  }
+  LoopDisk(const LoopDisk&) = delete;
+  LoopDisk& operator=(const LoopDisk&) = delete;
+  [[nodiscard]] bool mounted() const { return mounted_; }
+  // From now on at most a MiB may wait to be written to this disk. False: the kernel cannot do that.
+  [[nodiscard]] bool bound_dirty_pages() const {
+    struct stat status {};
+    if (::stat(path_.c_str(), &status) != 0) return false;
+    const std::string settings = "/sys/class/bdi/" + std::to_string(major(status.st_dev)) + ":" +
+                                 std::to_string(minor(status.st_dev)) + "/";
+    const auto set = [&](const char* name, int value) {
+      return static_cast<bool>(std::ofstream(settings + name) << value << std::flush);
+    };
+    return set("strict_limit", 1) && set("max_bytes", 1 << 20);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool mounted_ = false;
+};
+
+TEST_F(VerdictTest, BusyLoopsOnAllCpusLeaveCriuWaitingForOne) {
+  static_cast<void>(kymod_.churn(128, "work"));
+  keep_cpus_busy(6 * std::max(1U, std::thread::hardware_concurrency()));
+  expect_first(dump(), "cpu-wait");
+}
+
+TEST_F(VerdictTest, ADiskThatWritesAtOnceLeavesCriuWaitingForIt) {
+  const LoopDisk disk(kymod_.folder(), ",sync");
+  if (!disk.mounted()) GTEST_SKIP() << "no loop device here";
+  static_cast<void>(kymod_.churn(64, "work"));
+  const nlohmann::json record = dump({"--dir", disk.path() + "/one"});
+  // The kernel may also hold CRIU up for the dirty pages of the file that the loop device writes to.
+  const std::vector<std::string> rules = rules_in(record["verdict"]);
+  const bool throttled = std::find(rules.begin(), rules.end(), "dirty-throttled") != rules.end();
+  expect_first(record, throttled ? "dirty-throttled" : "disk-wait");
+}
+
+TEST_F(VerdictTest, DirtyPagesThatMustBeWrittenFirstAreToldFromASlowDisk) {
+  const LoopDisk disk(kymod_.folder(), "");
+  if (!disk.mounted() || !disk.bound_dirty_pages()) GTEST_SKIP() << "no such loop device here";
+  static_cast<void>(kymod_.churn(32, "work"));
+  expect_first(dump({"--dir", disk.path() + "/one"}), "dirty-throttled");
+}
+
+TEST_F(VerdictTest, HighCompressionLeavesCriuWaitingForIt) {
+  static_cast<void>(kymod_.churn(8, "work"));
+  expect_first(dump({"--stream", "--compression", "zstd", "--compression-level", "15"}),
+               "compression");
+}
+
+TEST_F(VerdictTest, ManyMappingsAreNamed) {
+  start_shape({"mappings", "15000", "1"});
+  expect_first(dump(), "many-mappings");
+  // The same of the images alone, which anybody may have made.
+  fs::remove(directory_ + "/checkpoint.json");
+  const Outcome explained = kymod_.kymo({"explain", directory_});
+  EXPECT_NE(explained.out.find(" mappings, and read and logged each"), std::string::npos)
+      << explained.out << explained.err;
+}
+
+TEST_F(VerdictTest, ScatteredMemoryIsNamed) {
+  start_shape({"scattered", "64"});
+  expect_first(dump(), "scattered-memory");
+}
+
+TEST_F(VerdictTest, ManyFilesAreNamed) {
+  start_shape({"files", "900"});
+  expect_first(dump(), "many-files");
+}
+
+TEST_F(VerdictTest, AThreadInUninterruptibleSleepMakesFreezingSlow) {
+  const std::string out = start({TASKS_PROGRAM, "sleeper"});
+  const std::size_t slept = read_file(out).size();
+  ASSERT_TRUE(eventually([&] { return read_file(out).size() > slept; })) << "it falls asleep again";
+  const nlohmann::json record = dump();
+  expect_first(record, "slow-freeze");
+  EXPECT_NE(record["verdict"]["findings"][0]["evidence"].get<std::string>().find("state D"),
+            std::string::npos)
+      << shown(record);
+}
+
+TEST_F(VerdictTest, ADaemonThatIsStoppedAnswersLate) {
+  const nlohmann::json job = kymod_.churn(64, "work");
+  const auto pid = job["pid"].get<pid_t>();
+  std::thread stopper([&] {
+    // Once the target stands still, the daemon does, until CRIU must have come to a notification.
+    const bool frozen = eventually([&] {
+      const Result<probe::Process> seen = probe::read_process(pid);
+      return seen && seen->state == 't';
+    });
+    if (!frozen) return;
+    ::kill(kymod_.pid(), SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    ::kill(kymod_.pid(), SIGCONT);
+  });
+  const nlohmann::json record = dump();
+  stopper.join();
+  expect_first(record, "late-answers");
+}
+
+TEST_F(VerdictTest, ManyProcessesAreCreatedSlowly) {
+  static_cast<void>(start({TASKS_PROGRAM, "children", "64"}));
+  static_cast<void>(dump());
+  expect_first(restore(), "many-processes");
+}
+
+}  // namespace
+}  // namespace kymo::test

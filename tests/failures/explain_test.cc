@@ -1,0 +1,59 @@
+#include "failures/explain.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+namespace kymo::failures {
+namespace {
+
+Root root_at(const std::string& line) {
+  Root root;
+  root.line = line;
+  root.failed = true;
+  return root;
+}
+
+TEST(Explain, SaysWhatHappenedToWhichFileAndWhatToDo) {
+  const Explanation why =
+      explain(root_at("Error (criu/files-reg.c:1): Can't dump ghost file /tmp/g of 2000000 size"));
+  EXPECT_EQ(why.id, "ghost-big");
+  EXPECT_NE(why.what.find("/tmp/g"), std::string::npos);
+  EXPECT_NE(why.remedy.find("ghost-limit"), std::string::npos);
+  EXPECT_EQ(to_json(why).at("id"), "ghost-big");
+  EXPECT_NE(text_of(why, "/x/dump.log").find("/x/dump.log"), std::string::npos);
+}
+
+TEST(Explain, SaysThatAFailureIsUnknownAndShowsItsLine) {
+  const Explanation why = explain(root_at("Error (criu/new.c:1): The flux is off"));
+  EXPECT_EQ(why.id, "unknown");
+  EXPECT_NE(one_line(why).find("The flux is off"), std::string::npos);
+}
+
+TEST(Explain, IsFoundAgainInTheMessageOfARequest) {
+  const Explanation why =
+      explain(root_at("Error (criu/files-reg.c:1): Can't dump ghost file /tmp/g of 9 size"));
+  const Explanation again =
+      of_error({Code::failed_precondition, "dump process 7: " + one_line(why) +
+                                               " (log: /x/dump.log); the process (7) runs on"});
+  EXPECT_EQ(again.id, why.id);
+  EXPECT_EQ(again.root, why.root);
+  EXPECT_EQ(again.what, why.what);
+}
+
+TEST(Explain, KnowsFailuresOfKymodByTheirError) {
+  EXPECT_EQ(of_error({Code::deadline_exceeded, "it did not end"}).id, "deadline");
+  EXPECT_EQ(of_error({Code::permission_denied, "no"}).id, "permission");
+  EXPECT_EQ(of_error({Code::resource_exhausted, "the disk of /x is full"}).id, "disk-full");
+  EXPECT_EQ(of_error({Code::resource_exhausted, "cannot write /x", ENOSPC}).id, "disk-full");
+  EXPECT_EQ(of_error({Code::resource_exhausted, "out of memory", ENOMEM}).id, "unknown");
+  EXPECT_EQ(of_error({Code::not_found, "there is no job x"}).id, "unknown");
+}
+
+TEST(Explain, SaysThatCriuDiedIfTheLogHasNoEnd) {
+  EXPECT_EQ(explain(Root{}).id, "criu-died");
+}
+
+}  // namespace
+}  // namespace kymo::failures

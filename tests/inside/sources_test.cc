@@ -1,0 +1,389 @@
+#include "inside/sources.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/spawn.h"
+#include "inside/sampler.h"
+#include "inside/task_group.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::inside {
+namespace {
+
+using Values = std::map<std::string, std::uint64_t>;
+
+// Reads a source as often as it takes for all its files to be read anew.
+Values read(Source& source) {
+  std::vector<std::uint64_t> values(source.columns().size());
+  for (int i = 0; i < 10; ++i) source.read(monotonic_ns(), values);
+  Values named;
+  for (std::size_t i = 0; i < values.size(); ++i) named[source.columns()[i].name] = values[i];
+  return named;
+}
+
+// A program, for ThreadSanitizer starts a thread in a child that only forks.
+class Child {
+ public:
+  explicit Child(std::vector<std::string> words) {
+    const Result<pid_t> started = spawn({.file = words.front(), .words = words});
+    EXPECT_TRUE(started.ok()) << started.error().message;
+    pid_ = started.ok() ? *started : -1;
+  }
+  ~Child() { end(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+void write(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
+TEST(MachineSource, ReadsTheKernelsTexts) {
+  const test::TemporaryDirectory proc;
+  write(proc.path() + "/stat",
+        "cpu  100 20 300 4000 50 6 7 80 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1\n");
+  write(proc.path() + "/meminfo",
+        "MemTotal:       8000 kB\nMemFree:        10 kB\nMemAvailable:   4000 kB\n"
+        "Dirty:            12 kB\nWriteback:         3 kB\nWritebackTmp:      9 kB\n");
+  write(proc.path() + "/pressure/memory",
+        "some avg10=0.10 avg60=0.02 avg300=0.00 total=1234\n"
+        "full avg10=0.00 avg60=0.00 avg300=0.00 total=99\n");
+  const Values values = read(*make_machine_source(proc.path()));
+  const auto tick_ns =
+      std::uint64_t{1'000'000'000} / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  EXPECT_EQ(values.at("machine_cpu_ns"), (100 + 20 + 300 + 6 + 7) * tick_ns);
+  EXPECT_EQ(values.at("machine_steal_ns"), 80 * tick_ns);
+  EXPECT_EQ(values.at("machine_idle_ns"), (4000 + 50) * tick_ns);
+  EXPECT_EQ(values.at("machine_dirty_bytes"), 12U * 1024);
+  EXPECT_EQ(values.at("machine_writeback_bytes"), 3U * 1024);
+  EXPECT_EQ(values.at("machine_free_bytes"), 4000U * 1024);
+  EXPECT_EQ(values.at("machine_memory_wait_ns"), 1'234'000U);
+}
+
+TEST(MachineSource, ATextThatIsNoneLeavesTheValuesAlone) {
+  const test::TemporaryDirectory proc;
+  write(proc.path() + "/stat", "nonsense");
+  write(proc.path() + "/meminfo", "");
+  for (const auto& [name, value] : read(*make_machine_source(proc.path())))
+    EXPECT_EQ(value, 0U) << name;
+}
+
+TEST(MachineSource, AKernelThatDoesNotCountPressureHasNoColumnForIt) {
+  const test::TemporaryDirectory proc;
+  write(proc.path() + "/stat", "cpu 1 1 1 1 1 1 1 1\n");
+  const auto source = make_machine_source(proc.path());
+  EXPECT_EQ(read(*source).count("machine_memory_wait_ns"), 0U);
+}
+
+TEST(DiskSource, AFileSystemWithoutADiskHasNoColumnsAndSaysSo) {
+  const auto source = make_disk_source("/proc");
+  EXPECT_TRUE(source->columns().empty());
+  EXPECT_EQ(source->missing(), "the disk of /proc: its file system has no block device");
+}
+
+TEST(DiskSource, SeesWhatIsWrittenToTheDisk) {
+  const test::TemporaryDirectory folder;
+  const auto source = make_disk_source(folder.path());
+  if (source->columns().empty()) GTEST_SKIP() << source->missing();
+  const Values before = read(*source);
+  constexpr std::size_t kBytes = 8U << 20U;
+  {
+    FILE* file = std::fopen((folder.path() + "/f").c_str(), "w");
+    const std::string data(kBytes, 'x');
+    ASSERT_EQ(std::fwrite(data.data(), 1, data.size(), file), data.size());
+    std::fflush(file);
+    ASSERT_EQ(::fsync(fileno(file)), 0);
+    std::fclose(file);
+  }
+  EXPECT_GE(read(*source).at("disk_written_bytes") - before.at("disk_written_bytes"), kBytes);
+}
+
+TEST(TargetSource, SaysWhetherItRunsOrIsStoppedOrTracedOrGone) {
+  Child child({"sleep", "infinity"});
+  const auto source = make_target_source(child.pid());
+  EXPECT_EQ(read(*source).at("target_running"), 1U);
+  ::kill(child.pid(), SIGSTOP);
+  ::waitpid(child.pid(), nullptr, WUNTRACED);
+  Values values = read(*source);
+  EXPECT_EQ(values.at("target_stopped"), 1U);
+  EXPECT_EQ(values.at("target_running"), 0U);
+  ::kill(child.pid(), SIGCONT);
+  ASSERT_EQ(::ptrace(PTRACE_SEIZE, child.pid(), nullptr, nullptr), 0);
+  ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, child.pid(), nullptr, nullptr), 0);
+  ::waitpid(child.pid(), nullptr, 0);
+  EXPECT_EQ(read(*source).at("target_traced"), 1U);
+  child.end();
+  values = read(*source);
+  EXPECT_EQ(values.at("target_gone"), 1U);
+  EXPECT_EQ(values.at("target_traced"), 0U);
+}
+
+TEST(TargetSource, CountsTheCpuTimeFromTheFirstLookOn) {
+  Child child({"sh", "-c", "while :; do :; done"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // not to be counted
+  const auto cpu_ns = [&] {
+    clockid_t clock{};
+    timespec time{};
+    ::clock_getcpuclockid(child.pid(), &clock);
+    ::clock_gettime(clock, &time);
+    return to_nanos(time);
+  };
+  const auto source = make_target_source(child.pid());
+  read(*source);
+  const std::uint64_t began = cpu_ns();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const std::uint64_t counted = read(*source).at("target_cpu_ns");
+  const std::uint64_t used = cpu_ns() - began;
+  constexpr std::uint64_t kTick = 10'000'000;  // a running task's schedstat moves at a tick
+  EXPECT_NEAR(static_cast<double>(counted), static_cast<double>(used), 2.0 * kTick);
+}
+
+TEST(TargetSource, AProcessThatBeginsLaterCountsFromItsBirth) {
+  // Its pid is known before, as in a restore: the child forks the process that is looked at.
+  const test::TemporaryDirectory proc;
+  const auto source = make_target_source(7, nullptr, proc.path());
+  EXPECT_EQ(read(*source).at("target_running"), 0U);
+  const std::string task = proc.path() + "/7/task/7/";
+  write(task + "stat",
+        "7 (a b) c) R 1 1 1 0 -1 0 30 0 4 0 1 1 0 0 20 0 1 0 5 1000 25 0 0 0 0 0 0 0 0 0\n");
+  write(task + "schedstat", "5000 700 3\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(11));  // the next look for new tasks
+  const Values values = read(*source);
+  EXPECT_EQ(values.at("target_running"), 1U);
+  EXPECT_EQ(values.at("target_cpu_ns"), 5000U);
+  EXPECT_EQ(values.at("target_cpu_wait_ns"), 700U);
+  EXPECT_EQ(values.at("target_timeslices"), 3U);
+  EXPECT_EQ(values.at("target_minor_faults"), 30U);
+  EXPECT_EQ(values.at("target_major_faults"), 4U);
+  EXPECT_EQ(values.at("target_resident_bytes"),
+            25U * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+// A process of a /proc that was written by hand.
+void write_task(const std::string& proc, char state, const std::string& wchan) {
+  const std::string task = proc + "/7/task/7/";
+  write(task + "stat", std::string("7 (x) ") + state +
+                           " 1 1 1 0 -1 0 30 0 4 0 1 1 0 0 20 0 1 0 5 1000 25 0 0 0 0 0 0 0 0 0\n");
+  write(task + "schedstat", "5000 700 3\n");
+  write(task + "wchan", wchan);
+}
+
+TEST(TargetSource, SaysWhichThreadSleptWithoutInterruptionAndWhere) {
+  const test::TemporaryDirectory proc;
+  write_task(proc.path(), 'S', "do_select");
+  const auto source = make_target_source(7, nullptr, proc.path());
+  std::vector<std::uint64_t> values(source->columns().size());
+  std::uint64_t now_ns = 1'000'000'000;
+  const auto pass = [&](int ms) {
+    for (int i = 0; i < ms; ++i) source->read(now_ns += 1'000'000, values);
+  };
+  pass(10);
+  EXPECT_EQ(source->sleeper().task, 0);
+  write_task(proc.path(), 'D', "folio_wait_bit_common");
+  pass(100);
+  EXPECT_EQ(source->sleeper().task, 7);
+  EXPECT_EQ(source->sleeper().where, "folio_wait_bit_common");
+  EXPECT_NEAR(static_cast<double>(source->sleeper().slept_ns), 98e6, 2e6);
+}
+
+TEST(TargetSource, AReadingAfterALongTimeIsAWholeOne) {
+  const test::TemporaryDirectory proc;
+  write_task(proc.path(), 'S', "");
+  const auto source = make_target_source(7, nullptr, proc.path());
+  std::vector<std::uint64_t> values(source->columns().size());
+  source->read(1'000'000'000, values);
+  write_task(proc.path(), 't', "");
+  source->read(1'001'000'000, values);
+  EXPECT_EQ(values[0], 1U) << "target_running: its state is read every second time";
+  source->read(1'002'000'000, values);
+  EXPECT_EQ(values[0], 0U);
+  write_task(proc.path(), 'S', "");
+  source->read(1'050'000'000, values);
+  EXPECT_EQ(values[0], 1U) << "this program had no CPU meanwhile";
+}
+
+TEST(CriuSource, TellsWaitingForDirtyPagesFromWaitingForADisk) {
+  const test::TemporaryDirectory proc;
+  const auto stat = [&](char state) {
+    write(proc.path() + "/9/stat",
+          std::string("9 (criu) ") + state + " 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1000 1 0\n");
+  };
+  const auto subjects = std::make_shared<Subjects>();
+  subjects->spawned(9);
+  write(proc.path() + "/9/schedstat", "1 1 1\n");
+  write(proc.path() + "/9/wchan", "balance_dirty_pages");
+  stat('D');
+  const auto source = make_criu_source({}, subjects, proc.path());
+  std::vector<std::uint64_t> values(source->columns().size());
+  std::uint64_t now_ns = 1'000'000'000;
+  const auto value = [&](const std::string& name) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (source->columns()[i].name == name) return static_cast<double>(values[i]);
+    }
+    return -1.0;
+  };
+  for (int i = 0; i < 100; ++i) source->read(now_ns += 1'000'000, values);
+  write(proc.path() + "/9/wchan", "blk_mq_get_tag");
+  for (int i = 0; i < 100; ++i) source->read(now_ns += 1'000'000, values);
+  EXPECT_NEAR(value("criu_throttled_ns"), 98e6, 3e6);
+  EXPECT_NEAR(value("criu_disk_wait_ns"), 198e6, 3e6);
+}
+
+TEST(CriuSource, AZombieStillHasItsLastFigures) {
+  const test::TemporaryDirectory proc;
+  write(proc.path() + "/9/schedstat", "1000 1 1\n");
+  write(proc.path() + "/9/io", "syscr: 1\nsyscw: 2\nread_bytes: 3\nwrite_bytes: 4\n");
+  write(proc.path() + "/9/stat", "9 (criu) R 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1000 1 0\n");
+  const auto subjects = std::make_shared<Subjects>();
+  subjects->spawned(9);
+  const auto source = make_criu_source({}, subjects, proc.path());
+  EXPECT_EQ(read(*source).at("criu_written_bytes"), 4U);
+  write(proc.path() + "/9/schedstat", "9000 1 1\n");
+  write(proc.path() + "/9/io", "syscr: 1\nsyscw: 2\nread_bytes: 3\nwrite_bytes: 4000\n");
+  write(proc.path() + "/9/stat", "9 (criu) Z 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0\n");
+  const Values values = read(*source);
+  EXPECT_EQ(values.at("criu_written_bytes"), 4000U);
+  EXPECT_EQ(values.at("criu_cpu_ns"), 9000U);
+  EXPECT_EQ(values.at("criu_tasks"), 0U);
+}
+
+TEST(CriuSource, FindsACriuThatAnotherProgramHasStartedAsTheTracer) {
+  Child child({"sleep", "infinity"});
+  Target target;
+  target.pid = child.pid();
+  target.container = true;
+  const auto source = make_criu_source(target, std::make_shared<Subjects>());
+  EXPECT_EQ(read(*source).at("criu_tasks"), 0U);
+  ASSERT_EQ(::ptrace(PTRACE_SEIZE, child.pid(), nullptr, nullptr), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(11));  // the next look
+  EXPECT_GE(read(*source).at("criu_tasks"), 1U) << "this program";
+}
+
+TEST(CriuSource, TheContainerThatIsRestoredIsTheTargetAndNoPartOfCriu) {
+  const test::TemporaryDirectory proc;
+  const auto process = [&](int pid, const std::string& children, const std::string& space) {
+    const std::string folder = proc.path() + "/" + std::to_string(pid);
+    const std::string stat =
+        std::to_string(pid) + " (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1000 1 0\n";
+    for (const std::string& at : {folder, folder + "/task/" + std::to_string(pid)}) {
+      write(at + "/stat", stat);
+      write(at + "/schedstat", "1 1 1\n");
+      write(at + "/children", children);
+    }
+    std::filesystem::create_directories(folder + "/ns");
+    std::filesystem::create_symlink(space, folder + "/ns/pid");
+  };
+  std::filesystem::create_directories(proc.path() + "/self/ns");
+  std::filesystem::create_symlink("pid:[1]", proc.path() + "/self/ns/pid");
+  process(9, "10 11", "pid:[1]");
+  process(10, "", "pid:[1]");
+  process(11, "12", "pid:[2]");
+  process(12, "", "pid:[2]");
+  Target target;
+  target.container = true;
+  target.restored_container = "web";
+  const auto subjects = std::make_shared<Subjects>();
+  subjects->spawned(9);
+  const auto source = make_criu_source(target, subjects, proc.path());
+  const auto restored = make_target_source(0, subjects, proc.path());
+  EXPECT_NE(restored->missing().find("were not found"), std::string::npos);
+  read(*source);
+  EXPECT_EQ(read(*source).at("criu_tasks"), 2U) << "9 and 10";
+  EXPECT_EQ(subjects->target(), 11);
+  EXPECT_EQ(read(*restored).at("target_running"), 2U) << "11 and 12";
+  EXPECT_EQ(restored->missing(), "");
+}
+
+TEST(TargetSource, ThousandsOfTasksAreBoundedAndSaid) {
+  const test::TemporaryDirectory proc;
+  for (int task = 1; task <= 1000; ++task) {
+    const std::string folder = proc.path() + "/1/task/" + std::to_string(task);
+    write(folder + "/stat",
+          std::to_string(task) + " (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1000 1 0\n");
+    write(folder + "/schedstat", "1 1 1\n");
+  }
+  const auto source = make_target_source(1, nullptr, proc.path());
+  std::vector<std::uint64_t> values(source->columns().size());
+  for (int i = 0; i < 100; ++i) source->read(monotonic_ns(), values);
+  EXPECT_EQ(values.front(), TaskGroup::kMaxTasks) << "each had its turn";
+  EXPECT_EQ(source->missing(), "the tasks of the target: only 256 are looked at, 744 more are not");
+}
+
+TEST(CriuSource, FollowsTheProgramsThatTheThreadStarts) {
+  const auto subjects = std::make_shared<Subjects>();
+  const auto source = make_criu_source({}, subjects);
+  EXPECT_EQ(read(*source).at("criu_tasks"), 0U);
+  spawn_listener = subjects.get();
+  const Result<pid_t> shell = spawn({.file = "sh", .words = {"sh", "-c", "sleep 30 & wait"}});
+  spawn_listener = nullptr;
+  ASSERT_TRUE(shell.ok());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (read(*source).at("criu_tasks") != 2 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(11));
+  }
+  EXPECT_EQ(read(*source).at("criu_tasks"), 2U) << "the shell and its child";
+  ::kill(*shell, SIGKILL);
+  ::waitpid(*shell, nullptr, 0);
+  const Result<pid_t> unseen = spawn({.file = "true", .words = {"true"}});
+  ::waitpid(*unseen, nullptr, 0);
+  EXPECT_LE(read(*source).at("criu_tasks"), 1U);
+  ::system("pkill -KILL -f 'sleep 3[0]'");  // NOLINT(cert-env33-c,concurrency-mt-unsafe)
+}
+
+// A source of two columns that counts how often it is read.
+class Counting : public Source {
+ public:
+  [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
+  void read(std::uint64_t, std::span<std::uint64_t> values) override {
+    values[0] = 1000 + ++reads_;
+    values[1] = 7;
+  }
+
+ private:
+  std::uint64_t reads_ = 0;
+  const std::vector<Metric> columns_ = {{"a_count", "", Kind::counter, Unit::count, {}, {}},
+                                        {"b", "", Kind::gauge, Unit::count, {}, {}}};
+};
+
+TEST(Sampler, CountersBeginAtZeroAndGaugesAsTheyAre) {
+  std::vector<std::unique_ptr<Source>> sources;
+  sources.push_back(std::make_unique<Counting>());
+  Sampler sampler(std::move(sources));
+  EXPECT_EQ(sampler.values(), (std::vector<std::uint64_t>{0, 7}));
+  std::vector<std::uint64_t> last;
+  sampler.start(std::chrono::milliseconds(1),
+                [&](auto values) { last.assign(values.begin(), values.end()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  sampler.stop();
+  ASSERT_EQ(last.size(), 2U);
+  EXPECT_GT(last[0], 10U) << "it reads on a thread of its own";
+  EXPECT_EQ(last[0] + 1, sampler.readings());
+  EXPECT_GT(sampler.cpu_ns(), 0U);
+}
+
+}  // namespace
+}  // namespace kymo::inside

@@ -1,0 +1,207 @@
+// Checks of what not every machine has, on trees that are written by hand.
+#include "preflight/checks.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "preflight/criu_config.h"
+#include "preflight/text.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::preflight {
+namespace {
+
+// A tree of one process, whose own namespaces are this program's.
+Tree tree_of_one() {
+  Tree tree;
+  tree.proc = "/nonexistent";
+  Member member;
+  member.process.pid = 12;
+  member.process.name = "web";
+  member.root = "/";
+  member.threads = {{12, 0}};
+  for (std::size_t i = 0; i < kKinds.size(); ++i) {
+    member.namespaces.names[i] = std::string(kKinds[i]) + ":[1]";
+  }
+  tree.own = member.namespaces;
+  tree.members.push_back(std::move(member));
+  return tree;
+}
+
+void set(Namespaces& namespaces, Kind kind, const std::string& name) {
+  namespaces.names[static_cast<std::size_t>(kind)] = name;
+}
+
+std::vector<Finding> found_by(std::span<const Check> checks, const Tree& tree) {
+  Findings found;
+  for (const Check& check : checks) check.look(tree, {}, found);
+  return found.take();
+}
+
+void expect_one(const std::vector<Finding>& findings, Grade grade, const std::string& failure) {
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].grade, grade);
+  EXPECT_EQ(findings[0].failure, failure);
+}
+
+TEST(PreflightChecks, FindNothingInAnEmptyProcess) {
+  const Tree tree = tree_of_one();
+  for (const auto checks : {process_checks(), memory_checks(), file_checks(), object_checks()}) {
+    EXPECT_TRUE(found_by(checks, tree).empty());
+  }
+}
+
+TEST(PreflightChecks, UprobesAreFoundByTheirMapping) {
+  Tree tree = tree_of_one();
+  tree.members[0].mappings = {{0x1000, 0x2000, true, "[uprobes]"},
+                              {0x3000, 0x4000, true, "[vdso]"}};
+  const std::vector<Finding> findings = found_by(memory_checks(), tree);
+  expect_one(findings, Grade::warns, "uprobes");
+  EXPECT_NE(line_of(findings[0]).find("mapping 1000-2000"), std::string::npos);
+}
+
+TEST(PreflightChecks, SharedMemoryOfANamespaceOfItsOwnIsNoFinding) {
+  Tree tree = tree_of_one();
+  tree.members[0].mappings = {{0x1000, 0x2000, false, "/SYSV00000000 (deleted)"}};
+  expect_one(found_by(memory_checks(), tree), Grade::refuses, "sysv-shm");
+  set(tree.members[0].namespaces, Kind::ipc, "ipc:[2]");
+  EXPECT_TRUE(found_by(memory_checks(), tree).empty());
+}
+
+OpenFile device(unsigned major, unsigned minor) {
+  OpenFile file;
+  file.fd = 3;
+  file.link = "/dev/thing";
+  file.mode = S_IFCHR;
+  file.major = major;
+  file.minor = minor;
+  return file;
+}
+
+TEST(PreflightChecks, AGpuIsAWarningBecauseCriuMayHaveAPlugin) {
+  Tree tree = tree_of_one();
+  tree.members[0].files = {device(195, 255), device(226, 128)};
+  const std::vector<Finding> findings = found_by(file_checks(), tree);
+  expect_one(findings, Grade::warns, "gpu-device");
+  EXPECT_EQ(findings[0].count, 2U);
+}
+
+TEST(PreflightChecks, DevicesThatCriuSavesAreNoFinding) {
+  Tree tree = tree_of_one();
+  tree.members[0].files = {device(1, 3), device(5, 2), device(136, 0), device(10, 235)};
+  EXPECT_TRUE(found_by(file_checks(), tree).empty());
+  tree.members[0].files = {device(10, 200)};
+  expect_one(found_by(file_checks(), tree), Grade::refuses, "tun");
+  set(tree.members[0].namespaces, Kind::net, "net:[2]");
+  EXPECT_TRUE(found_by(file_checks(), tree).empty());
+}
+
+TEST(PreflightChecks, ASessionThatBeganOutsideIsFound) {
+  Tree tree = tree_of_one();
+  tree.members[0].status = "Name:\tweb\nNSpid:\t12\t3\nNSsid:\t12\t0\n";
+  expect_one(found_by(process_checks(), tree), Grade::refuses, "session-outside");
+}
+
+TEST(PreflightChecks, OnlyTheFirstProcessOfAPidNamespaceCanBeDumped) {
+  Tree tree = tree_of_one();
+  set(tree.members[0].namespaces, Kind::pid, "pid:[2]");
+  tree.members[0].status = "NSpid:\t12\t7\nNSsid:\t12\t7\n";
+  expect_one(found_by(process_checks(), tree), Grade::refuses, "pidns-init");
+  tree.members[0].status = "NSpid:\t12\t1\nNSsid:\t12\t1\n";
+  EXPECT_TRUE(found_by(process_checks(), tree).empty());
+}
+
+TEST(PreflightChecks, ASeccompFilterMattersIfThisProgramHasOne) {
+  const test::TemporaryDirectory proc;
+  proc.folder("self");
+  Tree tree = tree_of_one();
+  tree.proc = proc.path();
+  tree.members[0].status = "Seccomp:\t2\n";
+  proc.file("self/status", "Seccomp:\t0\n");
+  EXPECT_TRUE(found_by(process_checks(), tree).empty());
+  proc.file("self/status", "Seccomp:\t2\n");
+  expect_one(found_by(process_checks(), tree), Grade::warns, "seccomp-suspend");
+}
+
+OpenFile object(const std::string& name, const std::string& info = {}) {
+  OpenFile file;
+  file.fd = 4;
+  file.link = "anon_inode:" + name;
+  file.info = info;
+  return file;
+}
+
+TEST(PreflightChecks, ObjectsAreRefusedIfCriuHasNeverSavedThem) {
+  Tree tree = tree_of_one();
+  const auto found = [&](const OpenFile& file) {
+    tree.members[0].files = {file};
+    return found_by(object_checks(), tree);
+  };
+  expect_one(found(object("[perf_event]")), Grade::refuses, "fd-unsupported");
+  expect_one(found(object("kvm-vcpu:0")), Grade::refuses, "fd-unsupported");
+  expect_one(found(object("[of-a-later-kernel]")), Grade::warns, "fd-unsupported");
+  expect_one(found(object("bpf-prog")), Grade::refuses, "bpf");
+  expect_one(found(object("bpf-map", "map_type:\t2\n")), Grade::warns, "bpf");
+  expect_one(found(object("bpf-map", "map_type:\t27\n")), Grade::refuses, "bpf");
+  for (const char* name : {"[eventfd]", "[timerfd]", "[signalfd]", "inotify", "[fanotify]"}) {
+    EXPECT_TRUE(found(object(name)).empty()) << name;
+  }
+  EXPECT_TRUE(found(object("[pidfd]", "Pid:\t12\n")).empty()) << "of the tree itself";
+  EXPECT_TRUE(found(object("[pidfd]", "Pid:\t-1\n")).empty()) << "of a process that has ended";
+  EXPECT_TRUE(found(object("[eventpoll]", "tfd:        4 events: 19\n")).empty());
+}
+
+TEST(PreflightChecks, ValuesAreThoseOfWholeKeys) {
+  constexpr std::string_view kText = "TracerPidX:\t1\nTracerPid:\t7\nflags:\t02004000\n";
+  EXPECT_EQ(number_of(kText, "TracerPid"), 7U);
+  EXPECT_EQ(number_of(kText, "flags", 8), 02004000U);
+  EXPECT_EQ(number_of(kText, "Tracer"), 0U);
+  EXPECT_EQ(value_of(kText, "flags"), "02004000");
+}
+
+TEST(CriuConfig, OptionsAreReadAsCriuReadsThem) {
+  const test::TemporaryDirectory folder;
+  const std::string file = folder.file("default.conf",
+                                       "# tcp-established\n"
+                                       "ghost-limit 512M # for Java\n"
+                                       "\tlink-remap\n"
+                                       "external \"dev[10/232]:kvm\"\n"
+                                       "ext-unix-sk\n"
+                                       "log-file a.log");
+  Options options;
+  add_configured(file, options);
+  EXPECT_FALSE(options.tcp_established);
+  EXPECT_FALSE(options.shell_job);
+  EXPECT_FALSE(options.skip_in_flight);
+  EXPECT_TRUE(options.link_remap);
+  EXPECT_TRUE(options.external_unix_sockets);
+  EXPECT_EQ(options.ghost_limit_bytes, 512U << 20U);
+  EXPECT_EQ(options.external, std::vector<std::string>{"dev[10/232]:kvm"});
+  add_configured(
+      folder.file("other.conf",
+                  "ghost-limit none\ntcp-close\nallow-uprobes\nskip-in-flight\nshell-job"),
+      options);
+  EXPECT_EQ(options.ghost_limit_bytes, 512U << 20U) << "that is no size";
+  EXPECT_TRUE(options.tcp_established && options.skip_in_flight && options.shell_job);
+  EXPECT_TRUE(options.allow_uprobes);
+  add_configured(folder.path() + "/none", options);
+}
+
+TEST(CriuConfig, TheFilesAreThoseOfTheMachineAndOfTheUser) {
+  EXPECT_EQ(criu_config_files(""), std::vector<std::string>{"/etc/criu/default.conf"});
+  EXPECT_EQ(criu_config_files("/root").back(), "/root/.criu/default.conf");
+}
+
+TEST(PreflightChecks, RefusingFindingsComeFirst) {
+  Findings found;
+  found.add(Grade::warns, "epoll", {});
+  found.add(Grade::refuses, "tun", {});
+  found.add(Grade::warns, "epoll", {});
+  const std::vector<Finding> findings = found.take();
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].failure, "tun");
+  EXPECT_EQ(findings[1].count, 2U);
+}
+
+}  // namespace
+}  // namespace kymo::preflight

@@ -1,0 +1,189 @@
+// What would make a restore fail on this machine, found out of what the checkpoint needs.
+#include "runtime/restore_checks.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "base/file.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::runtime {
+namespace {
+
+using preflight::Grade;
+using preflight::Report;
+
+// The finding with this id, "refuses LINE" or "warns LINE". Empty: there is none.
+std::string finding_in(const Report& report, const std::string& failure) {
+  for (const preflight::Finding& finding : report.findings) {
+    if (finding.failure != failure) continue;
+    return (finding.grade == Grade::refuses ? "refuses " : "warns ") + line_of(finding);
+  }
+  return {};
+}
+
+std::optional<CriuChoice> crius(const criu::Version& version) {
+  return CriuChoice({{"criu", "", version}}, running_kernel());
+}
+
+Report look(const PlannedRestore& planned) {
+  return look_before_restore(planned, crius({4, 2, 0, ""}));
+}
+
+// A TCP socket that listens on a port of its own.
+struct Listening {
+  FileDescriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::uint16_t port = 0;
+
+  Listening() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(socket.get(), 1), 0);
+    EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port = ntohs(address.sin_port);
+  }
+};
+
+TEST(RestoreChecks, NothingIsFoundIfNothingIsNeeded) {
+  PlannedRestore planned;
+  planned.machine = this_machine();
+  planned.criu_version = "4.2";
+  const Report report = look(planned);
+  EXPECT_EQ(report.refusing(), 0U);
+  EXPECT_EQ(report.not_seen, std::vector<std::string>());
+}
+
+TEST(RestoreChecks, APidInUseIsRefusedUnlessItIsOfAContainer) {
+  PlannedRestore planned;
+  planned.ids = {getpid()};
+  EXPECT_TRUE(finding_in(look(planned), "pid-taken").starts_with("refuses "));
+  planned.container = true;
+  EXPECT_EQ(finding_in(look(planned), "pid-taken"), "");
+}
+
+TEST(RestoreChecks, AFileThatIsGoneOrChangedIsRefused) {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.path() + "/file";
+  std::ofstream(path) << "12345";
+  struct stat seen {};
+  ASSERT_EQ(::stat(path.c_str(), &seen), 0);
+  PlannedRestore planned;
+  planned.needs.files = {{path, 5, seen.st_mode}};
+  EXPECT_EQ(look(planned).refusing(), 0U);
+  planned.needs.files = {{path, 7, seen.st_mode}};
+  const std::string size = finding_in(look(planned), "file-size");
+  EXPECT_NE(size.find(path + ", 7 bytes then, 5 now"), std::string::npos) << size;
+  planned.needs.files = {{path, 5, seen.st_mode ^ 0111U}};
+  EXPECT_TRUE(finding_in(look(planned), "file-mode").starts_with("refuses "));
+  planned.needs.files = {{path + "-none", 5, seen.st_mode}};
+  EXPECT_TRUE(finding_in(look(planned), "file-missing").starts_with("refuses "));
+  planned.needs.own_mounts = true;
+  const Report elsewhere = look(planned);
+  EXPECT_EQ(elsewhere.refusing(), 0U);
+  EXPECT_EQ(elsewhere.not_seen.size(), 1U);
+}
+
+TEST(RestoreChecks, AnAddressThatIsTakenOrNotHereIsRefused) {
+  const Listening listening;
+  PlannedRestore planned;
+  planned.needs.addresses = {{false, false, "127.0.0.1", listening.port}};
+  const std::string taken = finding_in(look(planned), "inet-address");
+  EXPECT_TRUE(taken.starts_with("refuses an address of the checkpoint is in use (TCP 127.0.0.1:"))
+      << taken;
+  planned.needs.addresses = {{false, false, "0.0.0.0", listening.port}};
+  EXPECT_TRUE(finding_in(look(planned), "inet-address").starts_with("refuses ")) << "all addresses";
+  planned.needs.addresses = {{false, true, "127.0.0.1", listening.port}};
+  EXPECT_EQ(finding_in(look(planned), "inet-address"), "") << "another protocol";
+  planned.needs.addresses = {{false, false, "192.0.2.1", 80}};  // RFC 5737: of no machine
+  const std::string foreign = finding_in(look(planned), "inet-address");
+  EXPECT_TRUE(foreign.starts_with("refuses this machine does not have")) << foreign;
+  planned.needs.own_network = true;
+  EXPECT_EQ(finding_in(look(planned), "inet-address"), "");
+}
+
+TEST(RestoreChecks, AnOlderCriuIsRefusedAndAnUnknownOneIsNotSeen) {
+  PlannedRestore planned;
+  planned.criu_version = "4.2";
+  const Report older = look_before_restore(planned, crius({3, 17, 1, ""}));
+  EXPECT_TRUE(finding_in(older, "images-broken").starts_with("refuses CRIU is older here"));
+  EXPECT_EQ(look_before_restore(planned, {}).not_seen.size(), 1U);
+}
+
+TEST(RestoreChecks, AnOlderKernelAndALackingCpuWarn) {
+  PlannedRestore planned;
+  planned.machine = this_machine();
+  ASSERT_NE(planned.machine.cpu_flags, "");
+  planned.machine.kernel = "99.1.0";
+  planned.machine.cpu_flags += " flying";
+  const Report report = look(planned);
+  EXPECT_EQ(report.refusing(), 0U);
+  EXPECT_TRUE(finding_in(report, "kernel-config").starts_with("warns "));
+  const std::string lacking = finding_in(report, "cpu-mismatch");
+  EXPECT_NE(lacking.find("(flying; "), std::string::npos) << lacking;
+}
+
+TEST(RestoreChecks, ABundleWithoutASourceOfAMountIsRefused) {
+  const test::TemporaryDirectory folder;
+  PlannedRestore planned;
+  planned.container = true;
+  planned.bundle = folder.path();
+  EXPECT_NE(finding_in(look(planned), "mnt-restore").find("bundle"), std::string::npos);
+  std::ofstream(folder.path() + "/config.json")
+      << R"({"mounts": [{"source": "/none/here", "destination": "/data", "options": ["rbind"]},)"
+      << R"({"source": "/", "destination": "/root", "type": "bind"},)"
+      << R"({"source": "proc", "destination": "/proc", "type": "proc"}]})";
+  const Report report = look(planned);
+  ASSERT_EQ(report.refusing(), 1U);
+  EXPECT_NE(finding_in(report, "mnt-restore").find("/none/here, mounted at /data"),
+            std::string::npos);
+}
+
+TEST(RestoreChecks, FaultsOfTheImagesAreRefusedByWhatTheyAre) {
+  PlannedRestore planned;
+  planned.faults = {"pages-1.img: it has 1 bytes, and pagemap-1.img lists 2 pages in it",
+                    "pages-2.img: it is missing, and pagemap-2.img lists 2 pages in it",
+                    "core-1.img: it is missing"};
+  const Report report = look(planned);
+  EXPECT_EQ(report.refusing(), 3U);
+  for (const char* failure : {"pages-cut", "pages-missing", "images-broken"}) {
+    EXPECT_NE(finding_in(report, failure), "") << failure;
+  }
+}
+
+TEST(RestoreChecks, APlanIsTheSameBehindJson) {
+  PlannedRestore planned;
+  planned.ids = {12, 13};
+  planned.processes = 1;
+  planned.image_bytes = 4096;
+  planned.needs.files = {{"/one", 5, 0100644}, {"/two"}};
+  planned.needs.addresses = {{true, false, "::1", 80}};
+  planned.needs.notes = {"note"};
+  planned.faults = {"fault"};
+  planned.machine = {"6.1", "cpu", "a b"};
+  planned.criu_version = "4.2";
+  planned.container = true;
+  planned.bundle = "/bundle";
+  const nlohmann::json read = nlohmann::json::parse(to_json(planned).dump());
+  EXPECT_EQ(to_json(planned_restore_of(read)), to_json(planned));
+}
+
+TEST(RestoreChecks, JsonOfAnybodyIsTaken) {
+  for (const char* text : {"null", "[]", "7", R"({"ids": [0, -1, 99999999999, "x"], "files": 3})",
+                           R"({"files": [3, {"path": 4}], "addresses": [null], "machine": []})"}) {
+    const PlannedRestore planned = planned_restore_of(nlohmann::json::parse(text));
+    EXPECT_EQ(planned.ids, std::vector<pid_t>()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace kymo::runtime

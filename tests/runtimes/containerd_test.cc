@@ -1,0 +1,157 @@
+// containerd behind the interface, with a real one.
+
+#include "support/containerd.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/clock.h"
+#include "runtimes/containerd/containerd_runtime.h"
+#include "runtimes/table.h"
+#include "server_runtime.h"
+#include "support/containers.h"
+#include "support/instants.h"
+#include "support/real_criu.h"
+
+namespace kymo::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+class ContainerdTest : public ServerRuntimeTest<test::Containerd> {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CONTAINERD();
+    server_.emplace(fs::path(test::criu_path()).parent_path().string());
+    runtime_ = make_containerd_runtime({.timeout = seconds(60)});
+  }
+  // Starts a container that counts.
+  ProcessId start(const std::string& id) {
+    RunSpec spec;
+    spec.container = id;
+    spec.command = {test::Containerd::image()};
+    for (const std::string& word : test::counting_command()) spec.command.push_back(word);
+    const Result<ProcessId> process = runtime_->run(spec);
+    EXPECT_TRUE(process.ok()) << (process ? "" : process.error().message);
+    return process ? *process : ProcessId{};
+  }
+};
+
+TEST_F(ContainerdTest, IsDumpedAndRestored) {
+  const ProcessId process = start("web");
+  ASSERT_TRUE(counts_on(process));
+  EXPECT_EQ(runtime_->find("default/web")->process.pid, process.pid);
+  EXPECT_EQ(runtime_->process_of("default/web")->pid, process.pid);
+  const DumpSpec dump = spec("web");
+  std::vector<std::string> seen;
+  Observer observer;
+  observer.notified = [&](std::string_view name) { seen.emplace_back(name); };
+  const Result<DumpOutcome> dumped = runtime_->dump(dump, observer);
+  ASSERT_TRUE(dumped.ok()) << dumped.error().message;
+  EXPECT_TRUE(dumped->warnings.empty()) << dumped->warnings.front();
+  ASSERT_TRUE(dumped->stats.has_value());
+  EXPECT_GT(dumped->stats->pages_written, 0U);
+  EXPECT_GT(dumped->image_bytes, 0U);
+  EXPECT_FALSE(seen.empty()) << "no phase was seen in CRIU's log";
+  EXPECT_EQ(server_->status("web"), "");
+  EXPECT_FALSE(runtime_->process_of("default/web").has_value());
+
+  const RestoreSpec restore{dump.images_dir, dump.work_dir, dump.container};
+  const Result<RestoreOutcome> restored = runtime_->restore(restore, {});
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
+  ASSERT_TRUE(restored->stats.has_value());
+  EXPECT_EQ(server_->status("web"), "RUNNING");
+  EXPECT_TRUE(counts_on(restored->process));
+  const Result<RestoreOutcome> again = runtime_->restore(restore, {});
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Code::already_exists) << again.error().message;
+  EXPECT_TRUE(counts_on(restored->process));
+}
+
+TEST_F(ContainerdTest, LeftRunningItGoesOn) {
+  const ProcessId process = start("web");
+  const Result<DumpOutcome> dumped = runtime_->dump(spec("web", true), {});
+  ASSERT_TRUE(dumped.ok()) << dumped.error().message;
+  EXPECT_EQ(runtime_->process_of("default/web")->pid, process.pid);
+  EXPECT_TRUE(counts_on(process));
+}
+
+TEST_F(ContainerdTest, IsFrozenAndLetGo) {
+  const ProcessId process = start("web");
+  const FreezeSpec freeze{process, "default/web"};
+  ASSERT_TRUE(runtime_->freeze(freeze).ok());
+  EXPECT_EQ(server_->status("web"), "PAUSED");
+  EXPECT_TRUE(runtime_->find("web")->frozen);
+  EXPECT_EQ(runtime_->freeze(freeze).error().code, Code::failed_precondition);
+  ASSERT_TRUE(runtime_->unfreeze(freeze).ok());
+  EXPECT_TRUE(counts_on(process));
+}
+
+TEST_F(ContainerdTest, AFailedRestoreLeavesNoTaskAndCanBeRepeated) {
+  start("web");
+  const DumpSpec dump = spec("web");
+  ASSERT_TRUE(runtime_->dump(dump, {}).ok());
+  const fs::path image = fs::path(dump.images_dir) / "pages-1.img";
+  fs::rename(image, folder_.path() + "/aside");
+  const RestoreSpec restore{dump.images_dir, dump.work_dir, dump.container};
+  EXPECT_FALSE(runtime_->restore(restore, {}).ok());
+  EXPECT_EQ(server_->status("web"), "");
+  fs::rename(folder_.path() + "/aside", image);
+  const Result<RestoreOutcome> restored = runtime_->restore(restore, {});
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
+  EXPECT_TRUE(counts_on(restored->process));
+}
+
+TEST_F(ContainerdTest, AContainerdThatHangsHoldsNobodyUp) {
+  start("web");
+  expect_a_hanging_server_holds_nobody_up("default/web");
+}
+
+// As the tests of runc and podman do it.
+TEST_F(ContainerdTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
+  expect_it_runs_on_at_whatever_instant(start("web"), "RUNNING");
+}
+
+TEST_F(ContainerdTest, AFailedDumpLeavesItRunning) {
+  const ProcessId process = start("web");
+  DumpSpec dump = spec("web");
+  dump.work_dir = "/proc/nowhere";
+  const Result<DumpOutcome> dumped = runtime_->dump(dump, {});
+  ASSERT_FALSE(dumped.ok());
+  EXPECT_TRUE(counts_on(process));
+  EXPECT_EQ(server_->status("web"), "RUNNING");
+}
+
+TEST_F(ContainerdTest, WhatItCannotDoIsOneClearLine) {
+  EXPECT_EQ(runtime_->find("nobody").error().code, Code::not_found);
+  EXPECT_NE(runtime_->find("moby/nobody").error().message.find("namespace moby"),
+            std::string::npos);
+  // gRPC ends the program that gives it metadata with a line end.
+  for (const char* name : {"", "--all", "a/b/c", "a\nb/web", "/web", "web/"}) {
+    EXPECT_EQ(runtime_->find(name).error().code, Code::invalid_argument) << name;
+    EXPECT_FALSE(runtime_->process_of(name).has_value()) << name;
+  }
+  RunSpec run;
+  run.container = "web";
+  run.command = {"--privileged", test::Containerd::image()};
+  EXPECT_EQ(runtime_->run(run).error().code, Code::invalid_argument);
+  start("web");
+  DumpSpec dump = spec("web");
+  dump.pre_dumps = 1;
+  EXPECT_EQ(runtime_->may_dump(dump).error().code, Code::invalid_argument);
+  dump = spec("web");
+  dump.options.external = {"mnt[/x]:y"};
+  EXPECT_EQ(runtime_->may_dump(dump).error().code, Code::invalid_argument);
+  static_cast<void>(server_->ctr("tasks kill -s SIGKILL web"));
+  EXPECT_TRUE(test::eventually([&] { return server_->status("web") == "STOPPED"; }));
+  EXPECT_EQ(runtime_->find("web").error().code, Code::failed_precondition);
+  server_.reset();
+  const Result<Container> gone = runtime_->find("web");
+  EXPECT_EQ(gone.error().code, Code::unavailable);
+  EXPECT_NE(gone.error().message.find("CONTAINERD_ADDRESS"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo::runtime

@@ -1,0 +1,108 @@
+#include "runtimes/host_check.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "support/real_criu.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::runtime {
+namespace {
+
+// PATH while it lives.
+class PathIs {
+ public:
+  explicit PathIs(const std::string& path) : before_(::getenv("PATH")) {
+    ::setenv("PATH", path.c_str(), 1);
+  }
+  ~PathIs() { ::setenv("PATH", before_.c_str(), 1); }
+  PathIs(const PathIs&) = delete;
+  PathIs& operator=(const PathIs&) = delete;
+
+ private:
+  std::string before_;
+};
+
+const Finding& finding(const std::vector<Finding>& findings, const std::string& what) {
+  for (const Finding& one : findings) {
+    if (one.what == what) {
+      return one;
+    }
+  }
+  ADD_FAILURE() << "nothing said of " << what;
+  return findings.front();
+}
+
+TEST(HostCheckTest, AWorkingCriuIsGood) {
+  KYMO_NEEDS_CRIU();
+  const std::vector<Finding> findings = check_host(test::criu_path());
+  for (const char* what : {"root", "criu", "criu check"}) {
+    EXPECT_EQ(finding(findings, what).state, Finding::State::good)
+        << finding(findings, what).detail;
+  }
+  EXPECT_NE(finding(findings, "criu").detail.find(test::criu_path()), std::string::npos);
+  EXPECT_NE(finding(findings, "dirty tracking").state, Finding::State::bad);
+}
+
+TEST(HostCheckTest, AMissingCriuIsBadAndNamed) {
+  const std::vector<Finding> findings = check_host("/nowhere/criu");
+  EXPECT_EQ(finding(findings, "criu").state, Finding::State::bad);
+  EXPECT_NE(finding(findings, "criu").detail.find("/nowhere/criu"), std::string::npos);
+}
+
+// Stands in for a criu that works: answers the one call by which its version is asked.
+std::string criu_that_starts(const test::TemporaryDirectory& folder, const std::string& name) {
+  return folder.file(name, "#!/bin/sh\nexec " + test::criu_path() + " \"$@\"\n", 0755);
+}
+
+TEST(HostCheckTest, SaysOfEachRuntimeWhichCriuItWillFind) {
+  KYMO_NEEDS_CRIU();
+  const test::TemporaryDirectory folder;
+  folder.file("runc", "#!/bin/sh\necho runc version 9.9\n", 0755);
+  folder.file("podman",
+              "#!/bin/sh\ncase \"$*\" in\n--version) echo podman version 8.8;;\n"
+              "*Name*) echo crun;;\n*Path*) echo /opt/crun;;\nesac\n",
+              0755);
+  const PathIs path(folder.path() + ":/usr/bin:/bin");
+  const std::string own = criu_that_starts(folder, "my-criu");
+  folder.file("criu", "#!/bin/sh\nexit 1\n", 0755);
+  std::vector<Finding> findings = check_host(own);
+  EXPECT_NE(finding(findings, "runc").detail.find("runc version 9.9 at " + folder.path()),
+            std::string::npos);
+  for (const char* name : {"criu of runc", "criu of podman"}) {
+    const Finding& found = finding(findings, name);
+    EXPECT_EQ(found.state, Finding::State::good) << found.detail;
+    EXPECT_NE(found.detail.find(" at " + own), std::string::npos) << found.detail;
+    EXPECT_NE(found.detail.find("; without kymod " + folder.path() + "/criu does not start"),
+              std::string::npos)
+        << found.detail;
+  }
+  EXPECT_NE(
+      finding(findings, "criu of podman").detail.find(", by its libcriu through crun at /opt/crun"),
+      std::string::npos);
+  // kymod without a criu of its own: the one of PATH, for all.
+  findings = check_host("criu");
+  EXPECT_EQ(finding(findings, "criu of runc").state, Finding::State::absent);
+  EXPECT_EQ(
+      finding(findings, "criu of runc").detail,
+      folder.path() + "/criu does not start: put the folder of a criu that starts first in PATH");
+}
+
+TEST(HostCheckTest, ARuntimeThatIsNotThereFindsNothing) {
+  const test::TemporaryDirectory folder;
+  const PathIs path(folder.path());
+  for (const Finding& one : check_host("/nowhere/criu")) {
+    EXPECT_FALSE(one.what.starts_with("criu of ")) << one.detail;
+  }
+}
+
+TEST(HostCheckTest, APodmanThatTellsNoRuntimeIsSaid) {
+  const test::TemporaryDirectory folder;
+  folder.file("podman", "#!/bin/sh\n[ \"$1\" = --version ] && echo podman version 8.8\n", 0755);
+  const PathIs path(folder.path() + ":/usr/bin:/bin");
+  EXPECT_NE(finding(check_host("/nowhere/criu"), "criu of podman").detail.find("does not name"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo::runtime

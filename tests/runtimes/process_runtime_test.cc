@@ -1,0 +1,491 @@
+#include "runtimes/process/process_runtime.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/file.h"
+#include "churn.h"
+#include "criu/image_set.h"
+#include "criu/memory.h"
+#include "probe/directory_bytes.h"
+#include "probe/process.h"
+#include "runtime/process_checks.h"
+#include "support/cancel_after.h"
+#include "support/instants.h"
+#include "support/real_criu.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using test::eventually;
+
+// The times after which a dump or a restore is cut short, one after the other until it has come far enough by then.
+constexpr std::array kEverLonger{milliseconds(1000), milliseconds(5000), milliseconds(25000)};
+
+// What an observer was told.
+struct Told {
+  std::vector<std::string> notifications;
+  std::vector<std::uint64_t> totals;
+
+  Observer observer() {
+    return {[this](std::string_view name) { notifications.emplace_back(name); },
+            [this](std::uint64_t total) { totals.push_back(total); }};
+  }
+  [[nodiscard]] bool has(const std::string& name) const {
+    return std::find(notifications.begin(), notifications.end(), name) != notifications.end();
+  }
+};
+
+class ProcessRuntimeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    use_criu(test::criu_path(), milliseconds(0));
+  }
+
+  void use_criu(const std::string& path, milliseconds timeout) {
+    ProcessRuntimeOptions options;
+    options.criu.path = path;
+    options.criu.timeout = timeout;
+    options.criu.called = [this](const criu::Call& call) { calls_.push_back(call); };
+    options.exited = [this](const ProcessId& id, int status) {
+      const std::lock_guard lock(mutex_);
+      ended_[id.pid] = status;
+    };
+    if (runtime_) {
+      earlier_.push_back(std::move(runtime_));  // reaps what it has started
+    }
+    runtime_ = make_process_runtime(std::move(options));
+  }
+
+  bool has_ended(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    return ended_.contains(pid);
+  }
+
+  DumpSpec dump_spec(const ProcessId& id, bool leave_running = false) {
+    return {id, folder_.folder("images"), folder_.folder("work"), leave_running};
+  }
+  RestoreSpec restore_spec() { return {folder_.path() + "/images", folder_.folder("work")}; }
+
+  // For the message of a failure.
+  std::string how_it_ended(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    return ended_.contains(pid) ? "it ended with wait status " + std::to_string(ended_[pid])
+                                : std::string("it lives and does not count");
+  }
+  [[nodiscard]] std::string work_dir() const { return folder_.path() + "/work"; }
+  std::string log_end() const {
+    const Result<std::string> log = read_file(work_dir() + "/dump.log");
+    return log ? log->substr(log->size() - std::min<std::size_t>(log->size(), 1500)) : "(none)";
+  }
+
+  void expect_no_images() { EXPECT_TRUE(std::filesystem::is_empty(folder_.path() + "/images")); }
+
+  test::TemporaryDirectory folder_;
+  std::mutex mutex_;
+  std::map<pid_t, int> ended_;  // guarded by mutex_
+  std::vector<criu::Call> calls_;
+  std::vector<std::unique_ptr<Runtime>> earlier_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+TEST_F(ProcessRuntimeTest, DumpsAndRestoresAProcessThatGoesOnCounting) {
+  Churn churn(*runtime_, folder_, 32);
+  Told dumped;
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), dumped.observer());
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  EXPECT_TRUE(has_ended(churn.id().pid)) << "its zombie would keep its pid";
+  EXPECT_TRUE(dump->warnings.empty()) << dump->warnings.front();
+  ASSERT_TRUE(dump->stats.has_value());
+  EXPECT_GE(dump->stats->pages_written, 32U * 256U);
+  EXPECT_GT(dump->stats->frozen_time_us, 0U);
+  EXPECT_GT(dump->criu_time_ns, std::uint64_t{dump->stats->frozen_time_us} * 1000);
+  EXPECT_TRUE(dumped.has("pre-dump"));
+  EXPECT_TRUE(dumped.has("post-dump"));
+  const Result<std::uint64_t> bytes = probe::directory_bytes(folder_.path() + "/images");
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(dump->image_bytes, *bytes);
+  EXPECT_EQ(dumped.totals.back(), *bytes);
+  EXPECT_GE(*bytes, 32U << 20U);
+
+  const long before = churn.count();
+  Told restored;
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), restored.observer());
+  ASSERT_TRUE(restore.ok()) << restore.error().message;
+  const pid_t pid = churn.id().pid;
+  churn.replace(restore->process);
+  EXPECT_EQ(restore->process.pid, pid);
+  EXPECT_TRUE(restore->warnings.empty()) << restore->warnings.front();
+  ASSERT_TRUE(restore->stats.has_value());
+  EXPECT_GT(restore->stats->restore_time_us, 0U);
+  EXPECT_TRUE(restored.has("pre-restore"));
+  EXPECT_TRUE(restored.has("post-restore"));
+  EXPECT_TRUE(restored.has("pre-resume"));
+  EXPECT_TRUE(restored.has("post-resume"));
+  EXPECT_EQ(probe::read_process(pid)->parent, getpid());
+  EXPECT_TRUE(eventually([&] { return churn.count() > before; }));
+  EXPECT_EQ(churn.errors(), "");
+
+  {
+    const std::lock_guard lock(mutex_);
+    ended_.clear();
+  }
+  kill(pid, SIGTERM);
+  EXPECT_TRUE(eventually([&] { return has_ended(pid); }));
+  EXPECT_FALSE(probe::read_process(pid).ok()) << "a zombie is left";
+
+  ASSERT_EQ(calls_.size(), 2U);
+  EXPECT_EQ(calls_[0].kind, criu::CallKind::dump);
+  EXPECT_TRUE(calls_[0].ok);
+  EXPECT_EQ(calls_[0].duration_ns, dump->criu_time_ns);
+  EXPECT_EQ(calls_[1].kind, criu::CallKind::restore);
+  EXPECT_TRUE(calls_[1].ok);
+}
+
+TEST_F(ProcessRuntimeTest, EveryPageThatCriuWroteIsFoundWithItsMapping) {
+  const Churn churn(*runtime_, folder_, 32);
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id(), true), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  const auto images = criu::ImageSet::open(folder_.path() + "/images");
+  ASSERT_TRUE(images.ok()) << images.error().message;
+  EXPECT_TRUE(images->has("stats-dump")) << "the work folder is beside the images";
+  const criu::CheckpointPages pages = criu::read_pages(*images);
+  EXPECT_TRUE(pages.notes.empty()) << pages.notes.front();
+  EXPECT_EQ(pages.pages.present,
+            dump->stats->pages_written + dump->stats->shpages_written.value_or(0));
+  ASSERT_EQ(pages.processes.size(), 1U);
+  const criu::ProcessPages& process = pages.processes.front();
+  EXPECT_EQ(process.pid, churn.id().pid);
+  EXPECT_EQ(process.command, "kymo-churn");
+  std::uint64_t sum = 0;
+  bool named = false;
+  for (const criu::MappingPages& mapping : process.mappings) {
+    sum += mapping.pages.present;
+    named = named || mapping.name.find("/kymo-churn") != std::string::npos;
+    EXPECT_NE(mapping.name, "[unmapped]");
+  }
+  EXPECT_EQ(sum, process.pages.present);
+  EXPECT_TRUE(named) << "the program's own pages are its file's";
+  EXPECT_GE(process.mappings.front().pages.present, 32U * 256U) << "its 32 MiB come first";
+}
+
+TEST_F(ProcessRuntimeTest, LeavesAProcessRunningWhereAsked) {
+  Churn churn(*runtime_, folder_, 8);
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id(), true), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  EXPECT_TRUE(churn.goes_on());
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
+  ASSERT_FALSE(restore.ok());
+  EXPECT_NE(
+      restore.error().message.find("its pid " + std::to_string(churn.id().pid) + " is in use"),
+      std::string::npos)
+      << restore.error().message;
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, DumpsAJobThatIsNoChildOfItsOwn) {
+  Churn churn(*runtime_, folder_, 8);
+  // As after a restart of the daemon: this runtime did not start the process.
+  runtime_.reset();
+  use_criu(test::criu_path(), milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  const Result<RestoreOutcome> early = runtime_->restore(restore_spec(), {});
+  ASSERT_FALSE(early.ok());
+  EXPECT_NE(early.error().message.find("held by a zombie"), std::string::npos)
+      << early.error().message;
+  ASSERT_EQ(waitpid(churn.id().pid, nullptr, 0), churn.id().pid);
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
+  ASSERT_TRUE(restore.ok()) << restore.error().message;
+  churn.replace(restore->process);
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, ARestoreWaitsForAParentThatTakesItsTimeToReap) {
+  Churn churn(*runtime_, folder_, 8);
+  runtime_.reset();
+  use_criu(test::criu_path(), milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  std::thread parent([&] {
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+    EXPECT_EQ(waitpid(churn.id().pid, nullptr, 0), churn.id().pid);
+  });
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
+  parent.join();
+  ASSERT_TRUE(restore.ok()) << restore.error().message;
+  churn.replace(restore->process);
+  EXPECT_TRUE(churn.goes_on());
+}
+
+// The one that failed ended the other's process, after that had been told of as restored.
+TEST_F(ProcessRuntimeTest, OfTwoRestoresOfCopiesAtOnceOneSucceedsAndItsProcessRunsOn) {
+  Churn churn(*runtime_, folder_, 4);
+  for (int round = 0; round < 4; ++round) {
+    const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+    ASSERT_TRUE(dump.ok()) << dump.error().message;
+    const std::string copy = folder_.path() + "/copy";
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(folder_.path() + "/images", copy);
+    const std::array<RestoreSpec, 2> specs{restore_spec(),
+                                           RestoreSpec{copy, folder_.folder("other-work")}};
+    std::array<std::optional<Result<RestoreOutcome>>, 2> restored;
+    std::vector<std::thread> both;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      both.emplace_back([&, i] { restored[i] = runtime_->restore(specs[i], {}); });
+    }
+    for (std::thread& one : both) one.join();
+    ASSERT_NE(restored[0]->ok(), restored[1]->ok());
+    churn.replace((restored[0]->ok() ? *restored[0] : *restored[1])->process);
+    EXPECT_TRUE(churn.goes_on());
+    std::filesystem::remove_all(folder_.path() + "/images");
+  }
+}
+
+TEST_F(ProcessRuntimeTest, AFullDiskFailsTheDumpAndNotTheProcess) {
+  Churn churn(*runtime_, folder_, 32);
+  const std::string images = folder_.folder("images");
+  ASSERT_EQ(mount("none", images.c_str(), "tmpfs", 0, "size=8m"), 0);
+  Told told;
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), told.observer());
+  expect_no_images();
+  EXPECT_EQ(umount(images.c_str()), 0);
+  ASSERT_FALSE(dump.ok());
+  EXPECT_NE(dump.error().message.find("the process runs on"), std::string::npos)
+      << dump.error().message;
+  EXPECT_EQ(dump.error().code, Code::resource_exhausted) << dump.error().message;
+  EXPECT_EQ(dump.error().message.find('\n'), std::string::npos);
+  EXPECT_TRUE(churn.goes_on());
+  EXPECT_FALSE(calls_.back().ok);
+}
+
+TEST_F(ProcessRuntimeTest, AHungCriuIsKilledAndTheProcessRunsOn) {
+  Churn churn(*runtime_, folder_, 8);
+  use_criu(folder_.file("hung", "#!/bin/sh\nsleep 300\n", 0755), milliseconds(200));
+  const auto started = std::chrono::steady_clock::now();
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(5));
+  ASSERT_FALSE(dump.ok());
+  EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
+  EXPECT_NE(dump.error().message.find("within 200 ms"), std::string::npos) << dump.error().message;
+  EXPECT_TRUE(churn.goes_on());
+}
+
+// The process is frozen and CRIU waits for its answer when the time is over. On a slow machine the time is over before
+// CRIU has come that far: the dump is then tried again with more of it.
+TEST_F(ProcessRuntimeTest, ADumpCutShortWhileTheProcessIsFrozenLeavesItRunning) {
+  Churn churn(*runtime_, folder_, 64);
+  bool was_frozen = false;
+  for (const milliseconds timeout : kEverLonger) {
+    use_criu(test::criu_path(), timeout);
+    Observer stuck;
+    stuck.notified = [&](std::string_view name) {
+      if (name == "post-dump") {
+        was_frozen = !probe::stopped_threads(churn.id().pid).empty();
+        std::this_thread::sleep_for(timeout);  // the hang that is tested
+      }
+    };
+    const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), stuck);
+    ASSERT_FALSE(dump.ok());
+    EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
+    EXPECT_NE(dump.error().message.find("the process runs on"), std::string::npos)
+        << dump.error().message;
+    EXPECT_TRUE(probe::stopped_threads(churn.id().pid).empty());
+    EXPECT_EQ(probe::read_process(churn.id().pid)->tracer, 0);
+    expect_no_images();
+    EXPECT_TRUE(churn.goes_on());
+    if (was_frozen) break;
+  }
+  EXPECT_TRUE(was_frozen) << "no dump came to its end within " << kEverLonger.back().count()
+                          << " ms";
+}
+
+// Cut short at ever later instants: while it starts, seizes, injects, drains, writes.
+TEST_F(ProcessRuntimeTest, CriuKilledAtAnyInstantLeavesTheProcessRunning) {
+  const Churn churn(*runtime_, folder_, 32);
+  const int step_ms = std::getenv("KYMO_TEST_LONG") != nullptr ? 1 : 8;
+  int killed = 0;
+  for (int after_ms = 1; after_ms <= 120; after_ms += step_ms) {
+    use_criu(test::criu_path(), milliseconds(after_ms));
+    const std::string base = "at-" + std::to_string(after_ms);
+    const std::string images = folder_.folder(base);
+    const Result<DumpOutcome> dump =
+        runtime_->dump({churn.id(), images, folder_.folder("work"), true}, {});
+    EXPECT_TRUE(probe::stopped_threads(churn.id().pid).empty()) << after_ms;
+    if (!dump) {
+      ++killed;
+      EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
+      EXPECT_TRUE(std::filesystem::is_empty(images)) << after_ms;
+    }
+    ASSERT_TRUE(churn.goes_on()) << "killed after " << after_ms << " ms: " << churn.errors()
+                                 << how_it_ended(churn.id().pid) << "\nCRIU's log: " << log_end();
+    std::filesystem::remove_all(images);
+  }
+  EXPECT_GE(killed, 3);
+}
+
+TEST_F(ProcessRuntimeTest, ImagesAreKeptWhenCriuDiesAfterItHasEndedTheProcess) {
+  Churn churn(*runtime_, folder_, 8);
+  const std::string pid = std::to_string(churn.id().pid);
+  const std::string inventory = folder_.folder("images") + "/inventory.img";
+  use_criu(
+      folder_.file("late",
+                   "#!/bin/sh\necho whole > '" + inventory + "'\nkill -KILL " + pid +
+                       "\nwhile kill -0 " + pid + " 2>/dev/null; do sleep 0.01; done\nexit 1\n",
+                   0755),
+      milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_TRUE(dump.ok()) << dump.error().message;
+  EXPECT_TRUE(std::filesystem::exists(inventory));
+  EXPECT_FALSE(dump->stats.has_value());
+  ASSERT_EQ(dump->warnings.size(), 2U);
+  EXPECT_NE(dump->warnings[0].find("every image was written and the process ended"),
+            std::string::npos);
+}
+
+TEST_F(ProcessRuntimeTest, ACrashedCriuIsNamedWithItsSignal) {
+  Churn churn(*runtime_, folder_, 8);
+  use_criu(folder_.file("crashing", "#!/bin/sh\nkill -SEGV $$\n", 0755), milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_FALSE(dump.ok());
+  EXPECT_NE(dump.error().message.find("was ended by signal 11 (SIGSEGV)"), std::string::npos)
+      << dump.error().message;
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, AMissingCriuIsNamed) {
+  Churn churn(*runtime_, folder_, 8);
+  use_criu(folder_.path() + "/no-such-criu", milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_FALSE(dump.ok());
+  EXPECT_EQ(dump.error().code, Code::not_found);
+  EXPECT_NE(dump.error().message.find("no-such-criu"), std::string::npos) << dump.error().message;
+  EXPECT_TRUE(churn.goes_on());
+  ASSERT_FALSE(calls_.empty());
+  EXPECT_FALSE(calls_.back().ok);
+}
+
+TEST_F(ProcessRuntimeTest, AProcessStoppedBeforeAFailedDumpStaysStopped) {
+  Churn churn(*runtime_, folder_, 8);
+  ASSERT_EQ(kill(churn.id().pid, SIGSTOP), 0);
+  ASSERT_TRUE(eventually([&] { return probe::read_process(churn.id().pid)->state == 'T'; }));
+  use_criu("/bin/false", milliseconds(0));
+  const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
+  ASSERT_FALSE(dump.ok());
+  EXPECT_EQ(probe::read_process(churn.id().pid)->state, 'T');
+}
+
+TEST_F(ProcessRuntimeTest, AFailedRestoreLeavesNothingBehindAndCanBeRepeated) {
+  Churn churn(*runtime_, folder_, 8);
+  ASSERT_TRUE(runtime_->dump(dump_spec(churn.id()), {}).ok());
+  const std::string out = folder_.path() + "/churn.out";
+  std::filesystem::rename(out, out + ".away");
+  const Result<RestoreOutcome> failed = runtime_->restore(restore_spec(), {});
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.error().message.find("churn.out"), std::string::npos) << failed.error().message;
+  EXPECT_FALSE(probe::read_process(churn.id().pid).ok());
+  std::filesystem::rename(out + ".away", out);
+  const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
+  ASSERT_TRUE(restore.ok()) << restore.error().message;
+  churn.replace(restore->process);
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, AtWhateverInstantADumpIsCancelledTheProcessRunsOn) {
+  Churn churn(*runtime_, folder_, 32);
+  int cancelled = 0;
+  bool done = false;
+  for (int ms = 0; !done && ms < test::kLastInstantMs;
+       ms = test::next_instant(ms, ms < 200 ? 15 : 100)) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    std::filesystem::remove_all(folder_.path() + "/images");
+    DumpSpec dump = dump_spec(churn.id(), true);
+    const test::CancelAfter cancel{milliseconds(ms)};
+    dump.cancel = cancel.get();
+    const Result<DumpOutcome> outcome = runtime_->dump(dump, {});
+    done = outcome.ok();
+    if (!done) {
+      ++cancelled;
+      EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
+      EXPECT_NE(outcome.error().message.find("the request was cancelled; the process runs on"),
+                std::string::npos)
+          << outcome.error().message;
+      expect_no_images();
+    }
+    ASSERT_TRUE(churn.goes_on()) << how_it_ended(churn.id().pid);
+    EXPECT_FALSE(test::has_criu_code(churn.id().pid));
+  }
+  EXPECT_TRUE(done);
+  EXPECT_GT(cancelled, 2);
+}
+
+TEST_F(ProcessRuntimeTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
+  Churn churn(*runtime_, folder_, 32);
+  const pid_t pid = churn.id().pid;
+  ASSERT_TRUE(runtime_->dump(dump_spec(churn.id()), {}).ok());
+  const Result<std::uint64_t> bytes = probe::directory_bytes(folder_.path() + "/images");
+  int cancelled = 0;
+  bool done = false;
+  for (int ms = 0; !done && ms < test::kLastInstantMs;
+       ms = test::next_instant(ms, ms < 200 ? 15 : 100)) {
+    SCOPED_TRACE(std::to_string(ms) + " ms");
+    RestoreSpec restore = restore_spec();
+    const test::CancelAfter cancel{milliseconds(ms)};
+    restore.cancel = cancel.get();
+    const Result<RestoreOutcome> outcome = runtime_->restore(restore, {});
+    done = outcome.ok();
+    if (done) {
+      churn.replace(outcome->process);
+    } else {
+      ++cancelled;
+      EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
+      ASSERT_FALSE(probe::read_process(pid).ok()) << "something of the restore is left";
+      EXPECT_EQ(*probe::directory_bytes(folder_.path() + "/images"), *bytes);
+    }
+  }
+  ASSERT_TRUE(done);
+  EXPECT_GT(cancelled, 2);
+  EXPECT_TRUE(churn.goes_on());
+}
+
+TEST_F(ProcessRuntimeTest, ARestoreCutShortLeavesNoProcess) {
+  Churn churn(*runtime_, folder_, 32);
+  const ProcessId id = churn.id();
+  ASSERT_TRUE(runtime_->dump(dump_spec(id), {}).ok());
+  bool was_restored = false;
+  for (const milliseconds timeout : kEverLonger) {
+    use_criu(test::criu_path(), timeout);
+    Observer stuck;
+    stuck.notified = [&](std::string_view name) {
+      if (name == "post-restore") {
+        was_restored = probe::read_process(id.pid).ok();
+        std::this_thread::sleep_for(timeout);  // the hang that is tested
+      }
+    };
+    const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), stuck);
+    ASSERT_FALSE(restore.ok());
+    EXPECT_EQ(restore.error().code, Code::deadline_exceeded) << restore.error().message;
+    EXPECT_FALSE(probe::read_process(id.pid).ok()) << "something of the restore is left";
+    if (was_restored) break;
+  }
+  EXPECT_TRUE(was_restored) << "no restore came to its end within " << kEverLonger.back().count()
+                            << " ms";
+}
+
+}  // namespace
+}  // namespace kymo::runtime

@@ -1,0 +1,181 @@
+// The recorder when CLOCK_MONOTONIC goes back, as it does in a process that is restored on another
+// machine: this program's own clock_gettime() goes before the C library's.
+
+#include "base/clock.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "kymo/profiler.h"
+#include "kymo/registry.h"
+#include "support/test_sinks.h"
+
+namespace {
+
+std::atomic<long> g_back_s{0};
+// The next time that this thread reads, it is still as much later; after that the clock goes back.
+thread_local long g_ahead_once_s = 0;
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's own
+extern "C" int clock_gettime(clockid_t clock, timespec* out) noexcept {
+  const long result = ::syscall(SYS_clock_gettime, clock, out);
+  if (clock == CLOCK_MONOTONIC) {
+    const long ahead_s = std::exchange(g_ahead_once_s, 0);
+    out->tv_sec += ahead_s != 0 ? ahead_s : -g_back_s.load(std::memory_order_relaxed);
+  }
+  return static_cast<int>(result);
+}
+
+namespace kymo {
+namespace {
+
+constexpr std::uint64_t kIntervalNs = 1'000'000;
+
+// Passes rows on, and sees from another thread how many came.
+struct CountedSink : KeepingSink {
+  CountedSink() {
+    on_write = [this] {
+      writes.fetch_add(1);
+      return Result<void>();
+    };
+  }
+  std::atomic<int> writes{0};
+};
+
+void wait_for_writes(const CountedSink& sink, int more) {
+  // Not by this program's clock.
+  const timespec nap{0, 1'000'000};
+  for (const int begin = sink.writes.load(); sink.writes.load() < begin + more;) {
+    ASSERT_EQ(::nanosleep(&nap, nullptr), 0);
+  }
+}
+
+// A clock that this program leaves alone.
+std::uint64_t raw_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return to_nanos(now);
+}
+
+class ClockTest : public ::testing::TestWithParam<Pace> {
+ protected:
+  void TearDown() override { g_back_s = 0; }
+
+  static ProfilerOptions options_for(const std::shared_ptr<CountedSink>& sink) {
+    ProfilerOptions options;
+    options.sink = sink;
+    options.interval = std::chrono::nanoseconds(kIntervalNs);
+    options.pace = GetParam();
+    options.flush = std::chrono::milliseconds(10);
+    return options;
+  }
+};
+
+TEST_P(ClockTest, GoesBackTwiceAndRowsAndCountersDoNot) {
+  Registry registry;
+  const Counter steps = registry.counter({.name = "steps"}).value();
+  const auto sink = std::make_shared<CountedSink>();
+  Profiler profiler(registry, options_for(sink));
+  const std::uint64_t begin_ns = raw_ns();
+  ASSERT_TRUE(profiler.start());
+  for (const long back_s : {3, 7}) {  // less than the machine has been up for, surely
+    steps.add();
+    wait_for_writes(*sink, 5);
+    const std::uint64_t before_ns = monotonic_ns();
+    g_back_s = back_s;
+    ASSERT_LT(monotonic_ns(), before_ns);
+  }
+  steps.add();
+  wait_for_writes(*sink, 5);
+  ASSERT_TRUE(profiler.stop());
+  const std::uint64_t elapsed_ns = raw_ns() - begin_ns;
+
+  const ProfilerStats stats = profiler.stats();
+  EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
+  ASSERT_EQ(stats.rows_written, sink->kept.size());
+  for (std::size_t i = 1; i < sink->kept.size(); ++i) {
+    ASSERT_LT(sink->kept[i - 1][0], sink->kept[i][0]) << "time went back at row " << i;
+    ASSERT_LE(sink->kept[i - 1][1], sink->kept[i][1]) << "a counter went back at row " << i;
+  }
+  EXPECT_EQ(sink->kept.back()[1], 3U);
+  // Nor does the recording's own clock stand still: what went back is made up for.
+  EXPECT_NEAR(static_cast<double>(sink->kept.back()[0]), static_cast<double>(elapsed_ns), 0.3e9);
+  std::uint64_t listed = 0;
+  for (const Gap& gap : sink->listed) {
+    listed += gap.ticks;
+  }
+  EXPECT_EQ(listed, stats.missed());
+}
+
+// As if the process was frozen within a sample, and restored where the clock is behind. The time of
+// that row is the middle of its sample, and the next row was earlier.
+TEST_P(ClockTest, GoesAheadWithinASampleAndThenBackAndRowsDoNot) {
+  std::atomic<bool> steps{false};
+  Registry registry;
+  const auto within_sample = [&steps]() -> std::uint64_t {
+    if (steps.exchange(false)) {
+      g_ahead_once_s = 2;
+      g_back_s = 60;
+    }
+    return 0;
+  };
+  ASSERT_TRUE(registry.callback({"gauge", "help", Kind::gauge, Unit::count, {}}, within_sample));
+  const auto sink = std::make_shared<CountedSink>();
+  Profiler profiler(registry, options_for(sink));
+  ASSERT_TRUE(profiler.start());
+  wait_for_writes(*sink, 5);
+  steps = true;
+  wait_for_writes(*sink, 5);
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_FALSE(steps);
+  for (std::size_t i = 1; i < sink->kept.size(); ++i) {
+    ASSERT_LT(sink->kept[i - 1][0], sink->kept[i][0]) << "time went back at row " << i;
+  }
+}
+
+// Between a sample and the look at the clock that follows it: the next deadline is then seconds
+// off.
+TEST_P(ClockTest, GoesBackBetweenTwoTicksAndTheNextIsNotWaitedForTillItHasCaughtUp) {
+  std::atomic<bool> steps_back{false};
+  Registry registry;
+  const auto within_sample = [&steps_back]() -> std::uint64_t {
+    if (steps_back.exchange(false)) {
+      g_back_s = 60;
+    }
+    return 0;
+  };
+  ASSERT_TRUE(registry.callback({"gauge", "help", Kind::gauge, Unit::count, {}}, within_sample));
+  const auto sink = std::make_shared<CountedSink>();
+  Profiler profiler(registry, options_for(sink));
+  const std::uint64_t begin_ns = raw_ns();
+  ASSERT_TRUE(profiler.start());
+  wait_for_writes(*sink, 5);
+  steps_back = true;
+  wait_for_writes(*sink, 5);
+  ASSERT_TRUE(profiler.stop());
+  const std::uint64_t elapsed_ns = raw_ns() - begin_ns;
+  EXPECT_FALSE(steps_back);
+  EXPECT_LT(elapsed_ns, 30'000'000'000U);
+  EXPECT_NEAR(static_cast<double>(sink->kept.back()[0]), static_cast<double>(elapsed_ns), 0.3e9);
+  for (std::size_t i = 1; i < sink->kept.size(); ++i) {
+    ASSERT_LT(sink->kept[i - 1][0], sink->kept[i][0]) << "time went back at row " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Paces, ClockTest, ::testing::Values(Pace::thrifty, Pace::precise),
+                         [](const auto& tested) {
+                           return tested.param == Pace::thrifty ? "thrifty" : "precise";
+                         });
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,47 @@
+#include "sampling/collect/collector.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/clock.h"
+#include "support/make_ring.h"
+
+namespace kymo {
+namespace {
+
+// start() has returned, and the collector's thread gets no CPU: those ticks were neither due nor
+// missed.
+TEST(Collector, TicksBeforeItsThreadRanWereLostInSilence) {
+  constexpr std::uint64_t kInterval = 1'000'000;
+  Registry registry;
+  ASSERT_TRUE(registry.counter({"steps", "help", Kind::counter, Unit::count, {}}));
+  const auto sampler = registry.sampler({}).value();
+  const auto ring = make_ring(2, 100, 1);
+  GapQueue gaps(kInterval);
+  RecorderCounts counts;
+  Event stop;
+  Event writer;
+  Collector::Options options;
+  options.start_ns = monotonic_ns() - 100 * kInterval;  // it took so long to open the files
+  options.interval_ns = kInterval;
+  options.flush_ns = 1'000'000'000;
+  std::atomic<std::uint64_t> start_ns{options.start_ns};
+  Collector collector(options, *sampler, *ring, gaps, counts.collected, stop, writer, start_ns);
+
+  collector.begin();
+  const std::uint64_t begun = (monotonic_ns() - options.start_ns) / kInterval;
+  std::this_thread::sleep_for(std::chrono::milliseconds(8));
+  stop.signal();
+  collector.run();
+
+  Gap gap;
+  ASSERT_TRUE(gaps.try_take(&gap));
+  EXPECT_GE(gap.start_ns, 101 * kInterval) << "what passed before begin() was not due";
+  EXPECT_LE(gap.start_ns, (begun + 1) * kInterval);
+  EXPECT_EQ(gap.ticks, (gap.end_ns - gap.start_ns) / kInterval);
+  EXPECT_GE(counts.collected.missed_late.get() + counts.collected.captured.get(), 8U);
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,208 @@
+#include "sampling/files/recording_parts.h"
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "metrics/metric_rules.h"
+#include "support/temporary_folder.h"
+
+namespace kymo {
+namespace {
+
+class RecordingPartsTest : public TemporaryFolderTest {
+ protected:
+  void SetUp() override {
+    TemporaryFolderTest::SetUp();
+    info_.columns = columns_of({"steps", "Steps", Kind::counter, Unit::count, {}});
+    info_.interval = std::chrono::nanoseconds(10);
+    path_ = in_folder("run.tsv");
+  }
+  // Writes `count` rows numbered on from the last.
+  Result<void> write(RecordingParts& parts, std::size_t count) {
+    std::vector<std::uint64_t> words;
+    for (std::size_t i = 0; i < count; ++i) {
+      words.push_back(number_ * 10 + 1);
+      words.push_back(number_++);
+    }
+    return parts.write({words.data(), count, 2});
+  }
+  nlohmann::json metadata(const std::string& stem) {
+    return nlohmann::json::parse(content(in_folder(stem + ".meta.json")));
+  }
+  // The numbers in a part, which must parse alone.
+  std::vector<std::uint64_t> numbers(const std::string& name) {
+    const std::vector<std::string> all = lines(in_folder(name));
+    EXPECT_FALSE(all.empty()) << name;
+    std::vector<std::uint64_t> found;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i == 0) {
+        EXPECT_EQ(all[i], "Time (ns)\tsteps") << name;
+      } else {
+        found.push_back(std::stoull(all[i].substr(all[i].find('\t') + 1)));
+      }
+    }
+    return found;
+  }
+  static std::vector<std::uint64_t> range(std::uint64_t first, std::uint64_t end) {
+    std::vector<std::uint64_t> all(end - first);
+    std::iota(all.begin(), all.end(), first);
+    return all;
+  }
+  [[nodiscard]] bool exists(const std::string& name) const {
+    return std::filesystem::exists(in_folder(name));
+  }
+
+  RecordingInfo info_;
+  std::string path_;
+  std::uint64_t number_ = 0;
+};
+
+TEST_F(RecordingPartsTest, PartsAreNumberedBeforeTheEnding) {
+  EXPECT_EQ(part_path("a.tsv/b.tsv", 0), "a.tsv/b.tsv");
+  EXPECT_EQ(part_path("a.tsv/b.tsv", 7), "a.tsv/b.7.tsv");
+  EXPECT_EQ(part_path("b.tsv.zst", 7), "b.7.tsv.zst");
+}
+
+TEST_F(RecordingPartsTest, APartThatIsLargeEnoughIsFollowedByTheNext) {
+  RecordingParts parts = RecordingParts::create(path_, {.rotate_bytes = 120}, info_).value();
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(write(parts, 5));
+  }
+  parts.add_gap({300, 320, 2, MissCause::late});
+  ProfilerStats stats;
+  stats.rows_written = 30;
+  ASSERT_TRUE(parts.write_metadata(stats, "ended"));
+
+  std::vector<std::uint64_t> all;
+  std::uint64_t due = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t number = 0;
+  for (; exists(std::filesystem::path(part_path("run.tsv", number))); ++number) {
+    const std::string name = part_path("run.tsv", number);
+    const auto part = numbers(name);
+    all.insert(all.end(), part.begin(), part.end());
+    const nlohmann::json meta = metadata(name.substr(0, name.size() - 4));
+    EXPECT_EQ(meta["state"], "ended") << name;
+    EXPECT_EQ(meta["columns"].size(), 1U);
+    EXPECT_EQ(meta["stats"]["rows_written"], part.size());
+    due += meta["stats"]["ticks_due"].get<std::uint64_t>();
+    rows += part.size();
+    EXPECT_EQ(meta["part"]["number"], number);
+    EXPECT_EQ(meta["part"].value("previous", ""),
+              number == 0 ? "" : part_path("run.tsv", number - 1));
+    const bool last = !exists(part_path("run.tsv", number + 1));
+    EXPECT_EQ(meta["part"].value("next", ""), last ? "" : part_path("run.tsv", number + 1));
+  }
+  EXPECT_GE(number, 3U);
+  EXPECT_EQ(all, range(0, 30));
+  EXPECT_EQ(due, rows + 2) << "the gap is counted in one part";
+}
+
+TEST_F(RecordingPartsTest, APartThatIsOldEnoughIsFollowedByTheNext) {
+  RecordingParts parts =
+      RecordingParts::create(path_, {.rotate_after = std::chrono::nanoseconds(50)}, info_).value();
+  for (int i = 0; i < 9; ++i) {
+    ASSERT_TRUE(write(parts, 1));
+  }
+  EXPECT_EQ(numbers("run.tsv"), range(0, 6));
+  EXPECT_EQ(numbers("run.1.tsv"), range(6, 9));
+}
+
+TEST_F(RecordingPartsTest, TheOldestGoFirstAndTheBoundHolds) {
+  constexpr std::uint64_t kKeep = 8000;
+  RecordingParts parts =
+      RecordingParts::create(path_, {.rotate_bytes = 500, .keep_bytes = kKeep}, info_).value();
+  constexpr std::uint64_t kOneWrite = 1000;
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(write(parts, 10));
+    ASSERT_TRUE(parts.write_metadata({}, "running"));
+    std::uint64_t kept = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      kept += entry.file_size();
+    }
+    ASSERT_LE(kept, kKeep + 2 * kOneWrite) << "after write " << i;
+  }
+  EXPECT_FALSE(exists("run.tsv"));
+  EXPECT_FALSE(exists("run.meta.json"));
+  EXPECT_FALSE(exists("run.gaps.tsv"));
+  const std::uint64_t newest = parts.place().file;
+  const auto last = numbers(part_path("run.tsv", newest - 1));
+  ASSERT_FALSE(last.empty()) << "more than the present part is kept";
+}
+
+TEST_F(RecordingPartsTest, TheBoundHoldsOverThePartsOfEarlierStarts) {
+  constexpr std::uint64_t kKeep = 8000;
+  std::vector<std::string> earlier;
+  const auto kept = [&] {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      bytes += entry.file_size();
+    }
+    return bytes;
+  };
+  for (int start = 1; start <= 6; ++start) {
+    const std::string path = in_folder("run-" + std::to_string(start) + ".tsv");
+    const TsvOptions options{.rotate_bytes = 500, .keep_bytes = kKeep};
+    RecordingParts parts = RecordingParts::create(path, options, info_, earlier).value();
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_TRUE(write(parts, 10));
+    }
+    ASSERT_TRUE(parts.write_metadata({}, "ended"));
+    for (std::uint64_t part = 0; part <= parts.place().file; ++part) {
+      earlier.push_back(part_path(path, part));
+    }
+    EXPECT_LE(kept(), kKeep + 2000) << "after start " << start;
+  }
+  EXPECT_FALSE(exists("run-1.tsv")) << "the oldest goes first";
+  EXPECT_FALSE(exists("run-1.gaps.tsv"));
+  EXPECT_FALSE(exists("run-1.meta.json"));
+  EXPECT_TRUE(exists("run-6.tsv")) << "the newest stay";
+}
+
+TEST_F(RecordingPartsTest, BoundsThatContradictAreRefused) {
+  const auto parts =
+      RecordingParts::create(path_, {.rotate_bytes = 600, .keep_bytes = 1000}, info_);
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().code, Code::invalid_argument);
+  EXPECT_NE(parts.error().message.find("at most half"), std::string::npos);
+  EXPECT_FALSE(exists("run.tsv"));
+}
+
+TEST_F(RecordingPartsTest, ANameThatIsTakenIsPassedOver) {
+  std::ofstream(in_folder("run.1.tsv")) << "somebody else's";
+  RecordingParts parts = RecordingParts::create(path_, {.rotate_bytes = 1}, info_).value();
+  ASSERT_TRUE(write(parts, 1));
+  EXPECT_EQ(parts.place().file, 2U);
+  EXPECT_EQ(content(in_folder("run.1.tsv")), "somebody else's");
+  EXPECT_EQ(metadata("run")["part"]["next"], "run.2.tsv");
+}
+
+TEST_F(RecordingPartsTest, GoesOnWhereTheNextPartCannotBeBegun) {
+  RecordingParts parts = RecordingParts::create(path_, {.rotate_bytes = 1}, info_).value();
+  // The folder goes away under the recording: its open file stays, a new one cannot be made.
+  std::filesystem::rename(folder_, folder_ + ".away");
+  ASSERT_TRUE(write(parts, 3));
+  ASSERT_TRUE(write(parts, 3));
+  std::filesystem::rename(folder_ + ".away", folder_);
+  ASSERT_TRUE(write(parts, 1));
+  EXPECT_EQ(numbers("run.tsv"), range(0, 7));
+  ASSERT_TRUE(write(parts, 1));
+  EXPECT_EQ(numbers("run.1.tsv"), range(7, 8));
+}
+
+// A process restored from an image that is older than its recording finds more in it than it wrote.
+TEST_F(RecordingPartsTest, RowsOfAnotherHandAreLeftAloneAndANewPartBegins) {
+  RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
+  ASSERT_TRUE(write(parts, 2));
+  std::ofstream(path_, std::ios::app) << "21\t2\n";
+  std::ofstream(in_folder("run.meta.json")) << "the other's";
+  ASSERT_TRUE(write(parts, 2));
+  EXPECT_EQ(content(path_), "Time (ns)\tsteps\n1\t0\n11\t1\n21\t2\n");
+  EXPECT_EQ(content(in_folder("run.meta.json")), "the other's");
+  EXPECT_EQ(numbers("run.1.tsv"), range(2, 4));
+  ASSERT_TRUE(parts.write_metadata({}, "ended"));
+  EXPECT_EQ(metadata("run.1")["part"]["previous"], "run.tsv");
+}
+
+}  // namespace
+}  // namespace kymo

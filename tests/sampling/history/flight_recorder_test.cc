@@ -1,0 +1,169 @@
+#include "kymo/flight_recorder.h"
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "metrics/metric_rules.h"
+#include "support/temporary_folder.h"
+
+namespace kymo {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+class FlightRecorderTest : public TemporaryFolderTest {
+ protected:
+  void SetUp() override {
+    TemporaryFolderTest::SetUp();
+    info_.columns = columns_of({"steps", "", Kind::gauge, Unit::count, {}});
+    info_.interval = std::chrono::milliseconds(1);
+    info_.rows_per_slot = 10;
+    options_.keep = std::chrono::seconds(1);
+    options_.directory = in_folder("snapshots");
+    options_.before = std::chrono::milliseconds(100);
+    options_.after = std::chrono::milliseconds(50);
+    options_.fired = [this](const std::string& rule, const Result<std::string>& path) {
+      const std::lock_guard lock(mutex_);
+      rules_.push_back(rule);
+      paths_.push_back(path ? *path : path.error().message);
+    };
+  }
+  // Rows a millisecond apart, up to `until`; the value is 1 from `peak` to 20 ms later.
+  void play(FlightRecorder& recorder, std::uint64_t until, std::uint64_t peak = UINT64_MAX) {
+    while (at_ms_ < until) {
+      std::vector<std::uint64_t> words;
+      for (int i = 0; i < 10; ++i, ++at_ms_) {
+        words.insert(words.end(), {at_ms_ * kMs, at_ms_ >= peak && at_ms_ < peak + 20 ? 1U : 0U});
+      }
+      ASSERT_TRUE(recorder.write({words.data(), 10, 2}));
+    }
+  }
+  std::vector<std::string> files() {
+    std::vector<std::string> names;
+    if (std::filesystem::exists(options_.directory)) {
+      for (const auto& entry : std::filesystem::directory_iterator(options_.directory)) {
+        names.push_back(entry.path());
+      }
+    }
+    return names;
+  }
+
+  RecordingInfo info_;
+  FlightRecorderOptions options_;
+  // Waits until so many rules' snapshots were told of, and those that were begun are whole.
+  void await(std::size_t count) {
+    const auto done = [&] {
+      const std::lock_guard lock(mutex_);
+      return paths_.size() >= count && std::all_of(paths_.begin(), paths_.end(), is_over);
+    };
+    while (!done()) {
+      std::this_thread::yield();
+    }
+  }
+  static bool is_over(const std::string& path) {
+    const std::string meta = content(path.substr(0, path.size() - 4) + ".meta.json");
+    return meta.empty() || meta.find("\"running\"") == std::string::npos;
+  }
+
+  std::uint64_t at_ms_ = 0;
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::string> rules_;
+  std::vector<std::string> paths_;
+};
+
+TEST_F(FlightRecorderTest, WritesNothingUntilItIsAsked) {
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  play(recorder, 3000);
+  ASSERT_TRUE(recorder.close({}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(FlightRecorderTest, ARuleWritesWhatCameBeforeAndAfterAndRecordingGoesOn) {
+  options_.rules = {"steps > 0"};
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  play(recorder, 2000, 1500);
+  await(1);
+  ASSERT_EQ(paths_.size(), 1U) << "one episode, one snapshot";
+  EXPECT_EQ(rules_[0], "steps > 0");
+  const std::vector<std::string> rows = lines(paths_[0]);
+  ASSERT_EQ(rows.size(), 151U);
+  EXPECT_EQ(rows[1], "0\t0");
+  EXPECT_EQ(rows[101], std::to_string(100 * kMs) + "\t1") << "the row that fired";
+  const auto meta =
+      nlohmann::json::parse(content(paths_[0].substr(0, paths_[0].size() - 4) + ".meta.json"));
+  EXPECT_EQ(meta["state"], "ended");
+  EXPECT_EQ(meta["about"]["reason"], "rule");
+  EXPECT_EQ(meta["about"]["rule"], "steps > 0");
+  EXPECT_EQ(meta["marks"][0]["name"], "snapshot");
+  EXPECT_EQ(meta["marks"][0]["at_ns"], 100 * kMs);
+  play(recorder, 2500, 2200);
+  await(2);
+  EXPECT_EQ(paths_.size(), 2U) << "armed again";
+}
+
+TEST_F(FlightRecorderTest, TheOldestSnapshotsMakeRoom) {
+  options_.rules = {"steps > 0"};
+  options_.max_snapshots = 3;
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  std::filesystem::create_directory(options_.directory);
+  std::ofstream(options_.directory + "/notes.tsv") << "somebody else's";
+  for (std::uint64_t peak = 500; peak < 5000; peak += 500) {
+    play(recorder, peak + 400, peak);
+    await(peak / 500);
+  }
+  ASSERT_EQ(paths_.size(), 9U);
+  EXPECT_EQ(files().size(), 3U * 3 + 1);
+  EXPECT_FALSE(std::filesystem::exists(paths_[5]));
+  EXPECT_TRUE(std::filesystem::exists(paths_[6]));
+  EXPECT_TRUE(std::filesystem::exists(options_.directory + "/notes.tsv"));
+}
+
+TEST_F(FlightRecorderTest, ASnapshotThatCannotBeWrittenIsToldAndCostsNothingElse) {
+  options_.rules = {"steps > 0"};
+  std::ofstream(options_.directory) << "a file where the folder should be";
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  play(recorder, 1000, 500);
+  await(1);
+  ASSERT_EQ(paths_.size(), 1U);
+  EXPECT_NE(paths_[0].find("cannot make the snapshots' folder"), std::string::npos) << paths_[0];
+}
+
+TEST_F(FlightRecorderTest, RefusesARuleBeforeItRecords) {
+  options_.rules = {"steps >"};
+  EXPECT_EQ(FlightRecorder(options_).open(info_).error().code, Code::invalid_argument);
+  options_.rules = {"stops > 5"};
+  EXPECT_NE(FlightRecorder(options_).open(info_).error().message.find("did you mean steps"),
+            std::string::npos);
+}
+
+TEST_F(FlightRecorderTest, RefusesASnapshotOfNothingAndOneThatIsTooLong) {
+  FlightRecorder recorder(options_);
+  EXPECT_EQ(recorder.snapshot({}, false).error().code, Code::failed_precondition);
+  ASSERT_TRUE(recorder.open(info_));
+  SnapshotRequest request;
+  request.after = std::chrono::hours(1);
+  const Error too_long = recorder.snapshot(request, false).error();
+  EXPECT_EQ(too_long.code, Code::invalid_argument);
+  EXPECT_EQ(too_long.message,
+            "cannot take a snapshot from 5 s before to 3600 s after: must be 0 s or more before, "
+            "and 0 to 600 s after");
+  request = {};
+  request.directory = in_folder("nowhere");
+  EXPECT_EQ(recorder.snapshot(request, false).error().code, Code::not_found);
+}
+
+TEST_F(FlightRecorderTest, KeepsLessWhereTheMemoryDoesNotReach) {
+  options_.keep = std::chrono::hours(24 * 365);
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  EXPECT_EQ(recorder.kept(), std::chrono::milliseconds((64U << 20U) / 16));
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,106 @@
+#include "sampling/history/rule.h"
+
+#include <gtest/gtest.h>
+
+#include "metrics/metric_rules.h"
+
+namespace kymo {
+namespace {
+
+std::vector<Column> columns() {
+  return {columns_of({"dumps", "", Kind::counter, Unit::count, {{"result", {"error"}}}}).front(),
+          columns_of({"phase", "", Kind::gauge, Unit::count, {}}).front(),
+          columns_of({"frozen_time_us", "", Kind::counter, Unit::microseconds, {}}).front()};
+}
+
+// Rows 1 ms apart with these values in the column; which of them made the rule fire.
+std::vector<std::size_t> fires(const std::string& text, std::size_t column,
+                               const std::vector<std::uint64_t>& values) {
+  Rule rule = Rule::parse(text).value();
+  EXPECT_TRUE(rule.bind(columns()));
+  std::vector<std::size_t> fired;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::vector<std::uint64_t> row = {i * 1'000'000, 0, 0, 0};
+    row.at(column) = values[i];
+    if (rule.fires_at(row)) {
+      fired.push_back(i);
+    }
+  }
+  return fired;
+}
+
+using At = std::vector<std::size_t>;
+
+TEST(Rule, AGaugeIsComparedByItsValueAndFiresOncePerEpisode) {
+  EXPECT_EQ(fires("phase > 2", 2, {0, 2, 3, 4, 3, 2, 3}), (At{2, 6}));
+  EXPECT_EQ(fires("phase>=2", 2, {0, 2, 3, 1, 2}), (At{1, 4}));
+  EXPECT_EQ(fires(" phase < 2 ", 2, {5, 1, 0, 2, 1}), (At{1, 4}));
+  EXPECT_EQ(fires("phase <= 2", 2, {5, 2, 3, 2}), (At{1, 3}));
+}
+
+TEST(Rule, ACounterIsComparedByItsGrowthFromRowToRow) {
+  EXPECT_EQ(fires("frozen_time_us > 500000", 3, {400000, 700000, 700000, 1200001, 1200001}),
+            (At{3}));
+  EXPECT_EQ(fires("dumps[error] > +0", 1, {3, 3, 4, 4, 5}), (At{2, 4}));
+  EXPECT_EQ(fires("dumps[error] > 0", 1, {3, 3, 4, 4, 5}), (At{2, 4}));
+}
+
+TEST(Rule, WhatACounterHadBeforeTheFirstRowIsNoGrowth) {
+  EXPECT_EQ(fires("frozen_time_us > 5", 3, {1'000'000, 1'000'000}), At{});
+}
+
+TEST(Rule, AGaugesGrowthIsComparedWhereAPlusSaysSo) {
+  EXPECT_EQ(fires("phase > +1", 2, {7, 8, 10, 10, 12}), (At{2, 4}));
+}
+
+TEST(Rule, ARateIsGrowthASecondOverATenthOfOne) {
+  std::vector<std::uint64_t> values(400);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = i < 200 ? i : 200 + (i - 200) * 20;  // 1000 a second, then 20000
+  }
+  EXPECT_EQ(fires("rate(frozen_time_us) > 10000", 3, values), (At{300}));
+  EXPECT_EQ(fires("rate(frozen_time_us) > 30000", 3, values), At{});
+}
+
+TEST(Rule, LimitsAreExactUpToTheLargestNumber) {
+  EXPECT_EQ(fires("phase >= 18446744073709551615", 2, {UINT64_MAX - 1, UINT64_MAX}), At{1});
+}
+
+struct Refused {
+  const char* text;
+  const char* says;
+};
+
+TEST(Rule, WhatDoesNotParseIsSaidWithItsPlace) {
+  for (const Refused& refused : std::initializer_list<Refused>{
+           {"", "at character 1: expected the name of a column"},
+           {"> 5", "at character 1: expected the name of a column"},
+           {"phase", "at character 6: expected one of > >= < <="},
+           {"phase == 5", "at character 7: expected one of > >= < <="},
+           {"phase >> 5", "at character 8: expected a whole number"},
+           {"phase > five", "at character 9: expected a whole number"},
+           {"phase > 18446744073709551616", "at character 9: expected a whole number"},
+           {"phase > -1", "at character 9: expected a whole number"},
+           {"phase > 5 ms", "at character 11: expected the end"},
+           {"phase > 1.5", "at character 10: expected the end"},
+           {"rate(phase > 5", "at character 12: expected ')'"},
+           {"rate() > 5", "at character 6: expected the name of a column"},
+           {"rate(phase) > +5", "at character 15: expected a number without +"},
+           {"dumps[error > 5", "at character 16: expected the name of a column"}}) {
+    const Result<Rule> rule = Rule::parse(refused.text);
+    ASSERT_FALSE(rule) << refused.text;
+    EXPECT_EQ(rule.error().code, Code::invalid_argument);
+    EXPECT_NE(rule.error().message.find(refused.says), std::string::npos) << rule.error().message;
+  }
+}
+
+TEST(Rule, AColumnThatIsNotRecordedIsNamedWithTheNearOnes) {
+  Rule rule = Rule::parse("frozen_time > 5").value();
+  const Result<void> bound = rule.bind(columns());
+  ASSERT_FALSE(bound);
+  EXPECT_NE(bound.error().message.find("no column frozen_time is recorded"), std::string::npos);
+  EXPECT_NE(bound.error().message.find("frozen_time_us"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo

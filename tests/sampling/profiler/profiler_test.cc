@@ -1,0 +1,445 @@
+#include "kymo/profiler.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "support/temporary_folder.h"
+#include "support/test_sinks.h"
+
+namespace kymo {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+class ProfilerTest : public TemporaryFolderTest {
+ protected:
+  ProfilerTest()
+      : counter_(registry_.counter({"steps", "help", Kind::counter, Unit::count, {}}).value()) {}
+
+  ProfilerOptions options() {
+    ProfilerOptions options;
+    options.sink = sink_;
+    return options;
+  }
+  std::string refusal(const ProfilerOptions& options) {
+    const Result<void> started = Profiler(registry_, options).start();
+    return started ? "started" : started.error().message;
+  }
+
+  Registry registry_;
+  Counter counter_;
+  std::shared_ptr<KeepingSink> sink_ = std::make_shared<KeepingSink>();
+};
+
+TEST_F(ProfilerTest, RefusesAnIntervalOfZero) {
+  ProfilerOptions bad = options();
+  bad.interval = nanoseconds(0);
+  EXPECT_EQ(refusal(bad), "profiler option interval = 0 ns: must be 100 ns to 24 hours");
+}
+
+TEST_F(ProfilerTest, RefusesEachOptionOutOfRangeByName) {
+  ProfilerOptions bad = options();
+  bad.slots = 1;
+  EXPECT_NE(refusal(bad).find("option slots = 1"), std::string::npos);
+  bad = options();
+  bad.rows = 0;
+  EXPECT_NE(refusal(bad).find("option rows = 0"), std::string::npos);
+  bad = options();
+  bad.flush = nanoseconds(-1);
+  EXPECT_NE(refusal(bad).find("option flush = -1 ns"), std::string::npos);
+  bad = options();
+  bad.realtime_priority = 100;
+  EXPECT_NE(refusal(bad).find("option realtime_priority = 100"), std::string::npos);
+  bad = options();
+  bad.max_spin_share = 1.5;
+  EXPECT_NE(refusal(bad).find("option max_spin_share = 1.5"), std::string::npos);
+  bad = options();
+  bad.realtime_max_share = 0;
+  EXPECT_NE(refusal(bad).find("option realtime_max_share = 0"), std::string::npos);
+  bad = options();
+  bad.nice = -21;
+  EXPECT_NE(refusal(bad).find("option nice = -21"), std::string::npos);
+  bad = options();
+  bad.cpu = -2;
+  EXPECT_NE(refusal(bad).find("option cpu = -2"), std::string::npos);
+  bad = options();
+  bad.prometheus_prefix = "9 x";
+  EXPECT_NE(
+      refusal(bad).find("option prometheus_prefix = '9 x': must be empty, or consist of letters"),
+      std::string::npos);
+  bad = options();
+  bad.sink = nullptr;
+  EXPECT_NE(refusal(bad).find("option sink"), std::string::npos);
+  bad = options();
+  bad.metrics = {"stepz"};
+  EXPECT_EQ(refusal(bad), "no metric is named 'stepz'; did you mean steps?");
+}
+
+TEST_F(ProfilerTest, RefusesASecondStart) {
+  Profiler profiler(registry_, options());
+  ASSERT_TRUE(profiler.start());
+  const Result<void> again = profiler.start();
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::failed_precondition);
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_FALSE(profiler.start());
+}
+
+TEST_F(ProfilerTest, StopWithoutAStartIsHarmless) {
+  Profiler profiler(registry_, options());
+  EXPECT_TRUE(profiler.stop());
+  EXPECT_TRUE(profiler.stop());
+  EXPECT_EQ(sink_->closed, 0);
+  EXPECT_EQ(profiler.now_ns(), 0U);
+}
+
+// stop() hung for as long as the callback did.
+TEST_F(ProfilerTest, ACallbackThatBlocksIsNotWaitedForForEver) {
+  std::atomic<bool> blocks = false;
+  std::promise<void> release;
+  ASSERT_TRUE(registry_.callback({"blocked", "help", Kind::gauge, Unit::count, {}},
+                                 [&blocks, released = release.get_future().share()] {
+                                   if (blocks) released.wait();
+                                   return std::uint64_t{7};
+                                 }));
+  Profiler profiler(registry_, options());
+  ASSERT_TRUE(profiler.start());
+  std::this_thread::sleep_for(milliseconds(20));
+  blocks = true;
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, Code::deadline_exceeded);
+  EXPECT_NE(stopped.error().message.find("a callback of a metric has not returned"),
+            std::string::npos);
+  release.set_value();
+  EXPECT_TRUE(profiler.stop());
+  const ProfilerStats stats = profiler.stats();
+  EXPECT_GT(stats.rows_written, 0U);
+  EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
+}
+
+TEST_F(ProfilerTest, StopIsOnceAndTakesALastSample) {
+  Profiler profiler(registry_, options());
+  ASSERT_TRUE(profiler.start());
+  EXPECT_TRUE(profiler.running());
+  std::this_thread::sleep_for(milliseconds(5));
+  counter_.add(77);
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_FALSE(profiler.running());
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_EQ(sink_->closed, 1);
+  ASSERT_FALSE(sink_->kept.empty());
+  EXPECT_EQ(sink_->kept.back()[1], 77U);
+}
+
+// A sink that stands still where it is told to, until it is let go.
+class StandingSink : public KeepingSink {
+ public:
+  Result<void> close(const ProfilerStats& stats) override {
+    closing.set_value();
+    may_go_on.get_future().wait();
+    return KeepingSink::close(stats);
+  }
+  std::promise<void> closing;
+  std::promise<void> may_go_on;
+};
+
+// It waited for the mutex that stop() held while the sink was closed.
+TEST_F(ProfilerTest, NewestRowsDidNotReturnWhileTheSinkWasClosed) {
+  auto sink = std::make_shared<StandingSink>();
+  ProfilerOptions standing = options();
+  standing.sink = sink;
+  Profiler profiler(registry_, standing);
+  ASSERT_TRUE(profiler.start());
+  std::thread stopper([&] { EXPECT_TRUE(profiler.stop()); });
+  sink->closing.get_future().wait();
+  std::promise<void> looked;
+  std::thread looker([&] {
+    EXPECT_TRUE(profiler.newest_rows(10).empty());
+    EXPECT_TRUE(profiler.warnings().empty());
+    EXPECT_TRUE(profiler.last_sink_error().empty());
+    looked.set_value();
+  });
+  EXPECT_EQ(looked.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  sink->may_go_on.set_value();
+  looker.join();
+  stopper.join();
+}
+
+// The same while stop() waits for a sink that takes long over its last rows.
+TEST_F(ProfilerTest, NewestRowsDidNotReturnWhileTheLastRowsWereWritten) {
+  std::promise<void> writing;
+  std::promise<void> may_go_on;
+  sink_->on_write = [&, first = true]() mutable -> Result<void> {
+    if (std::exchange(first, false)) {
+      writing.set_value();
+      may_go_on.get_future().wait();
+    }
+    return {};
+  };
+  ProfilerOptions quick = options();
+  quick.flush = milliseconds(1);
+  Profiler profiler(registry_, quick);
+  ASSERT_TRUE(profiler.start());
+  writing.get_future().wait();
+  std::thread stopper([&] { EXPECT_TRUE(profiler.stop()); });
+  std::promise<void> looked;
+  std::thread looker([&] {
+    // The stop is under way once the time no longer goes on.
+    std::uint64_t before_ns = 0;
+    do {
+      before_ns = profiler.stats().duration_ns;
+    } while (profiler.stats().duration_ns != before_ns);
+    EXPECT_FALSE(profiler.newest_rows(10).empty());
+    looked.set_value();
+  });
+  EXPECT_EQ(looked.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  may_go_on.set_value();
+  looker.join();
+  stopper.join();
+}
+
+TEST_F(ProfilerTest, StopDoesNotWaitForADistantDeadline) {
+  ProfilerOptions slow = options();
+  slow.interval = std::chrono::hours(1);
+  Profiler profiler(registry_, slow);
+  ASSERT_TRUE(profiler.start());
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(sink_->kept.size(), 1U);
+}
+
+TEST_F(ProfilerTest, RowsAreOnTimeAndInOrder) {
+  Profiler profiler(registry_, options());
+  ASSERT_TRUE(profiler.start());
+  std::this_thread::sleep_for(milliseconds(300));
+  ASSERT_TRUE(profiler.stop());
+  const ProfilerStats stats = profiler.stats();
+  EXPECT_EQ(stats.rows_written, sink_->kept.size());
+  EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
+  EXPECT_GE(stats.ticks_due, 290U);
+  for (std::size_t i = 1; i < sink_->kept.size(); ++i) {
+    ASSERT_GT(sink_->kept[i][0], sink_->kept[i - 1][0]);
+  }
+}
+
+TEST_F(ProfilerTest, SaysWhatItWentOnWithout) {
+  ASSERT_TRUE(registry_.callback({"slow", "help", Kind::gauge, Unit::count, {}}, [] {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return 0ULL;
+  }));
+  ProfilerOptions hard = options();
+  hard.interval = std::chrono::microseconds(10);
+  hard.cpu = CPU_SETSIZE - 1;
+  Profiler profiler(registry_, hard);
+  ASSERT_TRUE(profiler.start());
+  const std::vector<std::string> warnings = profiler.warnings();
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_NE(warnings[0].find("an interval of 10000 ns is too short"), std::string::npos);
+  EXPECT_NE(warnings[1].find("not pinned to CPU 1023"), std::string::npos);
+  while (profiler.stats().missed_late == 0) {  // as the first warning has foretold
+    std::this_thread::yield();
+  }
+  ASSERT_TRUE(profiler.stop());
+}
+
+// The value in a thread's line of /proc/PID/task/TID/stat, counted as proc(5) counts.
+long stat_field(const std::string& line, int number) {
+  std::istringstream fields(line.substr(line.rfind(')') + 2));
+  std::string field;
+  for (int i = 3; i <= number; ++i) {
+    fields >> field;
+  }
+  return std::stol(field);
+}
+
+std::string stat_of_collector() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const Result<std::string> stat = read_file(task.path().string() + "/stat");
+    if (stat && stat->find("(kymo-collector)") != std::string::npos) {
+      return *stat;
+    }
+  }
+  return {};
+}
+
+constexpr int kPolicyField = 41;
+constexpr int kPriorityField = 40;
+constexpr int kNiceField = 19;
+
+bool realtime_is_allowed() {
+  bool allowed = false;
+  std::thread([&] {
+    sched_param lowest{};
+    lowest.sched_priority = 1;
+    allowed = ::sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
+  }).join();
+  return allowed;
+}
+
+// A child that a metric's callback starts, on the collector's own thread.
+TEST_F(ProfilerTest, NothingInheritsTheCollectorsPriority) {
+  if (!realtime_is_allowed()) {
+    GTEST_SKIP() << "no real-time priority here";
+  }
+  std::promise<int> forked;
+  ASSERT_TRUE(registry_.callback(
+      {"forks", "help", Kind::gauge, Unit::count, {}},
+      [&, done = false]() mutable -> std::uint64_t {
+        if (::sched_getscheduler(0) == (SCHED_FIFO | SCHED_RESET_ON_FORK) && !done) {
+          done = true;
+          const pid_t child = ::fork();
+          if (child == 0) {
+            ::_exit(::sched_getscheduler(0) == SCHED_OTHER && ::getpriority(PRIO_PROCESS, 0) >= 0
+                        ? 0
+                        : 1);
+          }
+          int status = 0;
+          ::waitpid(child, &status, 0);
+          forked.set_value(status);
+        }
+        return 0;
+      }));
+  ProfilerOptions first = options();
+  first.realtime_priority = 1;
+  Profiler profiler(registry_, first);
+  ASSERT_TRUE(profiler.start());
+  const std::string stat = stat_of_collector();
+  EXPECT_EQ(stat_field(stat, kPolicyField), SCHED_FIFO);
+  EXPECT_EQ(stat_field(stat, kPriorityField), 1);
+  EXPECT_EQ(forked.get_future().get(), 0) << "the child has the policy, too";
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_TRUE(profiler.warnings().empty());
+}
+
+TEST_F(ProfilerTest, ACollectorThatUsesTooMuchGivesItsPriorityUpAndSaysSo) {
+  if (!realtime_is_allowed()) {
+    GTEST_SKIP() << "no real-time priority here";
+  }
+  ASSERT_TRUE(registry_.callback({"burns", "help", Kind::gauge, Unit::count, {}}, [] {
+    const std::uint64_t end_ns = monotonic_ns() + 400'000;
+    while (monotonic_ns() < end_ns) {
+    }
+    return 0ULL;
+  }));
+  ProfilerOptions first = options();
+  first.realtime_priority = 1;
+  first.realtime_max_share = 0.05;
+  first.nice = -5;
+  Profiler profiler(registry_, first);
+  ASSERT_TRUE(profiler.start());
+  EXPECT_EQ(stat_field(stat_of_collector(), kPolicyField), SCHED_FIFO);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (profiler.warnings().empty() && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  ASSERT_EQ(profiler.warnings().size(), 1U);
+  EXPECT_NE(profiler.warnings()[0].find("gave its real-time priority up: it used "),
+            std::string::npos);
+  EXPECT_NE(profiler.warnings()[0].find(" and 5 % are allowed"), std::string::npos);
+  const std::string stat = stat_of_collector();
+  EXPECT_EQ(stat_field(stat, kPolicyField), SCHED_OTHER);
+  EXPECT_EQ(stat_field(stat, kNiceField), -5);
+  ASSERT_TRUE(profiler.stop());
+}
+
+TEST_F(ProfilerTest, WritesATsvThatDescribesItself) {
+  ProfilerOptions to_file;
+  to_file.sink = make_tsv_sink(in_folder("run.tsv"));
+  Profiler profiler(registry_, to_file);
+  ASSERT_TRUE(register_profiler_metrics(registry_, profiler));
+  ASSERT_TRUE(profiler.start());
+  std::this_thread::sleep_for(milliseconds(50));
+  ASSERT_TRUE(profiler.stop());
+  const std::vector<std::string> tsv = lines(in_folder("run.tsv"));
+  EXPECT_EQ(tsv.front().substr(0, 29), "Time (ns)\tsteps\tprofiler_rows");
+  EXPECT_EQ(tsv.size() - 1, profiler.stats().rows_written);
+  EXPECT_EQ(content(in_folder("run.tsv")).size(), profiler.stats().bytes_written);
+  EXPECT_NE(content(in_folder("run.meta.json")).find("\"state\": \"ended\""), std::string::npos);
+  EXPECT_EQ(lines(in_folder("run.gaps.tsv")).front(), "Start (ns)\tEnd (ns)\tTicks\tCause");
+}
+
+TEST_F(ProfilerTest, StopDidNotSayHowManyRowsAFullDiskCost) {
+  ProfilerOptions to_file;
+  const std::string disk = in_folder("disk");
+  std::filesystem::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=40k") != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  to_file.sink = make_tsv_sink(disk + "/run.tsv");
+  to_file.flush = milliseconds(5);
+  Profiler profiler(registry_, to_file);
+  ASSERT_TRUE(profiler.start());
+  std::ofstream(disk + "/filler") << std::string(1 << 20, 'x');  // what fits
+  while (profiler.stats().missed_sink_error == 0) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  const ProfilerStats stats = profiler.stats();
+  EXPECT_EQ(stopped.error().message,
+            "the recording was not finished: cannot write " + disk +
+                "/run.meta.json: No space left on device; the " +
+                std::to_string(stats.rows_written) + " rows written so far are in " + disk +
+                "/run.tsv, " + std::to_string(stats.missed_sink_error) +
+                " could not be written: free space on its disk before you record again");
+  EXPECT_FALSE(std::filesystem::exists(disk + "/run.meta.json.new"));
+  EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
+}
+
+// Runs a profiler for a moment and returns the time spun in its metadata, 0 where there is none.
+std::uint64_t spun_ns(const Registry& registry, const ProfilerOptions& options,
+                      const std::string& metadata) {
+  Profiler profiler(registry, options);
+  EXPECT_TRUE(profiler.start());
+  std::this_thread::sleep_for(milliseconds(30));
+  EXPECT_TRUE(profiler.stop());
+  const std::string text = read_file(metadata).value();
+  constexpr std::string_view kKey = "\"spin_ns\": ";
+  const std::size_t at = text.find(kKey);
+  return at == text.npos ? 0 : std::stoull(text.substr(at + kKey.size()));
+}
+
+TEST_F(ProfilerTest, SpinningWithoutASleepBeforeWasNotCounted) {
+  const auto spun = [&](const char* name, Pace pace, double share, int interval_us) {
+    ProfilerOptions options;
+    options.sink = make_tsv_sink(in_folder(std::string(name) + ".tsv"));
+    options.pace = pace;
+    options.max_spin_share = share;
+    options.interval = std::chrono::microseconds(interval_us);
+    return spun_ns(registry_, options, in_folder(std::string(name) + ".meta.json"));
+  };
+  EXPECT_GT(spun("whole_share", Pace::precise, 1, 100), 1'000'000U);
+  EXPECT_GT(spun("too_short_to_sleep", Pace::thrifty, 0, 40), 1'000'000U);
+  EXPECT_GT(spun("short", Pace::thrifty, 0, 100), 0U);
+  EXPECT_EQ(spun("sleeps", Pace::thrifty, 0, 1000), 0U);
+}
+
+TEST_F(ProfilerTest, RefusesATsvInAMissingFolderOrOverAnother) {
+  ProfilerOptions to_file;
+  to_file.sink = make_tsv_sink(in_folder("none/run.tsv"));
+  EXPECT_NE(refusal(to_file).find("create its folder first"), std::string::npos);
+  to_file.sink = make_tsv_sink(in_folder("run.csv"));
+  EXPECT_NE(refusal(to_file).find("ends in .tsv"), std::string::npos);
+  to_file.sink = make_tsv_sink(in_folder("run.tsv"));
+  EXPECT_EQ(refusal(to_file), "started");
+  to_file.sink = make_tsv_sink(in_folder("run.tsv"));
+  EXPECT_NE(refusal(to_file).find("choose another name"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+
+#include "daemon/recorder/metrics.h"
+#include "daemon/state/jobs.h"
+#include "store/store.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::daemon {
+
+// Jobs, with the store and the metrics that they need, in a folder of their own.
+struct JobParts {
+  test::TemporaryDirectory folder;
+  std::unique_ptr<store::Store> store = store::Store::open(folder.path() + "/kymo.db").value();
+  std::unique_ptr<Metrics> metrics = Metrics::make().value();
+  std::optional<runtime::ProcessId> container;  // what any container of a job runs as
+  Jobs jobs{*store, *metrics, folder.path(), [this](const ContainerOf&) { return container; }};
+};
+
+}  // namespace kymo::daemon

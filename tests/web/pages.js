@@ -1,0 +1,116 @@
+// What the tests of pages share: they look at a page as its user does, by its text, its mouse and its pixels.
+"use strict";
+
+exports.settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+
+// Asks `look` again and again, until it gives something. Fails with `what` after 20 s.
+exports.until = async (what, look) => {
+  const end = Date.now() + 20_000;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`it did not come to pass in 20 s: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+};
+
+const MS = 1e6;
+// "12.5 s" of a recording, or "14:05:06.789" of the day: in nanoseconds.
+function instantOf(text) {
+  if (text.endsWith(" s")) return Math.round(parseFloat(text) * 1e9);
+  const [hours, minutes, seconds] = text.split(":").map(Number);
+  return Math.round(((hours * 60 + minutes) * 60 + seconds) * 1000) * MS;
+}
+
+// The range that the text above the charts names: [from, to].
+exports.range = async (page) => {
+  const text = await exports.until("a range is named", async () => {
+    const found = await page.textContent("#range");
+    return found.includes(" to ") && found;
+  });
+  const named = text.match(/^(-?[\d.]+ s|[\d:.]+) to (-?[\d.]+ s|[\d:.]+)/);
+  if (!named) throw new Error(`no range: ${text}`);
+  return [instantOf(named[1]), instantOf(named[2])];
+};
+
+// The chart that has this name in its legend.
+exports.chartOf = (page, name) => page.locator(".chart").filter({ has: page.locator(".legend button", { hasText: name }) }).first();
+
+// The chart with this title.
+exports.chartTitled = (page, title) => page.locator(".chart").and(page.getByLabel(title, { exact: true }));
+
+// Where an element is on the screen, once it is there.
+exports.boxOf = (element) => element.evaluate((one) => {
+  one.scrollIntoView({ block: "nearest", behavior: "instant" });
+  const { x, y, width, height } = one.getBoundingClientRect();
+  return { x, y, width, height };
+});
+
+// The time and the values that a chart shows of the point next to `share` of its width: {at, values}, by the names of its
+// legend.
+exports.pointAt = async (page, chart, share) => {
+  const box = await exports.boxOf(chart.locator(".u-over"));
+  await page.mouse.move(box.x + share * (box.width - 1), box.y + box.height / 2);
+  await exports.settled(page);
+  return chart.evaluate((one) => ({
+    at: document.getElementById("range").textContent.split(" · at ")[1]?.split(" · ")[0] ?? "",
+    values: Object.fromEntries([...one.querySelectorAll(".legend button")].map((button) => {
+      const value = button.querySelector(".value").textContent;
+      return [button.textContent.slice(0, button.textContent.length - value.length), value];
+    })),
+  })).then(({ at, values }) => ({ at: at ? instantOf(at) : NaN, values }));
+};
+
+// The same of the point next to `time`.
+exports.pointAtTime = async (page, chart, time) => {
+  const [from, to] = await exports.range(page);
+  if (time < from || time > to) throw new Error(`${time} is not in what is shown: ${from} to ${to}`);
+  return exports.pointAt(page, chart, (time - from) / (to - from));
+};
+
+// Does `act`, which changes the range that is shown. Gives the range after it.
+exports.moved = async (page, act) => {
+  const before = String(await exports.range(page));
+  await act();
+  await exports.until("the range changes", async () => String(await exports.range(page)) !== before);
+  await exports.settled(page);
+  return exports.range(page);
+};
+
+// Turns the wheel over the first chart until this range is shown, to a twentieth of its length: upwards to zoom, sideways to
+// move, because the range may be outside what is shown. The middle keeps its place, so no pixel must be hit.
+exports.zoomTo = async (page, from, to) => {
+  const near = (to - from) / 20;
+  for (let step = 0; step < 20; ++step) {
+    const [first, last] = await exports.range(page);
+    if (Math.abs(first - from) < near && Math.abs(last - to) < near) return;
+    const box = await exports.boxOf(page.locator(".chart .u-over").first());
+    await page.mouse.move(box.x + box.width / 2, box.y + 20);
+    const factor = Math.max((to - from) / (last - first), 0.02);
+    const aside = (from + to - first - last) / 2;
+    const wheel = Math.abs(factor - 1) > 0.01 ? [0, 400 * Math.log(factor)] : [(aside / (last - first)) * box.width, 0];
+    await exports.moved(page, () => page.mouse.wheel(...wheel));
+  }
+  throw new Error(`the wheel does not come to ${from} to ${to}, but to ${await page.textContent("#range")}`);
+};
+
+// The pixels of a chart that have about the colour of this line: how many there are, and in how many rows of pixels. `share`: of
+// the plot's width, or all of it.
+exports.inked = (chart, name, [begin, end] = [0, 1]) => chart.evaluate((one, wanted) => {
+  const button = [...one.querySelectorAll(".legend button")].find((each) => each.textContent.startsWith(wanted.name));
+  const rgb = getComputedStyle(button.querySelector(".swatch")).backgroundColor.match(/\d+/g).map(Number);
+  const canvas = one.querySelector("canvas");
+  const plot = one.querySelector(".u-over");
+  const scale = canvas.width / canvas.clientWidth;
+  const left = Math.floor((plot.offsetLeft + wanted.begin * plot.clientWidth) * scale);
+  const width = Math.ceil((wanted.end - wanted.begin) * plot.clientWidth * scale);
+  const { data } = canvas.getContext("2d").getImageData(left, 0, width, canvas.height);
+  const rows = new Set();
+  let pixels = 0;
+  for (let i = 0; i < data.length; i += 4) {
+    if (data[i + 3] <= 100 || !rgb.every((value, k) => Math.abs(data[i + k] - value) < 60)) continue;
+    ++pixels;
+    rows.add(Math.floor(i / 4 / width));
+  }
+  return { pixels, rows: rows.size };
+}, { name, begin, end });

@@ -1,0 +1,80 @@
+#include "check_checkpoint.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/json_object.h"
+#include "base/json_text.h"
+#include "check_report.h"
+#include "checkpoint_named.h"
+#include "confined.h"
+#include "criu/client.h"
+#include "print.h"
+#include "report/human.h"
+#include "report/verified_checkpoint.h"
+#include "runtime/criu_choice.h"
+#include "runtime/restore_checks.h"
+
+namespace kymo::cli {
+namespace {
+
+// Those of the programs that start.
+std::optional<runtime::CriuChoice> crius_at(const std::vector<std::string>& names) {
+  std::vector<runtime::CriuProgram> found;
+  for (const std::string& name : names) {
+    if (name.empty()) continue;
+    criu::ClientOptions options;
+    options.path = name;
+    options.timeout = std::chrono::seconds(10);
+    if (const auto version = criu::Client(std::move(options)).version(); version) {
+      found.push_back({name, "", *version});
+    }
+  }
+  if (found.empty()) return {};
+  return runtime::CriuChoice(std::move(found), runtime::running_kernel());
+}
+
+void print_checkpoint(const std::string& path, const runtime::PlannedRestore& planned,
+                      const preflight::Report& report) {
+  print_findings(report);
+  std::cout << report::printable(path) << ": " << report::bytes(planned.image_bytes)
+            << " of images of " << planned.processes
+            << (planned.processes == 1 ? " process" : " processes") << "\n"
+            << sum_of(report, "restore") << "\n";
+}
+
+nlohmann::json json_of(const std::string& path, const runtime::PlannedRestore& planned,
+                       const preflight::Report& report) {
+  nlohmann::json json = to_json(report);
+  for (const char* of_a_process : {"pid", "memory_bytes", "ended"}) json.erase(of_a_process);
+  json["path"] = path;
+  json["image_bytes"] = planned.image_bytes;
+  return json;
+}
+
+}  // namespace
+
+void check_checkpoint(Context& context, const std::string& checkpoint, const std::string& criu,
+                      const std::string& fallback) {
+  const std::string path = checkpoint_named(context, checkpoint);
+  const std::vector<std::string> texts =
+      make_confined(context, {path}, 1, [&](std::vector<std::string>& made) {
+        const Result<runtime::PlannedRestore> planned = report::planned_restore(path);
+        if (!planned) return fail(context, planned.error());
+        made[0] = json_text(to_json(*planned));
+      });
+  if (context.exit_code != 0) return;
+  const runtime::PlannedRestore planned = runtime::planned_restore_of(parse_object(texts.front()));
+  const preflight::Report report = look_before_restore(planned, crius_at({criu, fallback}));
+  if (context.json) {
+    print_json(json_of(path, planned, report));
+  } else {
+    print_checkpoint(path, planned, report);
+  }
+  context.exit_code = exit_code_of(report);
+}
+
+}  // namespace kymo::cli

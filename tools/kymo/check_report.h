@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "preflight/preflight.h"
+
+namespace kymo::cli {
+
+// What kymo check prints of a process, container or checkpoint.
+
+// One line for each finding, and for each part that was not seen.
+void print_findings(const preflight::Report& report);
+// The last line. `what` is "dump" or "restore".
+std::string sum_of(const preflight::Report& report, const std::string& what);
+// 0 nothing refuses, 1 something does, 3 nothing does but not all was seen.
+int exit_code_of(const preflight::Report& report);
+
+}  // namespace kymo::cli

@@ -1,0 +1,142 @@
+#include "failures/explain.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/beneath.h"
+#include "base/file.h"
+#include "base/json_text.h"
+#include "checkpoint_named.h"
+#include "confined.h"
+#include "print.h"
+#include "report/explanation.h"
+#include "report/human.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+void print_failure(const Context& context, failures::Explanation why, const std::string& log) {
+  if (context.json) {
+    nlohmann::json json = failures::to_json(why);
+    json["log"] = log;
+    return print_json(json);
+  }
+  for (std::string* text : {&why.what, &why.why, &why.remedy, &why.retry, &why.root, &why.step}) {
+    *text = report::printable(*text);
+  }
+  std::cout << failures::text_of(why, report::printable(log));
+}
+
+void explain_log(Context& context, int fd, const std::string& log) {
+  const failures::Root root = failures::read_root(fd);
+  if (!root.is_log && root.line.empty()) {
+    return fail(context, Error{Code::invalid_argument,
+                               "explain " + log +
+                                   ": no line of it is of a log of CRIU; give a dump.log or "
+                                   "restore.log, or a checkpoint"});
+  }
+  if (root.finished && !root.failed) {
+    if (context.json) return print_json({{"id", nullptr}, {"log", log}});
+    std::cout << "CRIU did not fail: " << report::printable(log) << "\n";
+    return;
+  }
+  print_failure(context, failures::explain(root), log);
+}
+
+// Archives have zeros or other control characters near their beginning, logs have none.
+bool is_text(const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, 512> begin{};
+  const ssize_t got = file.valid() ? ::pread(file.get(), begin.data(), begin.size(), 0) : -1;
+  const std::string_view text(begin.data(), got < 0 ? 0 : static_cast<std::size_t>(got));
+  constexpr std::string_view kNone("\0\1\2\3\4\5\6\x0e\x0f", 9);
+  return got >= 0 && text.find_first_of(kNone) == std::string_view::npos;
+}
+
+// CRIU's log of this name in a checkpoint or a folder of CRIU. Empty if there is none.
+std::string log_in(const std::string& folder, const std::string& name) {
+  for (const std::string& place : {"work/" + name, name}) {
+    const std::filesystem::path log = std::filesystem::path(folder) / place;
+    std::error_code error;
+    if (std::filesystem::exists(log, error)) return log.string();
+  }
+  return {};
+}
+
+// Why the dump of a checkpoint failed, if it did: what kymod wrote of it, or else CRIU's log.
+std::optional<failures::Explanation> failure_of(const std::string& folder, const std::string& log) {
+  const Result<std::string> text = read_beneath(folder, "checkpoint.json");
+  const nlohmann::json record = text ? parse_json(*text) : nlohmann::json();
+  if (record.is_object() && record.contains("failure")) {
+    return failures::from_json(record.at("failure"));
+  }
+  const failures::Root root = failures::root_of_log(log);
+  return root.failed ? std::optional(failures::explain(root)) : std::nullopt;
+}
+
+// Prints why the last restore of a checkpoint failed, if it did.
+bool explain_restore(Context& context, const std::string& path) {
+  const std::string log = log_in(path, "restore.log");
+  const failures::Root root = failures::root_of_log(log);
+  if (!root.failed) return false;
+  if (!context.json) std::cout << "The last restore of this checkpoint failed. ";
+  print_failure(context, failures::explain(root), log);
+  return true;
+}
+
+void explain_checkpoint(Context& context, const std::string& path) {
+  const std::string log = log_in(path, "dump.log");
+  if (auto why = failure_of(path, log)) return print_failure(context, *std::move(why), log);
+  if (explain_restore(context, path)) return;
+  const auto explanation = report::explain_checkpoint(path);
+  if (!explanation) return fail(context, explanation.error());
+  if (context.json) return print_json(report::json_of(*explanation));
+  std::cout << report::text_of(*explanation);
+}
+
+void explain_path(Context& context, const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) || !is_text(path)) {
+    return explain_checkpoint(context, path);
+  }
+  const FileDescriptor log(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!log.valid()) return fail(context, system_error("open " + path, errno));
+  explain_log(context, log.get(), path);
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Context& context) {
+  CLI::App* explain = app.add_subcommand(
+      "explain", "Say why a dump or restore failed, or why a dump took so long, and what to do");
+  auto name = std::make_shared<std::string>();
+  explain->fallthrough();
+  explain
+      ->add_option("path", *name,
+                   "A log of CRIU (- for standard input), a checkpoint of kymod (directory or id, "
+                   "or a job: its last checkpoint), CRIU's images or work directory, or an archive "
+                   "that podman exported")
+      ->required();
+  explain->add_flag("--json", context.json, "Print JSON");
+  explain->callback([&context, name] {
+    if (*name == "-") {
+      return look_confined(context, {},
+                           [&] { explain_log(context, STDIN_FILENO, "standard input"); });
+    }
+    const std::string path = checkpoint_named(context, *name);
+    look_confined(context, {path}, [&] { explain_path(context, path); });
+  });
+}
+
+}  // namespace kymo::cli

@@ -1,0 +1,80 @@
+#include "kymod/flags.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <variant>
+
+#include "daemon/config/flags.h"
+
+namespace kymo {
+namespace {
+
+using daemon::Config;
+using daemon::Flag;
+
+// Adds a flag by the type of what it sets.
+struct Adder {
+  CLI::App& app;
+  Config& config;
+  Result<void>& refused;
+  const Flag& flag;
+
+  [[nodiscard]] std::string name() const { return "--" + std::string(flag.name); }
+
+  CLI::Option* operator()(const Flag::Switch& one) const {
+    const std::string names = one.off ? name() + ",!--no-" + flag.name : name();
+    return app.add_flag(names, config.*one.member, flag.help);
+  }
+  CLI::Option* operator()(const Flag::SwitchOff& one) const {
+    return app.add_flag("!" + name(), config.*one.member, flag.help);
+  }
+  CLI::Option* operator()(const Flag::Bytes& bytes) const {
+    return app.add_option(name(), config.*bytes.member, flag.help)
+        ->transform(CLI::AsSizeValue(false));
+  }
+  CLI::Option* operator()(const Flag::Converted& converted) const {
+    const auto set = [&config = config, &refused = refused, converted](const std::string& text) {
+      Result<void> good = converted.set(config, text);
+      if (!good && refused) refused = std::move(good);
+    };
+    return app.add_option_function<std::string>(name(), set, flag.help);
+  }
+  CLI::Option* operator()(Flag::List list) const {
+    return app.add_option(name(), config.*list, flag.help)->allow_extra_args(false);
+  }
+  template <class Value>
+  CLI::Option* operator()(Value Config::*member) const {
+    if constexpr (std::is_arithmetic_v<Value> || std::is_same_v<Value, std::string>) {
+      return app.add_option(name(), config.*member, flag.help);
+    } else {
+      return app.add_option_function<long long>(
+          name(), [&value = config.*member](long long count) { value = Value(count); }, flag.help);
+    }
+  }
+};
+
+}  // namespace
+
+void add_flags(CLI::App& app, Config& config, Result<void>& refused) {
+  for (const Flag& flag : daemon::flags()) {
+    CLI::Option* const option = std::visit(Adder{app, config, refused, flag}, flag.target);
+    if (*flag.environment != '\0') option->envname(flag.environment);
+    if (!flag.choices.empty()) {
+      option->check(
+          CLI::IsMember(std::vector<std::string>(flag.choices.begin(), flag.choices.end())));
+    }
+    if (flag.range.min != flag.range.max) {
+      const bool whole = std::holds_alternative<int Config::*>(flag.target);
+      option->check(
+          whole ? CLI::Range(static_cast<int>(flag.range.min), static_cast<int>(flag.range.max))
+                : CLI::Range(flag.range.min, flag.range.max));
+    }
+    // The help shows no default for what is off unless its flag is given.
+    const std::string otherwise = daemon::value_of(flag, Config{});
+    if (otherwise != "off") option->default_str(otherwise);
+  }
+}
+
+}  // namespace kymo

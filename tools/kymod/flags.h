@@ -1,0 +1,14 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "daemon/config/config.h"
+#include "kymo/result.h"
+
+namespace kymo {
+
+// Adds all flags of kymod to its parser, which sets `config` and, if it refuses a value, `refused`.
+// Both must outlive the parser.
+void add_flags(CLI::App& app, daemon::Config& config, Result<void>& refused);
+
+}  // namespace kymo
