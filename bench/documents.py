@@ -12,7 +12,6 @@ from parts import PARTS
 
 RESULTS = "bench/results/published.json"
 DEMO = "bench/results/demo.txt"
-TESTS = "docs/test-summary.txt"
 DOCUMENTS = ("README.md", "docs/performance.md")
 MARKED = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->\n)", re.S)
 
@@ -152,23 +151,13 @@ def demo_text(path):
     return "\n".join([log.splitlines()[0] + ":", "", *("    " + line if line else "" for line in shown)])
 
 
-def tests_text(summary):
-    """The last run that scripts/green_runs recorded, until its total, without what was skipped and why."""
-    runs = re.findall(r"^run \d+ of .*?^\d+ passed, 0 failed, .*?$", summary, re.M | re.S)
-    if not runs:
-        return "(No whole run without a failure is recorded yet: `scripts/green_runs` records them.)"
-    lines = [line for line in runs[-1].splitlines() if not line.startswith("skipped: ")]
-    return "\n".join(("    " + line).rstrip() for line in lines)
-
-
 # --- both ----------------------------------------------------------------------------------------
 
 def generators(root):
     """{name: text}, without the marks."""
     results = json.loads((root / RESULTS).read_text())
     return {"machine": machine_text(results), "parts": parts_text(results), "goals": goals_text(results),
-            "costs": costs_text(results), "demo": demo_text(root / DEMO),
-            "tests": tests_text((root / TESTS).read_text())}
+            "costs": costs_text(results), "demo": demo_text(root / DEMO)}
 
 
 def generated(text, made):

@@ -18,18 +18,15 @@ endif()")
   install(TARGETS ${target} OPTIONAL)
 endfunction()
 
-# kymo_add_test(NAME SOURCES ... LINKS ... LABELS ... [LOCK NAME [LOCKED FILTER]] [ALONE FILTER]): one GoogleTest program,
-# its cases in ctest; those of one lock run one at a time: all, or those that a filter of GoogleTest's names. What ALONE
-# names measures time: it has the label `alone` and runs beside nothing.
+# kymo_add_test(NAME SOURCES ... LINKS ... LABELS ... [LOCK NAME [LOCKED FILTER]] [SLOW FILTER] [ALONE FILTER]): one
+# GoogleTest program, its cases in ctest. The filters are GoogleTest's:
+#   LOCKED  cases that run one at a time among all of that lock; without it, all cases. The lock is their label.
+#   SLOW    cases that scripts/test leaves to `scripts/test --all`. Their label is `slow`.
+#   ALONE   cases that need the machine for themselves; also left to --all. Their label is `alone`.
+# A case has one label, since gtest_discover_tests takes no list.
+# The time limits stand in tests/time_limits.txt.
 function(kymo_add_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT;LOCK;LOCKED;ALONE" "SOURCES;LINKS;LABELS" ${ARGN})
-  set(lock)
-  if(arg_LOCK)
-    set(lock RESOURCE_LOCK ${arg_LOCK})
-  endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
-  endif()
+  cmake_parse_arguments(arg "" "LOCK;LOCKED;SLOW;ALONE" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   # The headers of GoogleTest cost more than the tests that include them: they are read once.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON KYMO_TEST ON)
@@ -41,22 +38,49 @@ function(kymo_add_test name)
   endif()
   # ctest starts what costs most first, so that no long test and no row of locked ones is left for the end.
   set(cost 0)
-  if(arg_LOCK)
-    set(cost 30)
-  elseif(arg_LABELS MATCHES "stress|e2e")
+  if(arg_LABELS MATCHES "stress|e2e")
     set(cost 20)
   elseif(arg_LABELS MATCHES "integration")
     set(cost 10)
   endif()
-  set(properties PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${cost})
-  set(filter)
-  if(arg_LOCKED)
-    gtest_discover_tests(${name} TEST_FILTER "-${arg_LOCKED}" TEST_LIST ${name}_free ${properties} DISCOVERY_TIMEOUT 60)
-    set(filter TEST_FILTER "${arg_LOCKED}")
-  elseif(arg_ALONE)
-    gtest_discover_tests(${name} TEST_FILTER "${arg_ALONE}" TEST_LIST ${name}_alone
-      PROPERTIES LABELS alone TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ON DISCOVERY_TIMEOUT 60)
-    set(filter TEST_FILTER "-${arg_ALONE}")
+  set(lock)
+  if(arg_LOCK)
+    set(lock RESOURCE_LOCK ${arg_LOCK} COST 30)
+    if(NOT arg_LOCKED)
+      set(arg_LOCKED "*")
+    endif()
   endif()
-  gtest_discover_tests(${name} ${filter} ${properties} ${lock} DISCOVERY_TIMEOUT 60)
+  # discover(GROUP FILTER PROPERTY...): the cases that the filter names and no earlier group has.
+  set(taken)
+  macro(discover group filter)
+    set(except)
+    if(taken)
+      list(JOIN taken ":" except)
+      set(except "-${except}")
+    endif()
+    gtest_discover_tests(${name} TEST_FILTER "${filter}${except}" TEST_LIST ${name}_${group} DISCOVERY_TIMEOUT 60
+      PROPERTIES ${ARGN})
+    list(APPEND taken "${filter}")
+  endmacro()
+  if(arg_ALONE)
+    discover(alone "${arg_ALONE}" LABELS alone RUN_SERIAL ON)
+  endif()
+  if(arg_SLOW)
+    discover(slow "${arg_SLOW}" LABELS slow ${lock})
+  endif()
+  if(arg_LOCK)
+    discover(locked "${arg_LOCKED}" LABELS ${arg_LOCK} ${lock})
+  endif()
+  if(NOT arg_LOCKED STREQUAL "*")
+    discover(free "*" LABELS ${arg_LABELS} COST ${cost})
+  endif()
+  kymo_limit_time()
+endfunction()
+
+# kymo_limit_time(): the tests of this folder get the limits of tests/time_limits.txt. To be called after they are added.
+function(kymo_limit_time)
+  set(limits ${PROJECT_BINARY_DIR}/tests/time_limits.cmake)
+  get_property(included DIRECTORY PROPERTY TEST_INCLUDE_FILES)
+  list(REMOVE_ITEM included ${limits})
+  set_property(DIRECTORY PROPERTY TEST_INCLUDE_FILES ${included} ${limits})
 endfunction()

