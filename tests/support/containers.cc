@@ -110,7 +110,8 @@ std::string RuncFolder::status(const std::string& id) const {
 RuncFolder::~RuncFolder() {
   std::error_code error;
   for (const auto& container : fs::directory_iterator(path_, error)) {
-    runc("delete --force " + container.path().filename().string());
+    const std::string id = container.path().filename();
+    EXPECT_TRUE(runc("delete --force " + id)) << "container " << id << " is left running";
   }
 }
 
