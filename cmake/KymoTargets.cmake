@@ -34,7 +34,8 @@ function(kymo_add_test name)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main kymo_warnings)
   # What a test itself does takes longer to optimise than to run, but for those that drive what they test to its limit.
   if(NOT "stress" IN_LIST arg_LABELS AND NOT KYMO_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)
+    target_compile_options(${name} PRIVATE -O0 -pthread)  # all alike, so that one precompiled header fits all
+    target_precompile_headers(${name} REUSE_FROM kymo_test_headers)
   endif()
   # ctest starts what costs most first, so that no long test and no row of locked ones is left for the end.
   set(cost 0)
