@@ -24,7 +24,7 @@ endfunction()
 #   SLOW    cases that scripts/test leaves to `scripts/test --all`. Their label is `slow`.
 #   ALONE   cases that need the machine for themselves; also left to --all. Their label is `alone`.
 # A case has one label, since gtest_discover_tests takes no list.
-# The time limits stand in tests/time_limits.txt.
+# tests/time_limits has the time limits.
 function(kymo_add_test name)
   cmake_parse_arguments(arg "" "LOCK;LOCKED;SLOW;ALONE" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -75,13 +75,4 @@ function(kymo_add_test name)
   if(NOT arg_LOCKED STREQUAL "*")
     discover(free "*" LABELS ${arg_LABELS} COST ${cost})
   endif()
-  kymo_limit_time()
-endfunction()
-
-# kymo_limit_time(): the tests of this folder get the limits of tests/time_limits.txt. To be called after they are added.
-function(kymo_limit_time)
-  set(limits ${PROJECT_BINARY_DIR}/tests/time_limits.cmake)
-  get_property(included DIRECTORY PROPERTY TEST_INCLUDE_FILES)
-  list(REMOVE_ITEM included ${limits})
-  set_property(DIRECTORY PROPERTY TEST_INCLUDE_FILES ${included} ${limits})
 endfunction()
