@@ -33,8 +33,10 @@ constexpr std::size_t kMaxPacket = 64 * 1024;
 constexpr std::chrono::milliseconds kStopsWithin{100};
 // The longest wait for the end of criu. It ends within milliseconds after its last answer.
 constexpr std::chrono::milliseconds kLingering{5000};
-// criu is gone within this time after SIGKILL, unless the kernel waits for its disk.
+// criu is gone within this time after SIGKILL, unless the kernel waits for its disk. If it still
+// waits in the kernel after the shorter time, that is the case.
 constexpr std::chrono::milliseconds kKilledWithin{3000};
+constexpr std::chrono::milliseconds kWaitsForDisk{500};
 
 std::string last_line(int fd) {
   const off_t size = lseek(fd, 0, SEEK_END);
@@ -84,6 +86,12 @@ void give_up_connections(pid_t criu) noexcept {
     }
   } catch (...) {  // out of memory: the caller still has to kill criu
   }
+}
+
+// Whether the process is in an uninterruptible wait, usually for a disk.
+bool waits_in_kernel(pid_t pid) {
+  const Result<probe::Process> seen = probe::read_process(pid);
+  return seen && seen->state == 'D';
 }
 
 // Whether the child was ended by a signal. It stays to be reaped.
@@ -347,7 +355,9 @@ void Child::reap(bool kill_first) {
     kill(pid_, SIGKILL);  // in case it has left its process group
   }
   rusage used{};
-  const std::optional<int> status = reap_within(pid_, kKilledWithin, &used);
+  const bool stuck = !ends_within(kWaitsForDisk) && waits_in_kernel(pid_);
+  const std::optional<int> status =
+      reap_within(pid_, stuck ? std::chrono::milliseconds(0) : kKilledWithin, &used);
   lingers_ = !status;
   wait_status_ = status.value_or(0);
   major_faults_ = static_cast<std::uint64_t>(used.ru_majflt);

@@ -109,11 +109,18 @@ Result<std::vector<std::byte>> read_small_file(const std::string& path) {
 
 }  // namespace
 
-std::string stored_path(const std::string& path) {
+std::vector<std::string> stored_names(const std::string& path) {
+  std::vector<std::string> names;
   for (const Compression compression : {Compression::none, Compression::zstd, Compression::lz4}) {
-    std::string stored = path + std::string(suffix_of(compression));
+    names.push_back(path + std::string(suffix_of(compression)));
+  }
+  return names;
+}
+
+std::string stored_path(const std::string& path) {
+  for (std::string& stored : stored_names(path)) {
     if (access(stored.c_str(), F_OK) == 0) {
-      return stored;
+      return std::move(stored);
     }
   }
   return {};

@@ -37,6 +37,9 @@ inline constexpr std::size_t kMaxImage = std::size_t{64} << 20;
 // takes sixteen bytes with its size.
 inline constexpr std::size_t kMaxMessages = kMaxImage / 16;
 
+// The names under which the image `path` may be stored: itself, and compressed.
+std::vector<std::string> stored_names(const std::string& path);
+
 // Returns the file in which the image `path` is stored: `path` itself, or compressed with the
 // suffix .zst or .lz4. Empty if there is none.
 std::string stored_path(const std::string& path);

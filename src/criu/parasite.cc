@@ -257,10 +257,10 @@ Result<std::size_t> remove_here(pid_t pid) {
     }
     const bool for_good = held.trouble() && held.trouble()->code == Code::failed_precondition;
     if (for_good || steady_clock::now() > until) {
-      return held.trouble() ? *held.trouble()
-                            : Error{Code::unavailable, "unmap CRIU's code from process " +
-                                                           std::to_string(pid) +
-                                                           ": a thread is still running that code"};
+      return held.trouble()
+                 ? *held.trouble()
+                 : Error{Code::deadline_exceeded, "process " + std::to_string(pid) +
+                                                      " still runs CRIU's code instead of its own"};
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

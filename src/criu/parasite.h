@@ -20,8 +20,9 @@ namespace kymo::criu {
 //
 // Threads: any. Needs the right to trace the process.
 // Errors:  failed_precondition if the process is stopped or runs no 64-bit code of x86-64;
-//          unavailable if it is traced, or if a thread stays in the mappings; the system's. After
-//          an error, the process runs on as before, with the mappings.
+//          unavailable if it is traced; deadline_exceeded if a thread stays in the mappings, so
+//          that the process does not run its own program; the system's. After an error, the process
+//          runs on as before, with the mappings.
 // Cost:    if there are no such mappings, one read of the list of mappings; else a thread. Blocks
 //          for at most five seconds, or longer if the process gets no processor.
 Result<std::size_t> remove_parasite(pid_t pid);

@@ -215,22 +215,37 @@ std::vector<pid_t> process_tree(pid_t pid, const std::string& root) {
   return tree;
 }
 
-std::vector<pid_t> stopped_threads(pid_t pid, const std::string& root) {
-  std::vector<pid_t> stopped;
+namespace {
+
+// The threads of the tree for which `wanted` returns true, and what cannot be looked at.
+template <class Wanted>
+std::vector<pid_t> threads_where(pid_t pid, const std::string& root, Wanted wanted) {
+  std::vector<pid_t> found;
   for (const pid_t member : process_tree(pid, root)) {
     const std::string tasks = path_of(root, member) + "/task";
     bool unseen = false;
     for (const pid_t thread : numbered_entries(tasks, &unseen)) {
       const Result<Process> state = read_process(thread, tasks);
-      if (state ? state->stopped() : state.error().code != Code::not_found) {
-        stopped.push_back(thread);
+      if (state ? wanted(*state) : state.error().code != Code::not_found) {
+        found.push_back(thread);
       }
     }
     if (unseen) {
-      stopped.push_back(member);
+      found.push_back(member);
     }
   }
-  return stopped;
+  return found;
+}
+
+}  // namespace
+
+std::vector<pid_t> stopped_threads(pid_t pid, const std::string& root) {
+  return threads_where(pid, root, [](const Process& thread) { return thread.stopped(); });
+}
+
+std::vector<pid_t> halted_threads(pid_t pid, const std::string& root) {
+  return threads_where(
+      pid, root, [](const Process& thread) { return thread.stopped() || thread.tracer != 0; });
 }
 
 }  // namespace kymo::probe

@@ -67,4 +67,8 @@ std::vector<pid_t> process_tree(pid_t pid, const std::string& root = "/proc");
 // run.
 std::vector<pid_t> stopped_threads(pid_t pid, const std::string& root = "/proc");
 
+// The same, and the threads that have a tracer. A thread that sleeps in code of its tracer, such as
+// CRIU's parasite, is not stopped, but it does not run its own program either.
+std::vector<pid_t> halted_threads(pid_t pid, const std::string& root = "/proc");
+
 }  // namespace kymo::probe

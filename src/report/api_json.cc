@@ -57,6 +57,7 @@ nlohmann::json to_json(const v1::Job& job) {
           {"last_failure", job.last_failure()},
           {"reason", short_reason(job.last_failure())},
           {"frozen", job.frozen()},
+          {"held", job.held()},
           {"runtime", job.runtime() == v1::RUNTIME_UNSPECIFIED
                           ? "process"
                           : lower(v1::Runtime_Name(job.runtime()))},

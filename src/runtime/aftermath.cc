@@ -1,7 +1,9 @@
 #include "runtime/aftermath.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -98,18 +100,27 @@ void forget(const std::string& path) {
   std::filesystem::remove(path, ignored);
 }
 
-bool dump_completed(const DumpSpec& spec, const DumpTarget& before) {
-  // While the process runs, the images are not touched: their disk may be why CRIU was killed.
-  if (spec.leave_running ||
-      probe::life_of(before.process.pid, before.process.start_ticks) != probe::Life::ended) {
-    return false;
+Images wait_for_images_in(const std::string& images_dir) {
+  // If the directory itself is missing, its disk may have been unmounted.
+  std::error_code error;
+  const bool seen = std::filesystem::is_directory(images_dir, error);
+  if (!seen || error) return Images::unknown;
+  for (const std::string& name : criu::stored_names(images_dir + "/inventory.img")) {
+    struct stat info {};
+    if (::stat(name.c_str(), &info) == 0) return Images::whole;
+    if (errno != ENOENT) return Images::unknown;
   }
-  const auto whole = within(kDiskPatience, [inventory = spec.images_dir + "/inventory.img"] {
-    return !criu::stored_path(inventory).empty();
-  });
-  return whole.value_or(false);
+  return Images::not_whole;
 }
 
+Images images_in(const std::string& images_dir) {
+  return within(kDiskPatience, [images_dir] { return wait_for_images_in(images_dir); })
+      .value_or(Images::unknown);
+}
+
+namespace {
+
+// Ends the processes that a CRIU that died had not ended yet. They are in the images, too.
 void end_leftover_processes(const DumpTarget& before) {
   for (const ProcessId& member : before.tree) {
     if (probe::life_of(member.pid, member.start_ticks) == probe::Life::runs) {
@@ -117,8 +128,6 @@ void end_leftover_processes(const DumpTarget& before) {
     }
   }
 }
-
-namespace {
 
 // Returns a clause for an error message that names the processes which ended during the dump. Empty
 // if there are none. If one process is killed at the wrong instant, CRIU may end another one that
@@ -154,37 +163,92 @@ Result<void> unmap_criu(const std::vector<pid_t>& tree) {
   return all;
 }
 
-Error clean_up_failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error) {
-  const Scope scope("let it run on", {.category = "runtime"});
+namespace {
+
+std::string what_of(const DumpSpec& spec) {
+  return spec.container.empty() ? "process" : "container";
+}
+
+// Sets in `outcome` that it can only be found out later what is left.
+void leave_unconfirmed(Error error, const std::string& why, const DumpSpec& spec,
+                       DumpOutcome& outcome) {
+  error.message += why + ": its images are kept in " + spec.images_dir;
+  outcome.unconfirmed = std::move(error);
+}
+
+// For a process that has ended.
+Result<void> conclude_ended(const DumpSpec& spec, const DumpTarget& before, Error error,
+                            DumpOutcome& outcome) {
+  const std::string process = "process " + std::to_string(before.process.pid);
+  switch (images_in(spec.images_dir)) {
+    case Images::whole:
+      end_leftover_processes(before);
+      outcome.after_failure = true;
+      outcome.warnings.push_back("every image was written and the " + what_of(spec) +
+                                 " ended, but then " + error.message);
+      return {};
+    case Images::not_whole:
+      remove_images_soon(spec.images_dir);
+      error.message += "; and " + process + " is gone";
+      return error;
+    case Images::unknown:
+      break;
+  }
+  leave_unconfirmed(
+      std::move(error),
+      "; and " + process +
+          " has ended, but the disk of its images does not answer, so it is not known "
+          "yet whether they are whole",
+      spec, outcome);
+  return {};
+}
+
+// Gives the processes their network back, and waits until they run without CRIU's code. `trouble` gets
+// what could not be undone although they run.
+Result<void> let_run_on(const DumpSpec& spec, const DumpTarget& before,
+                        std::vector<Error>& trouble) {
   std::vector<pid_t> tree;
   for (const ProcessId& member : before.tree) {
     if (probe::process_lives(member.pid, member.start_ticks)) tree.push_back(member.pid);
   }
-  const Result<void> connected = give_back_network(tree);
-  Result<void> running = ensure_running(before);
-  const Result<void> unmapped = spec.frozen ? Result<void>() : unmap_criu(tree);
+  if (Result<void> back = give_back_network(tree); !back) trouble.push_back(back.error());
+  if (Result<void> running = ensure_running(before); !running || spec.frozen) return running;
+  if (Result<void> unmapped = unmap_criu(tree); !unmapped) {
+    if (unmapped.error().code == Code::deadline_exceeded)
+      return unmapped;  // it still runs that code
+    trouble.push_back(unmapped.error());
+  }
   // A thread that was still in CRIU's code has left it by now. It may have ended on CRIU's trap
   // instruction, so check again.
-  if (running) running = ensure_running(before);
-  const std::string ended = ended_meanwhile(before);
-  const std::string process = "process " + std::to_string(before.process.pid);
-  const probe::Life life = probe::life_of(before.process.pid, before.process.start_ticks);
-  if (life == probe::Life::unknown) {  // keep the images: nothing else may be left of the process
-    error.message += "; and it cannot be seen whether " + process +
-                     " runs: its images are kept in " + spec.images_dir;
-    return error;
+  return ensure_running(before);
+}
+
+}  // namespace
+
+Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error,
+                                  DumpOutcome& outcome) {
+  const Scope scope("let it run on", {.category = "runtime"});
+  const ProcessId process{before.process.pid, before.process.start_ticks};
+  const auto life = [&] { return probe::life_of(process.pid, process.start_ticks); };
+  if (life() == probe::Life::ended) return conclude_ended(spec, before, std::move(error), outcome);
+  std::vector<Error> trouble;
+  const Result<void> running = let_run_on(spec, before, trouble);
+  const probe::Life now = life();
+  if (now == probe::Life::ended) return conclude_ended(spec, before, std::move(error), outcome);
+  if (now == probe::Life::unknown) {
+    leave_unconfirmed(
+        std::move(error),
+        "; and it cannot be seen whether process " + std::to_string(process.pid) + " runs", spec,
+        outcome);
+    return {};
+  }
+  if (!running) {
+    leave_unconfirmed(std::move(error), "; and " + running.error().message, spec, outcome);
+    return {};
   }
   remove_images_soon(spec.images_dir);
-  if (life == probe::Life::ended) {
-    error.message += "; and " + process + " is gone";
-    return error;
-  }
-  const std::string what = spec.container.empty() ? "process" : "container";
-  error.message +=
-      running ? "; the " + what + " runs on" + ended : "; and " + running.error().message;
-  for (const Result<void>* left : {&connected, &unmapped}) {
-    if (!*left) error.message += "; but " + left->error().message;
-  }
+  error.message += "; the " + what_of(spec) + " runs on" + ended_meanwhile(before);
+  for (const Error& one : trouble) error.message += "; but " + one.message;
   return error;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "criu/client.h"
@@ -18,23 +19,33 @@ inline constexpr std::chrono::milliseconds kGoneWithin{10'000};
 // Removes the log or statistics of an earlier run, so that they are not read again.
 void forget(const std::string& path);
 
-// Whether the dump is complete although CRIU failed. CRIU writes all images, inventory.img last,
-// and only then ends the processes, the root first. If CRIU died after that and before its answer,
-// the checkpoint is complete, and nothing else is left of the processes. Call it after CRIU has
-// ended: only then have all signals that CRIU sent arrived.
-bool dump_completed(const DumpSpec& spec, const DumpTarget& before);
-// Ends the processes that a CRIU that died had not ended yet. They are in the images, too.
-void end_leftover_processes(const DumpTarget& before);
+// Whether the images in a directory are whole. CRIU writes inventory.img last, and ends no process
+// before that. So if it is missing, the other images are of no use. If the directory cannot be
+// looked at, or its disk does not answer within kDiskPatience, the answer is `unknown`.
+enum class Images : std::uint8_t { whole, not_whole, unknown };
+Images images_in(const std::string& images_dir);
+// The same without a limit: it waits until the disk answers.
+Images wait_for_images_in(const std::string& images_dir);
 
 // Removes CRIU's code from processes that CRIU was dumping when it was killed (criu/parasite.h).
 // Call it after CRIU has ended, when the processes run.
 // Errors: the error of the first process that still has the code. The code does nothing there.
 Result<void> unmap_criu(const std::vector<pid_t>& tree);
 
-// Cleans up after a failed dump: gives the processes their network back, makes sure that they run,
-// and removes the images. Returns the error with a note whether the processes run. Waits at most
-// two seconds for the removal, which then goes on in the background.
-Error clean_up_failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error);
+// Finds out what a dump has left in which CRIU failed with `error`, and lets the processes run on if
+// they have not ended. Images are removed only if the process was seen to run, or if they are
+// certainly not whole. There are three cases:
+// - The process has ended and every image was written. Then the images are the checkpoint. Ends what
+//   is left of the processes, sets `after_failure`, adds a warning, and returns success.
+// - It was not seen to run, and it is not known whether its images are whole. Sets `unconfirmed`, keeps
+//   the images, and returns success. Only a later look can tell more.
+// - Otherwise returns `error`, with a clause that says what became of the process. The images are
+//   removed.
+//
+// Call it after CRIU has ended or was killed: only then have all signals that CRIU sent arrived.
+// Blocks for some seconds at most. A removal that takes longer goes on in the background.
+Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before, Error error,
+                                  DumpOutcome& outcome);
 
 // Whether images of a failed dump are still being removed from this directory, for example because
 // its disk stalls.

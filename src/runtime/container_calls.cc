@@ -171,17 +171,15 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
   if (done) {
     outcome.command_time_ns = done->life_ns;
     outcome.runtime_time_ns = done->life_ns;
-  } else if (dump_completed(spec, *before)) {
-    end_leftover_processes(*before);
-    outcome.warnings.push_back("every image was written and the container ended, but then " +
-                               done.error().message);
   } else {
     if (!was_frozen) {
-      thaw_container(spec);  // clean_up_failed_dump() reports a container that cannot be unfrozen
+      thaw_container(spec);  // a container that cannot be unfrozen is reported below
     }
-    Error error = clean_up_failed_dump(spec, *before, done.error());
-    add_dump_phases(call.log_path, {}, clock, observer);
-    return error;
+    if (Result<void> whole = conclude_failed_dump(spec, *before, done.error(), outcome); !whole) {
+      add_dump_phases(call.log_path, {}, clock, observer);
+      return whole.error();
+    }
+    if (outcome.unconfirmed) return outcome;
   }
   if (!spec.leave_running) {
     if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {

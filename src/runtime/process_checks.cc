@@ -28,6 +28,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kRunningWithin{2000};
+constexpr milliseconds kTracerEndsWithin{500};  // unless it waits for its disk
 constexpr milliseconds kReapedWithin{
     10000};  // a parent may take this long to reap a zombie: some inits look every 1.6 s
 constexpr milliseconds kLookEvery{5};
@@ -136,13 +137,13 @@ Result<void> check_free(const std::string& tried, pid_t id) {
                its_pid + " is in use by '" + taken->name + "'; end that process first"};
 }
 
-// Returns the threads that are stopped now and were not stopped before the dump.
-std::vector<pid_t> left_stopped(const DumpTarget& before) {
-  std::vector<pid_t> stopped = probe::stopped_threads(before.process.pid);
-  std::erase_if(stopped, [&](pid_t thread) {
-    return std::find(before.stopped.begin(), before.stopped.end(), thread) != before.stopped.end();
+// Returns the threads that are stopped or traced now and were not before the dump.
+std::vector<pid_t> left_halted(const DumpTarget& before) {
+  std::vector<pid_t> halted = probe::halted_threads(before.process.pid);
+  std::erase_if(halted, [&](pid_t thread) {
+    return std::find(before.halted.begin(), before.halted.end(), thread) != before.halted.end();
   });
-  return stopped;
+  return halted;
 }
 
 std::string tried_to_dump(const DumpSpec& spec) {
@@ -150,16 +151,30 @@ std::string tried_to_dump(const DumpSpec& spec) {
                                                   : "container " + spec.container);
 }
 
-// The error says what holds the process, and what to do. It may be a CRIU that waits for its disk,
-// which cannot be ended.
-Error still_stopped(pid_t pid, pid_t thread) {
-  const std::string what = "process " + std::to_string(pid);
+// Whether the process was killed and waits in the kernel, which no signal can end.
+bool cannot_end(const probe::Process& process) {
+  return process.ending && process.state == 'D';
+}
+
+pid_t tracer_of(pid_t thread) {
   const Result<probe::Process> seen = probe::read_process(thread);
-  if (seen && seen->tracer != 0) {
-    return {Code::internal,
-            what + " is still held by process " + std::to_string(seen->tracer) +
-                ", which was killed but cannot end before its disk answers; it runs on as soon as "
-                "that process ends: repair the disk, or unmount it with umount -f"};
+  return seen ? seen->tracer : 0;
+}
+
+bool waits_for_disk(pid_t tracer) {
+  const Result<probe::Process> seen = probe::read_process(tracer);
+  return seen && cannot_end(*seen);
+}
+
+// Says what keeps a thread of the process from running.
+Error still_halted(pid_t pid, pid_t thread) {
+  const std::string what = "process " + std::to_string(pid);
+  if (const pid_t tracer = tracer_of(thread); tracer != 0) {
+    return {
+        Code::unavailable,
+        what + (waits_for_disk(tracer) ? " is " + held_text(tracer)
+                                       : " is still traced by process " + std::to_string(tracer) +
+                                             ": it runs on when that process lets it go or ends")};
   }
   return {Code::internal,
           what + " is still stopped (thread " + std::to_string(thread) + "): send it SIGCONT"};
@@ -255,10 +270,10 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
   if (Result<void> ok = check_directory(tried, "the work directory", spec.work_dir); !ok) {
     return ok.error();
   }
-  DumpTarget target{*process, {}, probe::stopped_threads(spec.process.pid)};
-  for (const pid_t thread : target.stopped) {
-    // stopped_threads() also returns processes that it could not read. After a failed dump they
-    // would be taken for threads that were stopped before, so refuse the dump.
+  DumpTarget target{*process, {}, probe::halted_threads(spec.process.pid)};
+  for (const pid_t thread : target.halted) {
+    // halted_threads() also returns processes that it could not read. After a failed dump they
+    // would be taken for threads that were halted before, so refuse the dump.
     if (const auto seen = probe::read_process(thread);
         !seen && seen.error().code != Code::not_found) {
       return Error{Code::unavailable, tried + ": " + seen.error().message};
@@ -328,29 +343,41 @@ Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec) {
 
 Result<void> ensure_running(const DumpTarget& before) {
   const probe::Process& process = before.process;
-  const auto until = steady_clock::now() + kRunningWithin;
+  const auto began = steady_clock::now();
   bool continued = false;
   for (;;) {
     if (!probe::process_lives(process.pid, process.start_ticks)) {
       return Error{Code::data_loss, "process " + std::to_string(process.pid) + " is gone"};
     }
-    const std::vector<pid_t> stopped = left_stopped(before);
-    if (stopped.empty()) {
+    const std::vector<pid_t> halted = left_halted(before);
+    if (halted.empty()) {
       return {};
     }
-    const auto now = steady_clock::now();
-    if (now > until) {
-      return still_stopped(process.pid, stopped.front());
+    const auto waited = steady_clock::now() - began;
+    if (waited > kRunningWithin ||
+        (waited > kTracerEndsWithin && waits_for_disk(tracer_of(halted.front())))) {
+      return still_halted(process.pid, halted.front());
     }
     // Stops by a killed tracer end by themselves. A thread that stays stopped longer got a SIGSTOP.
-    if (!continued && until - now < kRunningWithin / 2) {
-      for (const pid_t thread : stopped) {
+    if (!continued && waited > kRunningWithin / 2) {
+      for (const pid_t thread : halted) {
         kill(thread, SIGCONT);  // kill(2) with the id of a thread signals its process
       }
       continued = true;
     }
     std::this_thread::sleep_for(kLookEvery);  // the kernel has no event to wait for
   }
+}
+
+pid_t held_by(pid_t pid) {
+  const pid_t tracer = tracer_of(pid);
+  return waits_for_disk(tracer) ? tracer : 0;
+}
+
+std::string held_text(pid_t holder) {
+  return "held by process " + std::to_string(holder) +
+         ", a CRIU that was killed but cannot end before its disk answers; it runs on as soon as "
+         "that process ends: repair the disk, or unmount it with umount -f";
 }
 
 }  // namespace kymo::runtime

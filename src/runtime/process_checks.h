@@ -19,7 +19,7 @@ namespace kymo::runtime {
 struct DumpTarget {
   probe::Process process;
   std::vector<ProcessId> tree;  // the process and its descendants, the process first
-  std::vector<pid_t> stopped;   // threads of the tree that were stopped already
+  std::vector<pid_t> halted;    // threads of the tree that were stopped or traced already
 };
 
 // Checks whether kymod may manage this process. It must run, and kymod must be allowed to signal
@@ -48,9 +48,18 @@ Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec);
 // Returns the pids of the processes and the ids of their threads.
 std::set<pid_t> ids_of(const std::vector<criu::ImageProcess>& tree);
 
-// After a failed dump: checks that no thread is stopped that ran before. Waits at most two seconds
-// for the stops by CRIU to end, and sends SIGCONT to threads that stay stopped.
-// Errors: data_loss if the process is gone, internal if a thread is still stopped.
+// After a failed dump: checks that no thread is stopped or traced that was not before. Waits at most
+// two seconds for the stops by CRIU to end, and sends SIGCONT to threads that stay stopped. Does not
+// wait that long for a CRIU that was killed but cannot end, because its disk does not answer.
+// Errors: data_loss if the process is gone; internal if a thread is still stopped; unavailable if a
+//         tracer still holds it. The message says which one, and what to do.
 Result<void> ensure_running(const DumpTarget& before);
+
+// Returns what holds the process: the pid of a tracer that was killed but cannot end, because it
+// waits for its disk. The process stands still until that ends. 0: nothing.
+// Cost: reads two files of /proc.
+pid_t held_by(pid_t pid);
+// A clause for a message: what holds the process, and what ends that.
+std::string held_text(pid_t holder);
 
 }  // namespace kymo::runtime

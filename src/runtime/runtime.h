@@ -149,6 +149,12 @@ struct DumpOutcome : Outcome<criu::DumpStats> {
   std::optional<criu::Streamed> streamed;
   // The rounds of pre-dump. Their times are not included in the times above.
   std::vector<PreDumpRound> pre_dumps;
+  // Set if CRIU failed, the process was not seen to run afterwards, and it is not known whether the
+  // images are whole, for example because their disk does not answer. The images are kept. Says what
+  // failed and what is known.
+  std::optional<Error> unconfirmed;
+  // CRIU failed after it had written every image and ended the process.
+  bool after_failure = false;
 };
 
 struct RestoreSpec {

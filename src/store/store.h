@@ -16,7 +16,9 @@ namespace kymo::store {
 enum class JobState : std::uint8_t { running, dumped, exited };
 // `started`: the dump has begun; if kymod finds this state after a restart, the dump was cut short.
 // `deleting`: the files of the checkpoint are being removed.
-enum class CheckpointState : std::uint8_t { started, complete, deleting, failed };
+// `unconfirmed`: it is not known yet whether the images are whole, or whether the process runs on
+// without them. kymod finds out as soon as that is possible.
+enum class CheckpointState : std::uint8_t { started, complete, deleting, unconfirmed, failed };
 enum class RunKind : std::uint8_t { dump, restore };
 
 // The name of the value in the database.

@@ -26,6 +26,7 @@ constexpr std::pair<CheckpointState, std::string_view> kCheckpointStates[] = {
     {CheckpointState::started, "started"},
     {CheckpointState::complete, "complete"},
     {CheckpointState::deleting, "deleting"},
+    {CheckpointState::unconfirmed, "unconfirmed"},
     {CheckpointState::failed, "failed"}};
 constexpr std::pair<RunKind, std::string_view> kRunKinds[] = {{RunKind::dump, "dump"},
                                                               {RunKind::restore, "restore"}};

@@ -247,6 +247,7 @@ export interface Job {
   name: string;
   state: string;
   frozen: boolean;
+  held: string; // what holds it and what ends that; empty: nothing
   pid: number;
   created_unix_ns: number;
   runtime?: string;

@@ -221,6 +221,95 @@ TEST(CriuOnAStalledDisk, ADumpEndsAtItsDeadlineAndTheClientIsAnswered) {
   static_cast<void>(kymod.kymo_json({"dump", "process", "work"}));
 }
 
+// A disk for the images that stalls at a point of a dump, at which CRIU is stopped.
+class StalledDumpTest : public CriuFaultsTest {
+ protected:
+  void SetUp() override {
+    CriuFaultsTest::SetUp();
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+  }
+  // Begins a dump onto the disk, and waits until its CRIU is stopped where it writes this text to its
+  // log. Returns the pid of CRIU.
+  pid_t begin(const std::string& text) {
+    static_cast<void>(folder_.file("fault", "export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK='" +
+                                                text + ":19' && echo $$ > " + folder_.path() +
+                                                "/criu.pid"));
+    client_ = std::thread([this] {
+      answer_ = kymod_->kymo({"dump", "process", "work", "--dir", dir()});
+    });
+    pid_t criu = 0;
+    EXPECT_TRUE(eventually([&] {
+      criu = std::atoi(read_file(folder_.path() + "/criu.pid").c_str());
+      const Result<probe::Process> seen = probe::read_process(criu);
+      return criu != 0 && seen && seen->state == 'T';
+    })) << kymod_->log();
+    return criu;
+  }
+  // Cancels the dump, and waits for its answer.
+  void cancel() {
+    static_cast<void>(kymod_->kymo({"cancel", "work"}));
+    client_.join();
+  }
+  [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
+  [[nodiscard]] std::string state_of_checkpoint() const {
+    return kymod_->kymo_json({"checkpoints"}).at(0).at("state");
+  }
+  [[nodiscard]] static bool waits_in_kernel(pid_t process) {
+    const Result<probe::Process> seen = probe::read_process(process);
+    return seen && seen->state == 'D';
+  }
+
+  TemporaryDirectory disk_folder_;
+  MoodyDisk disk_{disk_folder_};
+  std::thread client_;
+  Outcome answer_;
+};
+
+// The process and its whole images were both lost: a disk that was silent for a second counted as one
+// without images, which were then removed.
+TEST_F(StalledDumpTest, WhenTheProcessHasEndedItsImagesAreKeptAndConfirmedLater) {
+  begin("Dumping finished");
+  EXPECT_FALSE(probe::process_lives(pid(), 0)) << "CRIU ends it before it writes that";
+  disk_.stop();
+  cancel();
+  EXPECT_EQ(answer_.exit_code, 1);
+  EXPECT_NE(answer_.err.find("it is not known yet whether they are whole"), std::string::npos)
+      << answer_.err;
+  EXPECT_EQ(state_of_checkpoint(), "unconfirmed");
+  const Outcome early = kymod_->kymo({"restore", "process", dir()});
+  EXPECT_EQ(early.exit_code, 1);
+  disk_.go_on();
+  EXPECT_TRUE(eventually([&] { return state_of_checkpoint() == "complete"; })) << kymod_->log();
+  EXPECT_EQ(kymod_->job("work")["state"], "dumped");
+  mend_criu();
+  static_cast<void>(kymod_->kymo_json({"restore", "process", dir()}));
+  EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+}
+
+// "The process runs on" of a process that stood still: a thread in CRIU's code sleeps, it is not
+// stopped.
+TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
+  const pid_t criu = begin("Dumping pages (type:");
+  disk_.be("stalls");
+  kill(criu, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return waits_in_kernel(criu); })) << kymod_->log();
+  cancel();
+  EXPECT_EQ(answer_.exit_code, 1);
+  EXPECT_EQ(answer_.err.find("runs on;"), std::string::npos) << answer_.err;
+  EXPECT_NE(answer_.err.find("is held by process " + std::to_string(criu)), std::string::npos)
+      << answer_.err;
+  const json job = kymod_->job("work");
+  EXPECT_NE(job["held"].get<std::string>().find(std::to_string(criu)), std::string::npos) << job;
+  EXPECT_EQ(state_of_checkpoint(), "unconfirmed");
+  EXPECT_TRUE(eventually(
+      [&] { return kymod_->kymo({"metrics"}).out.find("processes_held") != std::string::npos; }));
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] { return state_of_checkpoint() == "failed"; })) << kymod_->log();
+  EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+  EXPECT_EQ(kymod_->job("work")["held"], "");
+  EXPECT_FALSE(fs::exists(dir() + "/images.partial"));
+}
+
 // It hung for as long, and so did all that asks which jobs there are.
 TEST(StateOnAStalledDisk, ListsAreAnsweredAndAJobsEndIsSeen) {
   const TemporaryDirectory folder;

@@ -3,15 +3,19 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/file.h"
 #include "probe/process.h"
+#include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
@@ -53,7 +57,11 @@ TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   DumpTarget before;
   before.process = probe::read_process(child).value();
   before.tree = {{child, before.process.start_ticks}};
-  const Error error = clean_up_failed_dump(spec, before, {Code::internal, "criu failed"});
+  DumpOutcome outcome;
+  const Result<void> left =
+      conclude_failed_dump(spec, before, {Code::internal, "criu failed"}, outcome);
+  ASSERT_FALSE(left.ok());
+  const Error& error = left.error();
   int status = 0;
   // Were one of its threads still traced, nobody could wait for its end.
   const bool ended = test::eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; });
@@ -62,6 +70,110 @@ TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
       error.message.starts_with("criu failed; and process " + std::to_string(child) + " is gone"))
       << error.message;
   if (!ended) ::kill(child, SIGKILL);
+}
+
+// A child that only waits, with images of a dump in which CRIU failed.
+class FailedDump : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    child_ = ::fork();
+    if (child_ == 0) {
+      for (;;) ::pause();
+    }
+    spec_.images_dir = disk_.path() + "/images";
+    std::filesystem::create_directory(spec_.images_dir);
+    write("pages-1.img");
+    before_.process = probe::read_process(child_).value();
+    before_.tree = {{child_, before_.process.start_ticks}};
+    spec_.process = before_.tree.front();
+  }
+  void TearDown() override { end(); }
+
+  void write(const std::string& image) const {
+    std::ofstream(spec_.images_dir + "/" + image) << "an image";
+  }
+  [[nodiscard]] bool has(const std::string& image) const {
+    return std::filesystem::exists(spec_.images_dir + "/" + image);
+  }
+  void end() {
+    if (child_ == 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    child_ = 0;
+  }
+  Result<void> conclude() {
+    return conclude_failed_dump(spec_, before_, {Code::internal, "criu failed"}, outcome_);
+  }
+
+  test::TemporaryDirectory folder_;
+  test::MoodyDisk disk_{folder_};
+  pid_t child_ = 0;
+  DumpSpec spec_;
+  DumpTarget before_;
+  DumpOutcome outcome_;
+};
+
+TEST_F(FailedDump, ImagesOfAProcessThatRunsAreRemoved) {
+  write("inventory.img");
+  const Result<void> left = conclude();
+  ASSERT_FALSE(left.ok());
+  EXPECT_EQ(left.error().message, "criu failed; the process runs on");
+  EXPECT_FALSE(has("inventory.img"));
+  EXPECT_FALSE(has("pages-1.img"));
+}
+
+TEST_F(FailedDump, WholeImagesOfAProcessThatHasEndedAreTheCheckpoint) {
+  write("inventory.img");
+  end();
+  EXPECT_TRUE(conclude().ok());
+  EXPECT_TRUE(outcome_.after_failure);
+  EXPECT_FALSE(outcome_.unconfirmed.has_value());
+  EXPECT_TRUE(has("pages-1.img"));
+}
+
+TEST_F(FailedDump, ImagesWithoutAnInventoryAreRemovedWhereTheProcessHasEnded) {
+  end();
+  const Result<void> left = conclude();
+  ASSERT_FALSE(left.ok());
+  EXPECT_NE(left.error().message.find("is gone"), std::string::npos) << left.error().message;
+  EXPECT_FALSE(has("pages-1.img"));
+}
+
+// A disk that was silent for a second counted as one without an inventory: the images, all that was
+// left of the process, were removed when it answered again.
+TEST_F(FailedDump, ImagesOnASilentDiskAreKeptWhereTheProcessHasEnded) {
+  write("inventory.img");
+  end();
+  disk_.stop();
+  EXPECT_TRUE(conclude().ok());
+  ASSERT_TRUE(outcome_.unconfirmed.has_value());
+  EXPECT_NE(outcome_.unconfirmed->message.find("it is not known yet whether they are whole"),
+            std::string::npos)
+      << outcome_.unconfirmed->message;
+  disk_.go_on();
+  EXPECT_TRUE(has("inventory.img"));
+  EXPECT_TRUE(has("pages-1.img"));
+}
+
+// An unmounted disk shows the folder below it, which has no images.
+TEST_F(FailedDump, ImagesOfADiskThatIsGoneAreNotTakenForMissing) {
+  end();
+  spec_.images_dir = folder_.path() + "/elsewhere/images";
+  EXPECT_TRUE(conclude().ok());
+  EXPECT_TRUE(outcome_.unconfirmed.has_value());
+}
+
+// "The process runs on" while a tracer held it in a sleep, which is no stop.
+TEST_F(FailedDump, AProcessThatIsStillTracedIsNotSaidToRunOn) {
+  write("inventory.img");
+  ASSERT_EQ(::ptrace(PTRACE_SEIZE, child_, nullptr, nullptr), 0);
+  EXPECT_TRUE(conclude().ok());
+  ASSERT_TRUE(outcome_.unconfirmed.has_value());
+  EXPECT_NE(outcome_.unconfirmed->message.find("is still traced by process"), std::string::npos)
+      << outcome_.unconfirmed->message;
+  EXPECT_TRUE(has("inventory.img"));
+  ::ptrace(PTRACE_DETACH, child_, nullptr, nullptr);
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ std::string command_of(const v1::Job& job) {
   return out;
 }
 
-// How the job ended, and why its newest dump failed. Empty if neither is the case.
+// What holds the job, how it ended, and why its newest dump failed. Empty if none is the case.
 std::string note_of(const v1::Job& job) {
+  if (!job.held().empty()) return job.held();
   std::string note = ending_of(job);
   if (!job.last_failure().empty()) {
     note += (note.empty() ? "" : "; ") +
@@ -37,7 +38,9 @@ void list_jobs(Context& context) {
   for (const v1::Job& job : response->jobs()) {
     json.push_back(report::to_json(job));
     const bool running = job.state() == v1::Job::RUNNING;
-    rows.push_back({job.name(), job.frozen() ? "frozen" : json.back()["state"].get<std::string>(),
+    const char* const halted = !job.held().empty() ? "held" : job.frozen() ? "frozen" : nullptr;
+    rows.push_back({job.name(),
+                    halted != nullptr ? halted : json.back()["state"].get<std::string>(),
                     running ? std::to_string(job.pid()) : "-", local_time(job.created_unix_ns()),
                     command_of(job), note_of(job)});
   }

@@ -103,12 +103,18 @@ Result<void> Metrics::register_gauges() {
   if (!ok) return ok;
   ok = register_progress();
   if (!ok) return ok;
-  return registry_.callback({"processes_managed",
-                             "Running jobs that the daemon looks after",
-                             Kind::gauge,
-                             Unit::count,
-                             {}},
-                            [this] { return processes_.load(std::memory_order_relaxed); });
+  const auto gauge = [this](const char* name, const char* help,
+                            const std::atomic<std::uint64_t>& value) {
+    return registry_.callback({name, help, Kind::gauge, Unit::count, {}},
+                              [&value] { return value.load(std::memory_order_relaxed); });
+  };
+  ok = gauge("processes_managed", "Running jobs that the daemon looks after", processes_);
+  if (!ok) return ok;
+  ok = gauge("processes_held",
+             "Processes that stand still because their CRIU was killed but cannot end", held_);
+  if (!ok) return ok;
+  return gauge("dumps_unconfirmed", "Dumps of which it is not known yet what they have left",
+               unconfirmed_);
 }
 
 Result<void> Metrics::register_progress() {
@@ -256,6 +262,11 @@ void Metrics::add(const criu::RestoreStats& stats, OwnColumns* own) {
 
 void Metrics::set_processes_managed(std::uint64_t count) {
   processes_.store(count, std::memory_order_relaxed);
+}
+
+void Metrics::set_unconfirmed(std::uint64_t dumps, std::uint64_t held_processes) {
+  unconfirmed_.store(dumps, std::memory_order_relaxed);
+  held_.store(held_processes, std::memory_order_relaxed);
 }
 
 void Metrics::request_began(OwnColumns* own) {

@@ -46,6 +46,7 @@ struct DumpContext : Request {
   std::string forecast;
   std::uint64_t streamed_bytes = 0;  // before compression
   bool dumped = false;
+  bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
   std::vector<diagnosis::Phase> concluded;  // when the outcome was saved
   runtime::DumpOutcome outcome;
 };
@@ -355,6 +356,18 @@ Result<void> list_checkpoint(DumpContext& c) {
   return added;
 }
 
+// CRIU failed after it had written the images, which are all that is left of the process. So they are
+// the checkpoint, but only if they are what their pagemaps say.
+void verify_after_failure(DumpContext& c) {
+  const std::string images = c.dir->partial_images();
+  const Result<ImagesSeen> seen = c.parts.foreign.look_at_images(images, nullptr);
+  if (seen && seen->faults.empty()) return;
+  c.outcome.unconfirmed = Error{
+      Code::data_loss,
+      "dump " + c.target.text() + ": it has ended, and its images could not be verified: " +
+          (seen ? seen->faults.front() : seen.error().message) + ": they are kept in " + images};
+}
+
 Result<void> call_runtime(DumpContext& c) {
   c.times.container = !c.target.id.empty();
   runtime::Observer observer = c.runtime_called();
@@ -380,8 +393,13 @@ Result<void> call_runtime(DumpContext& c) {
     return explain_full_disk(c, explain_deadline(c, explain_old_criu(c, outcome.error())));
   }
   c.outcome = std::move(outcome).value();
-  c.dumped = true;
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
+  if (c.outcome.after_failure) verify_after_failure(c);
+  if (c.outcome.unconfirmed) {
+    c.unconfirmed = true;
+    return explain_deadline(c, *c.outcome.unconfirmed);
+  }
+  c.dumped = true;
   return {};
 }
 
@@ -472,7 +490,9 @@ store::Run run_of(const DumpContext& c, const Result<void>& result) {
 
 void update_store(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
   const Scope scope("update store", {.category = "store"});
-  c.checkpoint.state = result ? store::CheckpointState::complete : store::CheckpointState::failed;
+  c.checkpoint.state = result          ? store::CheckpointState::complete
+                       : c.unconfirmed ? store::CheckpointState::unconfirmed
+                                       : store::CheckpointState::failed;
   c.checkpoint.error = result ? "" : result.error().message;
   c.checkpoint.image_bytes = c.outcome.image_bytes;
   c.checkpoint.duration_ns = duration_ns;
@@ -488,8 +508,10 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
 }
 
 // Writes into the directory how the dump ended. The directory of a failed dump may be on a disk
-// that does not answer. In that case, do not let the client wait for the disk.
+// that does not answer. In that case, do not let the client wait for the disk. If the outcome is not
+// known, UnconfirmedDumps writes it later.
 void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
+  if (c.unconfirmed) return;
   constexpr std::chrono::milliseconds kDiskAnswers{3000};
   const Scope writing("write record", {.category = "files"});
   // Images that CRIU has finished may be all that is left of the process: never remove them.
@@ -529,6 +551,7 @@ void conclude(DumpContext& c, const Result<void>& result) {
       c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;
   write_outcome(c, result, duration_ns);
   if (c.listed) update_store(c, result, duration_ns);
+  if (c.unconfirmed) c.parts.unconfirmed.watch(c.checkpoint.id);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;

@@ -10,6 +10,7 @@
 #include "daemon/state/first_runs.h"
 #include "daemon/state/foreign.h"
 #include "daemon/state/jobs.h"
+#include "daemon/state/unconfirmed.h"
 #include "runtime/criu_choice.h"
 #include "runtimes/table.h"
 #include "store/store.h"
@@ -29,6 +30,7 @@ struct Parts {
   FirstRuns& first_runs;
   ProgressBoard& progress;
   const ForeignFiles& foreign;
+  UnconfirmedDumps& unconfirmed;
 };
 
 }  // namespace kymo::daemon

@@ -64,6 +64,27 @@ Result<void> validate(RestoreContext& c) {
   return Error{Code::invalid_argument, "restore " + c.directory + ": it is not a directory"};
 }
 
+// If the outcome of the checkpoint's dump is not known yet, looks again. This comes before any access
+// to the directory, whose disk may not answer.
+Result<void> confirm(RestoreContext& c) {
+  constexpr std::chrono::seconds kLook{5};
+  const std::string directory = fs::path(c.asked.directory()).lexically_normal();
+  for (const store::Checkpoint& checkpoint : c.parts.store.checkpoints()) {
+    if (checkpoint.directory != directory ||
+        checkpoint.state != store::CheckpointState::unconfirmed ||
+        c.parts.unconfirmed.look_now(checkpoint.id, kLook)) {
+      continue;
+    }
+    return Error{
+        Code::unavailable,
+        "restore " + directory +
+            ": it is not known yet whether its images are whole; kymod looks every second: "
+            "try again once kymo checkpoints lists it as complete: " +
+            checkpoint.error};
+  }
+  return {};
+}
+
 Result<void> claim_directory(RestoreContext& c) {
   c.claim = c.parts.claims.claim("directory:" + c.directory);
   if (c.claim) return {};
@@ -450,6 +471,7 @@ Result<void> register_job(RestoreContext& c) {
 }
 
 constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
+    {"confirm", confirm, "files"},
     {"validate", validate},
     {"claim directory", claim_directory},
     {"find images", find_images, "files"},

@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "base/file.h"
+#include "base/patience.h"
 #include "criu/client.h"
 #include "daemon/config/find_criu.h"
 #include "daemon/request/parts.h"
@@ -17,9 +18,9 @@
 #include "daemon/serve/otlp.h"
 #include "daemon/serve/service.h"
 #include "daemon/serve/unix_listener.h"
+#include "daemon/state/cut_short.h"
 #include "daemon/state/restore_note.h"
 #include "daemon/state/state_dir.h"
-#include "daemon/stored/cut_short.h"
 #include "daemon/stored/deletion.h"
 #include "daemon/stored/job_output.h"
 #include "daemon/stored/space_bound.h"
@@ -36,6 +37,8 @@ namespace {
 
 constexpr auto kDrain = std::chrono::seconds(60);
 constexpr timespec kLookAfterJobs{1, 0};
+// How long the start waits for what an earlier kymod has left: CRIU may take ten seconds to end.
+constexpr auto kFirstLooks = std::chrono::seconds(15);
 
 // When gRPC cancels the calls that still run at the stop, such as one whose client does not read.
 std::chrono::system_clock::time_point soon() {
@@ -69,6 +72,7 @@ struct Daemon::State {
   FirstRuns first_runs;
   std::optional<ForeignFiles> foreign;
   std::unique_ptr<runtime::Runtimes> runtimes;
+  std::unique_ptr<UnconfirmedDumps> unconfirmed;
   std::unique_ptr<http::Server> http;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
@@ -108,7 +112,8 @@ Result<void> Daemon::State::open_store() {
   const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
     return runtimes->of(kind).settle_dump(spec);
   };
-  if (Result<void> ok = close_cut_short_dumps(*store, *foreign, settle); !ok) return ok;
+  unconfirmed = std::make_unique<UnconfirmedDumps>(*store, *foreign, claims, settle);
+  unconfirmed->watch_all(kFirstLooks);
   if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
   const DeletionParts deletion(*store, claims, config.state_dir, *foreign);
   if (Result<void> ok = finish_deletions(deletion); !ok) return ok;
@@ -189,7 +194,7 @@ Result<void> Daemon::State::start_spans() {
 
 Parts Daemon::State::parts() {
   return {config, *metrics, *recorder,  *crius,    *runtimes, *store,
-          *jobs,  claims,   first_runs, *progress, *foreign};
+          *jobs,  claims,   first_runs, *progress, *foreign,  *unconfirmed};
 }
 
 Result<void> Daemon::State::start_api() {
@@ -296,6 +301,7 @@ Result<void> Daemon::run() {
     // The jobs of an earlier kymod are not children of this one, so nothing reports their end.
     if (got < 0 && errno == EAGAIN) {
       state.jobs->refresh();
+      state.metrics->set_unconfirmed(state.unconfirmed->size(), state.unconfirmed->held());
       state.jobs->retry_unstored();
       state.keep_bound();
       bound_job_outputs(state.parts());
@@ -316,6 +322,12 @@ Result<void> Daemon::run() {
   state.server->Shutdown(soon());
   state.spans.reset();
   state.http->stop();
+  if (!state.unconfirmed->stop(kDiskPatience)) {
+    spdlog::warn(
+        "stopped, although the disk of a checkpoint does not answer; the next kymod looks again");
+    spdlog::default_logger()->flush();
+    _exit(recorded ? 0 : 1);
+  }
   spdlog::info("stopped");
   return recorded;
 }

@@ -16,6 +16,7 @@
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/freezer.h"
+#include "runtime/process_checks.h"
 
 namespace kymo::daemon {
 namespace {
@@ -288,7 +289,8 @@ std::vector<v1::Job> Jobs::list() {
   std::map<std::string, std::string> last;  // the newest directory: the list is oldest first
   std::map<std::string, std::string> failure;
   for (const store::Checkpoint& checkpoint : store_.checkpoints()) {
-    const bool failed = checkpoint.state == store::CheckpointState::failed;
+    const bool failed = checkpoint.state == store::CheckpointState::failed ||
+                        checkpoint.state == store::CheckpointState::unconfirmed;
     if (checkpoint.state == store::CheckpointState::complete) {
       last[checkpoint.job_id] = checkpoint.directory;
     }
@@ -300,6 +302,9 @@ std::vector<v1::Job> Jobs::list() {
     out.back().set_last_failure(failure[job.id]);
     if (job.state == store::JobState::running && job.pid > 0) {
       out.back().set_frozen(runtime::is_frozen(job.pid));
+      if (const pid_t holder = runtime::held_by(job.pid); holder != 0) {
+        out.back().set_held(runtime::held_text(holder));
+      }
     }
   }
   return out;

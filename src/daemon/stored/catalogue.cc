@@ -19,6 +19,8 @@ v1::Checkpoint::State state_of(store::CheckpointState state) {
       return v1::Checkpoint::COMPLETE;
     case store::CheckpointState::deleting:
       return v1::Checkpoint::DELETING;
+    case store::CheckpointState::unconfirmed:
+      return v1::Checkpoint::UNCONFIRMED;
     case store::CheckpointState::failed:
       return v1::Checkpoint::FAILED;
   }

@@ -120,7 +120,8 @@ Result<v1::DeleteResponse> delete_job(const Parts& parts, const store::Job& job,
   }
   const std::vector<store::Checkpoint> all = parts.store.checkpoints(job.id);
   const auto whole = std::count_if(all.begin(), all.end(), [](const auto& checkpoint) {
-    return checkpoint.state == store::CheckpointState::complete;
+    return checkpoint.state == store::CheckpointState::complete ||
+           checkpoint.state == store::CheckpointState::unconfirmed;
   });
   if (whole != 0 && !with_checkpoints) {
     return Error{Code::failed_precondition,

@@ -148,6 +148,16 @@ Result<criu::RestoreReply> call_restore(const criu::Client& client, const Restor
   return client.restore(request, notified);
 }
 
+// CRIU's log does not say so if it fails because of the session.
+Error with_session(Error error, const DumpSpec& spec, const DumpTarget& before) {
+  if (before.process.session != before.process.pid && !spec.options.shell_job) {
+    error.message +=
+        "; it is not the leader of its session, but a dump needs that: start it with kymo run or "
+        "setsid";
+  }
+  return error;
+}
+
 class ProcessRuntime : public Runtime {
  public:
   explicit ProcessRuntime(ProcessRuntimeOptions options)
@@ -273,20 +283,13 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
     if (!reply->warning.empty()) {
       outcome.warnings.push_back(reply->warning);
     }
-  } else if (dump_completed(spec, *before)) {
-    end_leftover_processes(*before);
-    outcome.warnings.push_back("every image was written and the process ended, but then " +
-                               reply.error().message);
-  } else {
-    Error error = reply.error();
-    if (before->process.session != before->process.pid && !spec.options.shell_job) {
-      error.message +=
-          "; it is not the leader of its session, but a dump needs that: start it with kymo run or "
-          "setsid";
-    }
-    error = clean_up_failed_dump(spec, *before, std::move(error));
+  } else if (Result<void> whole = conclude_failed_dump(
+                 spec, *before, with_session(reply.error(), spec, *before), outcome);
+             !whole) {
     add_dump_phases(log_path, {}, clock, observer);
-    return error;
+    return whole.error();
+  } else if (outcome.unconfirmed) {
+    return outcome;
   }
   if (!spec.leave_running) {
     if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {

@@ -1,4 +1,4 @@
-#include "daemon/stored/cut_short.h"
+#include "daemon/state/cut_short.h"
 
 #include <spdlog/spdlog.h>
 
@@ -11,13 +11,14 @@
 #include <thread>
 
 #include "base/json_text.h"
-#include "criu/images.h"
 #include "criu/stats.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/kinds.h"
 #include "daemon/state/stats_json.h"
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
+#include "runtime/aftermath.h"
+#include "runtime/process_checks.h"
 
 namespace kymo::daemon {
 namespace {
@@ -89,13 +90,14 @@ CutShortDump look_at(store::Store& store, const ForeignFiles& foreign,
 }
 
 Fate fate_of(const runtime::ProcessId& process) {
-  if (!probe::process_lives(process.pid, process.start_ticks)) return Fate::gone;
+  const probe::Life life = probe::life_of(process.pid, process.start_ticks);
+  if (life != probe::Life::runs) return life == probe::Life::ended ? Fate::gone : Fate::unsure;
   // Without the start time, this may be another process with the same pid. CRIU may still kill a
   // process that it holds. The kernel releases a traced process an instant after its tracer has
   // ended, so wait for that.
   bool held = true;
   for (const auto until = Clock::now() + kReleasedWithin; held && Clock::now() < until;) {
-    held = !probe::stopped_threads(process.pid).empty();
+    held = !probe::halted_threads(process.pid).empty();
     if (held) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return process.start_ticks != 0 && !held ? Fate::runs : Fate::unsure;
@@ -116,15 +118,21 @@ json record_of(const CutShortDump& dump) {
   return record;
 }
 
-// Marks a checkpoint as complete: CRIU had finished, but kymod stopped before it saved the result.
+// Why the outcome was not known at once, as the begin of a message.
+std::string why_open(const CutShortDump& dump) {
+  return dump.checkpoint.state == store::CheckpointState::unconfirmed
+             ? dump.checkpoint.error + "; later: "
+             : "kymod stopped before the result of the dump was saved; ";
+}
+
+// Marks a checkpoint as complete.
 Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   store::Checkpoint& checkpoint = dump.checkpoint;
   const Result<std::uint64_t> bytes = probe::directory_bytes(dump.dir.images());
   if (!bytes) return bytes.error();
   checkpoint.image_bytes = *bytes;
+  checkpoint.error = why_open(dump) + "the images are complete";
   checkpoint.state = store::CheckpointState::complete;
-  checkpoint.error =
-      "kymod stopped before the result of the dump was saved; the images are complete";
   json record = record_of(dump);
   const auto stats = criu::read_dump_stats(dump.dir.work() + "/stats-dump");
   if (stats) {
@@ -133,37 +141,15 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   }
   if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) return ok;
   if (dump.job) dump.job->state = store::JobState::dumped;
-  spdlog::warn(
-      "dump of {}: kymod stopped before the result was saved, but the images in {} are complete",
-      dump.text, dump.dir.images());
+  spdlog::warn("dump of {}: {} (in {})", dump.text, checkpoint.error, dump.dir.images());
   return store.update_checkpoint(checkpoint, dump.job && fate == Fate::gone ? &*dump.job : nullptr);
 }
 
-Result<void> close(store::Store& store, CutShortDump dump, const SettleDump& settle) {
-  if (const Result<void> settled = settle(dump.kind, dump.spec); !settled) {
-    spdlog::error("dump of {}: {}", dump.text, settled.error().message);
-  }
-  const Fate fate = fate_of(dump.spec.process);
-  std::error_code error;
-  if (fs::exists(dump.dir.images(), error)) return conclude(store, std::move(dump), fate);
-  // CRIU writes inventory.img last, and ends no process before that.
-  const bool all_written = !criu::stored_path(dump.spec.images_dir + "/inventory.img").empty();
-  if (all_written && fate == Fate::gone) {
-    if (Result<void> ok = publish_images(dump.dir); !ok) return ok;
-    return conclude(store, std::move(dump), fate);
-  }
+// Marks a checkpoint as failed. `what`: what became of the process and the images.
+Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::string& what) {
   store::Checkpoint& checkpoint = dump.checkpoint;
+  checkpoint.error = why_open(dump) + what;
   checkpoint.state = store::CheckpointState::failed;
-  checkpoint.error = "kymod stopped during the dump; ";
-  if (all_written && fate == Fate::unsure) {
-    checkpoint.error += "the images are in " + dump.spec.images_dir + ": remove them if process " +
-                        std::to_string(checkpoint.pid) + " runs on";
-  } else {
-    discard_images(dump.dir);
-    checkpoint.error += "the incomplete images were removed";
-    if (fate == Fate::runs) checkpoint.error += ", and " + dump.text + " runs on";
-    if (fate == Fate::gone) checkpoint.error += ", and " + dump.text + " is gone";
-  }
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
   json record = record_of(dump);
   record["error"] = checkpoint.error;
@@ -171,6 +157,63 @@ Result<void> close(store::Store& store, CutShortDump dump, const SettleDump& set
     spdlog::warn("{}", ok.error().message);  // the folder may be gone by now
   }
   return store.update_checkpoint(checkpoint);
+}
+
+// Marks a checkpoint as unconfirmed, if it is not yet.
+Result<void> mark_unconfirmed(store::Store& store, CutShortDump dump, const std::string& why) {
+  store::Checkpoint& checkpoint = dump.checkpoint;
+  if (checkpoint.state == store::CheckpointState::unconfirmed) return {};
+  checkpoint.state = store::CheckpointState::unconfirmed;
+  checkpoint.error = "kymod stopped before the result of the dump was saved; " + why +
+                     ": its images are kept in " + dump.spec.images_dir;
+  spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
+  return store.update_checkpoint(checkpoint);
+}
+
+std::string why_unsure(const CutShortDump& dump) {
+  const std::string process = "process " + std::to_string(dump.checkpoint.pid);
+  if (const pid_t holder = runtime::held_by(dump.checkpoint.pid); holder != 0) {
+    return process + " is " + runtime::held_text(holder);
+  }
+  return "it is not known whether " + process + " runs on";
+}
+
+// The first fault of the images. Empty if they are good.
+// Errors: those of ForeignFiles.
+Result<std::string> fault_in(const ForeignFiles& foreign, const CutShortDump& dump) {
+  const Result<ImagesSeen> seen = foreign.look_at_images(dump.spec.images_dir, nullptr);
+  if (!seen) return seen.error();
+  return seen->faults.empty() ? std::string() : seen->faults.front();
+}
+
+// The process is gone: the images are all that may be left of it.
+Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutShortDump dump) {
+  const runtime::Images images = runtime::wait_for_images_in(dump.spec.images_dir);
+  if (images == runtime::Images::unknown) {
+    Result<void> marked = mark_unconfirmed(store, std::move(dump),
+                                           "process " + std::to_string(dump.checkpoint.pid) +
+                                               " is gone, and its images cannot be looked at");
+    return marked ? Result<bool>(false) : marked.error();
+  }
+  if (images == runtime::Images::not_whole) {
+    discard_images(dump.dir);
+    const std::string what = "the incomplete images were removed, and " + dump.text + " is gone";
+    Result<void> marked = mark_failed(store, std::move(dump), what);
+    return marked ? Result<bool>(true) : marked.error();
+  }
+  if (dump.checkpoint.state == store::CheckpointState::unconfirmed) {
+    const Result<std::string> fault = fault_in(foreign, dump);
+    if (!fault) return fault.error();
+    if (!fault->empty()) {
+      const std::string what = dump.text + " is gone, and its images are damaged: " + *fault +
+                               "; they are kept in " + dump.spec.images_dir;
+      Result<void> marked = mark_failed(store, std::move(dump), what);
+      return marked ? Result<bool>(true) : marked.error();
+    }
+  }
+  if (Result<void> ok = publish_images(dump.dir); !ok) return ok.error();
+  Result<void> concluded = conclude(store, std::move(dump), Fate::gone);
+  return concluded ? Result<bool>(true) : concluded.error();
 }
 
 // Finds the first process of a job by its output file: it leads a session, and this file is its
@@ -237,16 +280,29 @@ bool remove_unbegun(const CheckpointDir& dir) {
 
 }  // namespace
 
-Result<void> close_cut_short_dumps(store::Store& store, const ForeignFiles& foreign,
-                                   const SettleDump& settle) {
-  for (const store::Checkpoint& checkpoint : store.checkpoints()) {
-    if (checkpoint.state != store::CheckpointState::started) continue;
-    if (Result<void> ok = close(store, look_at(store, foreign, checkpoint), settle); !ok) {
-      spdlog::error("dump of pid {}, during which kymod stopped: {}", checkpoint.pid,
-                    ok.error().message);
-    }
+Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& foreign,
+                                  const store::Checkpoint& checkpoint, const SettleDump& settle) {
+  CutShortDump dump = look_at(store, foreign, checkpoint);
+  if (const Result<void> settled = settle(dump.kind, dump.spec); !settled) {
+    spdlog::error("dump of {}: {}", dump.text, settled.error().message);
   }
-  return {};
+  const Fate fate = fate_of(dump.spec.process);
+  std::error_code error;
+  Result<void> done;
+  if (fs::exists(dump.dir.images(), error)) {
+    done = conclude(store, std::move(dump), fate);
+  } else if (fate == Fate::gone) {
+    return close_gone(store, foreign, std::move(dump));
+  } else if (fate == Fate::unsure) {
+    const std::string why = why_unsure(dump);
+    done = mark_unconfirmed(store, std::move(dump), why);
+    return done ? Result<bool>(false) : done.error();
+  } else {
+    discard_images(dump.dir);
+    const std::string what = "the incomplete images were removed, and " + dump.text + " runs on";
+    done = mark_failed(store, std::move(dump), what);
+  }
+  return done ? Result<bool>(true) : done.error();
 }
 
 Result<void> remove_unlisted_folders(store::Store& store, const std::string& state_dir) {

@@ -1,5 +1,5 @@
 // What a killed kymod leaves half done, and what the next one makes of it. Processes are real ones.
-#include "daemon/stored/cut_short.h"
+#include "daemon/state/cut_short.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -70,8 +70,12 @@ class CutShort : public ::testing::Test {
       settled_ = {kind, spec};
       return Result<void>();
     };
-    EXPECT_TRUE(close_cut_short_dumps(*store_, ForeignFiles(*helper_), settle).ok());
-    return *store_->checkpoint("c1");
+    const Result<bool> known = close_cut_short_dump(*store_, ForeignFiles(*helper_),
+                                                    store_->checkpoint("c1").value(), settle);
+    EXPECT_TRUE(known.ok());
+    store::Checkpoint after = *store_->checkpoint("c1");
+    EXPECT_EQ(*known, after.state != store::CheckpointState::unconfirmed);
+    return after;
   }
 
   test::TemporaryDirectory folder_;
@@ -178,9 +182,27 @@ TEST_F(CutShort, ImagesAreKeptWhileTheProcessIsStillHeld) {
   ASSERT_TRUE(test::eventually([&] { return !probe::stopped_threads(pid_).empty(); }));
   begin_dump({"inventory.img"});
   const store::Checkpoint checkpoint = close();
-  EXPECT_EQ(checkpoint.state, store::CheckpointState::failed);
+  EXPECT_EQ(checkpoint.state, store::CheckpointState::unconfirmed);
   EXPECT_NE(checkpoint.error.find(dir_.partial_images()), std::string::npos) << checkpoint.error;
   EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img"));
+  ASSERT_EQ(kill(pid_, SIGCONT), 0);
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_FALSE(fs::exists(dir_.partial_images())) << "it was seen to run";
+}
+
+// They were all that was left of the process, and were removed.
+TEST_F(CutShort, ImagesThatCannotBeLookedAtAreKeptWhereTheProcessIsGone) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  end_process();
+  const std::string away = folder_.path() + "/away";
+  fs::rename(dir_.partial_images(), away);  // as an unmounted disk
+  EXPECT_EQ(close().state, store::CheckpointState::unconfirmed);
+  fs::rename(away, dir_.partial_images());
+  const store::Checkpoint checkpoint = close();
+  EXPECT_EQ(checkpoint.state, store::CheckpointState::failed) << "text is no image";
+  EXPECT_NE(checkpoint.error.find("its images are damaged"), std::string::npos) << checkpoint.error;
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/pages-1.img")) << "somebody may mend them";
 }
 
 TEST_F(CutShort, AJobWhosePidWasNotStoredIsFoundByItsOutput) {

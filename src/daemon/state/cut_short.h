@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "daemon/state/foreign.h"
+#include "kymo/result.h"
+#include "runtimes/table.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// What became of dumps that were not concluded by their request, because kymod was killed, or because
+// it could not be known at that time.
+//
+// close_cut_short_dump() ends what still runs of a dump, and lets frozen processes go on:
+// - If the images have been published, it marks the checkpoint as complete.
+// - If CRIU has written all images and the process is gone, it publishes the images and marks the
+//   checkpoint as complete: the images are all that is left of the process. If the outcome was
+//   unconfirmed, the images are verified first, and are kept as they are if they are damaged.
+// - If the process runs, it removes the images. It does the same if the images are not whole and the
+//   process is gone.
+// - Otherwise, if the process is still held, or it cannot be seen whether it runs, or the images
+//   cannot be looked at, it marks the checkpoint as unconfirmed and keeps the images.
+// A line in the log says what it did. `settle` calls Runtime::settle_dump() of the given kind.
+// Returns whether the outcome is known now. Waits as long as the disk of the images does not answer.
+//
+// settle_unstarted_jobs() finds a job that was being started by its output file, or forgets it.
+//
+// remove_unlisted_folders() removes a folder in `state_dir`/checkpoints that was made for a dump
+// which never began, unless the store lists it. A folder with images or a record stays.
+//
+// Threads: close_cut_short_dump(): any, one for a checkpoint. The other two: one, before any request.
+// Errors:  those of the store and of the files.
+using SettleDump = std::function<Result<void>(runtime::Kind kind, const runtime::DumpSpec& spec)>;
+Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& foreign,
+                                  const store::Checkpoint& checkpoint, const SettleDump& settle);
+Result<void> settle_unstarted_jobs(store::Store& store);
+Result<void> remove_unlisted_folders(store::Store& store, const std::string& state_dir);
+
+}  // namespace kymo::daemon

@@ -1,0 +1,127 @@
+#include "daemon/state/unconfirmed.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "runtime/process_checks.h"
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::chrono::seconds kLookEvery{1};
+
+bool is_open(const store::Checkpoint& checkpoint) {
+  return checkpoint.state == store::CheckpointState::started ||
+         checkpoint.state == store::CheckpointState::unconfirmed;
+}
+
+}  // namespace
+
+UnconfirmedDumps::UnconfirmedDumps(store::Store& store, const ForeignFiles& foreign,
+                                   Claims<std::string>& claims, SettleDump settle)
+    : store_(store), foreign_(foreign), claims_(claims), settle_(std::move(settle)) {}
+
+UnconfirmedDumps::~UnconfirmedDumps() {
+  constexpr std::chrono::hours kForGood{1000};
+  static_cast<void>(stop(kForGood));
+}
+
+void UnconfirmedDumps::watch(const std::string& checkpoint_id) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || !watched_.try_emplace(checkpoint_id).second) return;
+  try {
+    std::thread([this, checkpoint_id] { look_until_known(checkpoint_id); }).detach();
+  } catch (const std::system_error& error) {
+    watched_.erase(checkpoint_id);
+    spdlog::error("checkpoint {}: kymod looks at it again when it starts the next time: {}",
+                  checkpoint_id, error.what());
+  }
+}
+
+void UnconfirmedDumps::watch_all(std::chrono::milliseconds patience) {
+  for (const store::Checkpoint& checkpoint : store_.checkpoints()) {
+    if (is_open(checkpoint)) watch(checkpoint.id);
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [&] {
+    return std::all_of(watched_.begin(), watched_.end(),
+                       [](const auto& one) { return one.second.looks != 0; });
+  });
+}
+
+bool UnconfirmedDumps::look_now(const std::string& checkpoint_id,
+                                std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  const auto found = watched_.find(checkpoint_id);
+  if (found == watched_.end()) return true;
+  found->second.now = true;
+  changed_.notify_all();
+  return changed_.wait_for(lock, patience, [&] { return !watched_.contains(checkpoint_id); });
+}
+
+std::size_t UnconfirmedDumps::size() const {
+  const std::lock_guard lock(mutex_);
+  return watched_.size();
+}
+
+std::size_t UnconfirmedDumps::held() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(watched_.begin(), watched_.end(),
+                                                [](const auto& one) { return one.second.held; }));
+}
+
+bool UnconfirmedDumps::stop(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  changed_.notify_all();
+  return changed_.wait_for(lock, patience, [&] { return watched_.empty(); });
+}
+
+void UnconfirmedDumps::look_until_known(const std::string& checkpoint_id) {
+  std::string said;  // the last trouble in the log
+  for (;;) {
+    const bool known = look(checkpoint_id, said);
+    std::unique_lock lock(mutex_);
+    Watched& watched = watched_[checkpoint_id];
+    ++watched.looks;
+    if (!known && !stopping_) {
+      changed_.notify_all();
+      changed_.wait_for(lock, kLookEvery, [&] { return stopping_ || watched.now; });
+      watched.now = false;
+    }
+    if (known || stopping_) {
+      watched_.erase(checkpoint_id);
+      changed_.notify_all();  // under the lock: this object may be gone right after it
+      return;
+    }
+  }
+}
+
+// Returns whether the outcome is known now.
+bool UnconfirmedDumps::look(const std::string& checkpoint_id, std::string& said) try {
+  const Result<store::Checkpoint> checkpoint = store_.checkpoint(checkpoint_id);
+  if (!checkpoint) return checkpoint.error().code == Code::not_found;  // somebody deleted it
+  if (!is_open(*checkpoint)) return true;
+  {
+    const bool held = runtime::held_by(checkpoint->pid) != 0;
+    const std::lock_guard lock(mutex_);
+    watched_[checkpoint_id].held = held;
+  }
+  const auto claim = claims_.claim("directory:" + checkpoint->directory);
+  if (!claim) return false;  // a request uses it: the dump itself, or a deletion
+  const Result<bool> known = close_cut_short_dump(store_, foreign_, *checkpoint, settle_);
+  if (!known && std::exchange(said, known.error().message) != known.error().message) {
+    spdlog::error("dump of pid {}, whose outcome is not known yet: {}", checkpoint->pid,
+                  known.error().message);
+  }
+  return known && *known;
+} catch (const std::exception&) {  // no memory: the next look tries again
+  return false;
+}
+
+}  // namespace kymo::daemon
