@@ -73,6 +73,7 @@ struct ImageStreamer::State {
   Encoding encoding;
   Moved moved;
   FileDescriptor dir;
+  FileDescriptor socket_dir;
   FileDescriptor listener;
   FileDescriptor wake;
   std::string socket_name;
@@ -201,7 +202,7 @@ void ImageStreamer::State::pump(const std::vector<pollfd>& ready) {
   }
   std::erase(files, nullptr);
   totals.busy_ns += monotonic_ns() - began_ns;
-  if (any && moved) moved(totals);
+  if (any) tell(totals);
 }
 
 // Whether there is nothing to read at this moment: no request, no connection, no data in a pipe.
@@ -262,7 +263,7 @@ void ImageStreamer::State::run() {
   files.clear();
   connection.reset();
   listener.reset();
-  unlinkat(dir.get(), socket_name.c_str(), 0);
+  unlinkat(socket_dir.get(), socket_name.c_str(), 0);
   if (unended) {
     fail(Error{Code::data_loss, "image stream: CRIU did not complete an image"});
   }
@@ -277,38 +278,42 @@ ImageStreamer::ImageStreamer(std::shared_ptr<State> state) : state_(std::move(st
 
 Result<std::unique_ptr<ImageStreamer>> ImageStreamer::start(std::shared_ptr<State> state,
                                                             const std::string& images_dir,
+                                                            const std::string& socket_dir,
                                                             const char* socket_name) {
-  state->dir = FileDescriptor(open(images_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!state->dir.valid()) {
-    return system_error("cannot open the images directory " + images_dir, errno);
+  for (const auto& [folder, path] :
+       {std::pair(&state->dir, &images_dir), std::pair(&state->socket_dir, &socket_dir)}) {
+    *folder = FileDescriptor(open(path->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder->valid()) return system_error("cannot open the directory " + *path, errno);
   }
   state->socket_name = socket_name;
-  unlinkat(state->dir.get(), socket_name, 0);  // left by a run that was killed
+  unlinkat(state->socket_dir.get(), socket_name, 0);  // left by a run that was killed
   state->wake = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   state->listener = FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!state->wake.valid() || !state->listener.valid()) return stream_error("make a socket", errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   // Name the folder by its descriptor: its own path may be too long for the address of a socket.
-  const std::string path = "/proc/self/fd/" + std::to_string(state->dir.get()) + "/" + socket_name;
+  const std::string path =
+      "/proc/self/fd/" + std::to_string(state->socket_dir.get()) + "/" + socket_name;
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&address));
   if (bind(state->listener.get(), generic, sizeof address) != 0 ||
       listen(state->listener.get(), 1) != 0) {
-    return stream_error("listen in the images directory", errno);
+    return stream_error("listen in its directory", errno);
   }
   state->thread = std::thread([state] { state->run(); });
   return std::unique_ptr<ImageStreamer>(new ImageStreamer(std::move(state)));
 }
 
 Result<std::unique_ptr<ImageStreamer>> ImageStreamer::capture(const std::string& images_dir,
+                                                              const std::string& socket_dir,
                                                               const Encoding& encoding,
                                                               Moved moved) {
   if (Result<void> ok = check_encoding(encoding); !ok) return ok.error();
   auto state = std::make_shared<State>();
   state->encoding = encoding;
   state->moved = std::move(moved);
-  return start(std::move(state), images_dir, kCaptureSocket);
+  return start(std::move(state), images_dir, socket_dir, kCaptureSocket);
 }
 
 Result<std::unique_ptr<ImageStreamer>> ImageStreamer::serve(const std::string& images_dir,
@@ -316,7 +321,7 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::serve(const std::string& i
   auto state = std::make_shared<State>();
   state->capturing = false;
   state->moved = std::move(moved);
-  return start(std::move(state), images_dir, kServeSocket);
+  return start(std::move(state), images_dir, images_dir, kServeSocket);
 }
 
 ImageStreamer::~ImageStreamer() {

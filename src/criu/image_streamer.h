@@ -11,8 +11,9 @@
 namespace kymo::criu {
 
 // The image streamer of one `criu dump --stream` or `criu restore --stream`. CRIU asks it for files
-// over a socket in the images directory, and hands it one end of a pipe for each file (the protocol
-// of criu-image-streamer). Each image is a file of its own in that directory, compressed or not.
+// over a socket in the directory that CRIU takes for the images directory, and hands it one end of a
+// pipe for each file (the protocol of criu-image-streamer). Each image is a file of its own in the
+// images directory, compressed or not.
 //
 // The pages that CRIU has put into a pipe are not copies but the process's own pages. They change
 // when the process runs on. So settle() must return before CRIU lets the process go.
@@ -26,8 +27,9 @@ class ImageStreamer {
   using Moved = std::function<void(const Streamed& so_far)>;
 
   // Starts a streamer for a dump into the directory (capture), or for a restore from it (serve). It
-  // listens when the function returns.
+  // listens when the function returns: for a dump in `socket_dir`, for a restore in `images_dir`.
   static Result<std::unique_ptr<ImageStreamer>> capture(const std::string& images_dir,
+                                                        const std::string& socket_dir,
                                                         const Encoding& encoding, Moved moved);
   static Result<std::unique_ptr<ImageStreamer>> serve(const std::string& images_dir, Moved moved);
   ~ImageStreamer();
@@ -47,6 +49,7 @@ class ImageStreamer {
   explicit ImageStreamer(std::shared_ptr<State> state);
   static Result<std::unique_ptr<ImageStreamer>> start(std::shared_ptr<State> state,
                                                       const std::string& images_dir,
+                                                      const std::string& socket_dir,
                                                       const char* socket_name);
   std::shared_ptr<State> state_;  // shared with the thread, which may outlive this object
 };

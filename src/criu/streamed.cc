@@ -89,7 +89,7 @@ Result<Folders> reach_both(const std::string& tried, const std::string& images,
 // How long to wait for the streamer. If CRIU has failed, the rest of the data is of no use.
 std::chrono::milliseconds patience_after(bool done) {
   constexpr std::chrono::minutes kToWriteTheRest{10};
-  constexpr std::chrono::seconds kToGiveUp{3};
+  constexpr std::chrono::milliseconds kToGiveUp{500};
   return done ? std::chrono::milliseconds(kToWriteTheRest) : kToGiveUp;
 }
 
@@ -117,10 +117,11 @@ std::vector<std::string> arguments_of(const char* verb, const Folders& folders, 
 Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest& request,
                                 const Notified& notified) {
   const std::string tried = "criu could not dump process " + std::to_string(request.pid);
-  const Result<Folders> folders = reach_both(tried, request.images_dir, request.work_dir);
+  // CRIU sees only the work directory, so it never waits for the disk of the images.
+  const Result<Folders> folders = reach_both(tried, request.work_dir, request.work_dir);
   if (!folders) return folders.error();
-  Result<std::unique_ptr<ImageStreamer>> streamer =
-      ImageStreamer::capture(request.images_dir, *request.stream, request.streamed);
+  Result<std::unique_ptr<ImageStreamer>> streamer = ImageStreamer::capture(
+      request.images_dir, request.work_dir, *request.stream, request.streamed);
   if (!streamer) return streamer.error();
   Command command;
   command.kind = CallKind::dump;

@@ -58,9 +58,8 @@ Removals& removals() {
   return *kAll;
 }
 
-// Waits at most two seconds. If the disk stalls, the removal goes on in the background.
+// Waits at most kDiskPatience. If the disk stalls, the removal goes on in the background.
 void remove_images_soon(const std::string& images_dir) {
-  constexpr milliseconds kSoon{2000};
   Removals& all = removals();
   std::unique_lock lock(all.mutex);
   const auto mine = all.directories.insert(images_dir);
@@ -81,7 +80,7 @@ void remove_images_soon(const std::string& images_dir) {
     remove_images(images_dir);
     return;
   }
-  all.less.wait_for(lock, kSoon, [&] { return !all.directories.contains(images_dir); });
+  all.less.wait_for(lock, kDiskPatience, [&] { return !all.directories.contains(images_dir); });
 }
 
 template <class Outcome, class Stats>

@@ -108,6 +108,10 @@ struct DumpSpec {
   CheckpointOptions options{};
   // Only for plain processes: the images are on their disk before the process ends or runs on.
   bool sync = false;
+  // If set, CRIU writes its log and statistics into this directory first, which the runtime makes, on
+  // a memory file system. They are moved to `work_dir` afterwards. So CRIU never waits for the disk
+  // of `work_dir` (scratch.h). Only for plain processes.
+  std::string scratch_dir{};
   // If set, the images pass through kymod, which stores them with this encoding.
   std::optional<criu::Encoding> stream{};
   // On the clock of monotonic_ns(). If the dump is not done at this time, it is ended, and the

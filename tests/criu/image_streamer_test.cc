@@ -107,7 +107,7 @@ std::string content(std::size_t bytes, char kind) {
 class ImageStreamerTest : public testing::TestWithParam<Compression> {
  protected:
   std::unique_ptr<ImageStreamer> capture() {
-    return ImageStreamer::capture(folder_.path(), {GetParam(), 0},
+    return ImageStreamer::capture(folder_.path(), folder_.path(), {GetParam(), 0},
                                   [this](const Streamed& so_far) { seen_ = so_far; })
         .value();
   }
@@ -224,7 +224,7 @@ TEST(ImageStreamerFaultsTest, HostileNamesAndRubbishMakeNoFile) {
         std::string("rubbish rubbish rubbish"), streamer_request("ok.img").substr(0, 6)}) {
     const test::TemporaryDirectory folder;
     const std::string images = folder.folder("images");
-    auto streamer = ImageStreamer::capture(images, {}, nullptr).value();
+    auto streamer = ImageStreamer::capture(images, images, {}, nullptr).value();
     {
       const PretendedCriu criu(images, "streamer-capture.sock");
       criu.say(said);
@@ -248,7 +248,7 @@ TEST(ImageStreamerFaultsTest, ALinkIsNotServedNorWrittenThrough) {
     criu.ask("core-1.img");
     EXPECT_FALSE(criu.is_there());
   }
-  auto streamer = ImageStreamer::capture(images, {}, nullptr).value();
+  auto streamer = ImageStreamer::capture(images, images, {}, nullptr).value();
   {
     const PretendedCriu criu(images, "streamer-capture.sock");
     criu.ask("core-1.img");
@@ -273,7 +273,7 @@ TEST(ImageStreamerFaultsTest, ADamagedImageIsNamedAndWithoutAPipeNothingHangs) {
   ASSERT_FALSE(served.ok());
   EXPECT_NE(served.error().message.find("core-1.img"), std::string::npos);
 
-  auto idle = ImageStreamer::capture(folder.path(), {}, nullptr).value();
+  auto idle = ImageStreamer::capture(folder.path(), folder.path(), {}, nullptr).value();
   EXPECT_TRUE(idle->settle(steady_clock::now() + seconds(10)).ok());
   EXPECT_TRUE(idle->finish(kPatience).ok());  // CRIU never came
 }

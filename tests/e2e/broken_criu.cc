@@ -1,7 +1,8 @@
-// Preloaded into criu: when it is about to write a given text, a notification's name, it gets a
-// signal instead. KYMO_BREAK is "TEXT:SIGNAL".
+// Preloaded into criu: when it or its action script is about to write a given text, a notification's
+// name, criu gets a signal. KYMO_BREAK is "TEXT:SIGNAL".
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ __attribute__((constructor)) void read_order() {
 
 void break_at(const void* packet, size_t size) {
   if (signal_number != 0 && memmem(packet, size, text, strlen(text)) != nullptr) {
-    kill(getpid(), signal_number);
+    const bool is_script = strcmp(program_invocation_short_name, "sh") == 0;
+    kill(is_script ? getppid() : getpid(), signal_number);
   }
 }
 

@@ -101,7 +101,7 @@ TEST(ConcurrentTest, ARecordingHoldsWhatItsOwnRequestDidAndNotThatOfOthers) {
   std::map<std::string, json> dumps;
   std::mutex mutex;
   const auto dump = [&](const std::string& name) {
-    const Outcome outcome = kymod.kymo({"dump", "process", "--json", name});
+    const Outcome outcome = kymod.kymo({"dump", "process", "--json", "--no-stream", name});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     const std::lock_guard lock(mutex);
     dumps[name] = json::parse(outcome.out);

@@ -26,7 +26,8 @@ using nlohmann::json;
 
 // Stands for criu: does first what the file `fault` beside it says.
 constexpr char kWrapper[] = R"(#!/bin/sh
-if [ "$1" = swrk ] && [ -e "${0%/*}/fault" ]; then . "${0%/*}/fault"; fi
+case "$*" in *swrk*|*dump*--tree*|*restore*) faulty=1;; esac
+if [ -n "$faulty" ] && [ -e "${0%/*}/fault" ]; then . "${0%/*}/fault"; fi
 exec REAL "$@"
 )";
 
@@ -41,14 +42,13 @@ constexpr char kExits[] = "echo 'criu: out of order' >&2; exit 3";
 constexpr char kTooLate[] = "did not answer within 5000 ms and was killed";
 
 constexpr Fault kDumpFaults[] = {
-    {"EndsAtOnce", kExits, "",
-     "exited with status 3 without an answer, saying: criu: out of order"},
+    {"EndsAtOnce", kExits, "", "exited with status 3, saying: criu: out of order"},
     {"CrashesBeforeItFreezes", "11", "pre-dump", "was ended by signal 11 (SIGSEGV)"},
     {"IsKilledBeforeItFreezes", "9", "pre-dump", "was ended by signal 9 (SIGKILL)"},
     {"IsKilledWhenAllIsWritten", "9", "post-dump", "was ended by signal 9 (SIGKILL)"},
     {"HangsAtOnce", "sleep 300", "", kTooLate},
     {"HangsBeforeItFreezes", "19", "pre-dump", kTooLate},
-    {"HangsWhenItHasFrozen", "19", "query-ext-files", kTooLate},
+    {"HangsWhenItHasFrozen", "19", "Dumping pages (type", kTooLate},
     {"HangsWhenAllIsWritten", "19", "post-dump", kTooLate}};
 
 constexpr Fault kRestoreFaults[] = {
@@ -82,10 +82,10 @@ class CriuFaultsTest : public ::testing::TestWithParam<Fault> {
 
   void break_criu(const Fault& fault) const {
     const std::string at = fault.at;
-    static_cast<void>(folder_.file(
-        "fault", at.empty()
-                     ? fault.does
-                     : "export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK=" + at + ":" + fault.does));
+    static_cast<void>(folder_.file("fault", at.empty()
+                                                ? fault.does
+                                                : "export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK='" +
+                                                      at + ":" + fault.does + "'"));
   }
   void mend_criu() const { fs::remove(folder_.path() + "/fault"); }
 
@@ -230,12 +230,13 @@ class StalledDumpTest : public CriuFaultsTest {
   }
   // Begins a dump onto the disk, and waits until its CRIU is stopped where it writes this text to its
   // log. Returns the pid of CRIU.
-  pid_t begin(const std::string& text) {
+  pid_t begin(const std::string& text, bool stream) {
     static_cast<void>(folder_.file("fault", "export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK='" +
                                                 text + ":19' && echo $$ > " + folder_.path() +
                                                 "/criu.pid"));
-    client_ = std::thread([this] {
-      answer_ = kymod_->kymo({"dump", "process", "work", "--dir", dir()});
+    client_ = std::thread([this, stream] {
+      answer_ = kymod_->kymo(
+          {"dump", "process", "work", "--dir", dir(), stream ? "--stream" : "--no-stream"});
     });
     pid_t criu = 0;
     EXPECT_TRUE(eventually([&] {
@@ -254,9 +255,13 @@ class StalledDumpTest : public CriuFaultsTest {
   [[nodiscard]] std::string state_of_checkpoint() const {
     return kymod_->kymo_json({"checkpoints"}).at(0).at("state");
   }
+  // Whether a thread of the process does.
   [[nodiscard]] static bool waits_in_kernel(pid_t process) {
-    const Result<probe::Process> seen = probe::read_process(process);
-    return seen && seen->state == 'D';
+    const std::vector<pid_t> threads = probe::threads_of(process);
+    return std::any_of(threads.begin(), threads.end(), [](pid_t thread) {
+      const Result<probe::Process> seen = probe::read_process(thread);
+      return seen && seen->state == 'D';
+    });
   }
 
   TemporaryDirectory disk_folder_;
@@ -268,7 +273,7 @@ class StalledDumpTest : public CriuFaultsTest {
 // The process and its whole images were both lost: a disk that was silent for a second counted as one
 // without images, which were then removed.
 TEST_F(StalledDumpTest, WhenTheProcessHasEndedItsImagesAreKeptAndConfirmedLater) {
-  begin("Dumping finished");
+  begin("Dumping finished", false);
   EXPECT_FALSE(probe::process_lives(pid(), 0)) << "CRIU ends it before it writes that";
   disk_.stop();
   cancel();
@@ -286,10 +291,26 @@ TEST_F(StalledDumpTest, WhenTheProcessHasEndedItsImagesAreKeptAndConfirmedLater)
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
 }
 
+// CRIU waits for nothing but kymod, so it ends at once, and the process counts while the disk stalls.
+TEST_F(StalledDumpTest, AStreamedDumpIsEndedAndTheProcessRunsOnWhileTheDiskStalls) {
+  const pid_t criu = begin("Dumping pages (type:", true);
+  disk_.be("stalls");
+  kill(criu, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return waits_in_kernel(kymod_->pid()); })) << kymod_->log();
+  cancel();
+  EXPECT_EQ(answer_.exit_code, 1);
+  EXPECT_NE(answer_.err.find("; the process runs on"), std::string::npos) << answer_.err;
+  EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+  EXPECT_EQ(kymod_->job("work")["held"], "");
+  EXPECT_EQ(state_of_checkpoint(), "failed");
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] { return !fs::exists(dir() + "/images.partial"); })) << kymod_->log();
+}
+
 // "The process runs on" of a process that stood still: a thread in CRIU's code sleeps, it is not
 // stopped.
 TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
-  const pid_t criu = begin("Dumping pages (type:");
+  const pid_t criu = begin("Dumping pages (type:", false);
   disk_.be("stalls");
   kill(criu, SIGCONT);
   EXPECT_TRUE(eventually([&] { return waits_in_kernel(criu); })) << kymod_->log();

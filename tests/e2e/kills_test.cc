@@ -123,13 +123,16 @@ class KillsTest : public ::testing::Test {
 
   struct Attempt {
     std::vector<std::string> command;
-    std::string log;  // CRIU's
+    std::function<std::string()> log;  // the text of CRIU's
+    std::string work;                  // where it lies in the end
     std::span<const Mark> marks;
   };
   Attempt dump(bool leave_running) {
     const std::string dir = kymod_.path("checkpoint-" + std::to_string(++dumps_));
-    Attempt attempt{
-        {"dump", "process", "work", "--dir", dir}, fs::path(dir) / "work/dump.log", kDumpMarks};
+    Attempt attempt{{"dump", "process", "work", "--dir", dir},
+                    [dir, target = pid()] { return dump_log(dir, target); },
+                    dir + "/work",
+                    kDumpMarks};
     if (leave_running) attempt.command.emplace_back("--leave-running");
     return attempt;
   }
@@ -137,15 +140,18 @@ class KillsTest : public ::testing::Test {
     const std::string dir = kymod_.job("work")["last_checkpoint"];
     const std::string log = fs::path(dir) / "work/restore.log";
     fs::remove(log);
-    return {{"restore", "process", dir}, log, kRestoreMarks};
+    return {{"restore", "process", dir},
+            [log] { return read_file(log); },
+            dir + "/work",
+            kRestoreMarks};
   }
 
   // Which phase CRIU's log shows: before the first mark "before CRIU", of whichever request.
   static std::string phase_of(const Attempt& attempt) {
-    const Result<std::string> log = kymo::read_file(attempt.log);  // fast: phases are short
+    const std::string log = attempt.log();
     std::string phase = attempt.command.front() + ": before CRIU";
     for (const Mark& mark : attempt.marks) {
-      if (log && log->find(mark.text) != std::string::npos) phase = mark.phase;
+      if (log.find(mark.text) != std::string::npos) phase = mark.phase;
     }
     return phase;
   }
@@ -178,7 +184,7 @@ class KillsTest : public ::testing::Test {
       answered = true;
     });
     // Without a pause: on a busy machine CRIU was done between two looks.
-    while (!answered && read_file(attempt.log).find(kForks) == std::string::npos) {
+    while (!answered && attempt.log().find(kForks) == std::string::npos) {
     }
     if (!answered) std::this_thread::sleep_for(after);
     EXPECT_TRUE(stop_child(kymod_.pid()));
@@ -318,7 +324,7 @@ TEST_F(KillsTest, KilledWithItsCriuDuringARestoreItLeavesNothingHalfRestored) {
       return std::none_of(criu.begin(), criu.end(),
                           [](pid_t pid) { return probe::process_lives(pid, 0); });
     }));
-    if (users_of(fs::path(attempt.log).parent_path()).count(pid()) != 0) ++halves;
+    if (users_of(attempt.work).count(pid()) != 0) ++halves;
     kymod_.start();
     expect_nothing_lost_and_nothing_left();
   }

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/sanitizers.h"
+#include "runtime/scratch.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -235,6 +236,21 @@ nlohmann::json ended_metadata(const std::string& recording) {
   });
   EXPECT_TRUE(ended) << path << ": " << metadata.dump(2);
   return metadata;
+}
+
+std::string dump_log(const std::string& directory, pid_t pid) {
+  namespace fs = std::filesystem;
+  const std::string of_pid = "-" + std::to_string(pid);
+  std::string newest;
+  std::error_code error;
+  const fs::path scratch = fs::path(runtime::scratch_path("any")).parent_path();
+  for (fs::directory_iterator entry(scratch, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    if (path.ends_with(of_pid)) newest = std::max(newest, path);
+  }
+  std::string text = newest.empty() ? "" : read_file(newest + "/dump.log");
+  return text.empty() ? read_file(directory + "/work/dump.log") : text;
 }
 
 }  // namespace kymo::test

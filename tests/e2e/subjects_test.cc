@@ -197,10 +197,9 @@ class HeldConnectionsTest : public SubjectsTest, public testing::WithParamInterf
           kymod_.kymo({"dump", "process", "subject", "--dir", checkpoint(), "--tcp-established",
                        "--deadline", "5s", "--log-level", "4", "--network-lock", GetParam().name});
     });
-    const std::string log = checkpoint() + "/work/dump.log";
     // The second mark: what the first announces is then done.
     ASSERT_TRUE(eventually([&] {
-      const std::string text = read_file(log);
+      const std::string text = dump_log(checkpoint(), job_["pid"].get<pid_t>());
       return text.find(GetParam().log_mark) != text.rfind(GetParam().log_mark);
     })) << kymod_.log();
     const Result<probe::Process> held = probe::read_process(job_["pid"].get<pid_t>());
@@ -473,15 +472,14 @@ TEST_F(SubjectsTest, FortyProcessesGoOnInTheMemoryThatTheyShare) {
 // Kills the process once CRIU's log says so much, and returns how the dump ended.
 Outcome dump_and_kill(const Kymod& kymod, const std::string& directory, const std::string& mark,
                       pid_t victim) {
+  const pid_t root = kymod.job("subject")["pid"].get<pid_t>();
   auto dump = std::async(std::launch::async, [&] {
     return kymod.kymo({"dump", "process", "subject", "--dir", directory});
   });
   const auto over = [&] {
     return dump.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   };
-  eventually([&] {
-    return over() || read_file(directory + "/work/dump.log").find(mark) != std::string::npos;
-  });
+  eventually([&] { return over() || dump_log(directory, root).find(mark) != std::string::npos; });
   kill(victim, SIGKILL);
   return dump.get();
 }

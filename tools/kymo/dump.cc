@@ -86,6 +86,7 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
 // The options for streaming, the deadline and the pre-dumps.
 struct StreamArguments {
   bool stream = false;
+  bool no_stream = false;
   std::string compression = "none";
   int level = 0;
   double deadline_ns = 0;
@@ -122,7 +123,11 @@ double deadline_of(const std::string& text) {
 std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
   auto arguments = std::make_shared<StreamArguments>();
   CLI::Option* stream = verb.add_flag("--stream", arguments->stream,
-                                      "Send the images through kymod, which can compress them");
+                                      "Send the images through kymod, which can compress them "
+                                      "(default for processes, without --pre-dump)");
+  verb.add_flag("--no-stream", arguments->no_stream,
+                "Let CRIU write the images itself; if their disk stalls, CRIU cannot be ended")
+      ->excludes(stream);
   verb.add_option("--compression", arguments->compression,
                   "With --stream: how to compress the images")
       ->check(CLI::IsMember({"none", "zstd", "lz4"}))
@@ -148,6 +153,7 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
 
 void set_stream(v1::DumpRequest& request, const StreamArguments& arguments) {
   request.set_stream(arguments.stream);
+  request.set_no_stream(arguments.no_stream);
   request.set_compression(arguments.compression == "zstd"  ? v1::ZSTD
                           : arguments.compression == "lz4" ? v1::LZ4
                                                            : v1::NONE);

@@ -21,7 +21,9 @@
 #include "failures/explain.h"
 #include "probe/memory_to_dump.h"
 #include "report/human.h"
+#include "runtime/aftermath.h"
 #include "runtime/restore_checks.h"
+#include "runtime/scratch.h"
 
 namespace kymo::daemon {
 namespace {
@@ -57,6 +59,9 @@ constexpr std::uint32_t kMaxPreDumps = 32;
 // Sets how kymod compresses the images of a streamed dump.
 Result<void> choose_stream(DumpContext& c) {
   const v1::DumpRequest& request = c.asked;
+  if (request.stream() && request.no_stream()) {
+    return Error{Code::invalid_argument, "dump: --stream and --no-stream exclude each other"};
+  }
   if (!request.stream()) {
     if (request.compression() == v1::NONE && request.compression_level() == 0) return {};
     return Error{
@@ -124,12 +129,21 @@ Result<void> refuse_for_container(const DumpContext& c) {
   return {};
 }
 
+// Images pass through kymod if nothing else was asked for. Then CRIU never waits for their disk, so it
+// can be ended at any time (docs/streaming.md). CRIU cannot stream a dump that has parent images, and
+// a container's runtime cannot tell CRIU to stream.
+void stream_by_default(DumpContext& c) {
+  const bool possible = c.target.kind == runtime::Kind::process && c.asked.pre_dumps() == 0;
+  if (possible && !c.asked.no_stream() && !c.stream) c.stream = criu::Encoding{};
+}
+
 Result<void> find_process(DumpContext& c) {
   Result<Target> found = find_target(c.parts, "dump", target_of(c.asked));
   if (!found) return found.error();
   c.target = std::move(found).value();
   c.job = c.target.job;
   if (Result<void> ok = refuse_for_container(c); !ok) return ok;
+  stream_by_default(c);
   const Result<runtime::CriuChoice> crius = crius_of(c.parts, c.target.kind);
   if (!crius) {
     return Error{crius.error().code, "dump " + c.target.text() + ": " + crius.error().message};
@@ -158,12 +172,17 @@ std::uint64_t deadline_of(const DumpContext& c) {
   return c.began_ns + std::min(allowed_ns, kNever - c.began_ns);
 }
 
+std::string checkpoint_id(const DumpContext& c) {
+  return "c" + std::to_string(c.began_unix_ns) + "-" + std::to_string(c.target.process.pid);
+}
+
 runtime::DumpSpec spec_of(const DumpContext& c) {
   runtime::DumpSpec spec;
   spec.process = c.target.process;
   if (c.dir) {
     spec.images_dir = c.dir->partial_images();
     spec.work_dir = c.dir->work();
+    spec.scratch_dir = runtime::scratch_path(checkpoint_id(c));
   }
   spec.leave_running = c.asked.leave_running();
   spec.sync = c.asked.sync();
@@ -232,13 +251,18 @@ Error explain_old_criu(const DumpContext& c, Error error) {
   return error;
 }
 
+bool is_compressed(const DumpContext& c) {
+  return c.stream && c.stream->compression != criu::Compression::none;
+}
+
 // If the disk was full, adds to the error how much space the images need.
 Error explain_full_disk(const DumpContext& c, Error error) {
   if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
   const std::string id = failures::of_error(error).id;
   if (id != "no-space" && id != "disk-full") return error;
   error.message += "; about " + report::bytes(c.memory_bytes) +
-                   (c.stream ? ", before compression, are needed in " : " are needed in ") +
+                   (is_compressed(c) ? ", before compression, are needed in "
+                                     : " are needed in ") +
                    c.dir->path();
   return error;
 }
@@ -345,8 +369,7 @@ Result<void> begin_recording(DumpContext& c) {
 }
 
 Result<void> list_checkpoint(DumpContext& c) {
-  c.checkpoint.id =
-      "c" + std::to_string(c.began_unix_ns) + "-" + std::to_string(c.target.process.pid);
+  c.checkpoint.id = checkpoint_id(c);
   c.checkpoint.job_id = c.job ? c.job->id : "";
   c.checkpoint.pid = c.target.process.pid;
   c.checkpoint.directory = c.dir->path();
@@ -467,10 +490,11 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
 // The options that change how long a dump takes. Only runs with the same options are compared.
 std::string conditions_of(const DumpContext& c) {
   std::string text = c.asked.leave_running() ? "leave running" : "";
-  if (c.stream) {
+  if (is_compressed(c)) {
     text += text.empty() ? "stream " : ", stream ";
     text += criu::name_of(c.stream->compression);
   }
+  if (c.asked.no_stream()) text += text.empty() ? "no stream" : ", no stream";
   if (c.asked.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
   if (c.asked.sync()) text += text.empty() ? "sync" : ", sync";
   if (c.asked.checksums()) text += text.empty() ? "checksums" : ", checksums";
@@ -520,7 +544,9 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
     if (discard) discard_images(dir);
     return write_record(dir, record);
   };
-  const std::optional<Result<void>> written = result ? write() : within(kDiskAnswers, write);
+  const bool silent = runtime::is_being_cleared(c.dir->partial_images());
+  const std::optional<Result<void>> written =
+      result ? write() : within(silent ? std::chrono::milliseconds(0) : kDiskAnswers, write);
   if (written) {
     c.warn_unless(*written);
   } else {

@@ -19,6 +19,7 @@
 #include "probe/process.h"
 #include "runtime/aftermath.h"
 #include "runtime/process_checks.h"
+#include "runtime/scratch.h"
 
 namespace kymo::daemon {
 namespace {
@@ -74,6 +75,7 @@ CutShortDump look_at(store::Store& store, const ForeignFiles& foreign,
       dump.job ? dump.job->start_ticks : value_of(dump.record, "start_ticks", std::uint64_t{0})};
   dump.spec.images_dir = dump.dir.partial_images();
   dump.spec.work_dir = dump.dir.work();
+  dump.spec.scratch_dir = runtime::scratch_path(checkpoint.id);
   const json container = value_of(dump.record, "container", json::object());
   if (container.is_object() && !container.empty()) {
     const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
@@ -118,12 +120,16 @@ json record_of(const CutShortDump& dump) {
   return record;
 }
 
-// Why the outcome was not known at once, as the begin of a message.
-std::string why_open(const CutShortDump& dump) {
+// The begin of a message: why the outcome was not known at once. `stopped`: what that was if kymod
+// has stopped.
+std::string why_open(const CutShortDump& dump, const char* stopped) {
   return dump.checkpoint.state == store::CheckpointState::unconfirmed
              ? dump.checkpoint.error + "; later: "
-             : "kymod stopped before the result of the dump was saved; ";
+             : std::string(stopped) + "; ";
 }
+
+constexpr char kNotSaved[] = "kymod stopped before the result of the dump was saved";
+constexpr char kCutShort[] = "kymod stopped during the dump";
 
 // Marks a checkpoint as complete.
 Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
@@ -131,7 +137,7 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   const Result<std::uint64_t> bytes = probe::directory_bytes(dump.dir.images());
   if (!bytes) return bytes.error();
   checkpoint.image_bytes = *bytes;
-  checkpoint.error = why_open(dump) + "the images are complete";
+  checkpoint.error = why_open(dump, kNotSaved) + "the images are complete";
   checkpoint.state = store::CheckpointState::complete;
   json record = record_of(dump);
   const auto stats = criu::read_dump_stats(dump.dir.work() + "/stats-dump");
@@ -148,7 +154,7 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
 // Marks a checkpoint as failed. `what`: what became of the process and the images.
 Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::string& what) {
   store::Checkpoint& checkpoint = dump.checkpoint;
-  checkpoint.error = why_open(dump) + what;
+  checkpoint.error = why_open(dump, kCutShort) + what;
   checkpoint.state = store::CheckpointState::failed;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
   json record = record_of(dump);
@@ -164,8 +170,8 @@ Result<void> mark_unconfirmed(store::Store& store, CutShortDump dump, const std:
   store::Checkpoint& checkpoint = dump.checkpoint;
   if (checkpoint.state == store::CheckpointState::unconfirmed) return {};
   checkpoint.state = store::CheckpointState::unconfirmed;
-  checkpoint.error = "kymod stopped before the result of the dump was saved; " + why +
-                     ": its images are kept in " + dump.spec.images_dir;
+  checkpoint.error =
+      std::string(kCutShort) + "; " + why + ": its images are kept in " + dump.spec.images_dir;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
   return store.update_checkpoint(checkpoint);
 }

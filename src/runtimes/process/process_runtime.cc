@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/claims.h"
+#include "base/patience.h"
 #include "base/reap.h"
 #include "criu/images.h"
 #include "criu/leftovers.h"
@@ -25,6 +26,7 @@
 #include "runtime/network_lock.h"
 #include "runtime/pre_dump.h"
 #include "runtime/process_checks.h"
+#include "runtime/scratch.h"
 #include "runtime/watch_images.h"
 #include "runtimes/process/freeze.h"
 #include "runtimes/process/reaper.h"
@@ -179,6 +181,7 @@ class ProcessRuntime : public Runtime {
   }
 
  private:
+  Result<DumpOutcome> dump_here(const DumpSpec& spec, const Observer& observer);
   [[nodiscard]] criu::Client client(const std::optional<CriuProgram>& chosen) const {
     criu::ClientOptions options = criu_;
     if (chosen) {
@@ -253,6 +256,10 @@ Result<void> ProcessRuntime::may_restore(const RestoreSpec& spec) {
 }
 
 Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& observer) {
+  return in_scratch(spec, [&](const DumpSpec& here) { return dump_here(here, observer); });
+}
+
+Result<DumpOutcome> ProcessRuntime::dump_here(const DumpSpec& spec, const Observer& observer) {
   if (!reaper_) {
     return reaper_.error();
   }
@@ -304,11 +311,19 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
 
 Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
   const std::vector<pid_t> tree = probe::process_tree(spec.process.pid);
-  const Result<void> before = criu::end_leftover_dump(spec.work_dir + "/pre-dump.log", tree);
-  const Result<void> ended = criu::end_leftover_dump(spec.work_dir + "/dump.log", tree);
-  const Result<void> back = give_back_network(tree);
-  Result<void> unmapped = unmap_criu(tree);
-  return !before ? before : !ended ? ended : !back ? back : unmapped;
+  Result<void> all;
+  const auto note = [&](const Result<void>& done) {
+    if (all && !done) all = done;
+  };
+  for (const std::string& folder : {spec.scratch_dir, spec.work_dir}) {
+    if (folder.empty()) continue;
+    note(criu::end_leftover_dump(folder + "/pre-dump.log", tree));
+    note(criu::end_leftover_dump(folder + "/dump.log", tree));
+  }
+  note(give_back_network(tree));
+  note(unmap_criu(tree));
+  keep_scratch(spec, kDiskPatience);
+  return all;
 }
 
 Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
