@@ -28,14 +28,9 @@ const char* read_text(const char* path, std::array<char, N>* text) {
   return text->data();
 }
 
-}  // namespace
-
-Standstill::Standstill(std::uint64_t interval_ns)
-    : note_every_ns_(interval_ns < kFastNs ? 10 * kSecond : kSecond) {}
-
-Standstill::Use Standstill::read_use() {
+Standstill::Use read_use() {
   std::array<char, 128> text{};
-  Use use;
+  Standstill::Use use;
   char* end = nullptr;
   use.ran_ns = std::strtoull(read_text("/proc/thread-self/schedstat", &text), &end, 10);
   use.known = end != text.data();
@@ -43,7 +38,7 @@ Standstill::Use Standstill::read_use() {
   return use;
 }
 
-std::uint64_t Standstill::read_process_start() {
+std::uint64_t read_process_start() {
   std::array<char, 1024> text{};
   // The process name, in parentheses, may contain any character. The start time is the 20th field
   // after it.
@@ -54,24 +49,31 @@ std::uint64_t Standstill::read_process_start() {
   return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
 }
 
+}  // namespace
+
+const Standstill::Source Standstill::kSystem{read_use, read_process_start, unix_ns};
+
+Standstill::Standstill(std::uint64_t interval_ns, const Source& source)
+    : source_(source), note_every_ns_(interval_ns < kFastNs ? 10 * kSecond : kSecond) {}
+
 void Standstill::note_now(std::uint64_t now_ns, std::int64_t now_unix_ns) {
   noted_ns_ = now_ns;
   noted_unix_ns_ = now_unix_ns;
   if (process_start_ == 0) {
-    process_start_ = read_process_start();
+    process_start_ = source_.process_start();
   }
-  noted_ = read_use();
+  noted_ = source_.use();
   looked_ns_ = now_ns;
   clocks_apart_ns_ = noted_unix_ns_ - static_cast<std::int64_t>(now_ns);
 }
 
 void Standstill::note_now(std::uint64_t now_ns) {
-  note_now(now_ns, unix_ns());
+  note_now(now_ns, source_.unix_ns());
 }
 
 bool Standstill::look(std::uint64_t now_ns) {
   looked_ns_ = now_ns;
-  const std::int64_t apart_ns = unix_ns() - static_cast<std::int64_t>(now_ns);
+  const std::int64_t apart_ns = source_.unix_ns() - static_cast<std::int64_t>(now_ns);
   const std::int64_t moved_ns = apart_ns - clocks_apart_ns_;
   clocks_apart_ns_ = apart_ns;
   return std::abs(moved_ns) > static_cast<std::int64_t>(kClockSlackNs);
@@ -79,9 +81,9 @@ bool Standstill::look(std::uint64_t now_ns) {
 
 Standstill::Verdict Standstill::judge(std::uint64_t now_ns, std::uint64_t late_ns) {
   Verdict verdict;
-  const std::int64_t now_unix_ns = unix_ns();  // before the slow reads
-  const Use use = read_use();
-  const std::uint64_t process_start = read_process_start();
+  const std::int64_t now_unix_ns = source_.unix_ns();  // before the slow reads
+  const Use use = source_.use();
+  const std::uint64_t process_start = source_.process_start();
   verdict.restored = process_start != process_start_ || use.ran_ns < noted_.ran_ns;
   const auto elapsed_ns = static_cast<std::int64_t>(now_ns - noted_ns_);
   if (verdict.restored || elapsed_ns < 0) {

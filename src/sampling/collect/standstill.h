@@ -42,7 +42,22 @@ class Standstill {
     std::int64_t clock_shift_ns = 0;
   };
 
-  explicit Standstill(std::uint64_t interval_ns);
+  // What the thread has used of the processors.
+  struct Use {
+    std::uint64_t ran_ns = 0;
+    std::uint64_t waited_ns = 0;  // for a CPU
+    bool known = false;
+  };
+  // Where it reads what it judges by.
+  struct Source {
+    Use (*use)();
+    std::uint64_t (*process_start)();  // clock ticks since boot
+    std::int64_t (*unix_ns)();
+  };
+  // The calling thread and the machine.
+  static const Source kSystem;
+
+  explicit Standstill(std::uint64_t interval_ns, const Source& source = kSystem);
 
   // The collector is on time at `now_ns`: its CPU use is counted from here on.
   void note(std::uint64_t now_ns) {
@@ -60,18 +75,12 @@ class Standstill {
   Verdict judge(std::uint64_t now_ns, std::uint64_t late_ns);
 
  private:
-  struct Use {
-    std::uint64_t ran_ns = 0;
-    std::uint64_t waited_ns = 0;  // for a CPU
-    bool known = false;
-  };
-  static Use read_use();
-  static std::uint64_t read_process_start();
   void note_now(std::uint64_t now_ns);
   // Both clocks, read one right after the other: if they are not, they seem to have moved apart.
   void note_now(std::uint64_t now_ns, std::int64_t now_unix_ns);
   bool look(std::uint64_t now_ns);
 
+  Source source_;
   std::uint64_t note_every_ns_;
   std::uint64_t noted_ns_ = 0;
   std::int64_t noted_unix_ns_ = 0;

@@ -167,7 +167,7 @@ TEST_F(HistoryTest, EndsACutThoughNoRowComes) {
   EXPECT_TRUE(history_.wait(cut, kLong));
 }
 
-// A disk that stands still for as long as the test wants.
+// A disk that stands still until the test lets it answer: a call that waits for it never returns.
 struct StalledDisk {
   CutOptions options() {
     CutOptions options;
@@ -186,7 +186,6 @@ struct StalledDisk {
 TEST_F(HistoryTest, NobodyWaitsForADiskThatStandsStill) {
   feed(0, 100);
   StalledDisk disk;
-  const std::uint64_t began_ns = monotonic_ns();
   const auto cut =
       history_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}, disk.options()).value();
   history_.mark(cut, "pre-dump", 100 * kMillisecondNs);
@@ -202,7 +201,6 @@ TEST_F(HistoryTest, NobodyWaitsForADiskThatStandsStill) {
   history_.end(cut, 210 * kMillisecondNs, {});
   EXPECT_EQ(history_.wait_created(cut, std::chrono::milliseconds(0)).error().code,
             Code::deadline_exceeded);
-  EXPECT_LT(monotonic_ns() - began_ns, 50 * kMillisecondNs);
   ASSERT_TRUE(history_.wait(other, kLong)) << "the other disk answers";
   EXPECT_FALSE(std::filesystem::exists(in_folder("dump.tsv")));
 

@@ -15,6 +15,7 @@
 #include "kymo/profiler.h"
 #include "sampling/collect/pacer.h"
 #include "sampling/collect/thread_setup.h"
+#include "support/seed.h"
 #include "support/temporary_folder.h"
 #include "support/test_sinks.h"
 
@@ -32,7 +33,7 @@ std::uint64_t ticks_of(const std::vector<Gap>& gaps, MissCause cause) {
 // rows written + ticks missed = ticks due, and every missed tick in a gap, with a writer that is
 // made slow, stuck and failing at random.
 TEST(ProfilerStress, EveryTickIsARowOrInAGapWhateverTheWriterSuffers) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = test::seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 12; ++round) {

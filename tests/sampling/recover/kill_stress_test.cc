@@ -14,6 +14,7 @@
 #include "base/sanitizers.h"
 #include "kymo/profiler.h"
 #include "sampling/recover/recover.h"
+#include "support/seed.h"
 #include "support/temporary_folder.h"
 
 namespace kymo {
@@ -76,7 +77,8 @@ class KillStress : public TemporaryFolderTest {
   void one_round(int round);
   void check(const std::string& tsv, std::uint64_t committed);
 
-  std::mt19937 random_{std::random_device()()};
+  const unsigned seed_ = test::seed();
+  std::mt19937 random_{seed_};
   Shared* shared_ = nullptr;
 };
 
@@ -140,6 +142,7 @@ TEST_F(KillStress, NoCommittedRowIsLostDoubledOrTorn) {
 #endif
   const int rounds = ::getenv("KYMO_TEST_LONG") != nullptr ? 1000 : 50;
   for (int round = 0; round < rounds && !HasFatalFailure(); ++round) {
+    SCOPED_TRACE("seed " + std::to_string(seed_) + ", round " + std::to_string(round));
     one_round(round);
   }
 }
