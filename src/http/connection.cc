@@ -14,7 +14,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{3};
 constexpr std::size_t kMinBytesPerSecond = 64 << 10;
 // How long the rest of a refused request is read.
 constexpr std::chrono::milliseconds kReadOn{200};
@@ -41,8 +40,8 @@ bool Connection::write(std::string_view data) {
 }
 
 bool Connection::wait_to_write() {
-  const auto allowed = kPatience + std::chrono::seconds(written_ / kMinBytesPerSecond);
-  const auto left = std::min<std::chrono::nanoseconds>(allowed - waited_, kPatience);
+  const auto allowed = patience_ + std::chrono::seconds(written_ / kMinBytesPerSecond);
+  const auto left = std::min<std::chrono::nanoseconds>(allowed - waited_, patience_);
   if (left <= std::chrono::nanoseconds(0)) return false;
   const auto began = steady_clock::now();
   pollfd room{incoming_.connection.get(), POLLOUT, 0};

@@ -11,7 +11,7 @@ namespace kymo::http {
 
 // A connection whose request has been read, and that gets one answer.
 //
-// While the answer is sent, the total time of waiting for the client is at most three seconds plus
+// While the answer is sent, the total time of waiting for the client is at most `patience` plus
 // one second for each 64 KiB that the client has taken. Then the connection is closed.
 //
 // Threads: one; cut() from any.
@@ -19,7 +19,9 @@ class Connection {
  public:
   static constexpr int kMaxLingering = 4;
 
-  explicit Connection(Incoming incoming) : incoming_(std::move(incoming)) {}
+  explicit Connection(Incoming incoming,
+                      std::chrono::milliseconds patience = std::chrono::seconds(3))
+      : incoming_(std::move(incoming)), patience_(patience) {}
 
   [[nodiscard]] const std::string& request() const { return incoming_.request; }
   // The HTTP status that refuses the request; 0: it can be read.
@@ -39,6 +41,7 @@ class Connection {
   void read_on() const;
 
   Incoming incoming_;
+  std::chrono::milliseconds patience_;
   std::size_t written_ = 0;  // bytes
   std::chrono::nanoseconds waited_{0};
   bool open_ = true;

@@ -393,7 +393,7 @@ void Server::State::serve(Connection& connection) {
 
 void Server::State::take(Incoming incoming) {
   try {
-    const auto connection = std::make_shared<Connection>(std::move(incoming));
+    const auto connection = std::make_shared<Connection>(std::move(incoming), options.patience);
     // If the queue is full, the connection is closed.
     static_cast<void>(threads.enqueue([this, connection] { serve(*connection); }));
   } catch (const std::exception&) {  // no memory left: the connection is closed

@@ -75,6 +75,7 @@ class Server {
     std::string name{};                // see Gate
     std::string token{};               // see Gate
     std::string port_flag = "--http";  // the flag that chooses another port, for error messages
+    std::chrono::milliseconds patience{3000};  // with a client that takes nothing; see Connection
     // Reads heads, in this process or in another one.
     // Threads: any.
     std::function<Result<Head>(const std::string& request)> read_head =
