@@ -93,7 +93,7 @@ case "$way" in
     for header in "$prefix"/include/kymo/*.h; do
       case "$header" in */version.h | */prometheus.h) continue ;; esac
       # shellcheck disable=SC2046
-      "$cxx" -std=c++17 -fsyntax-only -x c++ "$header" $(pkg-config --cflags kymo) >"$scratch/std.log" 2>&1 &&
+      "$cxx" -std=c++17 -fsyntax-only -Wfatal-errors -x c++ "$header" $(pkg-config --cflags kymo) >"$scratch/std.log" 2>&1 &&
         { echo "$header compiles as C++17, where half of it is missing"; exit 1; }
       grep -q "kymo's headers need C++20 or later" "$scratch/std.log" || { cat "$scratch/std.log"; exit 1; }
     done

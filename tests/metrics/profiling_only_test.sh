@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # With KYMO_PROFILING 0 a program holds no instruction and no name of its profiling metrics; with 1 it holds them.
-#   profiling_only_test.sh SOURCE_DIR CXX FLAG...
+#   profiling_only_test.sh SOURCE_DIR LEVELS CXX FLAG...     (LEVELS: "-O1 -O2": what to compile it with)
 set -euo pipefail
-source=$1 cxx=$2
-shift 2
+source=$1 levels=$2 cxx=$3
+shift 3
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 steps="$source/tests/metrics/profiling_only/steps.cc"
@@ -12,7 +12,7 @@ compile() { "$cxx" -std=c++20 -fPIC "${@:2}" "$flags" -Wno-address -Wno-nonnull-
 code() { objdump -d --no-show-raw-insn "$scratch/$1.o" | tail -n +4; }
 fail() { echo "$1" >&2; exit 1; }
 
-for flags in -O1 -O2 -O3 -Os; do
+for flags in $levels; do
   compile off -DKYMO_PROFILING=0 "$@"
   compile without -DWITHOUT "$@"
   compile on -DKYMO_PROFILING=1 "$@"
