@@ -1,8 +1,14 @@
-# kymo_add_module(NAME SOURCES ... LINKS ...): one folder of src/ as a static library for our own
-# programs and tests. A folder names the folders it stands on; tests/layers holds the order.
+# kymo_add_module(NAME [TEST] SOURCES ... LINKS ...): one folder of src/ as a static library for our own
+# programs and tests. A folder names the folders it stands on; tests/layers holds the order. TEST: a folder of tests/.
 function(kymo_add_module name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "TEST" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
+  if(arg_TEST)
+    kymo_compile_as_test(${name})
+  elseif(TARGET kymo_precompiled)
+    target_compile_options(${name} PRIVATE -pthread)  # as kymo_precompiled: a precompiled header fits no other options
+    target_precompile_headers(${name} REUSE_FROM kymo_precompiled)
+  endif()
   set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${name} PUBLIC
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/include)
@@ -18,6 +24,17 @@ endif()")
   install(TARGETS ${target} OPTIONAL)
 endfunction()
 
+# kymo_compile_as_test(TARGET): what a test itself does takes longer to optimise than to run, and the headers of
+# GoogleTest and of the JSON library cost more than what includes them: they are read once (tests/CMakeLists.txt). The target
+# must link GTest::gtest.
+function(kymo_compile_as_test target)
+  set_target_properties(${target} PROPERTIES KYMO_TEST ON)
+  if(TARGET kymo_test_headers)
+    target_compile_options(${target} PRIVATE -O0 -pthread -fPIE)  # all alike, so that one precompiled header fits all
+    target_precompile_headers(${target} REUSE_FROM kymo_test_headers)
+  endif()
+endfunction()
+
 # kymo_add_test(NAME SOURCES ... LINKS ... LABELS ... [LOCK NAME [LOCKED FILTER]] [SLOW FILTER] [ALONE FILTER]): one
 # GoogleTest program, its cases in ctest. The filters are GoogleTest's:
 #   LOCKED  cases that run one at a time among all of that lock; without it, all cases. The lock is their label.
@@ -28,14 +45,12 @@ endfunction()
 function(kymo_add_test name)
   cmake_parse_arguments(arg "" "LOCK;LOCKED;SLOW;ALONE" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
-  # The headers of GoogleTest cost more than the tests that include them: they are read once.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON KYMO_TEST ON)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main kymo_warnings)
-  # What a test itself does takes longer to optimise than to run, but for those that drive what they test to its limit.
-  if(NOT "stress" IN_LIST arg_LABELS AND NOT KYMO_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0 -pthread)  # all alike, so that one precompiled header fits all
-    target_precompile_headers(${name} REUSE_FROM kymo_test_headers)
+  # But for those that drive what they test to its limit.
+  if(NOT "stress" IN_LIST arg_LABELS)
+    kymo_compile_as_test(${name})
   endif()
   # ctest starts what costs most first, so that no long test and no row of locked ones is left for the end.
   set(cost 0)

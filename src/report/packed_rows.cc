@@ -48,7 +48,7 @@ class DeflateStream {
     stream_.next_in = const_cast<Bytef*>(bytes.data());  // zlib only reads it
     stream_.avail_in = static_cast<uInt>(bytes.size());
     ok_ = ok_ && deflate(&stream_, flush) != Z_STREAM_ERROR && stream_.avail_in == 0;
-    out.resize(out.size() - stream_.avail_out);
+    out.erase(out.size() - stream_.avail_out);
   }
 
   // The length of `bytes` when they are deflated alone.
