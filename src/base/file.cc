@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -159,6 +160,13 @@ int make_folders(const std::string& path) {
   struct stat there {};
   if (path.empty() || (::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode))) return 0;
   return error != 0 ? error : ENOTDIR;
+}
+
+void allow_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace kymo

@@ -67,4 +67,7 @@ Result<void> replace_file(const std::string& path, std::string_view content);
 // A caller may ignore the result if it then creates a file in the folder, which fails as well.
 int make_folders(const std::string& path);
 
+// Lets this process open as many files as the system allows it. Programs that it starts can, too.
+void allow_many_files();
+
 }  // namespace kymo

@@ -180,6 +180,10 @@ int open_process(pid_t pid) {
   return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 }
 
+std::vector<pid_t> all_processes(const std::string& root) {
+  return numbered_entries(root);
+}
+
 std::vector<pid_t> threads_of(pid_t pid, const std::string& root) {
   return numbered_entries(path_of(root, pid) + "/task");
 }

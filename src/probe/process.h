@@ -55,6 +55,9 @@ bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root
 // caller closes it. Returns -1 and sets errno if the process is gone or if no descriptor is free.
 int open_process(pid_t pid);
 
+// All processes of the machine, or of the container that this one is in.
+std::vector<pid_t> all_processes(const std::string& root = "/proc");
+
 // The threads of a process; the children of all its threads. Empty if the process is gone.
 std::vector<pid_t> threads_of(pid_t pid, const std::string& root = "/proc");
 std::vector<pid_t> children_of(pid_t pid, const std::string& root = "/proc");

@@ -3,8 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <initializer_list>
 #include <memory>
 #include <utility>
 
@@ -23,6 +20,7 @@
 #include "probe/mapped_counters.h"
 #include "probe/process.h"
 #include "record/command.h"
+#include "record/signals.h"
 #include "record/tree_metrics.h"
 #include "sampling/collect/run_ahead.h"
 
@@ -30,60 +28,6 @@ namespace kymo::record {
 namespace {
 
 constexpr int kSignalled = 128;
-
-// A process tree needs several file descriptors for each process.
-void allow_many_files() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
-}
-
-// Blocks signals and makes them readable from a file descriptor, as long as the object lives.
-class Signals {
- public:
-  Signals(std::initializer_list<int> signals) {
-    sigemptyset(&set_);
-    for (const int signal : signals) {
-      sigaddset(&set_, signal);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
-    fd_ = FileDescriptor(::signalfd(-1, &set_, SFD_CLOEXEC));
-  }
-  ~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  [[nodiscard]] int fd() const { return fd_.get(); }
-  [[nodiscard]] int take() const {
-    signalfd_siginfo info{};
-    return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
-                                                                : 0;
-  }
-
- private:
-  sigset_t set_{};
-  sigset_t before_{};
-  FileDescriptor fd_;
-};
-
-// Ignores SIGINT and SIGQUIT, as a shell does while a command has the terminal.
-class TerminalSignalsIgnored {
- public:
-  TerminalSignalsIgnored()
-      : interrupt_(::signal(SIGINT, SIG_IGN)), quit_(::signal(SIGQUIT, SIG_IGN)) {}
-  ~TerminalSignalsIgnored() {
-    ::signal(SIGINT, interrupt_);
-    ::signal(SIGQUIT, quit_);
-  }
-  TerminalSignalsIgnored(const TerminalSignalsIgnored&) = delete;
-  TerminalSignalsIgnored& operator=(const TerminalSignalsIgnored&) = delete;
-
- private:
-  sighandler_t interrupt_;
-  sighandler_t quit_;
-};
 
 ProfilerOptions profiler_options(const Options& options) {
   ProfilerOptions profiler;
@@ -221,7 +165,7 @@ void note_newcomers(const Registry& registry, const probe::MappedCounters& count
 }  // namespace
 
 Result<Outcome> record_command(const std::vector<std::string>& words, const Options& options) {
-  allow_many_files();
+  allow_many_files();  // a process tree needs several for each process
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Result<Command> command = Command::prepare(words);
   if (!command) {
@@ -257,7 +201,7 @@ Result<Outcome> record_command(const std::vector<std::string>& words, const Opti
 }
 
 Result<Outcome> record_process(const ProcessOptions& options) {
-  allow_many_files();
+  allow_many_files();  // a process tree needs several for each process
   const FileDescriptor process(probe::open_process(options.pid));
   if (!process.valid()) {
     return system_error("cannot record process " + std::to_string(options.pid), errno);
