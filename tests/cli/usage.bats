@@ -35,7 +35,7 @@ refused() {
 @test "help goes to stdout and names every verb" {
   run --separate-stderr "$kymo" --help
   [ "$status" -eq 0 ]
-  for verb in run dump restore ps attach kill checkpoints inspect explain verify delete history metrics report record recorder recover watch; do
+  for verb in run dump restore ps attach kill checkpoints inspect explain verify delete history metrics report record profile recorder recover watch; do
     [[ "$output" == *"$verb"* ]]
   done
   run --separate-stderr "$kymod" --help

@@ -1,9 +1,6 @@
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +12,7 @@
 #include "progress.h"
 #include "report/human.h"
 #include "target.h"
+#include "time_option.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -93,33 +91,6 @@ struct StreamArguments {
   std::uint32_t pre_dumps = 0;
 };
 
-// Parses a time such as "30s" into nanoseconds. CLI11 has a parser for units, but its error message
-// does not name the valid units.
-double deadline_of(const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  const std::string unit(parsed.ptr, end);
-  const std::map<std::string, double> units{{"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}};
-  const std::string examples = "30s, 500ms, 5m or 1h";
-  if (parsed.ec != std::errc() || !std::isfinite(number) || number <= 0) {
-    throw CLI::ValidationError("--deadline", text + " is not a time above 0: give " + examples);
-  }
-  const auto found = units.find(unit);
-  if (found == units.end()) {
-    throw CLI::ValidationError(
-        "--deadline", unit.empty()
-                          ? text + " has no unit: give " + text + "s, or use the unit ms, m or h"
-                          : unit + " is not a unit of time: give " + examples);
-  }
-  constexpr double kMaxLength = 9e18;  // the longest time that fits into the request
-  if (number * found->second > kMaxLength) {
-    throw CLI::ValidationError("--deadline",
-                               text + " is too long: leave out --deadline for no deadline");
-  }
-  return number * found->second;
-}
-
 std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
   auto arguments = std::make_shared<StreamArguments>();
   CLI::Option* stream = verb.add_flag("--stream", arguments->stream,
@@ -140,7 +111,10 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
       ->capture_default_str();
   verb.add_option_function<std::string>(
           "--deadline",
-          [arguments](const std::string& text) { arguments->deadline_ns = deadline_of(text); },
+          [arguments](const std::string& text) {
+            arguments->deadline_ns =
+                nanoseconds_of("--deadline", text, "leave out --deadline for no deadline");
+          },
           "Cancel the dump if it takes longer than this, such as 30s; the process then runs on")
       ->option_text("TIME (ms, s, m, h)");
   verb.add_option("--pre-dump", arguments->pre_dumps,

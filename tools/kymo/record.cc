@@ -21,8 +21,6 @@
 namespace kymo::cli {
 namespace {
 
-constexpr int kCannotRun = 126;  // the same exit codes as in a shell
-constexpr int kNotFound = 127;
 constexpr double kMaxSeconds = 1e9;
 
 struct RecordArguments {

@@ -13,6 +13,10 @@ constexpr int kWrongUsage = 2;
 // The exit code of a comparison without a clear result.
 constexpr int kCannotTell = 3;
 
+// The exit codes if a command cannot be run, as in a shell.
+constexpr int kCannotRun = 126;
+constexpr int kNotFound = 127;
+
 // How the timing of a request is shown.
 struct TimingOptions {
   bool enabled = true;
@@ -54,6 +58,7 @@ void add_metrics(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
 void add_record(CLI::App& app, Context& context);
+void add_profile(CLI::App& app, Context& context);
 void add_recover(CLI::App& app, Context& context);
 void add_watch(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <elfutils/libdw.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "stacks/event.h"
+
+namespace kymo::stacks {
+
+// Reads 8 bytes of the program's memory; nothing if they are not known.
+using ReadMemory = std::function<std::optional<std::uint64_t>(std::uint64_t address)>;
+
+// What an expression of call frame information yields.
+struct Evaluated {
+  std::uint64_t value = 0;
+  bool is_value = false;  // otherwise it is the address where the value is
+};
+
+// Computes an expression that libdw has parsed. `frame_address` is the canonical frame address.
+// Only what compilers and assemblers put into call frame information is known.
+// Returns nothing if the expression has something else, or needs memory that is not known.
+std::optional<Evaluated> evaluate(std::span<const Dwarf_Op> operations, const Registers& registers,
+                                  std::uint64_t frame_address, const ReadMemory& read);
+
+}  // namespace kymo::stacks

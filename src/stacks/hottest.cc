@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "stacks/output.h"
+
+namespace kymo::stacks {
+namespace {
+
+void add(Weight& to, const Weight& weight) {
+  to.samples += weight.samples;
+  to.ns += weight.ns;
+}
+
+// The functions by their names.
+class Functions {
+ public:
+  HotFunction& at(const std::string& name, const std::string& module) {
+    HotFunction& function = functions_[name];
+    if (function.name.empty()) {
+      function.name = name;
+      function.module = module;
+    }
+    return function;
+  }
+  // The hottest first.
+  [[nodiscard]] std::vector<HotFunction> sorted(Order order) const {
+    std::vector<HotFunction> all;
+    for (const auto& [name, function] : functions_) all.push_back(function);
+    const auto heat = [order](const HotFunction& function) {
+      const auto [self, total] = std::pair(function.self.ns, function.total.ns);
+      return order == Order::self ? std::pair(self, total) : std::pair(total, self);
+    };
+    std::sort(all.begin(), all.end(), [&](const HotFunction& a, const HotFunction& b) {
+      return heat(a) != heat(b) ? heat(a) > heat(b) : a.name < b.name;
+    });
+    return all;
+  }
+
+ private:
+  std::unordered_map<std::string, HotFunction> functions_;
+};
+
+void count(const Trace& trace, const Weight& weight, Symbols& symbols, Functions& functions,
+           Hottest& result) {
+  std::set<HotFunction*> seen;
+  bool innermost = true;
+  for (const Frame& frame : trace.frames) {
+    const Location& location = symbols.at(frame);
+    result.frames += weight.samples;
+    if (!location.known) result.unknown_frames += weight.samples;
+    for (const Line& line : location.lines) {
+      HotFunction& function = functions.at(line.function, location.module);
+      if (innermost) add(function.self, weight);
+      if (seen.insert(&function).second) add(function.total, weight);
+      innermost = false;
+    }
+  }
+}
+
+}  // namespace
+
+Hottest hottest(const Profile& profile, Symbols& symbols, Order order) {
+  Hottest result;
+  Functions functions;
+  for (const auto& [trace, weight] : profile.traces) {
+    count(trace, weight, symbols, functions, result);
+    if (trace.truncated) result.truncated += weight.samples;
+  }
+  result.functions = functions.sorted(order);
+  result.sum = profile.sum();
+  return result;
+}
+
+}  // namespace kymo::stacks

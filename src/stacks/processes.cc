@@ -1,0 +1,238 @@
+#include "stacks/processes.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "base/file.h"
+
+namespace kymo::stacks {
+namespace {
+
+constexpr std::size_t kEndedKept = 1024;
+constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+std::string proc(pid_t pid, const char* name) {
+  return "/proc/" + std::to_string(pid) + "/" + name;
+}
+
+bool is_regular(const FileDescriptor& file, struct stat& status) {
+  return file.valid() && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+// Opens a path as the process sees it. No part of the path leads out of the process's root
+// directory.
+FileDescriptor open_in_root(pid_t pid, const std::string& path, std::uint64_t flags) {
+  const FileDescriptor root(::open(proc(pid, "root").c_str(), O_PATH | O_CLOEXEC));
+  open_how how{};
+  how.flags = flags;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  return FileDescriptor(
+      static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
+}
+
+// Opens the file that a process has mapped: from the mapping itself, which also works if the file
+// was deleted, or else by its path, first as the process sees it. A path may lead to another file
+// by now.
+FileDescriptor open_mapped(const Mapped& mapped, const std::string& path) {
+  std::array<char, 64> range{};
+  std::snprintf(range.data(), range.size(), "map_files/%llx-%llx",
+                static_cast<unsigned long long>(mapped.begin),
+                static_cast<unsigned long long>(mapped.end));
+  struct stat status {};
+  FileDescriptor file(::open(proc(mapped.pid, range.data()).c_str(), kFlags));
+  if (is_regular(file, status)) return file;
+  file = open_in_root(mapped.pid, path, kFlags);
+  if (!file.valid()) file = FileDescriptor(::open(path.c_str(), kFlags));
+  return is_regular(file, status) && status.st_ino == mapped.inode ? std::move(file)
+                                                                   : FileDescriptor();
+}
+
+// A line of /proc/PID/maps, such as "7f00-7f80 r-xp 00001000 fd:01 1234   /usr/lib/x.so".
+bool parse_line(const std::string& line, Mapped& mapped) {
+  std::array<char, 5> rights{};
+  unsigned long long begin = 0;
+  unsigned long long end = 0;
+  unsigned long long offset = 0;
+  unsigned major_number = 0;
+  unsigned minor_number = 0;
+  unsigned long long inode = 0;
+  int path = 0;
+  if (std::sscanf(line.c_str(), "%llx-%llx %4s %llx %x:%x %llu %n", &begin, &end, rights.data(),
+                  &offset, &major_number, &minor_number, &inode, &path) < 7 ||
+      rights[2] != 'x') {
+    return false;
+  }
+  mapped.begin = begin;
+  mapped.end = end;
+  mapped.offset = offset;
+  mapped.device = ::makedev(major_number, minor_number);
+  mapped.inode = inode;
+  mapped.path = line.substr(std::min(static_cast<std::size_t>(path), line.size()));
+  return true;
+}
+
+// The pid of the process in its own pid namespace.
+std::string own_pid(pid_t pid) {
+  const Result<std::string> text = read_file(proc(pid, "status"));
+  const std::size_t at = text ? text->find("NSpid:") : std::string::npos;
+  if (at == std::string::npos) return std::to_string(pid);
+  const std::string line = text->substr(at, text->find('\n', at) - at);
+  return line.substr(line.find_last_of("\t ") + 1);
+}
+
+// Runtimes name the cgroup of a container by its id, which has 64 hexadecimal digits.
+std::string container_of(pid_t pid) {
+  constexpr std::size_t kIdDigits = 64;
+  constexpr std::size_t kShownDigits = 12;
+  const Result<std::string> text = read_file(proc(pid, "cgroup"));
+  std::size_t digits = 0;
+  for (std::size_t i = 0; text && i < text->size(); ++i) {
+    digits = std::isxdigit(static_cast<unsigned char>((*text)[i])) != 0 ? digits + 1 : 0;
+    if (digits == kIdDigits) return text->substr(i + 1 - kIdDigits, kShownDigits);
+  }
+  return "";
+}
+
+}  // namespace
+
+Processes::Processes() : vdso_(std::make_shared<Module>()) {
+  vdso_->kind = Module::Kind::vdso;
+  vdso_->path = "[vdso]";
+  vdso_->elf = ElfFile::vdso();
+  kernel_.kind = Module::Kind::kernel;
+  kernel_.path = "[kernel]";
+  kernel_.file = FileDescriptor(::open("/proc/kallsyms", O_RDONLY | O_CLOEXEC));
+}
+
+void Processes::add_running(pid_t pid) {
+  Process& process = processes_[pid];
+  process = {};
+  process.container = container_of(pid);
+  const Result<std::string> text = read_file(proc(pid, "maps"));
+  if (!text) return;
+  std::istringstream lines(*text);
+  Mapped one;
+  one.pid = pid;
+  for (std::string line; std::getline(lines, line);) {
+    if (parse_line(line, one)) mapped(one);
+  }
+}
+
+void Processes::mapped(const Mapped& mapped) {
+  const auto found = processes_.find(mapped.pid);
+  // Of a process that is not known, all is read when it is needed.
+  if (found == processes_.end() || mapped.end <= mapped.begin) return;
+  if (std::shared_ptr<Module> module = module_of(mapped)) {
+    found->second.memory.add(mapped.begin, {mapped.end, mapped.offset, std::move(module)});
+  }
+}
+
+std::shared_ptr<Module> Processes::module_of(const Mapped& mapped) {
+  if (mapped.path == "[vdso]") return vdso_;
+  if (mapped.path == "[vsyscall]") return nullptr;
+  if (mapped.inode == 0) return jit_of(mapped.pid);
+  std::shared_ptr<Module>& module = files_[{mapped.device, mapped.inode}];
+  if (module != nullptr) return module;
+  constexpr std::string_view kDeleted = " (deleted)";
+  module = std::make_shared<Module>();
+  module->path = mapped.path;
+  if (module->path.ends_with(kDeleted)) {
+    module->path.resize(module->path.size() - kDeleted.size());
+  }
+  module->file = open_mapped(mapped, module->path);
+  module->elf = ElfFile::open(module->file);
+  return module;
+}
+
+std::shared_ptr<Module> Processes::jit_of(pid_t pid) {
+  std::shared_ptr<Module>& module = jits_[pid];
+  if (module == nullptr) {
+    module = std::make_shared<Module>();
+    module->kind = Module::Kind::jit;
+    module->path = "[jit]";
+  }
+  return module;
+}
+
+// The map must belong to the process's user: anybody can write into /tmp.
+void Processes::find_perf_map(pid_t pid) {
+  const std::shared_ptr<Module> module = jit_of(pid);
+  if (module->file.valid()) return;
+  struct stat map {};
+  struct stat process {};
+  FileDescriptor file = open_in_root(pid, "/tmp/perf-" + own_pid(pid) + ".map", kFlags | O_NOFOLLOW);
+  if (is_regular(file, map) && ::stat(proc(pid, "").c_str(), &process) == 0 &&
+      (map.st_uid == process.st_uid || map.st_uid == 0)) {
+    module->file = std::move(file);
+  }
+}
+
+void Processes::forked(const Forked& forked) {
+  forget_ended(forked.pid);
+  const auto parent = processes_.find(forked.parent);
+  if (parent == processes_.end()) return;  // it is read when it is needed
+  Process copy = parent->second;
+  copy.ended = false;
+  processes_[forked.pid] = std::move(copy);
+}
+
+void Processes::executed(const Executed& executed) {
+  if (!processes_.contains(executed.pid)) return;
+  forget_ended(executed.pid);
+  processes_[executed.pid].container = container_of(executed.pid);
+}
+
+// Samples of it may still come, and a process with this pid may be new. So the newest are kept.
+void Processes::exited(const Exited& exited) {
+  const auto found = processes_.find(exited.pid);
+  if (found == processes_.end() || found->second.ended) return;
+  found->second.ended = true;
+  ended_.push_back(exited.pid);
+  while (ended_.size() > kEndedKept) {
+    const auto oldest = processes_.find(ended_.front());
+    if (oldest != processes_.end() && oldest->second.ended) forget_ended(ended_.front());
+    ended_.pop_front();
+  }
+}
+
+void Processes::named(const Named& named) {
+  names_[named.tid] = named.name;
+}
+
+std::string Processes::name_of(pid_t tid) {
+  std::string& name = names_[tid];
+  if (!name.empty()) return name;
+  const Result<std::string> text = read_file(proc(tid, "comm"));
+  if (text) name = text->substr(0, text->find('\n'));
+  return name;
+}
+
+void Processes::forget_ended(pid_t pid) {
+  processes_.erase(pid);
+  names_.erase(pid);
+  const auto jit = jits_.find(pid);
+  if (jit == jits_.end()) return;
+  old_jits_.push_back(std::move(jit->second));
+  jits_.erase(jit);
+}
+
+Processes::Process& Processes::at(pid_t pid) {
+  const auto found = processes_.find(pid);
+  if (found != processes_.end()) return found->second;
+  add_running(pid);
+  return processes_[pid];
+}
+
+}  // namespace kymo::stacks

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "stacks/address_space.h"
+#include "stacks/event.h"
+#include "stacks/module.h"
+
+namespace kymo::stacks {
+
+// The processes that samples come from, and their modules. A module's file is opened when the
+// process maps it, so that it can be read after the process has ended or the file was deleted.
+//
+// Threads:   one.
+// Ownership: owns all modules. They live as long as this object.
+class Processes {
+ public:
+  struct Process {
+    AddressSpace memory;
+    std::string container;  // the first 12 digits of its id; empty if it is in none
+    bool ended = false;
+  };
+
+  Processes();
+
+  // Reads what a running process has mapped. Nothing is known of a process that is gone.
+  void add_running(pid_t pid);
+  void mapped(const Mapped& mapped);
+  void forked(const Forked& forked);
+  void executed(const Executed& executed);
+  void exited(const Exited& exited);
+  void named(const Named& named);
+  // The process; it is read now if it is not known.
+  Process& at(pid_t pid);
+  // A compiler in a process may write /tmp/perf-PID.map with the names of what it has compiled.
+  // Opens it, if it is there by now. To be called when a frame of such code was seen.
+  void find_perf_map(pid_t pid);
+
+  // The name of a thread, or of a process by that of its first thread; empty if it is not known.
+  std::string name_of(pid_t tid);
+
+  [[nodiscard]] const Module* kernel() const { return &kernel_; }
+
+ private:
+  std::shared_ptr<Module> module_of(const Mapped& mapped);
+  std::shared_ptr<Module> jit_of(pid_t pid);
+  void forget_ended(pid_t pid);
+
+  std::unordered_map<pid_t, Process> processes_;
+  std::deque<pid_t> ended_;  // the oldest first
+  std::map<std::tuple<std::uint64_t, std::uint64_t>, std::shared_ptr<Module>> files_;
+  std::unordered_map<pid_t, std::shared_ptr<Module>> jits_;
+  std::unordered_map<pid_t, std::string> names_;  // of threads that were asked for or renamed
+  std::vector<std::shared_ptr<Module>> old_jits_;  // of processes that are forgotten
+  std::shared_ptr<Module> vdso_;
+  Module kernel_;
+};
+
+}  // namespace kymo::stacks

@@ -1,0 +1,14 @@
+#include "stacks/profile.h"
+
+namespace kymo::stacks {
+
+Weight Profile::sum() const {
+  Weight sum;
+  for (const auto& [trace, weight] : traces) {
+    sum.samples += weight.samples;
+    sum.ns += weight.ns;
+  }
+  return sum;
+}
+
+}  // namespace kymo::stacks

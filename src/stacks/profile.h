@@ -1,0 +1,49 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "stacks/module.h"
+#include "stacks/processes.h"
+#include "stacks/source.h"
+
+namespace kymo::stacks {
+
+// Whose stack it is, and the stack: what samples are counted by.
+struct Trace {
+  pid_t pid = 0;
+  std::string process;
+  std::string thread;
+  std::string container;
+  std::vector<Frame> frames;  // of the kernel and then of the program, innermost first
+  bool truncated = false;     // the outermost frames are missing
+
+  auto operator<=>(const Trace&) const = default;
+};
+
+struct Weight {
+  std::uint64_t samples = 0;
+  std::uint64_t ns = 0;  // CPU time, or time of waiting
+};
+
+// A stack profile, its addresses not named yet (symbols.h).
+// Ownership: `processes` owns the modules of the frames.
+struct Profile {
+  bool waits = false;
+  std::uint64_t period_ns = 0;  // between samples of a CPU; 0 if `waits`
+  std::int64_t begin_unix_ns = 0;
+  std::uint64_t duration_ns = 0;
+  SourceCounts counts;
+  std::map<Trace, Weight> traces;
+  std::unique_ptr<Processes> processes;
+
+  [[nodiscard]] Weight sum() const;
+};
+
+}  // namespace kymo::stacks

@@ -1,0 +1,159 @@
+#!/usr/bin/env bats
+# kymo profile: what it prints and writes, and one clear line for bad input. tests/stacks compares its figures with the
+# truth.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  kymo="$build/tools/kymo/kymo"
+  programs="$build/tests/stacks/programs"
+  dir="$BATS_TEST_TMPDIR/run"
+  mkdir "$dir"
+}
+
+teardown() {
+  [ -z "${open_to_all-}" ] || rm -rf "$open_to_all"
+}
+
+# refused EXIT_CODE PATTERN ARGUMENT...: that exit code, nothing on stdout, one line that has the pattern.
+refused() {
+  local code="$1" pattern="$2"
+  shift 2
+  run --separate-stderr -"$code" "$kymo" profile "$@"
+  echo "exit $status, stdout: $output, stderr: $stderr"
+  [ -z "$output" ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ "$stderr" == *"$pattern"* ]]
+}
+
+# profiled ARGUMENT...: runs kymo profile; skips the test where nobody may take stacks.
+profiled() {
+  run --separate-stderr "$kymo" profile "$@"
+  echo "exit $status, stdout: $output, stderr: $stderr"
+  if [[ "$stderr" == *"cannot take stacks"* ]]; then skip "cannot take stacks here"; fi
+}
+
+@test "a command keeps its output and its exit code; the table goes to stderr" {
+  profiled -r 999 -- sh -c 'echo hello; exit 7'
+  [ "$status" -eq 7 ]
+  [ "$output" = hello ]
+  [[ "$stderr" == *"of CPU time in"* ]]
+}
+
+@test "the table of docs/profiles.md has the same columns and the same lines above" {
+  profiled -r 999 --sort total -- "$programs/functions" three /dev/null 300
+  [ "$status" -eq 0 ]
+  page="$BATS_TEST_DIRNAME/../../docs/profiles.md"
+  shape() { sed -E 's/[0-9][0-9.,]* (ns|µs|ms|s)\b/TIME/g; s/[0-9][0-9,.]*/N/g'; }
+  shape <"$page" >"$dir/page"
+  for line in 0 1; do grep -qxF "    $(shape <<<"${stderr_lines[line]}")" "$dir/page"; done
+  heading=$(tr -s ' ' <<<"${stderr_lines[2]}")
+  [ "$heading" = " SELF SHARE TOTAL SHARE FUNCTION MODULE" ]
+  tr -s ' ' <"$page" | grep -qxF "$heading"
+  for name in half third fifth; do grep -qF "::$name()" <<<"$stderr"; done
+}
+
+@test "a running process, as JSON, until it ends" {
+  "$programs/functions" three /dev/null 1000 3>&- &
+  profiled -p $! -r 499 --json --rows 3 --duration 60s
+  [ "$status" -eq 0 ]
+  /usr/bin/python3 - "$output" <<'END'
+import json, sys
+profile = json.loads(sys.argv[1])
+assert profile["kind"] == "cpu" and profile["format_version"] == 1, profile
+assert profile["ns"] == profile["samples"] * profile["period_ns"], profile
+assert len(profile["functions"]) == 3, profile
+assert all(0 <= f["self_share"] <= f["total_share"] <= 1 for f in profile["functions"]), profile
+END
+}
+
+@test "a cgroup of either version, and all of the machine" {
+  "$programs/functions" three /dev/null 60000 3>&- &
+  pid=$!
+  for root in /sys/fs/cgroup /sys/fs/cgroup/unified /sys/fs/cgroup/pids; do
+    [ -e "$root/cgroup.procs" ] || continue
+    mkdir "$root/kymo-test-$$" 2>/dev/null || continue
+    if echo "$pid" 2>/dev/null >"$root/kymo-test-$$/cgroup.procs"; then
+      run --separate-stderr "$kymo" profile --cgroup "$root/kymo-test-$$" -r 999 -d 500ms
+      echo "$pid" >"$root/cgroup.procs"
+      result="$status $output $stderr"
+    fi
+    rmdir "$root/kymo-test-$$"
+    echo "$root: $result"
+    if [[ "$result" == *"cannot take stacks"* ]]; then break; fi
+    [[ "$result" == "0 "*"::half()"* ]]
+  done
+  run --separate-stderr "$kymo" profile -a -r 999 -d 300ms
+  kill -KILL "$pid"
+  wait "$pid" || true
+  if [[ "$stderr" == *"cannot take stacks"* ]]; then skip "cannot take stacks here"; fi
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"of CPU time in"* ]]
+}
+
+@test "where threads wait" {
+  profiled --off-cpu --rows 100 -- "$programs/functions" waits /dev/null 500
+  [ "$status" -eq 0 ]
+  [[ "$stderr" == *"of waiting in"* ]]
+  grep -qE " (\(anonymous namespace\)::)?long_wait" <<<"$stderr"
+}
+
+@test "waits that are too short are summed" {
+  profiled --off-cpu --shortest-wait 1h -- "$programs/functions" waits /dev/null 100
+  [ "$status" -eq 0 ]
+  [[ "$stderr" == *"in 0 waits"* ]]
+  [[ "$stderr" =~ [1-9][0-9]*" shorter waits, " ]]
+}
+
+@test "files" {
+  profiled -q -r 999 -o "$dir/x.folded" -- "$programs/functions" three /dev/null 200
+  [ "$status" -eq 0 ]
+  [ -z "$output$stderr" ]
+  grep -qE '^functions;.*;main;.*::half\(\);.* [0-9]+$' "$dir/x.folded"
+  "$kymo" profile -q -r 999 -o "$dir/x.pb.gz" -- "$programs/functions" three /dev/null 200
+  gzip -t "$dir/x.pb.gz"
+}
+
+@test "without any right, processes of its own user" {
+  [ "$(id -u)" -eq 0 ] || skip "only root may become another user"
+  open_to_all=$(mktemp -d /tmp/kymo-test-XXXXXX)
+  chmod 755 "$open_to_all"
+  cp "$kymo" "$programs/functions" "$open_to_all"
+  without_rights=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all)
+  paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)
+  run --separate-stderr "${without_rights[@]}" "$open_to_all/kymo" profile -r 999 -- "$open_to_all/functions" three /dev/null 300
+  echo "$status $output $stderr"
+  if [ "$paranoid" -le 2 ]; then
+    [ "$status" -eq 0 ]
+    [[ "$stderr" == *"::half()"* ]]
+  fi
+  # All of the machine is not allowed: one line.
+  [ "$paranoid" -gt 0 ] || return 0
+  run --separate-stderr "${without_rights[@]}" "$open_to_all/kymo" profile -a -d 100ms
+  echo "$status $output $stderr"
+  [ "$status" -eq 1 ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ "$stderr" == *"CAP_BPF and CAP_PERFMON"* ]]
+}
+
+@test "wrong usage" {
+  refused 2 "name one of"
+  refused 2 "name one of" -a -- true
+  refused 2 "name one of" -a -p 1
+  refused 2 "range 19 to 999" -a -r 5
+  refused 2 "range 19 to 999" -a -r 1000
+  refused 2 "10 has no unit: give 10s" -a -d 10
+  refused 2 "out.html: give a file that ends in" -a -o "$dir/out.html"
+  refused 2 "no folder of a cgroup" --cgroup "$dir"
+}
+
+@test "what is not there" {
+  refused 1 "No such process" -p 4194303
+  refused 1 "No such file" --cgroup "$dir/none"
+  refused 1 "No such file" -a -o "$dir/none/x.folded"
+  refused 1 "start kymod" --name web --socket "$dir/none"
+  refused 127 "cannot run no-such-command" -o "$dir/x.folded" -- no-such-command
+  refused 126 "Permission denied" -- /etc/passwd
+  [ -z "$(ls -A "$dir")" ]
+}

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stacks/output.h"
+#include "stacks/session.h"
+#include "support/temporary_folder.h"
+
+namespace kymo::stacks {
+
+// A test that profiles a program of tests/stacks/programs and compares the shares of its functions
+// with the program's own count of its time.
+class ProfileTest : public TemporaryFolderTest {
+ protected:
+  static constexpr const char* kCpuMilliseconds = "2000";  // about 2,000 samples
+  static constexpr double kTolerance = 0.03;
+
+  static std::string program(const std::string& name) {
+    return std::string(KYMO_TEST_PROGRAMS) + "/" + name;
+  }
+
+  // Profiles the command. `{}` in it becomes the file into which the program writes its count.
+  void profile(std::vector<std::string> command, bool waits = false) {
+    for (std::string& word : command) {
+      if (const std::size_t at = word.find("{}"); at != std::string::npos) {
+        word.replace(at, 2, in_folder("own"));
+      }
+    }
+    Options options;
+    options.sampling.rate = 999;
+    options.sampling.waits = waits;
+    options.sampling.bpf = bpf_;
+    Result<CommandProfile> done = profile_command(command, options);
+    if (!done && done.error().code == Code::permission_denied) GTEST_SKIP() << done.error().message;
+    ASSERT_TRUE(done) << done.error().message;
+    ASSERT_EQ(done->exit_code, 0);
+    profile_ = std::move(done->profile);
+    hottest_ = hottest(profile_, symbols_);
+    EXPECT_EQ(profile_.counts.lost, 0U);
+    read_own_count();
+  }
+
+  // The share of a function in the profile, with what it calls.
+  [[nodiscard]] double share(const std::string& name) const {
+    for (const HotFunction& function : hottest_.functions) {
+      if (short_name(function.name) == name) return part(function.total.ns, hottest_.sum.ns);
+    }
+    return 0;
+  }
+  // The same by the program's own count.
+  [[nodiscard]] double own_share(const std::string& name) const {
+    return part(own_.at(name), own_.at("all"));
+  }
+  void expect_own_shares() const {
+    for (const auto& [name, ns] : own_) {
+      if (name == "all") continue;
+      EXPECT_NEAR(share(name), own_share(name), kTolerance) << name;
+    }
+    EXPECT_GE(own_.size(), 2U);
+  }
+
+  static double part(std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+
+  bool bpf_ = true;
+  Profile profile_;
+  Symbols symbols_;
+  Hottest hottest_;
+  std::map<std::string, std::uint64_t> own_;
+
+ private:
+  // The name alone: "area" of "shapes::Square::area() const".
+  static std::string short_name(std::string name) {
+    const std::string anonymous = "(anonymous namespace)::";
+    if (const std::size_t at = name.find(anonymous); at != std::string::npos) {
+      name.erase(at, anonymous.size());
+    }
+    name.resize(std::min(name.find_first_of("(<"), name.size()));
+    return name.substr(name.find_last_of(": ") + 1);
+  }
+
+  void read_own_count() {
+    std::ifstream file(in_folder("own"));
+    std::string name;
+    for (std::uint64_t ns = 0; file >> name >> ns;) own_[name] = ns;
+    if (!own_.contains("all")) own_["all"] = 0;
+  }
+};
+
+}  // namespace kymo::stacks
