@@ -362,6 +362,20 @@ STALLED = Part(
      milliseconds("stalled.worst", "beside 50 stalled streams: worst", "without.worst", at_most(100e6))],
     builds=("release",))
 
+STACKS = Part(
+    "stacks", "A stack profile at 99 Hz",
+    "A program with two busy threads, profiled by `kymo profile`, by `perf record -g`, and not at all, in an order drawn by lot. The\n"
+    "share of kymo has the time of its BPF program in the kernel and of unwinding; that of perf only copies stacks into a file. The\n"
+    "slow-down is that of the program's CPU time for the same work, paired. The samples are checked.",
+    lambda context: steps.script(context, "stacks_cost.py", ["--rounds", "20"], ["--rounds", "2", "--work", "500"]),
+    [Figure("perf.cores", "`perf record -F 99 -g`: CPU", "cores"),
+     Figure("kymo.cores", "**`kymo profile`**: CPU, with its BPF program", "cores", "perf.cores", at_most(0.01)),
+     Figure("kymo.bpf", "the BPF program alone", "cores"),
+     milliseconds("bare.load", "the program, not profiled"),
+     milliseconds("perf.load", "the program, profiled by perf", "bare.load", None, True),
+     milliseconds("kymo.load", "**the program, profiled by kymo**", "bare.load", None, True)],
+    builds=("release",))
+
 PARTS = {part.name: part for part in (
     COUNTER, HISTOGRAM, SAMPLE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
-    START, LIVE, STALLED)}
+    START, LIVE, STALLED, STACKS)}

@@ -84,7 +84,7 @@ def commit():
 
 # --- what is needed ------------------------------------------------------------------------------
 
-TARGETS = {"bench": [], "release": ["kymod", "kymo_cli", "kymo-churn", "publisher"]}
+TARGETS = {"bench": [], "release": ["kymod", "kymo_cli", "kymo-churn", "publisher", "kymo-profiled-functions"]}
 
 
 def build(preset, log):

@@ -152,7 +152,8 @@ Result<void> BpfSource::choose() {
   for (const pid_t pid : sampling_.target.pids) {
     const auto key = static_cast<__u32>(pid);
     constexpr __u8 kOne = 1;
-    if (bpf_map_update_elem(map, &key, &kOne, BPF_ANY) != 0) return failed("choose a process", errno);
+    if (bpf_map_update_elem(map, &key, &kOne, BPF_ANY) != 0)
+      return failed("choose a process", errno);
   }
   return {};
 }
@@ -175,8 +176,7 @@ Result<void> BpfSource::attach_to_clocks() {
     clock.exclude_idle = 1;
     Result<FileDescriptor> event = open_event(clock, -1, cpu);
     if (!event) return failed("open the clock of a CPU", event.error().errno_value);
-    bpf_link* const link =
-        bpf_program__attach_perf_event(skeleton_->progs.on_tick, event->get());
+    bpf_link* const link = bpf_program__attach_perf_event(skeleton_->progs.on_tick, event->get());
     if (link == nullptr) return failed("attach the program to the clock of a CPU", errno);
     static_cast<void>(event->release());  // the link closes it
     links_.emplace_back(link);
@@ -248,11 +248,20 @@ void BpfSource::take_unfinished_waits(std::vector<Event>& events) {
   }
 }
 
+std::uint64_t run_time_ns(const bpf_program* program) {
+  bpf_prog_info info{};
+  __u32 size = sizeof info;
+  const int fd = bpf_program__fd(program);
+  return fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 ? info.run_time_ns : 0;
+}
+
 SourceCounts BpfSource::counts() const {
   SourceCounts counts;
   counts.lost = skeleton_->bss->lost;
   counts.short_waits = skeleton_->bss->short_waits;
   counts.short_wait_ns = skeleton_->bss->short_wait_ns;
+  bpf_program* program = nullptr;
+  bpf_object__for_each_program(program, skeleton_->obj) counts.bpf_ns += run_time_ns(program);
   for (const PerfRing& ring : side_) counts.lost_mappings += ring.lost();
   return counts;
 }

@@ -100,7 +100,8 @@ const ElfFile::Row* ElfFile::row_at(std::uint64_t address) {
     if (address < found->second.end) return &found->second.row;
   }
   Dwarf_Frame* frame = nullptr;
-  if (rows_->cfi == nullptr || dwarf_cfi_addrframe(rows_->cfi, address, &frame) != 0) return nullptr;
+  if (rows_->cfi == nullptr || dwarf_cfi_addrframe(rows_->cfi, address, &frame) != 0)
+    return nullptr;
   Dwarf_Addr begin = address;
   Dwarf_Addr end = address + 1;
   bool signal = false;
@@ -119,7 +120,8 @@ std::string ElfFile::build_id() const {
   std::string text;
   for (ssize_t i = 0; i < size && size <= kMostBytes; ++i) {
     std::array<char, 3> digits{};
-    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<const unsigned char*>(bytes)[i]);
+    std::snprintf(digits.data(), digits.size(), "%02x",
+                  static_cast<const unsigned char*>(bytes)[i]);
     text += digits.data();
   }
   return text;

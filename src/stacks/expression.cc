@@ -36,21 +36,36 @@ std::optional<std::uint64_t> combine(int operation, std::uint64_t left, std::uin
   const auto signed_left = static_cast<std::int64_t>(left);
   const auto signed_right = static_cast<std::int64_t>(right);
   switch (operation) {
-    case DW_OP_plus: return left + right;
-    case DW_OP_minus: return left - right;
-    case DW_OP_mul: return left * right;
-    case DW_OP_and: return left & right;
-    case DW_OP_or: return left | right;
-    case DW_OP_xor: return left ^ right;
-    case DW_OP_shl: return right < 64 ? left << right : 0;
-    case DW_OP_shr: return right < 64 ? left >> right : 0;
-    case DW_OP_eq: return left == right ? 1 : 0;
-    case DW_OP_ne: return left != right ? 1 : 0;
-    case DW_OP_ge: return signed_left >= signed_right ? 1 : 0;
-    case DW_OP_gt: return signed_left > signed_right ? 1 : 0;
-    case DW_OP_le: return signed_left <= signed_right ? 1 : 0;
-    case DW_OP_lt: return signed_left < signed_right ? 1 : 0;
-    default: return std::nullopt;
+    case DW_OP_plus:
+      return left + right;
+    case DW_OP_minus:
+      return left - right;
+    case DW_OP_mul:
+      return left * right;
+    case DW_OP_and:
+      return left & right;
+    case DW_OP_or:
+      return left | right;
+    case DW_OP_xor:
+      return left ^ right;
+    case DW_OP_shl:
+      return right < 64 ? left << right : 0;
+    case DW_OP_shr:
+      return right < 64 ? left >> right : 0;
+    case DW_OP_eq:
+      return left == right ? 1 : 0;
+    case DW_OP_ne:
+      return left != right ? 1 : 0;
+    case DW_OP_ge:
+      return signed_left >= signed_right ? 1 : 0;
+    case DW_OP_gt:
+      return signed_left > signed_right ? 1 : 0;
+    case DW_OP_le:
+      return signed_left <= signed_right ? 1 : 0;
+    case DW_OP_lt:
+      return signed_left < signed_right ? 1 : 0;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -66,8 +81,10 @@ std::optional<std::uint64_t> constant(const Dwarf_Op& operation, const Registers
     return in_register(atom - DW_OP_breg0, operation.number);
   }
   switch (atom) {
-    case DW_OP_bregx: return in_register(operation.number, operation.number2);
-    case DW_OP_call_frame_cfa: return frame_address;
+    case DW_OP_bregx:
+      return in_register(operation.number, operation.number2);
+    case DW_OP_call_frame_cfa:
+      return frame_address;
     case DW_OP_const1u:
     case DW_OP_const1s:
     case DW_OP_const2u:
@@ -77,21 +94,28 @@ std::optional<std::uint64_t> constant(const Dwarf_Op& operation, const Registers
     case DW_OP_const8u:
     case DW_OP_const8s:
     case DW_OP_constu:
-    case DW_OP_consts: return operation.number;  // libdw has extended the sign
-    default: return std::nullopt;
+    case DW_OP_consts:
+      return operation.number;  // libdw has extended the sign
+    default:
+      return std::nullopt;
   }
 }
 
 void change(Stack& stack, const Dwarf_Op& operation, const ReadMemory& read) {
   const std::uint64_t top = stack.pop();
   switch (operation.atom) {
-    case DW_OP_plus_uconst: return stack.push(top + operation.number);
-    case DW_OP_dup: stack.push(top); return stack.push(top);
-    case DW_OP_drop: return;
+    case DW_OP_plus_uconst:
+      return stack.push(top + operation.number);
+    case DW_OP_dup:
+      stack.push(top);
+      return stack.push(top);
+    case DW_OP_drop:
+      return;
     case DW_OP_deref:
       if (const auto value = read(top)) return stack.push(*value);
       return stack.fail();
-    default: break;
+    default:
+      break;
   }
   if (const auto value = combine(operation.atom, stack.pop(), top)) return stack.push(*value);
   stack.fail();

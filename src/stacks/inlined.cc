@@ -102,9 +102,9 @@ DebugInfo::~DebugInfo() {
 }
 
 Dwarf_Die* DebugInfo::unit_at(std::uint64_t address) {
-  const auto after = std::upper_bound(
-      ranges_.begin(), ranges_.end(), address,
-      [](std::uint64_t value, const Range& range) { return value < range.begin; });
+  const auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                       [](std::uint64_t value, const Range& range) { return value < range.begin; });
   if (after == ranges_.begin() || address >= std::prev(after)->end) return nullptr;
   return &std::prev(after)->unit;
 }

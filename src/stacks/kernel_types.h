@@ -7,7 +7,7 @@ struct task_struct {
   int pid;
   int tgid;
   unsigned int flags;
-  struct task_struct *group_leader;
+  struct task_struct* group_leader;
   char comm[16];
 };
 

@@ -31,6 +31,7 @@ struct Frame {
   const Module* module = nullptr;
   std::uint64_t address = 0;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the comparison for a pointer
   auto operator<=>(const Frame&) const = default;
 };
 

@@ -77,8 +77,8 @@ Mapped mapped(Fields fields) {
 
 // The registers in a sample are in the order of their numbers in asm/perf_regs.h: ax, bx, cx, dx, si,
 // di, bp, sp, ip, r8 to r15. This is the place of each of them in DWARF's order.
-constexpr std::array<std::uint8_t, kRegisters> kPerfPlaces{0, 3,  2,  1,  4,  5,  6,  7, 16,
-                                                       8, 9, 10, 11, 12, 13, 14, 15};
+constexpr std::array<std::uint8_t, kRegisters> kPerfPlaces{0, 3, 2,  1,  4,  5,  6,  7, 16,
+                                                           8, 9, 10, 11, 12, 13, 14, 15};
 constexpr std::uint64_t kRegisterMask = 0xff01ff;
 
 // The call chain has the kernel's frames and then the program's. Marks tell which ones follow.
@@ -171,8 +171,7 @@ perf_event_attr PerfRing::samples(std::uint64_t period_ns) {
   perf_event_attr attributes = side_events();
   attributes.config = PERF_COUNT_SW_CPU_CLOCK;
   attributes.sample_period = period_ns;
-  attributes.sample_type |=
-      PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attributes.sample_type |= PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
   attributes.sample_regs_user = kRegisterMask;
   attributes.sample_stack_user = kStackBytes;
   attributes.exclude_idle = 1;

@@ -12,8 +12,10 @@
 namespace kymo::stacks {
 namespace {
 
-// Without a right, a user may lock 516 KiB for each CPU (kernel.perf_event_mlock_kb).
-constexpr std::size_t kRingBytes = std::size_t{1} << 19U;
+// Without a right, a user may lock 516 KiB for each CPU (kernel.perf_event_mlock_kb). That is enough
+// for 30 samples.
+constexpr std::size_t kRingBytes = std::size_t{1} << 23U;
+constexpr std::size_t kSmallRingBytes = std::size_t{1} << 19U;
 
 class PerfSource final : public Source {
  public:
@@ -33,7 +35,8 @@ class PerfSource final : public Source {
   Sampling sampling_;
   std::uint64_t period_ns_;
   bool exclude_kernel_ = false;
-  std::vector<PerfRing> rings_;          // one for each CPU
+  std::size_t ring_bytes_ = kRingBytes;
+  std::vector<PerfRing> rings_;         // one for each CPU
   std::vector<FileDescriptor> events_;  // others that write into these rings
 };
 
@@ -56,7 +59,7 @@ Result<void> PerfSource::open_on(int cpu, const std::vector<pid_t>& threads) {
   bool has_ring = false;
   for (const pid_t thread : threads) {
     if (!has_ring) {
-      Result<PerfRing> ring = PerfRing::open(attributes, thread, cpu, kRingBytes);
+      Result<PerfRing> ring = PerfRing::open(attributes, thread, cpu, ring_bytes_);
       if (!ring && ring.error().errno_value == ESRCH) continue;
       if (!ring) return ring.error();
       rings_.push_back(*std::move(ring));
@@ -88,10 +91,14 @@ Result<void> PerfSource::open() {
   if (!cpus) return cpus.error();
   const std::vector<pid_t> threads = threads_of(sampling_.target);
   if (threads.empty()) return system_error("cannot profile what has ended", ESRCH);
-  Result<void> opened = open_all(threads, *cpus);
-  if (!opened && opened.error().code == Code::permission_denied) {
-    exclude_kernel_ = true;
-    opened = open_all(threads, *cpus);
+  Result<void> opened;
+  for (const std::size_t bytes : {kRingBytes, kSmallRingBytes}) {
+    for (const bool exclude_kernel : {false, true}) {
+      ring_bytes_ = bytes;
+      exclude_kernel_ = exclude_kernel;
+      opened = open_all(threads, *cpus);
+      if (opened || opened.error().code != Code::permission_denied) return opened;
+    }
   }
   return opened;
 }

@@ -172,7 +172,8 @@ void Processes::find_perf_map(pid_t pid) {
   if (module->file.valid()) return;
   struct stat map {};
   struct stat process {};
-  FileDescriptor file = open_in_root(pid, "/tmp/perf-" + own_pid(pid) + ".map", kFlags | O_NOFOLLOW);
+  FileDescriptor file =
+      open_in_root(pid, "/tmp/perf-" + own_pid(pid) + ".map", kFlags | O_NOFOLLOW);
   if (is_regular(file, map) && ::stat(proc(pid, "").c_str(), &process) == 0 &&
       (map.st_uid == process.st_uid || map.st_uid == 0)) {
     module->file = std::move(file);

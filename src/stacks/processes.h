@@ -59,7 +59,7 @@ class Processes {
   std::deque<pid_t> ended_;  // the oldest first
   std::map<std::tuple<std::uint64_t, std::uint64_t>, std::shared_ptr<Module>> files_;
   std::unordered_map<pid_t, std::shared_ptr<Module>> jits_;
-  std::unordered_map<pid_t, std::string> names_;  // of threads that were asked for or renamed
+  std::unordered_map<pid_t, std::string> names_;   // of threads that were asked for or renamed
   std::vector<std::shared_ptr<Module>> old_jits_;  // of processes that are forgotten
   std::shared_ptr<Module> vdso_;
   Module kernel_;

@@ -24,6 +24,7 @@ struct Trace {
   std::vector<Frame> frames;  // of the kernel and then of the program, innermost first
   bool truncated = false;     // the outermost frames are missing
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the comparison for a pointer
   auto operator<=>(const Trace&) const = default;
 };
 
@@ -39,6 +40,7 @@ struct Profile {
   std::uint64_t period_ns = 0;  // between samples of a CPU; 0 if `waits`
   std::int64_t begin_unix_ns = 0;
   std::uint64_t duration_ns = 0;
+  std::uint64_t cpu_ns = 0;  // CPU time of this process while it took samples
   SourceCounts counts;
   std::map<Trace, Weight> traces;
   std::unique_ptr<Processes> processes;

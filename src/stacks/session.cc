@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,12 @@ constexpr int kSignalled = 128;
 // How often the source is drained. A file is opened at most this long after it was mapped.
 constexpr int kRoundMs = 20;
 
+std::uint64_t own_cpu_ns() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return to_nanos(used);
+}
+
 // The part of profiling that takes events from the source and counts stacks.
 class Session {
  public:
@@ -44,6 +51,7 @@ class Session {
 
   std::unique_ptr<Source> source_;
   std::uint64_t begin_ns_ = monotonic_ns();
+  std::uint64_t begin_cpu_ns_ = own_cpu_ns();
   std::vector<Event> pending_;
   Profile profile_;
 };
@@ -67,9 +75,8 @@ void Session::take_until(std::uint64_t horizon_ns) {
   source_->drain(pending_);
   std::stable_sort(pending_.begin(), pending_.end(),
                    [](const Event& a, const Event& b) { return a.time_ns < b.time_ns; });
-  const auto after = std::find_if(pending_.begin(), pending_.end(), [&](const Event& event) {
-    return event.time_ns > horizon_ns;
-  });
+  const auto after = std::find_if(pending_.begin(), pending_.end(),
+                                  [&](const Event& event) { return event.time_ns > horizon_ns; });
   std::for_each(pending_.begin(), after, [this](const Event& event) { take(event); });
   pending_.erase(pending_.begin(), after);
 }
@@ -113,6 +120,7 @@ Profile Session::finish() {
   source_->stop();
   profile_.duration_ns = monotonic_ns() - begin_ns_;
   take_until(UINT64_MAX);
+  profile_.cpu_ns = own_cpu_ns() - begin_cpu_ns_;
   profile_.counts = source_->counts();
   return std::move(profile_);
 }
@@ -121,11 +129,12 @@ Profile Session::finish() {
 Error neither(const Error& bpf, const Error& perf) {
   if (perf.code != Code::permission_denied) return perf;
   const Result<std::string> level = read_file("/proc/sys/kernel/perf_event_paranoid");
-  return {Code::permission_denied,
-          "cannot take stacks: run it as root, or give it the capabilities CAP_BPF and CAP_PERFMON, "
-          "or, to profile only processes of your own, set kernel.perf_event_paranoid to 2 (it is " +
-              (level ? level->substr(0, level->find('\n')) : "unknown") + "): " + bpf.message,
-          bpf.errno_value};
+  return {
+      Code::permission_denied,
+      "cannot take stacks: run it as root, or give it the capabilities CAP_BPF and CAP_PERFMON, "
+      "or, to profile only processes of your own, set kernel.perf_event_paranoid to 2 (it is " +
+          (level ? level->substr(0, level->find('\n')) : "unknown") + "): " + bpf.message,
+      bpf.errno_value};
 }
 
 Result<Session> open(const Sampling& sampling) {

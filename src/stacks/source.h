@@ -48,6 +48,8 @@ struct SourceCounts {
   std::uint64_t lost_mappings = 0;  // records of what processes mapped, or how they began or ended
   std::uint64_t short_waits = 0;
   std::uint64_t short_wait_ns = 0;
+  // CPU time of the BPF programs in the kernel, if it counts it (sysctl kernel.bpf_stats_enabled).
+  std::uint64_t bpf_ns = 0;
 };
 
 // Takes stacks in the kernel.

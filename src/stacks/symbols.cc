@@ -38,9 +38,9 @@ std::string_view last_part(std::string_view path) {
 
 // The names of one module.
 struct Symbols::Names {
-  explicit Names(const Module& module) {
+  Names(const Module& module, bool debug_info) {
     if (module.elf != nullptr) {
-      read_elf(*module.elf);
+      read_elf(*module.elf, debug_info);
     } else if (module.kind == Module::Kind::jit) {
       text = text_of(module);
       table.add_perf_map(text);
@@ -51,15 +51,15 @@ struct Symbols::Names {
     table.sort();
   }
 
-  void read_elf(const ElfFile& elf) {
+  void read_elf(const ElfFile& elf, bool debug_info) {
     table.add_elf(elf.elf());
-    info = DebugInfo::open(elf.elf());
+    if (debug_info) info = DebugInfo::open(elf.elf());
     if (info != nullptr) return;
     debug_file = open_debug_file(elf.build_id());
     debug_elf = ElfFile::open(debug_file);
     if (debug_elf == nullptr) return;
     table.add_elf(debug_elf->elf());
-    info = DebugInfo::open(debug_elf->elf());
+    if (debug_info) info = DebugInfo::open(debug_elf->elf());
   }
 
   std::string text;  // what the names of the table are parts of
@@ -69,12 +69,12 @@ struct Symbols::Names {
   std::unique_ptr<DebugInfo> info;  // uses an ELF file above
 };
 
-Symbols::Symbols() = default;
+Symbols::Symbols(bool debug_info) : debug_info_(debug_info) {}
 Symbols::~Symbols() = default;
 
 Symbols::Names& Symbols::names_of(const Module& module) {
   std::unique_ptr<Names>& names = names_[&module];
-  if (names == nullptr) names = std::make_unique<Names>(module);
+  if (names == nullptr) names = std::make_unique<Names>(module, debug_info_);
   return *names;
 }
 

@@ -14,7 +14,7 @@ namespace kymo::stacks {
 struct Location {
   std::vector<Line> lines;  // as of DebugInfo::lines_at(); at least one
   std::string module;       // the path, or "[kernel]", "[vdso]", "[jit]", "[unknown]"
-  bool known = false;       // whether a function was found. Otherwise its name is that of the module.
+  bool known = false;  // whether a function was found. Otherwise its name is that of the module.
 };
 
 // Finds the names of addresses, when all samples have been taken. The files that it reads are those
@@ -27,7 +27,9 @@ struct Location {
 //            looked up once.
 class Symbols {
  public:
-  Symbols();
+  // `debug_info`: whether to read the modules' debugging information, too. Without it, no inlined
+  // function and no line is known.
+  explicit Symbols(bool debug_info = true);
   ~Symbols();
   Symbols(const Symbols&) = delete;
   Symbols& operator=(const Symbols&) = delete;
@@ -42,6 +44,7 @@ class Symbols {
   Names& names_of(const Module& module);
   Location find(const Frame& frame);
 
+  bool debug_info_;
   std::map<const Module*, std::unique_ptr<Names>> names_;
   std::map<Frame, Location> found_;
 };

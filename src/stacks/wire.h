@@ -6,11 +6,11 @@
 #endif
 
 #define KYMO_KERNEL_FRAMES 64
-#define KYMO_CHAIN_FRAMES 127             // the kernel gives no more (kernel.perf_event_max_stack)
-#define KYMO_STACK_CHUNK 1024             // bytes that are copied at once
-#define KYMO_STACK_BYTES (16 * 1024)      // the longest copy of a stack
-#define KYMO_NAME_BYTES 16                // of a thread's name, with the 0 at its end
-#define KYMO_PT_REGS 21                   // words in the kernel's struct pt_regs on x86-64
+#define KYMO_CHAIN_FRAMES 127         // the kernel gives no more (kernel.perf_event_max_stack)
+#define KYMO_STACK_CHUNK 1024         // bytes that are copied at once
+#define KYMO_STACK_BYTES (16 * 1024)  // the longest copy of a stack
+#define KYMO_NAME_BYTES 16            // of a thread's name, with the 0 at its end
+#define KYMO_PT_REGS 21               // words in the kernel's struct pt_regs on x86-64
 
 enum kymo_filter { KYMO_ALL, KYMO_PROCESSES, KYMO_CGROUP };
 

@@ -70,6 +70,9 @@ constexpr Target kTargets[] = {
     {"http", http},
     {"past", past},
 #endif
+#if KYMO_FUZZ_STACKS
+    {"symbols", symbols},
+#endif
 };
 
 INSTANTIATE_TEST_SUITE_P(Readers, Corpus, ::testing::ValuesIn(kTargets),

@@ -42,12 +42,15 @@ TEST(ExpressionTest, AnOffsetFromTheFrame) {
 
 // What linkers write for the table of calls to other libraries: 8 more in its second half.
 TEST(ExpressionTest, TheFrameOfAProcedureLinkageTable) {
-  const std::vector<Dwarf_Op> table{
-      operation(DW_OP_breg0 + kStackPointer, 8), operation(DW_OP_breg0 + kReturnAddress, 0),
-      operation(DW_OP_lit0 + 15),                operation(DW_OP_and),
-      operation(DW_OP_lit0 + 11),                operation(DW_OP_ge),
-      operation(DW_OP_lit0 + 3),                 operation(DW_OP_shl),
-      operation(DW_OP_plus)};
+  const std::vector<Dwarf_Op> table{operation(DW_OP_breg0 + kStackPointer, 8),
+                                    operation(DW_OP_breg0 + kReturnAddress, 0),
+                                    operation(DW_OP_lit0 + 15),
+                                    operation(DW_OP_and),
+                                    operation(DW_OP_lit0 + 11),
+                                    operation(DW_OP_ge),
+                                    operation(DW_OP_lit0 + 3),
+                                    operation(DW_OP_shl),
+                                    operation(DW_OP_plus)};
   EXPECT_EQ(run(table)->value, 0x1010U);
 }
 

@@ -18,8 +18,8 @@
 namespace kymo::stacks {
 namespace {
 
-#define PROFILE(...)                                     \
-  ASSERT_NO_FATAL_FAILURE(profile(__VA_ARGS__));         \
+#define PROFILE(...)                             \
+  ASSERT_NO_FATAL_FAILURE(profile(__VA_ARGS__)); \
   if (IsSkipped()) return
 
 class TruthTest : public ProfileTest {
@@ -96,7 +96,8 @@ TEST_F(TruthTest, AProgramInAnotherMountNamespaceHasNames) {
   const std::string mounted = in_folder("mounted");
   std::filesystem::create_directory(mounted);
   PROFILE({"/usr/bin/unshare", "-m", "/bin/sh", "-c",
-           "mount -t tmpfs none \"$0\" && cp \"$1\" \"$0/program\" && exec \"$0/program\" three \"$2\" " +
+           "mount -t tmpfs none \"$0\" && cp \"$1\" \"$0/program\" && exec \"$0/program\" three "
+           "\"$2\" " +
                std::string(kCpuMilliseconds),
            mounted, program("functions"), "{}"});
   EXPECT_FALSE(std::filesystem::exists(mounted + "/program"));

@@ -75,11 +75,10 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
 std::string summary_text(const stacks::Profile& profile, const stacks::Hottest& hottest) {
   using report::with_commas;
   const stacks::SourceCounts& counts = profile.counts;
-  std::string text =
-      profile.waits ? report::duration(hottest.sum.ns) + " of waiting in " +
-                          with_commas(hottest.sum.samples) + " waits"
-                    : report::duration(hottest.sum.ns) + " of CPU time in " +
-                          with_commas(hottest.sum.samples) + " samples";
+  std::string text = profile.waits ? report::duration(hottest.sum.ns) + " of waiting in " +
+                                         with_commas(hottest.sum.samples) + " waits"
+                                   : report::duration(hottest.sum.ns) + " of CPU time in " +
+                                         with_commas(hottest.sum.samples) + " samples";
   text += " of " + report::duration(profile.duration_ns) + "\n";
   if (counts.short_waits != 0) {
     text += with_commas(counts.short_waits) + " shorter waits, " +
@@ -107,12 +106,11 @@ std::string table_text(const stacks::Hottest& hottest, std::size_t rows) {
                        {"MODULE", Align::left}});
   for (const stacks::HotFunction& function : hottest.functions) {
     if (rows-- == 0) break;
-    table.add({weight_text(function.self),
-               report::percent(share_of(function.self.ns, hottest.sum.ns)),
-               weight_text(function.total),
-               report::percent(share_of(function.total.ns, hottest.sum.ns)),
-               report::shortened(function.name, kNameLength),
-               std::filesystem::path(function.module).filename()});
+    table.add(
+        {weight_text(function.self), report::percent(share_of(function.self.ns, hottest.sum.ns)),
+         weight_text(function.total), report::percent(share_of(function.total.ns, hottest.sum.ns)),
+         report::shortened(function.name, kNameLength),
+         std::filesystem::path(function.module).filename()});
   }
   return table.empty() ? "" : "\n" + table.str(0);
 }
@@ -141,24 +139,40 @@ nlohmann::ordered_json json_of(const stacks::Profile& profile, const stacks::Hot
           {"lost_mappings", profile.counts.lost_mappings},
           {"short_waits", profile.counts.short_waits},
           {"short_wait_ns", profile.counts.short_wait_ns},
+          {"own_cpu_ns", profile.cpu_ns},
+          {"bpf_ns", profile.counts.bpf_ns},
           {"frames", hottest.frames},
           {"unknown_frames", hottest.unknown_frames},
           {"truncated", hottest.truncated},
           {"functions", std::move(functions)}};
 }
 
-// The names are read from files of other users' programs, in a process without rights.
-void print_and_write(const ProfileArguments& arguments, const stacks::Profile& profile,
-                     std::FILE* to, Context& context) {
-  const std::vector<std::string> made = make_confined(
+// What to print and what to write; empty if that failed. The names are read from files of other
+// users' programs, in a process without rights.
+std::vector<std::string> make(const ProfileArguments& arguments, const stacks::Profile& profile,
+                              bool debug_info, Context& context) {
+  return make_confined(
       context, {"/usr/lib/debug/.build-id"}, 2, [&](std::vector<std::string>& texts) {
-        stacks::Symbols symbols;
-        const stacks::Hottest hottest = stacks::hottest(profile, symbols, order_of(arguments, profile.waits));
+        stacks::Symbols symbols(debug_info);
+        const stacks::Hottest hottest =
+            stacks::hottest(profile, symbols, order_of(arguments, profile.waits));
         texts[0] = context.json
                        ? json_text(json_of(profile, hottest, arguments.rows), 2) + "\n"
                        : summary_text(profile, hottest) + table_text(hottest, arguments.rows);
         if (const Write write = format_of(arguments.output)) texts[1] = write(profile, symbols);
       });
+}
+
+// Debugging information that is damaged can end the process that reads it. The profile is not lost.
+void print_and_write(const ProfileArguments& arguments, const stacks::Profile& profile,
+                     std::FILE* to, Context& context) {
+  std::vector<std::string> made = make(arguments, profile, true, context);
+  if (made[0].empty()) {
+    say("the debugging information of a program could not be read: inlined functions have no "
+        "names");
+    context.exit_code = 0;
+    made = make(arguments, profile, false, context);
+  }
   if (made[0].empty()) return;
   if (!context.quiet) std::fputs(made[0].c_str(), to);
   if (arguments.output.empty()) return;
@@ -232,8 +246,9 @@ Result<void> check_output(const std::string& output) {
   if (output.empty()) return {};
   if (format_of(output) == nullptr) {
     return Error{Code::invalid_argument,
-                 output + ": give a file that ends in .pb.gz or .pprof (for pprof), or in .folded "
-                          "or .txt (stacks for flame graphs)"};
+                 output +
+                     ": give a file that ends in .pb.gz or .pprof (for pprof), or in .folded "
+                     "or .txt (stacks for flame graphs)"};
   }
   const std::string folder = std::filesystem::path(absolute_path(output)).parent_path();
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
@@ -294,9 +309,7 @@ void add_profile(CLI::App& app, Context& context) {
   verb->add_flag("--off-cpu", sampling.waits, "Find where threads wait, instead of CPU time");
   add_time(*verb, "--shortest-wait",
            "With --off-cpu: only sum waits that are shorter than this (default: 100us)",
-           [&sampling](double ns) {
-             sampling.shortest_wait_ns = static_cast<std::uint64_t>(ns);
-           });
+           [&sampling](double ns) { sampling.shortest_wait_ns = static_cast<std::uint64_t>(ns); });
   verb->add_option("-o,--output", arguments->output,
                    "Also write the stacks to this file: .pb.gz or .pprof for pprof, .folded or "
                    ".txt for flame graphs");

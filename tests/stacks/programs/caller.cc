@@ -1,8 +1,7 @@
 // caller FILE MILLISECONDS: a program with frame pointers that calls a library without, which calls back.
-#include "library.h"
-
 #include <cstdlib>
 
+#include "library.h"
 #include "own_time.h"
 
 namespace {
@@ -25,8 +24,8 @@ int main(int count, char** words) {
   std::uint64_t library = 0;
   std::uint64_t back = 0;
   while (own_time::cpu_ns() < most_ns) back += calls_library(&library);
-  own_time::write(words[1], {{"called_back", back},
-                             {"in_library", library + back},
-                             {"calls_library", library + back}});
+  own_time::write(
+      words[1],
+      {{"called_back", back}, {"in_library", library + back}, {"calls_library", library + back}});
   return 0;
 }

@@ -72,7 +72,8 @@ void threads() {
 
 // A child every few milliseconds, which lives as long.
 void children() {
-  void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto* const used = static_cast<std::uint64_t*>(memory);
   const std::uint64_t begin = own_time::cpu_ns();
   while (*used + own_time::cpu_ns() - begin < most_ns) {
@@ -115,6 +116,21 @@ void waits() {
   }
 }
 
+// So much work, whatever time it takes: a million turns for each of the milliseconds.
+[[gnu::noinline]] void turn(std::uint64_t turns) {
+  for (std::uint64_t i = 0; i < turns; ++i) asm volatile("");
+}
+
+void work() {
+  const auto run = [] {
+    for (std::uint64_t ns = 0; ns < most_ns; ns += kMillisecond) turn(kMillisecond);
+  };
+  std::thread one(run);
+  std::thread other(run);
+  one.join();
+  other.join();
+}
+
 // Makes a function at run time, as a compiler in a program does: it counts its argument down to 0.
 // It keeps its frame pointer, and there is nothing else that tells how its frame is laid out.
 void made_at_run_time() {
@@ -126,7 +142,8 @@ void made_at_run_time() {
       0x5d,              // pop %rbp
       0xc3,              // ret
   };
-  void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   std::memcpy(memory, kCode, sizeof kCode);
   mprotect(memory, 4096, PROT_READ | PROT_EXEC);
   const std::string map = "/tmp/perf-" + std::to_string(getpid()) + ".map";
@@ -150,8 +167,8 @@ int main(int count, char** words) {
   if (count != 4) return 2;
   most_ns = std::strtoull(words[3], nullptr, 10) * kMillisecond;
   const std::map<std::string, void (*)()> modes{
-      {"three", three},       {"recursion", recursion}, {"threads", threads},
-      {"children", children}, {"waits", waits},         {"made", made_at_run_time}};
+      {"three", three}, {"recursion", recursion},   {"threads", threads}, {"children", children},
+      {"waits", waits}, {"made", made_at_run_time}, {"work", work}};
   // With a mode like "unlinked:three", the program deletes itself first.
   const std::string unlinked = "unlinked:";
   std::string name = words[1];
