@@ -9,7 +9,6 @@
 
 #include "base/json_object.h"
 #include "base/json_text.h"
-#include "confine/confine.h"
 
 namespace kymo::confine {
 namespace {
@@ -32,13 +31,19 @@ Error error_in(const std::string& text) {
 
 }  // namespace
 
-Result<std::string> read_answer(int from, std::uint64_t most, const Cancellation* cancel) {
+End end_of(const Bounds& bounds) {
+  if (bounds.time.count() == 0) return std::nullopt;
+  return std::chrono::steady_clock::now() + bounds.time;
+}
+
+Result<std::string> read_answer(int from, std::uint64_t most, End end, const Cancellation* cancel) {
   std::string answer;
   std::array<char, std::size_t{64} << 10> piece{};
   for (;;) {
     std::array<pollfd, 2> ready{{{from, POLLIN, 0}, {fd_of(cancel), POLLIN, 0}}};
     static_cast<void>(::poll(ready.data(), ready.size(), kRound));
     if (is_asked(cancel)) return Error{Code::cancelled, "the request was cancelled"};
+    if (end && std::chrono::steady_clock::now() >= *end) return reader_died();
     if (ready[0].revents == 0) continue;
     const ssize_t got = ::read(from, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;

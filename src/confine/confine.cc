@@ -1,33 +1,27 @@
 #include "confine/confine.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/landlock.h>
-#include <linux/seccomp.h>
-#include <sched.h>
-#include <seccomp.h>
 #include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <memory>
+#include <utility>
 
 #include "base/file.h"
 #include "base/sanitizers.h"
+#include "confine/descriptors.h"
+#include "confine/filter.h"
 
 namespace kymo::confine {
 namespace {
-
-using Filter = std::vector<sock_filter>;
 
 constexpr bool kSanitized = KYMO_SANITIZER;
 
@@ -56,10 +50,36 @@ Result<void> limit_all(const Bounds& bounds) {
   return limit(RLIMIT_AS, bounds.memory_bytes);
 }
 
-// The ruleset also covers writing, making, removing and executing files. No rule allows these.
+// The versions of Landlock are in the headers of newer kernels only. A ruleset covers all that the
+// running kernel knows: writing, making, removing and executing files, TCP, abstract sockets and
+// signals. No rule allows any of these.
+struct Ruled {
+  std::uint64_t files;
+  std::uint64_t network;  // from the 4th version
+  std::uint64_t scoped;   // from the 6th version
+};
 constexpr std::uint64_t kReads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-constexpr std::uint64_t kRuled =
-    (LANDLOCK_ACCESS_FS_MAKE_SYM << 1U) - 1;  // of Landlock's first version
+constexpr std::uint64_t kFiles = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1U) - 1;  // of the 1st version
+constexpr std::uint64_t kRefer = 1U << 13U;                                // of the 2nd
+constexpr std::uint64_t kTruncate = 1U << 14U;                             // of the 3rd
+constexpr std::uint64_t kDevices = 1U << 15U;                              // of the 5th
+constexpr std::uint64_t kConnectAndBind = 3;
+constexpr std::uint64_t kAbstractSocketsAndSignals = 3;
+
+FileDescriptor make_rules() {
+  const long version =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (version < 1) return {};
+  Ruled ruled{kFiles, 0, 0};
+  if (version >= 2) ruled.files |= kRefer;
+  if (version >= 3) ruled.files |= kTruncate;
+  if (version >= 4) ruled.network = kConnectAndBind;
+  if (version >= 5) ruled.files |= kDevices;
+  if (version >= 6) ruled.scoped = kAbstractSocketsAndSignals;
+  const std::size_t words = version >= 6 ? 3 : version >= 4 ? 2 : 1;
+  return FileDescriptor(static_cast<int>(
+      ::syscall(SYS_landlock_create_ruleset, &ruled, words * sizeof(std::uint64_t), 0)));
+}
 
 // Allows to read `path`. A path that cannot be looked up stays closed: who reads it says why.
 Result<void> open_to(int rules, const std::string& path) {
@@ -76,10 +96,7 @@ Result<void> open_to(int rules, const std::string& path) {
 }
 
 Result<void> keep_to(const std::vector<std::string>& readable) {
-  landlock_ruleset_attr ruled{};
-  ruled.handled_access_fs = kRuled;
-  const FileDescriptor rules(static_cast<int>(
-      ::syscall(SYS_landlock_create_ruleset, &ruled, sizeof ruled.handled_access_fs, 0)));
+  const FileDescriptor rules = make_rules();
   if (!rules.valid()) {
     // The kernel was built without Landlock, it is disabled, or a container's seccomp filter
     // forbids it.
@@ -94,10 +111,40 @@ Result<void> keep_to(const std::vector<std::string>& readable) {
              : failed("landlock_restrict_self", errno);
 }
 
-Result<void> drop_capabilities() {
-  for (int capability = 0; ::prctl(PR_CAPBSET_READ, capability) >= 0; ++capability) {
-    static_cast<void>(::prctl(PR_CAPBSET_DROP, capability));  // without CAP_SETPCAP it has none
+// Gives up root's user, so that not even a file or process of root is this process's own. Its
+// capabilities are not changed. The process keeps its user if it may not change it, or if there is
+// no other one: in a user namespace, or in a container without CAP_SETUID.
+Result<void> become_nobody() {
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() != 0) return {};
+  if (::prctl(PR_SET_KEEPCAPS, 1) != 0) return failed("keep capabilities", errno);
+  static_cast<void>(::setgroups(0, nullptr));  // fails in some user namespaces
+  if (::setresgid(kNobody, kNobody, kNobody) == 0 && ::setresuid(kNobody, kNobody, kNobody) == 0) {
+    return {};
   }
+  return errno == EPERM || errno == EINVAL ? Result<void>() : failed("change the user", errno);
+}
+
+// Like become_nobody(). The kernel then forgets the signal of the parent's end: sets it again.
+Result<void> become_nobody_of_the_same_parent() {
+  int signal = 0;
+  const pid_t parent = ::getppid();
+  if (::prctl(PR_GET_PDEATHSIG, &signal) != 0) return failed("read the parent's signal", errno);
+  if (Result<void> done = become_nobody(); !done) return done;
+  if (::prctl(PR_SET_PDEATHSIG, signal) != 0) return failed("set the parent's signal", errno);
+  if (signal != 0 && ::getppid() != parent) ::_exit(1);
+  return {};
+}
+
+// No program could give them back, even if one could be run. To be called while the process is root:
+// without CAP_SETPCAP it has no capabilities to lose.
+void empty_bounding_set() {
+  for (int capability = 0; ::prctl(PR_CAPBSET_READ, capability) >= 0; ++capability) {
+    static_cast<void>(::prctl(PR_CAPBSET_DROP, capability));
+  }
+}
+
+Result<void> drop_capabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> had{};
   if (::syscall(SYS_capget, &header, had.data()) != 0) return failed("capget", errno);
@@ -106,92 +153,6 @@ Result<void> drop_capabilities() {
   kept[0].effective = kept[0].permitted;
   return ::syscall(SYS_capset, &header, kept.data()) == 0 ? Result<void>()
                                                           : failed("capset", errno);
-}
-
-// The system calls that reading needs. All others return EPERM.
-constexpr std::array kAllowed{SCMP_SYS(read),         SCMP_SYS(readv),
-                              SCMP_SYS(pread64),      SCMP_SYS(preadv),
-                              SCMP_SYS(write),        SCMP_SYS(writev),
-                              SCMP_SYS(pwrite64),     SCMP_SYS(clock_nanosleep),
-                              SCMP_SYS(uname),        SCMP_SYS(rt_sigaction),
-                              SCMP_SYS(close),        SCMP_SYS(lseek),
-                              SCMP_SYS(stat),         SCMP_SYS(fstat),
-                              SCMP_SYS(lstat),        SCMP_SYS(newfstatat),
-                              SCMP_SYS(statx),        SCMP_SYS(access),
-                              SCMP_SYS(faccessat),    SCMP_SYS(faccessat2),
-                              SCMP_SYS(getdents64),   SCMP_SYS(readlink),
-                              SCMP_SYS(readlinkat),   SCMP_SYS(getcwd),
-                              SCMP_SYS(fcntl),        SCMP_SYS(fadvise64),
-                              SCMP_SYS(mmap),         SCMP_SYS(munmap),
-                              SCMP_SYS(mremap),       SCMP_SYS(mprotect),
-                              SCMP_SYS(madvise),      SCMP_SYS(brk),
-                              SCMP_SYS(futex),        SCMP_SYS(clock_gettime),
-                              SCMP_SYS(getrandom),    SCMP_SYS(getpid),
-                              SCMP_SYS(gettid),       SCMP_SYS(rt_sigprocmask),
-                              SCMP_SYS(rt_sigreturn), SCMP_SYS(sched_yield),
-                              SCMP_SYS(sysinfo),      SCMP_SYS(exit),
-                              SCMP_SYS(exit_group),   SCMP_SYS(sched_getaffinity)};
-
-// libseccomp writes a filter only to a file. So this writes it to one in memory and reads it back.
-Result<Filter> exported(scmp_filter_ctx rules) {
-  const FileDescriptor file(::memfd_create("filter", MFD_CLOEXEC));
-  if (!file.valid()) return failed("memfd_create", errno);
-  if (const int error = seccomp_export_bpf(rules, file.get()); error != 0) {
-    return failed("seccomp", -error);
-  }
-  const off_t size = ::lseek(file.get(), 0, SEEK_END);
-  Filter filter(static_cast<std::size_t>(size) / sizeof(sock_filter));
-  if (::pread(file.get(), filter.data(), static_cast<std::size_t>(size), 0) != size) {
-    return failed("read the filter", errno);
-  }
-  return filter;
-}
-
-Result<Filter> make_filter(bool threads) {
-  const std::unique_ptr<void, void (*)(scmp_filter_ctx)> rules(seccomp_init(SCMP_ACT_ERRNO(EPERM)),
-                                                               &seccomp_release);
-  int error = rules ? 0 : -ENOMEM;
-  const auto allow = [&](int call, const std::vector<scmp_arg_cmp>& where) {
-    if (error != 0) return;
-    const auto count = static_cast<unsigned>(where.size());
-    error = seccomp_rule_add_array(rules.get(), SCMP_ACT_ALLOW, call, count, where.data());
-  };
-  for (const int call : kAllowed) allow(call, {});
-  // Files can be opened for reading only, even if the kernel has no Landlock.
-  constexpr scmp_datum_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
-  allow(SCMP_SYS(open), {{1, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY}});
-  allow(SCMP_SYS(openat), {{2, SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY}});
-  // To find out whether standard output is a terminal, and its width.
-  allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TCGETS, 0}});
-  allow(SCMP_SYS(ioctl), {{1, SCMP_CMP_EQ, TIOCGWINSZ, 0}});
-  if (threads) {
-    for (const int call : {SCMP_SYS(set_robust_list), SCMP_SYS(rseq)}) allow(call, {});
-    // A clone() that makes a thread. A filter cannot look at the flags of clone3(): without that
-    // call the C library uses clone().
-    allow(SCMP_SYS(clone), {{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD}});
-    if (error == 0) {
-      error = seccomp_rule_add(rules.get(), SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-    }
-  }
-  return error == 0 ? exported(rules.get()) : failed("seccomp", -error);
-}
-
-// The filter. It is made only once, because that takes longer than everything else here.
-const Result<Filter>& filter() {
-  static const Result<Filter> kFilter = make_filter(false);
-  return kFilter;
-}
-
-Result<void> filter_calls(bool threads) {
-  if (kSanitized) return {};
-  const Result<Filter> made = threads ? make_filter(true) : filter();
-  if (!made) return made.error();
-  Filter calls = *made;
-  const sock_fprog program{static_cast<unsigned short>(calls.size()), calls.data()};
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0) return {};
-  return errno == EINVAL ? Error{Code::unimplemented,
-                                 "restrict a helper process: this kernel has no seccomp filters"}
-                         : failed("seccomp", errno);
 }
 
 }  // namespace
@@ -203,15 +164,22 @@ Error reader_died() {
 }
 
 void prepare() {
-  static_cast<void>(filter());
+  prepare_filter();
 }
 
 Result<void> confine_self(const Bounds& bounds) {
+  std::vector<int> kept = bounds.descriptors;
+  for (const std::string& path : bounds.readable) {
+    if (const int fd = descriptor_named(path); fd >= 0) kept.push_back(fd);
+  }
+  if (Result<void> done = close_all_but(std::move(kept)); !done) return done;
   static_cast<void>(::signal(SIGALRM, SIG_DFL));
   ::alarm(static_cast<unsigned>(bounds.time.count()));
   if (Result<void> done = limit_all(bounds); !done) return done;
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no_new_privs", errno);
   if (Result<void> done = keep_to(bounds.readable); !done) return done;
+  empty_bounding_set();
+  if (Result<void> done = become_nobody_of_the_same_parent(); !done) return done;
   if (Result<void> done = drop_capabilities(); !done) return done;
   return filter_calls(bounds.threads);
 }

@@ -1,13 +1,13 @@
 #include "confine/helper.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -18,6 +18,8 @@
 
 #include "base/json_text.h"
 #include "confine/answer.h"
+#include "confine/descriptors.h"
+#include "confine/readers.h"
 
 namespace kymo::confine {
 namespace {
@@ -45,14 +47,16 @@ Bounds bounds_in(const json& question) {
   return bounds;
 }
 
-std::string answer_to(const Works& works, const std::string& text) {
+std::string answer_to(const Works& works, const std::string& text, int answer) {
   const std::size_t line = text.find('\n');
   const json question = parse_json(text.substr(0, line));
   const auto work = works.find(question["work"].get<std::string>());
   if (work == works.end()) {
     return text_of(Error{Code::internal, "the helper process does not know this request"});
   }
-  if (Result<void> confined = confine_self(bounds_in(question)); !confined) {
+  Bounds bounds = bounds_in(question);
+  bounds.descriptors = {answer};
+  if (Result<void> confined = confine_self(bounds); !confined) {
     return text_of(confined.error());
   }
   try {
@@ -62,7 +66,10 @@ std::string answer_to(const Works& works, const std::string& text) {
   }
 }
 
-// A message for sendmsg(2) and recvmsg(2), with a text and room for one descriptor. It points into
+// What goes with a question: where the reader writes its answer, and its lifeline (readers.h).
+constexpr std::size_t kSent = 2;
+
+// A message for sendmsg(2) and recvmsg(2), with a text and room for the descriptors. It points into
 // itself and into the text.
 struct Message {
   Message(char* text, std::size_t size) : part{text, size} {
@@ -75,93 +82,94 @@ struct Message {
   Message& operator=(const Message&) = delete;
 
   iovec part;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kSent * sizeof(int))> control{};
   msghdr head{};
 };
 
-// Receives one question: its text, and the descriptor for the answer. Returns false if the program
-// has closed its end of the socket.
-bool receive(int socket, std::string& text, FileDescriptor& answer_to) {
-  text.resize(kMaxQuestion);
-  Message message(text.data(), text.size());
+struct Question {
+  std::string text;
+  FileDescriptor answer_to;
+  FileDescriptor lifeline;
+};
+
+// Receives one question. Returns false if the program has closed its end of the socket. If the
+// descriptors could not be received, they are not valid.
+bool receive(int socket, Question& question) {
+  question.text.resize(kMaxQuestion);
+  Message message(question.text.data(), question.text.size());
   const ssize_t got = ::recvmsg(socket, &message.head, MSG_CMSG_CLOEXEC);
   if (got <= 0) return got < 0 && errno == EINTR;
-  text.resize(static_cast<std::size_t>(got));
+  question.text.resize(static_cast<std::size_t>(got));
   const cmsghdr* const head = CMSG_FIRSTHDR(&message.head);
-  if (head != nullptr && head->cmsg_type == SCM_RIGHTS) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(head), sizeof fd);
-    answer_to = FileDescriptor(fd);
-  }
+  if (head == nullptr || head->cmsg_type != SCM_RIGHTS) return true;
+  std::array<int, kSent> fds{-1, -1};  // fewer come if the table of open files is full
+  std::memcpy(fds.data(), CMSG_DATA(head), std::min(head->cmsg_len - CMSG_LEN(0), sizeof fds));
+  question.answer_to = FileDescriptor(fds[0]);
+  question.lifeline = FileDescriptor(fds[1]);
   return true;
 }
 
-// Closes all descriptors but this one. Standard input, output and error become /dev/null.
-void close_all_but(int socket) {
+// Makes standard input, output and error /dev/null, and closes all others but the socket.
+bool keep_only(int socket) {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    static_cast<void>(::dup2(nothing, standard));
+    if (::dup2(nothing, standard) < 0) return false;
   }
-  const auto kept = static_cast<unsigned>(socket);
-  if (kept > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, kept - 1, 0);
-  ::close_range(kept + 1, ~0U, 0);
+  return close_all_but({socket}).ok();
 }
 
-// From now on the kernel ends this process with SIGIO when the other end of the pipe is closed. No
-// signal comes if it was closed before, so look once.
-void end_when_closed(int pipe) {
-  static_cast<void>(::signal(SIGIO, SIG_DFL));
-  static_cast<void>(::fcntl(pipe, F_SETOWN, ::getpid()));
-  static_cast<void>(::fcntl(pipe, F_SETFL, O_ASYNC));
-  pollfd closed{pipe, 0, 0};
-  if (::poll(&closed, 1, 0) > 0) ::_exit(0);
+// The life of a reader.
+[[noreturn]] void answer(const Works& works, const Question& question, pid_t helper) {
+  int code = 1;
+  // It ends with the helper, and so with the program.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != helper) ::_exit(code);
+  try {
+    const std::string text = answer_to(works, question.text, question.answer_to.get());
+    std::size_t written = 0;
+    code = write_all(question.answer_to.get(), text, &written);
+  } catch (const std::exception&) {  // the program gets no answer, and reports that
+  }
+  ::_exit(code);
 }
 
 // The main loop of the helper process.
 [[noreturn]] void serve(int socket, const Works& works) {
   static_cast<void>(::prctl(PR_SET_NAME, "kymod-reader"));
-  close_all_but(socket);
+  if (!keep_only(socket)) ::_exit(1);
   prepare();
   for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
     static_cast<void>(::signal(ignored, SIG_IGN));  // it ends when the program closes the socket
   }
-  static_cast<void>(::signal(SIGCHLD, SIG_IGN));  // the kernel reaps its children
-  std::string text;
+  Readers readers;
+  const pid_t own = ::getpid();
   for (;;) {
-    FileDescriptor to;
-    if (!receive(socket, text, to)) ::_exit(0);
-    if (!to.valid()) continue;
+    readers.wait_for(socket);
+    Question question;
+    if (!receive(socket, question)) ::_exit(0);
+    if (!question.answer_to.valid() || !question.lifeline.valid()) continue;
     const pid_t reader = ::fork();
-    int code = 1;
-    if (reader < 0) {
-      std::size_t written = 0;
-      static_cast<void>(write_all(
-          to.get(), text_of(system_error("start the process that reads foreign files", errno)),
-          &written));
+    if (reader == 0) {
+      readers.leave();
+      answer(works, question, own);
     }
-    if (reader != 0) continue;
-    try {
-      static_cast<void>(::close(socket));
-      end_when_closed(to.get());
-      const std::string answer = answer_to(works, text);
-      // The kernel would also send SIGIO when the program reads from the pipe.
-      static_cast<void>(::fcntl(to.get(), F_SETFL, 0));
-      std::size_t written = 0;
-      code = write_all(to.get(), answer, &written);
-    } catch (const std::exception&) {  // the program gets no answer, and reports that
+    if (reader > 0) {
+      readers.add(reader, std::move(question.lifeline));
+      continue;
     }
-    ::_exit(code);
+    std::size_t written = 0;
+    const Error error = system_error("start the process that reads foreign files", errno);
+    static_cast<void>(write_all(question.answer_to.get(), text_of(error), &written));
   }
 }
 
-Result<void> send(int socket, const std::string& text, int answer_to) {
+Result<void> send(int socket, const std::string& text, std::array<int, kSent> descriptors) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): sendmsg(2) changes nothing
   Message message(const_cast<char*>(text.data()), text.size());
   cmsghdr* const head = CMSG_FIRSTHDR(&message.head);
   head->cmsg_level = SOL_SOCKET;
   head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(head), &answer_to, sizeof answer_to);
+  head->cmsg_len = CMSG_LEN(sizeof descriptors);
+  std::memcpy(CMSG_DATA(head), descriptors.data(), sizeof descriptors);
   while (::sendmsg(socket, &message.head, MSG_NOSIGNAL) < 0) {
     if (errno == EINTR) continue;
     if (errno == EPIPE || errno == ECONNRESET) {
@@ -171,6 +179,17 @@ Result<void> send(int socket, const std::string& text, int answer_to) {
     return system_error("ask the process that reads foreign files", errno);
   }
   return {};
+}
+
+struct Pipe {
+  FileDescriptor from;
+  FileDescriptor to;
+};
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("make a pipe", errno);
+  return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 }  // namespace
@@ -203,13 +222,16 @@ Result<std::string> Helper::ask(const std::string& work, const std::string& requ
   if (question.size() > kMaxQuestion) {
     return Error{Code::invalid_argument, "the path is too long: " + request.substr(0, 100)};
   }
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("make a pipe", errno);
-  const FileDescriptor from(ends[0]);
-  FileDescriptor to(ends[1]);
-  if (Result<void> sent = send(socket_.get(), question, to.get()); !sent) return sent.error();
-  to.reset();  // so that only the reader has the write end: its exit ends the answer
-  Result<std::string> answer = read_answer(from.get(), bounds.answer_bytes, cancel);
+  Result<Pipe> answers = make_pipe();
+  if (!answers) return answers.error();
+  Result<Pipe> life = make_pipe();  // closed at the end of this call, whether an answer came or not
+  if (!life) return life.error();
+  const Result<void> sent = send(socket_.get(), question, {answers->to.get(), life->from.get()});
+  if (!sent) return sent.error();
+  answers->to.reset();  // so that only the reader has the write end: its exit ends the answer
+  life->from.reset();
+  Result<std::string> answer =
+      read_answer(answers->from.get(), bounds.answer_bytes, end_of(bounds), cancel);
   return answer ? found_in(*answer) : answer;
 }
 

@@ -1,14 +1,19 @@
 #include "confine/run.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -60,7 +65,25 @@ Result<pid_t> start(const Bounds& bounds, const std::function<int()>& work) {
   return child;
 }
 
-Result<int> exit_code_of(pid_t child) {
+// Kills the child at `end`, unless it has ended before.
+void end_until(pid_t child, End end) {
+  if (!end) return;
+  const FileDescriptor ended(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  if (!ended.valid()) return;  // before Linux 5.3 only its SIGALRM ends it
+  pollfd ready{ended.get(), POLLIN, 0};
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(*end - std::chrono::steady_clock::now());
+    const int found =
+        ::poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX)));
+    if (found > 0) return;
+    if (found == 0 && left.count() <= 0) break;
+  }
+  ::kill(child, SIGKILL);
+}
+
+Result<int> exit_code_of(pid_t child, End end) {
+  end_until(child, end);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return system_error("wait for a restricted process", errno);
@@ -72,17 +95,20 @@ Result<int> exit_code_of(pid_t child) {
 }  // namespace
 
 Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work) {
+  const End end = end_of(bounds);
   const Result<pid_t> child = start(bounds, work);
-  return child ? exit_code_of(*child) : child.error();
+  return child ? exit_code_of(*child, end) : child.error();
 }
 
 Result<Answer> ask_confined(const Bounds& bounds, const std::function<int(std::string&)>& work) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("make a pipe", errno);
-  FileDescriptor from(ends[0]);
+  const FileDescriptor from(ends[0]);
   FileDescriptor to(ends[1]);
-  const Result<pid_t> child = start(bounds, [&] {
-    from.reset();
+  Bounds with_answer = bounds;
+  with_answer.descriptors.push_back(to.get());
+  const End end = end_of(bounds);
+  const Result<pid_t> child = start(with_answer, [&] {
     std::string text;
     const int code = work(text);
     std::size_t written = 0;
@@ -90,9 +116,9 @@ Result<Answer> ask_confined(const Bounds& bounds, const std::function<int(std::s
   });
   to.reset();  // so that only the child has the write end: its exit ends the answer
   if (!child) return child.error();
-  Result<std::string> text = read_answer(from.get(), bounds.answer_bytes);
+  Result<std::string> text = read_answer(from.get(), bounds.answer_bytes, end);
   if (!text) ::kill(*child, SIGKILL);
-  const Result<int> code = exit_code_of(*child);
+  const Result<int> code = exit_code_of(*child, end);
   if (!text) return text.error();
   if (!code) return code.error();
   return Answer{*code, *std::move(text)};

@@ -9,11 +9,11 @@
 namespace kymo::confine {
 
 // Runs `work` in a child process without rights, and returns its exit code. The child has the
-// standard input, output and error of this process, and its other open descriptors. Its changes in
-// memory are lost. It ends when this process ends.
+// standard output and error of this process, and of its other descriptors only those in its bounds.
+// Its changes in memory are lost. It ends when this process ends.
 //
 // Threads: any. `work` must not use anything that other threads of this process hold, such as a
-//          lock. It may start threads only if its bounds allow them. The child also ends if the
+//          lock, and not close any descriptor of this process. It may start threads only if its bounds allow them. The child also ends if the
 //          thread that calls this ends.
 // Errors:  resource_exhausted: it went beyond its bounds; the system's.
 // Cost:    a fork of this process.

@@ -119,6 +119,13 @@ Destination::Destination(Destination&& other) noexcept = default;
 
 Destination::~Destination() = default;
 
+std::vector<int> Destination::descriptors() const {
+  if (files_->database) return files_->database->descriptors();
+  std::vector<int> all{files_->text->fd()};
+  if (files_->columns.valid()) all.push_back(files_->columns.get());
+  return all;
+}
+
 Result<void> Destination::publish() {
   return files_->database ? files_->database->publish() : files_->text->publish();
 }

@@ -61,6 +61,9 @@ class Destination {
 
   [[nodiscard]] Format format() const { return format_; }
   [[nodiscard]] Files& files() const { return *files_; }
+  // The descriptors of the files, for a process that writes them (confine::Bounds). Standard output
+  // is not among them.
+  [[nodiscard]] std::vector<int> descriptors() const;
   // Gives the complete file its final name.
   Result<void> publish();
 

@@ -49,6 +49,7 @@ class ExportFile {
  public:
   static Result<std::unique_ptr<ExportFile>> create(const std::string& path);
 
+  [[nodiscard]] int fd() const { return fd_; }
   // The buffered text. Append to it, then call settle().
   std::string& text() { return text_; }
   // Writes the buffer if it is large enough.

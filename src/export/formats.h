@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "analysis/summary.h"
 #include "base/file.h"
@@ -24,6 +25,8 @@ class SqliteFile {
   static Result<std::unique_ptr<SqliteFile>> create(const std::string& path);
 
   Result<void> write(const analysis::Summary& summary);
+  // SQLite's descriptors, and the one that holds the lock of the file.
+  [[nodiscard]] std::vector<int> descriptors() const;
   // Gives the complete file its final name.
   Result<void> publish();
 

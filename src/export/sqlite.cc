@@ -2,7 +2,10 @@
 // rest.
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -211,6 +214,22 @@ Result<std::unique_ptr<SqliteFile>> SqliteFile::create(const std::string& path) 
   file->db_.reset(opened);
   if (code != SQLITE_OK) return store::sqlite_error(opened, "open", file->pending_.temporary());
   return file;
+}
+
+std::vector<int> SqliteFile::descriptors() const {
+  std::vector<int> all;
+  struct stat ours {};
+  if (::fstat(pending_.fd(), &ours) != 0) return all;
+  // SQLite does not say which descriptor it uses.
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const int fd = std::atoi(entry.path().filename().c_str());
+    struct stat open {};
+    if (::fstat(fd, &open) == 0 && open.st_dev == ours.st_dev && open.st_ino == ours.st_ino) {
+      all.push_back(fd);
+    }
+  }
+  return all;
 }
 
 Result<void> SqliteFile::write(const analysis::Summary& summary) {

@@ -1,12 +1,13 @@
 #include "report/diff_page.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/packed_rows.h"
-#include "report/page.h"
+#include "report/page_data.h"
 #include "report/recording_diff.h"
 #include "report/web_assets.h"
 
@@ -43,10 +44,10 @@ Json described(const analysis::DiffRun& run, bool after, const PackedRows& packe
 
 }  // namespace
 
-Result<std::string> diff_page(const analysis::RecordingDiff& diff, std::optional<double> allowed,
+Result<std::string> diff_data(const analysis::RecordingDiff& diff, std::optional<double> allowed,
                               std::uint64_t most_values) {
-  Result<Page> page = Page::begin_recording(web_assets::kDiffBody);
-  if (!page) return page.error();
+  // Find out whether the pages are built in before the long work.
+  if (const Result<Page> page = Page::begin({}); !page) return page.error();
   const Runs runs = all_runs(diff);
   const bool whole = values_of(runs) <= most_values;
   Json json = json_of(diff, allowed);
@@ -61,15 +62,24 @@ Result<std::string> diff_page(const analysis::RecordingDiff& diff, std::optional
     json["recordings"].push_back(described(*runs[i], i >= diff.before.size(), *rows));
     packed.push_back(std::move(rows).value());
   }
-  page->add_data("diff", json);
+  PageData data;
+  data.add_data("diff", json);
   for (std::size_t i = 0; i < packed.size(); ++i) {
     for (std::size_t k = 0; k < packed[i].columns.size(); ++k) {
       const std::string run = "r" + std::to_string(i) + "-";
-      page->add_packed(run + "outline" + std::to_string(k), packed[i].columns[k].outline);
-      add_samples(packed[i].columns[k], run + "samples" + std::to_string(k), *page);
+      data.add_packed(run + "outline" + std::to_string(k), packed[i].columns[k].outline);
+      add_samples(packed[i].columns[k], run + "samples" + std::to_string(k), data);
     }
   }
-  page->add_script(web_assets::kDiffScript);
+  return std::move(data).text();
+}
+
+Result<std::string> diff_page(std::string_view data) {
+  Result<Page> page = Page::begin_recording(web_assets::kDiffBody);
+  if (!page) return page.error();
+  if (Result<void> added = add_page_data(data, web_assets::kDiffScript, *page); !added) {
+    return added.error();
+  }
   return std::move(*page).finish();
 }
 

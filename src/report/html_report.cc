@@ -29,40 +29,53 @@ PackRequest request_for(const analysis::Summary& summary, const HtmlOptions& opt
   return request;
 }
 
-}  // namespace
-
-void add_samples(const PackedColumn& column, const std::string& id, Page& page) {
-  for (std::size_t plane = 0; plane < column.planes.size(); ++plane) {
-    page.add_packed(id + "-" + std::to_string(plane), column.planes[plane]);
-  }
-}
-
-Result<std::string> report_page(const analysis::Summary& summary, const PackedRows& packed,
-                                const std::string& nonce, bool served) {
-  Result<Page> page = Page::begin_recording(web_assets::kBody, nonce);
-  if (!page) return page.error();
+// All data but the samples.
+PageData begin_data(const analysis::Summary& summary, const PackedRows& packed, bool served) {
+  PageData data;
   Json json = json_report({summary})["recordings"][0];
   json["block_rows"] = PackedRows::kBlockRows;
   json["samples_left_out"] = packed.samples_left_out;
   json["served"] = served;
-  page->add_data("recording", json);
+  data.add_data("recording", json);
   // The outlines come first, because the page shows them before the rest is loaded.
   for (std::size_t i = 0; i < packed.columns.size(); ++i) {
-    page->add_packed("outline" + std::to_string(i), packed.columns[i].outline);
+    data.add_packed("outline" + std::to_string(i), packed.columns[i].outline);
   }
-  page->add_script(web_assets::kScript);
-  for (std::size_t i = 0; i < packed.columns.size() && !served; ++i) {
-    add_samples(packed.columns[i], "samples" + std::to_string(i), *page);
-  }
-  return std::move(*page).finish();
+  data.add_script_here();
+  return data;
 }
 
-Result<std::string> html_report(const analysis::Summary& summary, const HtmlOptions& options) {
+}  // namespace
+
+void add_samples(const PackedColumn& column, const std::string& id, PageData& data) {
+  for (std::size_t plane = 0; plane < column.planes.size(); ++plane) {
+    data.add_packed(id + "-" + std::to_string(plane), column.planes[plane]);
+  }
+}
+
+Result<std::string> report_data(const analysis::Summary& summary, const HtmlOptions& options) {
   // Find out whether the pages are built in before the long work.
   if (const Result<Page> page = Page::begin({}); !page) return page.error();
   const Result<PackedRows> packed = pack_rows(summary, request_for(summary, options));
   if (!packed) return packed.error();
-  return report_page(summary, *packed, options.nonce, false);
+  PageData data = begin_data(summary, *packed, false);
+  for (std::size_t i = 0; i < packed->columns.size(); ++i) {
+    add_samples(packed->columns[i], "samples" + std::to_string(i), data);
+  }
+  return std::move(data).text();
+}
+
+std::string served_report_data(const analysis::Summary& summary, const PackedRows& packed) {
+  return begin_data(summary, packed, true).text();
+}
+
+Result<std::string> report_page(std::string_view data, const std::string& nonce) {
+  Result<Page> page = Page::begin_recording(web_assets::kBody, nonce);
+  if (!page) return page.error();
+  if (Result<void> added = add_page_data(data, web_assets::kScript, *page); !added) {
+    return added.error();
+  }
+  return std::move(*page).finish();
 }
 
 }  // namespace kymo::report

@@ -1,10 +1,8 @@
 #include "report/page.h"
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/json_text.h"
 #include "report/web_assets.h"
 
 namespace kymo::report {
@@ -52,11 +50,11 @@ Result<Page> Page::begin_recording(std::string_view body, std::string nonce) {
   return begin(std::string(web_assets::kRecordingHead) + std::string(body), std::move(nonce));
 }
 
-void Page::add_data(std::string_view id, const nlohmann::ordered_json& json) {
+void Page::add_json(std::string_view id, std::string_view text) {
   text_ += "<script type=\"application/json\" id=\"";
   text_ += id;
   text_ += "\">";
-  for (const char c : json_text(json)) {
+  for (const char c : text) {
     if (c == '<') {
       text_ += "\\u003c";
     } else {

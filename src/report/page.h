@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -22,8 +21,9 @@ class Page {
   // A page of a recording. It begins with the head that these pages share, followed by `body`.
   static Result<Page> begin_recording(std::string_view body, std::string nonce = {});
 
-  // Data for the scripts: JSON, or bytes as base64.
-  void add_data(std::string_view id, const nlohmann::ordered_json& json);
+  // Data for the scripts: the text of JSON, or bytes as base64. The text may be anything: it cannot
+  // end its element. The id is trusted.
+  void add_json(std::string_view id, std::string_view text);
   void add_packed(std::string_view id, std::string_view bytes);
   void add_script(std::string_view code);
   [[nodiscard]] std::string finish() &&;

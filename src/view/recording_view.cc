@@ -42,20 +42,19 @@ Result<FileDescriptor> make_spool() {
 // What is read of a recording, in a process without rights.
 struct Packed {
   std::vector<std::uint64_t> offsets;  // of each block in the spool, and of its end
-  std::string page;
+  std::string data;                    // of the page
 };
 
-// The offsets in one line, then the page.
-Result<std::string> pack(const std::string& path, int spool, const std::string& nonce) {
+// The offsets in one line, then the data of the page.
+Result<std::string> pack(const std::string& path, int spool) {
   const Result<analysis::Summary> summary = analysis::summarize(path);
   if (!summary) return summary.error();
   report::PackRequest request;
   request.spool = spool;
   const Result<report::PackedRows> rows = report::pack_rows(*summary, request);
   if (!rows) return rows.error();
-  Result<std::string> page = report::report_page(*summary, *rows, nonce, true);
-  if (!page) return page.error();
-  return json_text(nlohmann::json(rows->block_offsets)) + '\n' + *page;
+  return json_text(nlohmann::json(rows->block_offsets)) + '\n' +
+         report::served_report_data(*summary, *rows);
 }
 
 // The text of pack(), which is trusted no more than the recording.
@@ -75,11 +74,11 @@ Result<Packed> unpack(const std::string& path, const std::string& text, std::uin
         Code::data_loss,
         "view " + path + ": the helper process that reads it sent an answer that is not valid"};
   }
-  packed.page = text.substr(line + 1);
+  packed.data = text.substr(line + 1);
   return packed;
 }
 
-confine::Bounds bounds_for(const std::string& path) {
+confine::Bounds bounds_for(const std::string& path, int spool) {
   constexpr std::chrono::hours kTime{1};
   const std::string stem = recording_stem(path);
   confine::Bounds bounds;
@@ -88,6 +87,7 @@ confine::Bounds bounds_for(const std::string& path) {
   bounds.cpu_time = kTime;
   bounds.time = std::chrono::seconds(0);  // its user can end it
   bounds.threads = true;
+  bounds.descriptors = {spool};
   bounds.readable = {path, stem + ".meta.json", stem + ".gaps.tsv",
                      "/proc"};  // to see whether a recorder still runs
   return bounds;
@@ -102,7 +102,6 @@ std::uint64_t size_of(int fd) {
 
 struct RecordingView::State {
   FileDescriptor spool;
-  std::string nonce;  // in the page; each reply has its own instead
   Packed packed;
   std::unique_ptr<http::Server> server;  // destroyed first: its threads use the other members
 
@@ -111,13 +110,10 @@ struct RecordingView::State {
 };
 
 http::Reply RecordingView::State::page() const {
-  const Result<std::string> own = http::make_token();
-  if (!own) return http::error_reply(own.error());
-  std::string html = packed.page;
-  for (std::size_t at = 0; (at = html.find(nonce, at)) != std::string::npos; at += own->size()) {
-    html.replace(at, nonce.size(), *own);
-  }
-  return http::page_reply(std::move(html), *own);
+  const Result<std::string> nonce = http::make_token();
+  if (!nonce) return http::error_reply(nonce.error());
+  Result<std::string> html = report::report_page(packed.data, *nonce);
+  return html ? http::page_reply(*std::move(html), *nonce) : http::error_reply(html.error());
 }
 
 http::Reply RecordingView::State::samples(const http::Request& request) const {
@@ -154,14 +150,12 @@ Result<std::unique_ptr<RecordingView>> RecordingView::open(const std::string& pa
   Result<FileDescriptor> spool = make_spool();
   if (!spool) return spool.error();
   state->spool = *std::move(spool);
-  Result<std::string> nonce = http::make_token();
-  if (!nonce) return nonce.error();
-  state->nonce = *std::move(nonce);
   const Result<std::string> text = confine::read_confined(
-      bounds_for(path), [&] { return pack(path, state->spool.get(), state->nonce); });
+      bounds_for(path, state->spool.get()), [&] { return pack(path, state->spool.get()); });
   if (!text) return text.error();
   Result<Packed> packed = unpack(path, *text, size_of(state->spool.get()));
   if (!packed) return packed.error();
+  if (const auto page = report::report_page(packed->data, ""); !page) return page.error();
   state->packed = *std::move(packed);
   return std::unique_ptr<RecordingView>(new RecordingView(std::move(state)));
 }

@@ -9,7 +9,7 @@
 namespace kymo::view {
 
 // Serves a whole recording, of any length, to a browser on this machine. The page is that of
-// html_report(), but it requests the samples that it shows.
+// report_page(), but it requests the samples that it shows.
 //
 // A process without rights reads the recording (confine/run.h).
 //

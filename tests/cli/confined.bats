@@ -89,3 +89,59 @@ confined() {
   [[ "$output$stderr" == *"run.meta.json: it is not a regular file"* ]]
   [[ "$output$stderr" == *"run.gaps.tsv: it is not a regular file"* ]]
 }
+
+@test "a file that is named by its descriptor is read without rights" {
+  rm "$dir/runs/run.meta.json"
+  run --separate-stderr "$kymo" report /dev/stdin <"$dir/runs/run.tsv"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"/dev/stdin"* ]]
+}
+
+# Prints the descriptors of the verb's child while it writes to a pipe that is full.
+descriptors_of_reader() {
+  /usr/bin/python3 - "$kymo" "$@" <<'END'
+import fcntl, os, subprocess, sys, termios, array
+from time import sleep
+out, into = os.pipe()
+size = fcntl.fcntl(into, 1031, 4096)  # F_SETPIPE_SZ
+verb = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=into, stderr=subprocess.DEVNULL)
+os.close(into)
+filled = array.array("i", [0])
+while filled[0] < size:
+    if verb.poll() is not None:
+        sys.exit(f"the verb ended: {os.read(out, size)}")
+    sleep(0.01)
+    fcntl.ioctl(out, termios.FIONREAD, filled)
+reader = open(f"/proc/{verb.pid}/task/{verb.pid}/children").read().split()[0]
+print(*sorted(int(fd) for fd in os.listdir(f"/proc/{reader}/fd")))
+os.close(out)
+verb.wait()
+END
+}
+
+# The reader of inspect had kymo's connection to kymod: whoever took it over ran any command as root.
+@test "a reader has no open file but its output" {
+  [ "$(id -u)" -eq 0 ] || skip "needs root to start kymod"
+  "$build/tools/kymod/kymod" --socket "$dir/socket" --state-dir "$dir/state" --criu "${KYMO_TEST_CRIU:-criu}" >"$dir/log" 2>&1 3>&- &
+  local kymod=$! long
+  for _ in $(seq 500); do
+    [ ! -S "$dir/socket" ] || break
+    sleep 0.02
+  done
+  long="$dir/$(printf 'c%.0s' $(seq 100))"
+  mkdir "$long" "$long/recordings"
+  /usr/bin/python3 -c 'import json; print(json.dumps({"format_version": 1, "x": "y" * 9000}))' >"$long/checkpoint.json"
+  run descriptors_of_reader --socket "$dir/socket" inspect --json "$long"
+  inspected="$output"
+  mkdir -p "$long/$(printf 'd\x01%.0s' $(seq 100))"/{1,2,3,4,5,6,7,8}
+  long="$(echo "$long/d"*)"
+  for _ in $(seq 9); do long+="/../${long##*/}"; done
+  echo damaged >"$long/pstree.img"
+  run descriptors_of_reader --socket "$dir/socket" verify --json "$long"
+  kill "$kymod"
+  wait "$kymod" || true
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$inspected" = "0 1 2" ]
+  [ "$output" = "0 1 2" ]
+}

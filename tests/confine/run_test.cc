@@ -62,6 +62,7 @@ TEST(RunTest, WritesOnlyToWhatIsOpen) {
   const FileDescriptor fd(::open(open_file.c_str(), O_WRONLY | O_CLOEXEC));
   Bounds bounds;
   bounds.readable = {folder.path()};
+  bounds.descriptors = {fd.get()};
   const Result<int> code = run_confined(bounds, [&] {
     const bool written = ::write(fd.get(), "text", 4) == 4 && ::pwrite(fd.get(), "T", 1, 0) == 1;
     const bool refused = ::open(other.c_str(), O_WRONLY) < 0 && ::unlink(other.c_str()) != 0;
@@ -110,7 +111,9 @@ TEST(RunTest, EndsWithItsParent) {
   FileDescriptor to(ends[1]);
   const pid_t parent = ::fork();
   if (parent == 0) {
-    static_cast<void>(run_confined({}, [&] {
+    Bounds bounds;
+    bounds.descriptors = {to.get()};
+    static_cast<void>(run_confined(bounds, [&] {
       static_cast<void>(::write(to.get(), "x", 1));
       std::this_thread::sleep_for(std::chrono::seconds(60));
       return 0;

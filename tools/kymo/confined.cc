@@ -12,7 +12,8 @@
 namespace kymo::cli {
 namespace {
 
-confine::Bounds bounds_of(const std::vector<std::string>& paths) {
+confine::Bounds bounds_of(const std::vector<std::string>& paths,
+                          const std::vector<int>& descriptors) {
   constexpr std::chrono::hours kChecksumsTime{1};
   confine::Bounds bounds;
   bounds.memory_bytes = std::uint64_t{8} << 30;
@@ -20,6 +21,7 @@ confine::Bounds bounds_of(const std::vector<std::string>& paths) {
   bounds.time = std::chrono::seconds(0);  // its user can end it
   bounds.answer_bytes = std::uint64_t{2} << 30;
   bounds.threads = true;
+  bounds.descriptors = descriptors;
   bounds.readable = {"/proc"};  // to see whether a recorder still runs
   for (const std::string& path : paths) {
     bounds.readable.push_back(path);
@@ -56,8 +58,8 @@ std::vector<std::string> parted(const std::string& all, std::size_t count) {
 }  // namespace
 
 void look_confined(Context& context, const std::vector<std::string>& paths,
-                   const std::function<void()>& look) {
-  const Result<int> code = confine::run_confined(bounds_of(paths), [&] {
+                   const std::function<void()>& look, const std::vector<int>& descriptors) {
+  const Result<int> code = confine::run_confined(bounds_of(paths, descriptors), [&] {
     look();
     return context.exit_code;
   });
@@ -67,9 +69,10 @@ void look_confined(Context& context, const std::vector<std::string>& paths,
 
 std::vector<std::string> make_confined(
     Context& context, const std::vector<std::string>& paths, std::size_t count,
-    const std::function<void(std::vector<std::string>& texts)>& make) {
+    const std::function<void(std::vector<std::string>& texts)>& make,
+    const std::vector<int>& descriptors) {
   const Result<confine::Answer> answer =
-      confine::ask_confined(bounds_of(paths), [&](std::string& all) {
+      confine::ask_confined(bounds_of(paths, descriptors), [&](std::string& all) {
         std::vector<std::string> texts(count);
         make(texts);
         all = joined(texts);

@@ -39,12 +39,12 @@ struct DiffArguments {
   std::size_t rows = 20;
 };
 
-void make_diff_page(Context& context, const DiffArguments& arguments,
-                    const analysis::RecordingDiff& diff, std::string& page) {
+void make_diff_data(Context& context, const DiffArguments& arguments,
+                    const analysis::RecordingDiff& diff, std::string& data) {
   Result<std::string> made =
-      report::diff_page(diff, arguments.allowed_change, arguments.most_values);
+      report::diff_data(diff, arguments.allowed_change, arguments.most_values);
   if (!made) return fail(context, made.error());
-  page = std::move(made).value();
+  data = std::move(made).value();
 }
 
 int exit_code_of(const report::ChangeCheck& check) {
@@ -62,7 +62,7 @@ int exit_code_of(const report::ChangeCheck& check) {
 // Compares recordings. The result is added to the result for the checkpoints, if there is one.
 void compare_recordings(Context& context, const DiffArguments& arguments, const Paths& before,
                         const Paths& after, nlohmann::json json, std::string text,
-                        std::string& page) {
+                        std::string& data) {
   Paths all = before;
   all.insert(all.end(), after.begin(), after.end());
   wait_for_recordings(all);
@@ -83,7 +83,7 @@ void compare_recordings(Context& context, const DiffArguments& arguments, const 
     text += text.empty() ? "" : "\n";
     std::cout << text << report::text_of(*diff, arguments.rows, arguments.allowed_change);
   }
-  if (!arguments.page.empty()) make_diff_page(context, arguments, *diff, page);
+  if (!arguments.page.empty()) make_diff_data(context, arguments, *diff, data);
   if (arguments.allowed_change) {
     context.exit_code = exit_code_of(report::check_change(*diff, *arguments.allowed_change));
   }
@@ -99,17 +99,17 @@ Result<Paths> gather(const Paths& named, const std::string& recording) {
   return all;
 }
 
-void compare_sets(Context& context, const DiffArguments& arguments, std::string& page) {
+void compare_sets(Context& context, const DiffArguments& arguments, std::string& data) {
   const Result<Paths> before = gather(arguments.base, arguments.recording);
   if (!before) return fail(context, before.error());
   const Result<Paths> after = gather(arguments.recent, arguments.recording);
   if (!after) return fail(context, after.error());
-  compare_recordings(context, arguments, *before, *after, nullptr, "", page);
+  compare_recordings(context, arguments, *before, *after, nullptr, "", data);
 }
 
 // Compares two recordings, or two checkpoints. If both checkpoints have recordings, these are
 // compared, too.
-void compare_two(Context& context, const DiffArguments& arguments, std::string& page) {
+void compare_two(Context& context, const DiffArguments& arguments, std::string& data) {
   const auto recordings_before =
       analysis::recordings_to_compare(arguments.before, arguments.recording);
   const auto recordings_after =
@@ -119,7 +119,7 @@ void compare_two(Context& context, const DiffArguments& arguments, std::string& 
   if (!before || !after) {
     if (recordings_before && recordings_after) {
       return compare_recordings(context, arguments, *recordings_before, *recordings_after, nullptr,
-                                "", page);
+                                "", data);
     }
     // If one is a recording and the other a checkpoint without recordings, report the checkpoint.
     if (recordings_before) return fail(context, recordings_after.error());
@@ -135,7 +135,7 @@ void compare_two(Context& context, const DiffArguments& arguments, std::string& 
   std::string text = context.json ? "" : report::text_of(diff, arguments.rows);
   if (recordings_before && recordings_after) {
     return compare_recordings(context, arguments, *recordings_before, *recordings_after,
-                              std::move(json), std::move(text), page);
+                              std::move(json), std::move(text), data);
   }
   if (arguments.allowed_change || !arguments.options.align.empty() || !arguments.page.empty()) {
     return fail(context, !recordings_before ? recordings_before.error() : recordings_after.error());
@@ -153,12 +153,15 @@ void compare(Context& context, DiffArguments arguments, bool sets) {
     arguments.after = checkpoint_named(context, arguments.after);
     paths = {arguments.before, arguments.after};
   }
-  const Paths pages = make_confined(context, with_recordings(paths), 1, [&](Paths& made) {
-    sets ? compare_sets(context, arguments, made.front())
-         : compare_two(context, arguments, made.front());
-  });
-  if (pages.front().empty()) return;
-  const Result<void> written = replace_file(arguments.page, pages.front());
+  const std::vector<std::string> data =
+      make_confined(context, with_recordings(paths), 1, [&](Paths& made) {
+        sets ? compare_sets(context, arguments, made.front())
+             : compare_two(context, arguments, made.front());
+      });
+  if (data.front().empty()) return;
+  const Result<std::string> page = report::diff_page(data.front());
+  if (!page) return fail(context, page.error());
+  const Result<void> written = replace_file(arguments.page, *page);
   if (!written) return fail(context, written.error());
   std::cerr << "page written to " << report::printable(arguments.page) << '\n';
 }

@@ -132,7 +132,8 @@ void add_explain(CLI::App& app, Context& context) {
   explain->callback([&context, name] {
     if (*name == "-") {
       return look_confined(context, {},
-                           [&] { explain_log(context, STDIN_FILENO, "standard input"); });
+                           [&] { explain_log(context, STDIN_FILENO, "standard input"); },
+                           {STDIN_FILENO});
     }
     const std::string path = checkpoint_named(context, *name);
     look_confined(context, {path}, [&] { explain_path(context, path); });

@@ -96,10 +96,12 @@ nlohmann::json export_one(const std::string& recording, const std::string& outpu
     return nullptr;
   }
   const int before = std::exchange(context.exit_code, 0);
-  const std::vector<std::string> made =
-      make_confined(context, with_recordings({recording}), 1, [&](std::vector<std::string>& texts) {
+  const std::vector<std::string> made = make_confined(
+      context, with_recordings({recording}), 1,
+      [&](std::vector<std::string>& texts) {
         texts.front() = write_export(recording, output, *to, arguments, context);
-      });
+      },
+      to->descriptors());
   const bool good = context.exit_code == 0;
   if (good) context.exit_code = before;
   if (!good || made.front().empty()) return nullptr;

@@ -77,8 +77,8 @@ Result<std::vector<std::string>> outputs_if_asked(const std::string& asked,
   return asked.empty() ? std::vector<std::string>() : outputs_for(asked, recordings);
 }
 
-void make_page(const analysis::Summary& summary, const ReportArguments& arguments,
-               std::string& page, Context& context) {
+void make_data(const analysis::Summary& summary, const ReportArguments& arguments,
+               std::string& data, Context& context) {
   report::HtmlOptions options;
   options.most_values = arguments.most_values;
   if (arguments.from_s >= 0 || arguments.to_s >= 0) {
@@ -86,18 +86,20 @@ void make_page(const analysis::Summary& summary, const ReportArguments& argument
         static_cast<std::uint64_t>(std::max(arguments.from_s, 0.0) * 1e9),
         arguments.to_s < 0 ? UINT64_MAX : static_cast<std::uint64_t>(arguments.to_s * 1e9)};
   }
-  Result<std::string> made = report::html_report(summary, options);
+  Result<std::string> made = report::report_data(summary, options);
   if (!made) return complain(context, made.error());
-  page = std::move(made).value();
+  data = std::move(made).value();
 }
 
-void write_page(const std::string& page, const std::string& path, Context& context) {
-  if (auto written = replace_file(path, page); !written) return complain(context, written.error());
+void write_page(const std::string& data, const std::string& path, Context& context) {
+  const Result<std::string> page = report::report_page(data, "");
+  if (!page) return complain(context, page.error());
+  if (auto written = replace_file(path, *page); !written) return complain(context, written.error());
   if (!context.quiet) std::fprintf(stderr, "page written to %s\n", report::printable(path).c_str());
 }
 
-// The part of the verb that runs without rights. Sets the page of each recording, if it is asked
-// for.
+// The part of the verb that runs without rights. Sets the data of the page of each recording, if it
+// is asked for.
 void look(const std::vector<std::string>& paths, const ReportArguments& arguments,
           std::vector<std::string>& made, Context& context) {
   wait_for_recordings(paths);
@@ -107,7 +109,7 @@ void look(const std::vector<std::string>& paths, const ReportArguments& argument
   if (arguments.page.empty()) return;
   for (const analysis::Summary& summary : summaries) {
     const auto found = std::find(paths.begin(), paths.end(), summary.recording.path);
-    make_page(summary, arguments, made.at(static_cast<std::size_t>(found - paths.begin())),
+    make_data(summary, arguments, made.at(static_cast<std::size_t>(found - paths.begin())),
               context);
   }
 }

@@ -99,13 +99,9 @@ Result<std::string> compare_statistics(const std::string& request) {
   return json_text(report::json_of(diff));
 }
 
-Result<std::string> make_page(const std::string& request) {
-  const json asked = parse_json(request);
-  const auto summary = analysis::summarize(text_of(asked, "path"), 1);
-  if (!summary) return summary.error();
-  report::HtmlOptions options;
-  options.nonce = text_of(asked, "nonce");
-  return report::html_report(*summary, options);
+Result<std::string> make_page_data(const std::string& path) {
+  const auto summary = analysis::summarize(path, 1);
+  return summary ? report::report_data(*summary, {}) : summary.error();
 }
 
 Result<std::string> read_request(const std::string& request) {
@@ -167,7 +163,7 @@ confine::Works foreign_works() {
           {"look at a recording", look_at_recording},
           {"read statistics", read_statistics},
           {"compare statistics", compare_statistics},
-          {"make a page", make_page},
+          {"make the data of a page", make_page_data},
           {"read a request", read_request}};
 }
 
@@ -246,7 +242,8 @@ Result<std::string> ForeignFiles::page(const std::string& recording,
   confine::Bounds bounds = reading_beside(recording);
   bounds.memory_bytes = kPageMemory;
   bounds.answer_bytes = kMaxPage;
-  return helper_.ask("make a page", json_text(json{{"path", recording}, {"nonce", nonce}}), bounds);
+  const Result<std::string> data = helper_.ask("make the data of a page", recording, bounds);
+  return data ? report::report_page(*data, nonce) : data;
 }
 
 }  // namespace kymo::daemon

@@ -53,7 +53,8 @@ class ForeignFiles {
   [[nodiscard]] Result<nlohmann::json> comparison(const Named& before, const Named& after) const;
   // Reads the head of an HTTP request.
   [[nodiscard]] Result<http::Head> head(const std::string& request) const;
-  // Makes the HTML page of a recording. Its scripts have this nonce.
+  // Makes the HTML page of a recording. Its scripts have this nonce, which the reader does not know:
+  // it returns only the data of the page.
   [[nodiscard]] Result<std::string> page(const std::string& recording,
                                          const std::string& nonce) const;
 

@@ -51,5 +51,25 @@ TEST(ForeignFilesTest, ARecordIsReadByTheReader) {
   EXPECT_FALSE(ForeignFiles(*liar).record(dir).ok()) << "its answer is no object";
 }
 
+Result<std::string> tell(const std::string& request) {
+  return "j recording " + std::to_string(request.size()) + "\n" + request;
+}
+
+TEST(ForeignFilesTest, AReaderThatMakesAPageDoesNotKnowItsNonceAndRunsNoScript) {
+  const auto helper = confine::Helper::start({{"make the data of a page", tell}}).value();
+  const std::string hostile = "/x/</script><script>steal()</script>";
+  const Result<std::string> page = ForeignFiles(*helper).page(hostile, "secret");
+  if (!page && page.error().code == Code::unimplemented) GTEST_SKIP() << page.error().message;
+  ASSERT_TRUE(page.ok()) << page.error().message;
+  EXPECT_NE(page->find("id=\"recording\">/x/\\u003c/script>\\u003cscript>steal()"),
+            std::string::npos)
+      << "the request had only the path";
+  EXPECT_EQ(page->find("<script>steal()"), std::string::npos);
+
+  const auto liar = confine::Helper::start({{"make the data of a page", lie}}).value();
+  EXPECT_EQ(ForeignFiles(*liar).page("<script>steal()</script>", "secret").error().code,
+            Code::data_loss);
+}
+
 }  // namespace
 }  // namespace kymo::daemon

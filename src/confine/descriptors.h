@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+
+namespace kymo::confine {
+
+// Closes all descriptors of this process, except for these and standard output and error. Standard
+// input becomes /dev/null if it is not one of them.
+//
+// Threads: the only one of the process. The objects of the program that own descriptors still have
+//          their numbers, so do not let them close anything.
+// Errors:  the system's.
+Result<void> close_all_but(std::vector<int> kept);
+
+// The descriptor of a file, folder or pipe that a path such as /dev/fd/3 or /dev/stdin names. -1 if
+// the path names none, or a socket or something else that cannot be opened by its path.
+int descriptor_named(const std::string& path);
+
+}  // namespace kymo::confine
