@@ -77,7 +77,9 @@ void TaskGroup::discover() {
     } else {
       add_task(process, process);
     }
-    for (const pid_t child : probe::children_of(process, proc_)) {
+    const Result<std::vector<pid_t>> children = probe::children_of(process, proc_);
+    if (!children) continue;  // found at the next look
+    for (const pid_t child : *children) {
       const bool known = std::find(processes_.begin(), processes_.end(), child) != processes_.end();
       if (known || processes_.size() >= kMaxTasks || others_.contains(child)) continue;
       if (is_other && is_other(child)) {

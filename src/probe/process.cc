@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -107,15 +108,13 @@ void parse_status(const std::string& status, Process& process) {
   }
 }
 
-// Sets `unseen` if the folder exists but cannot be opened, for example because no file descriptor
-// is free.
-std::vector<pid_t> numbered_entries(const std::string& path, bool* unseen = nullptr) {
+// Sets `unseen` to the errno if the folder exists but cannot be opened, for example because no file
+// descriptor is free.
+std::vector<pid_t> numbered_entries(const std::string& path, int* unseen = nullptr) {
   std::vector<pid_t> numbers;
   DIR* dir = opendir(path.c_str());
   if (dir == nullptr) {
-    if (unseen != nullptr) {
-      *unseen = !means_gone(errno);
-    }
+    if (unseen != nullptr && !means_gone(errno)) *unseen = errno;
     return numbers;
   }
   while (const dirent* entry = readdir(dir)) {
@@ -188,34 +187,58 @@ std::vector<pid_t> threads_of(pid_t pid, const std::string& root) {
   return numbered_entries(path_of(root, pid) + "/task");
 }
 
-std::vector<pid_t> children_of(pid_t pid, const std::string& root) {
+Result<std::vector<pid_t>> children_of(pid_t pid, const std::string& root) {
   std::vector<pid_t> children;
   const std::string tasks = path_of(root, pid) + "/task";
-  for (const pid_t thread : numbered_entries(tasks)) {
-    const std::string text = read_or_empty(path_of(tasks, thread) + "/children");
-    for (const std::string_view word : split(text)) {
+  int unseen = 0;
+  for (const pid_t thread : numbered_entries(tasks, &unseen)) {
+    const Result<std::string> text = read_file(path_of(tasks, thread) + "/children");
+    if (!text && !means_gone(text.error().errno_value)) return text.error();
+    if (!text) continue;
+    for (const std::string_view word : split(*text)) {
       pid_t child = 0;
-      if (parse_number(word, child)) {
-        children.push_back(child);
-      }
+      if (parse_number(word, child)) children.push_back(child);
     }
   }
+  if (unseen != 0)
+    return system_error("list the children of process " + std::to_string(pid), unseen);
   return children;
 }
 
-std::vector<pid_t> process_tree(pid_t pid, const std::string& root) {
+namespace {
+
+// Sets `error`, unless it is null, to the first error, and goes on.
+std::vector<pid_t> tree_of(pid_t pid, const std::string& root, std::optional<Error>* error) {
   std::vector<pid_t> tree;
-  if (pid <= 0) {
-    return tree;
-  }
-  if (const Result<Process> process = read_process(pid, root);
-      process || process.error().code != Code::not_found) {
-    tree.push_back(pid);
-  }
+  const auto keep = [error](const Error& why) {
+    if (error != nullptr && !*error) *error = why;
+  };
+  if (pid <= 0) return tree;
+  const Result<Process> process = read_process(pid, root);
+  if (!process && process.error().code == Code::not_found) return tree;
+  if (!process) keep(process.error());
+  tree.push_back(pid);
   for (std::size_t i = 0; i < tree.size(); ++i) {
-    const std::vector<pid_t> children = children_of(tree[i], root);
-    tree.insert(tree.end(), children.begin(), children.end());
+    const Result<std::vector<pid_t>> children = children_of(tree[i], root);
+    if (children) {
+      tree.insert(tree.end(), children->begin(), children->end());
+    } else {
+      keep(children.error());
+    }
   }
+  return tree;
+}
+
+}  // namespace
+
+std::vector<pid_t> process_tree(pid_t pid, const std::string& root) {
+  return tree_of(pid, root, nullptr);
+}
+
+Result<std::vector<pid_t>> whole_process_tree(pid_t pid, const std::string& root) {
+  std::optional<Error> error;
+  std::vector<pid_t> tree = tree_of(pid, root, &error);
+  if (error) return *error;
   return tree;
 }
 
@@ -227,14 +250,14 @@ std::vector<pid_t> threads_where(pid_t pid, const std::string& root, Wanted want
   std::vector<pid_t> found;
   for (const pid_t member : process_tree(pid, root)) {
     const std::string tasks = path_of(root, member) + "/task";
-    bool unseen = false;
+    int unseen = 0;
     for (const pid_t thread : numbered_entries(tasks, &unseen)) {
       const Result<Process> state = read_process(thread, tasks);
       if (state ? wanted(*state) : state.error().code != Code::not_found) {
         found.push_back(thread);
       }
     }
-    if (unseen) {
+    if (unseen != 0) {
       found.push_back(member);
     }
   }

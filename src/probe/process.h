@@ -58,12 +58,18 @@ int open_process(pid_t pid);
 // All processes of the machine, or of the container that this one is in.
 std::vector<pid_t> all_processes(const std::string& root = "/proc");
 
-// The threads of a process; the children of all its threads. Empty if the process is gone.
+// The threads of a process. Empty if the process is gone.
 std::vector<pid_t> threads_of(pid_t pid, const std::string& root = "/proc");
-std::vector<pid_t> children_of(pid_t pid, const std::string& root = "/proc");
+// The children of all threads of a process. Empty if the process is gone.
+// Errors: they cannot be listed, for example because no descriptor is free.
+Result<std::vector<pid_t>> children_of(pid_t pid, const std::string& root = "/proc");
 
-// The process and its descendants, the process first. Empty if the process is gone.
+// The process and its descendants, the process first. Empty if the process is gone. Descendants that
+// cannot be listed are missing.
 std::vector<pid_t> process_tree(pid_t pid, const std::string& root = "/proc");
+// The same for callers that must miss none.
+// Errors: those of children_of() and of read_process(), except that a process is gone.
+Result<std::vector<pid_t>> whole_process_tree(pid_t pid, const std::string& root = "/proc");
 
 // Returns the ids of the threads of the tree that are stopped, also by a tracer, or that cannot be
 // looked at, and the pids of processes whose threads cannot be listed. Empty if all threads can

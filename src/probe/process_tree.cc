@@ -96,7 +96,9 @@ struct ProcessTree::State {
 void ProcessTree::State::discover() {
   // Search from each member, not only from the root: a child stays after the end of its parent.
   const auto add_children = [this](pid_t parent) {
-    for (const pid_t child : children_of(parent, proc)) {
+    const Result<std::vector<pid_t>> children = children_of(parent, proc);
+    if (!children) return;  // found at the next look
+    for (const pid_t child : *children) {
       if (members.try_emplace(child, proc + "/" + std::to_string(child), proc == "/proc", child)
               .second) {
         order.push_back(child);

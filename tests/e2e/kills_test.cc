@@ -98,7 +98,8 @@ class OrphansComeHere {
 
   // Those that are no children of the test's own.
   static void reap(pid_t own) {
-    for (const pid_t child : probe::children_of(getpid())) {
+    const std::vector<pid_t> children = probe::children_of(getpid()).value();
+    for (const pid_t child : children) {
       const Result<probe::Process> seen = probe::read_process(child);
       if (child != own && seen && seen->zombie()) waitpid(child, nullptr, WNOHANG);
     }
@@ -188,7 +189,7 @@ class KillsTest : public ::testing::Test {
     }
     if (!answered) std::this_thread::sleep_for(after);
     EXPECT_TRUE(stop_child(kymod_.pid()));
-    std::vector<pid_t> criu = probe::children_of(kymod_.pid());
+    std::vector<pid_t> criu = probe::children_of(kymod_.pid()).value();
     std::erase(criu, pid());
     for (const pid_t one : criu) kill(one, SIGKILL);
     EXPECT_EQ(kymod_.stop(SIGKILL), -1);

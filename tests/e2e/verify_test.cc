@@ -194,7 +194,8 @@ TEST_F(VerifyCheckpointTest, ImagesAreReadInAProcessWithoutRights) {
 
 TEST_F(VerifyCheckpointTest, WithoutItsReaderKymodReadsNothingForeignAndSaysSo) {
   dump({});
-  for (const pid_t child : probe::children_of(kymod_.pid())) kill(child, SIGKILL);
+  const std::vector<pid_t> readers = probe::children_of(kymod_.pid()).value();
+  for (const pid_t child : readers) kill(child, SIGKILL);
   EXPECT_NE(refusal().find("(kymod-reader) is gone: restart kymod"), std::string::npos);
   const Outcome health =
       run({"curl", "--silent", "--max-time", "10", "--output", "/dev/null", "--write-out",

@@ -47,6 +47,9 @@ TEST(ProcessTest, WithoutADescriptorItIsNotKnownWhetherAProcessRuns) {
   EXPECT_EQ(life_of(getpid(), start_ticks), Life::unknown);
   EXPECT_TRUE(process_lives(getpid(), start_ticks));
   EXPECT_EQ(process_tree(getpid()), std::vector<pid_t>{getpid()});
+  // Children were missing in silence.
+  EXPECT_EQ(children_of(getpid()).error().errno_value, EMFILE);
+  EXPECT_EQ(whole_process_tree(getpid()).error().errno_value, EMFILE);
   EXPECT_EQ(stopped_threads(getpid()), std::vector<pid_t>{getpid()});
 }
 

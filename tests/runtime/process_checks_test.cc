@@ -151,8 +151,8 @@ TEST_F(DumpChecks, AProcessWithATerminalOfItsOwnPasses) {
     pause();
     _exit(0);
   }
-  ASSERT_TRUE(test::eventually([&] { return !probe::children_of(pid).empty(); }));
-  const pid_t inner = probe::children_of(pid).front();
+  ASSERT_TRUE(test::eventually([&] { return !probe::children_of(pid).value().empty(); }));
+  const pid_t inner = probe::children_of(pid).value().front();
   EXPECT_EQ(refusal(spec(pid)), "");
   EXPECT_TRUE(test::eventually([&] {  // it has yet to open it
     return refusal(spec(inner)).find("it has the terminal") != std::string::npos;

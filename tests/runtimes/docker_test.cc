@@ -380,7 +380,8 @@ TEST_F(DockerTest, OnlyTheProgramsOfRootOutsideOfContainersAreBelieved) {
     Result<probe::Process> process = probe::read_process(pid);
     // unshare has a child.
     EXPECT_TRUE(test::eventually([&] {
-      if (const auto children = probe::children_of(pid); !children.empty()) pid = children.front();
+      if (const auto children = probe::children_of(pid).value(); !children.empty())
+        pid = children.front();
       process = probe::read_process(pid);
       return process && process->name == "dockerd";
     })) << command;

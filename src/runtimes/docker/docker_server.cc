@@ -58,7 +58,9 @@ std::string containerd_socket(const probe::Process& dockerd) {
 Result<pid_t> containerd_of(const std::string& docker_socket) {
   const Result<probe::Process> dockerd = dockerd_of(docker_socket);
   if (!dockerd) return dockerd.error();
-  for (const pid_t child : probe::children_of(dockerd->pid)) {
+  const Result<std::vector<pid_t>> children = probe::children_of(dockerd->pid);
+  if (!children) return children.error();
+  for (const pid_t child : *children) {
     const Result<probe::Process> seen = probe::read_process(child);
     if (seen && is_of_root(*seen, "containerd")) return child;
   }

@@ -49,7 +49,9 @@ Result<void> move_tree(pid_t root, const std::string& folder, const std::string&
     const std::vector<pid_t> there = members_of(folder);
     const std::set<pid_t> moved(there.begin(), there.end());
     bool any = false;
-    for (const pid_t member : probe::process_tree(root, proc)) {
+    const Result<std::vector<pid_t>> tree = probe::whole_process_tree(root, proc);
+    if (!tree) return tree.error();  // a process that is not seen would run on
+    for (const pid_t member : *tree) {
       if (moved.count(member) == 0) {
         any = true;
         if (Result<void> done = move_into(folder, member); !done) {

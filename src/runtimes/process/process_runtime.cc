@@ -29,35 +29,12 @@
 #include "runtime/scratch.h"
 #include "runtime/watch_images.h"
 #include "runtimes/process/freeze.h"
+#include "runtimes/process/half_restored.h"
 #include "runtimes/process/reaper.h"
 #include "runtimes/process/restore_reads.h"
 
 namespace kymo::runtime {
 namespace {
-
-constexpr std::chrono::milliseconds kRootLookEvery{20};
-constexpr int kRootLooks = 50;  // one second in total
-
-// Kills what a failed restore may have left: the root process and its descendants. The root's pid
-// was free when the restore began, and no other restore could use it since. But run() may have
-// started a child that got this pid. The reaper knows such a child, which is not touched. Returns
-// true if the caller must reap the root.
-bool kill_half_restored(pid_t root, Reaper& reaper) {
-  Result<probe::Process> left = probe::read_process(root);
-  for (int i = 0; i < kRootLooks && !left && left.error().code != Code::not_found; ++i) {
-    std::this_thread::sleep_for(kRootLookEvery);  // unknown, perhaps for lack of a descriptor
-    left = probe::read_process(root);
-  }
-  if (!left || left->parent != getpid() || reaper.watches(root)) {
-    return false;
-  }
-  std::vector<pid_t> tree = probe::process_tree(root);
-  std::reverse(tree.begin(), tree.end());
-  for (const pid_t member : tree) {
-    kill(member, SIGKILL);
-  }
-  return true;
-}
 
 // Dumps with CRIU and reports the progress. Sets `image_bytes` to the size of the images on disk.
 Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& spec,
@@ -350,9 +327,11 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   forget(stats_path);
   forget(log_path);  // it may be a pipe, or have another name elsewhere
   LogClock clock;
+  TimeOfCriu time;
   Scope scope("criu", {.category = "criu"});
   const Result<criu::RestoreReply> reply = call_restore(client(spec.criu), spec, tree->front().pid,
                                                         observer, clock.listen(observer.notified));
+  time.ended();
   clock.criu_ended();
   if (!reply) {
     scope.fail(reply.error().message);
@@ -361,7 +340,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
     bool killed = false;
     {
       const std::lock_guard lock(children_);
-      killed = kill_half_restored(tree->front().pid, **reaper_);
+      killed = kill_half_restored(tree->front().pid, time, **reaper_);
     }
     if (killed) {
       reap_within(tree->front().pid, kGoneWithin);
