@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -147,12 +148,26 @@ nlohmann::ordered_json json_of(const stacks::Profile& profile, const stacks::Hot
           {"functions", std::move(functions)}};
 }
 
+// The files of the modules in the profile, from which their names are read.
+std::vector<int> descriptors_of(const stacks::Profile& profile) {
+  std::set<int> files;
+  for (const auto& [trace, weight] : profile.traces) {
+    for (const stacks::Frame& frame : trace.frames) {
+      if (frame.module != nullptr && frame.module->file.valid()) {
+        files.insert(frame.module->file.get());
+      }
+    }
+  }
+  return {files.begin(), files.end()};
+}
+
 // What to print and what to write; empty if that failed. The names are read from files of other
 // users' programs, in a process without rights.
 std::vector<std::string> make(const ProfileArguments& arguments, const stacks::Profile& profile,
                               bool debug_info, Context& context) {
   return make_confined(
-      context, {"/usr/lib/debug/.build-id"}, 2, [&](std::vector<std::string>& texts) {
+      context, {"/usr/lib/debug/.build-id"}, 2,
+      [&](std::vector<std::string>& texts) {
         stacks::Symbols symbols(debug_info);
         const stacks::Hottest hottest =
             stacks::hottest(profile, symbols, order_of(arguments, profile.waits));
@@ -160,7 +175,8 @@ std::vector<std::string> make(const ProfileArguments& arguments, const stacks::P
                        ? json_text(json_of(profile, hottest, arguments.rows), 2) + "\n"
                        : summary_text(profile, hottest) + table_text(hottest, arguments.rows);
         if (const Write write = format_of(arguments.output)) texts[1] = write(profile, symbols);
-      });
+      },
+      descriptors_of(profile));
 }
 
 // Debugging information that is damaged can end the process that reads it. The profile is not lost.
