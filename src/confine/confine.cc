@@ -4,10 +4,12 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,6 +127,15 @@ Result<void> become_nobody() {
   return errno == EPERM || errno == EINVAL ? Result<void>() : failed("change the user", errno);
 }
 
+// Whether one of these is on a FUSE file system. Such a file system answers only the user who mounted
+// it, whatever capabilities another one has, unless it was mounted with allow_other.
+bool any_on_fuse(const std::vector<std::string>& paths) {
+  return std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
+    struct statfs about {};
+    return ::statfs(path.c_str(), &about) == 0 && about.f_type == FUSE_SUPER_MAGIC;
+  });
+}
+
 // Like become_nobody(). The kernel then forgets the signal of the parent's end: sets it again.
 Result<void> become_nobody_of_the_same_parent() {
   int signal = 0;
@@ -179,7 +190,9 @@ Result<void> confine_self(const Bounds& bounds) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no_new_privs", errno);
   if (Result<void> done = keep_to(bounds.readable); !done) return done;
   empty_bounding_set();
-  if (Result<void> done = become_nobody_of_the_same_parent(); !done) return done;
+  if (!any_on_fuse(bounds.readable)) {
+    if (Result<void> done = become_nobody_of_the_same_parent(); !done) return done;
+  }
   if (Result<void> done = drop_capabilities(); !done) return done;
   return filter_calls(bounds.threads);
 }

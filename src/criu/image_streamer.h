@@ -54,4 +54,8 @@ class ImageStreamer {
   std::shared_ptr<State> state_;  // shared with the thread, which may outlive this object
 };
 
+// Waits until no streamer writes into this images directory. A streamer that was left to a disk that
+// does not answer (finish()) goes on writing what it has, once the disk answers.
+void wait_for_streamer(const std::string& images_dir);
+
 }  // namespace kymo::criu

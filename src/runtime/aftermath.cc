@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/patience.h"
+#include "criu/image_streamer.h"
 #include "criu/images.h"
 #include "criu/parasite.h"
 #include "criu/stats.h"
@@ -29,6 +30,7 @@ using std::chrono::steady_clock;
 // Removes the images of a failed dump, so that they do not fill the disk and nobody takes them for
 // a checkpoint.
 void remove_images(const std::string& images_dir) {
+  criu::wait_for_streamer(images_dir);
   std::error_code error;
   std::vector<std::filesystem::path> images;
   for (std::filesystem::directory_iterator entry(images_dir, error), end; !error && entry != end;
@@ -145,6 +147,12 @@ std::string ended_meanwhile(const DumpTarget& before) {
 }
 
 }  // namespace
+
+void wait_until_cleared(const std::string& images_dir) {
+  Removals& all = removals();
+  std::unique_lock lock(all.mutex);
+  all.less.wait(lock, [&] { return !all.directories.contains(images_dir); });
+}
 
 bool is_being_cleared(const std::string& images_dir) {
   Removals& all = removals();

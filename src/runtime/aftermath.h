@@ -50,6 +50,8 @@ Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before
 // Whether images of a failed dump are still being removed from this directory, for example because
 // its disk stalls.
 bool is_being_cleared(const std::string& images_dir);
+// Waits until none are, however long that takes.
+void wait_until_cleared(const std::string& images_dir);
 
 // Waits until a dumped process has been reaped or is a zombie.
 Result<void> wait_gone(const ProcessId& process);

@@ -15,6 +15,7 @@
 #include "daemon/request/check.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/request.h"
+#include "daemon/request/stream_choice.h"
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/own_folder.h"
@@ -56,38 +57,6 @@ struct DumpContext : Request {
 // If the memory of a process could not be written in this many rounds, more rounds will not help.
 constexpr std::uint32_t kMaxPreDumps = 32;
 
-// Sets how kymod compresses the images of a streamed dump.
-Result<void> choose_stream(DumpContext& c) {
-  const v1::DumpRequest& request = c.asked;
-  if (request.stream() && request.no_stream()) {
-    return Error{Code::invalid_argument, "dump: --stream and --no-stream exclude each other"};
-  }
-  if (!request.stream()) {
-    if (request.compression() == v1::NONE && request.compression_level() == 0) return {};
-    return Error{
-        Code::invalid_argument,
-        "dump: compression was asked for without --stream: only streamed images can be compressed"};
-  }
-  criu::Encoding encoding;
-  switch (request.compression()) {
-    case v1::NONE:
-      break;
-    case v1::ZSTD:
-      encoding.compression = criu::Compression::zstd;
-      break;
-    case v1::LZ4:
-      encoding.compression = criu::Compression::lz4;
-      break;
-    default:
-      return Error{Code::invalid_argument, "dump: unknown compression " +
-                                               std::to_string(request.compression()) +
-                                               ": choose NONE, ZSTD or LZ4"};
-  }
-  encoding.level = request.compression_level();
-  c.stream = encoding;
-  return criu::check_encoding(encoding);
-}
-
 Result<void> validate(DumpContext& c) {
   const v1::DumpRequest& request = c.asked;
   if (!request.directory().empty()) {
@@ -108,7 +77,10 @@ Result<void> validate(DumpContext& c) {
         "dump: --pre-dump and --stream cannot be combined: CRIU's image streamer does not support "
         "parent images"};
   }
-  return choose_stream(c);
+  const Result<std::optional<criu::Encoding>> asked = encoding_of(request);
+  if (!asked) return asked.error();
+  c.stream = *asked;
+  return {};
 }
 
 // Refuses what needs control of CRIU's command line: for a container, runc starts CRIU.
@@ -129,21 +101,13 @@ Result<void> refuse_for_container(const DumpContext& c) {
   return {};
 }
 
-// Images pass through kymod if nothing else was asked for. Then CRIU never waits for their disk, so it
-// can be ended at any time (docs/streaming.md). CRIU cannot stream a dump that has parent images, and
-// a container's runtime cannot tell CRIU to stream.
-void stream_by_default(DumpContext& c) {
-  const bool possible = c.target.kind == runtime::Kind::process && c.asked.pre_dumps() == 0;
-  if (possible && !c.asked.no_stream() && !c.stream) c.stream = criu::Encoding{};
-}
-
 Result<void> find_process(DumpContext& c) {
   Result<Target> found = find_target(c.parts, "dump", target_of(c.asked));
   if (!found) return found.error();
   c.target = std::move(found).value();
   c.job = c.target.job;
   if (Result<void> ok = refuse_for_container(c); !ok) return ok;
-  stream_by_default(c);
+  if (!c.stream && streams_by_default(c.asked, c.target.kind)) c.stream = criu::Encoding{};
   const Result<runtime::CriuChoice> crius = crius_of(c.parts, c.target.kind);
   if (!crius) {
     return Error{crius.error().code, "dump " + c.target.text() + ": " + crius.error().message};
@@ -261,8 +225,7 @@ Error explain_full_disk(const DumpContext& c, Error error) {
   const std::string id = failures::of_error(error).id;
   if (id != "no-space" && id != "disk-full") return error;
   error.message += "; about " + report::bytes(c.memory_bytes) +
-                   (is_compressed(c) ? ", before compression, are needed in "
-                                     : " are needed in ") +
+                   (is_compressed(c) ? ", before compression, are needed in " : " are needed in ") +
                    c.dir->path();
   return error;
 }
@@ -541,7 +504,10 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
   // Images that CRIU has finished may be all that is left of the process: never remove them.
   const auto write = [dir = *c.dir, discard = !c.dumped,
                       record = record_of(c, result, duration_ns)] {
-    if (discard) discard_images(dir);
+    if (discard) {
+      runtime::wait_until_cleared(dir.partial_images());
+      discard_images(dir);
+    }
     return write_record(dir, record);
   };
   const bool silent = runtime::is_being_cleared(c.dir->partial_images());

@@ -162,7 +162,9 @@ struct StandingDiskTest : StalledDiskTest {
     EXPECT_LT(monotonic_ns() - began_ns, to_nanos(most));
     EXPECT_GE(notifications, 1);
     spec.deadline_ns = 0;
-    return dumped.ok() ? Error{Code::unknown, "it was dumped"} : dumped.error();
+    if (!dumped) return dumped.error();
+    unconfirmed = dumped->unconfirmed.has_value();
+    return dumped->unconfirmed.value_or(Error{Code::unknown, "it was dumped"});
   }
   bool runs() const {
     return probe::process_lives(process.pid, process.start_ticks) &&
@@ -179,6 +181,7 @@ struct StandingDiskTest : StalledDiskTest {
   }
 
   runtime::DumpSpec spec;
+  bool unconfirmed = false;  // the images were kept, because the process was not seen to run
 };
 
 // kymod waited for ever for CRIU to stop, which it cannot while it waits for its disk.
@@ -219,9 +222,13 @@ TEST_F(StandingDiskTest, WhereNoKillEndsCriuThatIsSaidAndTheProcessRunsOnOnceThe
   EXPECT_EQ(error.code, Code::deadline_exceeded) << error.message;
   EXPECT_NE(error.message.find("cannot end before its disk answers"), std::string::npos)
       << error.message;
+  EXPECT_TRUE(unconfirmed);
   EXPECT_TRUE(probe::process_lives(process.pid, process.start_ticks));
+  EXPECT_FALSE(probe::halted_threads(process.pid).empty());
   disk.be("well");
-  EXPECT_TRUE(test::eventually([&] { return runs(); }));
+  EXPECT_TRUE(test::eventually([&] { return probe::halted_threads(process.pid).empty(); }));
+  EXPECT_TRUE(runs());
+  spec.images_dir = folder.folder("others");
   expect_dumped_once_it_answers();
 }
 

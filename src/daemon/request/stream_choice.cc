@@ -1,0 +1,43 @@
+#include "daemon/request/stream_choice.h"
+
+#include <string>
+
+namespace kymo::daemon {
+
+Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request) {
+  if (request.stream() && request.no_stream()) {
+    return Error{Code::invalid_argument, "dump: --stream and --no-stream exclude each other"};
+  }
+  if (!request.stream()) {
+    if (request.compression() == v1::NONE && request.compression_level() == 0) {
+      return std::optional<criu::Encoding>();
+    }
+    return Error{
+        Code::invalid_argument,
+        "dump: compression was asked for without --stream: only streamed images can be compressed"};
+  }
+  criu::Encoding encoding;
+  switch (request.compression()) {
+    case v1::NONE:
+      break;
+    case v1::ZSTD:
+      encoding.compression = criu::Compression::zstd;
+      break;
+    case v1::LZ4:
+      encoding.compression = criu::Compression::lz4;
+      break;
+    default:
+      return Error{Code::invalid_argument, "dump: unknown compression " +
+                                               std::to_string(request.compression()) +
+                                               ": choose NONE, ZSTD or LZ4"};
+  }
+  encoding.level = request.compression_level();
+  if (Result<void> good = criu::check_encoding(encoding); !good) return good.error();
+  return std::optional(encoding);
+}
+
+bool streams_by_default(const v1::DumpRequest& request, runtime::Kind kind) {
+  return kind == runtime::Kind::process && request.pre_dumps() == 0 && !request.no_stream();
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "api/kymo/v1/kymo.pb.h"
+#include "criu/image_codec.h"
+#include "kymo/result.h"
+#include "runtimes/table.h"
+
+namespace kymo::daemon {
+
+// How the images of a dump are stored if the request asks for streaming. Nothing: it does not.
+// Errors: invalid_argument: the options contradict each other, or there is no such compression.
+Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request);
+
+// Whether the images pass through kymod although the request does not ask for that. Then CRIU never
+// waits for their disk, so it can be ended at any time (docs/streaming.md). CRIU cannot stream a dump
+// that has parent images, and a container's runtime cannot tell CRIU to stream.
+bool streams_by_default(const v1::DumpRequest& request, runtime::Kind kind);
+
+}  // namespace kymo::daemon
