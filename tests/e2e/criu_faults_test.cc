@@ -255,12 +255,11 @@ class StalledDumpTest : public CriuFaultsTest {
   [[nodiscard]] std::string state_of_checkpoint() const {
     return kymod_->kymo_json({"checkpoints"}).at(0).at("state");
   }
-  // Whether a thread of the process does.
-  [[nodiscard]] static bool waits_in_kernel(pid_t process) {
+  // Whether a thread of the process waits for an answer of the disk.
+  [[nodiscard]] static bool waits_for_disk(pid_t process) {
     const std::vector<pid_t> threads = probe::threads_of(process);
     return std::any_of(threads.begin(), threads.end(), [](pid_t thread) {
-      const Result<probe::Process> seen = probe::read_process(thread);
-      return seen && seen->state == 'D';
+      return read_file("/proc/" + std::to_string(thread) + "/wchan") == "request_wait_answer";
     });
   }
 
@@ -296,7 +295,7 @@ TEST_F(StalledDumpTest, AStreamedDumpIsEndedAndTheProcessRunsOnWhileTheDiskStall
   const pid_t criu = begin("Dumping pages (type:", true);
   disk_.be("stalls");
   kill(criu, SIGCONT);
-  EXPECT_TRUE(eventually([&] { return waits_in_kernel(kymod_->pid()); })) << kymod_->log();
+  EXPECT_TRUE(eventually([&] { return waits_for_disk(kymod_->pid()); })) << kymod_->log();
   cancel();
   EXPECT_EQ(answer_.exit_code, 1);
   EXPECT_NE(answer_.err.find("; the process runs on"), std::string::npos) << answer_.err;
@@ -313,7 +312,7 @@ TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   const pid_t criu = begin("Dumping pages (type:", false);
   disk_.be("stalls");
   kill(criu, SIGCONT);
-  EXPECT_TRUE(eventually([&] { return waits_in_kernel(criu); })) << kymod_->log();
+  EXPECT_TRUE(eventually([&] { return waits_for_disk(criu); })) << kymod_->log();
   cancel();
   EXPECT_EQ(answer_.exit_code, 1);
   EXPECT_EQ(answer_.err.find("runs on;"), std::string::npos) << answer_.err;

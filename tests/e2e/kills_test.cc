@@ -40,7 +40,6 @@ struct Mark {
 };
 constexpr Mark kDumpMarks[] = {{"dump: CRIU begins", "Version: "},
                                {"dump: freeze", "Dumping processes (pid"},
-                               {"dump: query-ext-files", "RPC NOTIFY query-ext-files"},
                                {"dump: writing pages", "Dumping pages (type"},
                                {"dump: unfreeze", "Unfreezing tasks into"}};
 constexpr Mark kRestoreMarks[] = {{"restore: CRIU begins", "Version: "},
