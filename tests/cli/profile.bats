@@ -75,7 +75,7 @@ END
     [ -e "$root/cgroup.procs" ] || continue
     mkdir "$root/kymo-test-$$" 2>/dev/null || continue
     if echo "$pid" 2>/dev/null >"$root/kymo-test-$$/cgroup.procs"; then
-      run --separate-stderr "$kymo" profile --cgroup "$root/kymo-test-$$" -r 999 -d 500ms
+      run --separate-stderr "$kymo" profile --cgroup "$root/kymo-test-$$" -r 999 -d 500ms --rows 1000
       echo "$pid" >"$root/cgroup.procs"
       result="$status $output $stderr"
     fi
@@ -84,7 +84,7 @@ END
     if [[ "$result" == *"cannot take stacks"* ]]; then break; fi
     [[ "$result" == "0 "*"::half()"* ]]
   done
-  run --separate-stderr "$kymo" profile -a -r 999 -d 300ms
+  run --separate-stderr "$kymo" profile -a -r 999 -d 300ms --rows 1000
   kill -KILL "$pid"
   wait "$pid" || true
   if [[ "$stderr" == *"cannot take stacks"* ]]; then skip "cannot take stacks here"; fi
