@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,8 +11,6 @@
 
 namespace kymo {
 namespace {
-
-constexpr int kAlways = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 // The folder, only to open files in it.
 FileDescriptor at(const std::string& folder) {
@@ -25,6 +22,13 @@ Error cannot_open(const std::string& folder, const std::string& name, int error)
   if (error != ELOOP) return system_error(tried, error);
   return Error{Code::permission_denied, tried + ": a link is in the way, which is not followed",
                error};
+}
+
+// What was asked for: a folder, or else a regular file.
+Result<FileDescriptor> as_asked(FileDescriptor fd, int flags, const std::string& folder,
+                                const std::string& name) {
+  if ((flags & O_DIRECTORY) != 0) return fd;
+  return only_regular(std::move(fd), folder + "/" + name);
 }
 
 struct Place {
@@ -47,9 +51,9 @@ Result<FileDescriptor> open_beneath_by_parts(const std::string& folder, const st
     const std::string part = name.substr(begin, slash - begin);
     if (part == "..") return cannot_open(folder, name, EXDEV);
     const bool last = slash == std::string::npos;
-    const int how = last ? flags | kAlways : O_PATH | O_DIRECTORY | O_CLOEXEC;
+    const int how = last ? flags | kOpenForeign : O_PATH | O_DIRECTORY | O_CLOEXEC;
     reached = FileDescriptor(::openat(reached.get(), part.c_str(), how | O_NOFOLLOW, mode));
-    if (last && reached.valid()) return reached;
+    if (last && reached.valid()) return as_asked(std::move(reached), flags, folder, name);
   }
   return cannot_open(folder, name, errno);
 }
@@ -59,12 +63,12 @@ Result<FileDescriptor> open_beneath(const std::string& folder, const std::string
   const FileDescriptor from = at(folder);
   if (!from.valid()) return cannot_open(folder, name, errno);
   open_how how{};
-  how.flags = static_cast<unsigned>(flags | kAlways);
+  how.flags = static_cast<unsigned>(flags | kOpenForeign);
   how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
   FileDescriptor opened(
       static_cast<int>(::syscall(SYS_openat2, from.get(), name.c_str(), &how, sizeof how)));
-  if (opened.valid()) return opened;
+  if (opened.valid()) return as_asked(std::move(opened), flags, folder, name);
   // A container's seccomp filter and our own (confine/confine.h) answer EPERM.
   const bool none = errno == ENOSYS || errno == EPERM;
   return none ? open_beneath_by_parts(folder, name, flags, mode) : cannot_open(folder, name, errno);
@@ -73,14 +77,7 @@ Result<FileDescriptor> open_beneath(const std::string& folder, const std::string
 Result<std::string> read_beneath(const std::string& folder, const std::string& name,
                                  std::size_t most) {
   const Result<FileDescriptor> fd = open_beneath(folder, name, O_RDONLY);
-  if (!fd) return fd.error();
-  const std::string path = folder + "/" + name;
-  struct stat info {};
-  if (::fstat(fd->get(), &info) != 0) return system_error("cannot read " + path, errno);
-  if (!S_ISREG(info.st_mode)) {
-    return Error{Code::invalid_argument, "cannot read " + path + ": it is not a regular file"};
-  }
-  return read_all(fd->get(), path, most);
+  return fd ? read_all(fd->get(), folder + "/" + name, most) : fd.error();
 }
 
 Result<FileDescriptor> open_no_link(const std::string& path, int flags) {

@@ -14,7 +14,8 @@
 namespace kymo {
 
 // `flags` and `mode`: as for open(2). Never waits for the other end of a pipe.
-// Errors: permission_denied: a part of the name is a link; those of openat2(2).
+// Errors: permission_denied: a part of the name is a link; invalid_argument: it is no regular file,
+//         and O_DIRECTORY is not among the flags; those of openat2(2).
 Result<FileDescriptor> open_beneath(const std::string& folder, const std::string& name, int flags,
                                     mode_t mode = 0);
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 
 namespace kymo {
 namespace {
@@ -31,6 +32,14 @@ FileDescriptor create_beside(const std::string& path, std::string* name) {
     if (!fd.valid() && errno != EEXIST) break;
   }
   return fd;
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "of an unknown kind";
 }
 
 }  // namespace
@@ -83,16 +92,19 @@ int write_all(int fd, std::string_view data, std::size_t* written) {
   return 0;
 }
 
-Result<FileDescriptor> open_regular(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+Result<FileDescriptor> open_regular(const std::string& path, int flags, unsigned mode) {
+  FileDescriptor fd(::open(path.c_str(), flags | kOpenForeign, mode));
+  if (!fd.valid()) return system_error("cannot open " + path, errno);
+  return only_regular(std::move(fd), path);
+}
+
+Result<FileDescriptor> only_regular(FileDescriptor fd, const std::string& path) {
   struct stat status {};
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
-    return system_error("cannot open " + path, errno);
-  }
-  if (!S_ISREG(status.st_mode)) {
-    return Error{Code::invalid_argument, "cannot open " + path + ": it is not a regular file"};
-  }
-  return fd;
+  if (::fstat(fd.get(), &status) != 0) return system_error("cannot open " + path, errno);
+  if (S_ISREG(status.st_mode)) return fd;
+  return Error{Code::invalid_argument, "cannot read " + path + ": it is not a regular file (" +
+                                           kind_of(status.st_mode) +
+                                           "): remove it or name another file"};
 }
 
 Result<std::string> read_file(const std::string& path, std::size_t most) {

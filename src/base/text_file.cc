@@ -37,7 +37,7 @@ void wait_for_writer(int fd) {
 }  // namespace
 
 Result<TextFile> TextFile::open(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | kOpenForeign));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
     return system_error("open recording " + path, errno);

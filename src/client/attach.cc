@@ -112,11 +112,16 @@ class Follower {
   bool away_ = false;
 };
 
+Error of_output(const Error& error) {
+  return {error.code, "read the job's output: " + error.message, error.errno_value};
+}
+
 }  // namespace
 
 Result<void> FileFollower::begin_with(std::uint64_t lines) {
-  const FileDescriptor file(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return system_error("read the job's output " + path_, errno);
+  const Result<FileDescriptor> opened = open_regular(path_);
+  if (!opened) return of_output(opened.error());
+  const FileDescriptor& file = *opened;
   struct stat info {};
   if (fstat(file.get(), &info) != 0) return system_error("read the job's output " + path_, errno);
   std::uint64_t end = static_cast<std::uint64_t>(info.st_size);
@@ -139,9 +144,10 @@ Result<void> FileFollower::begin_with(std::uint64_t lines) {
 }
 
 Result<std::string> FileFollower::next() {
-  const FileDescriptor file(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() && errno == ENOENT) return std::string();
-  if (!file.valid()) return system_error("read the job's output " + path_, errno);
+  const Result<FileDescriptor> opened = open_regular(path_);
+  if (!opened && opened.error().errno_value == ENOENT) return std::string();
+  if (!opened) return of_output(opened.error());
+  const FileDescriptor& file = *opened;
   const bool jumped = skip_what_is_gone(file.get());
   std::string piece(kPiece, '\0');
   ssize_t got = -1;

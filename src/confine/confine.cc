@@ -1,15 +1,12 @@
 #include "confine/confine.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +18,7 @@
 #include "base/sanitizers.h"
 #include "confine/descriptors.h"
 #include "confine/filter.h"
+#include "confine/user.h"
 
 namespace kymo::confine {
 namespace {
@@ -113,40 +111,6 @@ Result<void> keep_to(const std::vector<std::string>& readable) {
              : failed("landlock_restrict_self", errno);
 }
 
-// Gives up root's user, so that not even a file or process of root is this process's own. Its
-// capabilities are not changed. The process keeps its user if it may not change it, or if there is
-// no other one: in a user namespace, or in a container without CAP_SETUID.
-Result<void> become_nobody() {
-  constexpr uid_t kNobody = 65534;
-  if (::geteuid() != 0) return {};
-  if (::prctl(PR_SET_KEEPCAPS, 1) != 0) return failed("keep capabilities", errno);
-  static_cast<void>(::setgroups(0, nullptr));  // fails in some user namespaces
-  if (::setresgid(kNobody, kNobody, kNobody) == 0 && ::setresuid(kNobody, kNobody, kNobody) == 0) {
-    return {};
-  }
-  return errno == EPERM || errno == EINVAL ? Result<void>() : failed("change the user", errno);
-}
-
-// Whether one of these is on a FUSE file system. Such a file system answers only the user who mounted
-// it, whatever capabilities another one has, unless it was mounted with allow_other.
-bool any_on_fuse(const std::vector<std::string>& paths) {
-  return std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
-    struct statfs about {};
-    return ::statfs(path.c_str(), &about) == 0 && about.f_type == FUSE_SUPER_MAGIC;
-  });
-}
-
-// Like become_nobody(). The kernel then forgets the signal of the parent's end: sets it again.
-Result<void> become_nobody_of_the_same_parent() {
-  int signal = 0;
-  const pid_t parent = ::getppid();
-  if (::prctl(PR_GET_PDEATHSIG, &signal) != 0) return failed("read the parent's signal", errno);
-  if (Result<void> done = become_nobody(); !done) return done;
-  if (::prctl(PR_SET_PDEATHSIG, signal) != 0) return failed("set the parent's signal", errno);
-  if (signal != 0 && ::getppid() != parent) ::_exit(1);
-  return {};
-}
-
 // No program could give them back, even if one could be run. To be called while the process is root:
 // without CAP_SETPCAP it has no capabilities to lose.
 void empty_bounding_set() {
@@ -190,9 +154,7 @@ Result<void> confine_self(const Bounds& bounds) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no_new_privs", errno);
   if (Result<void> done = keep_to(bounds.readable); !done) return done;
   empty_bounding_set();
-  if (!any_on_fuse(bounds.readable)) {
-    if (Result<void> done = become_nobody_of_the_same_parent(); !done) return done;
-  }
+  if (Result<void> done = become_nobody(bounds.readable); !done) return done;
   if (Result<void> done = drop_capabilities(); !done) return done;
   return filter_calls(bounds.threads);
 }

@@ -28,8 +28,8 @@ struct Bounds {
 // - can open only the files in `readable`, and none for writing;
 // - can start no process, no thread unless its bounds allow threads, has no network, and can send
 //   no signal;
-// - is the user nobody (65534) and in no other group, if it was root and may become another user. It
-//   stays root if a file in `readable` is on a FUSE file system, which would refuse nobody;
+// - is the user nobody (65534) and in no other group, if it was root and may become another user
+//   (confine/user.h);
 // - has no capability, except for CAP_DAC_READ_SEARCH if it had it;
 // - cannot get more memory than its bounds allow, and is killed when its CPU time is used up. The
 //   end of its time sends it SIGALRM, which a process can ignore: its parent must end it, too.

@@ -63,6 +63,14 @@ Result<void> close_all_but(std::vector<int> kept) {
   return ::close_range(first, ~0U, 0) == 0 ? Result<void>() : close_one_by_one(kept);
 }
 
+void open_standard_descriptors() {
+  for (int fd = 0; fd <= STDERR_FILENO;) {
+    fd = ::open("/dev/null", O_RDWR);
+    if (fd < 0) return;
+    if (fd > STDERR_FILENO) ::close(fd);
+  }
+}
+
 int descriptor_named(const std::string& path) {
   if (path == "/dev/stdin") return STDIN_FILENO;
   for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {

@@ -15,6 +15,11 @@ namespace kymo::confine {
 // Errors:  the system's.
 Result<void> close_all_but(std::vector<int> kept);
 
+// Opens /dev/null for standard input, output and error where they are closed. To be called when a
+// program starts: otherwise a connection or file that it opens later takes their place, and its
+// readers keep that as their output.
+void open_standard_descriptors();
+
 // The descriptor of a file, folder or pipe that a path such as /dev/fd/3 or /dev/stdin names. -1 if
 // the path names none, or a socket or something else that cannot be opened by its path.
 int descriptor_named(const std::string& path);

@@ -54,13 +54,6 @@ Result<Hashed> hash_of(const std::string& folder, const std::string& name,
   if (!fd) {
     return fd.error();
   }
-  struct stat status {};
-  if (::fstat(fd->get(), &status) != 0) {
-    return system_error("read " + path, errno);
-  }
-  if (!S_ISREG(status.st_mode)) {
-    return Error{Code::invalid_argument, "read " + path + ": it is not a regular file"};
-  }
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
                                                                        &XXH3_freeState);
   if (state == nullptr || XXH3_128bits_reset(state.get()) != XXH_OK) {

@@ -201,11 +201,11 @@ void ImageSet::leave_out(const std::string& name, std::string_view why) {
 }
 
 Result<void> ImageSet::open_archive() {
-  const FileDescriptor fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) {
-    return system_error("cannot read " + path_, errno);
+  const Result<FileDescriptor> fd = open_regular(path_);
+  if (!fd) {
+    return fd.error();
   }
-  const Result<Archive> opened = open_tar(path_, fd.get());
+  const Result<Archive> opened = open_tar(path_, fd->get());
   if (!opened) {
     return opened.error();
   }

@@ -70,7 +70,8 @@ Result<std::vector<std::byte>> read_small_file(const std::string& path) {
   const Result<FileDescriptor> opened = open_no_link(path, O_RDONLY);
   if (!opened) {
     const int error = opened.error().errno_value;
-    return error == ELOOP ? opened.error() : system_error("cannot read " + path, error);
+    return error == ELOOP || error == 0 ? opened.error()
+                                        : system_error("cannot read " + path, error);
   }
   const int fd = opened->get();
   std::vector<std::byte> bytes;
@@ -78,8 +79,6 @@ Result<std::vector<std::byte>> read_small_file(const std::string& path) {
   struct stat st {};
   if (fstat(fd, &st) != 0) {
     error = system_error("cannot read " + path, errno);
-  } else if (!S_ISREG(st.st_mode)) {
-    error = {Code::invalid_argument, "cannot read " + path + ": it is not a regular file"};
   } else if (static_cast<std::uint64_t>(st.st_size) > kMaxImage) {
     error = {Code::out_of_range, "cannot read " + path + ": " + std::to_string(st.st_size) +
                                      " bytes are more than a CRIU image of this kind has"};

@@ -35,11 +35,11 @@ struct LogEnd {
   bool disk_full = false;  // nothing can be written to its disk
 };
 
-// Returns nothing if the log cannot be read, or if it is a link.
+// Returns nothing if the log cannot be read, or if it is no regular file.
 std::optional<LogEnd> end_of_log(const std::string& log_path) {
   const Result<FileDescriptor> log = open_no_link(log_path, O_RDONLY);
   struct stat info {};
-  if (!log || ::fstat(log->get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (!log || ::fstat(log->get(), &info) != 0) return std::nullopt;
   LogEnd end;
   end.text.resize(static_cast<std::size_t>(std::min(info.st_size, kTail)));
   std::size_t filled = 0;

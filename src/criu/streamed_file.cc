@@ -198,12 +198,10 @@ Result<std::unique_ptr<StreamedFile>> capture_file(const std::string& name, File
 Result<StoredImage> open_stored(int dir_fd, const std::string& name) {
   for (const Compression compression : {Compression::none, Compression::zstd, Compression::lz4}) {
     const std::string path = name + std::string(suffix_of(compression));
-    FileDescriptor file(
-        openat(dir_fd, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    struct stat info {};
-    if (file.valid() && fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode)) {
-      return StoredImage{std::move(file), compression};
-    }
+    FileDescriptor found(openat(dir_fd, path.c_str(), O_RDONLY | O_NOFOLLOW | kOpenForeign));
+    if (!found.valid()) continue;
+    Result<FileDescriptor> file = only_regular(std::move(found), path);
+    if (file) return StoredImage{*std::move(file), compression};
   }
   return Error{Code::not_found, "image stream: there is no " + name};
 }

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Result<void> sync_one(const fs::path& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | kOpenForeign));
   if (!fd.valid() || ::fsync(fd.get()) != 0) {
     return system_error("write " + path.string() + " to its disk", errno);
   }

@@ -56,8 +56,7 @@ Error is_written(const std::string& temporary) {
 // Removes a file that a killed export, or another program, has left. It is locked before, so that
 // no other export removes the new file that takes its place.
 Result<void> make_way(const std::string& temporary) {
-  const FileDescriptor left(
-      ::open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  const FileDescriptor left(::open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | kOpenForeign));
   struct stat file = {};
   const bool opened = left.valid() && ::fstat(left.get(), &file) == 0;
   if (opened && S_ISREG(file.st_mode)) {

@@ -99,8 +99,7 @@ Result<std::string> make_token() {
 Result<std::string> load_token(const std::string& path) {
   // Open first, and check the open file: the name may lead to another file a moment later.
   // O_NONBLOCK: opening a FIFO must not wait.
-  const FileDescriptor file(
-      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | kOpenForeign));
   if (!file.valid()) {
     const int cause = errno;
     if (cause == ENOENT) return make_file(path);

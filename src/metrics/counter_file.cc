@@ -101,7 +101,7 @@ Error refused(const std::string& path, const std::string& why) {
 
 // Succeeds if nothing is at `path`, or if it is a counter file whose program no longer runs.
 Result<void> check_place(const std::string& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | kOpenForeign));
   if (!fd.valid()) {
     return errno == ENOENT ? Result<void>()
                            : system_error("cannot publish counters in " + path, errno);

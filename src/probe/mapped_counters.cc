@@ -90,7 +90,7 @@ const CounterFileHeader& header_of(const void* memory) {
 }
 
 bool begins_with(const std::string& path, std::string_view begin) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | kOpenForeign));
   std::string found(begin.size(), '\0');
   return fd.valid() &&
          ::pread(fd.get(), found.data(), found.size(), 0) == static_cast<ssize_t>(found.size()) &&
@@ -100,7 +100,7 @@ bool begins_with(const std::string& path, std::string_view begin) {
 }  // namespace
 
 Result<std::unique_ptr<MappedCounters>> MappedCounters::open(const std::string& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | kOpenForeign));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
     return system_error("cannot read the counter file " + path, errno);

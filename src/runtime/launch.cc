@@ -62,16 +62,29 @@ Result<std::string> find_program(const RunSpec& spec) {
   return Error{Code::not_found, tried + "no such program on PATH (" + path + ")", ENOENT};
 }
 
-int open_output(const std::string& path) {
-  // Do not follow a symbolic link, which could lead anywhere. The exception is one of our own
-  // descriptors, given as /proc/self/fd/N.
-  const int links = path.starts_with("/proc/self/fd/") ? 0 : O_NOFOLLOW;
+// Opens the file of a program's output. Does not follow a symbolic link, which could lead anywhere,
+// and does not wait for the other end of a FIFO. The exceptions are /dev/null, and
+// one of our own descriptors, given as /proc/self/fd/N.
+Result<FileDescriptor> open_output(const std::string& path) {
   // CRIU restores a file that is open write-only and append-only even if its size has changed.
-  return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | links, 0600);
+  constexpr int kAppends = O_WRONLY | O_APPEND | O_CREAT;
+  if (path != "/dev/null" && !path.starts_with("/proc/self/fd/")) {
+    Result<FileDescriptor> fd = open_regular(path, kAppends | O_NOFOLLOW, 0600);
+    // The program must not get the flag O_NONBLOCK.
+    if (fd && ::fcntl(fd->get(), F_SETFL, O_APPEND) != 0)
+      return system_error("open " + path, errno);
+    return fd;
+  }
+  FileDescriptor fd(open(path.c_str(), kAppends | O_CLOEXEC | O_NOCTTY, 0600));
+  if (fd.valid()) return fd;
+  return system_error("open " + path, errno);
 }
 
-Error not_opened(const std::string& path, const char* what, const std::string& program, int error) {
+Error not_opened(const std::string& path, const char* what, const std::string& program,
+                 const Error& why) {
+  const int error = why.errno_value;
   const std::string tried = "cannot open " + path + " for the " + what + " of '" + program + "'";
+  if (error == 0) return {why.code, tried + ": " + why.message};
   if (error != ELOOP) return system_error(tried, error);
   return Error{Code::permission_denied, tried + ": it is a link, which is not followed: remove it",
                ELOOP};
@@ -94,18 +107,14 @@ Result<pid_t> launch(const RunSpec& spec) {
   if (!program) {
     return program.error();
   }
-  const FileDescriptor out(open_output(spec.stdout_path));
-  if (!out.valid()) {
-    return not_opened(spec.stdout_path, "output", spec.command[0], errno);
-  }
-  const FileDescriptor err(open_output(spec.stderr_path));
-  if (!err.valid()) {
-    return not_opened(spec.stderr_path, "errors", spec.command[0], errno);
-  }
+  const Result<FileDescriptor> out = open_output(spec.stdout_path);
+  if (!out) return not_opened(spec.stdout_path, "output", spec.command[0], out.error());
+  const Result<FileDescriptor> err = open_output(spec.stderr_path);
+  if (!err) return not_opened(spec.stderr_path, "errors", spec.command[0], err.error());
   return spawn({.file = *program,
                 .words = spec.command,
                 .environment = spec.environment,
-                .descriptors = {kDevNull, out.get(), err.get()},
+                .descriptors = {kDevNull, out->get(), err->get()},
                 .directory = spec.directory,
                 .leads = Program::Leads::session});
 }

@@ -59,6 +59,15 @@ TEST_P(BeneathTest, FollowsALinkToTheFolderButNoneInIt) {
   EXPECT_NE(refused.error().message.find("a link is in the way"), std::string::npos);
 }
 
+TEST_P(BeneathTest, RefusesAFifoWithoutWaiting) {
+  ASSERT_EQ(::mkfifo((in_ + "/fifo").c_str(), 0600), 0);
+  const FileDescriptor other(::open((in_ + "/fifo").c_str(), O_RDWR | O_CLOEXEC));
+  for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR}) {
+    EXPECT_EQ(open("fifo", flags).error().code, Code::invalid_argument);
+  }
+  EXPECT_EQ(open("sub").error().code, Code::invalid_argument) << "a folder must be asked for";
+}
+
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutOpenat2, BeneathTest,
                          testing::Values(&open_beneath, &open_beneath_by_parts));
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -183,6 +184,28 @@ TEST_F(FileTest, FoldersAreNotForOthersToWriteIntoWhateverTheUmask) {
   std::ofstream(folder_ + "/file") << "";
   EXPECT_EQ(make_folders(folder_ + "/file"), ENOTDIR);
   EXPECT_EQ(make_folders(folder_ + "/file/below"), ENOTDIR);
+}
+
+// A FIFO in place of a file stopped whoever opened it, for ever.
+TEST_F(FileTest, OpensOnlyARegularFileAndNeverWaits) {
+  const test::TemporaryDirectory folder;
+  const std::string fifo = folder.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_TRUE(open_regular(folder.file("file", "text")).ok());
+  EXPECT_EQ(open_regular(folder.path() + "/none").error().code, Code::not_found);
+  for (const auto& [path, kind] : std::map<std::string, std::string>{
+           {fifo, "a FIFO"}, {folder.path(), "a folder"}, {"/dev/null", "a device"}}) {
+    const Result<FileDescriptor> refused = open_regular(path);
+    ASSERT_FALSE(refused.ok()) << path;
+    EXPECT_EQ(refused.error().code, Code::invalid_argument);
+    EXPECT_EQ(refused.error().message, "cannot read " + path + ": it is not a regular file (" +
+                                           kind + "): remove it or name another file");
+    EXPECT_EQ(read_file(path).error().message, refused.error().message);
+  }
+  // Nobody reads from it, or somebody does.
+  EXPECT_FALSE(open_regular(fifo, O_WRONLY).ok());
+  const FileDescriptor other(::open(fifo.c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(open_regular(fifo, O_WRONLY).error().code, Code::invalid_argument);
 }
 
 TEST_F(FileTest, ReadsAWholeFileAndNoneThatIsTooLarge) {

@@ -24,8 +24,10 @@
 
 #include "base/file.h"
 #include "base/sanitizers.h"
+#include "confine/descriptors.h"
 #include "confine/helper.h"
 #include "confine/run.h"
+#include "support/slow_mount.h"
 #include "support/temporary_directory.h"
 
 #define NEEDS_FILTER()                                                        \
@@ -103,6 +105,22 @@ TEST(TakenOverTest, ItsStandardInputIsEmptyUnlessItIsGiven) {
   named.readable = {"/dev/stdin"};
   EXPECT_EQ(run_confined(named, read_one).value(), 1);
   ::dup2(before.get(), STDIN_FILENO);
+}
+
+// A program that was started without standard output opened a connection in its place, and its
+// readers kept it.
+TEST(TakenOverTest, NothingTakesThePlaceOfAClosedStandardDescriptor) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(STDIN_FILENO);
+    ::close(STDERR_FILENO);
+    open_standard_descriptors();
+    const int next = ::open("/dev/null", O_RDONLY);
+    ::_exit(next > STDERR_FILENO && ::fcntl(STDIN_FILENO, F_GETFD) >= 0 ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // A pipe of the shell, <(...), is named by its descriptor.
@@ -214,12 +232,27 @@ TEST(TakenOverTest, AReaderOfRootIsNobody) {
   bounds.readable = {"/proc"};
   const Result<std::string> status = helper->ask("who", "", bounds);
   ASSERT_TRUE(status.ok()) << status.error().message;
-  EXPECT_NE(status->find("Uid:\t65534\t65534\t65534\t65534\n"), std::string::npos) << *status;
+  EXPECT_NE(status->find("Uid:\t65534\t65534\t65534\t0\n"), std::string::npos) << *status;
   EXPECT_NE(status->find("Gid:\t65534\t65534\t65534\t65534\n"), std::string::npos) << *status;
   EXPECT_NE(status->find("Groups:\t \n"), std::string::npos) << *status;
   EXPECT_NE(status->find("CapBnd:\t0000000000000000\n"), std::string::npos) << *status;
   EXPECT_NE(status->find("CapEff:\t0000000000000004\n"), std::string::npos) << *status;
   EXPECT_NE(status->find("CapPrm:\t0000000000000004\n"), std::string::npos) << *status;
+}
+
+// FUSE shows files to its own user only, and CAP_DAC_READ_SEARCH does not help.
+TEST(TakenOverTest, AFileSystemThatServesOnlyRootIsReadAllTheSame) {
+  const test::TemporaryDirectory folder;
+  const std::string checkpoint = folder.folder("checkpoint");
+  static_cast<void>(folder.file("checkpoint/file", "text"));
+  const std::string slow = folder.folder("slow");
+  const test::SlowMount mount(checkpoint, slow, "8M", test::SlowMount::Slow::reading_by_root_alone);
+  if (::geteuid() != 0 || !mount.mounted()) GTEST_SKIP() << "needs root and bindfs";
+  Bounds bounds;
+  bounds.readable = {slow};
+  const Result<std::string> read = read_confined(bounds, [&] { return read_file(slow + "/file"); });
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(*read, "text");
 }
 
 // Each call does harm with some of its arguments.

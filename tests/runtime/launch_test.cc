@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,6 +154,24 @@ TEST_F(LaunchTest, AnOutputThatIsALinkIsNotFollowed) {
   EXPECT_EQ(text("precious"), "precious");
   what.stdout_path = what.stderr_path = "/dev/null";
   EXPECT_EQ(run(what), 0);
+}
+
+// It was waited for, for ever, until somebody read from it.
+TEST_F(LaunchTest, AnOutputThatIsAFifoIsRefused) {
+  RunSpec what = spec({"true"});
+  ASSERT_EQ(::mkfifo(what.stdout_path.c_str(), 0600), 0);
+  EXPECT_FALSE(launch(what).ok());
+  const FileDescriptor reader(::open(what.stdout_path.c_str(), O_RDWR | O_CLOEXEC));
+  const Result<pid_t> refused = launch(what);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("it is not a regular file (a FIFO)"), std::string::npos)
+      << refused.error().message;
+}
+
+TEST_F(LaunchTest, AnOutputWaitsForItsDisk) {
+  EXPECT_EQ(run(spec({"sh", "-c", "grep ^flags /proc/self/fdinfo/1"})), 0);
+  const std::string flags = text("out");
+  EXPECT_EQ(std::stoul(flags.substr(flags.find('0')), nullptr, 8) & O_NONBLOCK, 0U) << flags;
 }
 
 }  // namespace

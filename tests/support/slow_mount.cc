@@ -22,7 +22,8 @@ SlowMount::SlowMount(const std::string& source, std::string target, const std::s
                      Slow slow)
     : target_(std::move(target)),
       mounted_(succeeds((slow == Slow::writing ? "bindfs --write-rate=" : "bindfs --read-rate=") +
-                        rate + " '" + source + "' '" + target_ + "'")) {}
+                        rate + (slow == Slow::reading_by_root_alone ? " --no-allow-other" : "") +
+                        " '" + source + "' '" + target_ + "'")) {}
 
 // A process that was killed a moment ago can still have a file open.
 SlowMount::~SlowMount() {

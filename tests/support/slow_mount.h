@@ -8,7 +8,7 @@ namespace kymo::test {
 // Unmounted at the end. bindfs holds its rate back more than it says: 64 MiB take seconds.
 class SlowMount {
  public:
-  enum class Slow { writing, reading };
+  enum class Slow { writing, reading, reading_by_root_alone };
   SlowMount(const std::string& source, std::string target, const std::string& rate,
             Slow slow = Slow::writing);
   ~SlowMount();

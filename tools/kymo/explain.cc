@@ -56,9 +56,9 @@ void explain_log(Context& context, int fd, const std::string& log) {
 
 // Archives have zeros or other control characters near their beginning, logs have none.
 bool is_text(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Result<FileDescriptor> file = open_regular(path);
   std::array<char, 512> begin{};
-  const ssize_t got = file.valid() ? ::pread(file.get(), begin.data(), begin.size(), 0) : -1;
+  const ssize_t got = file ? ::pread(file->get(), begin.data(), begin.size(), 0) : -1;
   const std::string_view text(begin.data(), got < 0 ? 0 : static_cast<std::size_t>(got));
   constexpr std::string_view kNone("\0\1\2\3\4\5\6\x0e\x0f", 9);
   return got >= 0 && text.find_first_of(kNone) == std::string_view::npos;
@@ -110,9 +110,9 @@ void explain_path(Context& context, const std::string& path) {
   if (!std::filesystem::is_regular_file(path, error) || !is_text(path)) {
     return explain_checkpoint(context, path);
   }
-  const FileDescriptor log(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!log.valid()) return fail(context, system_error("open " + path, errno));
-  explain_log(context, log.get(), path);
+  const Result<FileDescriptor> log = open_regular(path);
+  if (!log) return fail(context, log.error());
+  explain_log(context, log->get(), path);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "analysis/find_recordings.h"
 #include "browser.h"
+#include "confine/descriptors.h"
 #include "kymo/version.h"
 #include "report/human.h"
 #include "view/recording_view.h"
@@ -96,6 +97,7 @@ int run(int argc, char** argv) {
 }  // namespace kymo
 
 int main(int argc, char** argv) {
+  kymo::confine::open_standard_descriptors();
   try {
     return kymo::run(argc, argv);
   } catch (const std::exception& error) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "confine/descriptors.h"
 #include "confine/helper.h"
 #include "criu/breakpoints.h"
 #include "daemon/config/config.h"
@@ -120,6 +121,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  kymo::confine::open_standard_descriptors();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

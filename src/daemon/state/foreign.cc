@@ -29,6 +29,7 @@ constexpr std::uint64_t kMaxPage = std::uint64_t{512} << 20;
 constexpr std::uint64_t kPageMemory = std::uint64_t{4} << 30;
 // A long time, because the disk limits how fast checksums are compared.
 constexpr std::chrono::seconds kChecksumsTime{3600};
+constexpr std::chrono::hours kDiskTime{12};
 
 // The functions below run in the helper process.
 
@@ -171,7 +172,7 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
                                                 const Cancellation* cancel) const {
   confine::Bounds bounds = reading({images_dir});
   bounds.cpu_time = kChecksumsTime;
-  bounds.time = std::chrono::seconds(0);  // `cancel` ends it
+  bounds.time = kDiskTime;  // `cancel` may end it before
   const Result<json> answer = object_in(helper_.ask("look at images", images_dir, bounds, cancel));
   if (!answer) return answer.error();
   ImagesSeen seen;
@@ -202,7 +203,10 @@ std::optional<criu::MemoryShape> ForeignFiles::memory_shape(const std::string& i
 }
 
 Result<json> ForeignFiles::record(const CheckpointDir& dir) const {
-  return object_in(helper_.ask("read a record", dir.path(), reading({dir.record()})));
+  constexpr std::chrono::seconds kTime{10};  // kymod reads it also before it serves its API
+  confine::Bounds bounds = reading({dir.record()});
+  bounds.time = kTime;
+  return object_in(helper_.ask("read a record", dir.path(), bounds));
 }
 
 Result<json> ForeignFiles::recording(const std::string& path) const {

@@ -27,23 +27,25 @@ std::uint64_t line_at(int fd, std::uint64_t place) {
 }  // namespace
 
 Result<std::uint64_t> bound_output(const std::string& path, std::uint64_t most) {
-  const FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!file.valid() && errno == ENOENT) return std::uint64_t{0};
-  struct stat info {};
-  if (!file.valid() || fstat(file.get(), &info) != 0) {
-    return system_error("limit the job's output " + path, errno);
+  const Result<FileDescriptor> file = open_regular(path, O_RDWR | O_NOFOLLOW);
+  if (!file && file.error().errno_value == ENOENT) return std::uint64_t{0};
+  if (!file) {
+    return Error{file.error().code, "limit the job's output: " + file.error().message,
+                 file.error().errno_value};
   }
+  struct stat info {};
+  if (fstat(file->get(), &info) != 0) return system_error("limit the job's output " + path, errno);
   const std::uint64_t stored = static_cast<std::uint64_t>(info.st_blocks) * kStatBlock;
   const auto size = static_cast<std::uint64_t>(info.st_size);
   const std::uint64_t kept = most - most / 4;
   if (stored <= most || size <= kept) return std::uint64_t{0};
-  const std::uint64_t end = line_at(file.get(), size - kept);
-  if (fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+  const std::uint64_t end = line_at(file->get(), size - kept);
+  if (fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                 static_cast<off_t>(end)) != 0 &&
-      (errno != EOPNOTSUPP || ftruncate(file.get(), 0) != 0)) {
+      (errno != EOPNOTSUPP || ftruncate(file->get(), 0) != 0)) {
     return system_error("limit the job's output " + path, errno);
   }
-  if (fstat(file.get(), &info) != 0) return system_error("look at " + path, errno);
+  if (fstat(file->get(), &info) != 0) return system_error("look at " + path, errno);
   const std::uint64_t left = static_cast<std::uint64_t>(info.st_blocks) * kStatBlock;
   return stored > left ? stored - left : std::uint64_t{0};
 }

@@ -18,7 +18,7 @@ Result<AppendFile> AppendFile::create(const std::string& path) {
 }
 
 Result<FileDescriptor> AppendFile::open_own(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | kOpenForeign));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
     return errno == ELOOP

@@ -81,8 +81,7 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_private(const Shape& shap
 Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
                                                             const std::string& path,
                                                             std::string_view description) {
-  if (const FileDescriptor there(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-      there.valid()) {
+  if (const FileDescriptor there(::open(path.c_str(), O_RDONLY | kOpenForeign)); there.valid()) {
     return exists(path, there);
   }
   const std::size_t bytes = total_bytes(shape, description.size());
@@ -126,7 +125,7 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
 }
 
 Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | kOpenForeign));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
     return system_error("cannot read the ring " + path, errno);

@@ -30,6 +30,13 @@ TEST(JobOutputTest, WhatFitsAndWhatIsNotThereIsLeftAlone) {
   EXPECT_EQ(bound_output(folder.path() + "/none", kMax).value(), 0U);
 }
 
+TEST(JobOutputTest, AFifoInItsPlaceIsRefused) {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.path() + "/out";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(bound_output(path, kMax).error().code, Code::invalid_argument);
+}
+
 // A copy that is cut off afterwards loses what is written between the two.
 TEST(JobOutputTest, NothingIsLostThatIsWrittenMeanwhile) {
   const test::TemporaryDirectory folder;
