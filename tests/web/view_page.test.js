@@ -3,6 +3,7 @@
 const assert = require("node:assert");
 const { spawn, spawnSync } = require("node:child_process");
 const fs = require("node:fs");
+const http = require("node:http");
 const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
@@ -109,4 +110,22 @@ test("Ctrl-C ends it, and the page says so", async () => {
 
 test("no page complained, and none asked another address", () => {
   assert.deepStrictEqual(faults, []);
+});
+
+// kymod gave the reader the nonce of its page, and served what it returned.
+test("the answer of a reader that was taken over runs nothing, even if it knows the nonce", async () => {
+  const made = spawnSync(process.env.HOSTILE_PAGE_PROGRAM, ["secret"], { encoding: "utf8" });
+  assert.strictEqual(made.status, 0, made.stderr);
+  const server = http.createServer((request, reply) => reply.writeHead(200, { "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": "default-src 'none'; script-src 'nonce-secret'; style-src 'nonce-secret'" }).end(made.stdout));
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const page = await browser.newPage();
+  await page.goto(`http://127.0.0.1:${server.address().port}/`, { waitUntil: "load" });
+  assert.strictEqual(await page.evaluate(() => window.taken), undefined);
+  assert.strictEqual(await page.locator("img").count(), 0);
+  // The page's own script, and the four elements of data.
+  assert.strictEqual(await page.locator("script").count(), 5);
+  assert.strictEqual(await page.locator("script[nonce]").count(), 1);
+  await page.close();
+  server.close();
 });
