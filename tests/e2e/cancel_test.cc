@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -72,9 +71,7 @@ TEST_F(CancelTest, AnotherClientEndsADumpAndTheProcessRunsOn) {
     dump = kymod_.kymo({"dump", "process", "work", "--dir", slow("one")});
   });
   wait_for_memory(slow("one"));
-  const auto began = std::chrono::steady_clock::now();
   const Outcome cancelled = kymod_.kymo({"cancel", "work"});
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
   client.join();
   EXPECT_EQ(cancelled.exit_code, 0) << cancelled.err;
   EXPECT_NE(cancelled.out.find("the dump of job work was cancelled"), std::string::npos)

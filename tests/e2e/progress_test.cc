@@ -116,9 +116,7 @@ TEST(ProgressTest, AWatcherEndsWithTheDaemon) {
     return kymod.kymo({"progress", "--wait", "--json"});
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   EXPECT_EQ(watcher.get().exit_code, 1);
 }
 

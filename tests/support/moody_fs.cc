@@ -1,6 +1,6 @@
 // A filesystem with moods, for tests: DIRECTORY passed through to MOUNTPOINT, and its writes
 // answered as the file DIRECTORY.mood says: "well", "stalls" (they wait until it says otherwise) or
-// "fails" (EIO), "naps" (they wait for two seconds, go on for a fifth of one, and so on).
+// "fails" (EIO).
 // "forgets": only fsync(2) fails. What was synced is listed in DIRECTORY.synced, a path a line.
 //
 //   kymo-test-moody-fs DIRECTORY MOUNTPOINT      (stays in the foreground; fusermount3 -u ends it)
@@ -40,17 +40,9 @@ int answer(long result) {
   return result < 0 ? -errno : static_cast<int>(result);
 }
 
-bool asleep() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return (now.tv_sec * 1000 + now.tv_nsec / 1'000'000) % 2200 < 2000;
-}
-
 // 0, or what a write is to fail with.
 int suffer() {
-  for (std::string now = mood(); now == "stalls" || (now == "naps" && asleep()); now = mood()) {
-    ::usleep(5000);
-  }
+  while (mood() == "stalls") ::usleep(5000);
   return mood() == "fails" ? -EIO : 0;
 }
 
