@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <span>
 #include <string_view>
@@ -14,7 +16,7 @@ namespace kymo::criu {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;
-constexpr unsigned kSplice = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
+constexpr std::size_t kSmallPiece = std::size_t{1} << 16;  // the usual size of a pipe
 
 Error failed_at(const std::string& name, const char* what, int cause) {
   return system_error("image stream: " + std::string(what) + " " + name, cause);
@@ -36,6 +38,51 @@ void count(Streamed& totals, std::uint64_t bytes, bool pages) {
   if (pages) totals.page_bytes += bytes;
 }
 
+// A pipe that only this process has, between CRIU's pipe and a file. Without it, the kernel would hold
+// the lock of CRIU's pipe while it waits for the file's disk (iter_file_splice_write, filemap_splice_
+// read), and CRIU could not be killed before the disk answers. Moving data from pipe to pipe copies
+// nothing and does not wait.
+class OwnPipe {
+ public:
+  // Moves at most 1 MiB from one descriptor to the other; only what is there, if one is CRIU's pipe.
+  // Returns the number of bytes, or -1 and errno.
+  ssize_t fill(int from) {
+    if (!ends_made() && !make()) return -1;
+    const ssize_t n = splice(from, nullptr, in_.get(), nullptr, kPiece, kFlags);
+    if (n > 0) held_ += static_cast<std::size_t>(n);
+    return n;
+  }
+  ssize_t drain(int to) {
+    const ssize_t n = splice(out_.get(), nullptr, to, nullptr, held_, kFlags);
+    if (n > 0) held_ -= static_cast<std::size_t>(n);
+    return n;
+  }
+  // Takes the data out, for a file that does not support splice(2).
+  ssize_t take(std::span<char> buffer) {
+    const ssize_t n = read(out_.get(), buffer.data(), std::min(buffer.size(), held_));
+    if (n > 0) held_ -= static_cast<std::size_t>(n);
+    return n;
+  }
+  [[nodiscard]] std::size_t held() const { return held_; }
+
+ private:
+  static constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
+
+  [[nodiscard]] bool ends_made() const { return in_.valid(); }
+  bool make() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
+    out_ = FileDescriptor(ends[0]);
+    in_ = FileDescriptor(ends[1]);
+    fcntl(in_.get(), F_SETPIPE_SZ, static_cast<int>(kPiece));
+    return true;
+  }
+
+  FileDescriptor out_;
+  FileDescriptor in_;
+  std::size_t held_ = 0;
+};
+
 class CapturedFile : public StreamedFile {
  public:
   CapturedFile(std::string name, FileDescriptor pipe, FileDescriptor file,
@@ -47,8 +94,8 @@ class CapturedFile : public StreamedFile {
         encoder_(std::move(encoder)) {}
 
   Result<bool> pump(Streamed& totals) override {
-    if (encoder_ == nullptr && !copies_) return splice_some(totals);
-    in_.resize(kPiece);
+    if (encoder_ == nullptr && pages_) return splice_some(totals);
+    in_.resize(pages_ ? kPiece : kSmallPiece);
     const ssize_t n = read(pipe(), in_.data(), in_.size());
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (n < 0) return failed_at(name_, "read", errno);
@@ -75,16 +122,26 @@ class CapturedFile : public StreamedFile {
  private:
   // Moves pages from the pipe to the file without copying them through this process.
   Result<bool> splice_some(Streamed& totals) {
-    const ssize_t n = splice(pipe(), nullptr, file_.get(), nullptr, kPiece, kSplice);
-    if (n >= 0) {
-      count(totals, static_cast<std::uint64_t>(n), pages_);
-      totals.stored += static_cast<std::uint64_t>(n);
-      return n == 0;
+    const ssize_t n = own_.fill(pipe());
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (n < 0) return failed_at(name_, "read", errno);
+    count(totals, static_cast<std::uint64_t>(n), pages_);
+    while (own_.held() > 0) {
+      const ssize_t written = own_.drain(file_.get());
+      if (written > 0) totals.stored += static_cast<std::uint64_t>(written);
+      if (written > 0 || (written < 0 && errno == EINTR)) continue;
+      if (written == 0 || errno != EINVAL) return failed_at(name_, "write", errno);
+      if (Result<void> ok = copy_held(totals); !ok) return ok.error();
     }
-    if (errno == EAGAIN || errno == EINTR) return false;
-    if (errno != EINVAL) return failed_at(name_, "write", errno);
-    copies_ = true;  // the file system does not support splice(2)
-    return false;
+    return n == 0;
+  }
+
+  // For a file system that does not support splice(2).
+  Result<void> copy_held(Streamed& totals) {
+    in_.resize(kPiece);
+    const ssize_t n = own_.take(in_);
+    if (n < 0) return failed_at(name_, "read", errno);
+    return store(std::span<const char>(in_).first(static_cast<std::size_t>(n)), totals);
   }
 
   Result<void> store(std::span<const char> bytes, Streamed& totals) {
@@ -98,7 +155,7 @@ class CapturedFile : public StreamedFile {
   const bool pages_;
   FileDescriptor file_;
   std::unique_ptr<Encoder> encoder_;  // null: stored uncompressed
-  bool copies_ = false;
+  OwnPipe own_;                       // of pages that are stored uncompressed
   std::vector<char> in_;
   std::vector<char> out_;
 };
@@ -137,11 +194,17 @@ class ServedFile : public StreamedFile {
   }
 
   Result<bool> splice_some(Streamed& totals) {
-    const ssize_t n = splice(file_.get(), nullptr, pipe(), nullptr, kPiece, kSplice);
+    if (own_.held() == 0) {
+      const ssize_t n = own_.fill(file_.get());
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+      if (n < 0) return failed_at(name_, "read", errno);
+      if (n == 0) return true;
+      totals.stored += static_cast<std::uint64_t>(n);
+    }
+    const ssize_t n = own_.drain(pipe());
     if (n < 0) return after_failed_write();
     count(totals, static_cast<std::uint64_t>(n), pages_);
-    totals.stored += static_cast<std::uint64_t>(n);
-    return n == 0;
+    return false;
   }
 
   // Decompresses the next piece. Returns false at the end of the file.
@@ -170,6 +233,7 @@ class ServedFile : public StreamedFile {
   const bool pages_;
   FileDescriptor file_;
   std::unique_ptr<Decoder> decoder_;  // null: stored uncompressed
+  OwnPipe own_;
   std::vector<char> in_;
   std::vector<char> out_;
   std::span<const char> unread_;  // the part of in_ that is still to be decompressed

@@ -1,6 +1,7 @@
 // A filesystem with moods, for tests: DIRECTORY passed through to MOUNTPOINT, and its writes
 // answered as the file DIRECTORY.mood says: "well", "stalls" (they wait until it says otherwise) or
 // "fails" (EIO).
+// "stalls-at-pages": only writes of memory images wait.
 // "forgets": only fsync(2) fails. What was synced is listed in DIRECTORY.synced, a path a line.
 //
 //   kymo-test-moody-fs DIRECTORY MOUNTPOINT      (stays in the foreground; fusermount3 -u ends it)
@@ -21,6 +22,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -78,7 +80,11 @@ int read_file(const char*, char* data, size_t size, off_t at, fuse_file_info* in
   return answer(::pread(static_cast<int>(info->fh), data, size, at));
 }
 
-int write_file(const char*, const char* data, size_t size, off_t at, fuse_file_info* info) {
+int write_file(const char* path, const char* data, size_t size, off_t at, fuse_file_info* info) {
+  const bool pages = std::string_view(path).find("/pages-") != std::string_view::npos;
+  while (pages && mood() == "stalls-at-pages") {
+    ::usleep(5000);
+  }
   if (const int error = suffer(); error != 0) {
     return error;
   }
