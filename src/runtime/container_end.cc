@@ -85,12 +85,15 @@ std::string dump_mark(const DumpSpec& spec) {
   return "KYMO_DUMP=" + spec.images_dir;
 }
 
-Result<void> settle_container_dump(const DumpSpec& spec, const std::string& log_path) {
+Result<void> settle_container_dump(const DumpSpec& spec,
+                                   const std::vector<std::string>& log_paths) {
   std::vector<pid_t> tree;
   if (probe::process_lives(spec.process.pid, spec.process.start_ticks)) {
     tree = probe::process_tree(spec.process.pid);
   }
-  end_container_dump(log_path, tree, sessions_with(dump_mark(spec)));
+  for (const std::string& log : log_paths) {
+    end_container_dump(log, tree, sessions_with(dump_mark(spec)));
+  }
   Result<void> back = give_back_network(tree);
   thaw_container(spec);
   Result<void> unmapped = spec.frozen ? Result<void>() : unmap_criu(tree);

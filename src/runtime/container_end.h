@@ -38,8 +38,8 @@ std::string dump_mark(const DumpSpec& spec);
 void end_container_restore(const std::string& log_path, const std::string& mark, pid_t session);
 std::string restore_mark(const RestoreSpec& spec);
 
-// Runtime::settle_dump() for a container.
-Result<void> settle_container_dump(const DumpSpec& spec, const std::string& log_path);
+// Runtime::settle_dump() for a container. `log_paths`: where CRIU may have written its log.
+Result<void> settle_container_dump(const DumpSpec& spec, const std::vector<std::string>& log_paths);
 
 // Unfreezes a container that its runtime has left frozen, unless it was frozen before the dump. If
 // that fails, the container stays frozen.

@@ -108,9 +108,9 @@ struct DumpSpec {
   CheckpointOptions options{};
   // Only for plain processes: the images are on their disk before the process ends or runs on.
   bool sync = false;
-  // If set, CRIU writes its log and statistics into this directory first, which the runtime makes, on
+  // If set, CRIU writes its log and statistics into this directory first, which in_scratch() makes, on
   // a memory file system. They are moved to `work_dir` afterwards. So CRIU never waits for the disk
-  // of `work_dir` (scratch.h). Only for plain processes.
+  // of `work_dir` (scratch.h). A runtime sees the scratch directory as `work_dir`.
   std::string scratch_dir{};
   // If set, the images pass through kymod, which stores them with this encoding.
   std::optional<criu::Encoding> stream{};

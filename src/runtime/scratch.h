@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "kymo/result.h"
 #include "runtime/runtime.h"
@@ -26,6 +27,9 @@ std::string scratch_path(const std::string& name);
 // Errors: those of `dump`.
 Result<DumpOutcome> in_scratch(const DumpSpec& spec,
                                const std::function<Result<DumpOutcome>(const DumpSpec&)>& dump);
+
+// The paths at which a dump may have a file with this name: in its scratch and its work directory.
+std::vector<std::string> in_work_dirs(const DumpSpec& spec, const std::string& name);
 
 // Moves what a kymod that was killed has left in spec.scratch_dir to spec.work_dir. Waits at most
 // `patience`, and then goes on in the background.

@@ -1,9 +1,17 @@
 #include "runtimes/runc/bundle.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "base/file.h"
+#include "runtimes/runc/runc_runtime.h"
+#include "support/containers.h"
+#include "support/real_criu.h"
+#include "support/shell.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
@@ -89,6 +97,73 @@ TEST(BundleTest, AFolderThatCannotBeMadeIsNamed) {
   ASSERT_FALSE(root);
   EXPECT_NE(root.error().message.find("make /nowhere/rootfs/tmp"), std::string::npos)
       << root.error().message;
+}
+
+// Both were dumped, ended, and could never be restored.
+TEST(BundleTest, WhatARestoreWouldRefuseIsRefusedBeforeTheDump) {
+  const test::TemporaryDirectory folder;
+  const std::string rootfs = folder.folder("rootfs");
+  folder.file("config.json", R"({"process": {"terminal": true}, "root": {"path": "rootfs"}})");
+  const auto terminal = check_restorable("dump x", folder.path());
+  ASSERT_FALSE(terminal);
+  EXPECT_NE(terminal.error().message.find("dump x: it has a terminal"), std::string::npos);
+
+  folder.file("config.json", R"({"root": {"path": "rootfs", "readonly": true}})");
+  EXPECT_TRUE(check_restorable("dump x", folder.path()));
+  EXPECT_TRUE(fs::is_empty(rootfs)) << "the restore makes it";
+  ASSERT_EQ(mount("none", rootfs.c_str(), "tmpfs", MS_RDONLY, nullptr), 0);
+  const auto root = check_restorable("dump x", folder.path());
+  umount2(rootfs.c_str(), MNT_DETACH);
+  ASSERT_FALSE(root);
+  EXPECT_NE(root.error().message.find("make " + rootfs + "/tmp"), std::string::npos)
+      << root.error().message;
+  EXPECT_NE(root.error().message.find("Read-only file system"), std::string::npos)
+      << root.error().message;
+}
+
+TEST(BundleTest, ABundleThatCannotBeReadStopsNoDump) {
+  const test::TemporaryDirectory folder;
+  EXPECT_TRUE(check_restorable("dump x", folder.path() + "/nowhere"));
+  for (const char* config : {"", "[]", R"({"process": []})", R"({"process": {"terminal": 1}})"}) {
+    folder.file("config.json", config);
+    EXPECT_TRUE(check_restorable("dump x", folder.path())) << config;
+  }
+}
+
+// Its dump ended it, and runc could not restore it: "cannot allocate tty".
+TEST(RuncTerminalTest, ItIsRefusedAndTheContainerRunsOn) {
+  KYMO_NEEDS_RUNC();
+  const test::RuncFolder runc;
+  const std::string bundle = test::make_bundle(runc.folder(), "web", test::counting_command());
+  std::string config = read_file(bundle + "/config.json").value();
+  const std::string none = R"("terminal": false)";
+  config.replace(config.find(none), none.size(), R"("terminal": true)");
+  std::ofstream(bundle + "/config.json") << config;
+  const std::string socket = runc.folder().path() + "/console";
+  // Takes the other end of the terminal and keeps it.
+  const std::string keeper =
+      "import socket, time; s = socket.socket(socket.AF_UNIX); s.bind(\"" + socket +
+      "\"); s.listen(); c, _ = s.accept(); m = socket.recv_fds(c, 100, 1); time.sleep(1000)";
+  const auto [pid, good] = test::shell("python3 -c '" + keeper + "' >/dev/null 2>&1 & echo $!");
+  ASSERT_TRUE(good);
+  ASSERT_TRUE(test::eventually([&] { return fs::exists(socket); }));
+  ASSERT_TRUE(runc.runc("run -d --console-socket " + socket + " --bundle '" + bundle + "' web"));
+  ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
+  RuncRuntimeOptions options;
+  options.root = runc.path();
+  options.timeout = std::chrono::seconds(60);
+  const auto runtime = make_runc_runtime(options);
+  DumpSpec dump{runtime->find("web")->process, runc.folder().folder("images"),
+                runc.folder().folder("work"), false, "web"};
+  for (const bool shell_job : {false, true}) {
+    dump.options.shell_job = shell_job;
+    const Result<DumpOutcome> dumped = runtime->dump(dump, {});
+    ASSERT_FALSE(dumped.ok());
+    EXPECT_NE(dumped.error().message.find("it has a terminal"), std::string::npos)
+        << dumped.error().message;
+  }
+  EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
+  kill(std::stoi(pid), SIGKILL);
 }
 
 }  // namespace

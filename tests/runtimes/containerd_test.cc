@@ -13,6 +13,7 @@
 #include "support/containers.h"
 #include "support/instants.h"
 #include "support/real_criu.h"
+#include "support/shell.h"
 
 namespace kymo::runtime {
 namespace {
@@ -68,6 +69,20 @@ TEST_F(ContainerdTest, IsDumpedAndRestored) {
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, Code::already_exists) << again.error().message;
   EXPECT_TRUE(counts_on(restored->process));
+}
+
+// runc, which containerd calls, would not restore it.
+TEST_F(ContainerdTest, AContainerWithATerminalIsRefusedAndRunsOn) {
+  const std::string command = "ctr --address " + server_->socket() + " run -d -t " +
+                              test::Containerd::image() + " web sleep 1000";
+  // ctr needs a terminal itself.
+  const auto [said, good] = test::shell("script -qec \"" + command + "\" /dev/null 2>&1");
+  ASSERT_EQ(server_->status("web"), "RUNNING") << said;
+  const Result<DumpOutcome> dumped = runtime_->dump(spec("web"), {});
+  ASSERT_FALSE(dumped.ok());
+  EXPECT_NE(dumped.error().message.find("it has a terminal"), std::string::npos)
+      << dumped.error().message;
+  EXPECT_EQ(server_->status("web"), "RUNNING");
 }
 
 TEST_F(ContainerdTest, LeftRunningItGoesOn) {

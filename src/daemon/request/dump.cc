@@ -146,7 +146,9 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
   if (c.dir) {
     spec.images_dir = c.dir->partial_images();
     spec.work_dir = c.dir->work();
-    spec.scratch_dir = runtime::scratch_path(checkpoint_id(c));
+    if (!runtime::row_of(c.target.kind).keeps_log) {
+      spec.scratch_dir = runtime::scratch_path(checkpoint_id(c));
+    }
   }
   spec.leave_running = c.asked.leave_running();
   spec.sync = c.asked.sync();
@@ -373,7 +375,9 @@ Result<void> call_runtime(DumpContext& c) {
                  report::duration(round.duration_ns));
   };
   Result<runtime::DumpOutcome> outcome =
-      c.parts.runtimes.of(c.target.kind).dump(spec_of(c), observer);
+      runtime::in_scratch(spec_of(c), [&](const runtime::DumpSpec& spec) {
+        return c.parts.runtimes.of(c.target.kind).dump(spec, observer);
+      });
   c.progress.finishing();
   if (!outcome) {
     return explain_full_disk(c, explain_deadline(c, explain_old_criu(c, outcome.error())));

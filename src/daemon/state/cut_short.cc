@@ -292,6 +292,7 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
   if (const Result<void> settled = settle(dump.kind, dump.spec); !settled) {
     spdlog::error("dump of {}: {}", dump.text, settled.error().message);
   }
+  runtime::keep_scratch(dump.spec, kDiskPatience);
   const Fate fate = fate_of(dump.spec.process);
   std::error_code error;
   Result<void> done;

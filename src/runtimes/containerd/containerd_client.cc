@@ -137,12 +137,14 @@ Result<std::string> ContainerdClient::server_path() const {
              : server.error();
 }
 
-Result<void> ContainerdClient::check_container(const ContainerdName& name) const {
+Result<std::string> ContainerdClient::spec_of(const ContainerdName& name) const {
   containers::GetContainerRequest request;
   request.set_id(name.id);
   containers::GetContainerResponse response;
-  return stubs().ask(address_, name, *stubs().containers, &containers::Containers::Stub::Get,
-                     request, response);
+  Result<void> got = stubs().ask(address_, name, *stubs().containers,
+                                 &containers::Containers::Stub::Get, request, response);
+  if (!got) return got.error();
+  return response.container().spec().value();
 }
 
 Result<std::optional<ContainerdTask>> ContainerdClient::task(const ContainerdName& name,

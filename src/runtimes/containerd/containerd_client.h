@@ -65,8 +65,9 @@ class ContainerdClient {
 
   // Returns the PATH of the containerd that serves the socket. Its runc looks for criu there.
   [[nodiscard]] Result<std::string> server_path() const;
+  // Returns the spec of the container, which is runc's config.json.
   // Errors: not_found if there is no such container.
-  [[nodiscard]] Result<void> check_container(const ContainerdName& name) const;
+  [[nodiscard]] Result<std::string> spec_of(const ContainerdName& name) const;
   // Returns the task of the container. Returns nothing if it has none, so that one can be made.
   [[nodiscard]] Result<std::optional<ContainerdTask>> task(
       const ContainerdName& name, std::chrono::milliseconds patience = kAnswersWithin) const;

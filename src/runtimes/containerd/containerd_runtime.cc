@@ -14,8 +14,10 @@
 #include "runtime/container_end.h"
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
+#include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/scratch.h"
 #include "runtime/server.h"
 #include "runtimes/containerd/containerd_client.h"
 
@@ -109,7 +111,8 @@ Result<Container> ContainerdRuntime::find(const std::string& container) {
   const Result<ContainerdName> name = containerd_name(container);
   const std::string tried = "container " + container;
   if (!name) return name.error();
-  if (const Result<void> there = client_.check_container(*name); !there) {
+  const Result<std::string> there = client_.spec_of(*name);
+  if (!there) {
     const bool absent = there.error().code == Code::not_found;
     return Error{there.error().code,
                  tried + ": " +
@@ -167,11 +170,15 @@ Result<void> check_options(const std::string& tried, const CheckpointOptions& op
 
 Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
   const std::string tried = "dump container " + spec.container;
-  if (const auto name = containerd_name(spec.container); !name) return name.error();
+  const auto name = containerd_name(spec.container);
+  if (!name) return name.error();
   if (Result<void> good = check_options(tried, spec.options); !good) return good;
   if (spec.pre_dumps != 0) {
     return Error{Code::invalid_argument,
                  tried + ": --pre-dump: containerd has no call that makes one"};
+  }
+  if (const Result<std::string> of = client_.spec_of(*name); of) {
+    if (Result<void> good = refuse_terminal(tried, *of); !good) return good;
   }
   const Result<probe::Process> process = check_target(spec);
   return process ? Result<void>() : process.error();
@@ -204,7 +211,7 @@ Result<DumpOutcome> ContainerdRuntime::dump(const DumpSpec& spec, const Observer
 }
 
 Result<void> ContainerdRuntime::settle_dump(const DumpSpec& spec) {
-  return settle_container_dump(spec, spec.work_dir + kDumpLog);
+  return settle_container_dump(spec, in_work_dirs(spec, kDumpLog));
 }
 
 Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
@@ -212,7 +219,8 @@ Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
   if (Result<void> good = check_options(tried, spec.options); !good) return good;
   const Result<ContainerdName> name = containerd_name(spec.container);
   if (!name) return name.error();
-  if (const Result<void> there = client_.check_container(*name); !there) {
+  const Result<std::string> there = client_.spec_of(*name);
+  if (!there) {
     const bool absent = there.error().code == Code::not_found;
     return Error{
         there.error().code,
@@ -224,7 +232,7 @@ Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
   if (running(client_.task(*name))) {
     return Error{Code::already_exists, tried + ": it runs: stop it first (ctr tasks kill)"};
   }
-  return {};
+  return refuse_terminal(tried, *there);
 }
 
 Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,

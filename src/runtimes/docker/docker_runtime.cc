@@ -23,6 +23,7 @@
 #include "runtime/freezer.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/scratch.h"
 #include "runtime/server.h"
 #include "runtimes/docker/docker_client.h"
 #include "runtimes/docker/docker_server.h"
@@ -365,12 +366,13 @@ Result<void> DockerRuntime::settle_dump(const DumpSpec& spec) {
   if (probe::process_lives(spec.process.pid, spec.process.start_ticks)) {
     tree = probe::process_tree(spec.process.pid);
   }
-  end_container_dump(spec.work_dir + kDumpLog, tree, {});
+  const std::vector<std::string> logs = in_work_dirs(spec, kDumpLog);
+  for (const std::string& log : logs) end_container_dump(log, tree, {});
   let_run(spec);
   std::error_code
       ignored;  // Docker fails if it still writes there, and removes what it has written
   fs::remove_all(fs::path(spec.images_dir) / kDockersFolder, ignored);
-  return settle_container_dump(spec, spec.work_dir + kDumpLog);
+  return settle_container_dump(spec, logs);
 }
 
 Result<void> DockerRuntime::may_restore(const RestoreSpec& spec) {

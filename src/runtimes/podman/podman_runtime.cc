@@ -437,11 +437,11 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   const Result<PodmanStore> store = this->store();
   if (!store) {
     // Without podman's folder, settle the rest.
-    static_cast<void>(settle_container_dump(spec, spec.work_dir + kDumpLog).ok());
+    static_cast<void>(settle_container_dump(spec, {spec.work_dir + kDumpLog}).ok());
     return store.error();
   }
   const std::string userdata = store->folder_of(spec.container);
-  Result<void> settled = settle_container_dump(spec, userdata + kDumpLog);
+  Result<void> settled = settle_container_dump(spec, {userdata + kDumpLog});
   for (const char* file : {kDumpLog, kDumpStats, kSharedMemory}) {
     move_file(userdata + file, spec.work_dir + file);
   }

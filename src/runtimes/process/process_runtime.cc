@@ -158,7 +158,6 @@ class ProcessRuntime : public Runtime {
   }
 
  private:
-  Result<DumpOutcome> dump_here(const DumpSpec& spec, const Observer& observer);
   [[nodiscard]] criu::Client client(const std::optional<CriuProgram>& chosen) const {
     criu::ClientOptions options = criu_;
     if (chosen) {
@@ -233,10 +232,6 @@ Result<void> ProcessRuntime::may_restore(const RestoreSpec& spec) {
 }
 
 Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& observer) {
-  return in_scratch(spec, [&](const DumpSpec& here) { return dump_here(here, observer); });
-}
-
-Result<DumpOutcome> ProcessRuntime::dump_here(const DumpSpec& spec, const Observer& observer) {
   if (!reaper_) {
     return reaper_.error();
   }
@@ -292,14 +287,13 @@ Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
   const auto note = [&](const Result<void>& done) {
     if (all && !done) all = done;
   };
-  for (const std::string& folder : {spec.scratch_dir, spec.work_dir}) {
-    if (folder.empty()) continue;
-    note(criu::end_leftover_dump(folder + "/pre-dump.log", tree));
-    note(criu::end_leftover_dump(folder + "/dump.log", tree));
+  for (const char* name : {"/pre-dump.log", "/dump.log"}) {
+    for (const std::string& log : in_work_dirs(spec, name)) {
+      note(criu::end_leftover_dump(log, tree));
+    }
   }
   note(give_back_network(tree));
   note(unmap_criu(tree));
-  keep_scratch(spec, kDiskPatience);
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include "base/beneath.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "runtime/oci_spec.h"
 
 namespace kymo::runtime {
 namespace {
@@ -38,6 +39,31 @@ int make_tmp(int root) {
   return made.valid() && ::fchmod(made.get(), kAsUsual) == 0 ? 0 : errno;
 }
 
+// Returns the path of the root in a config.json that makes it read-only; otherwise an empty string.
+std::string read_only_root(const std::string& text) {
+  const json config = parse_json(text);
+  const json root = config.is_object() ? config.value("root", json()) : json();
+  if (!root.is_object() || !root.contains("path") || !root["path"].is_string() ||
+      root.value("readonly", json()) != json(true)) {
+    return {};
+  }
+  return root["path"].get<std::string>();
+}
+
+// Says why a folder cannot be made in the root for a restore: `cause` is the errno.
+Error refused_root(const std::string& tried, const std::string& bundle, const std::string& path,
+                   int cause) {
+  const fs::path root = fs::path(bundle) / path;
+  if (cause == ELOOP) {
+    return Error{Code::permission_denied, tried + ": its root " + root.string() +
+                                              " is a link or lies behind one, which runc refuses: "
+                                              "name the folder itself in config.json"};
+  }
+  return system_error(tried + ": its root is read-only and has no folder tmp, which CRIU needs " +
+                          "there for a restore; make " + (root / kTmp).string(),
+                      cause);
+}
+
 }  // namespace
 
 Result<void> check_bundle(const std::string& tried, const std::string& bundle) {
@@ -53,33 +79,33 @@ Result<void> check_bundle(const std::string& tried, const std::string& bundle) {
   return {};
 }
 
+Result<void> check_restorable(const std::string& tried, const std::string& bundle) {
+  const Result<std::string> text = read_file(bundle + "/config.json");
+  if (!text) return {};
+  if (Result<void> ok = refuse_terminal(tried, *text); !ok) return ok;
+  const std::string path = read_only_root(*text);
+  if (path.empty()) return {};
+  const Result<FileDescriptor> root = open_root(bundle, path);
+  if (!root) return refused_root(tried, bundle, path, root.error().errno_value);
+  struct stat there {};
+  if (::fstatat(root->get(), kTmp, &there, 0) == 0 && S_ISDIR(there.st_mode)) return {};
+  if (::faccessat(root->get(), ".", W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return refused_root(tried, bundle, path, errno);
+}
+
 Result<BundleRoot> prepare_root(const std::string& tried, const std::string& bundle) {
   const Result<std::string> text = read_file(bundle + "/config.json");
-  const json config = parse_json(text ? *text : "");
-  const json root = config.is_object() ? config.value("root", json()) : json();
-  if (!root.is_object() || !root.contains("path") || !root["path"].is_string() ||
-      root.value("readonly", json()) != json(true)) {
-    return BundleRoot{};  // not read-only; if config.json is bad, runc reports that
-  }
-  const auto path = root["path"].get<std::string>();
+  const std::string path = text ? read_only_root(*text) : "";
+  if (path.empty()) return BundleRoot{};  // if config.json is bad, runc reports that
   const Result<FileDescriptor> opened = open_root(bundle, path);
-  if (!opened && opened.error().errno_value == ELOOP) {
-    return Error{Code::permission_denied,
-                 tried + ": its root " + (fs::path(bundle) / path).string() +
-                     " is a link or lies behind one, which runc refuses: name the folder itself in "
-                     "config.json"};
-  }
-  const std::string folder = (fs::path(bundle) / path / kTmp).string();
   struct stat there {};
   if (opened && ::fstatat(opened->get(), kTmp, &there, 0) == 0 && S_ISDIR(there.st_mode)) {
     return BundleRoot{true, ""};
   }
   if (const int error = opened ? make_tmp(opened->get()) : opened.error().errno_value; error != 0) {
-    return system_error(tried + ": its root is read-only and has no folder tmp, which CRIU needs " +
-                            "there for a restore; make " + folder,
-                        error);
+    return refused_root(tried, bundle, path, error);
   }
-  return BundleRoot{true, "made the empty folder " + folder +
+  return BundleRoot{true, "made the empty folder " + (fs::path(bundle) / path / kTmp).string() +
                               ": CRIU needs it to restore a container whose root is read-only"};
 }
 

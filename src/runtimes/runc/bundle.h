@@ -10,6 +10,11 @@ namespace kymo::runtime {
 // Errors: one line that begins with `tried`.
 Result<void> check_bundle(const std::string& tried, const std::string& bundle);
 
+// Checks before a dump what a restore from the bundle would refuse. Changes nothing. A bundle that
+// cannot be read passes: a restore may name another.
+// Errors: one line that begins with `tried`.
+Result<void> check_restorable(const std::string& tried, const std::string& bundle);
+
 struct BundleRoot {
   bool read_only = false;
   std::string made;  // a line about the folder that was made in the root; empty: none was made

@@ -21,6 +21,7 @@
 #include "runtime/freezer.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/scratch.h"
 #include "runtimes/runc/bundle.h"
 
 namespace kymo::runtime {
@@ -264,10 +265,14 @@ Result<void> check_runc_options(const std::string& tried, const CheckpointOption
 }
 
 Result<void> RuncRuntime::may_dump(const DumpSpec& spec) {
-  Result<void> good = check_runc_options("dump container " + spec.container, spec.options);
+  const std::string tried = "dump container " + spec.container;
+  Result<void> good = check_runc_options(tried, spec.options);
   if (good) {
     good =
         check_rounds(spec, spec.criu ? spec.criu->folder : options_.criu_folder, options_.timeout);
+  }
+  if (const Result<json> state = read_state(tried, spec.container); good && state) {
+    good = check_restorable(tried, bundle_of(*state));
   }
   const Result<probe::Process> process =
       good ? check_target(spec) : Result<probe::Process>(good.error());
@@ -312,14 +317,15 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
 }
 
 Result<void> RuncRuntime::settle_dump(const DumpSpec& spec) {
-  return settle_container_dump(spec, spec.work_dir + kCriuLog);
+  return settle_container_dump(spec, in_work_dirs(spec, kCriuLog));
 }
 
 Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
   const std::string asked = "restore container " + spec.container;
   Result<void> good = check_runc_options(asked, spec.options);
   if (good) good = check_free(asked, spec.container);
-  return good ? check_bundle(asked, spec.bundle) : good;
+  if (good) good = check_bundle(asked, spec.bundle);
+  return good ? check_restorable(asked, spec.bundle) : good;
 }
 
 Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
