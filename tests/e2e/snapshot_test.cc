@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "programs.h"
+#include "support/moody_disk.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -68,6 +69,33 @@ TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere
 
 // A change forgets what was only in memory. A snapshot after it was shorter than asked without a
 // word, and `kymo recorder` said that snapshots reached back all of --profiling-keep at once.
+// The snapshot was not answered, and the recording of a dump onto another disk had no rows.
+TEST(SnapshotTest, ALogFileOnADiskThatStallsHoldsUpNothingElse) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  const MoodyDisk disk(folder);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  const std::string log = disk.path() + "/log.tsv";
+  Kymod kymod({"--profiling-metrics-log", log});
+  kymod.start();
+  static_cast<void>(kymod.churn(4, "work"));
+  disk.be("stalls");
+  const nlohmann::json taken = kymod.kymo_json({"snapshot", "--before=0.5", "--after=0.5"});
+  EXPECT_FALSE(read_recording(taken["recording"]).at("Time (ns)").empty());
+  const std::string dir = kymod.path("checkpoint");
+  static_cast<void>(kymod.kymo_json({"dump", "process", "work", "--dir", dir}));
+  EXPECT_GT(ended_metadata(dir + "/recordings/dump.tsv")["stats"]["rows_written"], 0);
+  disk.be("well");
+  EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
+  const nlohmann::json stats = ended_metadata(log)["stats"];
+  EXPECT_EQ(stats["rows_written"], read_recording(log).at("Time (ns)").size());
+  EXPECT_EQ(stats["ticks_due"].get<std::uint64_t>(),
+            stats["rows_written"].get<std::uint64_t>() + stats["missed_late"].get<std::uint64_t>() +
+                stats["missed_ring_full"].get<std::uint64_t>() +
+                stats["missed_sink_error"].get<std::uint64_t>() +
+                stats["missed_frozen"].get<std::uint64_t>());
+}
+
 TEST(SnapshotTest, AfterAChangeASnapshotIsShorterAndSaysWhy) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({"--profiling-keep", "3"});

@@ -8,6 +8,7 @@
 
 #include "daemon/config/log_path.h"
 #include "daemon/recorder/metrics.h"
+#include "daemon/recorder/own_thread_sink.h"
 #include "daemon/recorder/tee_sink.h"
 #include "sampling/collect/run_ahead.h"
 #include "sampling/files/tsv_sink.h"
@@ -82,7 +83,8 @@ ProfilerOptions profiler_options(const Config& config, const std::string& log_pa
   options.cpu = config.profiling_cpu;
   options.sink = std::move(memory);
   if (std::shared_ptr<Sink> log = make_log_sink(config, log_path)) {
-    options.sink = std::make_shared<TeeSink>(options.sink, std::move(log));
+    auto apart = std::make_shared<OwnThreadSink>(std::move(log));
+    options.sink = std::make_shared<TeeSink>(options.sink, std::move(apart));
   }
   return options;
 }
