@@ -25,6 +25,24 @@ start_publisher() {
   return 1
 }
 
+# Runs a command and writes what it prints to $dir/seen, too.
+seen() (
+  set -o pipefail
+  "$@" | tee "$dir/seen"
+)
+
+# Truncates a file as soon as $dir/seen has a line that matches the pattern.
+truncate_when_seen() {
+  rm -f "$dir/seen"
+  {
+    for _ in $(seq 400); do
+      ! grep -q "$2" "$dir/seen" || break
+      sleep 0.05
+    done
+    truncate -s 0 "$1"
+  } >/dev/null 2>&1 3>&- &
+}
+
 # refused EXIT_CODE PATTERN ARGUMENT...: that exit code, nothing on stdout, one line that has the pattern.
 refused() {
   local code="$1" pattern="$2"
@@ -95,8 +113,8 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
 @test "a counter file that is truncated meanwhile: one line, no crash" {
   start_publisher
   kill -STOP "$publisher" # or it would crash itself
-  (sleep 0.6; truncate -s 0 "$dir/counters") 3>&- &
-  run --separate-stderr timeout 20 "$kymo" watch --json -p "$publisher"
+  truncate_when_seen "$dir/counters" '{'
+  run --separate-stderr seen timeout 20 "$kymo" watch --json -p "$publisher"
   [ "$status" -eq 1 ]
   [ "${#lines[@]}" -ge 1 ]
   [ "$stderr" = "kymo: the file of process $publisher was truncated while it was watched" ]
@@ -106,16 +124,16 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   "$build/tests/sampling/kymo-test-recorder" "$dir/run.tsv" "$dir/ring" >/dev/null 2>&1 3>&- &
   publisher=$!
   for _ in $(seq 200); do [ ! -s "$dir/ring" ] || break; sleep 0.05; done
-  (sleep 0.6; truncate -s 0 "$dir/ring") 3>&- &
-  run --separate-stderr timeout 20 "$kymo" watch "$dir/ring"
+  truncate_when_seen "$dir/ring" .
+  run --separate-stderr seen timeout 20 "$kymo" watch "$dir/ring"
   publisher= # it has crashed: its ring was taken from it
   [ "$status" -eq 1 ]
   [ "$stderr" = "kymo: the ring $dir/ring was truncated while it was watched" ]
 
   "$build/tests/sampling/kymo-test-recorder" "$dir/run2.tsv" "$dir/ring2" >/dev/null 2>&1 3>&- &
   for _ in $(seq 200); do [ ! -s "$dir/ring2" ] || break; sleep 0.05; done
-  (sleep 0.6; truncate -s 0 "$dir/ring2") 3>&- &
-  run script -qec "timeout --foreground 20 $kymo watch $dir/ring2" /dev/null
+  truncate_when_seen "$dir/ring2" $'\e\\[?1049h'
+  run script -qefc "timeout --foreground 20 $kymo watch $dir/ring2" "$dir/seen"
   [ "$status" -eq 1 ]
   [[ "$output" == *$'\e[?25h\e[?1049lkymo: the ring '*'was truncated'* ]]
 }
