@@ -8,9 +8,11 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
-#include <thread>
+#include <optional>
+#include <system_error>
 #include <utility>
 
+#include "base/patience.h"
 #include "store/database.h"
 #include "store/schema.h"
 #include "store/tables.h"
@@ -51,6 +53,11 @@ void change(std::vector<Checkpoint>& rows, Checkpoint checkpoint) {
   }
 }
 
+// Whether a later attempt would fail as well: it is not the disk that refuses.
+bool is_final(const Error& error) {
+  return error.code == Code::not_found || error.code == Code::already_exists;
+}
+
 Result<std::unique_ptr<Database>> open_and_prepare(const std::string& path) {
   Result<std::unique_ptr<Database>> db = Database::open(path);
   if (!db) {
@@ -88,8 +95,10 @@ Result<std::string> move_aside(const std::string& path) {
 }  // namespace
 
 // Two locks, so that a reader of jobs or checkpoints never waits for the disk. Lock order: `disk`
-// before `memory`.
+// before `memory`. Threads that wait for a disk which stalls may outlive the Store, so each owns the
+// state.
 struct Store::State {
+  std::string path;
   std::mutex disk;
   std::unique_ptr<Database> db;  // guarded by disk
   std::string moved_aside;
@@ -99,10 +108,12 @@ struct Store::State {
   std::vector<Job> jobs;                // all of them, with their unstored changes
   std::vector<Checkpoint> checkpoints;  // the same
   Unstored unstored;
-
-  bool noted = false;  // there is something for the writer; guarded by memory
-  std::condition_variable_any wanted;
-  std::jthread writer;  // the last member, because it uses all others
+  std::string trouble;    // why changes are not stored
+  std::size_t left = 0;   // attempts that wait for the disk, and for which nobody waits
+  bool noted = false;     // there is something for the writer
+  bool stopping = false;  // the writer ends
+  bool writer_ended = false;
+  std::condition_variable changed;
 
   Result<void> read_all() {
     Result<std::vector<Job>> all_jobs = read_jobs(*db);
@@ -115,16 +126,23 @@ struct Store::State {
   }
 
   // The writer's thread: stores what has been noted. If that fails, the next change tries again.
-  void write(const std::stop_token& stop) {
-    for (std::unique_lock lock(memory); wanted.wait(lock, stop, [this] { return noted; });) {
+  // Closes the file at the end, which waits for the disk, too.
+  void write() {
+    std::unique_lock lock(memory);
+    for (bool last = false; !last;) {
+      changed.wait(lock, [this] { return noted || stopping; });
       noted = false;
+      last = stopping;
       lock.unlock();
       {
         const std::lock_guard disk_lock(disk);
         static_cast<void>(store_unstored().ok());
+        if (last) db = nullptr;
       }
       lock.lock();
     }
+    writer_ended = true;
+    changed.notify_all();
   }
 
   // Precondition: `disk` is held, and `memory` is not.
@@ -136,9 +154,8 @@ struct Store::State {
     }
     if (taken.count() == 0) return {};
     Result<void> stored = db->transaction([&]() -> Result<void> {
-      const auto good = [](const Result<void>& done) {  // not_found: the row has been removed
-        return done || done.error().code == Code::not_found;
-      };
+      // not_found: the row has been removed; already_exists: an attempt that was left stored the run.
+      const auto good = [](const Result<void>& done) { return done || is_final(done.error()); };
       for (const auto& [id, checkpoint] : taken.checkpoints) {
         if (Result<void> done = update(*db, checkpoint); !good(done)) return done;
       }
@@ -146,42 +163,120 @@ struct Store::State {
         if (Result<void> done = update(*db, job); !good(done)) return done;
       }
       for (const Run& run : taken.runs) {
-        if (Result<void> done = add(*db, run); !done) return done;
+        if (Result<void> done = add(*db, run); !good(done)) return done;
       }
       return {};
     });
     if (!stored) {
       const std::lock_guard lock(memory);
       unstored.put_back(std::move(taken));
+      trouble = stored.error().message;
     }
     return stored;
   }
 
-  // Stores a change. If the disk is full, keeps the change in memory only. Then calls `apply` to
-  // make the change in memory: with `unstored`, if the change must be kept there, and else with
-  // null.
-  template <class Change, class Apply>
-  Result<void> change_or_keep(Change change, Apply apply) {
-    const std::lock_guard disk_lock(disk);
-    Result<void> done = store_unstored();  // first, so that the newer change is stored last
-    if (done) done = db->transaction(change);
-    const bool no_room = !done && done.error().code == Code::resource_exhausted;
-    if (!done && !no_room) return done;
-    const std::lock_guard lock(memory);
-    apply(no_room ? &unstored : nullptr);
-    return {};
+  [[nodiscard]] Error stalls() const {
+    return Error{Code::unavailable, "the disk of the database " + path + " does not answer"};
   }
 };
 
-Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
+// A piece of work with the disk, on a thread of its own.
+struct Store::Attempt {
+  // All are called with the disk's lock.
+  std::function<Result<void>(State&)> work;
+  std::function<void(State&)> apply;           // with the lock of the memory, after success
+  std::function<void(State&)> undo = nullptr;  // after a success for which nobody waits any more
+  // Guarded by the lock of the memory:
+  std::condition_variable ended;
+  std::optional<Result<void>> result;
+  bool left = false;
+
+  void run(State& state) {
+    const std::lock_guard disk_lock(state.disk);
+    std::unique_lock lock(state.memory);
+    if (!left) {
+      lock.unlock();
+      Result<void> done = work(state);
+      lock.lock();
+      if (done && !left) apply(state);
+      const bool undone = done && left && undo;
+      result = std::move(done);
+      if (undone) {
+        lock.unlock();
+        undo(state);
+        lock.lock();
+      }
+    }
+    if (left) --state.left;
+    ended.notify_all();
+  }
+};
+
+// Returns the result of the work; nothing if the disk does not answer within kDiskAnswers, or if an
+// earlier attempt still waits for it.
+std::optional<Result<void>> Store::attempt(std::shared_ptr<Attempt> attempt) {
+  const std::shared_ptr<State> state = state_;
+  std::unique_lock lock(state->memory);
+  if (state->left > 0) return std::nullopt;
+  lock.unlock();
+  try {
+    std::thread([state, attempt] { attempt->run(*state); }).detach();
+  } catch (const std::system_error&) {
+    attempt->run(*state);  // without a thread it waits as long as the disk does
+  }
+  lock.lock();
+  if (attempt->ended.wait_for(lock, kDiskAnswers, [&] { return attempt->result.has_value(); })) {
+    return attempt->result;
+  }
+  attempt->left = true;
+  ++state->left;
+  return std::nullopt;
+}
+
+// Makes a change that is refused if the disk does not answer.
+Result<void> Store::change(std::function<Result<void>(State&)> work,
+                           std::function<void(State&)> apply, std::function<void(State&)> undo) {
+  auto one = std::make_shared<Attempt>();
+  one->work = std::move(work);
+  one->apply = std::move(apply);
+  one->undo = std::move(undo);
+  std::optional<Result<void>> done = attempt(std::move(one));
+  return done ? *std::move(done) : state_->stalls();
+}
+
+// Stores a change. If the disk does not take it, keeps the change in memory only. `apply` makes the
+// change in memory: with `unstored`, if the change must be kept there, and else with null.
+Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
+                                   std::function<void(State&, Unstored* unstored)> apply) {
+  auto one = std::make_shared<Attempt>();
+  one->work = [work = std::move(work)](State& state) {
+    Result<void> done = state.store_unstored();  // first, so that the newer change is stored last
+    return done ? state.db->transaction([&] { return work(*state.db); }) : done;
+  };
+  one->apply = [apply](State& state) { apply(state, nullptr); };
+  std::optional<Result<void>> done = attempt(std::move(one));
+  if (done && (*done || is_final(done->error()))) return *std::move(done);
+  const std::lock_guard lock(state_->memory);
+  state_->trouble = done ? done->error().message : state_->stalls().message;
+  apply(*state_, &state_->unstored);
+  return {};
+}
+
+Store::Store(std::shared_ptr<State> state) : state_(std::move(state)) {
+  writer_ = std::thread([of_thread = state_] { of_thread->write(); });
+}
 
 Store::~Store() {
-  state_->writer = {};
-  static_cast<void>(unstored());
+  std::unique_lock lock(state_->memory);
+  state_->stopping = true;
+  state_->changed.notify_all();
+  const auto ended = [this] { return state_->writer_ended; };
+  static_cast<void>(join_or_leave(writer_, lock, state_->changed, ended, kDiskPatience));
 }
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
+  state->path = path;
   Result<std::unique_ptr<Database>> db = open_and_prepare(path);
   if (!db && db.error().code == Code::data_loss) {
     const Result<std::string> aside = move_aside(path);
@@ -199,17 +294,22 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
   if (Result<void> read = state->read_all(); !read) {
     return read.error();
   }
-  State& of_thread = *state;
-  state->writer =
-      std::jthread([&of_thread](const std::stop_token& stop) { of_thread.write(stop); });
   return std::unique_ptr<Store>(new Store(std::move(state)));
 }
 
 std::size_t Store::unstored() {
-  const std::lock_guard disk_lock(state_->disk);
-  static_cast<void>(state_->store_unstored().ok());
+  auto one = std::make_shared<Attempt>();
+  one->work = [](State& state) { return state.store_unstored(); };
+  one->apply = [](State&) {};
+  const bool answered = attempt(std::move(one)).has_value();
   const std::lock_guard lock(state_->memory);
+  if (!answered) state_->trouble = state_->stalls().message;
   return state_->unstored.count();
+}
+
+std::string Store::trouble() const {
+  const std::lock_guard lock(state_->memory);
+  return state_->trouble;
 }
 
 const std::string& Store::moved_aside() const {
@@ -217,27 +317,26 @@ const std::string& Store::moved_aside() const {
 }
 
 Result<void> Store::add_job(const Job& job) {
-  const std::lock_guard disk_lock(state_->disk);
-  Result<void> added = add(*state_->db, job);
-  const std::lock_guard lock(state_->memory);
-  if (added) insert(state_->jobs, job);
-  return added;
+  return change(
+      [job](State& state) { return add(*state.db, job); },
+      [job](State& state) { insert(state.jobs, job); },
+      [id = job.id](State& state) { static_cast<void>(store::remove_job(*state.db, id)); });
 }
 
 Result<void> Store::update_job(const Job& job) {
-  return state_->change_or_keep([&] { return update(*state_->db, job); },
-                                [&](Unstored* unstored) {
-                                  change(state_->jobs, job);
-                                  if (unstored != nullptr) unstored->jobs[job.id] = job;
-                                });
+  return change_or_keep([job](Database& db) { return update(db, job); },
+                        [job](State& state, Unstored* unstored) {
+                          store::change(state.jobs, job);
+                          if (unstored != nullptr) unstored->jobs[job.id] = job;
+                        });
 }
 
 void Store::note_job(const Job& job) {
   const std::lock_guard lock(state_->memory);
-  change(state_->jobs, job);
+  store::change(state_->jobs, job);
   state_->unstored.jobs[job.id] = job;
   state_->noted = true;
-  state_->wanted.notify_one();
+  state_->changed.notify_all();
 }
 
 Result<Job> Store::job(std::string_view id_or_name) {
@@ -258,40 +357,39 @@ std::vector<Job> Store::jobs() {
 }
 
 Result<void> Store::remove_job(std::string_view id) {
-  const std::lock_guard disk_lock(state_->disk);
-  Result<void> removed = store::remove_job(*state_->db, id);
-  const std::lock_guard lock(state_->memory);
-  if (removed) {
-    std::erase_if(state_->jobs, [&](const Job& job) { return job.id == id; });
-    state_->unstored.jobs.erase(std::string(id));
-    std::erase_if(state_->unstored.runs, [&](const Run& run) { return run.job_id == id; });
-  }
-  return removed;
+  const std::string gone(id);
+  return change([gone](State& state) { return store::remove_job(*state.db, gone); },
+                [gone](State& state) {
+                  std::erase_if(state.jobs, [&](const Job& job) { return job.id == gone; });
+                  state.unstored.jobs.erase(gone);
+                  std::erase_if(state.unstored.runs,
+                                [&](const Run& run) { return run.job_id == gone; });
+                });
 }
 
 Result<void> Store::add_checkpoint(const Checkpoint& checkpoint) {
-  const std::lock_guard disk_lock(state_->disk);
-  Result<void> added = add(*state_->db, checkpoint);
-  const std::lock_guard lock(state_->memory);
-  if (added) insert(state_->checkpoints, checkpoint);
-  return added;
+  return change([checkpoint](State& state) { return add(*state.db, checkpoint); },
+                [checkpoint](State& state) { insert(state.checkpoints, checkpoint); },
+                [id = checkpoint.id](State& state) {
+                  static_cast<void>(store::remove_checkpoint(*state.db, id));
+                });
 }
 
 Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job, const Run* run) {
-  const auto store = [&]() -> Result<void> {
-    Result<void> done = update(*state_->db, c);
-    if (done && job != nullptr) {
-      done = update(*state_->db, *job);
-    }
-    return done && run != nullptr ? add(*state_->db, *run) : done;
+  const auto its_job = job != nullptr ? std::optional(*job) : std::nullopt;
+  const auto its_run = run != nullptr ? std::optional(*run) : std::nullopt;
+  const auto work = [c, its_job, its_run](Database& db) {
+    Result<void> done = update(db, c);
+    if (done && its_job) done = update(db, *its_job);
+    return done && its_run ? add(db, *its_run) : done;
   };
-  return state_->change_or_keep(store, [&](Unstored* unstored) {
-    change(state_->checkpoints, c);
-    if (job != nullptr) change(state_->jobs, *job);
+  return change_or_keep(work, [c, its_job, its_run](State& state, Unstored* unstored) {
+    store::change(state.checkpoints, c);
+    if (its_job) store::change(state.jobs, *its_job);
     if (unstored == nullptr) return;
     unstored->checkpoints[c.id] = c;
-    if (job != nullptr) unstored->jobs[job->id] = *job;
-    if (run != nullptr) unstored->runs.push_back(*run);
+    if (its_job) unstored->jobs[its_job->id] = *its_job;
+    if (its_run) unstored->runs.push_back(*its_run);
   });
 }
 
@@ -311,29 +409,35 @@ std::vector<Checkpoint> Store::checkpoints(std::string_view job_id) {
 }
 
 Result<void> Store::remove_checkpoint(std::string_view id) {
-  const std::lock_guard disk_lock(state_->disk);
-  Result<void> removed = store::remove_checkpoint(*state_->db, id);
-  const std::lock_guard lock(state_->memory);
-  if (removed) {
-    std::erase_if(state_->checkpoints, [&](const Checkpoint& one) { return one.id == id; });
-    state_->unstored.checkpoints.erase(std::string(id));
-  }
-  return removed;
+  const std::string gone(id);
+  return change([gone](State& state) { return store::remove_checkpoint(*state.db, gone); },
+                [gone](State& state) {
+                  std::erase_if(state.checkpoints,
+                                [&](const Checkpoint& one) { return one.id == gone; });
+                  state.unstored.checkpoints.erase(gone);
+                });
 }
 
 Result<void> Store::add_run(const Run& run) {
-  return state_->change_or_keep([&] { return add(*state_->db, run); },
-                                [&](Unstored* unstored) {
-                                  if (unstored != nullptr) unstored->runs.push_back(run);
-                                });
+  return change_or_keep([run](Database& db) { return add(db, run); },
+                        [run](State&, Unstored* unstored) {
+                          if (unstored != nullptr) unstored->runs.push_back(run);
+                        });
 }
 
 Result<std::vector<Run>> Store::runs(std::string_view job_id, RunKind kind) {
-  const std::lock_guard disk_lock(state_->disk);
-  Result<std::vector<Run>> all = read_runs(*state_->db, job_id, kind);
-  const std::lock_guard lock(state_->memory);
-  if (all) state_->unstored.add_runs(*all, job_id, kind);
-  return all;
+  const auto all = std::make_shared<std::vector<Run>>();
+  const std::string of(job_id);
+  Result<void> done = change(
+      [all, of, kind](State& state) -> Result<void> {
+        Result<std::vector<Run>> read = read_runs(*state.db, of, kind);
+        if (!read) return read.error();
+        *all = *std::move(read);
+        return {};
+      },
+      [all, of, kind](State& state) { state.unstored.add_runs(*all, of, kind); });
+  if (!done) return done.error();
+  return std::move(*all);
 }
 
 }  // namespace kymo::store

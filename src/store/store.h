@@ -2,16 +2,22 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "kymo/result.h"
 
 namespace kymo::store {
+
+class Database;
+struct Unstored;
 
 enum class JobState : std::uint8_t { running, dumped, exited };
 // `started`: the dump has begun; if kymod finds this state after a restart, the dump was cut short.
@@ -73,18 +79,24 @@ struct Run {
 //
 // Threads:   every member from any thread; one at a time writes to the file. A thread of the store
 //            writes what note_job() has noted. Other processes may read the file.
-// Ownership: owns its connection; the destructor writes the noted changes and closes it.
+// Ownership: owns its connection; the destructor writes the noted changes and closes it. If the disk
+//            does not answer, it leaves that to threads which end when the disk answers.
 // Errors:    one line that names the file. Each change is a transaction: after an error nothing has
 //            changed. not_found: no such job or checkpoint; already_exists: an id or name is taken;
 //            unavailable: another process has held the file locked for five seconds;
-//            resource_exhausted: the disk is full.
+//            unavailable, too: the disk has not answered for kDiskAnswers; such a change is not
+//            made, even if the disk answers later. resource_exhausted: the disk is full.
 //            update_job(), update_checkpoint() and add_run() succeed even if the disk is full,
-//            because they report what has already happened. The store keeps their changes in
-//            memory, every read sees them, and they are stored as soon as there is space. See
-//            unstored().
-// Cost:      some kilobytes of memory for each job and checkpoint; a copy for each that is read.
+//            fails or stalls, because they report what has already happened. The store keeps their
+//            changes in memory, every read sees them, and they are stored as soon as the disk takes
+//            them. See unstored() and trouble().
+// Cost:      some kilobytes of memory for each job and checkpoint; a copy for each that is read. A
+//            thread for each change.
 class Store {
  public:
+  // How long a call waits for the disk. While one still waits that was given up, others do not.
+  static constexpr std::chrono::milliseconds kDiskAnswers{5000};
+
   // Opens or creates the file; its folder must exist. If the file is damaged or no database, the
   // store moves it to PATH.corrupt-N (it is never deleted) and begins a new one: see moved_aside().
   // A file with an older format_version is converted. A file with a newer one is refused and not
@@ -98,8 +110,10 @@ class Store {
   [[nodiscard]] const std::string& moved_aside() const;
 
   // Tries to store the changes that are in memory only, and returns how many are left. They are
-  // lost if the program ends before there is space. Waits for the disk.
+  // lost if the program ends before the disk takes them.
   std::size_t unstored();
+  // Why changes are left: one line that names the file.
+  [[nodiscard]] std::string trouble() const;
 
   Result<void> add_job(const Job& job);
   // Replaces everything but id, name and creation time.
@@ -133,8 +147,16 @@ class Store {
 
  private:
   struct State;
-  explicit Store(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  struct Attempt;
+  explicit Store(std::shared_ptr<State> state);
+  std::optional<Result<void>> attempt(std::shared_ptr<Attempt> attempt);
+  Result<void> change(std::function<Result<void>(State&)> work, std::function<void(State&)> apply,
+                      std::function<void(State&)> undo = nullptr);
+  Result<void> change_or_keep(std::function<Result<void>(Database&)> work,
+                              std::function<void(State&, Unstored* unstored)> apply);
+
+  std::shared_ptr<State> state_;
+  std::thread writer_;
 };
 
 }  // namespace kymo::store

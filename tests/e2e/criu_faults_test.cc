@@ -352,6 +352,41 @@ TEST(StateOnAStalledDisk, ListsAreAnsweredAndAJobsEndIsSeen) {
   umount2(kymod.state().c_str(), MNT_DETACH);
 }
 
+// A dump with a deadline was not answered, a `run` that had been given up was carried out when the
+// disk answered, and kymod did not stop before.
+TEST(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  const MoodyDisk disk(folder);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  Kymod kymod;
+  fs::create_directory(kymod.state());
+  ASSERT_EQ(mount(disk.path().c_str(), kymod.state().c_str(), "", MS_BIND, nullptr), 0);
+  kymod.start();
+  static_cast<void>(kymod.kymo_json({"run", "process", "--name", "work", "--", "sleep", "1000"}));
+  disk.be("stalls");
+  const std::string marker = folder.path() + "/started";
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"dump", "process", "work", "--dir", kymod.path("c"), "--deadline", "5s"},
+           {"run", "process", "--name", "late", "--", "touch", marker}}) {
+    const Outcome refused = kymod.kymo(words);
+    EXPECT_EQ(refused.exit_code, 1) << words[0];
+    EXPECT_NE(refused.err.find("does not answer"), std::string::npos) << refused.err;
+  }
+  disk.be("well");
+  EXPECT_TRUE(eventually([&] {
+    return kymod.kymo({"run", "process", "--", "true"}).exit_code == 0;
+  })) << kymod.log();
+  EXPECT_FALSE(fs::exists(marker));
+  EXPECT_EQ(kymod.kymo({"inspect", "late"}).exit_code, 1);
+  disk.be("stalls");
+  kill(kymod.pid(), SIGTERM);
+  EXPECT_TRUE(kymod.logs("stopped")) << kymod.log();
+  disk.be("well");  // only then can the kernel end a thread that waits for it
+  kymod.stop(SIGTERM);
+  umount2(kymod.state().c_str(), MNT_DETACH);
+}
+
 // CRIU does without its log; what cannot be kept is said, and the process is back.
 TEST_F(CriuFaultsTest, ARestoreFromAFullDisk) {
   const SmallDisk disk(dir(), "size=64m");

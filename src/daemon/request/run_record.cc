@@ -82,8 +82,10 @@ std::string history_owner(const Target& target) {
 
 std::string unstored_warning(store::Store& store) {
   if (store.unstored() == 0) return {};
-  return "the disk of the state directory is full: free some space; until then the result is kept "
-         "only in memory, and it is lost if kymod stops";
+  return store.trouble() +
+         ": until its disk takes changes again, the result is kept only in memory, and it is lost "
+         "if "
+         "kymod stops";
 }
 
 v1::HistoryRun to_api(const store::Run& run) {

@@ -15,6 +15,7 @@
 #include "daemon/config/find_criu.h"
 #include "daemon/request/parts.h"
 #include "daemon/request/running_request.h"
+#include "daemon/serve/housekeeping.h"
 #include "daemon/serve/otlp.h"
 #include "daemon/serve/service.h"
 #include "daemon/serve/unix_listener.h"
@@ -87,7 +88,7 @@ struct Daemon::State {
   Result<void> start_api();
   void say_troubles() const;
   void snapshot_for_signal() const;
-  void keep_bound();
+  void keep_house();
 
   std::string no_room;  // the last logged reason why no room could be made
 };
@@ -216,7 +217,10 @@ void Daemon::State::say_troubles() const {
   }
 }
 
-void Daemon::State::keep_bound() {
+// Waits for the disks of the state directory and of checkpoints.
+void Daemon::State::keep_house() {
+  jobs->retry_unstored();
+  bound_job_outputs(parts());
   std::string trouble = make_room(parts());
   if (!trouble.empty() && trouble != no_room) spdlog::warn("{}", trouble);
   no_room = std::move(trouble);
@@ -290,6 +294,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Help
 Result<void> Daemon::run() {
   State& state = *state_;
   const sigset_t signals = stop_signals();
+  Housekeeping housekeeping([&state] { state.keep_house(); });
   int got = 0;
   while (got <= 0) {
     got = sigtimedwait(&signals, nullptr, &kLookAfterJobs);
@@ -302,9 +307,6 @@ Result<void> Daemon::run() {
     if (got < 0 && errno == EAGAIN) {
       state.jobs->refresh();
       state.metrics->set_unconfirmed(state.unconfirmed->size(), state.unconfirmed->held());
-      state.jobs->retry_unstored();
-      state.keep_bound();
-      bound_job_outputs(state.parts());
     }
   }
   spdlog::info("stopping: {}", got == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -322,9 +324,10 @@ Result<void> Daemon::run() {
   state.server->Shutdown(soon());
   state.spans.reset();
   state.http->stop();
-  if (!state.unconfirmed->stop(kDiskPatience)) {
-    spdlog::warn(
-        "stopped, although the disk of a checkpoint does not answer; the next kymod looks again");
+  const bool kept = housekeeping.stop(kDiskPatience);
+  if (!state.unconfirmed->stop(kDiskPatience) || !kept) {
+    spdlog::warn("stopped, although the disk of {} does not answer; the next kymod looks again",
+                 kept ? "a checkpoint" : "the state directory");
     spdlog::default_logger()->flush();
     _exit(recorded ? 0 : 1);
   }

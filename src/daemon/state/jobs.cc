@@ -353,12 +353,12 @@ void Jobs::retry_unstored() {
   if (left == unstored_) return;
   unstored_ = left;
   if (left == 0) {
-    spdlog::info("the state directory has space again: everything is stored");
+    spdlog::info("the state directory takes changes again: everything is stored");
   } else {
     spdlog::error(
-        "the disk of the state directory is full: free some space; until then {} changes are kept "
-        "only in memory, and they are lost if kymod stops",
-        left);
+        "{}: until its disk takes changes again, {} changes are kept only in memory, and they are "
+        "lost if kymod stops",
+        store_.trouble(), left);
   }
 }
 
