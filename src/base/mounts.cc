@@ -3,6 +3,7 @@
 #include <sys/mount.h>
 
 #include <algorithm>
+#include <charconv>
 #include <sstream>
 #include <vector>
 
@@ -21,6 +22,18 @@ std::string mount_point(const std::string& line) {
   std::string word;
   for (int i = 0; i < 5; ++i) words >> word;
   return unescaped(word);
+}
+
+// The value of the option user_id of a FUSE mount, by its line in mountinfo.
+std::optional<uid_t> user_in(const std::string& line) {
+  constexpr std::string_view kOption = "user_id=";
+  const std::size_t type = line.find(" - fuse");
+  const std::size_t at = type == std::string::npos ? type : line.find(kOption, type);
+  if (at == std::string::npos) return std::nullopt;
+  uid_t user = 0;
+  const char* const begin = line.data() + at + kOption.size();
+  const auto parsed = std::from_chars(begin, line.data() + line.size(), user);
+  return parsed.ec == std::errc() ? std::optional(user) : std::nullopt;
 }
 
 }  // namespace
@@ -54,6 +67,25 @@ Result<void> detach_mounts(std::string_view prefix) {
     ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
   });
   return {};
+}
+
+std::string mount_of(int fd) {
+  constexpr std::string_view kMount = "\nmnt_id:\t";
+  const Result<std::string> text = read_file("/proc/self/fdinfo/" + std::to_string(fd));
+  const std::size_t at = text ? text->find(kMount) : std::string::npos;
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + kMount.size();
+  return text->substr(begin, text->find('\n', begin) - begin);
+}
+
+std::optional<uid_t> fuse_user(const std::string& mount_id) {
+  const Result<std::string> mounts = read_file("/proc/self/mountinfo");
+  if (!mounts) return std::nullopt;
+  std::istringstream lines(*mounts);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(mount_id + " ")) return user_in(line);
+  }
+  return std::nullopt;
 }
 
 }  // namespace kymo

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,5 +18,13 @@ std::string unescaped(const std::string& word);
 // Errors: the list of mounts cannot be read.
 // Cost:   one read of /proc/self/mountinfo.
 Result<void> detach_mounts(std::string_view prefix);
+
+// The id of the mount through which a file was opened, as in mountinfo. Empty if /proc does not say it.
+// Asks no file system.
+std::string mount_of(int fd);
+
+// The user whose program serves a file system in user space (FUSE). It can give each file any owner, mode
+// and content at any time. Nothing for another file system.
+std::optional<uid_t> fuse_user(const std::string& mount_id);
 
 }  // namespace kymo

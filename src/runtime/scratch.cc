@@ -108,13 +108,14 @@ Result<DumpOutcome> in_scratch(const DumpSpec& spec,
 
 std::vector<std::string> in_work_dirs(const DumpSpec& spec, const std::string& name) {
   std::vector<std::string> paths;
-  if (!spec.scratch_dir.empty()) paths.push_back(spec.scratch_dir + name);
-  paths.push_back(spec.work_dir + name);
+  for (const std::string& folder : {spec.scratch_dir, spec.work_dir}) {
+    if (!folder.empty()) paths.push_back(folder + name);
+  }
   return paths;
 }
 
 void keep_scratch(const DumpSpec& spec, std::chrono::milliseconds patience) {
-  if (spec.scratch_dir.empty()) return;
+  if (spec.scratch_dir.empty() || spec.work_dir.empty()) return;
   static_cast<void>(within(patience, [from = spec.scratch_dir, to = spec.work_dir] {
     move_all(from, to);
     return true;

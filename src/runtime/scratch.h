@@ -31,8 +31,8 @@ Result<DumpOutcome> in_scratch(const DumpSpec& spec,
 // The paths at which a dump may have a file with this name: in its scratch and its work directory.
 std::vector<std::string> in_work_dirs(const DumpSpec& spec, const std::string& name);
 
-// Moves what a kymod that was killed has left in spec.scratch_dir to spec.work_dir. Waits at most
-// `patience`, and then goes on in the background.
+// Moves what a kymod that was killed has left in spec.scratch_dir to spec.work_dir. Moves nothing if
+// one of the two is empty. Waits at most `patience`, and then goes on in the background.
 void keep_scratch(const DumpSpec& spec, std::chrono::milliseconds patience);
 
 }  // namespace kymo::runtime

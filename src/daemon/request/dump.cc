@@ -18,7 +18,6 @@
 #include "daemon/request/stream_choice.h"
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
-#include "daemon/state/own_folder.h"
 #include "failures/explain.h"
 #include "probe/memory_to_dump.h"
 #include "report/human.h"
@@ -263,10 +262,6 @@ Result<void> prepare_directory(DumpContext& c) {
   }
   const CheckpointDir dir(path);
   if (Result<void> made = create_checkpoint_dir(dir); !made) return made;
-  if (Result<void> own = check_own_path(path); !own) {
-    c.warnings.push_back("other users could redirect what is written to " + path + ": " +
-                         own.error().message + ": choose a directory that only root can change");
-  }
   c.dir = dir;
   c.progress.set_directory(path);
   return {};

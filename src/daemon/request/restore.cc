@@ -10,12 +10,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/own_folder.h"
 #include "criu/images.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/request.h"
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
-#include "daemon/state/own_folder.h"
 #include "daemon/state/restore_note.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
@@ -45,6 +45,13 @@ struct RestoreContext : Request {
   RestoreNote note;
   runtime::RestoreOutcome outcome;
 };
+
+// The same result, whose error also says what was tried.
+Result<void> in_restore(const RestoreContext& c, const Result<void>& done) {
+  if (done) return {};
+  return Error{done.error().code, "restore " + c.directory + ": " + done.error().message,
+               done.error().errno_value};
+}
 
 // A text of the record; empty if it is missing or no text. The record is not trusted, because
 // anyone may have written it.
@@ -108,19 +115,9 @@ Result<void> use_checkpoint(RestoreContext& c, const CheckpointDir& dir) {
       return allowed.error();
     }
   }
-  if (Result<void> folders = check_no_linked_folders(dir); !folders) {
-    return Error{folders.error().code, "restore " + c.directory + ": " + folders.error().message,
-                 folders.error().errno_value};
-  }
+  if (Result<void> folders = check_no_linked_folders(dir); !folders) return in_restore(c, folders);
   c.images = dir.images();
-  if (Result<void> own = check_own_path(dir.path())) {
-    c.to = dir;
-  } else {
-    c.warnings.push_back(
-        "the files of the restore are not kept with the checkpoint, because other users could "
-        "redirect them: " +
-        own.error().message);
-  }
+  c.to = dir;
   return {};
 }
 
@@ -139,6 +136,21 @@ Result<void> find_images(RestoreContext& c) {
   }
   c.images = c.directory;
   return {};
+}
+
+// Refuses images that another user could exchange after they were verified: they are run as a program,
+// with root's rights. Such a user could also lead the log of the restore to another place.
+Result<void> refuse_foreign(RestoreContext& c) {
+  const Result<FileDescriptor> directory = open_own_path(c.directory);
+  const Result<void> own = directory ? check_own_images(c.images) : directory.error();
+  if (own || own.error().code != Code::permission_denied || own.error().errno_value != 0) {
+    return in_restore(c, own);
+  }
+  return Error{
+      Code::permission_denied,
+      "restore " + c.directory + ": " + own.error().message +
+          ": copy it as root to a directory that only root can change (cp -r), and restore "
+          "the copy"};
 }
 
 // Checks all other paths that are read or mounted: links in the images, parent images, the bundle
@@ -276,7 +288,7 @@ Result<void> verify(RestoreContext& c) {
 }
 
 // Makes a directory for log and recording below the state directory, if the images are no
-// checkpoint of kymod or if others could redirect what is written into their directory.
+// checkpoint of kymod.
 Result<void> make_place(RestoreContext& c) {
   const fs::path base = fs::path(c.parts.config.state_dir) / "restores";
   make_folders(base);
@@ -292,15 +304,36 @@ Result<void> make_place(RestoreContext& c) {
   return {};
 }
 
-// Refuses symbolic links in a folder: CRIU and podman's runtime would follow them when they write
-// or read there.
-Result<void> check_no_links(const RestoreContext& c, const std::string& folder) {
+// Gives the file a copy of its own if it has other names, perhaps outside of the checkpoint.
+std::error_code part_from_other_names(const fs::directory_entry& file) {
   std::error_code error;
+  if (!file.is_regular_file(error) || file.hard_link_count(error) < 2 || error) return error;
+  const fs::path copy = file.path().string() + ".copy";
+  fs::remove(copy, error);
+  if (!error) fs::copy_file(file.path(), copy, error);
+  if (!error) fs::rename(copy, file.path(), error);
+  return error;
+}
+
+// CRIU and the runtimes write to what they find in their work folder. Refuses symbolic links there,
+// which they would follow, and keeps them from changing a file that has another name elsewhere.
+Result<void> prepare_work(const RestoreContext& c, const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code gone;
-    if (it->is_symlink(gone)) {
-      return Error{Code::permission_denied, "restore " + c.directory + ": " + it->path().string() +
+    entries.push_back(*it);
+  }
+  for (const fs::directory_entry& entry : entries) {
+    std::error_code failed;
+    if (entry.is_symlink(failed)) {
+      return Error{Code::permission_denied, "restore " + c.directory + ": " +
+                                                entry.path().string() +
                                                 " is a link, which could lead anywhere: remove it"};
+    }
+    if (failed = part_from_other_names(entry); failed) {
+      return system_error("restore " + c.directory + ": copy " + entry.path().string() +
+                              ", which has another name elsewhere",
+                          failed.value());
     }
   }
   if (error) return system_error("restore " + c.directory + ": look into " + folder, error.value());
@@ -315,12 +348,9 @@ Result<void> prepare_directory(RestoreContext& c) {
     if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
       return system_error("restore " + c.directory + ": make " + folder, errno);
     }
-    if (auto own = open_own_folder(folder); !own) {
-      return Error{own.error().code, "restore " + c.directory + ": " + own.error().message,
-                   own.error().errno_value};
-    }
+    if (auto own = open_own_folder(folder); !own) return in_restore(c, own.error());
   }
-  return check_no_links(c, c.to->work());
+  return prepare_work(c, c.to->work());
 }
 
 Result<void> find_job(RestoreContext& c) {
@@ -475,6 +505,7 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"validate", validate},
     {"claim directory", claim_directory},
     {"find images", find_images, "files"},
+    {"check folders", refuse_foreign, "files"},
     {"find runtime", find_runtime},
     {"choose criu", choose_criu},
     {"verify images", verify, "files"},

@@ -13,6 +13,7 @@
 #include "base/beneath.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/own_folder.h"
 #include "report/checkpoint_record.h"
 
 namespace kymo::daemon {
@@ -20,13 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Like mkdir -p. The last folder gets mode 0700.
-Result<void> make_private_folder(const std::string& path) {
-  make_folders(fs::path(path).parent_path());
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error("make the checkpoint directory " + path, errno);
+// Makes the directory with mode 0700, and the folders above it, unless somebody else could lead what is
+// written there to another place.
+Result<FileDescriptor> make_private_folder(const std::string& path) {
+  Result<FileDescriptor> folder = make_own_folder(path);
+  if (folder) return folder;
+  const Error& error = folder.error();
+  if (error.errno_value != 0) {
+    return Error{error.code, "make the checkpoint directory " + path + ": " + error.message,
+                 error.errno_value};
   }
-  return {};
+  return Error{error.code, "dump into " + path + ": " + error.message +
+                               ": choose a directory that only root can change"};
 }
 
 Result<void> check_empty(const std::string& path) {
@@ -42,6 +48,18 @@ Result<void> check_empty(const std::string& path) {
                  "the checkpoint directory " + path + " is not empty: name a new or an empty one"};
   }
   return {};
+}
+
+// CRIU and the runtimes give everybody the right to read their files. The folder that keeps other users
+// away from them may get another mode later, or the files may be moved.
+void take_rights_of_others(const std::string& folder) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error)) {
+    std::error_code ignored;  // some file systems have no modes
+    if (file->symlink_status(ignored).type() != fs::file_type::regular) continue;
+    fs::permissions(file->path(), fs::perms::owner_read | fs::perms::owner_write, ignored);
+  }
 }
 
 }  // namespace
@@ -70,10 +88,11 @@ int highest_number(const std::string& folder, const std::string& name) {
 }
 
 Result<void> create_checkpoint_dir(const CheckpointDir& dir) {
-  if (Result<void> made = make_private_folder(dir.path()); !made) return made;
+  const Result<FileDescriptor> made = make_private_folder(dir.path());
+  if (!made) return made.error();
   if (Result<void> empty = check_empty(dir.path()); !empty) return empty;
-  for (const std::string& folder : {dir.partial_images(), dir.work(), dir.recordings()}) {
-    if (mkdir(folder.c_str(), 0700) != 0) {
+  for (const fs::path folder : {dir.partial_images(), dir.work(), dir.recordings()}) {
+    if (mkdirat(made->get(), folder.filename().c_str(), 0700) != 0) {
       return system_error("write into the checkpoint directory " + dir.path(), errno);
     }
   }
@@ -91,12 +110,29 @@ Result<void> check_no_linked_folders(const CheckpointDir& dir) {
 }
 
 Result<void> publish_images(const CheckpointDir& dir) {
+  for (const std::string& folder : {dir.partial_images(), dir.work()}) {
+    take_rights_of_others(folder);
+  }
   if (rename(dir.partial_images().c_str(), dir.images().c_str()) != 0) {
     return system_error(
         "publish the images as " + dir.images() + "; they are complete in " + dir.partial_images(),
         errno);
   }
   return {};
+}
+
+Result<void> check_own_images(const std::string& images) {
+  constexpr int kMaxParents = 64;
+  fs::path folder = images;
+  for (int n = 0; n <= kMaxParents; ++n) {
+    if (Result<void> own = check_own_files(folder); !own) return own;
+    std::error_code error;
+    folder = fs::canonical(folder / "parent", error);          // CRIU's name for the images before
+    if (error || !fs::is_directory(folder, error)) return {};  // CRIU says what is wrong with it
+  }
+  return Error{Code::failed_precondition,
+               images + ": it has more than " + std::to_string(kMaxParents) +
+                   " parent images, or the links to its parent images form a loop"};
 }
 
 void discard_images(const CheckpointDir& dir) {

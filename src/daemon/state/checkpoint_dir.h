@@ -33,12 +33,20 @@ int highest_number(const std::string& folder, const std::string& name);
 
 // Makes the directory and the folders in it, all with mode 0700. A directory that exists already
 // must be empty.
+// Errors: permission_denied: another user could change a folder of the path, or replace it
+//         (make_own_folder()); those of the files.
 Result<void> create_checkpoint_dir(const CheckpointDir& dir);
 // Checks that images, work and recordings, where they exist, are folders and not links. Somebody
 // else may have made the checkpoint, with links that lead elsewhere.
 // Errors: permission_denied: one is a link.
 Result<void> check_no_linked_folders(const CheckpointDir& dir);
-// Renames complete images from images.partial to images.
+// Checks that only this process' user and root can change the images and their parent images
+// (check_own_files()). A parent that is missing is no error.
+// Errors: permission_denied, which names what another user can change; failed_precondition: there are too
+//         many parents; the system's.
+Result<void> check_own_images(const std::string& images);
+// Gives the files of the images and of the work folder mode 0600, and renames complete images from
+// images.partial to images.
 Result<void> publish_images(const CheckpointDir& dir);
 // Removes the images of a failed dump.
 void discard_images(const CheckpointDir& dir);

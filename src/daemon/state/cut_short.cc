@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "base/json_text.h"
+#include "base/own_folder.h"
+#include "base/patience.h"
 #include "criu/stats.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/kinds.h"
@@ -57,38 +59,43 @@ Value value_of(const json& object, const char* key, Value otherwise) {
   }
 }
 
-CutShortDump look_at(store::Store& store, const ForeignFiles& foreign,
-                     const store::Checkpoint& checkpoint) {
+// What the store says about the dump.
+CutShortDump listed(store::Store& store, const store::Checkpoint& checkpoint) {
   CutShortDump dump{
       checkpoint, std::nullopt, CheckpointDir(checkpoint.directory),        json::object(),
       {},         {},           "process " + std::to_string(checkpoint.pid)};
   if (Result<store::Job> found = store.job(checkpoint.job_id); found) dump.job = *found;
+  dump.spec.process = {checkpoint.pid, dump.job ? dump.job->start_ticks : 0};
+  dump.spec.images_dir = dump.dir.partial_images();
+  dump.spec.work_dir = dump.dir.work();
+  dump.spec.scratch_dir = runtime::scratch_path(checkpoint.id);
+  return dump;
+}
+
+// Adds what the checkpoint.json of the dump says.
+void add_record(const ForeignFiles& foreign, CutShortDump& dump) {
   // The directory may contain another dump by now.
   Result<json> record = foreign.record(dump.dir);
   if (!record) {
     if (record.error().code != Code::not_found) spdlog::error("{}", record.error().message);
-  } else if (value_of(*record, "created_unix_ns", std::int64_t{0}) == checkpoint.created_unix_ns) {
+  } else if (value_of(*record, "created_unix_ns", std::int64_t{0}) ==
+             dump.checkpoint.created_unix_ns) {
     dump.record = *std::move(record);
   }
-  dump.spec.process = {
-      checkpoint.pid,
-      dump.job ? dump.job->start_ticks : value_of(dump.record, "start_ticks", std::uint64_t{0})};
-  dump.spec.images_dir = dump.dir.partial_images();
-  dump.spec.work_dir = dump.dir.work();
-  dump.spec.scratch_dir = runtime::scratch_path(checkpoint.id);
-  const json container = value_of(dump.record, "container", json::object());
-  if (container.is_object() && !container.empty()) {
-    const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
-    if (!kind) spdlog::error("the checkpoint {}: {}", dump.dir.path(), kind.error().message);
-    dump.kind = kind ? *kind : runtime::Kind::process;
-    dump.spec.container = value_of(container, "id", std::string());
-    dump.spec.frozen = value_of(container, "frozen", false);
-    if (dump.kind != runtime::Kind::process) {
-      dump.text = std::string(runtime::name_of(dump.kind)) + " container " +
-                  value_of(container, "name", dump.spec.container);
-    }
+  if (!dump.job) {
+    dump.spec.process.start_ticks = value_of(dump.record, "start_ticks", std::uint64_t{0});
   }
-  return dump;
+  const json container = value_of(dump.record, "container", json::object());
+  if (!container.is_object() || container.empty()) return;
+  const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
+  if (!kind) spdlog::error("the checkpoint {}: {}", dump.dir.path(), kind.error().message);
+  dump.kind = kind ? *kind : runtime::Kind::process;
+  dump.spec.container = value_of(container, "id", std::string());
+  dump.spec.frozen = value_of(container, "frozen", false);
+  if (dump.kind != runtime::Kind::process) {
+    dump.text = std::string(runtime::name_of(dump.kind)) + " container " +
+                value_of(container, "name", dump.spec.container);
+  }
 }
 
 Fate fate_of(const runtime::ProcessId& process) {
@@ -284,11 +291,40 @@ bool remove_unbegun(const CheckpointDir& dir) {
   return rmdir(dir.path().c_str()) == 0;
 }
 
+// Ends what still runs of a dump and lets its process go on, without a look at its directory.
+void settle_without_directory(const CutShortDump& dump, const SettleDump& settle) {
+  runtime::DumpSpec spec;
+  spec.process = dump.spec.process;
+  spec.scratch_dir = dump.spec.scratch_dir;
+  if (const Result<void> settled = settle(runtime::Kind::process, spec); !settled) {
+    spdlog::error("dump of {}: {}", dump.text, settled.error().message);
+  }
+}
+
+// Checks that no other user can lead what is written to the directory, or removed from it, to another
+// place. First lets the process go on if the answer is no, or if the disk does not answer at once.
+Result<void> check_directory(const CutShortDump& dump, const SettleDump& settle) {
+  const std::string path = dump.dir.path();
+  std::optional<Result<void>> own = within(kDiskPatience, [path] { return check_own_path(path); });
+  if (own && *own) return {};
+  settle_without_directory(dump, settle);
+  return own ? *own : check_own_path(path);
+}
+
 }  // namespace
 
 Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& foreign,
                                   const store::Checkpoint& checkpoint, const SettleDump& settle) {
-  CutShortDump dump = look_at(store, foreign, checkpoint);
+  CutShortDump dump = listed(store, checkpoint);
+  if (const Result<void> own = check_directory(dump, settle); !own) {
+    if (own.error().errno_value != 0) return own.error();
+    Result<void> marked =
+        mark_unconfirmed(store, std::move(dump),
+                         "its directory can be changed by other users (" + own.error().message +
+                             "), and kymod looks at it once only root can change it");
+    return marked ? Result<bool>(false) : marked.error();
+  }
+  add_record(foreign, dump);
   if (const Result<void> settled = settle(dump.kind, dump.spec); !settled) {
     spdlog::error("dump of {}: {}", dump.text, settled.error().message);
   }

@@ -20,6 +20,8 @@ namespace kymo::daemon {
 //   unconfirmed, the images are verified first, and are kept as they are if they are damaged.
 // - If the process runs, it removes the images. It does the same if the images are not whole and the
 //   process is gone.
+// - If another user could lead what is written to the directory, or removed from it, to another place, it
+//   only lets the process go on, and marks the checkpoint as unconfirmed.
 // - Otherwise, if the process is still held, or it cannot be seen whether it runs, or the images
 //   cannot be looked at, it marks the checkpoint as unconfirmed and keeps the images.
 // A line in the log says what it did. `settle` calls Runtime::settle_dump() of the given kind.

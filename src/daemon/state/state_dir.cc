@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "base/lock.h"
-#include "daemon/state/own_folder.h"
+#include "base/own_folder.h"
 
 namespace kymo::daemon {
 namespace {

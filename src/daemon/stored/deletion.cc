@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/mounts.h"
+#include "base/own_folder.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/stored/catalogue.h"
 
@@ -30,6 +31,22 @@ bool holds(const ForeignFiles& foreign, const CheckpointDir& dir,
   const Result<nlohmann::json> record = foreign.record(dir);
   return record && record->value("created_unix_ns", nlohmann::json()) ==
                        nlohmann::json(checkpoint.created_unix_ns);
+}
+
+// Why the directory must not be deleted; empty if it may. Another user could lead the deletion to other
+// files.
+std::string why_not_deleted(const DeletionParts& parts, const CheckpointDir& dir,
+                            const store::Checkpoint& checkpoint) {
+  if (const Result<void> own = check_own_path(dir.path()); !own) {
+    return dir.path() + " was not deleted, because other users could lead kymod to other files: " +
+           own.error().message + ": delete it yourself";
+  }
+  const bool again = checkpoint.state == store::CheckpointState::deleting;
+  if (again || below_state_dir(parts.state_dir, dir.path()) ||
+      holds(parts.foreign, dir, checkpoint)) {
+    return {};
+  }
+  return dir.path() + " no longer holds this checkpoint, so it was not deleted";
 }
 
 // Removes a file or folder, and waits for files in it that are still open, such as the recording of
@@ -161,10 +178,9 @@ Result<bool> delete_checkpoint(const DeletionParts& parts, const store::Checkpoi
   if (!claim || !images_claim) return in_use(checkpoint);
   std::error_code error;
   bool there = fs::exists(dir.path(), error);
-  const bool again = checkpoint.state == store::CheckpointState::deleting;
-  if (there && !again && !below_state_dir(parts.state_dir, dir.path()) &&
-      !holds(parts.foreign, dir, checkpoint)) {
-    warnings.push_back(dir.path() + " no longer holds this checkpoint, so it was not deleted");
+  std::string why_not = there ? why_not_deleted(parts, dir, checkpoint) : "";
+  if (!why_not.empty()) {
+    warnings.push_back(std::move(why_not));
     there = false;
   }
   if (there) {

@@ -205,6 +205,41 @@ TEST_F(CutShort, ImagesThatCannotBeLookedAtAreKeptWhereTheProcessIsGone) {
   EXPECT_TRUE(fs::exists(dir_.partial_images() + "/pages-1.img")) << "somebody may mend them";
 }
 
+// At its start, kymod removed the images of another checkpoint, to which the folder's owner led it.
+TEST_F(CutShort, NothingIsRemovedOrWrittenWhereAnotherUserLeadsIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to make a folder of another user";
+  start_job(true);
+  const std::string theirs = folder_.folder("theirs");
+  dir_ = CheckpointDir(theirs + "/c");
+  ASSERT_TRUE(create_checkpoint_dir(dir_).ok());
+  store::Checkpoint checkpoint;
+  checkpoint.id = "c1";
+  checkpoint.job_id = job_.id;
+  checkpoint.pid = pid_;
+  checkpoint.directory = dir_.path();
+  ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
+  // Of another dump, which ended the same way.
+  static_cast<void>(folder_.folder("p/images.partial"));
+  const std::string precious = folder_.file("p/images.partial/pages-1.img", "precious");
+  fs::rename(dir_.path(), theirs + "/aside");
+  fs::create_directory_symlink(folder_.path() + "/p", dir_.path());
+  ASSERT_EQ(chown(theirs.c_str(), 65534, 65534), 0);
+  const store::Checkpoint led = close();
+  EXPECT_EQ(led.state, store::CheckpointState::unconfirmed);
+  EXPECT_NE(led.error.find(theirs + ": it belongs to uid 65534"), std::string::npos) << led.error;
+  EXPECT_TRUE(fs::exists(precious));
+  EXPECT_FALSE(fs::exists(folder_.path() + "/p/checkpoint.json"));
+  EXPECT_EQ(settled_.second.process.pid, pid_) << "it must not stay frozen";
+  EXPECT_EQ(settled_.second.work_dir, "");
+  EXPECT_EQ(settled_.second.images_dir, "");
+  // Its owner gives it back.
+  fs::remove(dir_.path());
+  fs::rename(theirs + "/aside", dir_.path());
+  ASSERT_EQ(chown(theirs.c_str(), 0, 0), 0);
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_FALSE(fs::exists(dir_.partial_images()));
+}
+
 TEST_F(CutShort, AJobWhosePidWasNotStoredIsFoundByItsOutput) {
   start_job(false);
   ASSERT_TRUE(settle_unstarted_jobs(*store_).ok());

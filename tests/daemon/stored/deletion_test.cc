@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -57,6 +58,21 @@ class DeletionTest : public ::testing::Test {
   Claims<std::string> claims_;
   std::vector<std::string> warnings_;
 };
+
+// The folder's owner could put a link to another checkpoint in its place.
+TEST_F(DeletionTest, NothingIsDeletedWhereAnotherUserCouldLeadIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to make a folder of another user";
+  const std::string theirs = folder_.folder("theirs");
+  const store::Checkpoint checkpoint = make(theirs + "/c");
+  ASSERT_EQ(chown(theirs.c_str(), 65534, 65534), 0);
+  const Result<bool> deleted = remove(checkpoint);
+  ASSERT_TRUE(deleted.ok());
+  EXPECT_FALSE(*deleted);
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_.front().find(theirs + ": it belongs to uid 65534"), std::string::npos)
+      << warnings_.front();
+  EXPECT_TRUE(fs::exists(theirs + "/c/images/inventory.img"));
+}
 
 // On FUSE, and on NFS, it keeps a name in its folder, which could not be removed.
 TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {

@@ -1,0 +1,234 @@
+// Whoever can change a folder on the way to a checkpoint could lead kymod's files to another place,
+// or exchange the images. So kymod neither dumps into such a folder nor restores from it.
+
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uid_t kOther = 65534;
+
+// Another user, who repeats `act` until this object is destroyed.
+class OtherUser {
+ public:
+  template <class Act>
+  explicit OtherUser(Act act) {
+    int ready[2];
+    EXPECT_EQ(pipe(ready), 0);
+    child_ = fork();
+    if (child_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const bool other = setgroups(0, nullptr) == 0 && setresgid(kOther, kOther, kOther) == 0 &&
+                         setresuid(kOther, kOther, kOther) == 0;
+      if (!other || write(ready[1], "r", 1) != 1) _exit(1);
+      for (;;) act();
+    }
+    close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1) << "cannot become another user";
+    close(ready[0]);
+  }
+  ~OtherUser() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  OtherUser(const OtherUser&) = delete;
+  OtherUser& operator=(const OtherUser&) = delete;
+
+ private:
+  pid_t child_ = 0;
+};
+
+class FoldersTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    if (geteuid() != 0) GTEST_SKIP() << "needs root to make a folder of another user";
+    ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+    ASSERT_EQ(chmod(out_.c_str(), 0700), 0);
+    kymod_.start();
+    job_ = kymod_.churn(1, "work");
+  }
+  // A folder of the other user.
+  [[nodiscard]] std::string theirs(const std::string& name) const {
+    std::string path = folder_.folder(name);
+    EXPECT_EQ(chown(path.c_str(), kOther, kOther), 0);
+    return path;
+  }
+  [[nodiscard]] Outcome dump_into(const std::string& path) const {
+    return kymod_.kymo(
+        {"dump", "process", "work", "--leave-running", "--no-stream", "--dir", path});
+  }
+  // It names the folder that is to blame, and nothing was made anywhere.
+  void expect_refused(const std::string& path, const std::string& why) const {
+    const Outcome refused = dump_into(path);
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_NE(refused.err.find("dump into " + path + ": " + why), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("only root can change"), std::string::npos) << refused.err;
+    EXPECT_TRUE(fs::is_empty(out_)) << *fs::directory_iterator(out_);
+  }
+
+  TemporaryDirectory folder_;
+  std::string out_ = folder_.folder("out");
+  Kymod kymod_;
+  nlohmann::json job_;
+};
+
+// Twelve images landed in a folder of root, and one replaced a file there.
+TEST_F(FoldersTest, ItsOwnerWhoSwapsItForALinkLeadsNoImageElsewhere) {
+  const std::string home = theirs("theirs");
+  for (int n = 0; n < 10; ++n) {
+    const std::string path = home + "/c-" + std::to_string(n);
+    const std::string aside = home + "/aside-" + std::to_string(n);
+    const OtherUser swapper([&] {
+      if (rename(path.c_str(), aside.c_str()) == 0) {
+        static_cast<void>(symlink(out_.c_str(), path.c_str()));
+      }
+    });
+    expect_refused(path, home + ": it belongs to uid 65534");
+  }
+  EXPECT_TRUE(fs::is_empty(home)) << *fs::directory_iterator(home);
+  EXPECT_TRUE(kymod_.goes_on(job_));
+}
+
+TEST_F(FoldersTest, EachFolderOfThePathCountsAndSoDoLinks) {
+  const std::string home = theirs("theirs");
+  const std::string inner = home + "/ours";  // a folder of root in one of another user
+  fs::create_directory(inner);
+  expect_refused(inner + "/deep/c", home + ": it belongs to uid 65534");
+  const std::string link = folder_.path() + "/link";
+  fs::create_directory_symlink(inner, link);
+  expect_refused(link + "/c", home + ": it belongs to uid 65534");
+  const std::string shared = folder_.folder("shared");
+  ASSERT_EQ(chmod(shared.c_str(), 0775), 0);
+  expect_refused(shared + "/c", shared + ": other users may write into it (mode 0775)");
+  ASSERT_EQ(chmod(shared.c_str(), 01777), 0);
+  expect_refused(shared, shared + ": other users may write into it (mode 1777)");
+  const std::string their_link = shared + "/link";
+  fs::create_directory_symlink(out_, their_link);
+  ASSERT_EQ(lchown(their_link.c_str(), kOther, kOther), 0);
+  expect_refused(their_link + "/c", their_link + ": it belongs to uid 65534");
+  const Outcome below_sticky = dump_into(shared + "/new/c");
+  EXPECT_EQ(below_sticky.exit_code, 0) << below_sticky.err;
+  EXPECT_TRUE(fs::exists(shared + "/new/c/images/inventory.img"));
+}
+
+// kymod followed a link that was put there before it had made the folder.
+TEST_F(FoldersTest, AFolderThatAnotherUserMakesFirstBelowAStickyOneIsNotFollowed) {
+  const std::string shared = folder_.folder("shared");
+  ASSERT_EQ(chmod(shared.c_str(), 01777), 0);
+  for (int n = 0; n < 10; ++n) {
+    const std::string first = shared + "/first-" + std::to_string(n);
+    const OtherUser maker([&] { static_cast<void>(symlink(out_.c_str(), first.c_str())); });
+    static_cast<void>(dump_into(first + "/c"));
+    EXPECT_TRUE(fs::is_empty(out_)) << *fs::directory_iterator(out_);
+  }
+  EXPECT_TRUE(kymod_.goes_on(job_));
+}
+
+// pages-1.img had mode 0644: whoever reached it read the memory.
+TEST_F(FoldersTest, NoImageAndNoLogIsForOthersToRead) {
+  int n = 0;
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"--no-stream"}, {"--stream"}, {"--stream", "--compression", "lz4", "--checksums"}}) {
+    const std::string path = folder_.path() + "/c-" + std::to_string(n++);
+    std::vector<std::string> words{"dump", "process", "work", "--leave-running", "--dir", path};
+    words.insert(words.end(), flags.begin(), flags.end());
+    static_cast<void>(kymod_.kymo_json(words));
+    int seen = 0;
+    for (const char* part : {"", "/images", "/work", "/recordings"}) {
+      struct stat info {};
+      ASSERT_EQ(stat((path + part).c_str(), &info), 0) << path << part;
+      EXPECT_EQ(info.st_mode & 0777U, 0700U) << path << part;
+    }
+    for (const char* part : {"/images", "/work"}) {
+      for (const auto& entry : fs::directory_iterator(path + part)) {
+        struct stat info {};
+        ASSERT_EQ(lstat(entry.path().c_str(), &info), 0);
+        EXPECT_EQ(info.st_mode & 07777U, 0600U) << entry.path() << " of " << flags.back();
+        ++seen;
+      }
+    }
+    EXPECT_GT(seen, 10);
+  }
+}
+
+// Its owner could exchange the images after kymod had verified them.
+TEST_F(FoldersTest, NothingIsRestoredFromWhereAnotherUserCouldChangeIt) {
+  const std::string home = folder_.folder("home");
+  const std::string path = home + "/c";
+  const std::string images = path + "/images";
+  ASSERT_EQ(kymod_.kymo({"dump", "process", "work", "--dir", path}).exit_code, 0);
+  const auto refusal = [&](const std::string& directory) {
+    const Outcome refused = kymod_.kymo({"restore", "process", directory});
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_FALSE(fs::exists(path + "/recordings/restore.tsv"));
+    EXPECT_FALSE(fs::exists(path + "/work/restore.log"));
+    return refused.err;
+  };
+  const auto expect_blamed = [&](const std::string& culprit) {
+    for (const std::string& directory : {path, images}) {
+      const std::string said = refusal(directory);
+      EXPECT_NE(said.find("restore " + directory + ": " + culprit + ": it belongs to uid 65534"),
+                std::string::npos)
+          << said;
+      EXPECT_NE(said.find("copy it as root to a directory that only root can change"),
+                std::string::npos)
+          << said;
+    }
+  };
+  for (const std::string& culprit : {home, path, images, images + "/inventory.img"}) {
+    ASSERT_EQ(chown(culprit.c_str(), kOther, kOther), 0);
+    expect_blamed(culprit);
+    ASSERT_EQ(chown(culprit.c_str(), 0, 0), 0);
+  }
+  const std::string parent = theirs("parent");
+  fs::create_directory_symlink(parent, images + "/parent");
+  expect_blamed(parent);
+  fs::remove(images + "/parent");
+  ASSERT_EQ(chmod((images + "/pstree.img").c_str(), 0666), 0);
+  EXPECT_NE(refusal(path).find("pstree.img: other users may write to it (mode 0666)"),
+            std::string::npos);
+  ASSERT_EQ(chmod((images + "/pstree.img").c_str(), 0644), 0);
+  ASSERT_EQ(chown(home.c_str(), kOther, kOther), 0);
+  const std::string copy = folder_.path() + "/copy";
+  ASSERT_EQ(run({"cp", "-r", path, copy}).exit_code, 0);
+  const Outcome restored = kymod_.kymo({"restore", "process", copy});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(kymod_.goes_on(job_));
+}
+
+// A restore by a runtime appends to its log, which may have another name elsewhere.
+TEST_F(FoldersTest, ARestoreChangesNoFileThatHasAnotherNameElsewhere) {
+  const std::string path = folder_.path() + "/c";
+  ASSERT_EQ(kymod_.kymo({"dump", "process", "work", "--dir", path}).exit_code, 0);
+  const std::vector<std::string> names{"restore.log", "stats-restore", "runc.log", "dump.log"};
+  for (const std::string& name : names) {
+    fs::remove(path + "/work/" + name);
+    std::ofstream(folder_.path() + "/" + name) << "precious";
+    fs::create_hard_link(folder_.path() + "/" + name, path + "/work/" + name);
+  }
+  static_cast<void>(kymod_.kymo_json({"restore", "process", path}));
+  for (const std::string& name : names) {
+    EXPECT_EQ(read_file(folder_.path() + "/" + name), "precious") << name;
+    EXPECT_EQ(fs::hard_link_count(folder_.path() + "/" + name), 1U) << name;
+  }
+  EXPECT_EQ(read_file(path + "/work/dump.log"), "precious") << "it stays, under its own name";
+}
+
+}  // namespace
+}  // namespace kymo::test
