@@ -1,9 +1,11 @@
 #include "criu/leftovers.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -13,6 +15,7 @@
 
 #include "base/beneath.h"
 #include "base/mounts.h"
+#include "base/own_folder.h"
 #include "base/patience.h"
 #include "criu/borrowed.h"
 #include "criu/connections.h"
@@ -45,14 +48,37 @@ bool is_in(const std::vector<pid_t>& tree, pid_t pid) {
   return std::find(tree.begin(), tree.end(), pid) != tree.end();
 }
 
-// The processes that trace the tree.
+// The processes of this user that trace the tree.
 std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
   std::set<pid_t> tracers;
   for (const pid_t pid : tree) {
     const Result<probe::Process> seen = probe::read_process(pid);
-    if (seen && seen->tracer != 0) tracers.insert(seen->tracer);
+    if (!seen || seen->tracer == 0) continue;
+    const Result<probe::Process> tracer = probe::read_process(seen->tracer);
+    if (tracer && tracer->uid == ::geteuid()) tracers.insert(seen->tracer);
   }
   return {tracers.begin(), tracers.end()};
+}
+
+// Who has the log open for writing is taken for CRIU's and killed. So check that only this user could have
+// made the log and opened it: no other user can change a folder of its path, and it has no other name
+// elsewhere. Its name alone says nothing.
+Result<void> check_log(const std::string& log_path) {
+  const Error not_ours{Code::permission_denied,
+                       "look for the processes of a CRIU by its log: " + log_path};
+  struct stat info {};
+  if (::lstat(log_path.c_str(), &info) != 0) {
+    return errno == ENOENT ? Result<void>() : system_error(not_ours.message, errno);
+  }
+  if (S_ISLNK(info.st_mode)) return {};  // it is not followed
+  if (const Result<FileDescriptor> own = open_own_path(log_path); !own) {
+    return Error{own.error().code, not_ours.message + ": " + own.error().message,
+                 own.error().errno_value};
+  }
+  if (info.st_nlink <= 1) return {};
+  return Error{
+      Code::permission_denied,
+      not_ours.message + ": it has another name, so it may be the file of another program"};
 }
 
 // The processes that have the log open for writing: those of the tree if `of_the_tree`, else CRIU's
@@ -105,6 +131,8 @@ Error would_not_end(pid_t pid) {
 // because that process has to run on. In a restore it does not, because the processes end anyway.
 Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tree,
                       std::string_view done, bool dump) {
+  const auto own = within(kDiskPatience, [log_path] { return check_log(log_path); });
+  if (own && !*own) return *own;
   const auto began = steady_clock::now();
   std::optional<BorrowingLimit> limit;
   for (auto pause = kLookEvery;; pause = next_look(pause)) {

@@ -11,7 +11,9 @@ namespace kymo::criu {
 
 // end_leftover_dump() and end_leftover_restore() end what is left of a dump or restore whose caller
 // was killed. They find its processes by CRIU's log, which these have open for writing: CRIU
-// itself, and each process that is being restored, until it resumes.
+// itself, and each process that is being restored, until it resumes. So nobody else may be able to make or
+// to replace the log: no other user may be able to change a folder of its path, and the log may have no
+// other name. A process counts only if it has this very file open, whatever name it used.
 //
 // A CRIU without a caller gives up at its next notification. That can take long, because until then
 // it may write all memory of a process, while the process is frozen. So it is killed as soon as its
@@ -19,7 +21,8 @@ namespace kymo::criu {
 // functions wait until it ends.
 //
 // Threads: any. Blocks for at most about ten seconds for a dump, and twenty for a restore.
-// Errors:  deadline_exceeded, with a process that does not end.
+// Errors:  deadline_exceeded, with a process that does not end; permission_denied if somebody else could
+//          have made the log. Then no process was ended.
 
 // `tree`: the processes that are being dumped. They run on, or they are gone if the dump was
 // complete.

@@ -22,28 +22,38 @@ bool is_writable(const fs::path& link) {
   return !gone && (mode & fs::perms::owner_write) != fs::perms::none;
 }
 
-// The inode of an open file, by /proc/PID/fdinfo/N: "ino:\t3". Empty if the kernel does not give it
-// (before Linux 5.14). No file system is asked.
-std::string inode_in(const fs::path& fdinfo) {
-  constexpr std::string_view kInode = "\nino:\t";
+// The value of a line of /proc/PID/fdinfo/N, such as "3" of "ino:\t3". Empty if there is none.
+std::string value_in(const std::string& fdinfo, const std::string& name) {
+  const std::string key = "\n" + name + ":\t";
+  const std::size_t at = fdinfo.find(key);
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + key.size();
+  return fdinfo.substr(begin, fdinfo.find('\n', begin) - begin);
+}
+
+// Where the kernel says an open file is. No file system is asked.
+struct Whereabouts {
+  std::string mount;  // the mount through which it was opened
+  std::string inode;  // empty if the kernel does not give it (before Linux 5.14)
+};
+
+Whereabouts whereabouts_in(const fs::path& fdinfo) {
   const Result<std::string> text = read_file(fdinfo);
   if (!text) return {};
-  const std::size_t at = text->find(kInode);
-  if (at == std::string::npos) return {};
-  const std::size_t begin = at + kInode.size();
-  return text->substr(begin, text->find('\n', begin) - begin);
+  return {value_in(*text, "mnt_id"), value_in(*text, "ino")};
 }
 
 // The file whose writers are looked for.
 struct Wanted {
   std::string path;  // as the kernel writes it in links
   std::string name;
-  std::string inode;
+  Whereabouts whereabouts;
   struct stat info {};
 };
 
-// Whether the process has the file open for writing. It compares name and inode first, and uses the
-// target of the link only if they are the same: the target may be on a disk that does not answer.
+// Whether the process has the file open for writing. It compares name and inode first, and asks the file
+// system only if they are the same, because its disk may not answer. It does not ask if path and mount
+// are the same, too. The path alone says little: in another mount namespace it is another file.
 bool writes(const fs::path& process, const Wanted& wanted) {
   std::error_code gone;
   for (fs::directory_iterator fd(process / "fd", gone), end; !gone && fd != end;
@@ -52,12 +62,14 @@ bool writes(const fs::path& process, const Wanted& wanted) {
     const bool named = !gone && target.filename() == wanted.name && is_writable(*fd);
     gone.clear();
     if (!named) continue;
-    const std::string inode = inode_in(process / "fdinfo" / fd->path().filename());
-    if (inode != wanted.inode) continue;
-    if (!inode.empty() && target == wanted.path) return true;
-    struct stat seen {};
-    if (stat(fd->path().c_str(), &seen) == 0 && seen.st_dev == wanted.info.st_dev &&
-        seen.st_ino == wanted.info.st_ino) {
+    const Whereabouts seen = whereabouts_in(process / "fdinfo" / fd->path().filename());
+    if (seen.inode != wanted.whereabouts.inode) continue;
+    if (!seen.inode.empty() && seen.mount == wanted.whereabouts.mount && target == wanted.path) {
+      return true;
+    }
+    struct stat info {};
+    if (stat(fd->path().c_str(), &info) == 0 && info.st_dev == wanted.info.st_dev &&
+        info.st_ino == wanted.info.st_ino) {
       return true;
     }
   }
@@ -77,7 +89,7 @@ std::vector<pid_t> processes_writing(const std::string& path) {
   std::error_code error;
   wanted.path = fs::read_symlink("/proc/self/fd/" + own, error);
   wanted.name = fs::path(path).filename();
-  wanted.inode = inode_in("/proc/self/fdinfo/" + own);
+  wanted.whereabouts = whereabouts_in("/proc/self/fdinfo/" + own);
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string process = entry->path().filename();

@@ -14,15 +14,25 @@
 namespace kymo::criu {
 namespace {
 
-// A process that has the file open in this mode, and waits.
-pid_t start_with_open(const std::string& path, int mode) {
+// A process of this user that has the file open in this mode, and waits.
+pid_t start_with_open(const std::string& path, int mode, uid_t user = geteuid()) {
   const int file = open(path.c_str(), mode | O_CLOEXEC);
   const pid_t child = fork();
   if (child == 0) {
+    if (user != geteuid() && setresuid(user, user, user) != 0) _exit(1);
     for (;;) pause();
   }
   close(file);
   return child;
+}
+
+// Whether it was killed by now; ends it in any case.
+bool was_killed(pid_t child) {
+  siginfo_t seen{};
+  waitid(P_PID, static_cast<id_t>(child), &seen, WEXITED | WNOHANG | WNOWAIT);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return seen.si_pid != 0;
 }
 
 bool is_killed(pid_t child) {
@@ -65,6 +75,50 @@ TEST(LeftoversTest, ALinkInPlaceOfTheLogIsNotFollowed) {
   EXPECT_EQ(seen.si_pid, 0) << "a process that only writes to the target was killed";
   kill(writer, SIGKILL);
   waitpid(writer, nullptr, 0);
+}
+
+// Any process that wrote to a file of this name was killed, if the folder's owner gave its file that name.
+TEST(LeftoversTest, AFileThatSomebodyElseCouldHavePutThereShowsNoCriu) {
+  const test::TemporaryDirectory folder;
+  const std::string other = folder.file("other.log", "(00.000000) Version: 4.2.1\n");
+  const std::string theirs = folder.folder("theirs");
+  const std::string log = theirs + "/dump.log";
+  std::filesystem::create_hard_link(other, log);
+  const pid_t writer = start_with_open(log, O_WRONLY);
+  const Result<void> by_name = end_leftover_dump(log, {});
+  EXPECT_EQ(by_name.error().code, Code::permission_denied);
+  EXPECT_NE(by_name.error().message.find(log + ": it has another name"), std::string::npos)
+      << by_name.error().message;
+  EXPECT_FALSE(was_killed(writer));
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to make a folder of another user";
+  std::filesystem::remove(other);
+  ASSERT_EQ(chown(theirs.c_str(), 65534, 65534), 0);
+  const pid_t again = start_with_open(log, O_WRONLY);
+  for (const Result<void>& ended : {end_leftover_dump(log, {}), end_leftover_restore(log, {})}) {
+    EXPECT_EQ(ended.error().code, Code::permission_denied);
+    EXPECT_NE(ended.error().message.find(theirs + ": it belongs to uid 65534"), std::string::npos)
+        << ended.error().message;
+  }
+  EXPECT_FALSE(was_killed(again));
+}
+
+// Neither of them has this very log open.
+TEST(LeftoversTest, OtherProcessesThatWriteToALogOfThisNameRunOn) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  const test::TemporaryDirectory folder;
+  const std::string log = folder.file("dump.log", "(00.000000) Version: 4.2.1\n");
+  const std::string of_root = folder.folder("root") + "/dump.log";
+  const std::string of_other = folder.folder("other") + "/dump.log";
+  std::ofstream(of_root) << "its own";
+  std::ofstream(of_other) << "its own";
+  const pid_t criu = start_with_open(log, O_WRONLY);
+  const pid_t root = start_with_open(of_root, O_WRONLY);
+  const pid_t other = start_with_open(of_other, O_WRONLY, 65534);
+  EXPECT_TRUE(end_leftover_dump(log, {}).ok());
+  EXPECT_TRUE(is_killed(criu));
+  waitpid(criu, nullptr, 0);
+  EXPECT_FALSE(was_killed(root));
+  EXPECT_FALSE(was_killed(other));
 }
 
 }  // namespace

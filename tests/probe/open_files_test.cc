@@ -2,6 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -49,6 +54,44 @@ TEST(OpenFilesTest, WhoWritesToTheTargetOfALinkIsNotFound) {
   ASSERT_EQ(symlink(other.c_str(), path.c_str()), 0);
   const FileDescriptor writer(open(other.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   EXPECT_TRUE(processes_writing(path).empty());
+}
+
+// In a mount namespace of its own, a process had another file at this path. Its path and inode were taken
+// for the file.
+TEST(OpenFilesTest, AFileOfThisPathInAnotherMountNamespaceIsAnotherOne) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to mount";
+  const test::TemporaryDirectory folder;
+  const std::string place = folder.folder("place");
+  const std::string path = place + "/dump.log";
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const auto mounted = [&] { return mount("none", place.c_str(), "tmpfs", 0, nullptr) == 0; };
+  const auto inode = [&](int fd) {
+    struct stat info {};
+    return fstat(fd, &info) == 0 ? info.st_ino : 0;
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool apart = unshare(CLONE_NEWNS) == 0 &&
+                       mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 && mounted();
+    const int there = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    const ino_t number = apart ? inode(there) : 0;
+    if (write(told[1], &number, sizeof number) != sizeof number) _exit(1);
+    for (;;) pause();
+  }
+  ino_t other = 0;
+  EXPECT_EQ(::read(told[0], &other, sizeof other), static_cast<ssize_t>(sizeof other));
+  if (other != 0) {
+    ASSERT_TRUE(mounted());
+    const FileDescriptor here(open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600));
+    EXPECT_EQ(inode(here.get()), other) << "the first file of a tmpfs";
+    EXPECT_TRUE(processes_writing(path).empty());
+    umount2(place.c_str(), MNT_DETACH);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  for (const int end : told) close(end);
+  if (other == 0) GTEST_SKIP() << "no mount namespace can be made here";
 }
 
 // One dump on a disk that stalled kept kymod from ending the CRIU of any other dump.
