@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -176,6 +177,24 @@ TEST_F(OwnPathsTest, EachFileInAFolderIsLookedAt) {
   EXPECT_EQ(text_of(check_own_files(base)),
             theirs + ": it belongs to uid 65534, who could replace it");
   EXPECT_EQ(check_own_files(base + "/none").error().code, Code::not_found);
+}
+
+// A kymod that is not root trusts root and its own user.
+TEST_F(OwnPathsTest, EachUserHasItsOwnFoldersAndThoseOfRoot) {
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+  const std::string own = made("own", 0700, 65534);
+  const std::string of_root = made("of_root", 0755);
+  const std::string of_another = made("of_another", 0755, 65533);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool other = setresuid(65534, 65534, 65534) == 0;
+    const bool right = make_own_folder(own + "/c").ok() && check_own_path(of_root).ok() &&
+                       check_own_path(of_another).error().code == Code::permission_denied;
+    _exit(other && right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // Its program may say that root owns everything there, and change it afterwards. None answers here.

@@ -47,6 +47,7 @@ TEST(ContainersTest, ARuncContainerIsDumpedRestoredAndCountsOn) {
   const std::string dir = kymod.path("one");
   EXPECT_TRUE(fs::exists(dir + "/images/inventory.img"));
   EXPECT_TRUE(fs::exists(fs::path(dir) / "work/stats-dump"));
+  EXPECT_EQ(files_for_others(dir), "");
   const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
   EXPECT_EQ(record["container"]["runtime"], "runc");
   EXPECT_EQ(record["container"]["bundle"], bundle);
@@ -122,6 +123,7 @@ TEST(ContainersTest, APodmanContainerIsDumpedRestoredAndCountsOn) {
   for (const char* file : {"images/inventory.img", "work/stats-dump", "work/dump.log"}) {
     EXPECT_TRUE(fs::exists(fs::path(dir) / file)) << file;
   }
+  EXPECT_EQ(files_for_others(dir), "");
   const nlohmann::json metadata = ended_metadata(dump["recording"]);
   EXPECT_EQ(metadata["about"]["container"]["name"], "kymo-e2e");
   EXPECT_EQ(metadata["marks"][0]["name"], "pre-dump");
@@ -406,6 +408,7 @@ TEST(ContainersTest, AContainerOfContainerdIsRunListedDumpedAndRestored) {
   EXPECT_EQ(dump["warnings"], nlohmann::json::array());
   const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
   EXPECT_EQ(record["criu"]["path"], criu_path()) << "the one on containerd's PATH";
+  EXPECT_EQ(files_for_others(dir), "");
   EXPECT_EQ(containerd.status("kymo-web"), "");
   EXPECT_EQ(kymod.kymo_json({"ps"}).at(0)["state"], "dumped");
 
@@ -450,6 +453,7 @@ TEST(ContainersTest, AContainerOfDockerIsRunListedDumpedAndRestored) {
   EXPECT_EQ(dump["warnings"], nlohmann::json::array());
   const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
   EXPECT_EQ(record["criu"]["path"], criu_path()) << "the one on the PATH of Docker's containerd";
+  EXPECT_EQ(files_for_others(dir), "");
   EXPECT_EQ(docker.status("kymo-web"), "exited");
   EXPECT_EQ(kymod.kymo_json({"ps"}).at(0)["state"], "dumped");
 

@@ -61,6 +61,19 @@ int wait_for(pid_t pid, std::chrono::seconds within) {
 
 }  // namespace
 
+std::string files_for_others(const std::string& directory) {
+  std::string found;
+  for (const char* part : {"/images", "/work"}) {
+    for (const auto& file : fs::recursive_directory_iterator(directory + part)) {
+      const fs::perms mode = file.symlink_status().permissions();
+      if (!file.is_regular_file() || file.is_symlink()) continue;
+      if ((mode & (fs::perms::group_all | fs::perms::others_all)) == fs::perms::none) continue;
+      found += file.path().string() + "\n";
+    }
+  }
+  return found;
+}
+
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

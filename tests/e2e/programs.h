@@ -84,6 +84,8 @@ std::map<std::string, std::vector<std::uint64_t>> read_recording(const std::stri
 // Waits until a recording's metadata says that it has ended, and returns the metadata.
 nlohmann::json ended_metadata(const std::string& recording);
 std::string read_file(const std::string& path);
+// The files of a checkpoint's images and work folder to which others have a right, one a line.
+std::string files_for_others(const std::string& directory);
 // CRIU's log of the newest dump of a process into this directory: while the dump runs, where CRIU
 // writes it (runtime/scratch.h), and then in the directory. Empty: there is none.
 std::string dump_log(const std::string& directory, pid_t pid);

@@ -203,9 +203,9 @@ Result<std::string> fault_in(const ForeignFiles& foreign, const CutShortDump& du
 Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutShortDump dump) {
   const runtime::Images images = runtime::wait_for_images_in(dump.spec.images_dir);
   if (images == runtime::Images::unknown) {
-    Result<void> marked = mark_unconfirmed(store, std::move(dump),
-                                           "process " + std::to_string(dump.checkpoint.pid) +
-                                               " is gone, and its images cannot be looked at");
+    const std::string why = "process " + std::to_string(dump.checkpoint.pid) +
+                            " is gone, and its images cannot be looked at";
+    Result<void> marked = mark_unconfirmed(store, std::move(dump), why);
     return marked ? Result<bool>(false) : marked.error();
   }
   if (images == runtime::Images::not_whole) {
