@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <iomanip>
 #include <memory>
 #include <sstream>
 #include <string_view>
@@ -131,9 +132,23 @@ class Connection {
   FileDescriptor fd_;
 };
 
+// Whether a connection of this local port is open, or closed by its other end only.
+bool has_connection(int port) {
+  std::ostringstream ending;
+  ending << ':' << std::uppercase << std::hex << std::setw(4) << std::setfill('0') << port;
+  std::ifstream table("/proc/net/tcp");
+  std::string slot, local, remote, state;
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream(line) >> slot >> local >> remote >> state;
+    if (local.ends_with(ending.str()) && (state == "01" || state == "08")) return true;
+  }
+  return false;
+}
+
 TEST_F(SubjectsTest, AListeningServerAnswersAfterItsRestore) {
   const int port = start({"listen"})["port"];
   EXPECT_EQ(Connection(port).ask("before"), "BEFORE");
+  ASSERT_TRUE(eventually([&] { return !has_connection(port); })) << "the server closes it, too";
   dump();
   restore();
   EXPECT_EQ(Connection(port).ask("after"), "AFTER");
