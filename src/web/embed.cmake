@@ -1,5 +1,5 @@
 # Writes HEADER with a string constant for each pair of SOURCES: its name and the file that it holds.
-set(names kChartStyle kStyle kRecordingHead kBody kScript kDiffBody kDiffScript kLiveStyle kLiveBody kLiveScript)
+set(names kChartStyle kStyle kRecordingHead kBody kScript kDiffBody kDiffScript kLiveStyle kLiveBody kLiveScript kFlameStyle kFlameBody kFlameScript)
 # A script is longer than the 65,536 characters that every compiler has to support. GCC and clang take more.
 string(CONCAT text "#pragma once\n\n#include <string_view>\n\n#pragma GCC diagnostic push\n"
   "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace kymo::report::web_assets {\n\n")

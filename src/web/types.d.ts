@@ -346,3 +346,22 @@ export interface History {
     phases_ns: { name: string; before: number; after: number }[];
   }[];
 }
+
+// A stack profile in a page: what `kymo profile --json` says of it, and its stacks as a tree.
+export interface FlameProfile {
+  title: string;
+  kind: "cpu" | "wait";
+  duration_ns: number;
+  samples: number;
+  ns: number;
+  lost: number;
+  lost_mappings: number;
+  frames: number;
+  unknown_frames: number;
+  truncated: number;
+  unit_ns: number; // of the values in the tree
+  modules: string[];
+  functions: [string, number][]; // a name, and the place of its module; the module "" is of a process
+  // For each node: how deep it is, its function, and its own value. A node comes before its children.
+  tree: { depths: number[]; functions: number[]; self: number[] };
+}

@@ -115,6 +115,27 @@ END
   gzip -t "$dir/x.pb.gz"
 }
 
+@test "a flame graph is one page with the stacks and what was profiled" {
+  profiled -q -r 999 -o "$dir/x.html" -- "$programs/functions" three /dev/null 200
+  if [[ "$stderr" == *"built without its pages"* ]]; then skip "there is no npm"; fi
+  [ "$status" -eq 0 ]
+  python3 - "$dir/x.html" << 'PYTHON'
+import json, re, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+profile = json.loads(re.search(r'id="profile">(.*?)</script>', page, re.S).group(1))
+assert profile["title"].endswith("functions three /dev/null 200"), profile["title"]
+tree = profile["tree"]
+assert sum(tree["self"]) == profile["samples"], profile["samples"]
+path, found = [], set()
+for depth, function in zip(tree["depths"], tree["functions"]):
+    path = path[:depth] + [profile["functions"][function][0]]
+    if "half()" in path[-1]:
+        found.add(any(name == "main" for name in path) and path[0] == "functions")
+assert found == {True}, found
+assert not re.search(r'(src|href)="?https?:', page)
+PYTHON
+}
+
 @test "without any right, processes of its own user" {
   [ "$(id -u)" -eq 0 ] || skip "only root may become another user"
   open_to_all=$(mktemp -d /tmp/kymo-test-XXXXXX)
@@ -144,7 +165,7 @@ END
   refused 2 "range 19 to 999" -a -r 5
   refused 2 "range 19 to 999" -a -r 1000
   refused 2 "10 has no unit: give 10s" -a -d 10
-  refused 2 "out.html: give a file that ends in" -a -o "$dir/out.html"
+  refused 2 "out.svg: give a file that ends in" -a -o "$dir/out.svg"
   refused 2 "no folder of a cgroup" --cgroup "$dir"
 }
 

@@ -16,8 +16,11 @@
 #include "client/client.h"
 #include "confined.h"
 #include "print.h"
+#include "report/flame_page.h"
 #include "report/human.h"
+#include "report/page.h"
 #include "report/table.h"
+#include "stacks/frame_tree.h"
 #include "stacks/output.h"
 #include "stacks/session.h"
 #include "time_option.h"
@@ -56,6 +59,10 @@ Write format_of(const std::string& output) {
     if (output.ends_with(ending)) return write;
   }
   return nullptr;
+}
+
+bool is_page(const std::string& output) {
+  return output.ends_with(".html");
 }
 
 void refuse_profile(Context& context, const std::string& why) {
@@ -148,6 +155,27 @@ nlohmann::ordered_json json_of(const stacks::Profile& profile, const stacks::Hot
           {"functions", std::move(functions)}};
 }
 
+// What is profiled, as the title of the page.
+std::string title_of(const ProfileArguments& arguments) {
+  if (arguments.all) return "All processes";
+  if (!arguments.cgroup.empty()) return arguments.cgroup;
+  if (!arguments.job.empty()) return arguments.job;
+  if (arguments.pid != 0) return "Process " + std::to_string(arguments.pid);
+  std::string words;
+  for (const std::string& word : arguments.command) words += (words.empty() ? "" : " ") + word;
+  return words;
+}
+
+// The stacks in the format of the file; of a page its data.
+std::string content_of(const ProfileArguments& arguments, const stacks::Profile& profile,
+                       const stacks::Hottest& hottest, stacks::Symbols& symbols) {
+  if (const Write write = format_of(arguments.output)) return write(profile, symbols);
+  if (!is_page(arguments.output)) return {};
+  nlohmann::ordered_json about = json_of(profile, hottest, 0);
+  about["title"] = title_of(arguments);
+  return report::flame_data(std::move(about), stacks::frame_tree(profile, symbols));
+}
+
 // The files of the modules in the profile, from which their names are read.
 std::vector<int> descriptors_of(const stacks::Profile& profile) {
   std::set<int> files;
@@ -174,7 +202,7 @@ std::vector<std::string> make(const ProfileArguments& arguments, const stacks::P
         texts[0] = context.json
                        ? json_text(json_of(profile, hottest, arguments.rows), 2) + "\n"
                        : summary_text(profile, hottest) + table_text(hottest, arguments.rows);
-        if (const Write write = format_of(arguments.output)) texts[1] = write(profile, symbols);
+        texts[1] = content_of(arguments, profile, hottest, symbols);
       },
       descriptors_of(profile));
 }
@@ -192,7 +220,10 @@ void print_and_write(const ProfileArguments& arguments, const stacks::Profile& p
   if (made[0].empty()) return;
   if (!context.quiet) std::fputs(made[0].c_str(), to);
   if (arguments.output.empty()) return;
-  if (const Result<void> written = replace_file(arguments.output, made[1]); !written) {
+  const Result<std::string> content =
+      is_page(arguments.output) ? report::flame_page(made[1]) : std::move(made[1]);
+  if (!content) return fail(context, content.error());
+  if (const Result<void> written = replace_file(arguments.output, *content); !written) {
     return fail(context, written.error());
   }
   if (!context.quiet) {
@@ -260,11 +291,14 @@ void profile_what_runs(ProfileArguments& arguments, Context& context) {
 // A profile must not be lost because of a wrong name.
 Result<void> check_output(const std::string& output) {
   if (output.empty()) return {};
-  if (format_of(output) == nullptr) {
+  if (format_of(output) == nullptr && !is_page(output)) {
     return Error{Code::invalid_argument,
                  output +
-                     ": give a file that ends in .pb.gz or .pprof (for pprof), or in .folded "
-                     "or .txt (stacks for flame graphs)"};
+                     ": give a file that ends in .html (a flame graph), in .pb.gz or .pprof (for "
+                     "pprof), or in .folded or .txt (stacks for other flame graphs)"};
+  }
+  if (is_page(output)) {
+    if (const Result<report::Page> page = report::Page::begin({}); !page) return page.error();
   }
   const std::string folder = std::filesystem::path(absolute_path(output)).parent_path();
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
@@ -327,8 +361,8 @@ void add_profile(CLI::App& app, Context& context) {
            "With --off-cpu: only sum waits that are shorter than this (default: 100us)",
            [&sampling](double ns) { sampling.shortest_wait_ns = static_cast<std::uint64_t>(ns); });
   verb->add_option("-o,--output", arguments->output,
-                   "Also write the stacks to this file: .pb.gz or .pprof for pprof, .folded or "
-                   ".txt for flame graphs");
+                   "Also write the stacks to this file: .html for a flame graph, .pb.gz or .pprof "
+                   "for pprof, .folded or .txt for other flame graphs");
   verb->add_option("--rows", arguments->rows, "Print this many functions")->capture_default_str();
   verb->add_option("--sort", arguments->sort,
                    "Order of the functions: self or total (default: self; of waits: total)")

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kymo::stacks {
+
+struct Profile;
+class Symbols;
+
+// All stacks of a profile as one tree, as a flame graph shows them.
+struct FrameTree {
+  struct Function {
+    std::string name;
+    std::string module;  // the file that it is in; empty: it is no function but a process
+  };
+  struct Node {
+    std::uint32_t depth = 0;     // 0: a root
+    std::uint32_t function = 0;  // in `functions`
+    std::uint64_t self = 0;      // of the stacks that end here
+  };
+
+  std::vector<Function> functions;
+  std::vector<Node> nodes;  // each before its children, which are in the order of their names
+  std::uint64_t unit_ns = 1;  // `self` counts these: samples, or nanoseconds
+};
+
+// Makes such a tree, stack by stack.
+//
+// Threads: one.
+// Cost:    one look into a map for each frame of a stack.
+class FrameTreeBuilder {
+ public:
+  std::uint32_t function(const std::string& name, const std::string& module);
+  // `stack`: functions, from the root to the innermost one; not empty.
+  void add(const std::vector<std::uint32_t>& stack, std::uint64_t self);
+  [[nodiscard]] FrameTree finish(std::uint64_t unit_ns) &&;
+
+ private:
+  struct Node {
+    std::map<std::uint32_t, std::uint32_t> children;  // by function: the place in `nodes_`
+    std::uint64_t self = 0;
+  };
+  // The children, the last name first.
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, std::uint32_t>> backwards(
+      const Node& node) const;
+
+  std::map<std::pair<std::string, std::string>, std::uint32_t> ids_;
+  std::vector<FrameTree::Function> functions_;
+  std::vector<Node> nodes_{1};  // the first has the roots as its children
+};
+
+// The roots are the processes, by their names.
+FrameTree frame_tree(const Profile& profile, Symbols& symbols);
+
+}  // namespace kymo::stacks

@@ -1,0 +1,187 @@
+// The page of `kymo profile -o FILE.html` in a real Chromium.
+"use strict";
+const assert = require("node:assert");
+const { execFileSync } = require("node:child_process");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+const { after, before, test } = require("node:test");
+const { launch, open } = require("./browser.js");
+const { settled, until } = require("./pages.js");
+const { load } = require("./recordings.js");
+
+const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
+const APP = "@/usr/bin/app";
+const LIBC = "@/usr/lib/libc.so.6";
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-flame-"));
+const faults = [];
+let browser;
+let small;
+let large;
+
+function pageOf(name, stacks) {
+  const file = path.join(folder, name);
+  const input = stacks.map((stack) => stack.join("\t")).join("\n") + "\n";
+  fs.writeFileSync(file, execFileSync(process.env.FLAME_PAGE_PROGRAM, { input, maxBuffer: 1 << 30 }));
+  return file;
+}
+
+// The same numbers each time.
+function numbers(seed) {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+// As many distinct stacks, 10 to 30 frames deep.
+function manyStacks(count) {
+  const next = numbers(1);
+  const stacks = new Map();
+  while (stacks.size < count) {
+    const stack = ["app"];
+    for (let depth = 10 + Math.floor(next() * 20); depth > 0; --depth) stack.push(`function_${depth}_${Math.floor(next() * next() * 12)}${APP}`);
+    const key = stack.join("\t");
+    stacks.set(key, (stacks.get(key) ?? 0) + 1);
+  }
+  return [...stacks].map(([stack, value]) => [value, stack]);
+}
+
+before(async () => {
+  small = pageOf("small.html", [
+    [50, "app", "main" + APP, "half()" + APP, "burn()" + APP],
+    [30, "app", "main" + APP, "third()" + APP, "burn()" + APP],
+    [15, "app", "main" + APP, "memcpy" + LIBC],
+    [5, "app", "main" + APP, HOSTILE + LIBC, HOSTILE + LIBC],
+  ]);
+  large = pageOf("large.html", manyStacks(100_000));
+  browser = await launch();
+});
+after(async () => {
+  await browser.close();
+  fs.rmSync(folder, { recursive: true });
+});
+
+const status = (page) => page.textContent("#status");
+const focus = async (page) => {
+  await page.focus("#flame");
+  await page.keyboard.press("Home");
+  await settled(page);
+};
+// What the line says at each row in the middle of these shares of the width.
+async function told(page, row, share) {
+  const box = await page.locator("#flame").boundingBox();
+  await page.mouse.move(box.x + share * box.width, box.y + row * 18 + 9);
+  await settled(page);
+  return status(page);
+}
+
+test("a frame says its function, its module, its total and its own time", async () => {
+  const page = await open(browser, small, faults);
+  assert.match(await page.textContent("#subtitle"), /1 s of CPU time in 100 samples of 2 s/);
+  assert.match(await page.textContent("#quality"), /2 samples lost/);
+  assert.match(await told(page, 0, 0.5), /^all1 s \(100\.0 %\)/);
+  assert.match(await told(page, 3, 0.3), /^half\(\) · \/usr\/bin\/apptotal 500 ms \(50\.0 %\), self 0 ns/);
+  assert.match(await told(page, 4, 0.3), /^burn\(\) · .*total 500 ms \(50\.0 %\), self 500 ms/);
+  await page.close();
+});
+
+test("the table has each function once, sorted by its own or by its total time", async () => {
+  const page = await open(browser, small, faults);
+  const rows = () => page.locator("#hottest tbody tr").allTextContents();
+  assert.deepStrictEqual((await rows()).slice(0, 2), ["80.0 %80.0 %burn()app", "15.0 %15.0 %memcpylibc.so.6"]);
+  await page.click("#hottest th button >> text=Total");
+  assert.strictEqual((await rows())[0], "0.00 %100.0 %mainapp");
+  assert.ok((await rows()).includes(`5.00 %5.00 %${HOSTILE}libc.so.6`));
+  await page.close();
+});
+
+test("keys choose, zoom, go back, invert and search", async () => {
+  const page = await open(browser, small, faults);
+  await focus(page);
+  for (let i = 0; i < 3; ++i) await page.keyboard.press("ArrowDown"); // to the widest each time
+  assert.match(await status(page), /^half\(\)/);
+  await page.keyboard.press("ArrowRight");
+  assert.match(await status(page), /^memcpy/);
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("Enter");
+  assert.match(await told(page, 4, 0.98), /^burn\(\) · .*total 500 ms/);
+  await page.keyboard.press("Escape");
+  assert.match(await told(page, 4, 0.98), /^burn\(\) · .*total 300 ms/);
+  await page.keyboard.press("i");
+  assert.strictEqual(await page.getAttribute("#inverted", "aria-pressed"), "true");
+  assert.match(await told(page, 1, 0.1), /^burn\(\) · .*self 800 ms \(80\.0 %\)/);
+  assert.match(await told(page, 2, 0.1), /^half\(\) · .*500 ms \(50\.0 %\) of burn\(\) is called from here/);
+  await page.keyboard.press("/");
+  await page.keyboard.type("HALF");
+  assert.strictEqual(await page.textContent("#matched"), "50.0 % matched (500 ms)");
+  await page.keyboard.press("Escape");
+  assert.strictEqual(await page.textContent("#matched"), "");
+  await page.close();
+});
+
+test("a function that is found in a stack twice is counted once", async () => {
+  const page = await open(browser, small, faults);
+  await page.fill("#search", "onerror");
+  assert.strictEqual(await page.textContent("#matched"), "5.00 % matched (50 ms)");
+  await page.close();
+});
+
+test("names are text: no markup of a profile becomes part of the page", async () => {
+  const page = await open(browser, small, faults);
+  assert.strictEqual(await page.locator("img").count(), 0);
+  assert.strictEqual(await page.textContent("h1"), HOSTILE);
+  await told(page, 3, 0.02);
+  assert.strictEqual(await page.locator("img").count(), 0);
+  assert.strictEqual(await page.title(), HOSTILE);
+  await page.close();
+});
+
+test("frames narrower than a pixel are one, and seen when their caller is wide", async () => {
+  const { FlameTree, placed } = await load("flame_tree.js");
+  const tree = new FlameTree({ modules: ["", "m"], functions: [["app", 0], ["wide", 1], ["a", 1], ["b", 1], ["c", 1]],
+    tree: { depths: [0, 1, 2, 2, 2, 1], functions: [0, 1, 2, 3, 4, 4], self: [0, 0, 2, 3, 4, 991] } });
+  const rows = placed(tree, tree.root(false), 200);
+  const merged = rows[3];
+  assert.deepStrictEqual(merged.map((box) => [box.merged, box.frame.value]), [[3, 9]]);
+  const zoomed = placed(tree, rows[2][0].frame, 200);
+  assert.deepStrictEqual(zoomed[3].map((box) => [tree.functions[box.frame.fn].name, box.merged]), [["a", 0], ["b", 0], ["c", 0]]);
+  // Inverted, all places of `c` are one frame.
+  const callers = placed(tree, tree.root(true), 1000);
+  assert.deepStrictEqual(callers[1].map((box) => [tree.functions[box.frame.fn].name, box.frame.value]), [["c", 995], ["b", 3], ["a", 2]]);
+});
+
+test("packages of Go, namespaces of C++, else the module", async () => {
+  const { packageOf } = await load("flame_tree.js");
+  const of = (name) => packageOf({ name, module: "lib.so" });
+  assert.strictEqual(of("net/http.(*conn).serve"), "net/http");
+  assert.strictEqual(of("runtime.mallocgc"), "runtime");
+  assert.strictEqual(of("void kymo::stacks::add<std::string>(int)"), "kymo::stacks");
+  assert.strictEqual(of("memcpy"), "lib.so");
+});
+
+test("a hundred thousand stacks are drawn, and can be zoomed and inverted", async () => {
+  const page = await open(browser, large, faults);
+  const opened = await page.evaluate(() => performance.now());
+  console.log(`# opened after ${Math.round(opened)} ms`);
+  assert.match(await page.textContent("#subtitle"), /in 1\d\d,\d\d\d samples/);
+  await focus(page);
+  await page.keyboard.press("i");
+  assert.match(await told(page, 1, 0.01), /self/);
+  await page.close();
+});
+
+test("a narrow screen shows graph and table, without scrolling sideways", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [390, 1280]) {
+      const page = await open(browser, small, faults, { viewport: { width, height: 800 }, colorScheme });
+      await until("it fits", () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+      assert.ok((await page.locator("#flame").boundingBox()).width > width / 2);
+      if (process.env.KYMO_SCREENSHOTS) await page.screenshot({ path: path.join(process.env.KYMO_SCREENSHOTS, `flame-${width}-${colorScheme}.png`) });
+      await page.close();
+    }
+  }
+});
+
+test("no page complained or asked the network for anything", () => assert.deepStrictEqual(faults, []));
