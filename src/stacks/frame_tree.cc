@@ -56,21 +56,25 @@ FrameTree FrameTreeBuilder::finish(std::uint64_t unit_ns) && {
   return tree;
 }
 
-FrameTree frame_tree(const Profile& profile, Symbols& symbols) {
+FrameTree frame_tree(const NamedProfile& profile) {
   FrameTreeBuilder builder;
-  std::vector<std::uint32_t> stack;
-  for (const auto& [trace, weight] : profile.traces) {
-    stack.assign(1, builder.function(trace.process, {}));
-    if (trace.truncated) stack.push_back(builder.function(kTruncated, {}));
-    for (auto frame = trace.frames.rbegin(); frame != trace.frames.rend(); ++frame) {
-      const Location& location = symbols.at(*frame);
-      for (auto line = location.lines.rbegin(); line != location.lines.rend(); ++line) {
-        stack.push_back(builder.function(line->function, location.module));
-      }
-    }
-    builder.add(stack, profile.waits ? weight.ns : weight.samples);
+  std::vector<std::uint32_t> ids;
+  ids.reserve(profile.functions.size());
+  for (const NamedProfile::Function& function : profile.functions) {
+    ids.push_back(builder.function(function.name, function.module));
   }
-  return std::move(builder).finish(profile.waits ? 1 : profile.period_ns);
+  const bool by_time = profile.period_ns == 0;
+  for (const NamedProfile::Stack& one : profile.stacks) {
+    std::vector<std::uint32_t> stack;
+    if (!one.process.empty()) stack.push_back(builder.function(one.process, {}));
+    if (one.truncated) stack.push_back(builder.function(kTruncated, {}));
+    for (auto id = one.functions.rbegin(); id != one.functions.rend(); ++id) {
+      stack.push_back(ids[*id]);
+    }
+    if (stack.empty()) stack.push_back(builder.function("[unknown]", {}));
+    builder.add(stack, by_time ? one.weight.ns : one.weight.samples);
+  }
+  return std::move(builder).finish(by_time ? 1 : profile.period_ns);
 }
 
 }  // namespace kymo::stacks

@@ -8,8 +8,7 @@
 
 namespace kymo::stacks {
 
-struct Profile;
-class Symbols;
+struct NamedProfile;
 
 // All stacks of a profile as one tree, as a flame graph shows them.
 struct FrameTree {
@@ -24,7 +23,7 @@ struct FrameTree {
   };
 
   std::vector<Function> functions;
-  std::vector<Node> nodes;  // each before its children, which are in the order of their names
+  std::vector<Node> nodes;    // each before its children, which are in the order of their names
   std::uint64_t unit_ns = 1;  // `self` counts these: samples, or nanoseconds
 };
 
@@ -53,7 +52,8 @@ class FrameTreeBuilder {
   std::vector<Node> nodes_{1};  // the first has the roots as its children
 };
 
-// The roots are the processes, by their names.
-FrameTree frame_tree(const Profile& profile, Symbols& symbols);
+// The roots are the processes, by their names, where these are known. The values are samples if the time between them is
+// known, else nanoseconds.
+FrameTree frame_tree(const NamedProfile& profile);
 
 }  // namespace kymo::stacks

@@ -42,31 +42,29 @@ class Functions {
   std::unordered_map<std::string, HotFunction> functions_;
 };
 
-void count(const Trace& trace, const Weight& weight, Symbols& symbols, Functions& functions,
+void count(const NamedProfile& profile, const NamedProfile::Stack& stack, Functions& functions,
            Hottest& result) {
   std::set<HotFunction*> seen;
   bool innermost = true;
-  for (const Frame& frame : trace.frames) {
-    const Location& location = symbols.at(frame);
-    result.frames += weight.samples;
-    if (!location.known) result.unknown_frames += weight.samples;
-    for (const Line& line : location.lines) {
-      HotFunction& function = functions.at(line.function, location.module);
-      if (innermost) add(function.self, weight);
-      if (seen.insert(&function).second) add(function.total, weight);
-      innermost = false;
-    }
+  for (const std::uint32_t id : stack.functions) {
+    const NamedProfile::Function& named = profile.functions[id];
+    result.frames += stack.weight.samples;
+    if (!named.known) result.unknown_frames += stack.weight.samples;
+    HotFunction& function = functions.at(named.name, named.module);
+    if (innermost) add(function.self, stack.weight);
+    if (seen.insert(&function).second) add(function.total, stack.weight);
+    innermost = false;
   }
 }
 
 }  // namespace
 
-Hottest hottest(const Profile& profile, Symbols& symbols, Order order) {
+Hottest hottest(const NamedProfile& profile, Order order) {
   Hottest result;
   Functions functions;
-  for (const auto& [trace, weight] : profile.traces) {
-    count(trace, weight, symbols, functions, result);
-    if (trace.truncated) result.truncated += weight.samples;
+  for (const NamedProfile::Stack& stack : profile.stacks) {
+    count(profile, stack, functions, result);
+    if (stack.truncated) result.truncated += stack.weight.samples;
   }
   result.functions = functions.sorted(order);
   result.sum = profile.sum();

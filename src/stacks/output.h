@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "stacks/named_profile.h"
 #include "stacks/profile.h"
 #include "stacks/symbols.h"
 
@@ -38,6 +39,6 @@ struct Hottest {
 
 enum class Order : std::uint8_t { self, total };
 
-Hottest hottest(const Profile& profile, Symbols& symbols, Order order = Order::self);
+Hottest hottest(const NamedProfile& profile, Order order = Order::self);
 
 }  // namespace kymo::stacks

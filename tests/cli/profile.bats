@@ -136,6 +136,36 @@ assert not re.search(r'(src|href)="?https?:', page)
 PYTHON
 }
 
+@test "profiles that were written are read again, and added" {
+  profiled -q -r 999 -o "$dir/x.pb.gz" -- "$programs/functions" three /dev/null 200
+  [ "$status" -eq 0 ]
+  "$kymo" profile --from "$dir/x.pb.gz" --json --rows 5 > "$dir/one.json"
+  "$kymo" profile --from "$dir/x.pb.gz" --from "$dir/x.pb.gz" --json --rows 5 > "$dir/two.json"
+  python3 - "$dir/one.json" "$dir/two.json" << 'PYTHON'
+import json, sys
+one, two = (json.load(open(name)) for name in sys.argv[1:])
+assert one["samples"] > 50 and one["kind"] == "cpu", one
+assert two["samples"] == 2 * one["samples"] and two["ns"] == 2 * one["ns"], (one, two)
+assert [f["function"] for f in one["functions"]] == [f["function"] for f in two["functions"]]
+assert any("burn" in f["function"] for f in one["functions"][:1]), one
+PYTHON
+  run --separate-stderr "$kymo" profile --from "$dir/x.pb.gz"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"burn(unsigned long)"* ]]
+}
+
+@test "files that are no profile" {
+  echo hello > "$dir/text.pb.gz"
+  refused 1 "text.pb.gz is no profile of pprof, or is damaged" --from "$dir/text.pb.gz"
+  head -c 600M /dev/zero | gzip -1 > "$dir/bomb.pb.gz"
+  refused 1 "bomb.pb.gz is too large" --from "$dir/bomb.pb.gz"
+  mkfifo "$dir/pipe.pb.gz"
+  refused 1 "pipe.pb.gz" --from "$dir/pipe.pb.gz"
+  refused 1 "No such file" --from "$dir/none.pb.gz"
+  refused 2 "name one of" --from "$dir/text.pb.gz" -a
+  refused 2 "give FILE.html" --from "$dir/text.pb.gz" -o "$dir/x.folded"
+}
+
 @test "without any right, processes of its own user" {
   [ "$(id -u)" -eq 0 ] || skip "only root may become another user"
   open_to_all=$(mktemp -d /tmp/kymo-test-XXXXXX)

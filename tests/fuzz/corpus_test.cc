@@ -71,6 +71,7 @@ constexpr Target kTargets[] = {
     {"past", past},
 #endif
 #if KYMO_FUZZ_STACKS
+    {"pprof", pprof},
     {"symbols", symbols},
 #endif
 };

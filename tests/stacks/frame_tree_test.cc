@@ -51,15 +51,24 @@ TEST(FrameTreeTest, OfAProfileTheRootsAreProcesses) {
   profile.period_ns = 10;
   profile.traces[trace] = {3, 30};
   Symbols symbols;
-  const FrameTree cpu = frame_tree(profile, symbols);
-  EXPECT_EQ(rows_of(cpu),
-            (std::vector<Row>{
-                {0, "web", 0}, {1, kTruncated, 0}, {2, "[unknown]", 0}, {3, "[one]", 3}}));
+  const FrameTree cpu = frame_tree(named(profile, symbols));
+  EXPECT_EQ(
+      rows_of(cpu),
+      (std::vector<Row>{{0, "web", 0}, {1, kTruncated, 0}, {2, "[unknown]", 0}, {3, "[one]", 3}}));
   EXPECT_EQ(cpu.unit_ns, 10U);
   profile.waits = true;
-  const FrameTree waits = frame_tree(profile, symbols);
+  profile.period_ns = 0;
+  const FrameTree waits = frame_tree(named(profile, symbols));
   EXPECT_EQ(waits.nodes.back().self, 30U);
   EXPECT_EQ(waits.unit_ns, 1U);
+}
+
+TEST(FrameTreeTest, WithoutAProcessTheRootsAreFunctions) {
+  NamedProfile profile;
+  profile.functions = {{"main.main", "/bin/web", true}};
+  profile.stacks = {{"", {0}, false, {1, 5}}, {"", {}, false, {1, 7}}};
+  EXPECT_EQ(rows_of(frame_tree(profile)),
+            (std::vector<Row>{{0, "[unknown]", 7}, {0, "main.main", 5}}));
 }
 
 TEST(FrameTreeTest, NoStackIsAnEmptyTree) {

@@ -49,12 +49,12 @@ TEST_F(OutputTest, FunctionsAreSortedByTheirOwnTimeOrByTheTotal) {
   Profile profile;
   profile.traces[trace("web", {{&one_, 1}, {&other_, 2}})] = {1, 100};
   profile.traces[trace("web", {{&other_, 2}})] = {1, 10};
-  EXPECT_EQ(hottest(profile, symbols_).functions.front().name, "[one]");
-  EXPECT_EQ(hottest(profile, symbols_, Order::total).functions.front().name, "[other.so]");
+  EXPECT_EQ(hottest(named(profile, symbols_)).functions.front().name, "[one]");
+  EXPECT_EQ(hottest(named(profile, symbols_), Order::total).functions.front().name, "[other.so]");
 }
 
 TEST_F(OutputTest, AFunctionCountsOnceInAStack) {
-  const Hottest found = hottest(profile_, symbols_);
+  const Hottest found = hottest(named(profile_, symbols_));
   ASSERT_EQ(found.functions.size(), 3U);
   EXPECT_EQ(found.functions[0].name, "[one]");
   EXPECT_EQ(found.functions[0].self.samples, 3U);

@@ -42,7 +42,7 @@ class ProfileTest : public TemporaryFolderTest {
     ASSERT_TRUE(done) << done.error().message;
     ASSERT_EQ(done->exit_code, 0);
     profile_ = std::move(done->profile);
-    hottest_ = hottest(profile_, symbols_);
+    hottest_ = hottest(named(profile_, symbols_));
     read_own_count();
   }
 

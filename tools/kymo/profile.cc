@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,10 +17,10 @@
 #include "client/client.h"
 #include "confined.h"
 #include "print.h"
+#include "profile_text.h"
 #include "report/flame_page.h"
 #include "report/human.h"
 #include "report/page.h"
-#include "report/table.h"
 #include "stacks/frame_tree.h"
 #include "stacks/output.h"
 #include "stacks/session.h"
@@ -37,6 +38,7 @@ struct ProfileArguments {
   bool all = false;
   std::string cgroup;
   std::string job;
+  std::vector<std::string> files;
   stacks::Options options;
   std::string output;
   std::size_t rows = 20;
@@ -70,94 +72,13 @@ void refuse_profile(Context& context, const std::string& why) {
   context.exit_code = kWrongUsage;
 }
 
-// A value in the unit of the profile.
-std::string weight_text(const stacks::Weight& weight) {
-  return report::duration(weight.ns);
-}
-
-double share_of(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-// What was taken, and what is missing in it.
-std::string summary_text(const stacks::Profile& profile, const stacks::Hottest& hottest) {
-  using report::with_commas;
-  const stacks::SourceCounts& counts = profile.counts;
-  std::string text = profile.waits ? report::duration(hottest.sum.ns) + " of waiting in " +
-                                         with_commas(hottest.sum.samples) + " waits"
-                                   : report::duration(hottest.sum.ns) + " of CPU time in " +
-                                         with_commas(hottest.sum.samples) + " samples";
-  text += " of " + report::duration(profile.duration_ns) + "\n";
-  if (counts.short_waits != 0) {
-    text += with_commas(counts.short_waits) + " shorter waits, " +
-            report::duration(counts.short_wait_ns) + " in all, have no stacks\n";
-  }
-  text += "lost: " + with_commas(counts.lost) + (profile.waits ? " waits" : " samples") +
-          "; unknown: " + with_commas(hottest.unknown_frames) + " of " +
-          with_commas(hottest.frames) + " frames; truncated: " + with_commas(hottest.truncated) +
-          " stacks\n";
-  if (counts.lost_mappings != 0) {
-    text += "lost: " + with_commas(counts.lost_mappings) +
-            " records of what processes mapped; names may be missing\n";
-  }
-  return text;
-}
-
-std::string table_text(const stacks::Hottest& hottest, std::size_t rows) {
-  constexpr std::size_t kNameLength = 60;
-  using Align = report::Table::Align;
-  report::Table table({{"SELF"},
-                       {"SHARE"},
-                       {"TOTAL"},
-                       {"SHARE"},
-                       {"FUNCTION", Align::left},
-                       {"MODULE", Align::left}});
-  for (const stacks::HotFunction& function : hottest.functions) {
-    if (rows-- == 0) break;
-    table.add(
-        {weight_text(function.self), report::percent(share_of(function.self.ns, hottest.sum.ns)),
-         weight_text(function.total), report::percent(share_of(function.total.ns, hottest.sum.ns)),
-         report::shortened(function.name, kNameLength),
-         std::filesystem::path(function.module).filename()});
-  }
-  return table.empty() ? "" : "\n" + table.str(0);
-}
-
-nlohmann::ordered_json json_of(const stacks::Profile& profile, const stacks::Hottest& hottest,
-                               std::size_t rows) {
-  nlohmann::ordered_json functions = nlohmann::ordered_json::array();
-  for (const stacks::HotFunction& function : hottest.functions) {
-    if (rows-- == 0) break;
-    functions.push_back({{"function", function.name},
-                         {"module", function.module},
-                         {"self_samples", function.self.samples},
-                         {"self_ns", function.self.ns},
-                         {"self_share", share_of(function.self.ns, hottest.sum.ns)},
-                         {"total_samples", function.total.samples},
-                         {"total_ns", function.total.ns},
-                         {"total_share", share_of(function.total.ns, hottest.sum.ns)}});
-  }
-  return {{"format_version", 1},
-          {"kind", profile.waits ? "wait" : "cpu"},
-          {"duration_ns", profile.duration_ns},
-          {"period_ns", profile.period_ns},
-          {"samples", hottest.sum.samples},
-          {"ns", hottest.sum.ns},
-          {"lost", profile.counts.lost},
-          {"lost_mappings", profile.counts.lost_mappings},
-          {"short_waits", profile.counts.short_waits},
-          {"short_wait_ns", profile.counts.short_wait_ns},
-          {"own_cpu_ns", profile.cpu_ns},
-          {"bpf_ns", profile.counts.bpf_ns},
-          {"frames", hottest.frames},
-          {"unknown_frames", hottest.unknown_frames},
-          {"truncated", hottest.truncated},
-          {"functions", std::move(functions)}};
-}
-
 // What is profiled, as the title of the page.
 std::string title_of(const ProfileArguments& arguments) {
   if (arguments.all) return "All processes";
+  if (!arguments.files.empty()) {
+    return arguments.files.size() == 1 ? arguments.files[0]
+                                       : std::to_string(arguments.files.size()) + " profiles";
+  }
   if (!arguments.cgroup.empty()) return arguments.cgroup;
   if (!arguments.job.empty()) return arguments.job;
   if (arguments.pid != 0) return "Process " + std::to_string(arguments.pid);
@@ -166,14 +87,23 @@ std::string title_of(const ProfileArguments& arguments) {
   return words;
 }
 
-// The stacks in the format of the file; of a page its data.
-std::string content_of(const ProfileArguments& arguments, const stacks::Profile& profile,
-                       const stacks::Hottest& hottest, stacks::Symbols& symbols) {
-  if (const Write write = format_of(arguments.output)) return write(profile, symbols);
-  if (!is_page(arguments.output)) return {};
-  nlohmann::ordered_json about = json_of(profile, hottest, 0);
+// The data of the page.
+std::string page_data(const ProfileArguments& arguments, const Taken& taken,
+                      const stacks::Hottest& hottest, const stacks::NamedProfile& profile) {
+  nlohmann::ordered_json about = profile_json(taken, hottest, 0);
   about["title"] = title_of(arguments);
-  return report::flame_data(std::move(about), stacks::frame_tree(profile, symbols));
+  return report::flame_data(std::move(about), stacks::frame_tree(profile));
+}
+
+// Makes what is printed and, if the file is a page, its data.
+void describe(const ProfileArguments& arguments, const Taken& taken,
+              const stacks::NamedProfile& profile, std::vector<std::string>& texts,
+              const Context& context) {
+  const stacks::Hottest hottest = stacks::hottest(profile, order_of(arguments, profile.waits));
+  texts[0] = context.json
+                 ? json_text(profile_json(taken, hottest, arguments.rows), 2) + "\n"
+                 : profile_summary(taken, hottest) + profile_table(hottest, arguments.rows);
+  if (is_page(arguments.output)) texts[1] = page_data(arguments, taken, hottest, profile);
 }
 
 // The files of the modules in the profile, from which their names are read.
@@ -197,14 +127,28 @@ std::vector<std::string> make(const ProfileArguments& arguments, const stacks::P
       context, {"/usr/lib/debug/.build-id"}, 2,
       [&](std::vector<std::string>& texts) {
         stacks::Symbols symbols(debug_info);
-        const stacks::Hottest hottest =
-            stacks::hottest(profile, symbols, order_of(arguments, profile.waits));
-        texts[0] = context.json
-                       ? json_text(json_of(profile, hottest, arguments.rows), 2) + "\n"
-                       : summary_text(profile, hottest) + table_text(hottest, arguments.rows);
-        texts[1] = content_of(arguments, profile, hottest, symbols);
+        const Taken taken{profile.waits, profile.period_ns, profile.duration_ns, profile.cpu_ns,
+                          profile.counts};
+        describe(arguments, taken, stacks::named(profile, symbols), texts, context);
+        if (const Write write = format_of(arguments.output)) texts[1] = write(profile, symbols);
       },
       descriptors_of(profile));
+}
+
+// Prints and writes what was made.
+void finish(const ProfileArguments& arguments, std::vector<std::string> made, std::FILE* to,
+            Context& context) {
+  if (!context.quiet) std::fputs(made[0].c_str(), to);
+  if (arguments.output.empty()) return;
+  const Result<std::string> content =
+      is_page(arguments.output) ? report::flame_page(made[1]) : std::move(made[1]);
+  if (!content) return fail(context, content.error());
+  if (const Result<void> written = replace_file(arguments.output, *content); !written) {
+    return fail(context, written.error());
+  }
+  if (!context.quiet) {
+    std::fprintf(stderr, "written to %s\n", report::printable(arguments.output).c_str());
+  }
 }
 
 // Debugging information that is damaged can end the process that reads it. The profile is not lost.
@@ -217,18 +161,7 @@ void print_and_write(const ProfileArguments& arguments, const stacks::Profile& p
     context.exit_code = 0;
     made = make(arguments, profile, false, context);
   }
-  if (made[0].empty()) return;
-  if (!context.quiet) std::fputs(made[0].c_str(), to);
-  if (arguments.output.empty()) return;
-  const Result<std::string> content =
-      is_page(arguments.output) ? report::flame_page(made[1]) : std::move(made[1]);
-  if (!content) return fail(context, content.error());
-  if (const Result<void> written = replace_file(arguments.output, *content); !written) {
-    return fail(context, written.error());
-  }
-  if (!context.quiet) {
-    std::fprintf(stderr, "written to %s\n", report::printable(arguments.output).c_str());
-  }
+  if (!made[0].empty()) finish(arguments, std::move(made), to, context);
 }
 
 void profile_a_command(const ProfileArguments& arguments, Context& context) {
@@ -305,13 +238,49 @@ Result<void> check_output(const std::string& output) {
   return system_error("cannot write into " + folder, errno);
 }
 
+// Reads the files, and adds their stacks.
+Result<stacks::NamedProfile> read_files(const std::vector<std::string>& files) {
+  constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
+  std::optional<stacks::NamedProfile> all;
+  for (const std::string& path : files) {
+    const Result<FileDescriptor> file = open_regular(path);
+    if (!file) return file.error();
+    const Result<std::string> bytes = read_all(file->get(), path, kMostBytes);
+    if (!bytes) return bytes.error();
+    Result<stacks::NamedProfile> one = stacks::read_pprof(*bytes, path);
+    if (!one) return one.error();
+    if (!all) {
+      all = *std::move(one);
+    } else if (const Result<void> added = stacks::add(*all, *one); !added) {
+      return Error{added.error().code, path + ": " + added.error().message};
+    }
+  }
+  return *std::move(all);
+}
+
+// The files are of unknown origin: they are read in a process without rights.
+void show_files(const ProfileArguments& arguments, Context& context) {
+  if (!arguments.output.empty() && !is_page(arguments.output)) {
+    return refuse_profile(context, "with --from, the file must be a page: give FILE.html");
+  }
+  std::vector<std::string> made =
+      make_confined(context, arguments.files, 2, [&](std::vector<std::string>& texts) {
+        const Result<stacks::NamedProfile> profile = read_files(arguments.files);
+        if (!profile) return fail(context, profile.error());
+        const Taken taken{profile->waits, profile->period_ns, profile->duration_ns, 0, {}};
+        describe(arguments, taken, *profile, texts, context);
+      });
+  if (!made[0].empty()) finish(arguments, std::move(made), stdout, context);
+}
+
 void profile(ProfileArguments& arguments, Context& context) {
   const int targets = (arguments.command.empty() ? 0 : 1) + (arguments.pid != 0 ? 1 : 0) +
                       (arguments.all ? 1 : 0) + (arguments.cgroup.empty() ? 0 : 1) +
-                      (arguments.job.empty() ? 0 : 1);
+                      (arguments.job.empty() ? 0 : 1) + (arguments.files.empty() ? 0 : 1);
   if (targets != 1) {
     return refuse_profile(
-        context, "name one of: -p PID, -a, --cgroup PATH, --name JOB, or a command after --");
+        context,
+        "name one of: -p PID, -a, --cgroup PATH, --name JOB, --from FILE, or a command after --");
   }
   if (const Result<void> checked = check_output(arguments.output); !checked) {
     if (checked.error().code == Code::invalid_argument) {
@@ -319,6 +288,7 @@ void profile(ProfileArguments& arguments, Context& context) {
     }
     return fail(context, checked.error());
   }
+  if (!arguments.files.empty()) return show_files(arguments, context);
   if (arguments.command.empty()) return profile_what_runs(arguments, context);
   profile_a_command(arguments, context);
 }
@@ -348,6 +318,12 @@ void add_profile(CLI::App& app, Context& context) {
   verb->add_flag("-a,--all", arguments->all, "All processes of the machine, and the kernel");
   verb->add_option("--cgroup", arguments->cgroup, "Folder of a cgroup, with those below it");
   verb->add_option("--name", arguments->job, "Name or id of a job of kymod");
+  verb->add_option(
+          "--from", arguments->files,
+          "Show this profile in the format of pprof instead of taking one; given more than "
+          "once, their sum")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_time(*verb, "-d,--duration",
            "Stop after this time (default: 10s; a command is profiled until it ends)",
            [arguments](double ns) {

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+#include "stacks/profile.h"
+#include "stacks/symbols.h"
+
+namespace kymo::stacks {
+
+// A stack profile whose functions have their names: one that was just taken, or one from a file.
+struct NamedProfile {
+  struct Function {
+    std::string name;
+    std::string module;  // a path, or as in Location
+    bool known = true;   // otherwise the name is that of the module
+  };
+  struct Stack {
+    std::string process;
+    std::vector<std::uint32_t> functions;  // innermost first, inlined ones too
+    bool truncated = false;
+    Weight weight;
+  };
+
+  bool waits = false;
+  std::uint64_t period_ns = 0;  // between samples of a CPU; 0 if it is not known
+  std::uint64_t duration_ns = 0;
+  std::vector<Function> functions;
+  std::vector<Stack> stacks;
+
+  [[nodiscard]] Weight sum() const;
+};
+
+NamedProfile named(const Profile& profile, Symbols& symbols);
+
+// Reads a profile in the format of pprof, compressed by gzip or not, of CPU time or of waiting. The
+// bytes may be anything.
+//
+// Errors: data_loss: they are no such profile; failed_precondition: it is one of other values, or is
+//         larger than what is read (512 MiB without compression, 2^25 frames in all stacks).
+// Cost:   memory for the bytes without compression, and eight bytes a frame.
+Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path);
+
+// Adds the stacks and the duration of another profile.
+// Errors: failed_precondition: one is of CPU time and one of waiting.
+Result<void> add(NamedProfile& to, const NamedProfile& profile);
+
+}  // namespace kymo::stacks

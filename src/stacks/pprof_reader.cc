@@ -1,0 +1,365 @@
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "stacks/named_profile.h"
+#include "stacks/output.h"
+
+namespace kymo::stacks {
+namespace {
+
+constexpr std::size_t kMostPprofBytes = std::size_t{512} << 20U;
+constexpr std::size_t kMostPprofFrames = std::size_t{1} << 25U;
+// Sums of values stay exact as numbers of JSON.
+constexpr std::uint64_t kMostValue = std::uint64_t{1} << 40U << 8U;
+
+// The fields of a message of protobuf, one after the other.
+class PprofFields {
+ public:
+  explicit PprofFields(std::string_view bytes) : rest_(bytes) {}
+
+  // Goes to the next field. Returns false at the end, and if what follows is no field.
+  bool next();
+  [[nodiscard]] bool whole() const { return !broken_; }
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  [[nodiscard]] std::string_view bytes() const { return bytes_; }
+  // Appends the numbers of a repeated field, packed or not.
+  void append_to(std::vector<std::uint64_t>& numbers);
+
+ private:
+  std::optional<std::uint64_t> take_number();
+  bool take(std::size_t count);
+
+  std::string_view rest_;
+  std::uint64_t id_ = 0;
+  bool packed_ = false;
+  std::uint64_t number_ = 0;
+  std::string_view bytes_;
+  bool broken_ = false;
+};
+
+std::optional<std::uint64_t> PprofFields::take_number() {
+  constexpr unsigned kBits = 64;
+  std::uint64_t number = 0;
+  for (unsigned shift = 0; shift < kBits && !rest_.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(rest_.front());
+    rest_.remove_prefix(1);
+    number |= std::uint64_t{byte & 0x7FU} << shift;
+    if (byte < 0x80) return number;
+  }
+  broken_ = true;
+  return std::nullopt;
+}
+
+bool PprofFields::take(std::size_t count) {
+  if (count > rest_.size()) {
+    broken_ = true;
+    return false;
+  }
+  bytes_ = rest_.substr(0, count);
+  rest_.remove_prefix(count);
+  return true;
+}
+
+bool PprofFields::next() {
+  if (rest_.empty() || broken_) return false;
+  const std::optional<std::uint64_t> tag = take_number();
+  if (!tag) return false;
+  id_ = *tag >> 3U;
+  number_ = 0;
+  bytes_ = {};
+  packed_ = false;
+  switch (*tag & 7U) {
+    case 0: {
+      const std::optional<std::uint64_t> number = take_number();
+      number_ = number.value_or(0);
+      return number.has_value();
+    }
+    case 1:
+      return take(8);
+    case 2: {
+      packed_ = true;
+      const std::optional<std::uint64_t> size = take_number();
+      return size && take(*size);
+    }
+    case 5:
+      return take(4);
+    default:
+      broken_ = true;
+      return false;
+  }
+}
+
+void PprofFields::append_to(std::vector<std::uint64_t>& numbers) {
+  if (!packed_) {
+    numbers.push_back(number_);
+    return;
+  }
+  PprofFields packed(bytes_);
+  while (!packed.rest_.empty()) {
+    const std::optional<std::uint64_t> number = packed.take_number();
+    if (!number) break;
+    numbers.push_back(*number);
+  }
+  broken_ = broken_ || packed.broken_;
+}
+
+struct PprofLocation {
+  std::uint64_t mapping = 0;
+  std::vector<std::uint64_t> functions;  // innermost first
+};
+
+// The tables of a file, by their ids.
+struct Tables {
+  std::vector<std::string_view> texts;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> value_types;  // name and unit, as texts
+  std::unordered_map<std::uint64_t, std::uint64_t> mappings;         // the file, as a text
+  std::unordered_map<std::uint64_t, std::uint64_t> functions;        // the name, as a text
+  std::unordered_map<std::uint64_t, PprofLocation> locations;
+  std::vector<std::string_view> samples;
+  std::uint64_t duration_ns = 0;
+  std::uint64_t period = 0;
+
+  [[nodiscard]] std::string text(std::uint64_t index) const {
+    return index < texts.size() ? std::string(texts[index]) : std::string();
+  }
+};
+
+// The id of a message, and the number of another field of it.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> read_pair(std::string_view bytes,
+                                                                 std::uint64_t first,
+                                                                 std::uint64_t second) {
+  std::pair<std::uint64_t, std::uint64_t> pair;
+  PprofFields fields(bytes);
+  while (fields.next()) {
+    if (fields.id() == first) pair.first = fields.number();
+    if (fields.id() == second) pair.second = fields.number();
+  }
+  return fields.whole() ? std::optional(pair) : std::nullopt;
+}
+
+bool read_location(std::string_view bytes, Tables& tables) {
+  std::uint64_t id = 0;
+  PprofLocation location;
+  PprofFields fields(bytes);
+  while (fields.next()) {
+    if (fields.id() == 1) id = fields.number();
+    if (fields.id() == 2) location.mapping = fields.number();
+    if (fields.id() != 4) continue;
+    const auto line = read_pair(fields.bytes(), 1, 2);
+    if (!line) return false;
+    location.functions.push_back(line->first);
+  }
+  tables.locations[id] = std::move(location);
+  return fields.whole();
+}
+
+bool read_table(const PprofFields& fields, Tables& tables) {
+  const auto put = [&](auto& map, std::uint64_t field) {
+    const auto pair = read_pair(fields.bytes(), 1, field);
+    if (pair) map[pair->first] = pair->second;
+    return pair.has_value();
+  };
+  switch (fields.id()) {
+    case 1: {
+      const auto type = read_pair(fields.bytes(), 1, 2);
+      if (type) tables.value_types.push_back(*type);
+      return type.has_value();
+    }
+    case 2:
+      tables.samples.push_back(fields.bytes());
+      return true;
+    case 3:
+      return put(tables.mappings, 5);
+    case 4:
+      return read_location(fields.bytes(), tables);
+    case 5:
+      return put(tables.functions, 2);
+    case 6:
+      tables.texts.push_back(fields.bytes());
+      return true;
+    case 10:
+      tables.duration_ns = std::min(fields.number(), kMostValue);
+      return true;
+    case 12:
+      tables.period = std::min(fields.number(), kMostValue);
+      return true;
+    default:
+      return true;
+  }
+}
+
+// Makes stacks of the samples of a file.
+class StackMaker {
+ public:
+  explicit StackMaker(const Tables& tables) : tables_(tables) {}
+
+  // Finds the values of time and the counts. Returns false if there is no time.
+  bool choose_values(NamedProfile& profile);
+  bool add(std::string_view sample, NamedProfile& profile);
+  [[nodiscard]] std::size_t frames() const { return frames_; }
+
+ private:
+  std::uint32_t function(std::uint64_t id, std::uint64_t mapping, NamedProfile& profile);
+  void add_frames(const std::vector<std::uint64_t>& locations, NamedProfile& profile,
+                  NamedProfile::Stack& stack);
+  [[nodiscard]] Weight weight_of(const std::vector<std::uint64_t>& values) const;
+
+  const Tables& tables_;
+  std::size_t time_ = 0;
+  std::optional<std::size_t> count_;
+  std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, std::uint32_t>> ids_;
+  std::size_t frames_ = 0;
+};
+
+bool StackMaker::choose_values(NamedProfile& profile) {
+  bool found = false;
+  for (std::size_t i = 0; i < tables_.value_types.size(); ++i) {
+    const std::string name = tables_.text(tables_.value_types[i].first);
+    const std::string unit = tables_.text(tables_.value_types[i].second);
+    if (!count_ && unit == "count") count_ = i;
+    if (found || unit != "nanoseconds") continue;
+    found = name == "cpu" || name == "wait";
+    time_ = i;
+    profile.waits = name == "wait";
+  }
+  return found;
+}
+
+std::uint32_t StackMaker::function(std::uint64_t id, std::uint64_t mapping, NamedProfile& profile) {
+  const auto [known, added] =
+      ids_[mapping].try_emplace(id, static_cast<std::uint32_t>(profile.functions.size()));
+  if (!added) return known->second;
+  const auto module = tables_.mappings.find(mapping);
+  NamedProfile::Function made{
+      {}, module == tables_.mappings.end() ? "[unknown]" : tables_.text(module->second), true};
+  if (const auto found = tables_.functions.find(id); found != tables_.functions.end()) {
+    made.name = tables_.text(found->second);
+  }
+  if (made.name.empty()) {
+    made.name = made.module;
+    made.known = false;
+  } else if (made.name == "[unknown]" ||
+             made.name == "[" + made.module.substr(made.module.rfind('/') + 1) + "]") {
+    made.known = false;  // as kymo writes it
+  }
+  profile.functions.push_back(std::move(made));
+  return known->second;
+}
+
+void StackMaker::add_frames(const std::vector<std::uint64_t>& locations, NamedProfile& profile,
+                            NamedProfile::Stack& stack) {
+  static const PprofLocation kNone;
+  for (const std::uint64_t id : locations) {
+    const auto found = tables_.locations.find(id);
+    const PprofLocation& location = found == tables_.locations.end() ? kNone : found->second;
+    frames_ += std::max<std::size_t>(location.functions.size(), 1);
+    if (frames_ > kMostPprofFrames) return;
+    for (const std::uint64_t one : location.functions) {
+      stack.functions.push_back(function(one, location.mapping, profile));
+    }
+    if (location.functions.empty()) {
+      stack.functions.push_back(function(0, location.mapping, profile));
+    }
+  }
+}
+
+Weight StackMaker::weight_of(const std::vector<std::uint64_t>& values) const {
+  const auto at = [&](std::size_t i) {  // a negative value, of a difference, counts as nothing
+    const std::uint64_t value = i < values.size() ? values[i] : 0;
+    return value > std::uint64_t{std::numeric_limits<std::int64_t>::max()}
+               ? 0
+               : std::min(value, kMostValue);
+  };
+  return {count_ ? at(*count_) : 1, at(time_)};
+}
+
+bool StackMaker::add(std::string_view sample, NamedProfile& profile) {
+  std::vector<std::uint64_t> locations;
+  std::vector<std::uint64_t> values;
+  NamedProfile::Stack stack;
+  PprofFields fields(sample);
+  while (fields.next()) {
+    if (fields.id() == 1) fields.append_to(locations);
+    if (fields.id() == 2) fields.append_to(values);
+    if (fields.id() != 3) continue;
+    const auto label = read_pair(fields.bytes(), 1, 2);
+    if (!label) return false;
+    if (tables_.text(label->first) == "process") stack.process = tables_.text(label->second);
+  }
+  add_frames(locations, profile, stack);
+  if (!stack.functions.empty() && profile.functions[stack.functions.back()].name == kTruncated) {
+    stack.functions.pop_back();
+    stack.truncated = true;
+  }
+  stack.weight = weight_of(values);
+  profile.stacks.push_back(std::move(stack));
+  return fields.whole();
+}
+
+// Unpacks gzip. The text is empty if the bytes are damaged, and longer than allowed if it is.
+std::string unpacked(const std::string& bytes) {
+  constexpr int kWindow = MAX_WBITS + 16;
+  constexpr std::size_t kPiece = std::size_t{1} << 20U;
+  z_stream stream{};
+  if (::inflateInit2(&stream, kWindow) != Z_OK) return {};
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  std::string text;
+  int result = Z_OK;
+  while (result == Z_OK && text.size() <= kMostPprofBytes) {
+    const std::size_t before = text.size();
+    text.resize(before + kPiece);
+    stream.next_out = reinterpret_cast<Bytef*>(text.data() + before);
+    stream.avail_out = static_cast<uInt>(kPiece);
+    result = ::inflate(&stream, Z_NO_FLUSH);
+    text.resize(before + kPiece - stream.avail_out);
+  }
+  ::inflateEnd(&stream);
+  return result == Z_STREAM_END || text.size() > kMostPprofBytes ? text : std::string();
+}
+
+Error damaged(const std::string& path) {
+  return {Code::data_loss, path + " is no profile of pprof, or is damaged"};
+}
+
+Error too_large(const std::string& path) {
+  return {Code::failed_precondition,
+          path + " is too large: kymo reads 512 MiB and 33 million frames of a profile"};
+}
+
+}  // namespace
+
+Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path) {
+  const bool packed = bytes.starts_with("\x1f\x8b");
+  const std::string text = packed ? unpacked(bytes) : bytes;
+  if (text.empty()) return damaged(path);
+  if (text.size() > kMostPprofBytes) return too_large(path);
+  Tables tables;
+  PprofFields fields(text);
+  while (fields.next()) {
+    if (!read_table(fields, tables)) return damaged(path);
+  }
+  if (!fields.whole() || tables.value_types.empty()) return damaged(path);
+  NamedProfile profile;
+  StackMaker maker(tables);
+  if (!maker.choose_values(profile)) {
+    return Error{Code::failed_precondition,
+                 path + " has neither CPU time nor time of waiting in nanoseconds"};
+  }
+  profile.duration_ns = tables.duration_ns;
+  if (!profile.waits) profile.period_ns = tables.period;
+  for (const std::string_view sample : tables.samples) {
+    if (!maker.add(sample, profile)) return damaged(path);
+    if (maker.frames() > kMostPprofFrames) return too_large(path);
+  }
+  return profile;
+}
+
+}  // namespace kymo::stacks

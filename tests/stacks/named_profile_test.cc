@@ -1,0 +1,99 @@
+#include "stacks/named_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "stacks/output.h"
+
+namespace kymo::stacks {
+namespace {
+
+// What pprof() writes of a small profile.
+std::string written(bool waits = false) {
+  Module one;
+  one.path = "/usr/bin/one";
+  Module other;
+  other.path = "/usr/lib/other.so";
+  Trace trace;
+  trace.process = "web";
+  trace.thread = "worker";
+  trace.frames = {{&one, 1}, {&other, 2}, {nullptr, 3}};
+  Profile profile;
+  profile.waits = waits;
+  profile.period_ns = waits ? 0 : 10;
+  profile.duration_ns = 1000;
+  profile.traces[trace] = {3, 30};
+  trace.truncated = true;
+  profile.traces[trace] = {4, 40};
+  Symbols symbols;
+  return pprof(profile, symbols);
+}
+
+TEST(NamedProfileTest, WhatPprofWritesIsReadAgain) {
+  const Result<NamedProfile> read = read_pprof(written(), "x.pb.gz");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_FALSE(read->waits);
+  EXPECT_EQ(read->period_ns, 10U);
+  EXPECT_EQ(read->duration_ns, 1000U);
+  ASSERT_EQ(read->stacks.size(), 2U);
+  for (const NamedProfile::Stack& stack : read->stacks) {
+    EXPECT_EQ(stack.process, "web");
+    EXPECT_EQ(stack.weight.samples, stack.truncated ? 4U : 3U);
+    ASSERT_EQ(stack.functions.size(), 3U);
+    const NamedProfile::Function& innermost = read->functions[stack.functions[0]];
+    EXPECT_EQ(innermost.name, "[one]");
+    EXPECT_EQ(innermost.module, "/usr/bin/one");
+    EXPECT_FALSE(innermost.known);
+    EXPECT_EQ(read->functions[stack.functions[2]].name, "[unknown]");
+  }
+  const Hottest hottest = stacks::hottest(*read);
+  EXPECT_EQ(hottest.sum.ns, 70U);
+  EXPECT_EQ(hottest.truncated, 4U);
+  EXPECT_EQ(hottest.unknown_frames, hottest.frames);
+}
+
+TEST(NamedProfileTest, TheSumOfTwoHasAllStacks) {
+  Result<NamedProfile> sum = read_pprof(written(), "a");
+  const Result<NamedProfile> other = read_pprof(written(), "b");
+  ASSERT_TRUE(sum && other);
+  ASSERT_TRUE(add(*sum, *other));
+  EXPECT_EQ(sum->sum().samples, 14U);
+  EXPECT_EQ(sum->duration_ns, 2000U);
+  EXPECT_EQ(hottest(*sum).functions.front().self.samples, 14U);
+  const Result<NamedProfile> waits = read_pprof(written(true), "c");
+  ASSERT_TRUE(waits);
+  EXPECT_TRUE(waits->waits);
+  EXPECT_FALSE(add(*sum, *waits));
+}
+
+// Each of these was cut or changed somewhere; none may be taken for a profile or end the program.
+TEST(NamedProfileTest, DamagedBytesAreOneError) {
+  const std::string good = written();
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    const Result<NamedProfile> read = read_pprof(good.substr(0, size), "cut");
+    ASSERT_FALSE(read) << size;
+    EXPECT_EQ(read.error().message.find('\n'), std::string::npos);
+  }
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string changed = good;
+    changed[at] = static_cast<char>(changed[at] ^ 0x55);
+    (void)read_pprof(changed, "changed");
+  }
+  EXPECT_EQ(read_pprof("hello\n", "text").error().code, Code::data_loss);
+}
+
+TEST(NamedProfileTest, OtherValuesAreRefused) {
+  // sample_type {type: 1, unit: 2}; string_table "", "space", "bytes".
+  const std::string heap(
+      "\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x05space\x32\x05"
+      "bytes",
+      22);
+  const Result<NamedProfile> read = read_pprof(heap, "heap.pb");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message,
+            "heap.pb has neither CPU time nor time of waiting in nanoseconds");
+}
+
+}  // namespace
+}  // namespace kymo::stacks

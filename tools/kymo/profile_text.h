@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "stacks/output.h"
+#include "stacks/source.h"
+
+// What kymo profile prints of a profile.
+namespace kymo::cli {
+
+// What the table says of a profile beside its stacks.
+struct Taken {
+  bool waits = false;
+  std::uint64_t period_ns = 0;
+  std::uint64_t duration_ns = 0;
+  std::uint64_t cpu_ns = 0;                    // of kymo itself
+  std::optional<stacks::SourceCounts> counts;  // a file does not have them
+};
+
+// The sums of a profile, and what is missing in it.
+std::string profile_summary(const Taken& profile, const stacks::Hottest& hottest);
+
+// The first functions; empty if there is none.
+std::string profile_table(const stacks::Hottest& hottest, std::size_t rows);
+
+// Both, as JSON.
+nlohmann::ordered_json profile_json(const Taken& profile, const stacks::Hottest& hottest,
+                                    std::size_t rows);
+
+}  // namespace kymo::cli
