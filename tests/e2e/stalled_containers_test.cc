@@ -29,8 +29,8 @@ void expect_the_truth(const Kymod& kymod, std::vector<std::string> words, const 
   const bool held = failed.err.find(" is held by process ") != std::string::npos;
   const bool runs_on = failed.err.find("runs on") != std::string::npos && !held;
   EXPECT_TRUE(held || runs_on) << failed.err;
-  if (runs_on) EXPECT_TRUE(counts_on(root)) << failed.err;
-  if (held) EXPECT_EQ(kymod.kymo_json({"checkpoints"}).at(0).at("state"), "unconfirmed");
+  EXPECT_TRUE(held || counts_on(root)) << failed.err;
+  EXPECT_EQ(kymod.kymo_json({"checkpoints"}).at(0).at("state"), held ? "unconfirmed" : "failed");
   disk.be("well");
   EXPECT_TRUE(eventually([&] {
     return kymod.kymo_json({"checkpoints"}).at(0).at("state") == "failed" &&
