@@ -30,6 +30,8 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPatience{10'000};
 constexpr std::chrono::milliseconds kLookEvery{2};
 constexpr std::chrono::milliseconds kCriuStopsWithin{500};
+// A process that waits for a disk so long after it was killed does not end before the disk answers.
+constexpr std::chrono::milliseconds kKilledEndsWithin{500};
 
 // After these lines of its log, CRIU finishes without its caller.
 constexpr std::string_view kDumpIsDone = "Unfreezing tasks into";
@@ -120,6 +122,11 @@ void stop(pid_t criu) {
   }
 }
 
+bool waits_for_disk(pid_t pid) {
+  const Result<probe::Process> seen = probe::read_process(pid);
+  return seen && seen->state == 'D';
+}
+
 Error would_not_end(pid_t pid) {
   return Error{
       Code::deadline_exceeded,
@@ -135,14 +142,17 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
   if (own && !*own) return *own;
   const auto began = steady_clock::now();
   std::optional<BorrowingLimit> limit;
+  std::optional<steady_clock::time_point> killed;  // the first time
   for (auto pause = kLookEvery;; pause = next_look(pause)) {
     const std::vector<pid_t> running = holders(log_path, tree, false);
     if (running.empty()) {
       return {};
     }
     if (dump && !limit) limit.emplace(running);
-    const auto waited = steady_clock::now() - began;
-    if (waited > kPatience) {
+    const auto now = steady_clock::now();
+    const bool stuck = killed && now - *killed > kKilledEndsWithin &&
+                       std::all_of(running.begin(), running.end(), waits_for_disk);
+    if (stuck || now - began > kPatience) {
       return would_not_end(running.front());
     }
     for (const pid_t criu : running) {
@@ -158,6 +168,7 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
     for (const pid_t criu : running) {
       kill(criu, leave ? SIGCONT : SIGKILL);
     }
+    if (!leave && !killed) killed = steady_clock::now();
     std::this_thread::sleep_for(pause);
   }
 }

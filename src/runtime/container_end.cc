@@ -38,10 +38,12 @@ void end_container_dump(const std::string& log_path, const std::vector<pid_t>& t
                         const std::vector<pid_t>& sessions) {
   const auto until = steady_clock::now() + kEndsByItself;
   while (steady_clock::now() < until) {
-    // If that fails, the session is killed below.
-    static_cast<void>(criu::end_leftover_dump(log_path, tree).ok());
+    const Result<void> ended = criu::end_leftover_dump(log_path, tree);
     if (members_of(sessions).empty()) {
       return;
+    }
+    if (!ended && ended.error().code == Code::deadline_exceeded) {
+      break;  // CRIU was killed and waits for its disk
     }
     // A CRIU that has not begun can be killed. Stop the sessions first, so that it cannot begin
     // between the check and the kill.

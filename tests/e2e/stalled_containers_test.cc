@@ -23,7 +23,7 @@ void expect_the_truth(const Kymod& kymod, std::vector<std::string> words, const 
   const std::string dir = disk.path() + "/c";
   disk.be("stalls-at-pages");
   words.insert(words.begin(), "dump");
-  words.insert(words.end(), {"--dir", dir, "--deadline", "6s"});
+  words.insert(words.end(), {"--dir", dir, "--deadline", "4s"});
   const Outcome failed = kymod.kymo(words);
   EXPECT_EQ(failed.exit_code, 1) << failed.out;
   const bool held = failed.err.find(" is held by process ") != std::string::npos;
