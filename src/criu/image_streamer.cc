@@ -15,11 +15,11 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/busy_paths.h"
 #include "base/clock.h"
 #include "base/patience.h"
 #include "criu/streamer_requests.h"
@@ -34,36 +34,10 @@ constexpr const char* kServeSocket = "streamer-serve.sock";
 constexpr std::size_t kMaxFiles = 4096;
 
 // The directories into which streamers write.
-struct Written {
-  std::mutex mutex;
-  std::condition_variable less;
-  std::multiset<std::string> directories;  // guarded by mutex
-};
-
-// Never destroyed: a streamer may still write while the program ends.
-Written& written() {
-  static auto* const kAll = new Written;
+BusyPaths& written() {
+  static auto* const kAll = new BusyPaths;
   return *kAll;
 }
-
-// Notes that a streamer writes into the directory, from here to the end of the scope.
-class Writing {
- public:
-  explicit Writing(const std::string& directory) {
-    const std::lock_guard lock(written().mutex);
-    place_ = written().directories.insert(directory);
-  }
-  ~Writing() {
-    const std::lock_guard lock(written().mutex);
-    written().directories.erase(place_);
-    written().less.notify_all();
-  }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-
- private:
-  std::multiset<std::string>::iterator place_;
-};
 
 Error stream_error(const char* what, int cause) {
   return system_error("image stream: " + std::string(what), cause);
@@ -334,8 +308,8 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::start(std::shared_ptr<Stat
       listen(state->listener.get(), 1) != 0) {
     return stream_error("listen in its directory", errno);
   }
-  state->thread =
-      std::thread([state, writing = std::make_unique<Writing>(images_dir)] { state->run(); });
+  state->thread = std::thread([state, writing = std::make_unique<BusyPaths::Work>(
+                                          written(), images_dir)] { state->run(); });
   return std::unique_ptr<ImageStreamer>(new ImageStreamer(std::move(state)));
 }
 
@@ -359,8 +333,7 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::serve(const std::string& i
 }
 
 void wait_for_streamer(const std::string& images_dir) {
-  std::unique_lock lock(written().mutex);
-  written().less.wait(lock, [&] { return !written().directories.contains(images_dir); });
+  written().wait(images_dir);
 }
 
 ImageStreamer::~ImageStreamer() {

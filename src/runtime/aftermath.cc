@@ -4,14 +4,14 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
-#include <set>
+#include <memory>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/busy_paths.h"
 #include "base/patience.h"
 #include "criu/image_streamer.h"
 #include "criu/images.h"
@@ -48,41 +48,25 @@ void remove_images(const std::string& images_dir) {
 }
 
 // The directories whose images are being removed.
-struct Removals {
-  std::mutex mutex;
-  std::condition_variable less;
-  std::multiset<std::string> directories;  // guarded by mutex
-};
-
-// Never destroyed: a removal may still run while the program ends.
-Removals& removals() {
-  static auto* const kAll = new Removals;
+BusyPaths& removals() {
+  static auto* const kAll = new BusyPaths;
   return *kAll;
 }
 
 // Waits at most kDiskPatience. If the disk stalls, the removal goes on in the background.
 void remove_images_soon(const std::string& images_dir) {
-  Removals& all = removals();
-  std::unique_lock lock(all.mutex);
-  const auto mine = all.directories.insert(images_dir);
+  auto work = std::make_unique<BusyPaths::Work>(removals(), images_dir);
   try {
-    std::thread([images_dir, mine] {
+    std::thread([images_dir, work = std::move(work)] {
       try {
         remove_images(images_dir);
       } catch (const std::exception&) {  // no memory: some images stay
       }
-      Removals& ours = removals();
-      const std::lock_guard done(ours.mutex);
-      ours.directories.erase(mine);
-      ours.less.notify_all();
     }).detach();
   } catch (const std::system_error&) {  // no thread could be started
-    all.directories.erase(mine);
-    lock.unlock();
     remove_images(images_dir);
-    return;
   }
-  all.less.wait_for(lock, kDiskPatience, [&] { return !all.directories.contains(images_dir); });
+  removals().wait(images_dir, kDiskPatience);
 }
 
 template <class Outcome, class Stats>
@@ -149,15 +133,11 @@ std::string ended_meanwhile(const DumpTarget& before) {
 }  // namespace
 
 void wait_until_cleared(const std::string& images_dir) {
-  Removals& all = removals();
-  std::unique_lock lock(all.mutex);
-  all.less.wait(lock, [&] { return !all.directories.contains(images_dir); });
+  removals().wait(images_dir);
 }
 
 bool is_being_cleared(const std::string& images_dir) {
-  Removals& all = removals();
-  const std::lock_guard lock(all.mutex);
-  return all.directories.contains(images_dir);
+  return removals().busy(images_dir);
 }
 
 Result<void> unmap_criu(const std::vector<pid_t>& tree) {
