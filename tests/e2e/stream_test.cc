@@ -18,8 +18,7 @@ TEST(StreamTest, ACompressedCheckpointIsSmallIsReadByStatsAndRestores) {
   kymod.start();
   static_cast<void>(kymod.churn(32, "web"));
   for (const std::string compression : {"zstd", "lz4", "none"}) {
-    const json dumped =
-        kymod.kymo_json({"dump", "process", "web", "--stream", "--compression", compression});
+    const json dumped = kymod.kymo_json({"dump", "process", "web", "--compression", compression});
     const std::string directory = dumped["directory"];
     const std::string images = dumped["images_directory"];
     const std::string suffix = compression == "zstd" ? ".zst" : compression == "lz4" ? ".lz4" : "";
@@ -47,7 +46,7 @@ TEST(StreamTest, WhatMakesNoSenseIsRefused) {
     more.insert(more.begin(), {"dump", "process", "web"});
     return kymod.kymo(std::move(more));
   };
-  EXPECT_EQ(refused({"--compression", "zstd"}).exit_code, 2);
+  EXPECT_EQ(refused({"--no-stream", "--compression", "zstd"}).exit_code, 2);
   EXPECT_EQ(refused({"--stream", "--compression", "gzip"}).exit_code, 2);
   const Outcome level = refused({"--stream", "--compression", "lz4", "--compression-level", "15"});
   EXPECT_EQ(level.exit_code, 1);

@@ -96,18 +96,19 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
   CLI::Option* stream = verb.add_flag("--stream", arguments->stream,
                                       "Send the images through kymod, which can compress them "
                                       "(default for processes, without --pre-dump)");
-  verb.add_flag("--no-stream", arguments->no_stream,
-                "Let CRIU write the images itself; if their disk stalls, CRIU cannot be ended")
-      ->excludes(stream);
+  CLI::Option* no_stream =
+      verb.add_flag("--no-stream", arguments->no_stream,
+                    "Let CRIU write the images itself; if their disk stalls, CRIU cannot be ended")
+          ->excludes(stream);
   verb.add_option("--compression", arguments->compression,
-                  "With --stream: how to compress the images")
+                  "How to compress the images, which then are streamed")
       ->check(CLI::IsMember({"none", "zstd", "lz4"}))
-      ->needs(stream)
+      ->excludes(no_stream)
       ->capture_default_str();
   verb.add_option("--compression-level", arguments->level,
                   "Compression level, 1 (fastest) to 19 (zstd) or 12 (lz4); 0 means 1")
       ->check(CLI::Range(0, 19))
-      ->needs(stream)
+      ->excludes(no_stream)
       ->capture_default_str();
   verb.add_option_function<std::string>(
           "--deadline",

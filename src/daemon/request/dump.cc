@@ -70,14 +70,14 @@ Result<void> validate(DumpContext& c) {
                                              " rounds of pre-dump were asked for: the limit is " +
                                              std::to_string(kMaxPreDumps)};
   }
-  if (request.pre_dumps() != 0 && request.stream()) {
-    return Error{
-        Code::unimplemented,
-        "dump: --pre-dump and --stream cannot be combined: CRIU's image streamer does not support "
-        "parent images"};
-  }
   const Result<std::optional<criu::Encoding>> asked = encoding_of(request);
   if (!asked) return asked.error();
+  if (request.pre_dumps() != 0 && *asked) {
+    return Error{Code::unimplemented,
+                 std::string("dump: --pre-dump and ") +
+                     (request.stream() ? "--stream" : "--compression") +
+                     " cannot be combined: CRIU's image streamer does not support parent images"};
+  }
   c.stream = *asked;
   return {};
 }
@@ -87,8 +87,8 @@ Result<void> refuse_for_container(const DumpContext& c) {
   if (c.target.kind == runtime::Kind::process) return {};
   if (c.stream) {
     return Error{Code::unimplemented,
-                 "dump " + c.target.text() +
-                     ": --stream is for plain processes: runc has no way to tell CRIU to stream"};
+                 "dump " + c.target.text() + (c.asked.stream() ? ": --stream" : ": --compression") +
+                     " is for plain processes: runc has no way to tell CRIU to stream"};
   }
   if (c.asked.sync()) {
     return Error{Code::unimplemented,

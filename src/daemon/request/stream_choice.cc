@@ -5,17 +5,16 @@
 namespace kymo::daemon {
 
 Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request) {
+  const bool compressed = request.compression() != v1::NONE || request.compression_level() != 0;
   if (request.stream() && request.no_stream()) {
     return Error{Code::invalid_argument, "dump: --stream and --no-stream exclude each other"};
   }
-  if (!request.stream()) {
-    if (request.compression() == v1::NONE && request.compression_level() == 0) {
-      return std::optional<criu::Encoding>();
-    }
-    return Error{
-        Code::invalid_argument,
-        "dump: compression was asked for without --stream: only streamed images can be compressed"};
+  if (compressed && request.no_stream()) {
+    return Error{Code::invalid_argument,
+                 "dump: --compression and --no-stream exclude each other: only streamed images can "
+                 "be compressed"};
   }
+  if (!request.stream() && !compressed) return std::optional<criu::Encoding>();
   criu::Encoding encoding;
   switch (request.compression()) {
     case v1::NONE:

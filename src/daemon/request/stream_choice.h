@@ -9,7 +9,8 @@
 
 namespace kymo::daemon {
 
-// How the images of a dump are stored if the request asks for streaming. Nothing: it does not.
+// How the images of a dump are stored if the request asks for streaming or for compression. Nothing:
+// it does not.
 // Errors: invalid_argument: the options contradict each other, or there is no such compression.
 Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request);
 
