@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -385,6 +386,23 @@ TEST(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
   disk.be("well");  // only then can the kernel end a thread that waits for it
   kymod.stop(SIGTERM);
   umount2(kymod.state().c_str(), MNT_DETACH);
+}
+
+// The job stayed "dumped" for good while it ran.
+TEST_F(CriuFaultsTest, ARestoreThatCouldNotBeStoredIsKnownToTheNextKymod) {
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir()}));
+  sqlite3* other = nullptr;  // keeps the database locked
+  ASSERT_EQ(sqlite3_open((kymod_->state() + "/kymo.db").c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const Outcome restored = kymod_->kymo({"restore", "process", dir()});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_NE(restored.err.find("kept only in memory"), std::string::npos) << restored.err;
+  EXPECT_EQ(kymod_->job("work")["state"], "running");
+  kymod_->stop(SIGKILL);
+  sqlite3_close(other);
+  kymod_->start();
+  EXPECT_EQ(kymod_->job("work")["state"], "running") << kymod_->log();
+  EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
 }
 
 // CRIU does without its log; what cannot be kept is said, and the process is back.

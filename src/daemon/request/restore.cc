@@ -552,6 +552,7 @@ void conclude(RestoreContext& c, const Result<void>& result) {
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   c.end_recording(result, std::move(about));
+  if (c.parts.store.unstored() > 0) c.note.keep();
   c.note = {};
 }
 

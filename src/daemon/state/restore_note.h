@@ -38,6 +38,8 @@ class RestoreNote {
   static Result<RestoreNote> write(const std::string& state_dir, const std::string& directory,
                                    const std::vector<pid_t>& tree, const std::string& work_dir,
                                    const std::string& job_id);
+  // Leaves the note to the next kymod, because the outcome is not stored yet.
+  void keep() { path_.clear(); }
 
  private:
   void remove();
