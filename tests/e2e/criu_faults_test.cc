@@ -364,7 +364,7 @@ TEST(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
   fs::create_directory(kymod.state());
   ASSERT_EQ(mount(disk.path().c_str(), kymod.state().c_str(), "", MS_BIND, nullptr), 0);
   kymod.start();
-  static_cast<void>(kymod.kymo_json({"run", "process", "--name", "work", "--", "sleep", "1000"}));
+  const json job = kymod.kymo_json({"run", "process", "--name", "work", "--", "sleep", "1000"});
   disk.be("stalls");
   const std::string marker = folder.path() + "/started";
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
@@ -385,6 +385,7 @@ TEST(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
   EXPECT_TRUE(kymod.logs("stopped")) << kymod.log();
   disk.be("well");  // only then can the kernel end a thread that waits for it
   kymod.stop(SIGTERM);
+  kill(job["pid"].get<pid_t>(), SIGKILL);
   umount2(kymod.state().c_str(), MNT_DETACH);
 }
 
