@@ -108,10 +108,11 @@ struct Store::State {
   std::vector<Job> jobs;                // all of them, with their unstored changes
   std::vector<Checkpoint> checkpoints;  // the same
   Unstored unstored;
-  std::string trouble;    // why changes are not stored
-  std::size_t left = 0;   // attempts that wait for the disk, and for which nobody waits
-  bool noted = false;     // there is something for the writer
-  bool stopping = false;  // the writer ends
+  std::size_t on_way = 0;  // changes that were unstored and are being stored
+  std::string trouble;     // why changes are not stored
+  std::size_t left = 0;    // attempts that wait for the disk, and for which nobody waits
+  bool noted = false;      // there is something for the writer
+  bool stopping = false;   // the writer ends
   bool writer_ended = false;
   std::condition_variable changed;
 
@@ -151,6 +152,7 @@ struct Store::State {
     {
       const std::lock_guard lock(memory);
       taken = std::exchange(unstored, {});
+      on_way = taken.count();
     }
     if (taken.count() == 0) return {};
     Result<void> stored = db->transaction([&]() -> Result<void> {
@@ -167,8 +169,9 @@ struct Store::State {
       }
       return {};
     });
+    const std::lock_guard lock(memory);
+    on_way = 0;
     if (!stored) {
-      const std::lock_guard lock(memory);
       unstored.put_back(std::move(taken));
       trouble = stored.error().message;
     }
@@ -184,8 +187,9 @@ struct Store::State {
 struct Store::Attempt {
   // All are called with the disk's lock.
   std::function<Result<void>(State&)> work;
-  std::function<void(State&)> apply;           // with the lock of the memory, after success
-  std::function<void(State&)> undo = nullptr;  // after a success for which nobody waits any more
+  std::function<void(State&)> apply;  // with the lock of the memory, after success
+  // After a success for which nobody waits any more. Null: such a success counts, too.
+  std::function<void(State&)> undo = nullptr;
   // Guarded by the lock of the memory:
   std::condition_variable ended;
   std::optional<Result<void>> result;
@@ -198,7 +202,7 @@ struct Store::Attempt {
       lock.unlock();
       Result<void> done = work(state);
       lock.lock();
-      if (done && !left) apply(state);
+      if (done && (!left || !undo)) apply(state);
       const bool undone = done && left && undo;
       result = std::move(done);
       if (undone) {
@@ -254,6 +258,7 @@ Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
     return done ? state.db->transaction([&] { return work(*state.db); }) : done;
   };
   one->apply = [apply](State& state) { apply(state, nullptr); };
+  one->undo = [](State&) {};  // it is in memory already, with `unstored`
   std::optional<Result<void>> done = attempt(std::move(one));
   if (done && (*done || is_final(done->error()))) return *std::move(done);
   const std::lock_guard lock(state_->memory);
@@ -304,7 +309,7 @@ std::size_t Store::unstored() {
   const bool answered = attempt(std::move(one)).has_value();
   const std::lock_guard lock(state_->memory);
   if (!answered) state_->trouble = state_->stalls().message;
-  return state_->unstored.count();
+  return state_->unstored.count() + state_->on_way;
 }
 
 std::string Store::trouble() const {

@@ -84,8 +84,8 @@ struct Run {
 // Errors:    one line that names the file. Each change is a transaction: after an error nothing has
 //            changed. not_found: no such job or checkpoint; already_exists: an id or name is taken;
 //            unavailable: another process has held the file locked for five seconds;
-//            unavailable, too: the disk has not answered for kDiskAnswers; such a change is not
-//            made, even if the disk answers later. resource_exhausted: the disk is full.
+//            unavailable, too: the disk has not answered for kDiskAnswers; such a row is not
+//            added, even if the disk answers later. resource_exhausted: the disk is full.
 //            update_job(), update_checkpoint() and add_run() succeed even if the disk is full,
 //            fails or stalls, because they report what has already happened. The store keeps their
 //            changes in memory, every read sees them, and they are stored as soon as the disk takes

@@ -512,6 +512,7 @@ TEST_F(StoreTest, WhileTheDiskStallsWhatIsReadAndNotedDoesNotWait) {
   EXPECT_EQ(store->checkpoints("a").size(), 1U);
   EXPECT_EQ(store->job("name-a")->state, JobState::exited);
   EXPECT_TRUE(store->checkpoint("c").ok());
+  EXPECT_EQ(store->unstored(), 1U) << "it is on its way, and not stored yet";
   disk.be("well");
   store = nullptr;
   store = Store::open(file).value();
