@@ -5,7 +5,7 @@
 namespace kymo::store {
 namespace {
 
-constexpr int kBusyMs = 5000;
+constexpr int kBusyMs = 2000;  // less than Store::kDiskAnswers
 
 Code code_of(int extended) {
   switch (extended & 0xff) {

@@ -83,7 +83,7 @@ struct Run {
 //            does not answer, it leaves that to threads which end when the disk answers.
 // Errors:    one line that names the file. Each change is a transaction: after an error nothing has
 //            changed. not_found: no such job or checkpoint; already_exists: an id or name is taken;
-//            unavailable: another process has held the file locked for five seconds;
+//            unavailable: another process has held the file locked for two seconds;
 //            unavailable, too: the disk has not answered for kDiskAnswers; such a row is not
 //            added, even if the disk answers later. resource_exhausted: the disk is full.
 //            update_job(), update_checkpoint() and add_run() succeed even if the disk is full,
