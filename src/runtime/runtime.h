@@ -112,6 +112,10 @@ struct DumpSpec {
   // a memory file system. They are moved to `work_dir` afterwards. So CRIU never waits for the disk
   // of `work_dir` (scratch.h). A runtime sees the scratch directory as `work_dir`.
   std::string scratch_dir{};
+  // If set, the images are written into this directory first, which in_scratch() makes, on a memory
+  // file system, and copied to `images_dir` afterwards (memory_images.h). A runtime sees it as
+  // `images_dir`.
+  std::string memory_images{};
   // If set, the images pass through kymod, which stores them with this encoding.
   std::optional<criu::Encoding> stream{};
   // On the clock of monotonic_ns(). If the dump is not done at this time, it is ended, and the

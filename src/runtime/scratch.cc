@@ -5,12 +5,17 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
+#include "base/clock.h"
 #include "base/patience.h"
+#include "kymo/scope.h"
 #include "runtime/aftermath.h"
+#include "runtime/memory_images.h"
 
 namespace kymo::runtime {
 namespace {
@@ -21,16 +26,6 @@ bool is_writable_memory(const char* folder) {
   struct statfs about {};
   return ::statfs(folder, &about) == 0 && about.f_type == TMPFS_MAGIC &&
          ::access(folder, W_OK | X_OK) == 0;
-}
-
-// The folder of all scratch directories of this user.
-std::string scratch_base() {
-  for (const char* const folder : {"/run", "/dev/shm"}) {
-    if (is_writable_memory(folder)) {
-      return std::string(folder) + "/kymod-" + std::to_string(::geteuid());
-    }
-  }
-  return {};
 }
 
 void move_all(const fs::path& from, const fs::path& to) {
@@ -44,12 +39,93 @@ void move_all(const fs::path& from, const fs::path& to) {
     }
     fs::copy_file(entry->path(), to / entry->path().filename(),
                   fs::copy_options::overwrite_existing, failed);
-    if (!failed) fs::remove(entry->path(), failed);
+    if (!failed || failed == std::errc::no_such_file_or_directory) {
+      fs::remove(entry->path(), failed);
+    }
   }
   fs::remove(from, error);  // stays if a file stays
 }
 
-// Makes the directory with mode 0700, and the folder above it.
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  if (from.empty()) return;
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// Whether to wait no longer for the disk of the images. It gets at least kDiskPatience.
+bool is_over(const DumpSpec& spec, std::uint64_t began_ns) {
+  const std::uint64_t now = monotonic_ns();
+  const auto least = static_cast<std::uint64_t>(std::chrono::nanoseconds(kDiskPatience).count());
+  return is_asked(spec.cancel) ||
+         (spec.deadline_ns != 0 && now >= std::max(spec.deadline_ns, began_ns + least));
+}
+
+// Copies the images of a dump that has succeeded to their disk.
+Result<void> take_images(const DumpSpec& spec, DumpOutcome& outcome) {
+  constexpr std::chrono::milliseconds kLookEvery{20};
+  const Scope scope("copy the images from memory", {.category = "files"});
+  const std::uint64_t began_ns = monotonic_ns();
+  Result<bool> brought = false;
+  do {
+    brought = bring_images(spec.memory_images, spec.images_dir, kLookEvery);
+  } while (brought && !*brought && !is_over(spec, began_ns));
+  if (brought && *brought) return {};
+  Error error = brought ? Error{is_asked(spec.cancel) ? Code::cancelled : Code::deadline_exceeded,
+                                spec.images_dir + ": its disk has not taken the images yet"}
+                        : brought.error();
+  const std::string subject = spec.container.empty() ? "process" : "container";
+  if (spec.leave_running) {
+    error.message += "; the " + subject + " runs on";
+    return error;
+  }
+  error.message += "; the " + subject + " has ended, and its whole images are in memory, in " +
+                   spec.memory_images + ": kymod copies them to the disk as soon as it takes them";
+  outcome.unconfirmed = std::move(error);
+  return {};
+}
+
+// Makes the directories in memory and returns the spec of a dump that uses them. Adds to `trouble` what
+// could not be made.
+DumpSpec make_places(const DumpSpec& spec, std::vector<std::string>& trouble) {
+  DumpSpec there = spec;
+  if (!spec.scratch_dir.empty()) {
+    if (const Result<void> made = make_scratch(spec.scratch_dir); made) {
+      there.work_dir = spec.scratch_dir;
+    } else {
+      trouble.push_back("CRIU's log could not be written in memory: " + made.error().message);
+    }
+  }
+  if (!spec.memory_images.empty()) {
+    if (const Result<void> made = make_memory_images(spec.memory_images); made) {
+      there.images_dir = spec.memory_images;
+    } else {
+      trouble.push_back("the images could not be written in memory: " + made.error().message);
+    }
+  }
+  return there;
+}
+
+// Files that are in memory now are named by their later paths.
+void name_later_paths(const DumpSpec& spec, bool images_moved, std::string& text) {
+  replace_all(text, spec.scratch_dir, spec.work_dir);
+  if (images_moved) replace_all(text, spec.memory_images, spec.images_dir);
+}
+
+}  // namespace
+
+const std::vector<std::string>& scratch_bases() {
+  static const std::vector<std::string> kBases = [] {
+    std::vector<std::string> bases;
+    for (const char* const folder : {"/run", "/dev/shm"}) {
+      if (!is_writable_memory(folder)) continue;
+      bases.push_back(std::string(folder) + "/kymod-" + std::to_string(::geteuid()));
+    }
+    return bases;
+  }();
+  return kBases;
+}
+
 Result<void> make_scratch(const std::string& path) {
   const std::string base = fs::path(path).parent_path();
   struct stat info {};
@@ -64,46 +140,55 @@ Result<void> make_scratch(const std::string& path) {
   return {};
 }
 
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
+std::string scratch_path(const std::string& name) {
+  return scratch_bases().empty() ? "" : scratch_bases().front() + "/" + name;
 }
 
-}  // namespace
-
-std::string scratch_path(const std::string& name) {
-  static const std::string kBase = scratch_base();
-  return kBase.empty() ? "" : kBase + "/" + name;
+std::vector<std::string> scratch_names() {
+  std::set<std::string> names;
+  for (const std::string& base : scratch_bases()) {
+    std::error_code error;
+    for (fs::directory_iterator entry(base, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const std::string name = entry->path().filename();
+      names.insert(name.starts_with(kImagesPrefix) ? name.substr(kImagesPrefix.size()) : name);
+    }
+  }
+  return {names.begin(), names.end()};
 }
 
 Result<DumpOutcome> in_scratch(const DumpSpec& spec,
                                const std::function<Result<DumpOutcome>(const DumpSpec&)>& dump) {
-  if (spec.scratch_dir.empty()) return dump(spec);
-  if (Result<void> made = make_scratch(spec.scratch_dir); !made) {
-    Result<DumpOutcome> outcome = dump(spec);
-    if (outcome) {
-      outcome->warnings.push_back("CRIU's log could not be written in memory: " +
-                                  made.error().message);
-    }
-    return outcome;
-  }
-  DumpSpec there = spec;
-  there.work_dir = spec.scratch_dir;
+  std::vector<std::string> trouble;
+  const DumpSpec there = make_places(spec, trouble);
   Result<DumpOutcome> outcome = dump(there);
+  if (there.images_dir != spec.images_dir) {
+    if (!outcome) {
+      drop_memory_images(spec.memory_images);
+    } else if (!outcome->unconfirmed) {
+      if (Result<void> taken = take_images(spec, *outcome); !taken) outcome = taken.error();
+    }
+  }
   const bool silent = is_being_cleared(spec.images_dir) || (outcome && outcome->unconfirmed);
-  keep_scratch(spec, silent ? std::chrono::milliseconds(0) : kDiskPatience);
-  const auto rename = [&](std::string& text) {
-    replace_all(text, spec.scratch_dir, spec.work_dir);
-  };
+  if (there.work_dir != spec.work_dir) {
+    keep_scratch(spec, silent ? std::chrono::milliseconds(0) : kDiskPatience);
+  }
   if (!outcome) {
     Error error = outcome.error();
-    rename(error.message);
+    name_later_paths(spec, true, error.message);
     return error;
   }
-  if (outcome->unconfirmed) rename(outcome->unconfirmed->message);
-  for (std::string& warning : outcome->warnings) rename(warning);
+  const bool moved = !outcome->unconfirmed;
+  if (!moved) name_later_paths(spec, false, outcome->unconfirmed->message);
+  for (std::string& warning : outcome->warnings) name_later_paths(spec, moved, warning);
+  outcome->warnings.insert(outcome->warnings.end(), trouble.begin(), trouble.end());
   return outcome;
+}
+
+DumpSpec as_dumped(const DumpSpec& spec) {
+  DumpSpec there = spec;
+  if (!spec.memory_images.empty()) there.images_dir = spec.memory_images;
+  return there;
 }
 
 std::vector<std::string> in_work_dirs(const DumpSpec& spec, const std::string& name) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kymo/result.h"
@@ -12,27 +13,48 @@ namespace kymo::runtime {
 
 // A scratch directory is on a memory file system. CRIU writes its log and statistics there while it
 // runs. If they were on a disk that stalls, CRIU would wait there, could not be killed, and would
-// hold its processes as long.
+// hold its processes as long. Images may be in memory, too (memory_images.h).
 //
 // Threads: any, one for each directory.
 
-// The path of the scratch directory with this name, below /run or /dev/shm. It depends only on the
-// name and on this machine, so a later kymod finds the directory of a kymod that was killed. Empty if
-// neither is a memory file system in which this user may write.
+// The names of folders for images in memory begin with this.
+inline constexpr std::string_view kImagesPrefix = "images-";
+
+// The folders for all scratch directories of this user, on memory file systems in which this user may
+// write: /run/kymod-UID and /dev/shm/kymod-UID. They need not exist.
+const std::vector<std::string>& scratch_bases();
+
+// Makes a directory in one of these folders, with mode 0700, and that folder if it is missing.
+// Errors: permission_denied: the folder belongs to another user; the system's.
+Result<void> make_scratch(const std::string& path);
+
+// The path of the scratch directory with this name, in the first of these folders. It depends only on
+// the name and on this machine, so a later kymod finds the directory of a kymod that was killed. Empty
+// if there is no such folder.
 std::string scratch_path(const std::string& name);
+
+// The names of all scratch directories and images in memory of this user.
+std::vector<std::string> scratch_names();
 
 // Makes spec.scratch_dir, calls `dump` with that directory as its work directory, and moves the files
 // to spec.work_dir, which the texts of the outcome then name. If the disk there does not answer, the
 // move goes on in the background. If there is no scratch directory, `dump` works in spec.work_dir.
-// Errors: those of `dump`.
+//
+// Does the same with spec.memory_images, and copies the images to spec.images_dir. If they are not there
+// at the deadline, or the disk has no room, they stay in memory and the outcome is unconfirmed. If
+// the process runs on, as it does with spec.leave_running, it is an error.
+// Errors: those of `dump`; deadline_exceeded; those of bring_images().
 Result<DumpOutcome> in_scratch(const DumpSpec& spec,
                                const std::function<Result<DumpOutcome>(const DumpSpec&)>& dump);
+
+// The spec with which in_scratch() has called `dump`. If nothing was made in memory, it is `spec`.
+DumpSpec as_dumped(const DumpSpec& spec);
 
 // The paths at which a dump may have a file with this name: in its scratch and its work directory.
 std::vector<std::string> in_work_dirs(const DumpSpec& spec, const std::string& name);
 
-// Moves what a kymod that was killed has left in spec.scratch_dir to spec.work_dir. Moves nothing if
-// one of the two is empty. Waits at most `patience`, and then goes on in the background.
+// Moves what a kymod that was killed has left in spec.scratch_dir to spec.work_dir, or removes it if that
+// is gone. Moves nothing if one of the two is empty. Waits at most `patience`, and then goes on in the background.
 void keep_scratch(const DumpSpec& spec, std::chrono::milliseconds patience);
 
 }  // namespace kymo::runtime

@@ -12,7 +12,6 @@ namespace kymo::runtime {
 namespace {
 
 constexpr bool kHasBundles = true;
-constexpr bool kKeepsLog = true;
 
 std::unique_ptr<Runtime> make_process(const RuntimeSettings& all) {
   return make_process_runtime({.criu = all.criu, .exited = all.exited});
@@ -43,8 +42,7 @@ std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
 constexpr std::array<RuntimeRow, 5> kTable{{
     {"process", make_process},
     {"runc", make_runc, oci_runtime_of_runc, kHasBundles},
-    {"podman", make_podman, oci_runtime_of_podman, !kHasBundles, "the arguments of podman run -d",
-     kKeepsLog},
+    {"podman", make_podman, oci_runtime_of_podman, !kHasBundles, "the arguments of podman run -d"},
     {"containerd", make_containerd, oci_runtime_of_containerd, !kHasBundles,
      "the image, then the command and its arguments"},
     {"docker", make_docker, oci_runtime_of_docker, !kHasBundles, "the arguments of docker run -d"},

@@ -42,8 +42,6 @@ struct RuntimeRow {
   bool has_bundles = false;
   // If there are no bundles: what follows `kymo run NAME --`, for the help.
   std::string_view run_arguments{};
-  // Whether CRIU's log lies in a folder of the runtime while CRIU runs, not in DumpSpec::work_dir.
-  bool keeps_log = false;
 };
 
 // The index of a runtime in the table. The first one is that of plain processes.

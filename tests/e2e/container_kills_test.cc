@@ -16,6 +16,8 @@
 
 #include "base/file.h"
 #include "programs.h"
+#include "runtime/memory_images.h"
+#include "runtime/scratch.h"
 #include "runtime/session.h"
 #include "support/containers.h"
 #include "support/docker.h"
@@ -81,13 +83,12 @@ class ContainerKillsTest : public ::testing::Test {
 void ContainerKillsTest::kill_at(Kymod& kymod, const Counted& container, const Instant& instant,
                                  bool leave_running) {
   dir_ = kymod.path("checkpoint-" + std::to_string(++dumps_));
-  const std::string log = log_.empty() ? dir_ + "/work/dump.log" : log_;
-  fs::remove(log);
   fs::remove(started());
   const bool before_criu = &instant == &kInstants[1];
   if (before_criu) std::ofstream(slow()) << "x";
   std::vector<std::string> command{"dump", container.kind, container.name, "--dir", dir_};
   if (leave_running) command.emplace_back("--leave-running");
+  if (dumps_ % 2 == 0) command.insert(command.end(), {"--deadline", "1m"});  // images in memory first
   std::atomic<bool> answered = false;
   std::thread client([&] {
     static_cast<void>(kymod.kymo(command));
@@ -96,8 +97,9 @@ void ContainerKillsTest::kill_at(Kymod& kymod, const Counted& container, const I
   const std::string file = before_criu ? started() : dir_ + "/checkpoint.json";
   const auto there = [&] {
     if (instant.log_mark == nullptr) return fs::exists(file);
-    const Result<std::string> text = kymo::read_file(log);
-    return text && text->find(instant.log_mark) != std::string::npos;
+    const json record = json::parse(read_file(dir_ + "/checkpoint.json"), nullptr, false);
+    return record.is_object() &&
+           dump_log(dir_, record["pid"].get<pid_t>()).find(instant.log_mark) != std::string::npos;
   };
   while (!there() && !answered) std::this_thread::sleep_for(std::chrono::microseconds(300));
   EXPECT_EQ(kymod.stop(SIGKILL), -1);
@@ -112,6 +114,11 @@ void ContainerKillsTest::expect_nothing_lost_and_nothing_left(const Kymod& kymod
   ASSERT_FALSE(checkpoints.empty()) << kymod.log();
   const json& listed = checkpoints.back();
   ASSERT_EQ(listed["directory"], dir_) << kymod.log();
+  const std::string id = listed["id"];
+  EXPECT_EQ(runtime::find_memory_images(id), "");
+  for (const std::string& base : runtime::scratch_bases()) {
+    EXPECT_TRUE(runtime::sessions_with("KYMO_DUMP=" + base + "/images-" + id + "/images").empty());
+  }
   const json record = json::parse(read_file(dir_ + "/checkpoint.json"));
   EXPECT_EQ(record["state"], listed["state"]);
   EXPECT_EQ(record["container"]["runtime"], container.kind) << record.dump(1);
@@ -263,12 +270,13 @@ TEST_F(ContainerKillsTest, OfPodmanNothingIsLostAndNothingIsLeft) {
   const std::string id = podman.podman("container inspect --format '{{.Id}}' kymo-e2e");
   const std::string userdata =
       "/var/lib/containers/storage/overlay-containers/" + id.substr(0, id.find('\n')) + "/userdata";
-  log_ = userdata + "/dump.log";
   Kymod kymod({"--podman-flags=" + PodmanContainers::flags(), "--criu", slow_criu()});
   kymod.start();
   kill_at_every_instant(
       kymod, {"podman", "kymo-e2e", root, [&] { return podman.status("kymo-e2e"); }, [] {}});
-  EXPECT_FALSE(fs::is_symlink(userdata + "/checkpoint")) << "podman's own folder is as it was";
+  for (const char* const path : {"/checkpoint", "/dump.log", "/stats-dump"}) {
+    EXPECT_FALSE(fs::is_symlink(userdata + path)) << "podman's own folder is as it was";
+  }
 }
 
 TEST_F(ContainerKillsTest, OfDockerNothingIsLostAndNothingIsLeft) {

@@ -260,7 +260,8 @@ std::string dump_log(const std::string& directory, pid_t pid) {
   for (fs::directory_iterator entry(scratch, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string path = entry->path().string();
-    if (path.ends_with(of_pid)) newest = std::max(newest, path);
+    const bool of_log = entry->path().filename().string().starts_with('c');  // not images
+    if (of_log && path.ends_with(of_pid)) newest = std::max(newest, path);
   }
   std::string text = newest.empty() ? "" : read_file(newest + "/dump.log");
   return text.empty() ? read_file(directory + "/work/dump.log") : text;

@@ -1,9 +1,15 @@
-// A dump of a container onto a disk that takes no pages: whether it runs on or is held, kymod says so,
-// and it counts on as soon as the disk answers.
+// A dump of a container with a deadline, onto a disk that takes no pages: CRIU writes to memory, so the
+// container counts on, or its whole images are kept. Without a deadline it is held, and kymod says so.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 
 #include "programs.h"
 #include "support/containers.h"
@@ -14,49 +20,129 @@ namespace kymo::test {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
-// `words` name the container, whose root is the folder `root`.
-void expect_the_truth(const Kymod& kymod, std::vector<std::string> words, const std::string& root) {
-  const TemporaryDirectory folder;
-  const MoodyDisk disk(folder);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  const std::string dir = disk.path() + "/c";
-  disk.be("stalls-at-pages");
-  words.insert(words.begin(), "dump");
-  words.insert(words.end(), {"--dir", dir, "--deadline", "4s"});
-  const Outcome failed = kymod.kymo(words);
+class ContainerOnAStalledDisk : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here"; }
+
+  // Dumps onto the disk, which takes no pages, and cancels the dump when it has begun to write them.
+  // `words` name the container.
+  Outcome dump_and_cancel(const std::vector<std::string>& words, std::vector<std::string> flags) {
+    disk_.be("stalls-at-pages");
+    flags.insert(flags.begin(), {"dump", words[0], words[1], "--dir", dir()});
+    Outcome outcome;
+    std::thread client([&] { outcome = kymod_->kymo(flags); });
+    EXPECT_TRUE(eventually([&] { return writes_pages(); })) << kymod_->log();
+    const auto pid = checkpoint()["pid"].get<pid_t>();
+    static_cast<void>(kymod_->kymo({"cancel", std::to_string(pid)}));
+    client.join();
+    return outcome;
+  }
+  void expect_that_it_counts_during_the_stall(const std::vector<std::string>& words,
+                                              const std::string& root);
+  void expect_that_its_images_are_kept(const std::vector<std::string>& words,
+                                       const std::string& root,
+                                       const std::function<void()>& forget);
+  [[nodiscard]] bool writes_pages() const {
+    std::error_code error;
+    const fs::directory_iterator images(dir() + "/images.partial", error);
+    return !error && std::any_of(begin(images), end(images), [](const fs::directory_entry& file) {
+      return file.path().filename().string().starts_with("pages-");
+    });
+  }
+  [[nodiscard]] json checkpoint() const { return kymod_->kymo_json({"checkpoints"}).at(0); }
+  [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
+  void start(std::vector<std::string> flags) {
+    kymod_.emplace(std::move(flags));
+    kymod_->start();
+  }
+
+  TemporaryDirectory folder_;
+  MoodyDisk disk_{folder_};
+  std::optional<Kymod> kymod_;
+};
+
+// It was held until the disk answered.
+void ContainerOnAStalledDisk::expect_that_it_counts_during_the_stall(
+    const std::vector<std::string>& words, const std::string& root) {
+  const Outcome failed = dump_and_cancel(words, {"--leave-running", "--deadline", "1m"});
   EXPECT_EQ(failed.exit_code, 1) << failed.out;
-  const bool held = failed.err.find(" is held by process ") != std::string::npos;
-  const bool runs_on = failed.err.find("runs on") != std::string::npos && !held;
-  EXPECT_TRUE(held || runs_on) << failed.err;
-  EXPECT_TRUE(held || counts_on(root)) << failed.err;
-  EXPECT_EQ(kymod.kymo_json({"checkpoints"}).at(0).at("state"), held ? "unconfirmed" : "failed");
-  disk.be("well");
-  EXPECT_TRUE(eventually([&] {
-    return kymod.kymo_json({"checkpoints"}).at(0).at("state") == "failed" &&
-           !fs::exists(dir + "/images.partial");
-  })) << kymod.log();
+  EXPECT_NE(failed.err.find("the container runs on"), std::string::npos) << failed.err;
   EXPECT_TRUE(counts_on(root)) << failed.err;
-  words = {words.begin(), words.begin() + 3};
-  static_cast<void>(kymod.kymo_json(words));
+  EXPECT_EQ(checkpoint()["state"], "failed");
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] { return !fs::exists(dir() + "/images.partial"); })) << kymod_->log();
+  EXPECT_TRUE(counts_on(root));
 }
 
-TEST(ContainerOnAStalledDisk, OfRunc) {
+// kymod is killed while the images are in memory alone.
+void ContainerOnAStalledDisk::expect_that_its_images_are_kept(
+    const std::vector<std::string>& words, const std::string& root,
+    const std::function<void()>& forget) {
+  const Outcome early = dump_and_cancel(words, {"--deadline", "1m"});
+  EXPECT_EQ(early.exit_code, 1) << early.out;
+  EXPECT_NE(early.err.find("its whole images are in memory, in "), std::string::npos) << early.err;
+  EXPECT_EQ(checkpoint()["state"], "unconfirmed");
+  kill(kymod_->pid(), SIGKILL);
+  disk_.be("well");  // only then can the kernel end the thread that copies
+  EXPECT_EQ(kymod_->stop(SIGKILL), -1);
+  kymod_->start();
+  EXPECT_TRUE(eventually([&] { return checkpoint()["state"] == "complete"; })) << kymod_->log();
+  forget();
+  const Outcome restored = kymod_->kymo({"restore", dir()});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(root));
+}
+
+TEST_F(ContainerOnAStalledDisk, OfRuncCountsDuringTheStall) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
   const std::string bundle = runc.start("kymo-web");
-  Kymod kymod({"--runc-root", runc.path()});
-  kymod.start();
-  expect_the_truth(kymod, {"runc", "kymo-web"}, bundle + "/rootfs");
+  start({"--runc-root", runc.path()});
+  expect_that_it_counts_during_the_stall({"runc", "kymo-web"}, bundle + "/rootfs");
 }
 
-TEST(ContainerOnAStalledDisk, OfPodman) {
+TEST_F(ContainerOnAStalledDisk, OfPodmanCountsDuringTheStall) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
   const std::string root = podman.start("kymo-e2e");
-  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
-  kymod.start();
-  expect_the_truth(kymod, {"podman", "kymo-e2e"}, root);
+  start({"--podman-flags=" + PodmanContainers::flags()});
+  expect_that_it_counts_during_the_stall({"podman", "kymo-e2e"}, root);
+}
+
+TEST_F(ContainerOnAStalledDisk, OfRuncIsDumpedToMemoryAndItsImagesFollow) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  start({"--runc-root", runc.path()});
+  expect_that_its_images_are_kept({"runc", "kymo-web"}, bundle + "/rootfs",
+                                  [&] { runc.runc("delete --force kymo-web"); });
+}
+
+TEST_F(ContainerOnAStalledDisk, OfPodmanIsDumpedToMemoryAndItsImagesFollow) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-e2e");
+  start({"--podman-flags=" + PodmanContainers::flags()});
+  expect_that_its_images_are_kept({"podman", "kymo-e2e"}, root, [] {});
+}
+
+// Without a deadline CRIU writes to the disk.
+TEST_F(ContainerOnAStalledDisk, OfRuncIsHeldAndKymodSaysSo) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  start({"--runc-root", runc.path()});
+  const Outcome failed = dump_and_cancel({"runc", "kymo-web"}, {});
+  EXPECT_EQ(failed.exit_code, 1) << failed.out;
+  EXPECT_NE(failed.err.find(" is held by process "), std::string::npos) << failed.err;
+  EXPECT_EQ(checkpoint()["state"], "unconfirmed");
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] {
+    return checkpoint()["state"] == "failed" && !fs::exists(dir() + "/images.partial");
+  })) << kymod_->log();
+  EXPECT_TRUE(counts_on(bundle + "/rootfs")) << failed.err;
 }
 
 }  // namespace

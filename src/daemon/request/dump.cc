@@ -22,6 +22,7 @@
 #include "probe/memory_to_dump.h"
 #include "report/human.h"
 #include "runtime/aftermath.h"
+#include "runtime/memory_images.h"
 #include "runtime/restore_checks.h"
 #include "runtime/scratch.h"
 
@@ -45,6 +46,7 @@ struct DumpContext : Request {
   store::Checkpoint checkpoint;
   bool listed = false;             // the checkpoint is in the store
   std::uint64_t memory_bytes = 0;  // estimate of what will be dumped
+  std::string memory_images;       // runtime::DumpSpec::memory_images
   std::string forecast;
   std::uint64_t streamed_bytes = 0;  // before compression
   bool dumped = false;
@@ -145,9 +147,8 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
   if (c.dir) {
     spec.images_dir = c.dir->partial_images();
     spec.work_dir = c.dir->work();
-    if (!runtime::row_of(c.target.kind).keeps_log) {
-      spec.scratch_dir = runtime::scratch_path(checkpoint_id(c));
-    }
+    spec.scratch_dir = runtime::scratch_path(checkpoint_id(c));
+    spec.memory_images = c.memory_images;
   }
   spec.leave_running = c.asked.leave_running();
   spec.sync = c.asked.sync();
@@ -351,6 +352,23 @@ void verify_after_failure(DumpContext& c) {
           (seen ? seen->faults.front() : seen.error().message) + ": they are kept in " + images};
 }
 
+// A dump of a container with a deadline writes its images to memory first, if there is room. So CRIU
+// does not wait for a disk, and can be ended at the deadline.
+Result<void> choose_place(DumpContext& c) {
+  if (c.target.kind == runtime::Kind::process || c.asked.deadline_ns() == 0) return {};
+  const std::uint64_t bytes = c.memory_bytes * (1 + std::uint64_t{c.asked.pre_dumps()});
+  Result<std::string> place =
+      runtime::choose_memory_images(checkpoint_id(c), bytes, c.dir->partial_images());
+  if (place) {
+    c.memory_images = std::move(place).value();
+  } else {
+    c.warnings.push_back("the images were not written to memory first, so a disk that stalls could "
+                         "have held the container after the deadline: " +
+                         place.error().message);
+  }
+  return {};
+}
+
 Result<void> call_runtime(DumpContext& c) {
   c.times.container = !c.target.id.empty();
   runtime::Observer observer = c.runtime_called();
@@ -379,7 +397,7 @@ Result<void> call_runtime(DumpContext& c) {
   }
   c.outcome = std::move(outcome).value();
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
-  if (c.outcome.after_failure) verify_after_failure(c);
+  if (c.outcome.after_failure && !c.outcome.unconfirmed) verify_after_failure(c);
   if (c.outcome.unconfirmed) {
     c.unconfirmed = true;
     return explain_deadline(c, *c.outcome.unconfirmed);
@@ -406,7 +424,7 @@ Result<void> publish(DumpContext& c) {
   return publish_images(*c.dir);
 }
 
-constexpr std::array<Step<DumpContext>, 15> kDumpSteps{{
+constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{
     {"validate", validate},
     {"find process", find_process},
     {"claim process", claim_process},
@@ -418,6 +436,7 @@ constexpr std::array<Step<DumpContext>, 15> kDumpSteps{{
     {"begin recording", begin_recording, "recording"},
     {"list checkpoint", list_checkpoint, "store"},
     {"write entry", write_entry, "files"},
+    {"choose place", choose_place, "files"},
     {"dump", call_runtime, "runtime"},
     {"count statistics", count_statistics},
     {"write checksums", add_checksums, "files"},
@@ -456,6 +475,7 @@ std::string conditions_of(const DumpContext& c) {
     text += text.empty() ? "stream " : ", stream ";
     text += criu::name_of(c.stream->compression);
   }
+  if (!c.memory_images.empty()) text += text.empty() ? "memory first" : ", memory first";
   if (c.asked.no_stream()) text += text.empty() ? "no stream" : ", no stream";
   if (c.asked.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
   if (c.asked.sync()) text += text.empty() ? "sync" : ", sync";
@@ -501,15 +521,17 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
   constexpr std::chrono::milliseconds kDiskAnswers{3000};
   const Scope writing("write record", {.category = "files"});
   // Images that CRIU has finished may be all that is left of the process: never remove them.
-  const auto write = [dir = *c.dir, discard = !c.dumped,
+  const auto write = [dir = *c.dir, discard = !c.dumped, memory = c.memory_images,
                       record = record_of(c, result, duration_ns)] {
     if (discard) {
       runtime::wait_until_cleared(dir.partial_images());
+      runtime::drop_memory_images(memory);
       discard_images(dir);
     }
     return write_record(dir, record);
   };
-  const bool silent = runtime::is_being_cleared(c.dir->partial_images());
+  const bool silent = runtime::is_being_cleared(c.dir->partial_images()) ||
+                      runtime::is_being_brought(c.memory_images);
   const std::optional<Result<void>> written =
       result ? write() : within(silent ? std::chrono::milliseconds(0) : kDiskAnswers, write);
   if (written) {

@@ -116,6 +116,7 @@ Result<void> Daemon::State::open_store() {
   unconfirmed = std::make_unique<UnconfirmedDumps>(*store, *foreign, claims, settle);
   unconfirmed->watch_all(kFirstLooks);
   if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
+  settle_old_scratch(*store);
   const DeletionParts deletion(*store, claims, config.state_dir, *foreign);
   if (Result<void> ok = finish_deletions(deletion); !ok) return ok;
   jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir,

@@ -20,6 +20,7 @@
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
+#include "runtime/memory_images.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
 
@@ -69,6 +70,7 @@ CutShortDump listed(store::Store& store, const store::Checkpoint& checkpoint) {
   dump.spec.images_dir = dump.dir.partial_images();
   dump.spec.work_dir = dump.dir.work();
   dump.spec.scratch_dir = runtime::scratch_path(checkpoint.id);
+  dump.spec.memory_images = runtime::find_memory_images(checkpoint.id);
   return dump;
 }
 
@@ -178,7 +180,8 @@ Result<void> mark_unconfirmed(store::Store& store, CutShortDump dump, const std:
   if (checkpoint.state == store::CheckpointState::unconfirmed) return {};
   checkpoint.state = store::CheckpointState::unconfirmed;
   checkpoint.error =
-      std::string(kCutShort) + "; " + why + ": its images are kept in " + dump.spec.images_dir;
+      std::string(kCutShort) + "; " + why + ": its images are kept in " +
+      runtime::as_dumped(dump.spec).images_dir;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
   return store.update_checkpoint(checkpoint);
 }
@@ -197,6 +200,17 @@ Result<std::string> fault_in(const ForeignFiles& foreign, const CutShortDump& du
   const Result<ImagesSeen> seen = foreign.look_at_images(dump.spec.images_dir, nullptr);
   if (!seen) return seen.error();
   return seen->faults.empty() ? std::string() : seen->faults.front();
+}
+
+// Copies images from memory to their disk if they are whole, and else removes them from memory. Returns
+// false if the disk has not taken them yet.
+Result<bool> take_from_memory(const CutShortDump& dump) {
+  const std::string& memory = dump.spec.memory_images;
+  if (!runtime::whole_in_memory(memory)) {
+    runtime::drop_memory_images(memory);
+    return true;
+  }
+  return runtime::bring_images(memory, dump.spec.images_dir, kDiskPatience);
 }
 
 // The process is gone: the images are all that may be left of it.
@@ -325,7 +339,7 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
     return marked ? Result<bool>(false) : marked.error();
   }
   add_record(foreign, dump);
-  if (const Result<void> settled = settle(dump.kind, dump.spec); !settled) {
+  if (const Result<void> settled = settle(dump.kind, runtime::as_dumped(dump.spec)); !settled) {
     spdlog::error("dump of {}: {}", dump.text, settled.error().message);
   }
   runtime::keep_scratch(dump.spec, kDiskPatience);
@@ -333,14 +347,23 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
   std::error_code error;
   Result<void> done;
   if (fs::exists(dump.dir.images(), error)) {
+    runtime::drop_memory_images(dump.spec.memory_images);
     done = conclude(store, std::move(dump), fate);
   } else if (fate == Fate::gone) {
+    const Result<bool> brought = take_from_memory(dump);
+    if (!brought || !*brought) {
+      const std::string why = dump.text + " is gone, and the disk has not taken its images yet" +
+                              (brought ? "" : " (" + brought.error().message + ")");
+      done = mark_unconfirmed(store, std::move(dump), why);
+      return done ? Result<bool>(false) : done.error();
+    }
     return close_gone(store, foreign, std::move(dump));
   } else if (fate == Fate::unsure) {
     const std::string why = why_unsure(dump);
     done = mark_unconfirmed(store, std::move(dump), why);
     return done ? Result<bool>(false) : done.error();
   } else {
+    runtime::drop_memory_images(dump.spec.memory_images);
     discard_images(dump.dir);
     const std::string what = "the incomplete images were removed, and " + dump.text + " runs on";
     done = mark_failed(store, std::move(dump), what);
@@ -363,6 +386,23 @@ Result<void> remove_unlisted_folders(store::Store& store, const std::string& sta
     }
   }
   return {};
+}
+
+bool is_open(const store::Checkpoint& checkpoint) {
+  return checkpoint.state == store::CheckpointState::started ||
+         checkpoint.state == store::CheckpointState::unconfirmed;
+}
+
+void settle_old_scratch(store::Store& store) {
+  for (const std::string& id : runtime::scratch_names()) {
+    const Result<store::Checkpoint> checkpoint = store.checkpoint(id);
+    if (!checkpoint || is_open(*checkpoint)) continue;  // of another kymod, or still needed
+    runtime::DumpSpec spec;
+    spec.work_dir = CheckpointDir(checkpoint->directory).work();
+    spec.scratch_dir = runtime::scratch_path(id);
+    runtime::keep_scratch(spec, std::chrono::milliseconds(0));
+    runtime::drop_memory_images(runtime::find_memory_images(id));
+  }
 }
 
 Result<void> settle_unstarted_jobs(store::Store& store) {

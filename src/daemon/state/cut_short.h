@@ -32,12 +32,18 @@ namespace kymo::daemon {
 // remove_unlisted_folders() removes a folder in `state_dir`/checkpoints that was made for a dump
 // which never began, unless the store lists it. A folder with images or a record stays.
 //
-// Threads: close_cut_short_dump(): any, one for a checkpoint. The other two: one, before any request.
+// settle_old_scratch() moves logs that dumps have left in memory to their checkpoints, and removes images
+// there, if the outcome of the dump is known. It does not wait for a disk.
+//
+// Threads: close_cut_short_dump(): any, one for a checkpoint. The others: one, before any request.
 // Errors:  those of the store and of the files.
 using SettleDump = std::function<Result<void>(runtime::Kind kind, const runtime::DumpSpec& spec)>;
 Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& foreign,
                                   const store::Checkpoint& checkpoint, const SettleDump& settle);
 Result<void> settle_unstarted_jobs(store::Store& store);
 Result<void> remove_unlisted_folders(store::Store& store, const std::string& state_dir);
+void settle_old_scratch(store::Store& store);
+// Whether the outcome of its dump is not known.
+bool is_open(const store::Checkpoint& checkpoint);
 
 }  // namespace kymo::daemon

@@ -15,11 +15,6 @@ namespace {
 
 constexpr std::chrono::seconds kLookEvery{1};
 
-bool is_open(const store::Checkpoint& checkpoint) {
-  return checkpoint.state == store::CheckpointState::started ||
-         checkpoint.state == store::CheckpointState::unconfirmed;
-}
-
 }  // namespace
 
 UnconfirmedDumps::UnconfirmedDumps(store::Store& store, const ForeignFiles& foreign,

@@ -15,6 +15,7 @@
 #include "base/own_folder.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/stored/catalogue.h"
+#include "runtime/memory_images.h"
 
 namespace kymo::daemon {
 namespace {
@@ -195,6 +196,7 @@ Result<bool> delete_checkpoint(const DeletionParts& parts, const store::Checkpoi
     }
     remove_parts(dir, warnings);
   }
+  runtime::drop_memory_images(runtime::find_memory_images(checkpoint.id));
   if (Result<void> said = parts.store.remove_checkpoint(checkpoint.id); !said) return said.error();
   return there;
 }

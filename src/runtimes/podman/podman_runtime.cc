@@ -20,6 +20,7 @@
 #include "runtime/freezer.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/scratch.h"
 #include "runtimes/podman/podman_store.h"
 
 namespace kymo::runtime {
@@ -47,19 +48,19 @@ std::string podman_reason(const CommandOutcome& outcome) {
   return line.starts_with(kError) ? line.substr(kError.size()) : line;
 }
 
-// While it exists, the folder `path`, in which podman expects a checkpoint, is a link to
-// images_dir. An older folder at `path` is moved aside and put back later, because podman needs it
-// to restore a checkpoint of its own.
+// While it exists, the folder or file `path`, where podman expects a checkpoint or CRIU's log, is a link
+// to `target`. An older one at `path` is moved aside and put back later, because podman needs it to
+// restore a checkpoint of its own.
 class CheckpointLink {
  public:
-  CheckpointLink(const std::string& path, const std::string& images_dir)
+  CheckpointLink(const std::string& path, const std::string& target)
       : path_(path), aside_(path + kAside) {
     if (fs::is_symlink(path_, error_)) {  // left by a kymod that was killed
       fs::remove(path_, error_);
     } else if (fs::exists(path_, error_)) {
       fs::rename(path_, aside_, error_);
     }
-    fs::create_directory_symlink(images_dir, path_, error_);
+    fs::create_symlink(target, path_, error_);
   }
   ~CheckpointLink() { put_back(path_, aside_); }
   CheckpointLink(const CheckpointLink&) = delete;
@@ -69,10 +70,10 @@ class CheckpointLink {
     return error_ ? Result<void>(system_error("make " + path_, error_.value())) : Result<void>();
   }
 
-  // Puts podman's folder back after a kymod was killed, if the link leads to these images.
-  static void undo(const std::string& path, const std::string& images_dir) {
+  // Puts podman's folder or file back after a kymod was killed, if the link leads to this target.
+  static void undo(const std::string& path, const std::string& target) {
     std::error_code error;
-    if (fs::read_symlink(path, error) == images_dir) {
+    if (fs::read_symlink(path, error) == target) {
       put_back(path, path + kAside);
     }
   }
@@ -183,8 +184,9 @@ class PodmanRuntime : public Runtime {
   Result<PodmanStore> store();
   Result<std::string> restorable(const RestoreSpec& spec);
   Result<Container> inspect(const std::string& name) const;
-  // Returns the call of a checkpoint or restore. podman leaves the log and the statistics in its
-  // own folder `userdata`. `said` gets the output of podman.
+  // Returns the call of a checkpoint or restore. The log and the statistics of a checkpoint are in
+  // `work_dir`, to which links in podman's folder `userdata` must lead. Those of a restore are moved
+  // there. `said` gets the output of podman.
   ContainerCall call(const std::string& verb, const std::string& id, const std::string& userdata,
                      const std::string& work_dir, std::vector<std::string> words,
                      const std::string& criu_folder, std::string* said) const;
@@ -330,21 +332,26 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
                                   const std::string& userdata, const std::string& work_dir,
                                   std::vector<std::string> words, const std::string& criu_folder,
                                   std::string* said) const {
-  const std::string log = verb == "checkpoint" ? kDumpLog : "/restore.log";
-  const std::string stats = verb == "checkpoint" ? kDumpStats : "/stats-restore";
+  const bool is_dump = verb == "checkpoint";
+  const std::string log = is_dump ? kDumpLog : "/restore.log";
+  const std::string stats = is_dump ? kDumpStats : "/stats-restore";
   ContainerCall call;
   call.runtime = "podman";
   call.command = command_of(verb, id, std::move(words), criu_folder);
-  call.tried = "could not " + std::string(verb == "checkpoint" ? "dump" : verb) + " container " +
+  call.tried = "could not " + std::string(is_dump ? "dump" : verb) + " container " +
                id.substr(0, kShownOfId);
   call.log_path = work_dir + log;
   call.stats_path = work_dir + stats;
-  call.growing_log = userdata + log;
   call.reason = podman_reason;
-  forget(userdata + stats);
+  if (!is_dump) {
+    call.growing_log = userdata + log;
+    forget(userdata + stats);
+  }
   call.collect = [=](const CommandOutcome* outcome) {
-    move_file(userdata + log, work_dir + log);
-    move_file(userdata + stats, work_dir + stats);
+    if (!is_dump) {
+      move_file(userdata + log, work_dir + log);
+      move_file(userdata + stats, work_dir + stats);
+    }
     if (outcome != nullptr && outcome->exit_status == 0) {
       *said = outcome->output;
       // The file is only for later reading, so an error does not matter.
@@ -406,9 +413,11 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
     dump = command_of("checkpoint", spec.container, flags, criu_folder);
     return {};
   };
-  const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
-  if (Result<void> made = link.made(); !made) {
-    return made.error();
+  const CheckpointLink links[] = {{userdata + kCheckpoint, spec.images_dir},
+                                  {userdata + kDumpLog, spec.work_dir + kDumpLog},
+                                  {userdata + kDumpStats, spec.work_dir + kDumpStats}};
+  for (const CheckpointLink& link : links) {
+    if (Result<void> made = link.made(); !made) return made.error();
   }
   std::optional<PreCheckpointLinks> rounds;
   if (spec.pre_dumps != 0) {
@@ -437,14 +446,17 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   const Result<PodmanStore> store = this->store();
   if (!store) {
     // Without podman's folder, settle the rest.
-    static_cast<void>(settle_container_dump(spec, {spec.work_dir + kDumpLog}).ok());
+    static_cast<void>(settle_container_dump(spec, in_work_dirs(spec, kDumpLog)).ok());
     return store.error();
   }
   const std::string userdata = store->folder_of(spec.container);
-  Result<void> settled = settle_container_dump(spec, {userdata + kDumpLog});
-  for (const char* file : {kDumpLog, kDumpStats, kSharedMemory}) {
-    move_file(userdata + file, spec.work_dir + file);
+  Result<void> settled = settle_container_dump(spec, in_work_dirs(spec, kDumpLog));
+  for (const char* file : {kDumpLog, kDumpStats}) {
+    for (const std::string& path : in_work_dirs(spec, file)) {
+      CheckpointLink::undo(userdata + file, path);
+    }
   }
+  move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory);
   CheckpointLink::undo(userdata + kCheckpoint, spec.images_dir);
   PreCheckpointLinks::undo(userdata, spec.images_dir);
   return settled;

@@ -3,17 +3,20 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "daemon/state/checkpoint_dir.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
 #include "runtime/launch.h"
+#include "runtime/memory_images.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {
@@ -59,7 +62,7 @@ class CutShort : public ::testing::Test {
       static_cast<void>(folder_.file(std::string("c/images.partial/") + image, "12345678"));
     }
     store::Checkpoint checkpoint;
-    checkpoint.id = "c1";
+    checkpoint.id = id_;
     checkpoint.job_id = job_.id;
     checkpoint.pid = pid_;
     checkpoint.directory = dir_.path();
@@ -71,9 +74,9 @@ class CutShort : public ::testing::Test {
       return Result<void>();
     };
     const Result<bool> known = close_cut_short_dump(*store_, ForeignFiles(*helper_),
-                                                    store_->checkpoint("c1").value(), settle);
+                                                    store_->checkpoint(id_).value(), settle);
     EXPECT_TRUE(known.ok());
-    store::Checkpoint after = *store_->checkpoint("c1");
+    store::Checkpoint after = *store_->checkpoint(id_);
     EXPECT_EQ(*known, after.state != store::CheckpointState::unconfirmed);
     return after;
   }
@@ -83,6 +86,7 @@ class CutShort : public ::testing::Test {
   std::unique_ptr<store::Store> store_;
   store::Job job_;
   CheckpointDir dir_{folder_.path() + "/c"};
+  const std::string id_ = "c" + std::to_string(::getpid());
   pid_t pid_ = 0;
   std::pair<runtime::Kind, runtime::DumpSpec> settled_;  // what a runtime was asked to
 };
@@ -213,7 +217,7 @@ TEST_F(CutShort, NothingIsRemovedOrWrittenWhereAnotherUserLeadsIt) {
   dir_ = CheckpointDir(theirs + "/c");
   ASSERT_TRUE(create_checkpoint_dir(dir_).ok());
   store::Checkpoint checkpoint;
-  checkpoint.id = "c1";
+  checkpoint.id = id_;
   checkpoint.job_id = job_.id;
   checkpoint.pid = pid_;
   checkpoint.directory = dir_.path();
@@ -285,6 +289,79 @@ TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
   for (const CheckpointDir& kept : {begun, whole, recorded, in_group, dir_}) {
     EXPECT_TRUE(fs::exists(kept.path())) << kept.path();
   }
+}
+
+// A dump that wrote its images to memory.
+class CutShortInMemory : public CutShort {
+ protected:
+  void TearDown() override {
+    runtime::drop_memory_images(memory_);
+    CutShort::TearDown();
+  }
+  void begin_dump_to_memory(std::initializer_list<const char*> images) {
+    begin_dump({});
+    const Result<std::string> chosen =
+        runtime::choose_memory_images(id_, 1000, dir_.partial_images());
+    ASSERT_TRUE(chosen.ok()) << chosen.error().message;
+    memory_ = *chosen;
+    ASSERT_TRUE(runtime::make_memory_images(memory_).ok());
+    for (const char* image : images) std::ofstream(memory_ + "/" + image) << "12345678";
+  }
+  [[nodiscard]] bool in_memory() const { return !runtime::find_memory_images(id_).empty(); }
+
+  std::string memory_;
+};
+
+TEST_F(CutShortInMemory, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
+  start_job(true);
+  begin_dump_to_memory({"pages-1.img", "inventory.img"});
+  end_process();
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/pages-1.img"));
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(settled_.second.images_dir, memory_) << "the runtime was told another directory";
+  EXPECT_FALSE(in_memory());
+}
+
+TEST_F(CutShortInMemory, TheyStayThereWhileTheirDiskIsFull) {
+  start_job(true);
+  begin_dump_to_memory({"inventory.img"});
+  std::ofstream(memory_ + "/pages-1.img") << std::string(100'000, 'p');
+  const std::string partial = dir_.partial_images();
+  ASSERT_EQ(::mount("kymo", partial.c_str(), "tmpfs", 0, "size=64k"), 0);
+  end_process();
+  const store::Checkpoint full = close();
+  EXPECT_EQ(full.state, store::CheckpointState::unconfirmed);
+  EXPECT_NE(full.error.find("kept in " + memory_), std::string::npos) << full.error;
+  EXPECT_TRUE(in_memory());
+  EXPECT_EQ(::umount(partial.c_str()), 0);
+}
+
+TEST_F(CutShortInMemory, HalfImagesAreRemoved) {
+  start_job(true);
+  begin_dump_to_memory({"pages-1.img"});
+  end_process();
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_FALSE(in_memory());
+}
+
+TEST_F(CutShortInMemory, ThoseOfAProcessThatRunsAreRemoved) {
+  start_job(true);
+  begin_dump_to_memory({"pages-1.img", "inventory.img"});
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_FALSE(in_memory());
+}
+
+TEST_F(CutShortInMemory, OnlyTheStartAfterItsEndIsKnownRemovesThem) {
+  start_job(true);
+  begin_dump_to_memory({"pages-1.img", "inventory.img"});
+  settle_old_scratch(*store_);
+  EXPECT_TRUE(in_memory()) << "its outcome is not known";
+  store::Checkpoint known = store_->checkpoint(id_).value();
+  known.state = store::CheckpointState::failed;
+  ASSERT_TRUE(store_->update_checkpoint(known).ok());
+  settle_old_scratch(*store_);
+  EXPECT_FALSE(in_memory());
 }
 
 }  // namespace

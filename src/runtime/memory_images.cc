@@ -1,0 +1,215 @@
+#include "runtime/memory_images.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/human.h"
+#include "base/patience.h"
+#include "probe/directory_bytes.h"
+#include "probe/proc_file.h"
+#include "runtime/scratch.h"
+
+namespace kymo::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kInventory[] = "inventory.img";
+
+// The images are in a folder of their own inside the folder of the dump, because podman makes a link
+// next to them.
+std::string path_in(const std::string& base, const std::string& name) {
+  return base + "/" + std::string(kImagesPrefix) + name + "/images";
+}
+
+// The copies that go on, and those whose results nobody has asked for yet, by their directory in memory.
+// Never destroyed, because a copy may go on while the program ends.
+struct Copies {
+  struct Copy {
+    bool ended = false;
+    Result<void> result;
+  };
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, Copy> all;  // guarded by mutex
+
+  static Copies& get() {
+    static auto* const kAll = new Copies;
+    return *kAll;
+  }
+  // Call it with the mutex locked.
+  [[nodiscard]] bool goes_on(const std::string& memory) const {
+    const auto found = all.find(memory);
+    return found != all.end() && !found->second.ended;
+  }
+};
+
+// Bytes that this user can still write to the file system. Nothing if it does not say: some network
+// file systems do not know their size.
+std::optional<std::uint64_t> room_in(const std::string& folder) {
+  struct statvfs about {};
+  if (::statvfs(folder.c_str(), &about) != 0 || about.f_blocks == 0) return std::nullopt;
+  return std::uint64_t{about.f_bavail} * about.f_frsize;
+}
+
+std::uint64_t available_memory() {
+  constexpr std::uint64_t kKiB = 1024;
+  const Result<std::string> text = read_file("/proc/meminfo");
+  return text ? probe::value_of(*text, "MemAvailable") * kKiB : 0;
+}
+
+Error no_room(const std::string& where, std::uint64_t bytes, std::uint64_t room) {
+  return Error{Code::resource_exhausted, where + " has " + human::bytes(room) +
+                                             " left, and the images may need " +
+                                             human::bytes(bytes)};
+}
+
+// Empties the folder, so that nothing stays of an attempt that failed.
+void empty(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    found.push_back(entry->path());
+  }
+  for (const fs::path& path : found) fs::remove_all(path, error);
+}
+
+Result<void> copy(const fs::path& from, const fs::path& to) {
+  const Result<std::uint64_t> bytes = probe::directory_bytes(from);
+  if (!bytes) return bytes.error();
+  empty(to);
+  if (const auto room = room_in(to); room && *room < *bytes) return no_room(to, *bytes, *room);
+  constexpr auto kHow = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
+  std::error_code error;
+  for (fs::directory_iterator entry(from, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path name = entry->path().filename();
+    if (name == kInventory) continue;
+    fs::copy(entry->path(), to / name, kHow, error);
+    if (error) return system_error("write " + (to / name).string(), error.value());
+  }
+  if (!error) fs::copy(from / kInventory, to / kInventory, error);
+  if (error) return system_error("copy the images to " + to.string(), error.value());
+  return {};
+}
+
+void remove_from_memory(const fs::path& memory) {
+  std::error_code error;
+  fs::remove(memory / kInventory, error);
+  fs::remove_all(memory.parent_path(), error);
+}
+
+// Does nothing if they have been copied already.
+Result<void> bring(const std::string& memory, const std::string& images_dir) try {
+  if (!whole_in_memory(memory)) return {};
+  Result<void> done = copy(memory, images_dir);
+  if (done) remove_from_memory(memory);
+  return done;
+} catch (const std::exception& error) {  // no memory
+  return Error{Code::resource_exhausted, std::string("copy the images: ") + error.what()};
+}
+
+void copy_and_tell(const std::string& memory, const std::string& images_dir) {
+  Result<void> result = bring(memory, images_dir);
+  Copies& copies = Copies::get();
+  const std::lock_guard lock(copies.mutex);
+  copies.all[memory] = {true, std::move(result)};
+  copies.changed.notify_all();
+}
+
+}  // namespace
+
+Result<std::string> choose_memory_images(const std::string& name, std::uint64_t bytes,
+                                         const std::string& images_dir) {
+  // What the estimate leaves out: the images of everything but memory pages, and pages that are written
+  // to until then.
+  constexpr std::uint64_t kMore = 64UL << 20U;
+  const std::uint64_t need = bytes + bytes / 8 + kMore;
+  const auto disk = within(kDiskPatience, [images_dir] { return room_in(images_dir); });
+  if (disk && *disk && **disk < need) return no_room(images_dir, need, **disk);
+  if (const std::uint64_t memory = available_memory(); memory < 2 * need) {
+    return no_room("the machine's memory", need, memory / 2);
+  }
+  std::uint64_t most = 0;
+  for (const std::string& base : scratch_bases()) {
+    const std::uint64_t room = room_in(fs::path(base).parent_path()).value_or(0);
+    if (room >= need) return path_in(base, name);
+    most = std::max(most, room);
+  }
+  return no_room("each memory file system", need, most);
+}
+
+std::string find_memory_images(const std::string& name) {
+  for (const std::string& base : scratch_bases()) {
+    std::string path = path_in(base, name);
+    std::error_code error;
+    if (fs::symlink_status(path, error).type() == fs::file_type::directory) return path;
+  }
+  return {};
+}
+
+Result<void> make_memory_images(const std::string& memory) {
+  Result<void> made = make_scratch(fs::path(memory).parent_path());
+  if (made && ::mkdir(memory.c_str(), 0700) != 0) {
+    made = system_error("make the folder " + memory, errno);
+  }
+  return made;
+}
+
+bool whole_in_memory(const std::string& memory) {
+  std::error_code error;
+  return !memory.empty() && fs::exists(fs::path(memory) / kInventory, error);
+}
+
+Result<bool> bring_images(const std::string& memory, const std::string& images_dir,
+                          std::chrono::milliseconds patience) {
+  Copies& copies = Copies::get();
+  std::unique_lock lock(copies.mutex);
+  if (copies.all.try_emplace(memory).second) {
+    try {
+      std::thread(copy_and_tell, memory, images_dir).detach();
+    } catch (const std::system_error& error) {
+      copies.all.erase(memory);
+      return system_error("start a thread", error.code().value());
+    }
+  }
+  if (!copies.changed.wait_for(lock, patience, [&] { return !copies.goes_on(memory); })) {
+    return false;
+  }
+  const auto done = copies.all.extract(memory);
+  if (done.empty() || done.mapped().result) return true;
+  return done.mapped().result.error();
+}
+
+bool is_being_brought(const std::string& memory) {
+  const std::lock_guard lock(Copies::get().mutex);
+  return Copies::get().goes_on(memory);
+}
+
+void drop_memory_images(const std::string& memory) {
+  if (memory.empty()) return;
+  Copies& copies = Copies::get();
+  std::unique_lock lock(copies.mutex);
+  copies.changed.wait(lock, [&] { return !copies.goes_on(memory); });
+  copies.all.erase(memory);
+  lock.unlock();
+  remove_from_memory(memory);
+}
+
+}  // namespace kymo::runtime

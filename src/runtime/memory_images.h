@@ -1,0 +1,51 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "kymo/result.h"
+
+namespace kymo::runtime {
+
+// runc, podman, containerd and Docker start CRIU themselves, so its images cannot pass through kymod.
+// If CRIU writes them to a disk that stalls, CRIU waits there, cannot be killed, and holds the container
+// as long. So it can write them into a directory on a memory file system. kymod copies them to their
+// disk when CRIU has ended.
+//
+// As with images on a disk, inventory.img is the last file that is written, and the first that is
+// removed. So if it is there, the images in memory are whole.
+//
+// Threads: any, one for each directory.
+
+// Chooses the directory in memory for a dump with this name, which is not made. Memory, its file system
+// and, if it says so within kDiskPatience, the disk of `images_dir` must have room for `bytes`.
+// Errors: resource_exhausted: what has no room.
+Result<std::string> choose_memory_images(const std::string& name, std::uint64_t bytes,
+                                         const std::string& images_dir);
+
+// The directory in memory that a dump with this name has left. Empty if there is none. It depends only
+// on the name and on this machine, so a later kymod finds what a kymod that was killed has left.
+std::string find_memory_images(const std::string& name);
+
+// Makes the directory, with mode 0700.
+// Errors: permission_denied: the folder above it belongs to another user; the system's.
+Result<void> make_memory_images(const std::string& memory);
+
+// Whether the images there are whole.
+bool whole_in_memory(const std::string& memory);
+
+// Copies whole images from memory to `images_dir`, which must exist and whose content is replaced, and
+// then removes them from memory. Returns false if the disk has not taken them within `patience`: then the
+// copying goes on in the background, and the next call waits for it.
+// Errors: what the disk says. The images stay in memory.
+Result<bool> bring_images(const std::string& memory, const std::string& images_dir,
+                          std::chrono::milliseconds patience);
+
+// Whether they are being copied at this instant.
+bool is_being_brought(const std::string& memory);
+
+// Removes images from memory. Waits while they are being copied, however long that takes.
+void drop_memory_images(const std::string& memory);
+
+}  // namespace kymo::runtime
