@@ -88,7 +88,8 @@ void ContainerKillsTest::kill_at(Kymod& kymod, const Counted& container, const I
   if (before_criu) std::ofstream(slow()) << "x";
   std::vector<std::string> command{"dump", container.kind, container.name, "--dir", dir_};
   if (leave_running) command.emplace_back("--leave-running");
-  if (dumps_ % 2 == 0) command.insert(command.end(), {"--deadline", "1m"});  // images in memory first
+  if (dumps_ % 2 == 0)
+    command.insert(command.end(), {"--deadline", "1m"});  // images in memory first
   std::atomic<bool> answered = false;
   std::thread client([&] {
     static_cast<void>(kymod.kymo(command));

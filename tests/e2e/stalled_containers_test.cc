@@ -77,9 +77,9 @@ void ContainerOnAStalledDisk::expect_that_it_counts_during_the_stall(
 }
 
 // kymod is killed while the images are in memory alone.
-void ContainerOnAStalledDisk::expect_that_its_images_are_kept(
-    const std::vector<std::string>& words, const std::string& root,
-    const std::function<void()>& forget) {
+void ContainerOnAStalledDisk::expect_that_its_images_are_kept(const std::vector<std::string>& words,
+                                                              const std::string& root,
+                                                              const std::function<void()>& forget) {
   const Outcome early = dump_and_cancel(words, {"--deadline", "1m"});
   EXPECT_EQ(early.exit_code, 1) << early.out;
   EXPECT_NE(early.err.find("its whole images are in memory, in "), std::string::npos) << early.err;

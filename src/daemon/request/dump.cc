@@ -362,9 +362,10 @@ Result<void> choose_place(DumpContext& c) {
   if (place) {
     c.memory_images = std::move(place).value();
   } else {
-    c.warnings.push_back("the images were not written to memory first, so a disk that stalls could "
-                         "have held the container after the deadline: " +
-                         place.error().message);
+    c.warnings.push_back(
+        "the images were not written to memory first, so a disk that stalls could "
+        "have held the container after the deadline: " +
+        place.error().message);
   }
   return {};
 }

@@ -179,9 +179,8 @@ Result<void> mark_unconfirmed(store::Store& store, CutShortDump dump, const std:
   store::Checkpoint& checkpoint = dump.checkpoint;
   if (checkpoint.state == store::CheckpointState::unconfirmed) return {};
   checkpoint.state = store::CheckpointState::unconfirmed;
-  checkpoint.error =
-      std::string(kCutShort) + "; " + why + ": its images are kept in " +
-      runtime::as_dumped(dump.spec).images_dir;
+  checkpoint.error = std::string(kCutShort) + "; " + why + ": its images are kept in " +
+                     runtime::as_dumped(dump.spec).images_dir;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
   return store.update_checkpoint(checkpoint);
 }
