@@ -1,0 +1,207 @@
+// The promise, at CRIU's notifications: whatever stalls or is killed there, the process runs, or it is
+// whole on disk, and what kymod says of it is true.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "probe/process.h"
+#include "programs.h"
+#include "runtime/launch.h"
+#include "support/containers.h"
+#include "support/moody_disk.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Something that counts, and how it is dumped.
+struct Way {
+  const char* name;
+  bool of_runc;
+  std::vector<std::string> flags;
+  bool may_be_held;  // CRIU writes to the disk
+};
+const Way kWays[] = {{"AStream", false, {}, false},
+                     {"NoStream", false, {"--no-stream"}, true},
+                     {"Runc", true, {"--deadline", "1m"}, false},
+                     {"RuncWithoutDeadline", true, {}, true}};
+
+// What CRIU is about to write to its log when it is stopped.
+struct Point {
+  const char* name;
+  const char* text;
+};
+constexpr Point kPoints[] = {{"BeforeItFreezes", "pre-dump"},
+                             {"WhenItHasFrozen", "Collecting tasks"},
+                             {"WhenItWritesPages", "Dumping pages (type"},
+                             {"WhenAllIsWritten", "post-dump"},
+                             {"WhenItEnds", "Dumping finished"}};
+
+enum class Deed : std::uint8_t { stall_images, kill_criu, kill_kymod };
+constexpr std::pair<const char*, Deed> kDeeds[] = {{"TheDiskOfTheImagesStalls", Deed::stall_images},
+                                                   {"CriuIsKilled", Deed::kill_criu},
+                                                   {"KymodIsKilled", Deed::kill_kymod}};
+
+using Case = std::tuple<Way, Point, std::pair<const char*, Deed>>;
+
+class PromiseTest : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    if (way().of_runc) KYMO_NEEDS_RUNC();
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    const std::string criu = folder_.file(
+        "criu",
+        "#!/bin/sh\ncase \"$*\" in *swrk*|*dump*--tree*) [ ! -e " + order() + " ] || . " + order() +
+            " ;; esac\nexec " + criu_path() + " \"$@\"\n",
+        0755);
+    kymod_.emplace(std::vector<std::string>{"--criu", criu, "--runc-root", runc_.path()});
+    kymod_->start();
+    start();
+  }
+  void TearDown() override {
+    disk_.be("well");
+    if (!kymod_) return;
+    kymod_->stop(SIGTERM);
+    if (pid_ > 0) kill(-pid_, SIGKILL);
+    if (reaper_.joinable()) reaper_.join();
+  }
+
+  [[nodiscard]] static const Way& way() { return std::get<Way>(GetParam()); }
+  [[nodiscard]] std::string order() const { return folder_.path() + "/order"; }
+  [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
+  [[nodiscard]] std::string root() const {
+    return way().of_runc ? runc_.folder().path() + "/kymo-web/rootfs" : folder_.path();
+  }
+  void start();
+  pid_t dump_until_it_is_stopped();
+  void expect_truth_during_the_stall(const Outcome& answer) const;
+  void expect_the_promise();
+  [[nodiscard]] json checkpoint() const { return kymod_->kymo_json({"checkpoints"}).at(0); }
+
+  TemporaryDirectory folder_;
+  MoodyDisk disk_{folder_};
+  RuncFolder runc_;
+  std::optional<Kymod> kymod_;
+  std::thread client_;
+  Outcome answer_;
+  pid_t pid_ = 0;  // of the process
+  std::thread reaper_;
+};
+
+void PromiseTest::start() {
+  if (way().of_runc) {
+    ASSERT_EQ(runc_.start("kymo-web"), fs::path(root()).parent_path());
+    return;
+  }
+  std::string loop = counting_loop();
+  loop.replace(loop.find("/count"), 6, root() + "/count");
+  const Result<pid_t> started = runtime::launch(
+      {{"sh", "-c", loop}, {"PATH=/usr/bin:/bin"}, "/", "/dev/null", "/dev/null"});
+  ASSERT_TRUE(started.ok()) << started.error().message;
+  pid_ = *started;
+  reaper_ = std::thread([pid = pid_] { waitpid(pid, nullptr, 0); });  // a restore takes its pid
+  ASSERT_TRUE(counts_on(root()));
+}
+
+// Returns the pid of CRIU, which is stopped at the point.
+pid_t PromiseTest::dump_until_it_is_stopped() {
+  const std::string at = std::get<Point>(GetParam()).text;
+  const std::string pid_file = folder_.path() + "/criu.pid";
+  static_cast<void>(folder_.file("order", "export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK='" + at +
+                                              ":19' && echo $$ > " + pid_file));
+  std::vector<std::string> words{"dump", "process", std::to_string(pid_), "--dir", dir()};
+  if (way().of_runc) words = {"dump", "runc", "kymo-web", "--dir", dir()};
+  words.insert(words.end(), way().flags.begin(), way().flags.end());
+  client_ = std::thread([this, words] { answer_ = kymod_->kymo(words); });
+  pid_t criu = 0;
+  EXPECT_TRUE(eventually([&] {
+    criu = std::atoi(read_file(pid_file).c_str());
+    const Result<probe::Process> seen = probe::read_process(criu);
+    return criu != 0 && seen && seen->state == 'T';
+  })) << kymod_->log();
+  fs::remove(order());
+  return criu;
+}
+
+void PromiseTest::expect_truth_during_the_stall(const Outcome& answer) const {
+  const std::string state = checkpoint()["state"];
+  const bool held = answer.err.find(" is held by process ") != std::string::npos;
+  const bool runs_on = answer.err.find("runs on") != std::string::npos;
+  EXPECT_TRUE(way().may_be_held || !held) << answer.err;
+  if (runs_on && !held) {
+    EXPECT_TRUE(counts_on(root())) << answer.err;
+    EXPECT_EQ(state, "failed") << answer.err;
+  } else if (answer.exit_code == 0) {
+    EXPECT_EQ(state, "complete");
+  } else {
+    EXPECT_EQ(state, "unconfirmed") << answer.err;
+  }
+}
+
+// In the end it counts: it never stopped, or it is restored.
+void PromiseTest::expect_the_promise() {
+  ASSERT_TRUE(eventually([&] {
+    const std::string state = checkpoint()["state"];
+    return state == "failed" || state == "complete";
+  })) << kymod_->log();
+  if (checkpoint()["state"] == "complete") {
+    if (way().of_runc) runc_.runc("delete --force kymo-web");
+    const Outcome restored = kymod_->kymo({"restore", dir()});
+    ASSERT_EQ(restored.exit_code, 0) << restored.err << kymod_->log();
+  }
+  EXPECT_TRUE(counts_on(root())) << answer_.err << kymod_->log();
+}
+
+TEST_P(PromiseTest, ItRunsOrIsWholeOnDisk) {
+  const pid_t criu = dump_until_it_is_stopped();
+  ASSERT_GT(criu, 0);
+  switch (std::get<2>(GetParam()).second) {
+    case Deed::stall_images:
+      disk_.be("stalls");
+      kill(criu, SIGCONT);
+      // The dump may have ended by itself.
+      static_cast<void>(kymod_->kymo({"cancel", checkpoint()["pid"].dump()}));
+      client_.join();
+      expect_truth_during_the_stall(answer_);
+      disk_.be("well");
+      break;
+    case Deed::kill_criu:
+      kill(criu, SIGKILL);
+      client_.join();
+      expect_truth_during_the_stall(answer_);
+      break;
+    case Deed::kill_kymod:
+      kymod_->stop(SIGKILL);
+      kill(criu, SIGCONT);
+      client_.join();
+      kymod_->start();
+      break;
+  }
+  expect_the_promise();
+}
+
+std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+  return std::string(std::get<Way>(info.param).name) + std::get<Point>(info.param).name +
+         std::get<2>(info.param).first;
+}
+
+INSTANTIATE_TEST_SUITE_P(Dumps, PromiseTest,
+                         ::testing::Combine(::testing::ValuesIn(kWays),
+                                            ::testing::ValuesIn(kPoints),
+                                            ::testing::ValuesIn(kDeeds)),
+                         name_of);
+
+}  // namespace
+}  // namespace kymo::test
