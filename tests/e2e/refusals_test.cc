@@ -163,7 +163,7 @@ TEST(RefusalsTest, RecordsThatAreDamagedOrNewer) {
   expect_refusal(kymod.kymo({"restore", "process", dir}), 1, "damaged");
 }
 
-// Reads and writes wait five seconds for whoever holds it; the next request is served again.
+// Reads and writes wait two seconds for whoever holds it; the next request is served again.
 TEST(RefusalsTest, ADatabaseThatAnotherProcessHasLocked) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
