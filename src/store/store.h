@@ -150,8 +150,8 @@ class Store {
   struct Attempt;
   explicit Store(std::shared_ptr<State> state);
   std::optional<Result<void>> attempt(std::shared_ptr<Attempt> attempt);
-  Result<void> change(std::function<Result<void>(State&)> work, std::function<void(State&)> apply,
-                      std::function<void(State&)> undo = nullptr);
+  Result<void> ask_disk(std::function<Result<void>(State&)> work, std::function<void(State&)> apply,
+                        std::function<void(State&)> undo = nullptr);
   Result<void> change_or_keep(std::function<Result<void>(Database&)> work,
                               std::function<void(State&, Unstored* unstored)> apply);
 
