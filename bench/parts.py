@@ -302,8 +302,8 @@ STREAM = Part(
     "nothing.",
     lambda context: steps.script(context, "stream_slow_disk.py", ["--pairs", "5", "--mib", "64", "--write-rate", "20M"],
                                  ["--pairs", "2", "--mib", "16", "--write-rate", "50M"]),
-    [figure for way, text in (("plain", "as CRIU writes it"), ("none", "`--stream`"),
-                              ("zstd", "**`--stream --compression zstd`**"), ("lz4", "`--stream --compression lz4`"))
+    [figure for way, text in (("plain", "as CRIU writes it"), ("none", "streamed"),
+                              ("zstd", "**`--compression zstd`**"), ("lz4", "`--compression lz4`"))
      for figure in (
         milliseconds(f"{way}.duration", text, "" if way == "plain" else "plain.duration",
                      at_most(1, "ratio") if way in ("zstd", "lz4") else None),
