@@ -100,7 +100,9 @@ Result<std::string> move_aside(const std::string& path) {
 struct Store::State {
   std::string path;
   std::mutex disk;
-  std::unique_ptr<Database> db;  // guarded by disk
+  // Guarded by disk:
+  std::unique_ptr<Database> db;
+  bool refused = false;  // the last attempt to store what is unstored failed
   std::string moved_aside;
 
   std::mutex memory;
@@ -155,6 +157,7 @@ struct Store::State {
       on_way = taken.count();
     }
     if (taken.count() == 0) return {};
+    db->wait_for_locks(!refused);  // only the first change waits for a program that keeps its lock
     Result<void> stored = db->transaction([&]() -> Result<void> {
       // not_found: the row has been removed; already_exists: an attempt that was left stored the run.
       const auto good = [](const Result<void>& done) { return done || is_final(done.error()); };
@@ -169,6 +172,8 @@ struct Store::State {
       }
       return {};
     });
+    db->wait_for_locks(true);
+    refused = !stored;
     const std::lock_guard lock(memory);
     on_way = 0;
     if (!stored) {
@@ -255,7 +260,9 @@ Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
   auto one = std::make_shared<Attempt>();
   one->work = [work = std::move(work)](State& state) {
     Result<void> done = state.store_unstored();  // first, so that the newer change is stored last
-    return done ? state.db->transaction([&] { return work(*state.db); }) : done;
+    if (done) done = state.db->transaction([&] { return work(*state.db); });
+    state.refused = !done && !is_final(done.error());
+    return done;
   };
   one->apply = [apply](State& state) { apply(state, nullptr); };
   one->undo = [](State&) {};  // it is in memory already, with `unstored`

@@ -89,7 +89,8 @@ struct Run {
 //            update_job(), update_checkpoint() and add_run() succeed even if the disk is full,
 //            fails or stalls, because they report what has already happened. The store keeps their
 //            changes in memory, every read sees them, and they are stored as soon as the disk takes
-//            them. See unstored() and trouble().
+//            them. See unstored() and trouble(). While there are such changes, further ones do not
+//            wait for a process that has locked the file.
 // Cost:      some kilobytes of memory for each job and checkpoint; a copy for each that is read. A
 //            thread for each change.
 class Store {

@@ -430,6 +430,25 @@ TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
   EXPECT_EQ(umount(disk.c_str()), 0);
 }
 
+// Each change waited for two seconds: a restore was answered only after ten.
+TEST_F(StoreTest, WhileAnotherProgramLocksItOnlyTheFirstChangeWaits) {
+  Job job = make_job("a");
+  ASSERT_TRUE(store_->add_job(job).ok());
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  for (int i = 0; i < 1000; ++i) {  // a wait in each would take longer than the test may
+    job.exit_status = i;
+    EXPECT_TRUE(store_->update_job(job).ok());
+  }
+  EXPECT_EQ(store_->unstored(), 1U);
+  EXPECT_NE(store_->trouble().find("locked"), std::string::npos) << store_->trouble();
+  sqlite3_close(other);
+  EXPECT_EQ(store_->unstored(), 0U);
+  reopen();
+  EXPECT_EQ(store_->job("a")->exit_status, 999);
+}
+
 // A store with the job "a", on a disk that is well at first.
 class StoreOnAMoodyDiskTest : public StoreTest {
  protected:
