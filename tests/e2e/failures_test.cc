@@ -4,6 +4,7 @@
 // that are sure to fail, unless it is forced.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -55,6 +56,20 @@ class FailuresTest : public testing::Test {
     EXPECT_EQ(why["id"], reason) << why;
     EXPECT_TRUE(std::filesystem::exists(std::string(why["log"]))) << why;
     EXPECT_TRUE(kymod_.goes_on(kymod_.job(reason)));
+    expect_told_to_programs(words, why);
+  }
+
+  // The reply of kymod says the same to a program as `kymo explain` to a person.
+  void expect_told_to_programs(std::vector<std::string> words, const json& why) {
+    *std::find(words.begin(), words.end(), "--dir") = "--json";
+    words.erase(std::find(words.begin(), words.end(), kymod_.path(why["id"])));
+    const json told = json::parse(kymod_.kymo(words).out, nullptr, false);
+    ASSERT_TRUE(told.is_object() && told.contains("failure")) << told;
+    EXPECT_NE(told["error"].get<std::string>().find("(failure "), std::string::npos) << told;
+    for (const char* field : {"id", "why", "remedy", "retry"}) {
+      EXPECT_EQ(told["failure"][field], why[field]) << told;
+    }
+    EXPECT_NE(told["failure"]["root"], "") << told;
   }
 
   // Without --force kymod refuses what is sure to fail. The process runs on, and nothing is made.
