@@ -407,6 +407,30 @@ TEST_F(CriuFaultsTest, ARestoreThatCouldNotBeStoredIsKnownToTheNextKymod) {
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
 }
 
+// A CRIU that hangs, for as long as --criu-timeout allows.
+class PatientKymod : public CriuFaultsTest {
+ protected:
+  void SetUp() override {
+    criu_timeout_s_ = "1000";
+    CriuFaultsTest::SetUp();
+  }
+};
+
+TEST_F(PatientKymod, ARestoreEndsAtItsDeadlineAndTheImagesCanBeRestored) {
+  for (const char* compression : {"none", "zstd"}) {
+    const std::string checkpoint = dir() + "-" + compression;
+    static_cast<void>(kymod_->kymo_json(
+        {"dump", "process", "work", "--dir", checkpoint, "--compression", compression}));
+    break_criu({"", "19", "post-restore", ""});
+    const Outcome failed = kymod_->kymo({"restore", checkpoint, "--deadline", "1s"});
+    expect_failure(failed, "it did not end within its deadline of 1 s");
+    expect_only_images();
+    mend_criu();
+    static_cast<void>(kymod_->kymo_json({"restore", checkpoint, "--deadline", "1h"}));
+    EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+  }
+}
+
 // CRIU does without its log; what cannot be kept is said, and the process is back.
 TEST_F(CriuFaultsTest, ARestoreFromAFullDisk) {
   const SmallDisk disk(dir(), "size=64m");
