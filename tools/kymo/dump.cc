@@ -76,9 +76,9 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
   const bool interrupted = interrupt->asked();
   interrupt.reset();
   bar.reset();
-  show_outcome(context, response, timing, failure, target, print_stats, [&](const v1::DumpResponse& done) {
-    print(done, request.leave_running(), context.verbose);
-  });
+  show_outcome(
+      context, response, timing, failure, target, print_stats,
+      [&](const v1::DumpResponse& done) { print(done, request.leave_running(), context.verbose); });
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
