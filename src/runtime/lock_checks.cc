@@ -68,7 +68,7 @@ HeldLocks::HeldLocks(std::string_view table) {
 
 HeldLocks HeldLocks::now() {
   const Result<std::string> table = read_file("/proc/locks");
-  return HeldLocks(table ? std::string_view(*table) : std::string_view());
+  return HeldLocks(table ? *table : std::string());
 }
 
 std::optional<LockHolder> HeldLocks::holder_of(const criu::NeededLock& lock) const {
