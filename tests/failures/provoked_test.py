@@ -185,7 +185,8 @@ def cannot_attach(p):
 
 
 def criu_died(p):
-    p.dump(counting(p), before=["prlimit", "--fsize=20000"])
+    """A signal ends CRIU when it has written so much of the memory."""
+    p.dump(p.python("held = bytes(16 << 20).replace(bytes(1), b'x')"), before=["prlimit", "--fsize=8000000"])
 
 
 def criu_in_tree(p):
@@ -279,7 +280,8 @@ def track_mem(p):
 def on_terminal(p):
     """A process on a terminal whose other end its parent has."""
     p.start(PYTHON, "-uc", "import os, pty, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\npid, master = pty.fork()\n"
-            f"if pid == 0: os.execv('/bin/sh', ['sh', '-c', '{LOOP}'])\nprint('ready', pid)\ntime.sleep(600)")
+            f"if pid == 0: os.execv('/bin/sh', ['sh', '-c', 'echo here; {LOOP}'])\n"
+            "os.read(master, 4)\nprint('ready', pid)\ntime.sleep(600)")
     p.pids.append(int(p.told[0]))
     return p.pids[-1]
 
