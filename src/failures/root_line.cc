@@ -81,8 +81,9 @@ constexpr std::string_view kSilent[] = {"collect procedure family", "kid_lookup_
                                         "Found VVAR area without support", "`- returned 0"};
 
 // The same without a time: of programs that CRIU started, and of CRIU before it has a log.
-constexpr std::string_view kUnstamped[] = {
-    "execvp(\"", "exec failed: ", "CRIU needs to have the CAP_", "You need to be root"};
+constexpr std::string_view kUnstamped[] = {"execvp(\"",
+                                           "exec failed: ", "CRIU needs to have the CAP_",
+                                           "tables-restore: invalid option", "You need to be root"};
 
 constexpr std::string_view kProbingFailed = "failed when initializing kerndat";
 constexpr std::string_view kInterrupt = "Unable to interrupt task:";

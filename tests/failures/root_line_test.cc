@@ -131,6 +131,15 @@ TEST(RootLine, WhatCriuSaysBeforeItHasALogIsFound) {
   EXPECT_TRUE(root.is_log);
 }
 
+// The error says no more than that a program failed.
+TEST(RootLine, WhatAProgramSaysThatIsTooOldIsFound) {
+  const Root root = root_of(
+      "iptables-restore: invalid option -- 'w'\n"
+      "(00.117584) Error (criu/util.c:764): exited, status=1\n"
+      "(00.137415) Error (criu/cr-dump.c:1819): Dumping FAILED.\n");
+  EXPECT_EQ(root.line, "iptables-restore: invalid option -- 'w'");
+}
+
 TEST(RootLine, OfOneGigabyteIsFoundInLittleMemory) {
   constexpr long kMaxKilobytes = 16 * 1024;
   rusage before{};
