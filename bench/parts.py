@@ -302,8 +302,8 @@ STREAM = Part(
     "nothing.",
     lambda context: steps.script(context, "stream_slow_disk.py", ["--pairs", "5", "--mib", "64", "--write-rate", "20M"],
                                  ["--pairs", "2", "--mib", "16", "--write-rate", "50M"]),
-    [figure for way, text in (("plain", "as CRIU writes it"), ("none", "`--stream`"),
-                              ("zstd", "**`--stream --compression zstd`**"), ("lz4", "`--stream --compression lz4`"))
+    [figure for way, text in (("plain", "as CRIU writes it"), ("none", "streamed"),
+                              ("zstd", "**`--compression zstd`**"), ("lz4", "`--compression lz4`"))
      for figure in (
         milliseconds(f"{way}.duration", text, "" if way == "plain" else "plain.duration",
                      at_most(1, "ratio") if way in ("zstd", "lz4") else None),
@@ -362,6 +362,15 @@ STALLED = Part(
      milliseconds("stalled.worst", "beside 50 stalled streams: worst", "without.worst", at_most(100e6))],
     builds=("release",))
 
+DEADLINE = Part(
+    "deadline", "The answer after a deadline",
+    "A process of 16 MiB is dumped with a deadline of 3 s onto a disk that takes no page of memory: through kymod, and by CRIU itself\n"
+    "(`--no-stream`), in an order drawn by lot. The time is that from the deadline to the end of `kymo dump`. Afterwards the disk\n"
+    "works again, and the process must run on.",
+    lambda context: steps.script(context, "stalled_dumps.py", ["--pairs", "5"], ["--pairs", "1"]),
+    [milliseconds("streamed.late", "**through kymod**"), milliseconds("by-criu.late", "by CRIU itself")],
+    builds=("release",))
+
 STACKS = Part(
     "stacks", "A stack profile at 99 Hz",
     "A program with two busy threads, profiled by `kymo profile`, by `perf record -g`, and not at all, in an order drawn by lot. The\n"
@@ -378,4 +387,4 @@ STACKS = Part(
 
 PARTS = {part.name: part for part in (
     COUNTER, HISTOGRAM, SAMPLE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
-    START, LIVE, STALLED, STACKS)}
+    START, LIVE, STALLED, DEADLINE, STACKS)}

@@ -84,7 +84,7 @@ def commit():
 
 # --- what is needed ------------------------------------------------------------------------------
 
-TARGETS = {"bench": [], "release": ["kymod", "kymo_cli", "kymo-churn", "publisher", "kymo-profiled-functions"]}
+TARGETS = {"bench": [], "release": ["kymod", "kymo_cli", "kymo-churn", "publisher", "kymo-profiled-functions", "kymo-test-moody-fs"]}
 
 
 def build(preset, log):

@@ -93,15 +93,21 @@ Result<void> wait_for_greeting(int fd, const std::string& socket, Clock::time_po
   return not_kymod(socket, "the answer is not gRPC");
 }
 
-// Reads the trailer `profiling-bin`. Returns an empty Timing if it is missing or invalid.
-Client::Timing timing_of(const grpc::ClientContext& context) {
+// Reads a binary trailer. Returns an empty message if it is missing or invalid.
+template <class Message>
+Message trailer_of(const grpc::ClientContext& context, const char* name) {
   const auto& trailers = context.GetServerTrailingMetadata();
-  const auto trailer = trailers.find("profiling-bin");
-  v1::TimingTree tree;
+  const auto trailer = trailers.find(name);
+  Message message;
   if (trailer == trailers.end() ||
-      !tree.ParseFromArray(trailer->second.data(), static_cast<int>(trailer->second.size()))) {
+      !message.ParseFromArray(trailer->second.data(), static_cast<int>(trailer->second.size()))) {
     return {};
   }
+  return message;
+}
+
+Client::Timing timing_of(const grpc::ClientContext& context) {
+  const auto tree = trailer_of<v1::TimingTree>(context, "profiling-bin");
   Client::Timing timing;
   timing.left_out = tree.scopes_left_out();
   auto& scopes = timing.scopes;
@@ -136,11 +142,12 @@ Result<Client> Client::connect(const std::string& socket) {
 }
 
 template <class Response, class Call>
-Result<Response> Client::call(Call&& one, Timing* timing) {
+Result<Response> Client::call(Call&& one, Timing* timing, v1::Failure* failure) {
   grpc::ClientContext context;
   Response response;
   const grpc::Status status = one(&context, &response);
   if (timing != nullptr) *timing = timing_of(context);
+  if (failure != nullptr) *failure = trailer_of<v1::Failure>(context, "failure-bin");
   if (status.ok()) return response;
   return error_of(status);
 }
@@ -169,16 +176,18 @@ Result<v1::RunResponse> Client::adopt(const v1::AdoptRequest& request) {
       [&](auto* context, auto* response) { return stub_->Adopt(context, request, response); });
 }
 
-Result<v1::DumpResponse> Client::dump(const v1::DumpRequest& request, Timing* timing) {
+Result<v1::DumpResponse> Client::dump(const v1::DumpRequest& request, Timing* timing,
+                                      v1::Failure* failure) {
   return call<v1::DumpResponse>(
       [&](auto* context, auto* response) { return stub_->Dump(context, request, response); },
-      timing);
+      timing, failure);
 }
 
-Result<v1::RestoreResponse> Client::restore(const v1::RestoreRequest& request, Timing* timing) {
+Result<v1::RestoreResponse> Client::restore(const v1::RestoreRequest& request, Timing* timing,
+                                            v1::Failure* failure) {
   return call<v1::RestoreResponse>(
       [&](auto* context, auto* response) { return stub_->Restore(context, request, response); },
-      timing);
+      timing, failure);
 }
 
 Result<v1::CancelResponse> Client::cancel(const std::string& target) {

@@ -31,9 +31,12 @@ class Client {
 
   Result<v1::RunResponse> run(const v1::RunRequest& request, Timing* timing = nullptr);
   Result<v1::RunResponse> adopt(const v1::AdoptRequest& request);
-  Result<v1::DumpResponse> dump(const v1::DumpRequest& request, Timing* timing = nullptr);
+  // `failure`: why the call failed; its id is empty if it did not, or if the daemon did not say.
+  Result<v1::DumpResponse> dump(const v1::DumpRequest& request, Timing* timing = nullptr,
+                                v1::Failure* failure = nullptr);
   Result<v1::CheckResponse> check(const v1::CheckRequest& request);
-  Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request, Timing* timing = nullptr);
+  Result<v1::RestoreResponse> restore(const v1::RestoreRequest& request, Timing* timing = nullptr,
+                                      v1::Failure* failure = nullptr);
   // Returns when the cancelled request has ended.
   Result<v1::CancelResponse> cancel(const std::string& target);
   Result<v1::ReleaseResponse> release(const std::string& job);
@@ -60,7 +63,7 @@ class Client {
       : socket_(std::move(socket)), stub_(std::move(stub)) {}
 
   template <class Response, class Call>
-  Result<Response> call(Call&& one, Timing* timing = nullptr);
+  Result<Response> call(Call&& one, Timing* timing = nullptr, v1::Failure* failure = nullptr);
 
   [[nodiscard]] Error error_of(const grpc::Status& status) const;
 

@@ -22,6 +22,7 @@
 #include "criu/borrowed.h"
 #include "criu/connections.h"
 #include "criu/images.h"
+#include "criu/options.h"
 #include "probe/process.h"
 
 namespace kymo::criu {
@@ -106,15 +107,16 @@ bool was_killed(pid_t pid) {
 
 Result<std::unique_ptr<Child>> Child::start(const std::string& path,
                                             std::chrono::milliseconds timeout,
-                                            const Cancellation* cancel) {
+                                            const Cancellation* cancel,
+                                            const std::vector<int>& inherited) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return system_error("cannot make a socket for criu", errno);
   }
   FileDescriptor ours(pair[0]);
   const FileDescriptor theirs(pair[1]);
-  Result<std::unique_ptr<Child>> child =
-      launch(path, {"swrk", std::to_string(kSocketInChild)}, theirs.get(), timeout, cancel);
+  Result<std::unique_ptr<Child>> child = launch(path, {"swrk", std::to_string(kSocketInChild)},
+                                                theirs.get(), timeout, cancel, inherited);
   if (child) {
     (*child)->socket_ = ours.release();
   }
@@ -124,14 +126,16 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& path,
 Result<std::unique_ptr<Child>> Child::start_command(const std::string& path,
                                                     std::vector<std::string> arguments,
                                                     std::chrono::milliseconds timeout,
-                                                    const Cancellation* cancel) {
-  return launch(path, std::move(arguments), -1, timeout, cancel);
+                                                    const Cancellation* cancel,
+                                                    const std::vector<int>& inherited) {
+  return launch(path, std::move(arguments), kDevNull, timeout, cancel, inherited);
 }
 
 Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
                                              std::vector<std::string> words, int socket,
                                              std::chrono::milliseconds timeout,
-                                             const Cancellation* cancel) {
+                                             const Cancellation* cancel,
+                                             const std::vector<int>& inherited) {
   std::unique_ptr<Child> child(new Child);
   child->path_ = path;
   child->timeout_ = timeout;
@@ -145,8 +149,9 @@ Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
                   .words = std::move(words),
                   .descriptors = {kDevNull, kDevNull, child->stderr_},
                   .leads = Program::Leads::group};  // to kill criu with all that it has started
-  static_assert(kSocketInChild == 3);
-  if (socket >= 0) program.descriptors.push_back(socket);
+  static_assert(kSocketInChild == 3 && kFirstInherited == 4);
+  if (socket != kDevNull || !inherited.empty()) program.descriptors.push_back(socket);
+  program.descriptors.insert(program.descriptors.end(), inherited.begin(), inherited.end());
   child->started_ = Clock::now();
   const Result<pid_t> pid = spawn(program);
   if (!pid) {

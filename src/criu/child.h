@@ -30,14 +30,17 @@ class Child {
 
   // A `path` with a slash is a file; any other is looked up on PATH. Timeout 0: no limit. `cancel`
   // ends the process like the timeout does. It may be null, and it must outlive the child.
+  // `inherited`: descriptors that criu gets with the numbers from kFirstInherited on.
   static Result<std::unique_ptr<Child>> start(const std::string& path,
                                               std::chrono::milliseconds timeout,
-                                              const Cancellation* cancel = nullptr);
+                                              const Cancellation* cancel = nullptr,
+                                              const std::vector<int>& inherited = {});
   // Runs `criu ARGUMENTS`. This process has no socket: do not call send() and receive().
   static Result<std::unique_ptr<Child>> start_command(const std::string& path,
                                                       std::vector<std::string> arguments,
                                                       std::chrono::milliseconds timeout,
-                                                      const Cancellation* cancel = nullptr);
+                                                      const Cancellation* cancel = nullptr,
+                                                      const std::vector<int>& inherited = {});
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -69,7 +72,8 @@ class Child {
   static Result<std::unique_ptr<Child>> launch(const std::string& path,
                                                std::vector<std::string> words, int socket,
                                                std::chrono::milliseconds timeout,
-                                               const Cancellation* cancel);
+                                               const Cancellation* cancel,
+                                               const std::vector<int>& inherited);
   [[nodiscard]] int remaining_ms() const;
   [[nodiscard]] bool is_over() const { return is_asked(cancel_) || remaining_ms() == 0; }
   Error ended_early();

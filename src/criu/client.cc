@@ -12,6 +12,8 @@
 
 #include "criu/call_phases.h"
 #include "criu/child.h"
+#include "criu/config_file.h"
+#include "criu/inherited.h"
 #include "criu/log.h"
 #include "criu/rpc.pb.h"
 #include "criu/scratch_folder.h"
@@ -66,7 +68,7 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
     CallPhases phases;
     Result<void> refused;
     Result<std::unique_ptr<Child>> started_child =
-        Child::start(options.path, options.timeout, options.cancel);
+        Child::start(options.path, options.timeout, options.cancel, options.inherited);
     if (!started_child) {
       return started_child.error();
     }
@@ -164,7 +166,8 @@ struct Work {
   CallKind kind;
   std::string tried;
   std::string log_path;
-  wire::Request request;
+  const Options& options;
+  wire::Request request{};
 };
 
 Result<Answer> work(const ClientOptions& options, Work& job, const std::string& images_dir,
@@ -179,7 +182,15 @@ Result<Answer> work(const ClientOptions& options, Work& job, const std::string& 
     return system_error(job.tried + ": cannot open the work directory " + work_dir,
                         work_folder.error());
   }
+  const Result<ConfigFile> config = ConfigFile::make(job.options);
+  if (!config) {
+    return config.error();
+  }
   wire::Options& opts = *job.request.mutable_opts();
+  set(job.options, opts);
+  if (!config->path().empty()) {
+    opts.set_config_file(config->path());
+  }
   opts.set_images_dir_fd(images.fd());
   opts.set_work_dir_fd(work_folder.fd());
   if (!opts.has_log_level()) {
@@ -277,15 +288,12 @@ Result<void> Client::check() const {
 }
 
 Result<DumpReply> Client::pre_dump(const PreDumpRequest& request) const {
-  Work job{CallKind::pre_dump,
-           "criu could not pre-dump process " + std::to_string(request.pid),
-           request.work_dir + "/" + kPreDumpLog,
-           {}};
+  Work job{CallKind::pre_dump, "criu could not pre-dump process " + std::to_string(request.pid),
+           request.work_dir + "/" + kPreDumpLog, request.options};
   job.request.set_type(wire::SINGLE_PRE_DUMP);
   job.request.mutable_opts()->set_pid(request.pid);
   job.request.mutable_opts()->set_log_file(kPreDumpLog);
   track_memory(request.parent, *job.request.mutable_opts());
-  set(request.options, *job.request.mutable_opts());
   return dump_reply(work(limited(options_, request.time_limit, request.cancel), job,
                          request.images_dir, request.work_dir, {}));
 }
@@ -295,10 +303,8 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   if (request.stream) {
     return streamed_dump(options, request, notified);
   }
-  Work job{CallKind::dump,
-           "criu could not dump process " + std::to_string(request.pid),
-           request.work_dir + "/" + kDumpLog,
-           {}};
+  Work job{CallKind::dump, "criu could not dump process " + std::to_string(request.pid),
+           request.work_dir + "/" + kDumpLog, request.options};
   job.request.set_type(wire::DUMP);
   job.request.mutable_opts()->set_pid(request.pid);
   job.request.mutable_opts()->set_leave_running(request.leave_running);
@@ -306,7 +312,6 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   if (!request.parent.empty()) {
     track_memory(request.parent, *job.request.mutable_opts());
   }
-  set(request.options, *job.request.mutable_opts());
   const auto until = std::chrono::steady_clock::now() + options.timeout;
   const auto passed = [&](std::string_view name) -> Result<void> {
     if (notified) notified(name);
@@ -320,18 +325,22 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,
                                      const Notified& notified) const {
-  const ClientOptions options = limited(options_, std::chrono::milliseconds(0), request.cancel);
+  const Result<std::vector<FileDescriptor>> inherited = open_inherited(request.options.inherited);
+  if (!inherited) {
+    return inherited.error();
+  }
+  ClientOptions options = limited(options_, std::chrono::milliseconds(0), request.cancel);
+  for (const FileDescriptor& file : *inherited) {
+    options.inherited.push_back(file.get());
+  }
   if (request.stream) {
     return streamed_restore(options, request, notified);
   }
-  Work job{CallKind::restore,
-           "criu could not restore " + request.images_dir,
-           request.work_dir + "/" + kRestoreLog,
-           {}};
+  Work job{CallKind::restore, "criu could not restore " + request.images_dir,
+           request.work_dir + "/" + kRestoreLog, request.options};
   job.request.set_type(wire::RESTORE);
   job.request.mutable_opts()->set_rst_sibling(true);
   job.request.mutable_opts()->set_log_file(kRestoreLog);
-  set(request.options, *job.request.mutable_opts());
   const auto passed = [&](std::string_view name) {
     if (notified) notified(name);
     return Result<void>();

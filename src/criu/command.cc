@@ -92,8 +92,8 @@ Result<CommandEnd> drive(const ClientOptions& options, const Command& command) {
   if (!pipes) return pipes.error();
   std::vector<std::string> arguments = command.arguments;
   arguments.insert(arguments.end(), {"--action-script", (*pipes)->script()});
-  Result<std::unique_ptr<Child>> started =
-      Child::start_command(options.path, std::move(arguments), options.timeout, options.cancel);
+  Result<std::unique_ptr<Child>> started = Child::start_command(
+      options.path, std::move(arguments), options.timeout, options.cancel, options.inherited);
   if (!started) return started.error();
   Child& child = **started;
   std::optional<Error> refused;

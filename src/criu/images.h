@@ -26,6 +26,9 @@ inline constexpr ImageKind kMmImage{0x54564319, 0x57492820, "memory map"};
 inline constexpr ImageKind kFilesImage{0x54564319, 0x56303138, "files"};
 inline constexpr ImageKind kRegularFilesImage{0x54564319, 0x50363636, "regular files"};
 inline constexpr ImageKind kInetSocketsImage{0x54564319, 0x56443851, "internet sockets"};
+inline constexpr ImageKind kIdsImage{0x54564319, 0x54432030, "ids"};
+inline constexpr ImageKind kFdinfoImage{0x54564319, 0x56213732, "file descriptors"};
+inline constexpr ImageKind kFileLocksImage{0x54564319, 0x54323616, "file locks"};
 inline constexpr ImageKind kRemapImage{0x54564319, 0x59133954, "deleted files"};
 
 // The largest image that is read. Most images of the kinds that we read have some hundred bytes.

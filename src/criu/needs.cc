@@ -1,6 +1,7 @@
 #include "criu/needs.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -42,6 +43,7 @@ class NeedsReader {
     for_each_message("inetsk.img", kInetSocketsImage, [&](std::span<const std::byte> message) {
       if (wire::InetSkEntry socket; parse_message(message, socket)) add(socket);
     });
+    read_locks();
     for (auto& [path, file] : files_) needs_.files.push_back(std::move(file));
     return std::move(needs_);
   }
@@ -70,10 +72,46 @@ class NeedsReader {
 
   void add(const wire::RegFileEntry& entry) {
     if (!entry.name().starts_with('/') || deleted_.contains(entry.id())) return;
+    names_[entry.id()] = entry.name();
     NeededFile& file = files_[entry.name()];
     file.path = entry.name();
     if (entry.has_size()) file.size = entry.size();
     file.mode = entry.mode();
+  }
+
+  // The ids of the files that a process has open, by descriptor.
+  std::map<int, std::uint32_t> open_files_of(int pid) {
+    std::map<int, std::uint32_t> files;
+    const std::string ids = "ids-" + std::to_string(pid) + ".img";
+    for_each_message(ids, kIdsImage, [&](std::span<const std::byte> message) {
+      wire::TaskIdsEntry entry;
+      if (!parse_message(message, entry)) return;
+      const std::string table = "fdinfo-" + std::to_string(entry.files_id()) + ".img";
+      for_each_message(table, kFdinfoImage, [&](std::span<const std::byte> descriptor) {
+        wire::FdinfoEntry open;
+        if (parse_message(descriptor, open)) files[static_cast<int>(open.fd())] = open.id();
+      });
+    });
+    return files;
+  }
+
+  // Locks of files without a name cannot be held by others.
+  void read_locks() {
+    constexpr std::uint32_t kPosix = 1;
+    constexpr std::uint32_t kFlock = 2;
+    std::map<int, std::map<int, std::uint32_t>> open_files;  // by pid
+    for_each_message("filelocks.img", kFileLocksImage, [&](std::span<const std::byte> message) {
+      wire::FileLockEntry lock;
+      if (!parse_message(message, lock) || (lock.flag() != kPosix && lock.flag() != kFlock)) return;
+      const auto [files, is_new] = open_files.try_emplace(lock.pid());
+      if (is_new) files->second = open_files_of(lock.pid());
+      const auto file = files->second.find(lock.fd());
+      const auto name = file == files->second.end() ? names_.end() : names_.find(file->second);
+      if (name == names_.end()) return;
+      needs_.locks.push_back({name->second, lock.flag() == kFlock, lock.type() == F_WRLCK,
+                              static_cast<std::uint64_t>(lock.start()),
+                              static_cast<std::uint64_t>(lock.len())});
+    });
   }
 
   void add(const wire::InetSkEntry& entry) {
@@ -96,8 +134,9 @@ class NeedsReader {
 
   const ImageSet& images_;
   Needs needs_;
-  std::set<std::uint32_t> deleted_;          // ids
-  std::map<std::string, NeededFile> files_;  // by path
+  std::set<std::uint32_t> deleted_;             // ids
+  std::map<std::string, NeededFile> files_;     // by path
+  std::map<std::uint32_t, std::string> names_;  // of the same files, by id
 };
 
 }  // namespace

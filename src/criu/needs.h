@@ -24,10 +24,21 @@ struct NeededAddress {
   std::uint16_t port = 0;
 };
 
+// A file lock that the restore takes again. CRIU waits for it if another process has it.
+struct NeededLock {
+  std::string path;
+  bool whole = false;      // of flock(2); else of fcntl(2)
+  bool exclusive = false;  // for writing
+  // The bytes that a lock of fcntl(2) is for.
+  std::uint64_t start = 0;
+  std::uint64_t length = 0;  // 0: up to the end of the file
+};
+
 // What a restore needs of the machine, beside the images.
 struct Needs {
   std::vector<NeededFile> files;         // in the order of their paths
   std::vector<NeededAddress> addresses;  // without network namespaces of their own
+  std::vector<NeededLock> locks;
   bool own_mounts = false;   // the processes have a mount namespace; paths are those in it
   bool own_network = false;  // the processes have a network namespace
   // Images that could not be read, one line each.

@@ -23,6 +23,9 @@ struct LockMethod {
   std::string_view name;
   wire::NetworkLock value;
 };
+// In the order of FileValidation.
+constexpr std::array<std::string_view, 3> kValidations{"", "filesize", "buildid"};
+
 constexpr std::array kLocks{LockMethod{"", wire::IPTABLES}, LockMethod{"iptables", wire::IPTABLES},
                             LockMethod{"nftables", wire::NFTABLES}, LockMethod{"skip", wire::SKIP}};
 
@@ -40,6 +43,9 @@ std::string_view name_of(Cgroups mode) {
 }
 std::string_view name_of(NetworkLock method) {
   return row_of(method).name;
+}
+std::string_view name_of(FileValidation method) {
+  return kValidations.at(static_cast<std::size_t>(method));
 }
 
 Cgroups cgroups_named(std::string_view name) {
@@ -64,6 +70,12 @@ void set(const Options& options, wire::Options& message) {
   }
   if (options.network_lock != NetworkLock::unset) {
     message.set_network_lock(row_of(options.network_lock).value);
+  }
+  int number = kFirstInherited;
+  for (const InheritedFile& file : options.inherited) {
+    wire::InheritFd& inherited = *message.add_inherit_fd();
+    inherited.set_key(file.resource);
+    inherited.set_fd(number++);
   }
 }
 
@@ -90,6 +102,12 @@ std::vector<std::string> arguments_of(const Options& options) {
   }
   value(options.network_lock != NetworkLock::unset, "--network-lock",
         name_of(options.network_lock));
+  value(options.file_validation != FileValidation::unset, "--file-validation",
+        name_of(options.file_validation));
+  int number = kFirstInherited;
+  for (const InheritedFile& file : options.inherited) {
+    value(true, "--inherit-fd", "fd[" + std::to_string(number++) + "]:" + file.resource);
+  }
   return arguments;
 }
 
@@ -111,6 +129,8 @@ std::vector<std::string_view> given(const Options& options) {
   add(options.skip_in_flight, "--skip-in-flight");
   add(options.cgroups != Cgroups::unset, "--manage-cgroups");
   add(options.network_lock != NetworkLock::unset, "--network-lock");
+  add(options.file_validation != FileValidation::unset, "--file-validation");
+  add(!options.inherited.empty(), "--inherit-fd");
   return names;
 }
 

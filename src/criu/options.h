@@ -17,6 +17,17 @@ enum class Cgroups : std::uint8_t { unset, none, props, soft, full, strict, igno
 // How CRIU keeps packets away from TCP connections while it dumps them (its --network-lock).
 // `unset`: CRIU's own choice, which is iptables.
 enum class NetworkLock : std::uint8_t { unset, iptables, nftables, skip };
+// How CRIU finds out at a restore whether a file is the one of the dump (its --file-validation).
+// `unset`: CRIU's own choice, which is the build id.
+enum class FileValidation : std::uint8_t { unset, file_size, build_id };
+
+// A file that is opened for a restored process (CRIU's --inherit-fd).
+struct InheritedFile {
+  std::string resource;  // what it replaces, in CRIU's words
+  std::string path;
+};
+// The number that the first such file has in criu. The next ones follow.
+inline constexpr int kFirstInherited = 4;
 
 // The options of CRIU that a user can give, for a dump and for its restore.
 struct Options {
@@ -48,15 +59,19 @@ struct Options {
   Cgroups cgroups = Cgroups::unset;
   // Only for a dump. The images say which it was.
   NetworkLock network_lock = NetworkLock::unset;
+  FileValidation file_validation = FileValidation::unset;
+  // Only for a restore.
+  std::vector<InheritedFile> inherited;
 };
 
 // The names that CRIU's command line has for these. "" for unset.
 std::string_view name_of(Cgroups mode);
 std::string_view name_of(NetworkLock method);
+std::string_view name_of(FileValidation method);
 // The mode of this name. unset if there is none.
 Cgroups cgroups_named(std::string_view name);
 
-// The options as CRIU's RPC has them.
+// The options as CRIU's RPC has them. It has none for file_validation (config_file.h).
 void set(const Options& options, wire::Options& message);
 // The options as arguments of the criu command.
 std::vector<std::string> arguments_of(const Options& options);

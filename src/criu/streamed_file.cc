@@ -47,7 +47,7 @@ class OwnPipe {
   // Moves at most 1 MiB from one descriptor to the other; only what is there, if one is CRIU's pipe.
   // Returns the number of bytes, or -1 and errno.
   ssize_t fill(int from) {
-    if (!ends_made() && !make()) return -1;
+    if (!in_.valid() && !make()) return -1;
     const ssize_t n = splice(from, nullptr, in_.get(), nullptr, kPiece, kFlags);
     if (n > 0) held_ += static_cast<std::size_t>(n);
     return n;
@@ -68,7 +68,6 @@ class OwnPipe {
  private:
   static constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
 
-  [[nodiscard]] bool ends_made() const { return in_.valid(); }
   bool make() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;

@@ -77,7 +77,7 @@ std::optional<Finding> waits_for_disk(const Known& known) {
   if (facts.restore) advice = "Read the images from a faster disk or from a tmpfs";
   const bool can_compress =
       !facts.restore && !facts.container && !(facts.streaming && facts.streaming->compressed);
-  advice += can_compress ? ", or write less: --stream --compression zstd." : ".";
+  advice += can_compress ? ", or write less: --compression zstd." : ".";
   const std::string who = facts.streaming ? "kymod" : "CRIU";
   return Finding{"disk-wait",
                  "waited for the disk",

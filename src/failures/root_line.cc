@@ -80,6 +80,11 @@ constexpr std::string_view kWrappers[] = {"Dump files (pid",
 constexpr std::string_view kSilent[] = {"collect procedure family", "kid_lookup_epoll: no match",
                                         "Found VVAR area without support", "`- returned 0"};
 
+// The same without a time: of programs that CRIU started, and of CRIU before it has a log.
+constexpr std::string_view kUnstamped[] = {"execvp(\"",
+                                           "exec failed: ", "CRIU needs to have the CAP_",
+                                           "tables-restore: invalid option", "You need to be root"};
+
 constexpr std::string_view kProbingFailed = "failed when initializing kerndat";
 constexpr std::string_view kInterrupt = "Unable to interrupt task:";
 
@@ -170,7 +175,7 @@ void RootFinder::line(std::string_view text) {
     return error(text.substr(inside));
   }
   if (stamped) return other(text);
-  if (has(text, "execvp(\"") || has(text, "exec failed: ")) keep_first(unstamped_, text);
+  if (has(text, kUnstamped)) keep_first(unstamped_, text);
   other(text);
 }
 

@@ -98,7 +98,7 @@ void look_at_terminals(const Tree& tree, const Options& options, Findings& found
   if (options.container) return;
   std::vector<pid_t> pids;
   for (const Member& member : tree.members) pids.push_back(member.process.pid);
-  const auto terminal = probe::outside_terminal(pids, tree.proc);
+  const auto terminal = probe::outside_terminal(pids, options.external, tree.proc);
   if (!terminal) return;
   for (const Member& member : tree.members) {
     if (member.process.pid != terminal->pid) continue;

@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include "base/file.h"
@@ -36,8 +38,15 @@ int terminal_made_by(const std::string& fdinfo) {
 
 struct Slave {
   OpenTerminal terminal;
-  int number = -1;  // -1: /dev/tty
+  int number = -1;   // -1: /dev/tty
+  std::string name;  // in the words of CRIU's --external
 };
+
+std::string name_of(const struct stat& terminal) {
+  std::ostringstream name;
+  name << std::hex << "tty[" << terminal.st_rdev << ':' << terminal.st_dev << ']';
+  return name.str();
+}
 
 void look_at(pid_t pid, const std::string& root, std::vector<Slave>& slaves, std::set<int>& made) {
   const std::string folder = root + "/" + std::to_string(pid);
@@ -52,9 +61,9 @@ void look_at(pid_t pid, const std::string& root, std::vector<Slave>& slaves, std
     const std::string path = std::filesystem::read_symlink(entry->path(), unknown);
     if (major_number >= kFirstSlaveMajor && major_number <= kLastSlaveMajor) {
       const auto number = static_cast<int>((major_number - kFirstSlaveMajor) * 256 + minor_number);
-      slaves.push_back({{pid, path}, number});
+      slaves.push_back({{pid, path}, number, name_of(info)});
     } else if (major_number == kAuxiliaryMajor && minor_number == kOwnTerminalMinor) {
-      slaves.push_back({{pid, path}, -1});
+      slaves.push_back({{pid, path}, -1, name_of(info)});
     } else if (major_number == kAuxiliaryMajor && minor_number == kMasterMinor) {
       made.insert(terminal_made_by(folder + "/fdinfo/" + entry->path().filename().string()));
     }
@@ -64,6 +73,7 @@ void look_at(pid_t pid, const std::string& root, std::vector<Slave>& slaves, std
 }  // namespace
 
 std::optional<OpenTerminal> outside_terminal(const std::vector<pid_t>& processes,
+                                             const std::vector<std::string>& external,
                                              const std::string& root) {
   std::vector<Slave> slaves;
   std::set<int> made;
@@ -71,7 +81,8 @@ std::optional<OpenTerminal> outside_terminal(const std::vector<pid_t>& processes
   for (const Slave& slave : slaves) {
     // The terminal behind /dev/tty is unknown. If the processes made a terminal, assume that one.
     const bool inside = slave.number < 0 ? !made.empty() : made.contains(slave.number);
-    if (!inside) return slave.terminal;
+    const bool named = std::find(external.begin(), external.end(), slave.name) != external.end();
+    if (!inside && !named) return slave.terminal;
   }
   return std::nullopt;
 }

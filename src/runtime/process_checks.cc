@@ -80,17 +80,19 @@ bool holds_us(pid_t pid) {
 
 // With --shell-job CRIU would dump a process on a terminal. But CRIU can restore it only if CRIU
 // was started in a terminal itself. A daemon has none, so the process would be lost.
-Result<void> check_terminal(const std::string& tried, pid_t pid) {
-  const auto terminal = probe::outside_terminal(probe::process_tree(pid));
+Result<void> check_terminal(const std::string& tried, pid_t pid, const CheckpointOptions& options) {
+  const auto terminal = probe::outside_terminal(probe::process_tree(pid), options.external);
   if (!terminal) {
     return {};
   }
   const std::string whose =
       terminal->pid == pid ? "it" : "its process " + std::to_string(terminal->pid);
-  return Error{Code::failed_precondition,
-               tried + ": " + whose + " has the terminal " + terminal->path +
-                   " open, which no restore by kymod can give back to it; start the program with "
-                   "kymo run, or with setsid and its input and output redirected to files"};
+  return Error{
+      Code::failed_precondition,
+      tried + ": " + whose + " has the terminal " + terminal->path +
+          " open, which no restore by kymod can give back to it; start the program with "
+          "kymo run, or with setsid and its input and output redirected to files, or name "
+          "the terminal with --external, and another one at the restore with --inherit-fd"};
 }
 
 // If a program was started from outside of this pid namespace, for example by `docker exec`, the
@@ -243,7 +245,7 @@ Result<probe::Process> check_target(const DumpSpec& spec) {
   if (Result<void> ok = check_session(tried, spec.process.pid); !ok) {
     return ok.error();
   }
-  if (Result<void> ok = check_terminal(tried, spec.process.pid); !ok) {
+  if (Result<void> ok = check_terminal(tried, spec.process.pid, spec.options); !ok) {
     return ok.error();
   }
   return process;

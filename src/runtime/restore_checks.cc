@@ -20,6 +20,7 @@
 #include "preflight/checks.h"
 #include "preflight/text.h"
 #include "probe/process.h"
+#include "runtime/lock_checks.h"
 
 namespace kymo::runtime {
 namespace {
@@ -121,6 +122,20 @@ void look_at_files(const PlannedRestore& planned, Findings& found,
   for (const criu::NeededFile& file : planned.needs.files) {
     if (preflight::is_memory(file.path) || file.path.starts_with(own)) continue;
     look_at_file(file, found, not_seen);
+  }
+}
+
+// CRIU waits without a limit for a lock that somebody else holds.
+void look_at_locks(const PlannedRestore& planned, Findings& found) {
+  if (planned.container || planned.needs.own_mounts || planned.needs.locks.empty()) return;
+  const HeldLocks held = HeldLocks::now();
+  for (const criu::NeededLock& lock : planned.needs.locks) {
+    const std::optional<LockHolder> holder = held.holder_of(lock);
+    if (holder) {
+      found.add(Grade::refuses, "lock-wait",
+                {holder->pid, holder->name, -1, "which holds a lock of " + lock.path},
+                "another process holds a file lock of the checkpoint");
+    }
   }
 }
 
@@ -294,7 +309,10 @@ json to_json(const PlannedRestore& planned) {
                          {"address", address.address},
                          {"port", address.port}});
   }
+  json locks = json::array();
+  for (const criu::NeededLock& lock : planned.needs.locks) locks.push_back(to_json(lock));
   return {{"ids", planned.ids},
+          {"locks", locks},
           {"processes", planned.processes},
           {"image_bytes", planned.image_bytes},
           {"files", files},
@@ -307,6 +325,35 @@ json to_json(const PlannedRestore& planned) {
           {"criu_version", planned.criu_version},
           {"container", planned.container},
           {"bundle", planned.bundle}};
+}
+
+json to_json(const criu::NeededLock& lock) {
+  return {{"path", lock.path},
+          {"whole", lock.whole},
+          {"exclusive", lock.exclusive},
+          {"start", lock.start},
+          {"length", lock.length}};
+}
+
+std::vector<criu::NeededLock> locks_of(const json& array) {
+  std::vector<criu::NeededLock> locks;
+  for (const json& lock : array) {
+    locks.push_back({kymo::text_of(lock, "path"), flag_in(lock, "whole"),
+                     flag_in(lock, "exclusive"), kymo::number_of(lock, "start"),
+                     kymo::number_of(lock, "length")});
+  }
+  return locks;
+}
+
+Result<void> check_locks(const std::vector<criu::NeededLock>& locks) {
+  if (locks.empty()) return {};
+  PlannedRestore planned;
+  planned.needs.locks = locks;
+  Findings found;
+  look_at_locks(planned, found);
+  const std::vector<preflight::Finding> findings = found.take();
+  return findings.empty() ? Result<void>()
+                          : Error{Code::failed_precondition, preflight::line_of(findings.front())};
 }
 
 PlannedRestore planned_restore_of(const json& object) {
@@ -330,6 +377,7 @@ PlannedRestore planned_restore_of(const json& object) {
         {flag_in(address, "ipv6"), flag_in(address, "udp"), kymo::text_of(address, "address"),
          static_cast<std::uint16_t>(kymo::number_of(address, "port"))});
   }
+  planned.needs.locks = locks_of(kymo::member(object, "locks"));
   planned.needs.own_mounts = flag_in(object, "own_mounts");
   planned.needs.own_network = flag_in(object, "own_network");
   planned.needs.notes = texts_in(object, "notes");
@@ -352,6 +400,7 @@ preflight::Report look_before_restore(const PlannedRestore& planned,
   look_at_machine(planned, found);
   look_at_pids(planned, found, report.not_seen);
   look_at_files(planned, found, report.not_seen);
+  look_at_locks(planned, found);
   look_at_addresses(planned, found, report.not_seen);
   look_at_mounts(planned, found);
   look_at_run(found);

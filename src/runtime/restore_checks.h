@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "criu/needs.h"
+#include "kymo/result.h"
 #include "preflight/preflight.h"
 #include "runtime/criu_choice.h"
 
@@ -45,6 +46,14 @@ struct PlannedRestore {
 nlohmann::json to_json(const PlannedRestore& planned);
 // The same from JSON that anybody may have written.
 PlannedRestore planned_restore_of(const nlohmann::json& object);
+
+// Locks of the checkpoint, for a process without rights to send to another one.
+nlohmann::json to_json(const criu::NeededLock& lock);
+std::vector<criu::NeededLock> locks_of(const nlohmann::json& array);
+
+// Errors: failed_precondition: another process holds one of these locks, for which CRIU would wait
+//         without a limit. Names the process and the file.
+Result<void> check_locks(const std::vector<criu::NeededLock>& locks);
 
 // Looks at the machine. It reads, and binds each address of the checkpoint for a moment, to see
 // whether it is free.

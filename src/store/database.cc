@@ -121,6 +121,10 @@ Result<void> Database::transaction(const std::function<Result<void>()>& changes)
   return done;
 }
 
+void Database::wait_for_locks(bool wait) {
+  sqlite3_busy_timeout(db_, wait ? kBusyMs : 0);
+}
+
 int Database::changed() const {
   return sqlite3_changes(db_);
 }

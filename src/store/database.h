@@ -51,6 +51,9 @@ class Database {
                    const std::function<void(const Row&)>& row = nullptr);
   // Runs `changes` in a transaction. If it returns an error, all its changes are undone.
   Result<void> transaction(const std::function<Result<void>()>& changes);
+  // Whether a statement waits for another process that has locked the file (default: for two
+  // seconds), or fails at once.
+  void wait_for_locks(bool wait);
   // The number of rows that the last statement changed.
   [[nodiscard]] int changed() const;
 

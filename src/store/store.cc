@@ -100,7 +100,9 @@ Result<std::string> move_aside(const std::string& path) {
 struct Store::State {
   std::string path;
   std::mutex disk;
-  std::unique_ptr<Database> db;  // guarded by disk
+  // Guarded by disk:
+  std::unique_ptr<Database> db;
+  bool refused = false;  // the last attempt to store what is unstored failed
   std::string moved_aside;
 
   std::mutex memory;
@@ -155,6 +157,7 @@ struct Store::State {
       on_way = taken.count();
     }
     if (taken.count() == 0) return {};
+    db->wait_for_locks(!refused);  // only the first change waits for a program that keeps its lock
     Result<void> stored = db->transaction([&]() -> Result<void> {
       // not_found: the row has been removed; already_exists: an attempt that was left stored the run.
       const auto good = [](const Result<void>& done) { return done || is_final(done.error()); };
@@ -169,6 +172,8 @@ struct Store::State {
       }
       return {};
     });
+    db->wait_for_locks(true);
+    refused = !stored;
     const std::lock_guard lock(memory);
     on_way = 0;
     if (!stored) {
@@ -237,9 +242,9 @@ std::optional<Result<void>> Store::attempt(std::shared_ptr<Attempt> attempt) {
   return std::nullopt;
 }
 
-// Makes a change that is refused if the disk does not answer.
-Result<void> Store::change(std::function<Result<void>(State&)> work,
-                           std::function<void(State&)> apply, std::function<void(State&)> undo) {
+// Reads or changes the file. Refuses that if the disk does not answer.
+Result<void> Store::ask_disk(std::function<Result<void>(State&)> work,
+                             std::function<void(State&)> apply, std::function<void(State&)> undo) {
   auto one = std::make_shared<Attempt>();
   one->work = std::move(work);
   one->apply = std::move(apply);
@@ -255,7 +260,9 @@ Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
   auto one = std::make_shared<Attempt>();
   one->work = [work = std::move(work)](State& state) {
     Result<void> done = state.store_unstored();  // first, so that the newer change is stored last
-    return done ? state.db->transaction([&] { return work(*state.db); }) : done;
+    if (done) done = state.db->transaction([&] { return work(*state.db); });
+    state.refused = !done && !is_final(done.error());
+    return done;
   };
   one->apply = [apply](State& state) { apply(state, nullptr); };
   one->undo = [](State&) {};  // it is in memory already, with `unstored`
@@ -322,7 +329,7 @@ const std::string& Store::moved_aside() const {
 }
 
 Result<void> Store::add_job(const Job& job) {
-  return change(
+  return ask_disk(
       [job](State& state) { return add(*state.db, job); },
       [job](State& state) { insert(state.jobs, job); },
       [id = job.id](State& state) { static_cast<void>(store::remove_job(*state.db, id)); });
@@ -363,21 +370,21 @@ std::vector<Job> Store::jobs() {
 
 Result<void> Store::remove_job(std::string_view id) {
   const std::string gone(id);
-  return change([gone](State& state) { return store::remove_job(*state.db, gone); },
-                [gone](State& state) {
-                  std::erase_if(state.jobs, [&](const Job& job) { return job.id == gone; });
-                  state.unstored.jobs.erase(gone);
-                  std::erase_if(state.unstored.runs,
-                                [&](const Run& run) { return run.job_id == gone; });
-                });
+  return ask_disk([gone](State& state) { return store::remove_job(*state.db, gone); },
+                  [gone](State& state) {
+                    std::erase_if(state.jobs, [&](const Job& job) { return job.id == gone; });
+                    state.unstored.jobs.erase(gone);
+                    std::erase_if(state.unstored.runs,
+                                  [&](const Run& run) { return run.job_id == gone; });
+                  });
 }
 
 Result<void> Store::add_checkpoint(const Checkpoint& checkpoint) {
-  return change([checkpoint](State& state) { return add(*state.db, checkpoint); },
-                [checkpoint](State& state) { insert(state.checkpoints, checkpoint); },
-                [id = checkpoint.id](State& state) {
-                  static_cast<void>(store::remove_checkpoint(*state.db, id));
-                });
+  return ask_disk([checkpoint](State& state) { return add(*state.db, checkpoint); },
+                  [checkpoint](State& state) { insert(state.checkpoints, checkpoint); },
+                  [id = checkpoint.id](State& state) {
+                    static_cast<void>(store::remove_checkpoint(*state.db, id));
+                  });
 }
 
 Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job, const Run* run) {
@@ -415,12 +422,12 @@ std::vector<Checkpoint> Store::checkpoints(std::string_view job_id) {
 
 Result<void> Store::remove_checkpoint(std::string_view id) {
   const std::string gone(id);
-  return change([gone](State& state) { return store::remove_checkpoint(*state.db, gone); },
-                [gone](State& state) {
-                  std::erase_if(state.checkpoints,
-                                [&](const Checkpoint& one) { return one.id == gone; });
-                  state.unstored.checkpoints.erase(gone);
-                });
+  return ask_disk([gone](State& state) { return store::remove_checkpoint(*state.db, gone); },
+                  [gone](State& state) {
+                    std::erase_if(state.checkpoints,
+                                  [&](const Checkpoint& one) { return one.id == gone; });
+                    state.unstored.checkpoints.erase(gone);
+                  });
 }
 
 Result<void> Store::add_run(const Run& run) {
@@ -433,7 +440,7 @@ Result<void> Store::add_run(const Run& run) {
 Result<std::vector<Run>> Store::runs(std::string_view job_id, RunKind kind) {
   const auto all = std::make_shared<std::vector<Run>>();
   const std::string of(job_id);
-  Result<void> done = change(
+  Result<void> done = ask_disk(
       [all, of, kind](State& state) -> Result<void> {
         Result<std::vector<Run>> read = read_runs(*state.db, of, kind);
         if (!read) return read.error();

@@ -89,7 +89,8 @@ struct Run {
 //            update_job(), update_checkpoint() and add_run() succeed even if the disk is full,
 //            fails or stalls, because they report what has already happened. The store keeps their
 //            changes in memory, every read sees them, and they are stored as soon as the disk takes
-//            them. See unstored() and trouble().
+//            them. See unstored() and trouble(). While there are such changes, further ones do not
+//            wait for a process that has locked the file.
 // Cost:      some kilobytes of memory for each job and checkpoint; a copy for each that is read. A
 //            thread for each change.
 class Store {
@@ -150,8 +151,8 @@ class Store {
   struct Attempt;
   explicit Store(std::shared_ptr<State> state);
   std::optional<Result<void>> attempt(std::shared_ptr<Attempt> attempt);
-  Result<void> change(std::function<Result<void>(State&)> work, std::function<void(State&)> apply,
-                      std::function<void(State&)> undo = nullptr);
+  Result<void> ask_disk(std::function<Result<void>(State&)> work, std::function<void(State&)> apply,
+                        std::function<void(State&)> undo = nullptr);
   Result<void> change_or_keep(std::function<Result<void>(Database&)> work,
                               std::function<void(State&, Unstored* unstored)> apply);
 

@@ -20,6 +20,8 @@ Options all_options() {
   options.link_remap = options.tcp_close = options.skip_in_flight = true;
   options.cgroups = Cgroups::strict;
   options.network_lock = NetworkLock::skip;
+  options.file_validation = FileValidation::file_size;
+  options.inherited = {{"var/log/a", "/a"}, {"pipe:[7]", "/b"}};
   return options;
 }
 
@@ -35,12 +37,29 @@ TEST(OptionsTest, NoneAreNone) {
 
 // The words are those of criu(8).
 TEST(OptionsTest, AllAreWordsOfCriusCommand) {
-  EXPECT_EQ(
-      arguments_of(all_options()),
-      (Words{"--tcp-established", "--shell-job", "--external", "mnt[/a]:b", "-v4", "--ext-unix-sk",
-             "--root", "/root", "--ghost-limit", "4194304", "--link-remap", "--tcp-close",
-             "--skip-in-flight", "--manage-cgroups=strict", "--network-lock", "skip"}));
-  EXPECT_EQ(given(all_options()).size(), 13U);
+  EXPECT_EQ(arguments_of(all_options()), (Words{"--tcp-established",
+                                                "--shell-job",
+                                                "--external",
+                                                "mnt[/a]:b",
+                                                "-v4",
+                                                "--ext-unix-sk",
+                                                "--root",
+                                                "/root",
+                                                "--ghost-limit",
+                                                "4194304",
+                                                "--link-remap",
+                                                "--tcp-close",
+                                                "--skip-in-flight",
+                                                "--manage-cgroups=strict",
+                                                "--network-lock",
+                                                "skip",
+                                                "--file-validation",
+                                                "filesize",
+                                                "--inherit-fd",
+                                                "fd[4]:var/log/a",
+                                                "--inherit-fd",
+                                                "fd[5]:pipe:[7]"}));
+  EXPECT_EQ(given(all_options()).size(), 15U);
 }
 
 // The numbers are those of CRIU's images/rpc.proto.
@@ -55,6 +74,8 @@ TEST(OptionsTest, AllAreFieldsOfCriusRpc) {
   EXPECT_EQ(message.ghost_limit(), 4194304U);
   EXPECT_EQ(static_cast<int>(message.manage_cgroups_mode()), 5);
   EXPECT_EQ(static_cast<int>(message.network_lock()), 3);
+  EXPECT_EQ(message.inherit_fd(1).key(), "pipe:[7]");
+  EXPECT_EQ(message.inherit_fd(1).fd(), kFirstInherited + 1);
 }
 
 TEST(OptionsTest, AModeIsFoundByItsName) {

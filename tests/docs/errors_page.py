@@ -27,8 +27,9 @@ takes only some of them ([table](runtimes.md#options-for-criu)). Write the other
     kymo explain - < dump.log       # the same from standard input; --json for programs
     kymo explain web                # the last checkpoint of a job, or a checkpoint's directory or id
 
-The ids also stand in error messages, in `failure` in `checkpoint.json`, and as the label `reason` of the metric
-`kymo_failures_total` ([metrics.md](metrics.md)).
+The ids also stand in error messages, in `failure` in `checkpoint.json`, in `failure` of `kymo dump --json` and
+`kymo restore --json`, in the trailer `failure-bin` of the API ([api.md](api.md#trailers)), and as the label `reason` of
+the metric `kymo_failures_total` ([metrics.md](metrics.md)).
 
 This page is made from `src/failures/catalogue.json` by `tests/docs/errors_page.py --write`.
 """

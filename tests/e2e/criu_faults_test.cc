@@ -326,67 +326,68 @@ TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   EXPECT_FALSE(fs::exists(dir() + "/images.partial"));
 }
 
+// A kymod with its state on a disk that is well at first, and the job "work".
+class StateOnAStalledDisk : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    fs::create_directory(kymod_.state());
+    ASSERT_EQ(mount(disk_.path().c_str(), kymod_.state().c_str(), "", MS_BIND, nullptr), 0);
+    kymod_.start();
+    // It writes nothing: one that waits for the disk cannot end before that answers.
+    job_ = kymod_.kymo_json({"run", "process", "--name", "work", "--", "sleep", "1000"});
+  }
+  void TearDown() override {
+    disk_.be("well");  // only then can the kernel end a thread that waits for it
+    kymod_.stop(SIGTERM);
+    if (job_.is_object()) kill(job_["pid"].get<pid_t>(), SIGKILL);
+    umount2(kymod_.state().c_str(), MNT_DETACH);
+  }
+
+  TemporaryDirectory folder_;
+  const MoodyDisk disk_{folder_};
+  Kymod kymod_;
+  json job_;
+};
+
 // It hung for as long, and so did all that asks which jobs there are.
-TEST(StateOnAStalledDisk, ListsAreAnsweredAndAJobsEndIsSeen) {
-  const TemporaryDirectory folder;
-  const MoodyDisk disk(folder);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  Kymod kymod;
-  fs::create_directory(kymod.state());
-  ASSERT_EQ(mount(disk.path().c_str(), kymod.state().c_str(), "", MS_BIND, nullptr), 0);
-  kymod.start();
-  // It writes nothing: one that waits for the disk cannot end before that answers.
-  const json job = kymod.kymo_json({"run", "process", "--name", "work", "--", "sleep", "1000"});
-  disk.be("stalls");
+TEST_F(StateOnAStalledDisk, ListsAreAnsweredAndAJobsEndIsSeen) {
+  disk_.be("stalls");
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"ps"}, {"checkpoints"}, {"inspect", "work"}, {"progress"}, {"metrics"}}) {
-    const Outcome outcome = kymod.kymo(words);
+    const Outcome outcome = kymod_.kymo(words);
     EXPECT_EQ(outcome.exit_code, 0) << words[0] << ": " << outcome.err;
   }
-  kill(job["pid"].get<pid_t>(), SIGKILL);
-  EXPECT_TRUE(eventually([&] { return kymod.job("work")["state"] == "exited"; })) << kymod.log();
-  disk.be("well");
-  EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
-  kymod.start();
-  EXPECT_EQ(kymod.job("work")["exit_signal"], SIGKILL) << "stored once the disk answered";
-  EXPECT_EQ(kymod.stop(SIGTERM), 0);
-  umount2(kymod.state().c_str(), MNT_DETACH);
+  kill(job_["pid"].get<pid_t>(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return kymod_.job("work")["state"] == "exited"; })) << kymod_.log();
+  disk_.be("well");
+  EXPECT_EQ(kymod_.stop(SIGTERM), 0) << kymod_.log();
+  kymod_.start();
+  EXPECT_EQ(kymod_.job("work")["exit_signal"], SIGKILL) << "stored once the disk answered";
 }
 
 // A dump with a deadline was not answered, a `run` that had been given up was carried out when the
 // disk answered, and kymod did not stop before.
-TEST(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
-  KYMO_NEEDS_CRIU();
-  const TemporaryDirectory folder;
-  const MoodyDisk disk(folder);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  Kymod kymod;
-  fs::create_directory(kymod.state());
-  ASSERT_EQ(mount(disk.path().c_str(), kymod.state().c_str(), "", MS_BIND, nullptr), 0);
-  kymod.start();
-  const json job = kymod.kymo_json({"run", "process", "--name", "work", "--", "sleep", "1000"});
-  disk.be("stalls");
-  const std::string marker = folder.path() + "/started";
+TEST_F(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
+  disk_.be("stalls");
+  const std::string marker = folder_.path() + "/started";
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"dump", "process", "work", "--dir", kymod.path("c"), "--deadline", "5s"},
+           {"dump", "process", "work", "--dir", kymod_.path("c"), "--deadline", "5s"},
            {"run", "process", "--name", "late", "--", "touch", marker}}) {
-    const Outcome refused = kymod.kymo(words);
+    const Outcome refused = kymod_.kymo(words);
     EXPECT_EQ(refused.exit_code, 1) << words[0];
     EXPECT_NE(refused.err.find("does not answer"), std::string::npos) << refused.err;
   }
-  disk.be("well");
+  disk_.be("well");
   EXPECT_TRUE(eventually([&] {
-    return kymod.kymo({"run", "process", "--", "true"}).exit_code == 0;
-  })) << kymod.log();
+    return kymod_.kymo({"run", "process", "--", "true"}).exit_code == 0;
+  })) << kymod_.log();
   EXPECT_FALSE(fs::exists(marker));
-  EXPECT_EQ(kymod.kymo({"inspect", "late"}).exit_code, 1);
-  disk.be("stalls");
-  kill(kymod.pid(), SIGTERM);
-  EXPECT_TRUE(kymod.logs("stopped")) << kymod.log();
-  disk.be("well");  // only then can the kernel end a thread that waits for it
-  kymod.stop(SIGTERM);
-  kill(job["pid"].get<pid_t>(), SIGKILL);
-  umount2(kymod.state().c_str(), MNT_DETACH);
+  EXPECT_EQ(kymod_.kymo({"inspect", "late"}).exit_code, 1);
+  disk_.be("stalls");
+  kill(kymod_.pid(), SIGTERM);
+  EXPECT_TRUE(kymod_.logs("stopped")) << kymod_.log();
 }
 
 // The job stayed "dumped" for good while it ran.
@@ -404,6 +405,30 @@ TEST_F(CriuFaultsTest, ARestoreThatCouldNotBeStoredIsKnownToTheNextKymod) {
   kymod_->start();
   EXPECT_EQ(kymod_->job("work")["state"], "running") << kymod_->log();
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+}
+
+// A CRIU that hangs, for as long as --criu-timeout allows.
+class PatientKymod : public CriuFaultsTest {
+ protected:
+  void SetUp() override {
+    criu_timeout_s_ = "1000";
+    CriuFaultsTest::SetUp();
+  }
+};
+
+TEST_F(PatientKymod, ARestoreEndsAtItsDeadlineAndTheImagesCanBeRestored) {
+  for (const char* compression : {"none", "zstd"}) {
+    const std::string checkpoint = dir() + "-" + compression;
+    static_cast<void>(kymod_->kymo_json(
+        {"dump", "process", "work", "--dir", checkpoint, "--compression", compression}));
+    break_criu({"", "19", "post-restore", ""});
+    const Outcome failed = kymod_->kymo({"restore", checkpoint, "--deadline", "1s"});
+    expect_failure(failed, "it did not end within its deadline of 1 s");
+    expect_only_images();
+    mend_criu();
+    static_cast<void>(kymod_->kymo_json({"restore", checkpoint, "--deadline", "1h"}));
+    EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+  }
 }
 
 // CRIU does without its log; what cannot be kept is said, and the process is back.

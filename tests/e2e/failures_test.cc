@@ -47,7 +47,7 @@ class FailuresTest : public testing::Test {
     std::vector<std::string> words{"dump", "process", reason, "--dir", checkpoint};
     words.insert(words.end(), stubborn.flags.begin(), stubborn.flags.end());
     expect_refused(stubborn, words);
-    words.emplace_back("--force");
+    words.insert(words.end(), {"--force", "--json"});
     const Outcome dumped = kymod_.kymo(words);
     EXPECT_EQ(dumped.exit_code, 1) << dumped.err;
     EXPECT_NE(dumped.err.find("(failure " + reason + "; CRIU: "), std::string::npos) << dumped.err;
@@ -55,6 +55,17 @@ class FailuresTest : public testing::Test {
     EXPECT_EQ(why["id"], reason) << why;
     EXPECT_TRUE(std::filesystem::exists(std::string(why["log"]))) << why;
     EXPECT_TRUE(kymod_.goes_on(kymod_.job(reason)));
+    expect_told_to_programs(json::parse(dumped.out, nullptr, false), why);
+  }
+
+  // The reply of kymod says the same to a program as `kymo explain` to a person.
+  static void expect_told_to_programs(const json& told, const json& why) {
+    ASSERT_TRUE(told.is_object() && told.contains("failure")) << told;
+    EXPECT_NE(told["error"].get<std::string>().find("(failure "), std::string::npos) << told;
+    for (const char* field : {"id", "why", "remedy", "retry"}) {
+      EXPECT_EQ(told["failure"][field], why[field]) << told;
+    }
+    EXPECT_NE(told["failure"]["root"], "") << told;
   }
 
   // Without --force kymod refuses what is sure to fail. The process runs on, and nothing is made.

@@ -425,5 +425,27 @@ TEST_F(PreflightOfTest, ADryRunSaysTheSameAndDumpsNothing) {
   EXPECT_NE(unknown.err.find("nobody"), std::string::npos) << unknown.err;
 }
 
+TEST_F(PreflightOfTest, TheForecastIsJudgedByEarlierDumps) {
+  static_cast<void>(kymod_.churn(4, "work"));
+  const auto forecast = [&] { return kymod_.kymo_json({"check", "process", "work"})["forecast"]; };
+  EXPECT_EQ(forecast()["dumps"], 0);
+  static_cast<void>(kymod_.churn(4, "other"));
+  for (const char* name : {"other", "work", "work"}) {
+    static_cast<void>(kymod_.kymo_json({"dump", "process", name, "--leave-running"}));
+    EXPECT_EQ(forecast()["of_others"], name == std::string("other")) << forecast();
+  }
+  const json last = forecast();
+  EXPECT_EQ(last["dumps"], 2);
+  EXPECT_GE(last["written_bytes"]["low"].get<std::uint64_t>(), std::uint64_t{4} << 20U) << last;
+  for (const char* what : {"frozen_ns", "total_ns"}) {
+    EXPECT_GT(last[what]["low"], 0) << last;
+    EXPECT_LE(last[what]["low"], last[what]["expected"]) << last;
+    EXPECT_LE(last[what]["expected"], last[what]["high"]) << last;
+  }
+  const Outcome shown = kymod_.kymo({"dump", "process", "work", "--dry-run"});
+  EXPECT_NE(shown.out.find("judged by 2 earlier dumps, which wrote "), std::string::npos)
+      << shown.out;
+}
+
 }  // namespace
 }  // namespace kymo::test

@@ -163,7 +163,7 @@ TEST(RefusalsTest, RecordsThatAreDamagedOrNewer) {
   expect_refusal(kymod.kymo({"restore", "process", dir}), 1, "damaged");
 }
 
-// Reads and writes wait five seconds for whoever holds it; the next request is served again.
+// Reads and writes wait two seconds for whoever holds it; the next request is served again.
 TEST(RefusalsTest, ADatabaseThatAnotherProcessHasLocked) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -267,9 +267,23 @@ TEST(RefusalsTest, TheSocketsGroupMayConnect) {
   ASSERT_EQ(stat(kymod.socket().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0660U);
   const std::string group = std::to_string(info.st_gid);
-  const Outcome member = run({"setpriv", "--reuid=65534", "--regid=65534", "--groups=" + group,
-                              kymo_for_everybody(kymod), "ps", "--socket", kymod.socket()});
+  const auto as_member = [&, kymo = kymo_for_everybody(kymod)](std::vector<std::string> words) {
+    words.insert(words.begin(), {"setpriv", "--reuid=65534", "--regid=65534", "--groups=" + group,
+                                 kymo, "--socket", kymod.socket()});
+    return run(words);
+  };
+  const Outcome member = as_member({"ps"});
   EXPECT_EQ(member.exit_code, 0) << member.err;
+  // What would give a restored process files of the machine.
+  for (const std::vector<std::string>& option :
+       {std::vector<std::string>{"--inherit-fd", "a=/etc/shadow"},
+        {"--external", "mnt[a]:/"},
+        {"--root", "/"}}) {
+    std::vector<std::string> words{"restore", kymod.path("c")};
+    words.insert(words.end(), option.begin(), option.end());
+    expect_refusal(as_member(words), 1, option[0] + " gives the restored process files");
+    expect_refusal(kymod.kymo(words), 1, "No such file");
+  }
 }
 
 }  // namespace

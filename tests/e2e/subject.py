@@ -8,6 +8,7 @@ killed: it must do after a restore what it did before.
     subject.py late FILE          a server as `listen`, which accepts nobody until FILE exists
     subject.py mount FOLDER IN    in a mount namespace of its own: FOLDER is mounted at IN, the file IN/count grows
     subject.py send SOCKET        sends a growing number to a unix datagram socket that somebody else has
+    subject.py log FILE           appends a growing number to FILE, which it keeps open
     subject.py share N            N processes share memory; each counts in a cell of its own
 """
 
@@ -149,6 +150,16 @@ def send(path):
         time.sleep(0.02)
 
 
+def log(path):
+    with open(path, "a", buffering=1) as file:
+        ready()
+        number = 0
+        while True:
+            number += 1
+            print(number, file=file)
+            time.sleep(0.02)
+
+
 def share(count):
     cells = mmap.mmap(-1, CELL.size * (count + 1))
     children = []
@@ -169,6 +180,6 @@ def share(count):
         time.sleep(0.05)
 
 
-VERBS = {"listen": listen, "locks": locks, "mount": mount, "count": count, "send": send,
+VERBS = {"listen": listen, "locks": locks, "mount": mount, "count": count, "send": send, "log": log,
          "share": lambda n: share(int(n)), "ghost": ghost, "renamed": renamed, "late": late}
 VERBS[sys.argv[1]](*sys.argv[2:])

@@ -1,5 +1,7 @@
 // Processes that hold what checkpoints find hard, dumped and restored through kymod by the real
 // CRIU. After each restore the program goes on doing what it did.
+#include "subjects.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -27,77 +29,12 @@
 #include "base/file.h"
 #include "probe/process.h"
 #include "programs.h"
-#include "support/real_criu.h"
 
 namespace kymo::test {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-std::string line_of(const std::string& text, std::size_t from) {
-  const std::size_t end = text.find('\n', from);
-  return end == std::string::npos ? "" : text.substr(from, end - from);
-}
-
-// The last whole line of what a job has printed.
-std::string last_line_in(const std::string& path) {
-  const std::string text = read_file(path);
-  const std::size_t end = text.rfind('\n');
-  if (end == std::string::npos || end == 0) return "";
-  return line_of(text, text.rfind('\n', end - 1) + 1);
-}
-
-class SubjectsTest : public testing::Test {
- protected:
-  void SetUp() override {
-    KYMO_NEEDS_CRIU();
-    kymod_.start();
-  }
-
-  // Starts `subject.py WORDS` as the job "subject"; what it printed when it stood.
-  json start(std::vector<std::string> words) {
-    words.insert(words.begin(), {"run", "process", "--name", "subject", "--", "/usr/bin/python3",
-                                 SUBJECT_PROGRAM});
-    job_ = kymod_.kymo_json(words);
-    std::string first;
-    EXPECT_TRUE(eventually([&] {
-      first = line_of(read_file(output()), 0);
-      return !first.empty();
-    })) << read_file(job_["stderr_path"]);
-    return json::parse(first, nullptr, false);
-  }
-
-  std::string output() const { return job_["stdout_path"]; }
-  std::string checkpoint() const { return kymod_.path("c"); }
-
-  void dump(const std::vector<std::string>& flags = {}) {
-    std::vector<std::string> words{"dump", "process", "subject", "--dir", checkpoint()};
-    words.insert(words.end(), flags.begin(), flags.end());
-    const Outcome dumped = kymod_.kymo(words);
-    EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
-    EXPECT_EQ(kymod_.job("subject")["state"], "dumped");
-  }
-
-  void restore(const std::vector<std::string>& flags = {}) {
-    std::vector<std::string> words{"restore", checkpoint()};
-    words.insert(words.end(), flags.begin(), flags.end());
-    EXPECT_EQ(kymod_.kymo_json(words)["pid"], job_["pid"]);
-    EXPECT_EQ(kymod_.job("subject")["state"], "running");
-  }
-
-  // A dump that CRIU refuses for want of a flag, which its error names; the process runs on.
-  void expect_refused_for_want_of(const std::string& flag) {
-    const Outcome refused =
-        kymod_.kymo({"dump", "process", "subject", "--dir", kymod_.path("refused")});
-    EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_NE(refused.err.find(flag), std::string::npos) << refused.err;
-    EXPECT_EQ(kymod_.job("subject")["state"], "running");
-  }
-
-  Kymod kymod_;
-  json job_;
-};
 
 // A connection to a server on this machine.
 class Connection {
@@ -383,6 +320,35 @@ TEST_F(SubjectsTest, FileLocksAreHeldAfterTheRestore) {
   flock(whole.get(), LOCK_UN);
   restore();
   expect_held();
+}
+
+// CRIU waited for ever, and said nothing.
+TEST_F(SubjectsTest, ALockThatSomebodyElseHoldsIsNamedAndNothingWaitsForIt) {
+  const std::string path = kymod_.path("file");
+  start({"locks", path});
+  dump();
+  for (const std::string& locked : {path, path + ".posix"}) {
+    const FileDescriptor other(open(locked.c_str(), O_RDWR | O_CLOEXEC));
+    if (locked == path) {
+      ASSERT_EQ(flock(other.get(), LOCK_SH), 0);
+    } else {
+      struct flock asked {};
+      asked.l_type = F_WRLCK;
+      ASSERT_EQ(fcntl(other.get(), F_SETLK, &asked), 0);
+    }
+    const std::string place = std::to_string(getpid());
+    const Outcome checked = kymod_.kymo({"check", checkpoint(), "--criu", criu_path()});
+    EXPECT_EQ(checked.exit_code, 1) << checked.out;
+    EXPECT_NE(checked.out.find("(failure lock-wait)"), std::string::npos) << checked.out;
+    EXPECT_NE(checked.out.find("process " + place), std::string::npos) << checked.out;
+    const Outcome refused = kymod_.kymo({"restore", checkpoint()});
+    EXPECT_EQ(refused.exit_code, 1) << refused.err;
+    EXPECT_NE(refused.err.find("process " + place), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("which holds a lock of " + locked), std::string::npos)
+        << refused.err;
+    EXPECT_NE(refused.err.find("(failure lock-wait)"), std::string::npos) << refused.err;
+  }
+  restore();
 }
 
 // A bind mount while it lives.

@@ -122,6 +122,24 @@ void write_much(int fd) {
   static_cast<void>(!write(fd, end.data(), end.size()));
 }
 
+TEST(RootLine, WhatCriuSaysBeforeItHasALogIsFound) {
+  const Root root = root_of(
+      "CRIU needs to have the CAP_SYS_ADMIN or the CAP_CHECKPOINT_RESTORE capability: \n"
+      "setcap cap_checkpoint_restore+eip /usr/sbin/criu\n"
+      "(00.000000) Effective capability 40 missing\n");
+  EXPECT_TRUE(root.line.starts_with("CRIU needs to have the CAP_SYS_ADMIN")) << root.line;
+  EXPECT_TRUE(root.is_log);
+}
+
+// The error says no more than that a program failed.
+TEST(RootLine, WhatAProgramSaysThatIsTooOldIsFound) {
+  const Root root = root_of(
+      "iptables-restore: invalid option -- 'w'\n"
+      "(00.117584) Error (criu/util.c:764): exited, status=1\n"
+      "(00.137415) Error (criu/cr-dump.c:1819): Dumping FAILED.\n");
+  EXPECT_EQ(root.line, "iptables-restore: invalid option -- 'w'");
+}
+
 TEST(RootLine, OfOneGigabyteIsFoundInLittleMemory) {
   constexpr long kMaxKilobytes = 16 * 1024;
   rusage before{};

@@ -167,6 +167,7 @@ TEST(RestoreChecks, APlanIsTheSameBehindJson) {
   planned.image_bytes = 4096;
   planned.needs.files = {{"/one", 5, 0100644}, {"/two"}};
   planned.needs.addresses = {{true, false, "::1", 80}};
+  planned.needs.locks = {{"/one", true, false}, {"/two", false, true, 3, 4}};
   planned.needs.notes = {"note"};
   planned.faults = {"fault"};
   planned.machine = {"6.1", "cpu", "a b"};
@@ -178,8 +179,10 @@ TEST(RestoreChecks, APlanIsTheSameBehindJson) {
 }
 
 TEST(RestoreChecks, JsonOfAnybodyIsTaken) {
-  for (const char* text : {"null", "[]", "7", R"({"ids": [0, -1, 99999999999, "x"], "files": 3})",
-                           R"({"files": [3, {"path": 4}], "addresses": [null], "machine": []})"}) {
+  for (const char* text :
+       {"null", "[]", "7", R"({"ids": [0, -1, 99999999999, "x"], "files": 3})",
+        R"({"files": [3, {"path": 4}], "addresses": [null], "machine": []})",
+        R"({"locks": [3, {"path": 4, "start": -1}, null]})", R"({"locks": "x"})"}) {
     const PlannedRestore planned = planned_restore_of(nlohmann::json::parse(text));
     EXPECT_EQ(planned.ids, std::vector<pid_t>()) << text;
   }

@@ -50,7 +50,7 @@ class StoreTest : public testing::Test {
     ASSERT_TRUE(store.ok()) << store.error().message;
     store_ = std::move(*store);
   }
-  [[nodiscard]] std::string path() const { return folder_.path() + "/kymo.db"; }
+  [[nodiscard]] virtual std::string path() const { return folder_.path() + "/kymo.db"; }
   void sql(const std::string& text) {
     sqlite3* db = nullptr;
     ASSERT_EQ(sqlite3_open(path().c_str(), &db), SQLITE_OK);
@@ -430,93 +430,104 @@ TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
   EXPECT_EQ(umount(disk.c_str()), 0);
 }
 
-// A job that runs again stayed "dumped" for good: only a full disk was tried again.
-TEST_F(StoreTest, WhatADiskThatFailsDoesNotTakeIsSeenAtOnceAndStoredLater) {
-  const test::MoodyDisk disk(folder_);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  const std::string file = disk.path() + "/kymo.db";
-  std::unique_ptr<Store> store = Store::open(file).value();
+// Each change waited for two seconds: a restore was answered only after ten.
+TEST_F(StoreTest, WhileAnotherProgramLocksItOnlyTheFirstChangeWaits) {
   Job job = make_job("a");
-  ASSERT_TRUE(store->add_job(job).ok());
-  disk.be("fails");
-  job.state = JobState::dumped;
-  EXPECT_TRUE(store->update_job(job).ok());
-  EXPECT_EQ(store->job("a")->state, JobState::dumped);
-  EXPECT_EQ(store->unstored(), 1U);
-  EXPECT_NE(store->trouble().find(file + ": disk I/O error"), std::string::npos)
-      << store->trouble();
-  EXPECT_FALSE(store->add_job(make_job("b")).ok());
-  disk.be("well");
-  EXPECT_TRUE(test::eventually([&] { return store->unstored() == 0; })) << store->trouble();
-  store = nullptr;
-  store = Store::open(file).value();
-  EXPECT_EQ(store->job("a")->state, JobState::dumped);
-  EXPECT_EQ(store->jobs().size(), 1U);
+  ASSERT_TRUE(store_->add_job(job).ok());
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  for (int i = 0; i < 1000; ++i) {  // a wait in each would take longer than the test may
+    job.exit_status = i;
+    EXPECT_TRUE(store_->update_job(job).ok());
+  }
+  EXPECT_EQ(store_->unstored(), 1U);
+  EXPECT_NE(store_->trouble().find("locked"), std::string::npos) << store_->trouble();
+  sqlite3_close(other);
+  EXPECT_EQ(store_->unstored(), 0U);
+  reopen();
+  EXPECT_EQ(store_->job("a")->exit_status, 999);
+}
+
+// A store with the job "a", on a disk that is well at first.
+class StoreOnAMoodyDiskTest : public StoreTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    StoreTest::SetUp();
+    ASSERT_TRUE(store_->add_job(job_).ok());
+  }
+  void TearDown() override {
+    disk_.be("well");
+    store_.reset();  // before its disk goes
+  }
+  [[nodiscard]] std::string path() const override { return disk_.path() + "/kymo.db"; }
+
+  const test::MoodyDisk disk_{folder_};
+  Job job_ = make_job("a");
+};
+
+// A job that runs again stayed "dumped" for good: only a full disk was tried again.
+TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeWhenItFailsIsSeenAtOnceAndStoredLater) {
+  disk_.be("fails");
+  job_.state = JobState::dumped;
+  EXPECT_TRUE(store_->update_job(job_).ok());
+  EXPECT_EQ(store_->job("a")->state, JobState::dumped);
+  EXPECT_EQ(store_->unstored(), 1U);
+  EXPECT_NE(store_->trouble().find(path() + ": disk I/O error"), std::string::npos)
+      << store_->trouble();
+  EXPECT_FALSE(store_->add_job(make_job("b")).ok());
+  disk_.be("well");
+  EXPECT_TRUE(test::eventually([&] { return store_->unstored() == 0; })) << store_->trouble();
+  reopen();
+  EXPECT_EQ(store_->job("a")->state, JobState::dumped);
+  EXPECT_EQ(store_->jobs().size(), 1U);
 }
 
 // A dump with a deadline, a `run` and the stop of kymod waited for as long.
-TEST_F(StoreTest, WhatADiskThatStallsDoesNotTakeInTimeIsRefusedAndNotDoneLater) {
-  const test::MoodyDisk disk(folder_);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  const std::string file = disk.path() + "/kymo.db";
-  std::unique_ptr<Store> store = Store::open(file).value();
-  Job job = make_job("a");
-  ASSERT_TRUE(store->add_job(job).ok());
-  disk.be("stalls");
-  const Result<void> late = store->add_job(make_job("b"));
+TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeInTimeWhenItStallsIsRefusedAndNotDoneLater) {
+  disk_.be("stalls");
+  const Result<void> late = store_->add_job(make_job("b"));
   ASSERT_FALSE(late.ok());
-  EXPECT_EQ(late.error().message, "the disk of the database " + file + " does not answer");
+  EXPECT_EQ(late.error().message, "the disk of the database " + path() + " does not answer");
   for (int i = 0; i < 1000; ++i) {  // a wait in each would take longer than the test may
-    EXPECT_FALSE(store->add_job(make_job("c")).ok());
-    job.exit_status = i;
-    EXPECT_TRUE(store->update_job(job).ok());
+    EXPECT_FALSE(store_->add_job(make_job("c")).ok());
+    job_.exit_status = i;
+    EXPECT_TRUE(store_->update_job(job_).ok());
   }
-  EXPECT_EQ(store->job("a")->exit_status, 999);
-  EXPECT_EQ(store->unstored(), 1U);
-  EXPECT_EQ(store->trouble(), late.error().message);
-  disk.be("well");
-  EXPECT_TRUE(test::eventually([&] { return store->unstored() == 0; })) << store->trouble();
-  store = nullptr;
-  store = Store::open(file).value();
-  ASSERT_EQ(store->jobs().size(), 1U) << "what was refused was done later";
-  EXPECT_EQ(store->job("a")->exit_status, 999);
+  EXPECT_EQ(store_->job("a")->exit_status, 999);
+  EXPECT_EQ(store_->unstored(), 1U);
+  EXPECT_EQ(store_->trouble(), late.error().message);
+  disk_.be("well");
+  EXPECT_TRUE(test::eventually([&] { return store_->unstored() == 0; })) << store_->trouble();
+  reopen();
+  ASSERT_EQ(store_->jobs().size(), 1U) << "what was refused was done later";
+  EXPECT_EQ(store_->job("a")->exit_status, 999);
 }
 
 // The program could not end before the disk answered.
-TEST_F(StoreTest, IsClosedWhileTheDiskStalls) {
-  const test::MoodyDisk disk(folder_);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  std::unique_ptr<Store> store = Store::open(disk.path() + "/kymo.db").value();
-  Job job = make_job("a");
-  ASSERT_TRUE(store->add_job(job).ok());
-  disk.be("stalls");
-  store->note_job(job);
-  store = nullptr;
-  disk.be("well");
+TEST_F(StoreOnAMoodyDiskTest, IsClosedWhileItStalls) {
+  disk_.be("stalls");
+  store_->note_job(job_);
+  store_.reset();
+  disk_.be("well");
 }
 
 // `kymo ps` hung for as long.
-TEST_F(StoreTest, WhileTheDiskStallsWhatIsReadAndNotedDoesNotWait) {
-  const test::MoodyDisk disk(folder_);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  const std::string file = disk.path() + "/kymo.db";
-  std::unique_ptr<Store> store = Store::open(file).value();
-  Job job = make_job("a");
-  ASSERT_TRUE(store->add_job(job).ok());
-  ASSERT_TRUE(store->add_checkpoint(make_checkpoint("c", "a")).ok());
-  disk.be("stalls");
-  job.state = JobState::exited;
-  job.exit_status = 3 << 8;
-  store->note_job(job);  // its writer holds the disk now
-  EXPECT_EQ(store->jobs().size(), 1U);
-  EXPECT_EQ(store->checkpoints("a").size(), 1U);
-  EXPECT_EQ(store->job("name-a")->state, JobState::exited);
-  EXPECT_TRUE(store->checkpoint("c").ok());
-  EXPECT_EQ(store->unstored(), 1U) << "it is on its way, and not stored yet";
-  disk.be("well");
-  store = nullptr;
-  store = Store::open(file).value();
-  EXPECT_EQ(store->job("a")->exit_status, 3 << 8);
+TEST_F(StoreOnAMoodyDiskTest, WhileItStallsWhatIsReadAndNotedDoesNotWait) {
+  ASSERT_TRUE(store_->add_checkpoint(make_checkpoint("c", "a")).ok());
+  disk_.be("stalls");
+  job_.state = JobState::exited;
+  job_.exit_status = 3 << 8;
+  store_->note_job(job_);  // its writer holds the disk now
+  EXPECT_EQ(store_->jobs().size(), 1U);
+  EXPECT_EQ(store_->checkpoints("a").size(), 1U);
+  EXPECT_EQ(store_->job("name-a")->state, JobState::exited);
+  EXPECT_TRUE(store_->checkpoint("c").ok());
+  EXPECT_EQ(store_->unstored(), 1U) << "it is on its way, and not stored yet";
+  disk_.be("well");
+  reopen();
+  EXPECT_EQ(store_->job("a")->exit_status, 3 << 8);
 }
 
 TEST_F(StoreTest, WhatIsNotedIsStoredSoonByItself) {

@@ -21,35 +21,96 @@
 namespace kymo::cli {
 namespace {
 
-void print_report(const preflight::Report& report) {
+// What was found, and what the dump will probably take.
+struct Looked {
+  preflight::Report report;
+  v1::Forecast forecast;
+  std::string no_forecast;  // why there is none
+};
+
+std::string times_text(const v1::Forecast::Range& range) {
+  return "about " + report::duration(range.expected()) + " (" + report::duration(range.low()) +
+         " to " + report::duration(range.high()) + ")";
+}
+
+std::string forecast_text(const Looked& looked) {
+  const v1::Forecast& forecast = looked.forecast;
+  if (!looked.no_forecast.empty()) return "not known: " + looked.no_forecast;
+  if (forecast.dumps() == 0) return "not known: there is no earlier dump to compare with";
+  std::string text = "frozen " + times_text(forecast.frozen_ns()) + ", in all " +
+                     times_text(forecast.total_ns()) + ", judged by " +
+                     std::to_string(forecast.dumps()) + " earlier " +
+                     (forecast.dumps() == 1 ? "dump" : "dumps");
+  if (forecast.of_others()) return text + " of other processes";
+  return text + ", which wrote " + report::bytes(forecast.written_bytes().low()) + " to " +
+         report::bytes(forecast.written_bytes().high());
+}
+
+void print_report(const Looked& looked) {
+  const preflight::Report& report = looked.report;
   print_findings(report);
   std::cout << "to write: about " << report::bytes(report.memory_bytes) << " of memory of "
             << report.processes << (report.processes == 1 ? " process" : " processes") << "\n"
+            << "forecast: " << report::printable(forecast_text(looked)) << "\n"
             << sum_of(report, "dump") << "\n";
 }
 
-// A process is looked at by this program, which shows what its user may see.
-Result<preflight::Report> look_at_process(pid_t pid, const v1::CheckpointOptions& asked) {
-  const char* const home = std::getenv("HOME");
-  return preflight::look_at(
-      pid, preflight::options_of({.asked = asked, .home = home == nullptr ? "" : home}));
+nlohmann::json json_of(const v1::Forecast::Range& range) {
+  return {{"low", range.low()}, {"expected", range.expected()}, {"high", range.high()}};
 }
 
-// kymod knows the processes of a container, and may see them all.
-Result<preflight::Report> ask_kymod(client::Client& client, const v1::Target& target,
-                                    const v1::CheckpointOptions& asked) {
+nlohmann::json json_of(const Looked& looked) {
+  nlohmann::json json = to_json(looked.report);
+  const v1::Forecast& forecast = looked.forecast;
+  json["forecast"] = {{"dumps", forecast.dumps()}};
+  if (forecast.dumps() == 0) return json;
+  json["forecast"]["of_others"] = forecast.of_others();
+  json["forecast"]["frozen_ns"] = json_of(forecast.frozen_ns());
+  json["forecast"]["total_ns"] = json_of(forecast.total_ns());
+  if (!forecast.of_others()) {
+    json["forecast"]["written_bytes"] = json_of(forecast.written_bytes());
+  }
+  return json;
+}
+
+v1::CheckRequest request_of(const v1::Target& target, const v1::CheckpointOptions& asked) {
   v1::CheckRequest request;
   *request.mutable_target() = target;
   *request.mutable_options() = asked;
-  const Result<v1::CheckResponse> response = client.check(request);
-  if (!response) return response.error();
-  return preflight::report_of(*response);
+  return request;
 }
 
-Result<preflight::Report> look(const Context& context, const v1::Target& target,
+// kymod knows the processes of a container, and may see them all.
+Result<Looked> ask_kymod(client::Client& client, const v1::Target& target,
+                         const v1::CheckpointOptions& asked) {
+  const Result<v1::CheckResponse> response = client.check(request_of(target, asked));
+  if (!response) return response.error();
+  return Looked{preflight::report_of(*response), response->forecast(), ""};
+}
+
+// A process is looked at by this program, which shows what its user may see. Only kymod knows earlier
+// dumps.
+Result<Looked> look_at_process(Result<client::Client>& client, const v1::Target& target, pid_t pid,
                                const v1::CheckpointOptions& asked) {
-  if (target.has_pid()) return look_at_process(target.pid(), asked);
+  const char* const home = std::getenv("HOME");
+  Result<preflight::Report> report = preflight::look_at(
+      pid, preflight::options_of({.asked = asked, .home = home == nullptr ? "" : home}));
+  if (!report) return report.error();
+  Looked looked{*std::move(report), {}, ""};
+  const Result<v1::CheckResponse> known =
+      client ? client->check(request_of(target, asked)) : Result<v1::CheckResponse>(client.error());
+  if (known) {
+    looked.forecast = known->forecast();
+  } else {
+    looked.no_forecast = known.error().message;
+  }
+  return looked;
+}
+
+Result<Looked> look(const Context& context, const v1::Target& target,
+                    const v1::CheckpointOptions& asked) {
   Result<client::Client> client = client::Client::connect(context.socket);
+  if (target.has_pid()) return look_at_process(client, target, target.pid(), asked);
   if (!client) return client.error();
   if (!target.has_job()) return ask_kymod(*client, target, asked);
   const Result<v1::InspectResponse> seen = client->inspect(target.job());
@@ -62,7 +123,7 @@ Result<preflight::Report> look(const Context& context, const v1::Target& target,
   if (runtime != v1::RUNTIME_UNSPECIFIED && runtime != v1::PROCESS) {
     return ask_kymod(*client, target, asked);
   }
-  return look_at_process(seen->job().pid(), asked);
+  return look_at_process(client, target, seen->job().pid(), asked);
 }
 
 void add_check_kind(CLI::App& check, Context& context, const TargetKind& kind) {
@@ -91,14 +152,14 @@ void add_check_kind(CLI::App& check, Context& context, const TargetKind& kind) {
 
 void check_target(Context& context, const v1::Target& target,
                   const v1::CheckpointOptions& options) {
-  const Result<preflight::Report> report = look(context, target, options);
-  if (!report) return fail(context, report.error());
+  const Result<Looked> looked = look(context, target, options);
+  if (!looked) return fail(context, looked.error());
   if (context.json) {
-    print_json(to_json(*report));
+    print_json(json_of(*looked));
   } else {
-    print_report(*report);
+    print_report(*looked);
   }
-  context.exit_code = exit_code_of(*report);
+  context.exit_code = exit_code_of(looked->report);
 }
 
 void add_check_targets(CLI::App& check, Context& context) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "criu/options.h"
+#include "print.h"
 
 namespace kymo::cli {
 
@@ -67,6 +68,34 @@ void add_checkpoint_options(CLI::App& verb, Options& options) {
       verb, "--manage-cgroups", criu::Cgroups::ignore,
       [&options](int value) { options.set_cgroups(static_cast<v1::CgroupsMode>(value)); },
       "Save and restore the cgroups of a process, as CRIU's --manage-cgroups does");
+  add_choice(
+      verb, "--file-validation", criu::FileValidation::build_id,
+      [&options](int value) {
+        options.set_file_validation(static_cast<v1::FileValidation>(value));
+      },
+      "How the restore finds out whether a program or library is the one of the dump (default: "
+      "buildid)");
+}
+
+void add_restore_only_options(CLI::App& verb, Options& options) {
+  verb.add_option_function<std::vector<std::string>>(
+          "--inherit-fd",
+          [&options](const std::vector<std::string>& files) {
+            for (const std::string& file : files) {
+              const std::size_t equals = file.find('=');
+              if (equals == 0 || equals == std::string::npos || equals + 1 == file.size()) {
+                throw CLI::ValidationError("--inherit-fd", file + " is not RESOURCE=FILE");
+              }
+              v1::InheritedFile& one = *options.add_inherit_fd();
+              one.set_resource(file.substr(0, equals));
+              one.set_path(absolute_path(file.substr(equals + 1)));
+            }
+          },
+          "Give the process this file instead of one that it had; RESOURCE is that of CRIU's "
+          "--inherit-fd: the old path without the first slash, pipe:[INODE], tty[RDEV:DEV] or "
+          "file[MOUNT:INODE] (may be repeated; only root may use it)")
+      ->allow_extra_args(false)
+      ->option_text("RESOURCE=FILE");
 }
 
 void add_dump_only_options(CLI::App& verb, Options& options) {

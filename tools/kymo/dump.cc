@@ -68,16 +68,17 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
+  v1::Failure failure;
   request.set_request_id(new_request_id());
   auto bar = show_progress(context, *client, request, request.deadline_ns() != 0);
   auto interrupt = std::make_unique<CancelOnInterrupt>(*client, request.request_id());
-  const Result<v1::DumpResponse> response = client->dump(request, &timing);
+  const Result<v1::DumpResponse> response = client->dump(request, &timing, &failure);
   const bool interrupted = interrupt->asked();
   interrupt.reset();
   bar.reset();
-  show_outcome(context, response, timing, target, print_stats, [&](const v1::DumpResponse& done) {
-    print(done, request.leave_running(), context.verbose);
-  });
+  show_outcome(
+      context, response, timing, failure, target, print_stats,
+      [&](const v1::DumpResponse& done) { print(done, request.leave_running(), context.verbose); });
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
 

@@ -172,6 +172,15 @@ nlohmann::json to_json(const v1::RestoreResponse& response) {
   return common_json(response);
 }
 
+nlohmann::json failed_json(const Error& error, const v1::Failure& failure) {
+  nlohmann::json json{{"error", error.message}};
+  if (failure.id().empty()) return json;  // kymod did not answer
+  json["failure"] = {{"id", failure.id()},       {"what", failure.what()},
+                     {"why", failure.why()},     {"remedy", failure.remedy()},
+                     {"retry", failure.retry()}, {"root", failure.root()}};
+  return json;
+}
+
 void print_verdict(const std::vector<std::string>& lines, const std::vector<v1::Phase>& phases) {
   report::Explanation explanation;
   explanation.lines = lines;

@@ -33,6 +33,8 @@ std::string name_of(v1::Runtime runtime);
 
 nlohmann::json to_json(const v1::DumpResponse& response);
 nlohmann::json to_json(const v1::RestoreResponse& response);
+// A dump or restore that failed.
+nlohmann::json failed_json(const Error& error, const v1::Failure& failure);
 
 // The text of how_it_ended(). Empty if this is unknown or the job has not ended.
 std::string ending_of(const v1::Job& job);

@@ -11,6 +11,7 @@
 #include "progress.h"
 #include "report/human.h"
 #include "target.h"
+#include "time_option.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -36,14 +37,15 @@ void restore(Context& context, v1::RestoreRequest request, const std::string& ta
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   client::Client::Timing timing;
+  v1::Failure failure;
   request.set_request_id(new_request_id());
   auto bar = show_progress(context, *client, request);
   auto interrupt = std::make_unique<CancelOnInterrupt>(*client, request.request_id());
-  const Result<v1::RestoreResponse> response = client->restore(request, &timing);
+  const Result<v1::RestoreResponse> response = client->restore(request, &timing, &failure);
   const bool interrupted = interrupt->asked();
   interrupt.reset();
   bar.reset();
-  show_outcome(context, response, timing, target, print_stats,
+  show_outcome(context, response, timing, failure, target, print_stats,
                [&](const v1::RestoreResponse& done) { print(done, context.verbose); });
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
@@ -66,6 +68,16 @@ void add_flags(CLI::App& verb, Context& context, RestoreFlags& flags) {
                   "Bundle for a runc container (default: the same as before)");
   verb.add_option("--id", flags.id, "Id for a runc container (default: the same as before)");
   add_checkpoint_options(verb, *flags.request.mutable_options());
+  add_restore_only_options(verb, *flags.request.mutable_options());
+  verb.add_option_function<std::string>(
+          "--deadline",
+          [&flags](const std::string& text) {
+            flags.request.set_deadline_ns(static_cast<std::uint64_t>(
+                nanoseconds_of("--deadline", text, "leave out --deadline for no deadline")));
+          },
+          "Cancel the restore if it takes longer than this, such as 30s; nothing of it is left "
+          "then")
+      ->option_text("TIME (ms, s, m, h)");
   verb.add_option("--root", flags.root,
                   "Mount point that becomes the root of a process that had its own mount namespace")
       ->option_text("DIR");

@@ -24,13 +24,15 @@ void show_timing(Context& context, const client::Client::Timing& timing, ShowTim
 void add_timing(const Context& context, const client::Client::Timing& timing, nlohmann::json& json);
 
 // Shows the result and the timing of a dump or restore: for a person with `print`, as JSON, or, if
-// `print_stats`, like podman's --print-stats. `target`: the target as the user gave it.
+// `print_stats`, like podman's --print-stats. `target`: the target as the user gave it. `failure`: why
+// it failed.
 template <class Response, class Print>
 void show_outcome(Context& context, const Result<Response>& response,
-                  const client::Client::Timing& timing, const std::string& target, bool print_stats,
-                  const Print& print) {
+                  const client::Client::Timing& timing, const v1::Failure& failure,
+                  const std::string& target, bool print_stats, const Print& print) {
   if (!response) {
     fail(context, response.error());
+    if (context.json && !print_stats) print_json(failed_json(response.error(), failure));
     return show_timing(context, timing, ShowTiming::if_detailed);
   }
   for (const std::string& warning : response->warnings()) say(warning);

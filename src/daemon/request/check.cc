@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/patience.h"
+#include "daemon/request/forecast.h"
+#include "daemon/request/run_record.h"
 #include "preflight/planned_dump.h"
 #include "preflight/preflight.h"
 #include "preflight/report_messages.h"
@@ -88,6 +90,31 @@ Error refusal(const Target& target, const preflight::Report& report,
   return {Code::failed_precondition, text + ". Pass --force to dump all the same"};
 }
 
+void set(const Range& range, v1::Forecast::Range& message) {
+  message.set_low(range.low);
+  message.set_expected(range.expected);
+  message.set_high(range.high);
+}
+
+// Dumps of other containers say nothing about a container.
+void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& response) {
+  const auto kind = store::RunKind::dump;
+  v1::Forecast& forecast = *response.mutable_forecast();
+  Result<std::vector<store::Run>> earlier = parts.store.runs(history_owner(target), kind);
+  if (!earlier) return;
+  DumpTimes times = forecast_times(*earlier, response.memory_bytes());
+  if (times.dumps == 0 && target.id.empty()) {
+    if (earlier = parts.store.runs({}, kind); !earlier) return;
+    times = forecast_times(*earlier, response.memory_bytes());
+    forecast.set_of_others(times.dumps != 0);
+  }
+  forecast.set_dumps(static_cast<std::uint32_t>(times.dumps));
+  if (times.dumps == 0) return;
+  if (!forecast.of_others()) set(times.written_bytes, *forecast.mutable_written_bytes());
+  set(times.frozen_ns, *forecast.mutable_frozen_ns());
+  set(times.total_ns, *forecast.mutable_total_ns());
+}
+
 }  // namespace
 
 Result<void> refuse_if_sure_to_fail(const Target& target, const v1::CheckpointOptions& options) {
@@ -109,7 +136,10 @@ Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckReques
   const Result<Target> target = find_target(parts, "check", request.target());
   if (!target) return target.error();
   const Result<preflight::Report> report = look(*target, request.options());
-  return report ? Result<v1::CheckResponse>(to_api(*report)) : report.error();
+  if (!report) return report.error();
+  v1::CheckResponse response = to_api(*report);
+  add_forecast(parts, *target, response);
+  return response;
 }
 
 }  // namespace kymo::daemon

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json_text.h"
 #include "report/human.h"
@@ -15,40 +16,77 @@ constexpr std::uint64_t kPageBytes = 4096;
 // memory.
 constexpr double kConstantPart = 16 << 20;
 
-// The bytes of memory that a dump wrote, from its statistics, because the images may be compressed.
-std::uint64_t memory_of(const store::Run& run) {
-  const nlohmann::json stats = parse_json(run.stats_json);
-  if (stats.is_object()) {
-    const auto pages = stats.find("pages_written");
-    if (pages != stats.end() && pages->is_number_unsigned()) {
-      return pages->get<std::uint64_t>() * kPageBytes;
-    }
+std::optional<std::uint64_t> number_in(const nlohmann::json& stats, const char* name) {
+  if (!stats.is_object()) return std::nullopt;
+  const auto found = stats.find(name);
+  if (found == stats.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<std::uint64_t>();
+}
+
+// What a forecast needs of an earlier dump.
+struct Earlier {
+  std::uint64_t memory_bytes = 0;  // that it wrote
+  std::uint64_t frozen_ns = 0;
+  std::uint64_t total_ns = 0;
+  double scale = 1;  // from its times to those of the dump that is planned
+};
+
+// The newest dumps that succeeded.
+std::vector<Earlier> newest_of(const std::vector<store::Run>& earlier, std::uint64_t memory_bytes) {
+  std::vector<Earlier> newest;
+  for (auto run = earlier.rbegin(); run != earlier.rend() && newest.size() < kMaxEarlier; ++run) {
+    if (!run->error.empty() || run->duration_ns == 0) continue;
+    const nlohmann::json stats = parse_json(run->stats_json);
+    const std::optional<std::uint64_t> pages = number_in(stats, "pages_written");
+    Earlier one;
+    one.memory_bytes = pages ? *pages * kPageBytes : run->image_bytes;  // these may be compressed
+    one.frozen_ns = number_in(stats, "frozen_time_us").value_or(0) * 1000;
+    one.total_ns = run->duration_ns;
+    one.scale = (static_cast<double>(memory_bytes) + kConstantPart) /
+                (static_cast<double>(one.memory_bytes) + kConstantPart);
+    newest.push_back(one);
   }
-  return run.image_bytes;
+  return newest;
+}
+
+std::uint64_t scaled(std::uint64_t time_ns, const Earlier& run) {
+  return static_cast<std::uint64_t>(static_cast<double>(time_ns) * run.scale);
+}
+
+// Precondition: `values` is not empty.
+Range range_of(std::vector<std::uint64_t> values) {
+  std::sort(values.begin(), values.end());
+  return {values.front(), values[values.size() / 2], values.back()};
 }
 
 }  // namespace
 
+DumpTimes forecast_times(const std::vector<store::Run>& earlier, std::uint64_t memory_bytes) {
+  std::vector<std::uint64_t> written;
+  std::vector<std::uint64_t> frozen;
+  std::vector<std::uint64_t> total;
+  for (const Earlier& run : newest_of(earlier, memory_bytes)) {
+    written.push_back(run.memory_bytes);
+    frozen.push_back(scaled(run.frozen_ns, run));
+    total.push_back(scaled(run.total_ns, run));
+  }
+  if (total.empty()) return {};
+  return {total.size(), range_of(written), range_of(frozen), range_of(total)};
+}
+
 Forecast forecast_dump(const std::vector<store::Run>& earlier, std::uint64_t memory_bytes,
                        std::uint64_t deadline_ns) {
-  std::vector<std::uint64_t> expected;
-  for (auto it = earlier.rbegin(); it != earlier.rend() && expected.size() < kMaxEarlier; ++it) {
-    if (!it->error.empty() || it->duration_ns == 0) continue;
-    const double scale = (static_cast<double>(memory_bytes) + kConstantPart) /
-                         (static_cast<double>(memory_of(*it)) + kConstantPart);
-    expected.push_back(static_cast<std::uint64_t>(static_cast<double>(it->duration_ns) * scale));
-  }
+  const DumpTimes times = forecast_times(earlier, memory_bytes);
   const std::string memory = report::bytes(memory_bytes) + " of memory";
   const std::string within = "the deadline of " + report::duration(deadline_ns);
   Forecast forecast;
-  if (expected.empty()) {
+  if (times.dumps == 0) {
     forecast.text = "kymod cannot say whether the dump will meet " + within +
                     ": there is no earlier dump to compare with; it has to write " + memory;
     return forecast;
   }
-  std::sort(expected.begin(), expected.end());
-  forecast.expected_ns = expected[expected.size() / 2];
-  forecast.worst_ns = expected.back();
+  forecast.expected_ns = times.total_ns.expected;
+  forecast.worst_ns = times.total_ns.high;
   std::string verdict;
   if (forecast.worst_ns <= deadline_ns) {
     forecast.verdict = Forecast::Verdict::likely;
@@ -61,7 +99,7 @@ Forecast forecast_dump(const std::vector<store::Run>& earlier, std::uint64_t mem
     verdict = "the dump will probably not meet ";
   }
   const std::string by =
-      std::to_string(expected.size()) + (expected.size() == 1 ? " earlier dump" : " earlier dumps");
+      std::to_string(times.dumps) + (times.dumps == 1 ? " earlier dump" : " earlier dumps");
   forecast.text = verdict + within + ": judged by " + by + ", " + memory + " take about " +
                   report::duration(forecast.expected_ns) + ", at most " +
                   report::duration(forecast.worst_ns);

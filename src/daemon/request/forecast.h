@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,22 @@ struct Forecast {
   std::uint64_t worst_ns = 0;     // longest of the scaled times; 0: unknown
   std::string text;               // one line for the user
 };
+
+// What a dump will probably write and take, from the dumps with the smallest and the largest values
+// to their median.
+struct Range {
+  std::uint64_t low = 0;
+  std::uint64_t expected = 0;
+  std::uint64_t high = 0;
+};
+struct DumpTimes {
+  std::size_t dumps = 0;  // by which it is judged; 0: there are none
+  Range written_bytes;    // of memory, as those dumps wrote it
+  Range frozen_ns;        // scaled to the memory
+  Range total_ns;         // scaled to the memory
+};
+// `earlier`: as in forecast_dump().
+DumpTimes forecast_times(const std::vector<store::Run>& earlier, std::uint64_t memory_bytes);
 
 // `earlier`: dumps of the same job, program or container, or of anything if there are none, oldest
 // first. Only the newest twenty that succeeded count. The time of each is scaled from the memory

@@ -13,12 +13,14 @@
 #include "base/own_folder.h"
 #include "criu/images.h"
 #include "daemon/config/allowed_path.h"
+#include "daemon/request/deadline.h"
 #include "daemon/request/request.h"
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/restore_note.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
+#include "runtime/restore_checks.h"
 
 namespace kymo::daemon {
 namespace {
@@ -32,6 +34,7 @@ struct RestoreContext : Request {
       : Request(all, store::RunKind::restore, timed, std::move(shown)), asked(request) {}
 
   const v1::RestoreRequest& asked;
+  const Deadline deadline{progress.cancellation(), asked.deadline_ns()};
   std::string directory;
   Claims<std::string>::Claim claim;
   std::string images;
@@ -40,6 +43,7 @@ struct RestoreContext : Request {
   std::string container;                 // the id of a container
   std::string bundle;                    // of a runc container
   std::vector<criu::ImageProcess> tree;  // the processes in the images
+  std::vector<criu::NeededLock> locks;   // that they hold
   std::optional<CheckpointDir> to;       // where log and recording go
   std::uint64_t page_bytes = 0;          // in the images
   RestoreNote note;
@@ -154,7 +158,8 @@ Result<void> refuse_foreign(RestoreContext& c) {
 }
 
 // Checks all other paths that are read or mounted: links in the images, parent images, the bundle
-// (which the record may name), the root, and the paths of external mounts, "mnt[NAME]:PATH".
+// (which the record may name), the root, the paths of external mounts, "mnt[NAME]:PATH", and
+// inherited files.
 Result<void> check_paths(const RestoreContext& c) {
   if (c.parts.config.allowed_directories.empty()) return {};
   if (auto images = allowed_images(c.parts.config, "restore " + c.directory, c.images); !images) {
@@ -167,6 +172,9 @@ Result<void> check_paths(const RestoreContext& c) {
     const std::size_t end = external.find("]:");
     const std::string path = end == std::string::npos ? "" : external.substr(end + 2);
     if (path.starts_with('/')) paths.push_back(path);
+  }
+  for (const v1::InheritedFile& file : c.asked.options().inherit_fd()) {
+    paths.push_back(file.path());
   }
   for (const std::string& path : paths) {
     if (auto allowed = allowed_path(c.parts.config, "restore " + c.directory + " with", path);
@@ -264,7 +272,12 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
 
 // Runs before anything is written, so that a refused restore leaves no recording in the checkpoint.
 Result<void> check_restorable(RestoreContext& c) {
-  return c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c));
+  Result<void> may = c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c));
+  if (!may || c.runtime_kind != runtime::Kind::process) return may;
+  const Result<void> free = runtime::check_locks(c.locks);
+  if (free) return {};
+  return Error{free.error().code,
+               "restore " + c.directory + ": it would not end: " + free.error().message};
 }
 
 Result<void> refuse_damaged(const RestoreContext& c, const std::vector<std::string>& faults) {
@@ -280,10 +293,13 @@ Result<void> refuse_damaged(const RestoreContext& c, const std::vector<std::stri
 Result<void> verify(RestoreContext& c) {
   Result<ImagesSeen> seen = c.parts.foreign.look_at_images(c.images, &c.progress.cancellation());
   if (!seen) {
-    return Error{seen.error().code, "restore " + c.directory + ": " + seen.error().message,
-                 seen.error().errno_value};
+    return c.deadline.explain(
+        "restore " + c.directory,
+        {seen.error().code, "restore " + c.directory + ": " + seen.error().message,
+         seen.error().errno_value});
   }
   c.tree = std::move(seen->tree);
+  c.locks = std::move(seen->locks);
   return refuse_damaged(c, seen->faults);
 }
 
@@ -455,7 +471,7 @@ Result<void> call_runtime(RestoreContext& c) {
         Code::not_found,
         "restore " + c.directory + ": the checkpoint was deleted meanwhile; nothing was restored"};
   }
-  if (!outcome) return outcome.error();
+  if (!outcome) return c.deadline.explain("restore " + c.directory, outcome.error());
   c.outcome = std::move(outcome).value();
   c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");
   if (source == v1::Progress::PASSIVE) c.progress.moved(c.page_bytes, c.page_bytes, source);

@@ -158,6 +158,12 @@ runtime::CheckpointOptions to_options(const v1::CheckpointOptions& from) {
   if (v1::NetworkLock_IsValid(from.network_lock())) {
     options.network_lock = static_cast<criu::NetworkLock>(from.network_lock());
   }
+  if (v1::FileValidation_IsValid(from.file_validation())) {
+    options.file_validation = static_cast<criu::FileValidation>(from.file_validation());
+  }
+  for (const v1::InheritedFile& file : from.inherit_fd()) {
+    options.inherited.push_back({file.resource(), file.path()});
+  }
   return options;
 }
 

@@ -55,6 +55,28 @@ sigset_t stop_signals() {
   return set;
 }
 
+// The API for some callers.
+struct Api {
+  std::unique_ptr<Service> service;
+  std::unique_ptr<grpc::Server> server;
+
+  Result<void> start(const Parts& parts, OtlpExporter* spans, const http::Server& http,
+                     Callers callers);
+  void stop() {
+    if (server != nullptr) server->Shutdown(soon());
+  }
+};
+
+Result<void> Api::start(const Parts& parts, OtlpExporter* spans, const http::Server& http,
+                        Callers callers) {
+  service = std::make_unique<Service>(parts, spans, http, callers);
+  grpc::ServerBuilder builder;
+  builder.RegisterService(service.get());
+  server = builder.BuildAndStart();
+  if (server == nullptr) return Error{Code::internal, "cannot start the API: gRPC did not start"};
+  return {};
+}
+
 }  // namespace
 
 // The members are destroyed in reverse order, so a destructor may use the members above its own.
@@ -75,8 +97,8 @@ struct Daemon::State {
   std::unique_ptr<runtime::Runtimes> runtimes;
   std::unique_ptr<UnconfirmedDumps> unconfirmed;
   std::unique_ptr<http::Server> http;
-  std::unique_ptr<Service> service;
-  std::unique_ptr<grpc::Server> server;
+  Api for_root;
+  Api for_group;
 
   criu::ClientOptions criu_options() const;
   Result<void> open_store();
@@ -86,6 +108,7 @@ struct Daemon::State {
   Result<void> start_spans();
   Parts parts();
   Result<void> start_api();
+  bool drain();
   void say_troubles() const;
   void snapshot_for_signal() const;
   void keep_house();
@@ -199,14 +222,30 @@ Parts Daemon::State::parts() {
           *jobs,  claims,   first_runs, *progress, *foreign,  *unconfirmed};
 }
 
+// gRPC does not tell a service who calls it, so each kind of caller has a service of its own.
 Result<void> Daemon::State::start_api() {
-  service = std::make_unique<Service>(parts(), spans.get(), *http);
-  grpc::ServerBuilder builder;
-  builder.RegisterService(service.get());
-  server = builder.BuildAndStart();
-  if (server == nullptr) return Error{Code::internal, "cannot start the API: gRPC did not start"};
-  listener->serve([api = server.get()](int fd) { grpc::AddInsecureChannelFromFd(api, fd); });
+  if (Result<void> ok = for_root.start(parts(), spans.get(), *http, Callers::root); !ok) return ok;
+  if (!config.socket_group.empty()) {
+    Result<void> ok = for_group.start(parts(), spans.get(), *http, Callers::group);
+    if (!ok) return ok;
+  }
+  listener->serve([this](int fd, bool root) {
+    grpc::AddInsecureChannelFromFd((root ? for_root : for_group).server.get(), fd);
+  });
   return {};
+}
+
+// Refuses new requests, and waits for those that run. Returns false if some still run afterwards.
+bool Daemon::State::drain() {
+  const auto until = std::chrono::steady_clock::now() + kDrain;
+  bool drained = true;
+  for (const Api* api : {&for_root, &for_group}) {
+    if (api->service != nullptr) api->service->close();
+  }
+  for (const Api* api : {&for_root, &for_group}) {
+    if (api->service != nullptr) drained &= api->service->drain(until);
+  }
+  return drained;
 }
 
 void Daemon::State::say_troubles() const {
@@ -244,7 +283,8 @@ Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Daemon::~Daemon() {
   if (state_->listener != nullptr) state_->listener->stop();
   if (state_->progress != nullptr) state_->progress->stop();
-  if (state_->server != nullptr) state_->server->Shutdown(soon());
+  state_->for_root.stop();
+  state_->for_group.stop();
 }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Helper& helper) {
@@ -312,7 +352,7 @@ Result<void> Daemon::run() {
   }
   spdlog::info("stopping: {}", got == SIGTERM ? "SIGTERM" : "SIGINT");
   state.listener->stop();
-  const bool drained = state.service->drain(kDrain);
+  const bool drained = state.drain();
   state.progress->stop();
   Result<void> recorded = state.recorder->stop();
   if (!drained) {
@@ -322,7 +362,8 @@ Result<void> Daemon::run() {
     spdlog::default_logger()->flush();  // not shutdown(): that request may log meanwhile
     _exit(1);
   }
-  state.server->Shutdown(soon());
+  state.for_root.stop();
+  state.for_group.stop();
   state.spans.reset();
   state.http->stop();
   const bool kept = housekeeping.stop(kDiskPatience);

@@ -17,6 +17,7 @@
 #include "daemon/request/restore.h"
 #include "daemon/request/target.h"
 #include "daemon/request/watch.h"
+#include "daemon/serve/failure_trailer.h"
 #include "daemon/serve/status.h"
 #include "daemon/serve/timing_trailer.h"
 #include "daemon/serve/valid_text.h"
@@ -64,6 +65,23 @@ Result<v1::MetricsResponse> read_metrics(Registry& registry) {
   return response;
 }
 
+// Refuses options that give a restored process files of the machine.
+Result<void> refuse_for_group(const v1::RestoreRequest& request) {
+  const v1::CheckpointOptions& options = request.options();
+  const char* given = nullptr;
+  if (!options.root().empty()) given = "--root";
+  if (!options.external().empty()) given = "--external";
+  if (!options.inherit_fd().empty()) given = "--inherit-fd";
+  if (given == nullptr) return {};
+  return Error{Code::permission_denied,
+               "restore " + request.directory() + ": " + given +
+                   " gives the restored process files of this machine: only root may use it"};
+}
+
+void add_failure(grpc::ServerContext& context, const Error& error) {
+  context.AddTrailingMetadata(std::string(kFailureTrailer), failure_trailer(error));
+}
+
 }  // namespace
 
 bool Service::enter() {
@@ -79,11 +97,15 @@ void Service::leave() {
   left_.notify_all();
 }
 
-bool Service::drain(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
+void Service::close() {
+  const std::lock_guard lock(mutex_);
   stopping_ = true;
   if (running_ != 0) spdlog::info("waiting for {} running requests", running_);
-  return left_.wait_for(lock, timeout, [this] { return running_ == 0; });
+}
+
+bool Service::drain(std::chrono::steady_clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  return left_.wait_until(lock, until, [this] { return running_ == 0; });
 }
 
 template <class Response, class Work>
@@ -159,7 +181,11 @@ grpc::Status Service::Dump(grpc::ServerContext* context, const v1::DumpRequest* 
                            v1::DumpResponse* response) {
   return serve_timed("dump", context, response, [&](const ScopeTree* timing) {
     Result<v1::DumpResponse> out = dump(parts_, *request, timing);
-    if (out) spdlog::info("dump: pid {} is in {}", out->pid(), out->directory());
+    if (!out) {
+      add_failure(*context, out.error());
+    } else {
+      spdlog::info("dump: pid {} is in {}", out->pid(), out->directory());
+    }
     return out;
   });
 }
@@ -172,8 +198,14 @@ grpc::Status Service::Check(grpc::ServerContext*, const v1::CheckRequest* reques
 grpc::Status Service::Restore(grpc::ServerContext* context, const v1::RestoreRequest* request,
                               v1::RestoreResponse* response) {
   return serve_timed("restore", context, response, [&](const ScopeTree* timing) {
-    Result<v1::RestoreResponse> out = restore(parts_, *request, timing);
-    if (out) spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
+    const Result<void> may =
+        callers_ == Callers::group ? refuse_for_group(*request) : Result<void>();
+    Result<v1::RestoreResponse> out = may ? restore(parts_, *request, timing) : may.error();
+    if (!out) {
+      add_failure(*context, out.error());
+    } else {
+      spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
+    }
     return out;
   });
 }

@@ -14,16 +14,19 @@
 
 namespace kymo::daemon {
 
+// Who may call a Service.
+enum class Callers : std::uint8_t { root, group };
+
 // The gRPC API of the daemon. It passes each request to the function that does it, and turns errors
 // into gRPC statuses.
 //
-// Threads:   gRPC calls it on several threads at once. drain() from one other thread.
+// Threads:   gRPC calls it on several threads at once. close() and drain() from one other thread.
 // Ownership: refers to the parts, the exporter and the HTTP server.
 class Service final : public v1::Kymo::Service {
  public:
   // `spans`: also gets the timing trees of requests; may be null.
-  Service(const Parts& parts, OtlpExporter* spans, const http::Server& http)
-      : parts_(parts), spans_(spans), http_(http) {}
+  Service(const Parts& parts, OtlpExporter* spans, const http::Server& http, Callers callers)
+      : parts_(parts), spans_(spans), http_(http), callers_(callers) {}
 
   grpc::Status Run(grpc::ServerContext* context, const v1::RunRequest* request,
                    v1::RunResponse* response) override;
@@ -72,9 +75,10 @@ class Service final : public v1::Kymo::Service {
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::Progress>* writer) override;
 
-  // Refuses new requests and waits for those that run. Returns false if some still run after
-  // `timeout`.
-  bool drain(std::chrono::milliseconds timeout);
+  // From now on, refuses new requests.
+  void close();
+  // Waits for the requests that run. Returns false if some still run at that time.
+  bool drain(std::chrono::steady_clock::time_point until);
 
  private:
   // Runs one request unless the daemon is stopping.
@@ -91,6 +95,7 @@ class Service final : public v1::Kymo::Service {
   const Parts parts_;
   OtlpExporter* const spans_;
   const http::Server& http_;
+  const Callers callers_;
   const std::uint64_t started_ns_ = monotonic_ns();
   std::mutex mutex_;
   std::condition_variable left_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
+#include "daemon/serve/failure_trailer.h"
 #include "daemon/serve/trailer_text.h"
 
 namespace kymo::daemon {
@@ -12,9 +13,11 @@ namespace {
 constexpr std::size_t kMaxErrorBytes = 256;
 constexpr std::size_t kOtherBytes = 512;  // for names, the status's number and what gRPC adds
 
-// The most bytes of a binary trailer that fit beside the message. gRPC sends it in base64.
+// The most bytes of a binary trailer that fit beside the message, and beside the failure that comes
+// with a message. gRPC sends binary trailers in base64.
 std::size_t room_beside(std::string_view message) {
-  const std::size_t taken = kOtherBytes + sent_bytes(message);
+  std::size_t taken = kOtherBytes + sent_bytes(message);
+  if (!message.empty()) taken += kMaxFailureBytes / 3 * 4;
   return taken >= kAcceptedTrailerBytes
              ? 0
              : std::min(kMaxTrailerBytes, (kAcceptedTrailerBytes - taken) / 4 * 3);

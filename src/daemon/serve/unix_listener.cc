@@ -85,6 +85,10 @@ Result<void> bind_with_mode(int fd, const std::string& path, std::optional<gid_t
   return error;
 }
 
+bool is_root(uid_t uid) {
+  return uid == 0 || uid == geteuid();
+}
+
 std::vector<gid_t> groups_of_peer(int fd) {
   std::array<gid_t, 256> groups{};
   socklen_t size = sizeof(groups);
@@ -189,11 +193,11 @@ void UnixListener::accept_one() {
     return;
   }
   spdlog::debug("caller on {}: uid {} pid {}", path_, peer.uid, peer.pid);
-  handler_(caller.release());
+  handler_(caller.release(), is_root(peer.uid));
 }
 
 bool UnixListener::allowed(int fd, uid_t uid, gid_t gid) const {
-  if (uid == 0 || uid == geteuid()) return true;
+  if (is_root(uid)) return true;
   if (!group_) return false;
   if (gid == *group_) return true;
   const std::vector<gid_t> groups = groups_of_peer(fd);

@@ -24,7 +24,8 @@ namespace kymo::daemon {
 //            each. A refused caller is logged with uid and pid, and its connection is closed.
 class UnixListener {
  public:
-  using Handler = std::function<void(int fd)>;
+  // `root`: the caller is root or the daemon's own user, and not only a member of the group.
+  using Handler = std::function<void(int fd, bool root)>;
 
   // Binds `path` with mode 0600, or with mode 0660 for `group` if one is named. Replaces a socket
   // that no process serves. The socket gets its mode before it listens, so that nobody can connect

@@ -17,6 +17,7 @@
 #include "report/checkpoint_record.h"
 #include "report/checkpoint_stats.h"
 #include "report/html_report.h"
+#include "runtime/restore_checks.h"
 
 namespace kymo::daemon {
 namespace {
@@ -48,7 +49,13 @@ Result<std::string> look(const std::string& images_dir) {
   }
   json tree = json::array();
   for (const criu::ImageProcess& process : seen.tree) tree.push_back(json_of(process));
-  return json_text(json{{"tree", std::move(tree)}, {"faults", seen.faults}});
+  json locks = json::array();
+  const criu::Needs needs = criu::read_needs(*images);
+  if (!needs.own_mounts) {
+    for (const criu::NeededLock& lock : needs.locks) locks.push_back(runtime::to_json(lock));
+  }
+  return json_text(
+      json{{"tree", std::move(tree)}, {"faults", seen.faults}, {"locks", std::move(locks)}});
 }
 
 Result<std::string> look_at_shape(const std::string& images_dir) {
@@ -184,6 +191,7 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
   for (const json& said : member(*answer, "faults")) {
     if (said.is_string()) criu::add_fault(seen.faults, said.get<std::string>());
   }
+  seen.locks = runtime::locks_of(member(*answer, "locks"));
   if (seen.tree.empty() && seen.faults.empty()) {
     return Error{Code::data_loss, images_dir + ": it holds no process"};
   }

@@ -8,6 +8,7 @@
 #include "base/cancellation.h"
 #include "confine/helper.h"
 #include "criu/memory_shape.h"
+#include "criu/needs.h"
 #include "criu/pstree.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "http/head.h"
@@ -22,6 +23,8 @@ confine::Works foreign_works();
 struct ImagesSeen {
   std::vector<criu::ImageProcess> tree;  // the root first
   std::vector<std::string> faults;       // those of criu::Verified and criu::Compared
+  // The file locks that the restore takes, of paths of this machine.
+  std::vector<criu::NeededLock> locks;
 };
 
 // Reads images, recordings and HTTP requests that somebody else may have made. Each is read in a

@@ -260,7 +260,8 @@ Result<void> check_runc_options(const std::string& tried, const CheckpointOption
       {{"--external", "runc itself names the bind mounts of the bundle's config.json to CRIU"},
        {"--root", "runc takes a container's root from its bundle"},
        {"--log-level", "runc has CRIU log at level 4"},
-       {"--manage-cgroups", "runc manages the cgroups of its containers"}},
+       {"--manage-cgroups", "runc manages the cgroups of its containers"},
+       {"--inherit-fd", "runc chooses the files of its containers"}},
       "runc has no flag for it, but CRIU reads it from /etc/criu/runc.conf");
 }
 

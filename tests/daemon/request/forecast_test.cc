@@ -53,5 +53,28 @@ TEST(ForecastTest, CompressedImagesCountAsTheMemoryTheyHold) {
   EXPECT_GT(forecast_dump({packed}, 496 * kMebibyte, kSecond).expected_ns, 2 * kSecond);
 }
 
+TEST(ForecastTest, TheTimesHaveTheRangeOfEarlierDumps) {
+  std::vector<store::Run> earlier{took(1, 240), took(3, 240), took(2, 240), took(50, 1)};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::size_t pages = 61440 + 256 * i;  // 240 MiB, and i more
+    const std::size_t frozen_us = 100'000 * (i + 1);
+    earlier[i].stats_json = "{\"pages_written\": " + std::to_string(pages) +
+                            ", \"frozen_time_us\": " + std::to_string(frozen_us) + "}";
+  }
+  earlier[3].error = "the disk was full";
+  const DumpTimes times = forecast_times(earlier, 240 * kMebibyte);
+  EXPECT_EQ(times.dumps, 3U);
+  EXPECT_EQ(times.written_bytes.low, 240 * kMebibyte);
+  EXPECT_EQ(times.written_bytes.high, 242 * kMebibyte);
+  EXPECT_EQ(times.frozen_ns.low, kSecond / 10);
+  EXPECT_LT(times.frozen_ns.expected, kSecond / 5) << "it wrote 1 MiB more";
+  EXPECT_GT(times.frozen_ns.expected, kSecond / 6);
+  EXPECT_EQ(times.total_ns.low, kSecond);
+  EXPECT_GT(times.total_ns.high, times.total_ns.expected);
+  EXPECT_EQ(forecast_times(earlier, 496 * kMebibyte).frozen_ns.low, kSecond / 5)
+      << "twice the work";
+  EXPECT_EQ(forecast_times({}, kMebibyte).dumps, 0U);
+}
+
 }  // namespace
 }  // namespace kymo::daemon

@@ -102,8 +102,9 @@ class UnixListenerTest : public ::testing::Test {
     auto listener = UnixListener::bind(path(), group);
     EXPECT_TRUE(listener.ok()) << listener.error().message;
     if (!listener) return nullptr;
-    (*listener)->serve([this](int fd) {
+    (*listener)->serve([this](int fd, bool root) {
       ++let_in_;
+      if (root) ++roots_;
       send(fd, "k", 1, MSG_NOSIGNAL);  // a caller that only looks may be gone
       close(fd);
     });
@@ -112,6 +113,7 @@ class UnixListenerTest : public ::testing::Test {
 
   test::TemporaryDirectory folder_;
   std::atomic<int> let_in_ = 0;
+  std::atomic<int> roots_ = 0;  // those of them that are root, or the user of this test
 };
 
 TEST_F(UnixListenerTest, LetsItsOwnUserInAndRemovesItsSocketAtTheEnd) {
@@ -122,6 +124,7 @@ TEST_F(UnixListenerTest, LetsItsOwnUserInAndRemovesItsSocketAtTheEnd) {
     EXPECT_TRUE(is_let_in(path()));
   }
   EXPECT_EQ(let_in_, 2);
+  EXPECT_EQ(roots_, 2);
   EXPECT_NE(access(path().c_str(), F_OK), 0);
 }
 
@@ -153,6 +156,7 @@ TEST_F(UnixListenerTest, TheSocketsGroupIsLetInByWhicheverOfACallersGroups) {
   ASSERT_EQ(chmod(path().c_str(), 0666), 0);
   EXPECT_FALSE(is_let_in_as(kNobody, {7, 8, 9}, path()));
   EXPECT_EQ(let_in_, 2);
+  EXPECT_EQ(roots_, 0);
 }
 
 TEST_F(UnixListenerTest, AGroupThatDoesNotExistIsNamed) {

@@ -1,0 +1,182 @@
+// Files of a process that are others at its restore: another file or terminal in the place of one,
+// another build of a program.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/spawn.h"
+#include "programs.h"
+#include "subjects.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The number in the last whole line of a file; 0 if there is none.
+int last_number_in(const std::string& path) {
+  return std::atoi(last_line_in(path).c_str());
+}
+
+class RestoredFilesTest : public SubjectsTest {
+ protected:
+  // After a dump with these flags, another file takes the place of the one that the process had.
+  void expect_another_file(const std::vector<std::string>& flags) {
+    const std::string old = kymod_.path("old.log");
+    const std::string other = kymod_.folder().file("other.log", "begun by somebody else\n");
+    start({"log", old});
+    ASSERT_TRUE(eventually([&] { return last_number_in(old) > 0; }));
+    dump(flags);
+    const int last = last_number_in(old);
+    const auto size = fs::file_size(old);
+    restore({"--inherit-fd", old.substr(1) + "=" + other});
+    EXPECT_TRUE(eventually([&] { return last_number_in(other) > last; })) << read_file(other);
+    EXPECT_EQ(read_file(other).find("begun by somebody else\n"), 0U) << "it is appended to";
+    EXPECT_EQ(fs::file_size(old), size);
+  }
+};
+
+TEST_F(RestoredFilesTest, AnotherFileTakesThePlaceOfTheOneThatTheProcessHad) {
+  expect_another_file({"--no-stream"});
+}
+
+TEST_F(RestoredFilesTest, AnotherFileTakesItsPlaceIfTheImagesComeThroughKymod) {
+  expect_another_file({"--compression", "zstd"});
+}
+
+TEST_F(RestoredFilesTest, AFileThatCannotBeInheritedIsNamedAndTheImagesStay) {
+  const std::string old = kymod_.path("old.log");
+  start({"log", old});
+  dump();
+  for (const std::string& other : {kymod_.path("missing"), kymod_.folder().path()}) {
+    const Outcome refused =
+        kymod_.kymo({"restore", checkpoint(), "--inherit-fd", old.substr(1) + "=" + other});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.err.find(other), std::string::npos) << refused.err;
+  }
+  restore();
+}
+
+// A terminal, whose other end this test has.
+struct Terminal {
+  FileDescriptor master{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
+  FileDescriptor slave;
+  std::string path;
+
+  Terminal() {
+    EXPECT_EQ(::grantpt(master.get()) | ::unlockpt(master.get()), 0);
+    std::array<char, 64> name{};
+    EXPECT_EQ(::ptsname_r(master.get(), name.data(), name.size()), 0);
+    path = name.data();
+    slave = FileDescriptor(::open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  }
+  // In the words of CRIU's options.
+  [[nodiscard]] std::string name() const {
+    struct stat seen {};
+    EXPECT_EQ(::fstat(slave.get(), &seen), 0);
+    std::ostringstream text;
+    text << std::hex << "tty[" << seen.st_rdev << ':' << seen.st_dev << ']';
+    return text.str();
+  }
+  // The next number that is written to it; 0 if none comes.
+  [[nodiscard]] int next_number() const {
+    std::string line;
+    for (char c = 0; c != '\n'; line.push_back(c)) {
+      pollfd readable{master.get(), POLLIN, 0};
+      if (::poll(&readable, 1, 30'000) <= 0 || ::read(master.get(), &c, 1) != 1) return 0;
+    }
+    return std::atoi(line.c_str());
+  }
+};
+
+TEST_F(RestoredFilesTest, AnotherTerminalTakesThePlaceOfTheOneThatTheProcessHad) {
+  const Terminal before;
+  const std::string loop = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done";
+  const Result<pid_t> started =
+      spawn({.file = "/bin/sh",
+             .words = {"sh", "-c", loop},
+             .descriptors = {before.slave.get(), before.slave.get(), before.slave.get()},
+             .leads = Program::Leads::session});
+  ASSERT_TRUE(started.ok());
+  EXPECT_GT(before.next_number(), 0);
+  const std::vector<std::string> words{"dump", "process", std::to_string(*started), "--dir",
+                                       checkpoint()};
+  const Outcome refused = kymod_.kymo(words);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("--external"), std::string::npos) << refused.err;
+  std::vector<std::string> with_name = words;
+  with_name.insert(with_name.end(), {"--external", before.name()});
+  const Outcome dumped = kymod_.kymo(with_name);
+  waitpid(*started, nullptr, 0);
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const Terminal after;
+  static_cast<void>(kymod_.kymo_json(
+      {"restore", checkpoint(), "--inherit-fd", before.name() + "=" + after.path}));
+  EXPECT_GT(after.next_number(), 1);
+  kill(*started, SIGKILL);
+}
+
+// A copy of a program, whose build id can be changed.
+class ProgramTest : public SubjectsTest {
+ protected:
+  void SetUp() override {
+    SubjectsTest::SetUp();
+    fs::copy_file("/bin/sleep", program());
+    job_ = kymod_.kymo_json({"run", "process", "--name", "subject", "--", program(), "1000"});
+  }
+  std::string program() const { return kymod_.path("program"); }
+
+  // Another build of the same size.
+  void change_build_id() const {
+    const std::string notes = run({"readelf", "--notes", program()}).out;
+    const std::size_t at = notes.find("Build ID: ");
+    ASSERT_NE(at, std::string::npos) << notes;
+    std::string id;
+    for (std::size_t i = at + 10; std::isxdigit(static_cast<unsigned char>(notes[i])) != 0;
+         i += 2) {
+      id.push_back(static_cast<char>(std::stoi(notes.substr(i, 2), nullptr, 16)));
+    }
+    std::string bytes = read_file(program());
+    const std::size_t where = bytes.find(id);
+    ASSERT_NE(where, std::string::npos);
+    bytes[where] = static_cast<char>(bytes[where] ^ 1);
+    std::ofstream(program(), std::ios::binary) << bytes;
+  }
+};
+
+TEST_F(ProgramTest, AnotherBuildIsRestoredIfOnlyItsSizeIsCompared) {
+  dump();
+  change_build_id();
+  const Outcome refused = kymod_.kymo({"restore", checkpoint()});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("(failure file-buildid"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--file-validation filesize"), std::string::npos) << refused.err;
+  restore({"--file-validation", "filesize"});
+}
+
+TEST_F(ProgramTest, AnotherBuildIsRestoredIfTheDumpKeptNoBuildId) {
+  for (const char* how : {"--no-stream", "--stream"}) {
+    dump({how, "--file-validation", "filesize"});
+    change_build_id();
+    restore();
+    EXPECT_EQ(kymod_.kymo({"delete", checkpoint()}).exit_code, 0);
+  }
+}
+
+}  // namespace
+}  // namespace kymo::test

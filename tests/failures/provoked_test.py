@@ -1,0 +1,517 @@
+#!/usr/bin/python3
+"""Each failure that can be provoked on the machine of the tests is provoked with CRIU alone. `kymo check` looks before, as far as
+it can, and `kymo explain` reads the log: it must name the right failure, and after a failed dump the process must run on.
+Prints a table: the failure, whether it was foreseen, how it was explained. The arguments are failures, or `dumps` or `restores`.
+KYMO names the program, KYMO_TEST_CRIU and KYMO_TEST_CRIU_FALLBACK the two CRIUs."""
+
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KYMO = os.environ["KYMO"]
+CRIU = os.environ.get("KYMO_TEST_CRIU") or "criu"
+OLD_CRIU = os.environ.get("KYMO_TEST_CRIU_FALLBACK", "")
+PYTHON = "/usr/bin/python3"
+LIBC = ctypes.CDLL(None, use_errno=True)
+SUBREAPER = 36
+NOTHING = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+LOOP = "i=0; while :; do i=$((i+1)); sleep 0.05; done"
+
+
+class NotHere(Exception):
+    """This machine does not let it be provoked."""
+
+
+def run(*words, **more):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
+                          **more)
+
+
+def reap():
+    """What was dumped or restored is a child of this program, and keeps its pid until it is reaped."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0] != 0:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def until(condition, what):
+    end = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"never came: {what}")
+        time.sleep(0.01)
+
+
+class Provoker:
+    """One failure: its process, its folders, and what CRIU said."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.images = self.folder / "images"
+        self.images.mkdir()
+        self.log = self.images / "criu.log"
+        self.pids, self.mounts, self.cleanups = [], [], []
+        self.found = None  # by kymo check: {failure: grade}
+
+    def path(self, name):
+        return self.folder / name
+
+    # --- processes ---
+
+    def start(self, *words, ready=True, **more):
+        """A process in a session of its own; its pid."""
+        if ready:
+            out = self.path("out")
+            with out.open("w") as file:
+                child = subprocess.Popen([str(word) for word in words], start_new_session=True,
+                                         **{**NOTHING, "stdout": file, **more})
+            until(lambda: "\n" in out.read_text() or child.poll() is not None, f"{words} is ready")
+            if not out.read_text().startswith("ready"):
+                raise NotHere(out.read_text().strip())
+            self.told = out.read_text().split()[1:]
+        else:
+            child = subprocess.Popen([str(word) for word in words], start_new_session=True, **{**NOTHING, **more})
+        self.pids.append(child.pid)
+        return child.pid
+
+    def python(self, code, **more):
+        return self.start(PYTHON, "-uc", f"{code}\nprint('ready')\nimport time\nwhile True: time.sleep(0.05)", **more)
+
+    def stubborn(self, reason):
+        return self.start(PYTHON, ROOT / "tests/e2e/stubborn.py", reason, self.folder)
+
+    def target(self, what):
+        pid = self.start(PYTHON, ROOT / "tests/preflight/target.py", what, self.folder)
+        return int(self.told[0]) if self.told and self.told[0].isdigit() else pid
+
+    def mount_tmpfs(self, size):
+        where = self.path("disk")
+        where.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", where], check=True)
+        self.mounts.append(where)
+        return where
+
+    # --- kymo and CRIU ---
+
+    def look(self, *words):
+        seen = run(KYMO, "--socket", self.path("none"), "check", *words, "--json")
+        report = json.loads(seen.stdout)
+        self.found = {finding["failure"]: finding["grade"] for finding in report["findings"]}
+
+    def criu(self, *words, before=(), program=CRIU, log=True, **more):
+        """Runs CRIU; what it printed where there is no log."""
+        logging = ["-o", self.log, "-v4"] if log else ["-v4"]
+        done = run(*before, program, *words, *logging, **more)
+        reap()
+        if done.returncode == 0:
+            raise NotHere("CRIU did not fail")
+        return done
+
+    def dump(self, pid, *flags, look=True, alive=True, **more):
+        if look:
+            self.look("process", pid, *[flag for flag in flags if flag in KNOWN_FLAGS])
+        self.criu("dump", "-t", pid, "-D", self.images, *flags, **more)
+        if alive and not pathlib.Path(f"/proc/{pid}").exists():
+            raise AssertionError("the process does not run on")
+
+    def checkpoint(self, pid, *flags):
+        """A dump that succeeds."""
+        done = run(CRIU, "dump", "-t", pid, "-D", self.images, "-o", "dump.log", "-v3", "--file-locks", *flags)
+        if done.returncode != 0:
+            raise AssertionError(f"the dump failed: {(self.images / 'dump.log').read_text()[-2000:]}")
+        until(lambda: reap() or "--leave-running" in flags or not pathlib.Path(f"/proc/{pid}").exists(), "the dumped process ends")
+
+    def restore(self, *flags, look=True, **more):
+        if look:
+            self.look(self.images, "--criu", CRIU)
+        self.criu("restore", "-D", self.images, "-d", "--file-locks", *flags, **more)
+
+    def explained(self):
+        """The id of the failure, from the log or else from what CRIU printed."""
+        told = run(KYMO, "explain", self.log, "--json")
+        return json.loads(told.stdout)["id"] if told.returncode == 0 else f"kymo explain failed: {told.stderr}"
+
+    def keep(self, done):
+        """Takes what CRIU printed for its log."""
+        self.log.write_text(done.stdout + done.stderr)
+
+    def end(self):
+        for pid in self.pids:
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for cleanup in self.cleanups:
+            cleanup()
+        for where in self.mounts:
+            subprocess.run(["umount", "-l", where], check=False)
+        time.sleep(0.02)
+        reap()
+
+
+KNOWN_FLAGS = {"--tcp-established", "--ext-unix-sk", "--shell-job", "--link-remap"}
+
+
+# --- dumps ---------------------------------------------------------------------------------------
+
+def held(reason, *flags):
+    return lambda p: p.dump(p.stubborn(reason), *flags)
+
+
+def of_target(what, *flags):
+    return lambda p: p.dump(p.target(what), *flags)
+
+
+def counting(p):
+    return p.start("/bin/sh", "-c", f"echo ready; {LOOP}")
+
+
+def cannot_attach(p):
+    pid = counting(p)
+    p.start(PYTHON, "-uc", f"import ctypes, time\nassert ctypes.CDLL(None).ptrace(0x4206, {pid}, None, None) == 0\n"
+            "print('ready')\ntime.sleep(600)")
+    p.dump(pid)
+
+
+def criu_died(p):
+    """A signal ends CRIU when it has written so much of the memory."""
+    p.dump(p.python("held = bytes(16 << 20).replace(bytes(1), b'x')"), before=["prlimit", "--fsize=8000000"])
+
+
+def criu_in_tree(p):
+    p.criu(program="/bin/sh", before=["/bin/sh", "-c", f"{CRIU} dump -t $$ -D {p.images} -o {p.log} -v4; exit 1"], log=False)
+
+
+def file_locks(p):
+    p.dump(p.python(f"import fcntl\nf = open('{p.path('l')}', 'w')\nfcntl.flock(f, 2)"))
+
+
+def freezer_missing(p):
+    p.dump(counting(p), "--freeze-cgroup", p.path("none"))
+
+
+def map_files(p):
+    p.dump(counting(p), before=["prlimit", "--nofile=12:12"])
+
+
+def mnt_chroot(p):
+    root = p.path("root")
+    root.mkdir()
+    shutil.copy("/bin/busybox", root / "busybox")
+    loop = LOOP.replace("sleep", "/busybox sleep")
+    p.dump(p.start("unshare", "-m", "--propagation", "private", "chroot", root, "/busybox", "sh", "-c", f"echo ready; {loop}"))
+
+
+def with_part_mounted(p):
+    """A process in a mount namespace with a part of a file system, whose root is not mounted there; and where."""
+    part = p.mount_tmpfs("1m") / "part"
+    part.mkdir()
+    bound = p.path("bound")
+    bound.mkdir()
+    return p.start("unshare", "-m", "--propagation", "private", PYTHON, "-uc",
+                   "import ctypes, os, time\nlibc = ctypes.CDLL(None)\n"
+                   f"assert libc.mount(b'{part}', b'{bound}', None, 4096, None) == 0\n"
+                   "points = [line.split()[4] for line in open('/proc/self/mountinfo')]\n"
+                   "for point in sorted(points, key=len, reverse=True):\n"
+                   f"    if point not in ('/', '/proc', '{bound}'): libc.umount2(point.encode(), 2)\n"
+                   "os.chdir('/')\nos.write(1, b'ready\\n')\n"
+                   "for fd in range(3): os.close(fd)\n"
+                   "while True: time.sleep(0.05)"), bound
+
+
+def mnt_root(p):
+    p.dump(with_part_mounted(p)[0])
+
+
+def no_space(p):
+    disk = p.mount_tmpfs("64k")
+    p.images = disk
+    p.dump(counting(p), look=False)
+
+
+def overmounted(p):
+    where = p.mount_tmpfs("1m")
+    pid = p.python(f"f = open('{where}/file', 'w')")
+    subprocess.run(["mount", "-t", "tmpfs", "none", where], check=True)
+    p.mounts.append(where)
+    p.dump(pid)
+
+
+def pidns_init(p):
+    first = p.start("unshare", "-p", "-f", "--mount-proc", "--kill-child", "/bin/sh", "-c", f"echo ready; {LOOP}")
+    init = int(run("pgrep", "-P", first).stdout.split()[0])
+    entered = p.start("nsenter", "-t", init, "-p", "setsid", "/bin/sh", "-c", f"echo ready; {LOOP}")
+    p.dump(int(run("pgrep", "-P", entered).stdout.split()[0]))
+
+
+def session_outside(p):
+    first = p.start("unshare", "-p", "-f", "--mount-proc", "--kill-child", "/bin/sh", "-c", f"echo ready; {LOOP}")
+    p.dump(int(run("pgrep", "-P", first).stdout.split()[0]))
+
+
+def sockopt_616(p):
+    if not OLD_CRIU or tuple(map(int, os.uname().release.split(".")[:2])) < (6, 16):
+        raise NotHere("needs CRIU before 4.2 and Linux 6.16")
+    p.dump(p.python("import socket\ns = socket.create_server(('127.0.0.1', 0))"), program=OLD_CRIU)
+
+
+def tool_missing(p):
+    pid = p.start("unshare", "-n", PYTHON, "-uc",
+                  "import socket, subprocess\nprint('ready')\nimport time\nwhile True: time.sleep(0.05)")
+    p.dump(pid, env={**os.environ, "PATH": "/nonexistent"})
+
+
+def track_mem(p):
+    pid = counting(p)
+    p.keep(p.criu("pre-dump", "--track-mem", "-t", pid, "-D", p.images, log=False))
+
+
+def on_terminal(p):
+    """A process on a terminal whose other end its parent has."""
+    p.start(PYTHON, "-uc", "import os, pty, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\npid, master = pty.fork()\n"
+            f"if pid == 0: os.execv('/bin/sh', ['sh', '-c', 'echo here; {LOOP}'])\n"
+            "os.read(master, 4)\nprint('ready', pid)\ntime.sleep(600)")
+    p.pids.append(int(p.told[0]))
+    return p.pids[-1]
+
+
+def tty_external(p):
+    p.dump(on_terminal(p))
+
+
+def tty_session(p):
+    p.start("/bin/sh", "-c", f"(trap '' HUP; {LOOP}) & echo ready $!; wait")
+    p.dump(int(p.told[0]))
+
+
+def action_script(p):
+    script = p.path("script")
+    script.write_text("#!/bin/sh\nexit 3\n")
+    script.chmod(0o755)
+    p.dump(counting(p), "--action-script", script)
+
+
+# --- restores ------------------------------------------------------------------------------------
+
+def caps_restore(p):
+    p.checkpoint(counting(p))
+    p.restore(before=["setpriv", "--bounding-set", "-net_raw"])
+
+
+def cgroup_restore(p):
+    group = pathlib.Path(f"/sys/fs/cgroup/cpu/kymo-provoked-{os.getpid()}")
+    if not group.parent.exists():
+        raise NotHere("no cgroup of version 1")
+    group.mkdir()
+    p.cleanups.append(lambda: group.exists() and group.rmdir())
+    pid = counting(p)
+    (group / "cgroup.procs").write_text(str(pid))
+    p.checkpoint(pid, "--manage-cgroups=full")
+    until(lambda: not (group / "cgroup.procs").read_text(), "the cgroup is empty")
+    group.rmdir()
+    p.restore("--manage-cgroups=none")
+
+
+def without_image(pattern):
+    def provoke(p):
+        p.checkpoint(counting(p))
+        for image in p.images.glob(pattern):
+            image.unlink()
+        p.restore()
+    return provoke
+
+
+def file_buildid(p):
+    program = p.path("program")
+    shutil.copy("/bin/sleep", program)
+    p.checkpoint(p.start(program, "600", ready=False))
+    notes = run("readelf", "-n", program).stdout
+    build_id = bytes.fromhex(next(line.split()[-1] for line in notes.splitlines() if "Build ID" in line))
+    content = program.read_bytes()
+    program.write_bytes(content.replace(build_id, bytes([build_id[0] ^ 1]) + build_id[1:]))
+    p.restore()
+
+
+def with_file(change):
+    def provoke(p):
+        file = p.path("file")
+        file.write_text("content")
+        p.checkpoint(p.python(f"f = open('{file}', 'r+')"))
+        change(file)
+        p.restore()
+    return provoke
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def end_hanging(p, hangs):
+    """Restores, and ends CRIU and what it has restored once it hangs by this sign, which gets the pids."""
+    criu = subprocess.Popen([CRIU, "restore", "-D", p.images, "-d", "--file-locks", "-o", p.log, "-v4"], start_new_session=True, **NOTHING)
+    tree = lambda: [criu.pid, *map(int, run("pgrep", "-P", criu.pid).stdout.split())]  # noqa: E731
+    until(lambda: hangs(tree()) or criu.poll() is not None, "CRIU hangs")
+    for pid in tree():
+        os.kill(pid, signal.SIGKILL)
+    criu.wait()
+
+
+def lock_wait(p):
+    file = p.path("file")
+    p.checkpoint(p.python(f"import fcntl\nf = open('{file}', 'w')\nfcntl.flock(f, 2)"))
+    p.python(f"import fcntl\nf = open('{file}', 'r')\nfcntl.flock(f, 2)")
+    p.look(p.images, "--criu", CRIU)
+    end_hanging(p, lambda members: any("lock" in read(f"/proc/{pid}/wchan") for pid in members))
+
+
+def mnt_restore(p):
+    pid, bound = with_part_mounted(p)
+    p.checkpoint(pid, "--external", f"mnt[{bound}]:data")
+    p.restore()
+
+
+def pages_cut(p):
+    p.checkpoint(counting(p))
+    pages = next(iter(p.images.glob("pages-*.img")))
+    os.truncate(pages, 8192)
+    p.look(p.images, "--criu", CRIU)
+    end_hanging(p, lambda _: p.log.exists() and p.log.stat().st_size > 1 << 20)
+
+
+def pid_taken(p):
+    p.checkpoint(counting(p), "--leave-running")
+    p.restore()
+
+
+def remap_gone(p):
+    pid = p.python(f"import os\nf = open('{p.path('first')}', 'w')\nos.link('{p.path('first')}', '{p.path('second')}')\n"
+                   f"os.unlink('{p.path('first')}')")
+    p.checkpoint(pid, "--link-remap")
+    for link in p.folder.glob("link_remap.*"):
+        link.unlink()
+    p.restore()
+
+
+def restore_nofile(p):
+    p.checkpoint(counting(p))
+    p.restore(before=["prlimit", "--nofile=20:20"])
+
+
+def tty_restore(p):
+    p.checkpoint(on_terminal(p), "--shell-job")
+    p.restore("--shell-job")
+
+
+# --- starts --------------------------------------------------------------------------------------
+
+def images_dir(p):
+    p.keep(p.criu("dump", "-t", counting(p), "-D", p.path("missing"), log=False))
+
+
+def kerndat(p):
+    p.keep(p.criu("check", log=False, before=["unshare", "-n"]))
+
+
+def need_caps(p):
+    p.folder.chmod(0o755)
+    p.keep(p.criu("dump", "-t", counting(p), "-D", p.images, log=False, before=["setpriv", "--reuid=65534", "--clear-groups"]))
+
+
+# Failure, how to provoke it, what kymo check said before: refuses, warns, another (it refuses, by another failure), missed
+# (it can be seen before, and is not), unseen (kymo check cannot see it: it is in the options or in the moment).
+FAILURES = [
+    ("bpf", held("bpf"), "warns"), ("cannot-attach", cannot_attach, "refuses"), ("criu-died", criu_died, "unseen"),
+    ("criu-in-tree", criu_in_tree, "unseen"), ("fd-unsupported", held("fd-unsupported"), "refuses"),
+    ("file-locks", file_locks, "unseen"), ("freeze-timeout", of_target("traced-child", "--timeout", "3"), "refuses"),
+    ("freezer-missing", freezer_missing, "unseen"), ("fsnotify", held("fsnotify"), "warns"), ("ghost-big", held("ghost-big"), "refuses"),
+    ("io-uring-fd", held("io-uring-fd"), "refuses"), ("link-remap", held("link-remap"), "refuses"), ("map-files", map_files, "unseen"),
+    ("mapping-unsupported", held("mapping-unsupported"), "refuses"), ("mnt-chroot", mnt_chroot, "warns"),
+    ("mnt-root", mnt_root, "warns"), ("mnt-sharing", of_target("slave-mount"), "warns"),
+    ("mount-lookup", of_target("lost-mount"), "refuses"), ("nested-ns", of_target("nested-names"), "refuses"),
+    ("no-space", no_space, "unseen"), ("overmounted", overmounted, "missed"), ("pidfd", held("pidfd"), "refuses"),
+    ("pidns-init", pidns_init, "refuses"), ("pipe-packet", held("pipe-packet"), "warns"), ("session-outside", session_outside, "refuses"),
+    ("socket-proto", held("socket-proto"), "refuses"), ("socket-unknown", held("socket-unknown"), "refuses"),
+    ("sockopt-616", sockopt_616, "unseen"), ("sysv-shm", held("sysv-shm"), "refuses"),
+    ("tcp-in-flight", held("tcp-in-flight", "--tcp-established"), "warns"), ("tool-missing", tool_missing, "unseen"),
+    ("track-mem", track_mem, "unseen"), ("tty-external", tty_external, "refuses"), ("tty-session", tty_session, "refuses"),
+    ("tun", held("tun"), "refuses"), ("udp-corked", held("udp-corked"), "warns"), ("unix-external", held("unix-external"), "refuses"),
+    ("unix-half", held("unix-half", "--ext-unix-sk"), "refuses"), ("unix-in-flight", held("unix-in-flight"), "warns"),
+    ("action-script", action_script, "unseen"),
+    ("caps-restore", caps_restore, "unseen"), ("cgroup-restore", cgroup_restore, "unseen"), ("crash-signal", without_image("mm-*.img"), "another"),
+    ("file-buildid", file_buildid, "missed"), ("file-missing", with_file(lambda file: file.unlink()), "refuses"),
+    ("file-mode", with_file(lambda file: file.chmod(0o600)), "refuses"),
+    ("file-size", with_file(lambda file: file.write_text("longer content")), "refuses"),
+    ("images-broken", without_image("inventory.img"), "refuses"), ("lock-wait", lock_wait, "refuses"), ("mnt-restore", mnt_restore, "unseen"),
+    ("pages-cut", pages_cut, "refuses"), ("pages-missing", without_image("pages-*.img"), "refuses"), ("pid-taken", pid_taken, "refuses"),
+    ("remap-gone", remap_gone, "another"), ("restore-nofile", restore_nofile, "unseen"), ("tty-restore", tty_restore, "unseen"),
+    ("images-dir", images_dir, "unseen"), ("kerndat", kerndat, "unseen"), ("need-caps", need_caps, "unseen"),
+]
+# What CRIU says nothing of, so that the log alone does not tell it.
+SILENT = {"lock-wait": "criu-died", "pages-cut": "criu-died"}
+
+
+def foreseen(failure, found):
+    """What kymo check said of this failure."""
+    if found is None:
+        return "unseen"
+    if failure in found:
+        return found[failure]
+    return "another" if "refuses" in found.values() else "missed"
+
+
+class ProvokedTest(unittest.TestCase):
+    def setUp(self):
+        if os.geteuid() != 0 or run(CRIU, "check").returncode != 0:
+            self.skipTest("needs root and a CRIU that works")
+        LIBC.prctl(SUBREAPER, 1)
+
+    def test_each_failure_is_explained_and_most_are_foreseen(self):
+        rows, not_here = [], []
+        for failure, provoke, expected in FAILURES:
+            if failure not in ONLY:
+                continue
+            with self.subTest(failure), tempfile.TemporaryDirectory(prefix="kymo-provoked-") as folder:
+                provoker = Provoker(folder)
+                try:
+                    provoke(provoker)
+                    said, seen = provoker.explained(), foreseen(failure, provoker.found)
+                    if (seen, expected) == ("missed", "unseen"):
+                        seen = "unseen"
+                    rows.append((failure, seen, said))
+                    self.assertEqual(said, SILENT.get(failure, failure), provoker.log.read_text(errors="replace")[-3000:])
+                    self.assertEqual(seen, expected, provoker.found)
+                except NotHere as why:
+                    not_here.append(f"{failure}: {why}")
+                finally:
+                    provoker.end()
+        for row in rows:
+            print("%-20s %-8s %s" % row)
+        for line in not_here:
+            print("not provoked here:", line)
+        seen = [seen for _, seen, _ in rows]
+        print(f"{len(rows)} provoked: {len(rows) - seen.count('missed') - seen.count('unseen')} foreseen, "
+              f"{seen.count('missed')} missed, {seen.count('unseen')} that cannot be seen before")
+        self.assertGreaterEqual(10 * len(rows), 8 * len(ONLY), not_here)
+
+
+ALL = [failure for failure, _, _ in FAILURES]
+FIRST_RESTORE = ALL.index("caps-restore")
+GROUPS = {"dumps": ALL[:FIRST_RESTORE], "restores": ALL[FIRST_RESTORE:]}
+ONLY = [name for word in sys.argv[1:] or GROUPS for name in GROUPS.get(word, [word])]
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
