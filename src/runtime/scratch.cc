@@ -63,12 +63,12 @@ bool is_over(const DumpSpec& spec, std::uint64_t began_ns) {
 
 // Copies the images of a dump that has succeeded to their disk.
 Result<void> take_images(const DumpSpec& spec, DumpOutcome& outcome) {
-  constexpr std::chrono::milliseconds kLookEvery{20};
+  constexpr std::chrono::milliseconds kAskAgainEvery{20};
   const Scope scope("copy the images from memory", {.category = "files"});
   const std::uint64_t began_ns = monotonic_ns();
   Result<bool> brought = false;
   do {
-    brought = bring_images(spec.memory_images, spec.images_dir, kLookEvery);
+    brought = bring_images(spec.memory_images, spec.images_dir, kAskAgainEvery);
   } while (brought && !*brought && !is_over(spec, began_ns));
   if (brought && *brought) return {};
   Error error = brought ? Error{is_asked(spec.cancel) ? Code::cancelled : Code::deadline_exceeded,
