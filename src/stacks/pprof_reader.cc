@@ -1,6 +1,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -125,6 +126,7 @@ struct Tables {
   std::vector<std::string_view> samples;
   std::uint64_t duration_ns = 0;
   std::uint64_t period = 0;
+  std::vector<std::uint64_t> comments;  // as texts
 
   [[nodiscard]] std::string text(std::uint64_t index) const {
     return index < texts.size() ? std::string(texts[index]) : std::string();
@@ -160,7 +162,7 @@ bool read_location(std::string_view bytes, Tables& tables) {
   return fields.whole();
 }
 
-bool read_table(const PprofFields& fields, Tables& tables) {
+bool read_table(PprofFields& fields, Tables& tables) {
   const auto put = [&](auto& map, std::uint64_t field) {
     const auto pair = read_pair(fields.bytes(), 1, field);
     if (pair) map[pair->first] = pair->second;
@@ -190,6 +192,9 @@ bool read_table(const PprofFields& fields, Tables& tables) {
     case 12:
       tables.period = std::min(fields.number(), kMostValue);
       return true;
+    case 13:
+      fields.append_to(tables.comments);
+      return fields.whole();
     default:
       return true;
   }
@@ -291,7 +296,10 @@ bool StackMaker::add(std::string_view sample, NamedProfile& profile) {
     if (fields.id() != 3) continue;
     const auto label = read_pair(fields.bytes(), 1, 2);
     if (!label) return false;
-    if (tables_.text(label->first) == "process") stack.process = tables_.text(label->second);
+    const std::string key = tables_.text(label->first);
+    if (key == "process") stack.process = tables_.text(label->second);
+    if (key == "phase") stack.phase = tables_.text(label->second);
+    if (key == "role") stack.role = tables_.text(label->second);
   }
   add_frames(locations, profile, stack);
   if (!stack.functions.empty() && profile.functions[stack.functions.back()].name == kTruncated) {
@@ -325,6 +333,23 @@ std::string unpacked(const std::string& bytes) {
   return result == Z_STREAM_END || text.size() > kMostPprofBytes ? text : std::string();
 }
 
+// What the comments say, as far as kymo has written them.
+void read_comments(const Tables& tables, NamedProfile& profile) {
+  constexpr std::string_view kLost = kLostComment;
+  constexpr std::string_view kPhase = kPhaseComment;
+  constexpr std::size_t kMostPhases = 1000;
+  for (const std::uint64_t comment : tables.comments) {
+    const std::string text = tables.text(comment);
+    if (text.starts_with(kLost)) {
+      std::uint64_t lost = 0;
+      std::from_chars(text.data() + kLost.size(), text.data() + text.size(), lost);
+      profile.lost = std::min(lost, kMostValue);
+    } else if (text.starts_with(kPhase) && profile.phases.size() < kMostPhases) {
+      profile.add_phase(text.substr(kPhase.size()));
+    }
+  }
+}
+
 Error damaged(const std::string& path) {
   return {Code::data_loss, path + " is no profile of pprof, or is damaged"};
 }
@@ -354,6 +379,7 @@ Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& pat
                  path + " has neither CPU time nor time of waiting in nanoseconds"};
   }
   profile.duration_ns = tables.duration_ns;
+  read_comments(tables, profile);
   if (!profile.waits) profile.period_ns = tables.period;
   for (const std::string_view sample : tables.samples) {
     if (!maker.add(sample, profile)) return damaged(path);

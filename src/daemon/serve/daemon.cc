@@ -74,6 +74,7 @@ struct Daemon::State {
   std::optional<ForeignFiles> foreign;
   std::unique_ptr<runtime::Runtimes> runtimes;
   std::unique_ptr<UnconfirmedDumps> unconfirmed;
+  StackCollectors stacks;
   std::unique_ptr<http::Server> http;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
@@ -86,6 +87,7 @@ struct Daemon::State {
   Result<void> start_spans();
   Parts parts();
   Result<void> start_api();
+  void check_stacks();
   void say_troubles() const;
   void snapshot_for_signal() const;
   void keep_house();
@@ -194,8 +196,8 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Parts Daemon::State::parts() {
-  return {config, *metrics, *recorder,  *crius,    *runtimes, *store,
-          *jobs,  claims,   first_runs, *progress, *foreign,  *unconfirmed};
+  return {config, *metrics,   *recorder, *crius,   *runtimes,    *store, *jobs,
+          claims, first_runs, *progress, *foreign, *unconfirmed, stacks};
 }
 
 Result<void> Daemon::State::start_api() {
@@ -206,6 +208,15 @@ Result<void> Daemon::State::start_api() {
   if (server == nullptr) return Error{Code::internal, "cannot start the API: gRPC did not start"};
   listener->serve([api = server.get()](int fd) { grpc::AddInsecureChannelFromFd(api, fd); });
   return {};
+}
+
+void Daemon::State::check_stacks() {
+  if (config.profiling_stacks == 0) return;
+  const Result<void> possible = stacks.check(static_cast<unsigned>(config.profiling_stacks));
+  if (!possible) {
+    spdlog::warn("--profiling-stacks: dumps and restores will have no stack profiles: {}",
+                 possible.error().message);
+  }
 }
 
 void Daemon::State::say_troubles() const {
@@ -274,6 +285,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Help
   if (Result<void> ok = state.move_ring_aside(); !ok) return ok.error();
   if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
   if (Result<void> ok = state.start_spans(); !ok) return ok.error();
+  state.check_stacks();
   if (Result<void> ok = state.start_api(); !ok) return ok.error();
 
   spdlog::info("kymod {}", KYMO_VERSION);
@@ -299,6 +311,7 @@ Result<void> Daemon::run() {
   while (got <= 0) {
     got = sigtimedwait(&signals, nullptr, &kLookAfterJobs);
     state.say_troubles();
+    state.stacks.look();
     if (got == SIGUSR1) {
       state.snapshot_for_signal();
       got = 0;
