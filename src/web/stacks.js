@@ -76,7 +76,7 @@ export class Stacks {
     const whole = element("button", { type: "button", title: "All of the phase (0)" }, "whole");
     this.drawn.append(
       element("div", { class: "find" }, element("label", {}, "Search ", parts.search), parts.matched, element("label", {}, "Colour by ", parts.colour), parts.inverted, whole),
-      parts.legend, element("div", { class: "beside" }, element("section", { "aria-label": "Flame graph" }, parts.canvas, parts.status), parts.hottest));
+      parts.legend, element("div", { class: "beside" }, element("section", { "aria-label": "Flame graph" }, parts.status, parts.canvas), parts.hottest));
     const graph = new FlameGraph(parts, phase, false);
     whole.addEventListener("click", () => graph.whole());
     this.drawn.addEventListener("keydown", (event) => graph.pressed(event) && event.stopPropagation());

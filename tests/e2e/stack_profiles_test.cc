@@ -13,6 +13,7 @@
 #include "probe/process.h"
 #include "programs.h"
 #include "stacks/named_profile.h"
+#include "support/containerd.h"
 #include "support/containers.h"
 #include "support/real_criu.h"
 
@@ -67,6 +68,27 @@ void expect_divided(const NamedProfile& profile, const nlohmann::json& phases) {
   }
 }
 
+nlohmann::json json_of(const Outcome& outcome) {
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return nlohmann::json::parse(outcome.out, nullptr, false);
+}
+
+// The JSON of a checkpoint has what its profile of the dump has, phase by phase.
+void expect_told(const nlohmann::json& told, const NamedProfile& dumped) {
+  const nlohmann::json& dump = told["stacks"][0];
+  EXPECT_EQ(dump["recording"], "dump");
+  EXPECT_EQ(told["stacks"][1]["recording"], "restore");
+  std::uint64_t criu = 0;
+  std::vector<std::string> phases;
+  for (const auto& phase : dump["phases"]) {
+    phases.push_back(phase["phase"]);
+    criu += phase["criu"]["samples"].get<std::uint64_t>();
+    EXPECT_LE(phase["criu"]["functions"].size(), 3U);
+  }
+  EXPECT_EQ(phases, stacks::phases_in(dumped));
+  EXPECT_EQ(criu, samples_of(dumped, "criu"));
+}
+
 // The child of kymod that takes stacks; 0: there is none.
 pid_t collector_of(pid_t kymod) {
   for (const pid_t pid : probe::all_processes()) {
@@ -114,6 +136,16 @@ TEST(StackProfilesTest, OfADumpAndARestoreAreDividedByTheirPhases) {
   const NamedProfile restored = profile_of(restore["recording"]);
   expect_divided(restored, restore["phases"]);
   EXPECT_GT(samples_of(restored, "criu", "cr_restore_tasks"), 0U);
+
+  const nlohmann::json sum = json_of(kymod.kymo({"profile", "--json", "--checkpoints", "busy"}));
+  EXPECT_EQ(sum["samples"], dumped.sum().samples + restored.sum().samples);
+  const std::string phase = dumped.stacks.front().phase;
+  const nlohmann::json part =
+      json_of(kymod.kymo({"profile", "--json", "--checkpoints", "busy", "--phase", phase}));
+  EXPECT_EQ(part["samples"], stacks::of_phase(dumped, phase).sum().samples +
+                                 stacks::of_phase(restored, phase).sum().samples);
+  expect_told(kymod.kymo_json({"inspect", dump["directory"]}), dumped);
+  expect_told(kymod.kymo_json({"explain", dump["directory"]}), dumped);
 }
 
 TEST(StackProfilesTest, WithoutTheRightToUseBpfADumpSucceedsWithAWarning) {
@@ -159,25 +191,49 @@ TEST(StackProfilesTest, AKymodThatIsKilledLeavesNoCollector) {
   kymod.start();  // it lets the process go on
 }
 
+// A container whose shell uses a CPU.
+std::vector<std::string> busy_shell() {
+  return {"/bin/busybox", "sh", "-c", "echo > /ready; while :; do :; done"};
+}
+
+// Dumps the container and restores it. In both profiles there is CRIU, whoever started it.
+void expect_criu_of_container(const Kymod& kymod, const std::string& kind, const std::string& name,
+                              const std::string& root) {
+  ASSERT_TRUE(eventually([&] { return fs::exists(root + "/ready"); })) << root;
+  const std::string dir = kymod.path("one");
+  const nlohmann::json dump = kymod.kymo_json({"dump", kind, name, "--dir", dir});
+  const NamedProfile dumped = profile_of(dump["recording"]);
+  expect_divided(dumped, dump["phases"]);
+  EXPECT_GT(samples_of(dumped, "criu", "cr_dump_tasks"), 0U);
+  const nlohmann::json restore = kymod.kymo_json({"restore", dir});
+  const NamedProfile restored = profile_of(restore["recording"]);
+  expect_divided(restored, restore["phases"]);
+  EXPECT_GT(samples_of(restored, "criu", "cr_restore_tasks"), 0U);
+}
+
 TEST(StackProfilesTest, ContainerOfRunc) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
   Kymod kymod({"--runc-root", runc.path(), kOften});
   kymod.start();
-  const std::string bundle = make_bundle(
-      runc.folder(), "bundle", {"/bin/busybox", "sh", "-c", "echo > /ready; while :; do :; done"});
+  const std::string bundle = make_bundle(runc.folder(), "bundle", busy_shell());
   static_cast<void>(
       kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "web"}));
-  ASSERT_TRUE(eventually([&] { return fs::exists(bundle + "/rootfs/ready"); }));
-  const nlohmann::json dump =
-      kymod.kymo_json({"dump", "runc", "kymo-web", "--dir", kymod.path("one")});
-  const NamedProfile dumped = profile_of(dump["recording"]);
-  expect_divided(dumped, dump["phases"]);
-  EXPECT_GT(samples_of(dumped, "criu", "cr_dump_tasks"), 0U);
-  const nlohmann::json restore = kymod.kymo_json({"restore", kymod.path("one")});
-  const NamedProfile restored = profile_of(restore["recording"]);
-  expect_divided(restored, restore["phases"]);
-  EXPECT_GT(samples_of(restored, "criu", "cr_restore_tasks"), 0U);
+  expect_criu_of_container(kymod, "runc", "kymo-web", bundle + "/rootfs");
+}
+
+// Its CRIU is no descendant of kymod.
+TEST(StackProfilesTest, ContainerOfContainerd) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(fs::path(criu_path()).parent_path());
+  Kymod kymod({kOften});
+  kymod.start();
+  std::vector<std::string> run{"run",      "containerd", "--name",
+                               "kymo-web", "--",         Containerd::image()};
+  for (const std::string& word : busy_shell()) run.push_back(word);
+  static_cast<void>(kymod.kymo_json(run));
+  const std::string pid = std::to_string(kymod.job("kymo-web")["pid"].get<int>());
+  expect_criu_of_container(kymod, "containerd", "kymo-web", "/proc/" + pid + "/root");
 }
 
 }  // namespace

@@ -171,7 +171,9 @@ Result<StackCollectors::Running> StackCollectors::start(const stacks::CollectorO
 
 // Returns whether it has ended.
 bool StackCollectors::reap(Collector& collector) {
-  const std::lock_guard lock(collector.mutex);
+  // A request may be waiting for it. It is looked at again.
+  const std::unique_lock lock(collector.mutex, std::try_to_lock);
+  if (!lock) return false;
   collector.read();
   int status = 0;
   const pid_t got = ::waitpid(collector.pid, &status, WNOHANG);
