@@ -20,14 +20,16 @@ void NamedProfile::add_phase(const std::string& name) {
 }
 
 std::vector<std::string> phases_in(const NamedProfile& profile) {
-  NamedProfile all;
-  all.phases = profile.phases;
-  std::set<std::string> seen;
+  std::set<std::string> left;
   for (const NamedProfile::Stack& stack : profile.stacks) {
-    if (!stack.phase.empty() && seen.insert(stack.phase).second) all.add_phase(stack.phase);
+    if (!stack.phase.empty()) left.insert(stack.phase);
   }
-  std::erase_if(all.phases, [&](const std::string& name) { return !seen.contains(name); });
-  return all.phases;
+  std::vector<std::string> phases;
+  for (const std::string& name : profile.phases) {
+    if (left.erase(name) != 0) phases.push_back(name);
+  }
+  phases.insert(phases.end(), left.begin(), left.end());
+  return phases;
 }
 
 NamedProfile of_phase(const NamedProfile& profile, const std::string& phase) {

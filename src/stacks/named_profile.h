@@ -49,7 +49,8 @@ NamedProfile named(const Profile& profile, Symbols& symbols);
 // Cost:   memory for the bytes without compression, and eight bytes a frame.
 Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path);
 
-// The names of the phases that its stacks have, in the order in which they began.
+// The names of the phases that its stacks have, in the order in which they began; those whose order is
+// not known come last.
 std::vector<std::string> phases_in(const NamedProfile& profile);
 
 // The stacks of one phase.

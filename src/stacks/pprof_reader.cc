@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +16,7 @@ namespace kymo::stacks {
 namespace {
 
 constexpr std::size_t kMostPprofBytes = std::size_t{512} << 20U;
+constexpr std::size_t kMostPhases = 1000;
 constexpr std::size_t kMostPprofFrames = std::size_t{1} << 25U;
 // Sums of values stay exact as numbers of JSON.
 constexpr std::uint64_t kMostValue = std::uint64_t{1} << 40U << 8U;
@@ -214,6 +216,8 @@ class StackMaker {
   std::uint32_t function(std::uint64_t id, std::uint64_t mapping, NamedProfile& profile);
   void add_frames(const std::vector<std::uint64_t>& locations, NamedProfile& profile,
                   NamedProfile::Stack& stack);
+  // The name of a phase; empty if there are too many others.
+  std::string known_phase(std::string name);
   [[nodiscard]] Weight weight_of(const std::vector<std::uint64_t>& values) const;
 
   const Tables& tables_;
@@ -221,6 +225,7 @@ class StackMaker {
   std::optional<std::size_t> count_;
   std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, std::uint32_t>> ids_;
   std::size_t frames_ = 0;
+  std::set<std::string> phases_;
 };
 
 bool StackMaker::choose_values(NamedProfile& profile) {
@@ -285,6 +290,11 @@ Weight StackMaker::weight_of(const std::vector<std::uint64_t>& values) const {
   return {count_ ? at(*count_) : 1, at(time_)};
 }
 
+std::string StackMaker::known_phase(std::string name) {
+  if (phases_.size() < kMostPhases) phases_.insert(name);
+  return phases_.contains(name) ? std::move(name) : std::string();
+}
+
 bool StackMaker::add(std::string_view sample, NamedProfile& profile) {
   std::vector<std::uint64_t> locations;
   std::vector<std::uint64_t> values;
@@ -298,7 +308,7 @@ bool StackMaker::add(std::string_view sample, NamedProfile& profile) {
     if (!label) return false;
     const std::string key = tables_.text(label->first);
     if (key == "process") stack.process = tables_.text(label->second);
-    if (key == "phase") stack.phase = tables_.text(label->second);
+    if (key == "phase") stack.phase = known_phase(tables_.text(label->second));
     if (key == "role") stack.role = tables_.text(label->second);
   }
   add_frames(locations, profile, stack);
@@ -337,7 +347,6 @@ std::string unpacked(const std::string& bytes) {
 void read_comments(const Tables& tables, NamedProfile& profile) {
   constexpr std::string_view kLost = kLostComment;
   constexpr std::string_view kPhase = kPhaseComment;
-  constexpr std::size_t kMostPhases = 1000;
   for (const std::uint64_t comment : tables.comments) {
     const std::string text = tables.text(comment);
     if (text.starts_with(kLost)) {
