@@ -107,9 +107,9 @@ nlohmann::json start_busy(const Kymod& kymod) {
   std::vector<std::string> words{"run", "process", "--name", "busy", "--"};
   for (const std::string& word : busy_program()) words.push_back(word);
   nlohmann::json job = kymod.kymo_json(words);
-  // It has begun its work once it has used a CPU.
-  const std::string stat = "/proc/" + std::to_string(job["pid"].get<int>()) + "/schedstat";
-  EXPECT_TRUE(eventually([&] { return std::atoll(read_file(stat).c_str()) > 100'000'000; }));
+  // It works once it has its two threads beside the first one.
+  const pid_t pid = job["pid"];
+  EXPECT_TRUE(eventually([&] { return probe::threads_of(pid).size() == 3; }));
   return job;
 }
 
