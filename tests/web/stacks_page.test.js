@@ -115,7 +115,7 @@ test("a narrow screen needs no scrolling to the side", async () => {
 
 test("what was lost is said; without a profile there is no section", async () => {
   let page = await open(browser, report("lost", STACKS, 7), faults);
-  assert.match(await page.innerText("#stacks"), /104 samples of CRIU and of the target, one each 10\.0 ms of CPU time; 7 samples lost/);
+  assert.match(await page.innerText("#stacks"), /104 samples of CRIU and of the target, one each 10 ms of CPU time; 7 samples lost/);
   await page.close();
   page = await open(browser, report("none", null), faults);
   assert.ok(!(await page.locator("#stacks").isVisible()));
