@@ -56,6 +56,18 @@ std::uint64_t samples_of(const NamedProfile& profile, const std::string& role,
   });
 }
 
+// Whether functions of the program criu have names.
+bool names_criu(const NamedProfile& profile) {
+  return count(profile, [&](const Stack& stack) {
+           return stack.role == "criu" &&
+                  std::any_of(stack.functions.begin(), stack.functions.end(),
+                              [&](std::uint32_t id) {
+                                const NamedProfile::Function& function = profile.functions[id];
+                                return function.known && function.module.ends_with("/criu");
+                              });
+         }) > 0;
+}
+
 // Each sample is in a phase of the request, and some of CRIU and of the target are there.
 void expect_divided(const NamedProfile& profile, const nlohmann::json& phases) {
   EXPECT_GT(samples_of(profile, "criu"), 0U);
@@ -122,7 +134,7 @@ TEST(StackProfilesTest, OfADumpAndARestoreAreDividedByTheirPhases) {
   EXPECT_EQ(dump["warnings"].size(), 0U) << dump["warnings"];
   const NamedProfile dumped = profile_of(dump["recording"]);
   expect_divided(dumped, dump["phases"]);
-  EXPECT_GT(samples_of(dumped, "criu", "cr_dump_tasks"), 0U) << "CRIU's functions have no names";
+  EXPECT_TRUE(names_criu(dumped));
   EXPECT_GT(samples_of(dumped, "target", "turn("), 0U) << "it runs until it is frozen";
   // While CRIU holds it, it runs only CRIU's code.
   for (const Stack& stack : dumped.stacks) {
@@ -135,7 +147,7 @@ TEST(StackProfilesTest, OfADumpAndARestoreAreDividedByTheirPhases) {
   EXPECT_EQ(restore["warnings"].size(), 0U) << restore["warnings"];
   const NamedProfile restored = profile_of(restore["recording"]);
   expect_divided(restored, restore["phases"]);
-  EXPECT_GT(samples_of(restored, "criu", "cr_restore_tasks"), 0U);
+  EXPECT_TRUE(names_criu(restored));
 
   const nlohmann::json sum = json_of(kymod.kymo({"profile", "--json", "--checkpoints", "busy"}));
   EXPECT_EQ(sum["samples"], dumped.sum().samples + restored.sum().samples);
@@ -204,11 +216,11 @@ void expect_criu_of_container(const Kymod& kymod, const std::string& kind, const
   const nlohmann::json dump = kymod.kymo_json({"dump", kind, name, "--dir", dir});
   const NamedProfile dumped = profile_of(dump["recording"]);
   expect_divided(dumped, dump["phases"]);
-  EXPECT_GT(samples_of(dumped, "criu", "cr_dump_tasks"), 0U);
+  EXPECT_TRUE(names_criu(dumped));
   const nlohmann::json restore = kymod.kymo_json({"restore", dir});
   const NamedProfile restored = profile_of(restore["recording"]);
   expect_divided(restored, restore["phases"]);
-  EXPECT_GT(samples_of(restored, "criu", "cr_restore_tasks"), 0U);
+  EXPECT_TRUE(names_criu(restored));
 }
 
 TEST(StackProfilesTest, ContainerOfRunc) {
