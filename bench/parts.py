@@ -385,6 +385,17 @@ STACKS = Part(
      milliseconds("kymo.load", "**the program, profiled by kymo**", "bare.load", None, True)],
     builds=("release",))
 
+DUMP_STACKS = Part(
+    "dump-stacks", "Stack profiles of dumps",
+    "Rounds of three dumps of one process of 512 MiB onto tmpfs: with `kymod --profiling-stacks` (99 Hz), without it, and without it a\n"
+    "second time, in an order drawn by lot. The last one is the control: what it differs is noise. The pages and CRIU's samples are\n"
+    "counted.",
+    lambda context: steps.script(context, "dump_stacks.py", ["--pairs", "30", "--mib", "512"], ["--pairs", "2", "--mib", "64"]),
+    [milliseconds("without.frozen", "frozen time without stacks"),
+     milliseconds("again.frozen", "the control: without stacks again", "without.frozen", None, True),
+     milliseconds("with.frozen", "**frozen time with stacks**", "without.frozen", None, True)],
+    builds=("release",))
+
 PARTS = {part.name: part for part in (
     COUNTER, HISTOGRAM, SAMPLE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
-    START, LIVE, STALLED, DEADLINE, STACKS)}
+    START, LIVE, STALLED, DEADLINE, STACKS, DUMP_STACKS)}

@@ -27,9 +27,9 @@ void add_functions(const stacks::FrameTree& tree, Json& json) {
 
 }  // namespace
 
-std::string flame_data(nlohmann::ordered_json about, const stacks::FrameTree& tree) {
-  add_functions(tree, about);
-  about["unit_ns"] = tree.unit_ns;
+void add_tree(const stacks::FrameTree& tree, nlohmann::ordered_json& json) {
+  add_functions(tree, json);
+  json["unit_ns"] = tree.unit_ns;
   Json depths = Json::array();
   Json of = Json::array();
   Json self = Json::array();
@@ -38,8 +38,12 @@ std::string flame_data(nlohmann::ordered_json about, const stacks::FrameTree& tr
     of.push_back(node.function);
     self.push_back(node.self);
   }
-  about["tree"] = {
+  json["tree"] = {
       {"depths", std::move(depths)}, {"functions", std::move(of)}, {"self", std::move(self)}};
+}
+
+std::string flame_data(nlohmann::ordered_json about, const stacks::FrameTree& tree) {
+  add_tree(tree, about);
   PageData data;
   data.add_data("profile", about);
   return std::move(data).text();

@@ -1,12 +1,17 @@
 #include "report/html_report.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/recording_name.h"
+#include "report/flame_page.h"
 #include "report/json_report.h"
 #include "report/packed_rows.h"
 #include "report/page.h"
 #include "report/phases.h"
+#include "report/stack_summary.h"
 #include "report/web_assets.h"
+#include "stacks/frame_tree.h"
 
 namespace kymo::report {
 namespace {
@@ -29,6 +34,25 @@ PackRequest request_for(const analysis::Summary& summary, const HtmlOptions& opt
   return request;
 }
 
+// The stacks that were taken beside the recording, phase by phase, if there are any.
+void add_stacks(const std::string& recording, PageData& data) {
+  const std::filesystem::path stem = recording_stem(recording);
+  const std::string folder = stem.parent_path();
+  const Result<stacks::NamedProfile> profile =
+      read_stacks(folder.empty() ? "." : folder, stem.filename());
+  if (!profile && profile.error().code == Code::not_found) return;
+  if (!profile) return data.add_data("stacks-data", {{"error", profile.error().message}});
+  Json phases = Json::array();
+  for (const StackSummary::PhaseStacks& phase : summary_of(*profile, 0).phases) {
+    Json json{{"name", phase.phase}, {"samples", phase.weight.samples}};
+    add_tree(stacks::frame_tree(stacks::of_phase(*profile, phase.phase)), json);
+    phases.push_back(std::move(json));
+  }
+  data.add_data(
+      "stacks-data",
+      {{"period_ns", profile->period_ns}, {"lost", profile->lost}, {"phases", std::move(phases)}});
+}
+
 // All data but the samples.
 PageData begin_data(const analysis::Summary& summary, const PackedRows& packed, bool served) {
   PageData data;
@@ -37,6 +61,7 @@ PageData begin_data(const analysis::Summary& summary, const PackedRows& packed, 
   json["samples_left_out"] = packed.samples_left_out;
   json["served"] = served;
   data.add_data("recording", json);
+  add_stacks(summary.recording.path, data);
   // The outlines come first, because the page shows them before the rest is loaded.
   for (std::size_t i = 0; i < packed.columns.size(); ++i) {
     data.add_packed("outline" + std::to_string(i), packed.columns[i].outline);

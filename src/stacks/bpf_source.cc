@@ -56,6 +56,8 @@ Sample sample_of(const kymo_stack& sent, std::span<const std::byte> stack) {
   sample.tid = static_cast<pid_t>(sent.tid);
   sample.process = text(sent.process);
   sample.thread = text(sent.thread);
+  sample.started = sent.reason == KYMO_STARTED;
+  sample.pid_level = sent.pid_level;
   sample.value_ns = sent.value_ns;
   sample.kernel = addresses(sent.kernel, sent.kernel_bytes);
   if (sent.has_user == 0) return sample;
@@ -94,12 +96,15 @@ class BpfSource final : public Source {
   Result<void> open();
   void drain(std::vector<Event>& events) override;
   void stop() override;
+  Result<void> add(const Starter& starter, const std::vector<pid_t>& started) override;
   [[nodiscard]] int fd() const override { return ring_buffer__epoll_fd(ring_.get()); }
   [[nodiscard]] SourceCounts counts() const override;
 
  private:
   Result<void> load();
   Result<void> choose();
+  Result<void> choose(const std::vector<pid_t>& pids, kymo_reason reason);
+  Result<void> choose(const Starter& starter);
   Result<void> attach(bpf_program* program);
   Result<void> attach_to_clocks();
   void take(const kymo_stack& sent, std::size_t size);
@@ -148,14 +153,35 @@ Result<void> BpfSource::choose() {
   if (sampling_.target.kind != Target::Kind::processes) return {};
   if (Result<void> done = attach(skeleton_->progs.on_fork); !done) return done;
   if (Result<void> done = attach(skeleton_->progs.on_free); !done) return done;
-  const int map = bpf_map__fd(skeleton_->maps.processes);
-  for (const pid_t pid : sampling_.target.pids) {
+  for (const Starter& starter : sampling_.target.starters) {
+    if (Result<void> done = choose(starter); !done) return done;
+  }
+  return choose(sampling_.target.pids, KYMO_CHOSEN);
+}
+
+Result<void> BpfSource::choose(const std::vector<pid_t>& pids, kymo_reason reason) {
+  const auto value = static_cast<__u8>(reason);
+  for (const pid_t pid : pids) {
     const auto key = static_cast<__u32>(pid);
-    constexpr __u8 kOne = 1;
-    if (bpf_map_update_elem(map, &key, &kOne, BPF_ANY) != 0)
+    if (bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &key, &value, BPF_ANY) != 0) {
       return failed("choose a process", errno);
+    }
   }
   return {};
+}
+
+Result<void> BpfSource::choose(const Starter& starter) {
+  const auto key = static_cast<__u32>(starter.id);
+  const __u8 value = starter.process ? KYMO_PROCESS : KYMO_THREAD;
+  const int map = bpf_map__fd(skeleton_->maps.starters);
+  return bpf_map_update_elem(map, &key, &value, BPF_ANY) == 0
+             ? Result<void>()
+             : failed("choose what starts processes", errno);
+}
+
+Result<void> BpfSource::add(const Starter& starter, const std::vector<pid_t>& started) {
+  if (Result<void> done = choose(starter); !done) return done;
+  return choose(started, KYMO_STARTED);
 }
 
 Result<void> BpfSource::attach(bpf_program* program) {

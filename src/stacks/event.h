@@ -32,6 +32,9 @@ struct Sample {
   pid_t tid = 0;
   std::string process;  // names, at most 15 bytes; empty if the source does not know them
   std::string thread;
+  bool started = false;  // by a Starter of the target, or by what that has started
+  unsigned pid_level =
+      0;  // how many pid namespaces are around that of the process; 0 also if unknown
   std::uint64_t value_ns = 0;         // of a wait, how long it was; else the time between samples
   std::vector<std::uint64_t> kernel;  // addresses, innermost frame first
   std::vector<std::uint64_t> chain;   // the program's, as found by frame pointers

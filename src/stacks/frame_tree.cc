@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stacks/output.h"
+#include "stacks/request_samples.h"
 
 namespace kymo::stacks {
 
@@ -66,6 +67,8 @@ FrameTree frame_tree(const NamedProfile& profile) {
   const bool by_time = profile.period_ns == 0;
   for (const NamedProfile::Stack& one : profile.stacks) {
     std::vector<std::uint32_t> stack;
+    if (one.role == kCriuRole) stack.push_back(builder.function("CRIU", {}));
+    if (one.role == kTargetRole) stack.push_back(builder.function("target", {}));
     if (!one.process.empty()) stack.push_back(builder.function(one.process, {}));
     if (one.truncated) stack.push_back(builder.function(kTruncated, {}));
     for (auto id = one.functions.rbegin(); id != one.functions.rend(); ++id) {

@@ -52,7 +52,8 @@ class FrameTreeBuilder {
   std::vector<Node> nodes_{1};  // the first has the roots as its children
 };
 
-// The roots are the processes, by their names, where these are known. The values are samples if the
+// The roots are the processes, by their names, where these are known; of a dump or restore, CRIU and the
+// target, and below them the processes. The values are samples if the
 // time between them is known, else nanoseconds.
 FrameTree frame_tree(const NamedProfile& profile);
 

@@ -1,6 +1,7 @@
 #include "stacks/named_profile.h"
 
-#include <map>
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace kymo::stacks {
@@ -14,26 +15,28 @@ Weight NamedProfile::sum() const {
   return sum;
 }
 
-NamedProfile named(const Profile& profile, Symbols& symbols) {
-  NamedProfile result;
-  result.waits = profile.waits;
-  result.period_ns = profile.period_ns;
-  result.duration_ns = profile.duration_ns;
-  std::map<std::pair<std::string, std::string>, std::uint32_t> ids;
-  for (const auto& [trace, weight] : profile.traces) {
-    NamedProfile::Stack stack{trace.process, {}, trace.truncated, weight};
-    for (const Frame& frame : trace.frames) {
-      const Location& location = symbols.at(frame);
-      for (const Line& line : location.lines) {
-        const auto [found, added] = ids.try_emplace(
-            {line.function, location.module}, static_cast<std::uint32_t>(result.functions.size()));
-        if (added) result.functions.push_back({line.function, location.module, location.known});
-        stack.functions.push_back(found->second);
-      }
-    }
-    result.stacks.push_back(std::move(stack));
+void NamedProfile::add_phase(const std::string& name) {
+  if (std::find(phases.begin(), phases.end(), name) == phases.end()) phases.push_back(name);
+}
+
+std::vector<std::string> phases_in(const NamedProfile& profile) {
+  std::set<std::string> left;
+  for (const NamedProfile::Stack& stack : profile.stacks) {
+    if (!stack.phase.empty()) left.insert(stack.phase);
   }
-  return result;
+  std::vector<std::string> phases;
+  for (const std::string& name : profile.phases) {
+    if (left.erase(name) != 0) phases.push_back(name);
+  }
+  phases.insert(phases.end(), left.begin(), left.end());
+  return phases;
+}
+
+NamedProfile of_phase(const NamedProfile& profile, const std::string& phase) {
+  NamedProfile part = profile;
+  std::erase_if(part.stacks,
+                [&](const NamedProfile::Stack& stack) { return stack.phase != phase; });
+  return part;
 }
 
 Result<void> add(NamedProfile& to, const NamedProfile& profile) {
@@ -43,6 +46,8 @@ Result<void> add(NamedProfile& to, const NamedProfile& profile) {
   }
   if (to.period_ns != profile.period_ns) to.period_ns = 0;
   to.duration_ns += profile.duration_ns;
+  to.lost += profile.lost;
+  for (const std::string& phase : profile.phases) to.add_phase(phase);
   const auto offset = static_cast<std::uint32_t>(to.functions.size());
   to.functions.insert(to.functions.end(), profile.functions.begin(), profile.functions.end());
   for (NamedProfile::Stack stack : profile.stacks) {

@@ -22,14 +22,20 @@ struct NamedProfile {
     std::vector<std::uint32_t> functions;  // innermost first, inlined ones too
     bool truncated = false;
     Weight weight;
+    std::string phase{};  // of a dump or restore, as in Trace
+    std::string role{};
   };
 
   bool waits = false;
   std::uint64_t period_ns = 0;  // between samples of a CPU; 0 if it is not known
   std::uint64_t duration_ns = 0;
+  std::uint64_t lost = 0;           // samples, as far as it is known
+  std::vector<std::string> phases;  // of a dump or restore, in the order in which they began
   std::vector<Function> functions;
   std::vector<Stack> stacks;
 
+  // Adds a phase at the end, unless it is there.
+  void add_phase(const std::string& name);
   [[nodiscard]] Weight sum() const;
 };
 
@@ -42,6 +48,13 @@ NamedProfile named(const Profile& profile, Symbols& symbols);
 //         larger than what is read (512 MiB without compression, 2^25 frames in all stacks).
 // Cost:   memory for the bytes without compression, and eight bytes a frame.
 Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path);
+
+// The names of the phases that its stacks have, in the order in which they began; those whose order is
+// not known come last.
+std::vector<std::string> phases_in(const NamedProfile& profile);
+
+// The stacks of one phase.
+NamedProfile of_phase(const NamedProfile& profile, const std::string& phase);
 
 // Adds the stacks and the duration of another profile.
 // Errors: failed_precondition: one is of CPU time and one of waiting.

@@ -14,12 +14,18 @@ namespace kymo::stacks {
 // The root frame of a stack whose outermost frames are missing.
 inline constexpr const char* kTruncated = "[truncated]";
 
+// The beginnings of comments in a file of pprof: how many samples were lost, and the name of a phase, one
+// for each phase, in the order of time.
+inline constexpr const char* kLostComment = "kymo: lost samples: ";
+inline constexpr const char* kPhaseComment = "kymo: phase: ";
+
 // One line for each stack, for flame graphs: "process;outermost;...;innermost VALUE". Functions of
 // the kernel end in "_[k]". The value is the number of samples, or microseconds of waiting.
 std::string folded(const Profile& profile, Symbols& symbols);
 
 // The format of pprof: a Profile of profile.proto, compressed by gzip. The labels of a sample are
-// the process, its pid, the thread, and the container if there is one.
+// the process, its pid, the thread, and the container, phase and role if there is one. Comments have
+// the number of lost samples, and the names of phases.
 std::string pprof(const Profile& profile, Symbols& symbols);
 
 struct HotFunction {

@@ -177,7 +177,10 @@ void Writer::add_sample(const Trace& trace, const Weight& weight) {
   sample.add_packed(2, {weight.samples, weight.ns});
   sample.add(3, label("process", trace.process));
   sample.add(3, label("thread", trace.thread));
-  if (!trace.container.empty()) sample.add(3, label("container", trace.container));
+  for (const auto& [key, value] :
+       {std::pair("container", &trace.container), {"phase", &trace.phase}, {"role", &trace.role}}) {
+    if (!value->empty()) sample.add(3, label(key, *value));
+  }
   Message pid;
   pid.add(1, text("pid"));
   pid.add(3, static_cast<std::uint64_t>(trace.pid));
@@ -194,6 +197,12 @@ std::string Writer::write() {
   message_.add(field::kDurationNanos, profile_.duration_ns);
   message_.add(field::kPeriodType, type(what, "nanoseconds"));
   message_.add(field::kPeriod, profile_.waits ? 1 : profile_.period_ns);
+  if (profile_.counts.lost != 0) {
+    message_.add(field::kComment, text(kLostComment + std::to_string(profile_.counts.lost)));
+  }
+  for (const std::string& phase : profile_.phases) {
+    message_.add(field::kComment, text(kPhaseComment + phase));
+  }
   for (const std::string* one : ordered_texts_) message_.add(field::kStringTable, *one);
   return message_.bytes();
 }

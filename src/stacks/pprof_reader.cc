@@ -1,8 +1,10 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +16,7 @@ namespace kymo::stacks {
 namespace {
 
 constexpr std::size_t kMostPprofBytes = std::size_t{512} << 20U;
+constexpr std::size_t kMostPhases = 1000;
 constexpr std::size_t kMostPprofFrames = std::size_t{1} << 25U;
 // Sums of values stay exact as numbers of JSON.
 constexpr std::uint64_t kMostValue = std::uint64_t{1} << 40U << 8U;
@@ -125,6 +128,7 @@ struct Tables {
   std::vector<std::string_view> samples;
   std::uint64_t duration_ns = 0;
   std::uint64_t period = 0;
+  std::vector<std::uint64_t> comments;  // as texts
 
   [[nodiscard]] std::string text(std::uint64_t index) const {
     return index < texts.size() ? std::string(texts[index]) : std::string();
@@ -160,7 +164,7 @@ bool read_location(std::string_view bytes, Tables& tables) {
   return fields.whole();
 }
 
-bool read_table(const PprofFields& fields, Tables& tables) {
+bool read_table(PprofFields& fields, Tables& tables) {
   const auto put = [&](auto& map, std::uint64_t field) {
     const auto pair = read_pair(fields.bytes(), 1, field);
     if (pair) map[pair->first] = pair->second;
@@ -190,6 +194,9 @@ bool read_table(const PprofFields& fields, Tables& tables) {
     case 12:
       tables.period = std::min(fields.number(), kMostValue);
       return true;
+    case 13:
+      fields.append_to(tables.comments);
+      return fields.whole();
     default:
       return true;
   }
@@ -209,6 +216,8 @@ class StackMaker {
   std::uint32_t function(std::uint64_t id, std::uint64_t mapping, NamedProfile& profile);
   void add_frames(const std::vector<std::uint64_t>& locations, NamedProfile& profile,
                   NamedProfile::Stack& stack);
+  // The name of a phase; empty if there are too many others.
+  std::string known_phase(std::string name);
   [[nodiscard]] Weight weight_of(const std::vector<std::uint64_t>& values) const;
 
   const Tables& tables_;
@@ -216,6 +225,7 @@ class StackMaker {
   std::optional<std::size_t> count_;
   std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, std::uint32_t>> ids_;
   std::size_t frames_ = 0;
+  std::set<std::string> phases_;
 };
 
 bool StackMaker::choose_values(NamedProfile& profile) {
@@ -280,6 +290,11 @@ Weight StackMaker::weight_of(const std::vector<std::uint64_t>& values) const {
   return {count_ ? at(*count_) : 1, at(time_)};
 }
 
+std::string StackMaker::known_phase(std::string name) {
+  if (phases_.size() < kMostPhases) phases_.insert(name);
+  return phases_.contains(name) ? std::move(name) : std::string();
+}
+
 bool StackMaker::add(std::string_view sample, NamedProfile& profile) {
   std::vector<std::uint64_t> locations;
   std::vector<std::uint64_t> values;
@@ -291,7 +306,10 @@ bool StackMaker::add(std::string_view sample, NamedProfile& profile) {
     if (fields.id() != 3) continue;
     const auto label = read_pair(fields.bytes(), 1, 2);
     if (!label) return false;
-    if (tables_.text(label->first) == "process") stack.process = tables_.text(label->second);
+    const std::string key = tables_.text(label->first);
+    if (key == "process") stack.process = tables_.text(label->second);
+    if (key == "phase") stack.phase = known_phase(tables_.text(label->second));
+    if (key == "role") stack.role = tables_.text(label->second);
   }
   add_frames(locations, profile, stack);
   if (!stack.functions.empty() && profile.functions[stack.functions.back()].name == kTruncated) {
@@ -325,6 +343,22 @@ std::string unpacked(const std::string& bytes) {
   return result == Z_STREAM_END || text.size() > kMostPprofBytes ? text : std::string();
 }
 
+// What the comments say, as far as kymo has written them.
+void read_comments(const Tables& tables, NamedProfile& profile) {
+  constexpr std::string_view kLost = kLostComment;
+  constexpr std::string_view kPhase = kPhaseComment;
+  for (const std::uint64_t comment : tables.comments) {
+    const std::string text = tables.text(comment);
+    if (text.starts_with(kLost)) {
+      std::uint64_t lost = 0;
+      std::from_chars(text.data() + kLost.size(), text.data() + text.size(), lost);
+      profile.lost = std::min(lost, kMostValue);
+    } else if (text.starts_with(kPhase) && profile.phases.size() < kMostPhases) {
+      profile.add_phase(text.substr(kPhase.size()));
+    }
+  }
+}
+
 Error damaged(const std::string& path) {
   return {Code::data_loss, path + " is no profile of pprof, or is damaged"};
 }
@@ -354,6 +388,7 @@ Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& pat
                  path + " has neither CPU time nor time of waiting in nanoseconds"};
   }
   profile.duration_ns = tables.duration_ns;
+  read_comments(tables, profile);
   if (!profile.waits) profile.period_ns = tables.period;
   for (const std::string_view sample : tables.samples) {
     if (!maker.add(sample, profile)) return damaged(path);

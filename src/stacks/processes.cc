@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace kymo::stacks {
@@ -120,14 +121,20 @@ void Processes::add_running(pid_t pid) {
   Process& process = processes_[pid];
   process = {};
   process.container = container_of(pid);
+  process.read_ns = monotonic_ns();
+  static_cast<void>(read_maps(pid));
+}
+
+bool Processes::read_maps(pid_t pid) {
   const Result<std::string> text = read_file(proc(pid, "maps"));
-  if (!text) return;
+  if (!text || text->empty()) return false;
   std::istringstream lines(*text);
   Mapped one;
   one.pid = pid;
   for (std::string line; std::getline(lines, line);) {
     if (parse_line(line, one)) mapped(one);
   }
+  return true;
 }
 
 void Processes::mapped(const Mapped& mapped) {
@@ -227,6 +234,16 @@ void Processes::forget_ended(pid_t pid) {
   if (jit == jits_.end()) return;
   old_jits_.push_back(std::move(jit->second));
   jits_.erase(jit);
+}
+
+bool Processes::read_again(pid_t pid) {
+  constexpr std::uint64_t kSeldomNs = 20'000'000;
+  Process& process = processes_[pid];
+  const std::uint64_t now_ns = monotonic_ns();
+  if (process.ended || now_ns - process.read_ns < kSeldomNs) return false;
+  process.read_ns = now_ns;
+  process.container = container_of(pid);  // it may have been moved into one
+  return read_maps(pid);
 }
 
 Processes::Process& Processes::at(pid_t pid) {

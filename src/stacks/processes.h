@@ -28,6 +28,7 @@ class Processes {
     AddressSpace memory;
     std::string container;  // the first 12 digits of its id; empty if it is in none
     bool ended = false;
+    std::uint64_t read_ns = 0;  // when its mappings were last read; 0: not yet
   };
 
   Processes();
@@ -41,6 +42,10 @@ class Processes {
   void named(const Named& named);
   // The process; it is read now if it is not known.
   Process& at(pid_t pid);
+  // Reads again what a process has mapped, because an address was in no mapping: the kernel does not
+  // tell what was moved (mremap(2)), as CRIU does it. Returns false if the process is gone, or was
+  // read less than 20 ms ago.
+  bool read_again(pid_t pid);
   // A compiler in a process may write /tmp/perf-PID.map with the names of what it has compiled.
   // Opens it, if it is there by now. To be called when a frame of such code was seen.
   void find_perf_map(pid_t pid);
@@ -53,6 +58,7 @@ class Processes {
  private:
   std::shared_ptr<Module> module_of(const Mapped& mapped);
   std::shared_ptr<Module> jit_of(pid_t pid);
+  bool read_maps(pid_t pid);
   void forget_ended(pid_t pid);
 
   std::unordered_map<pid_t, Process> processes_;

@@ -23,6 +23,9 @@ struct Trace {
   std::string container;
   std::vector<Frame> frames;  // of the kernel and then of the program, innermost first
   bool truncated = false;     // the outermost frames are missing
+  // Only of a profile of a dump or restore: its phase, and whether CRIU or the target was sampled.
+  std::string phase{};
+  std::string role{};
 
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the comparison for a pointer
   auto operator<=>(const Trace&) const = default;
@@ -42,6 +45,7 @@ struct Profile {
   std::uint64_t duration_ns = 0;
   std::uint64_t cpu_ns = 0;  // CPU time of this process while it took samples
   SourceCounts counts;
+  std::vector<std::string> phases;  // of a dump or restore: their names, in the order of time
   std::map<Trace, Weight> traces;
   std::unique_ptr<Processes> processes;
 

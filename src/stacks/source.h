@@ -12,6 +12,12 @@
 
 namespace kymo::stacks {
 
+// A thread, or a process with all its threads.
+struct Starter {
+  pid_t id = 0;
+  bool process = false;
+};
+
 // Whose stacks are taken.
 struct Target {
   enum class Kind : std::uint8_t { machine, processes, cgroup };
@@ -21,6 +27,9 @@ struct Target {
   // that are in it now.
   std::vector<pid_t> pids;
   std::string cgroup;  // of `cgroup`: its folder, in a hierarchy of version 2
+  // Of `processes`, and only by BPF: what these start from now on belongs to them as well, but not
+  // they themselves.
+  std::vector<Starter> starters{};
 };
 
 // A process and its descendants.
@@ -67,6 +76,10 @@ class Source {
   // Ends sampling. What was taken before can still be drained. Threads that wait now count as if
   // their waits ended now.
   virtual void stop() = 0;
+  // Also takes the stacks of these, as if `starter` had started them, and of what it starts from now
+  // on. Only of a target of processes, and only by BPF.
+  // Errors: unimplemented; those of the kernel.
+  virtual Result<void> add(const Starter& starter, const std::vector<pid_t>& started);
   // A descriptor that becomes readable when the source should be drained soon; -1: none.
   [[nodiscard]] virtual int fd() const = 0;
   [[nodiscard]] virtual SourceCounts counts() const = 0;

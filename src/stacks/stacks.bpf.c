@@ -31,13 +31,22 @@ struct {
   __uint(max_entries, 16 << 20);
 } ring SEC(".maps");
 
-// The processes to look at (KYMO_PROCESSES). Children are added when they are made.
+// The processes to look at (KYMO_PROCESSES), and why (kymo_reason). Children are added when they are made.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 1 << 16);
   __type(key, __u32);
   __type(value, __u8);
 } processes SEC(".maps");
+
+// Threads, and processes with all their threads (kymo_starter), whose children are added when they are made. They
+// themselves are not looked at.
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 64);
+  __type(key, __u32);
+  __type(value, __u8);
+} starters SEC(".maps");
 
 // A sample is longer than a BPF program's stack. Interrupts are off while it is used.
 struct {
@@ -55,10 +64,24 @@ struct {
   __type(value, struct kymo_stack);
 } waits SEC(".maps");
 
+static __always_inline __u8 reason_of(struct task_struct *task) {
+  __u32 pid = task->tgid;
+  __u8 *reason = bpf_map_lookup_elem(&processes, &pid);
+  return reason ? *reason : 0;
+}
+
+static __always_inline int is_starter(struct task_struct *task) {
+  __u32 thread = task->pid, process = task->tgid;
+  __u8 *kind = bpf_map_lookup_elem(&starters, &thread);
+  if (kind && *kind == KYMO_THREAD) return 1;
+  kind = bpf_map_lookup_elem(&starters, &process);
+  return kind && *kind == KYMO_PROCESS;
+}
+
 static __always_inline int is_wanted(struct task_struct *task) {
   __u32 pid = task->tgid;
   if (pid == 0) return 0;  // the idle task
-  if (filter == KYMO_PROCESSES) return bpf_map_lookup_elem(&processes, &pid) != 0;
+  if (filter == KYMO_PROCESSES) return reason_of(task) != 0;
   if (filter == KYMO_CGROUP) return bpf_get_current_ancestor_cgroup_id(cgroup_level) == cgroup_id;
   return 1;
 }
@@ -88,6 +111,8 @@ static __always_inline struct kymo_stack *take(void *context, struct task_struct
   out->stack_bytes = 0;
   out->chain_bytes = 0;
   out->has_user = !(task->flags & PF_KTHREAD);
+  out->reason = filter == KYMO_PROCESSES ? reason_of(task) : 0;
+  out->pid_level = BPF_CORE_READ(task, group_leader, thread_pid, level);
   BPF_CORE_READ_STR_INTO(&out->process, task, group_leader, comm);
   bpf_get_current_comm(out->thread, sizeof out->thread);
   out->kernel_bytes = bpf_get_stack(context, out->kernel, sizeof out->kernel, skipped);
@@ -122,9 +147,11 @@ int on_tick(void *context) {
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
-  __u32 from = parent->tgid, to = child->tgid;
-  __u8 one = 1;
-  if (from != to && bpf_map_lookup_elem(&processes, &from)) bpf_map_update_elem(&processes, &to, &one, BPF_ANY);
+  __u32 to = child->tgid;
+  if (parent->tgid == to) return 0;  // a thread
+  __u8 reason = reason_of(parent);
+  if (!reason && is_starter(parent)) reason = KYMO_STARTED;
+  if (reason) bpf_map_update_elem(&processes, &to, &reason, BPF_ANY);
   return 0;
 }
 

@@ -33,6 +33,10 @@ std::vector<pid_t> members_of(const std::string& folder) {
 
 }  // namespace
 
+Result<void> Source::add(const Starter& /*starter*/, const std::vector<pid_t>& /*started*/) {
+  return Error{Code::unimplemented, "only BPF can follow what a process starts"};
+}
+
 Result<Target> tree_of(pid_t pid) {
   std::vector<pid_t> pids = probe::process_tree(pid);
   if (pids.empty()) return system_error("cannot profile process " + std::to_string(pid), ESRCH);

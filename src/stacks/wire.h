@@ -13,6 +13,10 @@
 #define KYMO_PT_REGS 21               // words in the kernel's struct pt_regs on x86-64
 
 enum kymo_filter { KYMO_ALL, KYMO_PROCESSES, KYMO_CGROUP };
+// Why a process is looked at: it was chosen, or a starter has started it. Its children have the same reason.
+enum kymo_reason { KYMO_CHOSEN = 1, KYMO_STARTED = 2 };
+// What a starter is.
+enum kymo_starter { KYMO_THREAD = 1, KYMO_PROCESS = 2 };
 
 // One sample. In the ring buffer it ends after `stack_bytes` bytes of `stack`.
 struct kymo_stack {
@@ -24,6 +28,8 @@ struct kymo_stack {
   __s32 chain_bytes;   // of `chain`, likewise
   __u32 stack_bytes;   // of `stack`
   __u32 has_user;      // whether there are registers and a stack of the program
+  __u32 reason;        // a kymo_reason; 0: all processes are looked at
+  __u32 pid_level;     // how many pid namespaces are around that of the process
   __u64 stack_from;    // the address of the first byte of `stack`
   char process[KYMO_NAME_BYTES];
   char thread[KYMO_NAME_BYTES];

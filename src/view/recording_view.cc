@@ -88,7 +88,7 @@ confine::Bounds bounds_for(const std::string& path, int spool) {
   bounds.time = std::chrono::seconds(0);  // its user can end it
   bounds.threads = true;
   bounds.descriptors = {spool};
-  bounds.readable = {path, stem + ".meta.json", stem + ".gaps.tsv",
+  bounds.readable = {path, stem + ".meta.json", stem + ".gaps.tsv", stem + ".pb.gz",
                      "/proc"};  // to see whether a recorder still runs
   return bounds;
 }

@@ -1,7 +1,7 @@
 // The stacks of a profile as a tree, and the frames of a flame graph, which are made when they are
 // first looked at: a profile may have a hundred thousand stacks, of which a screen shows few.
 
-/** @import { FlameProfile } from "./types.d.ts" */
+/** @import { FlameStacks } from "./types.d.ts" */
 
 /**
  * A frame of the graph: all places in the tree that it stands for. Inverted, `weights` is how much
@@ -10,7 +10,7 @@
  */
 
 export class FlameTree {
-  /** @param {FlameProfile} profile */
+  /** @param {FlameStacks} profile */
   constructor(profile) {
     const { depths, functions, self } = profile.tree;
     const n = depths.length;

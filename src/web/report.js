@@ -7,9 +7,11 @@ import { bytes, duration, instant, instants, written } from "./format.js";
 import { inHistogram, quantileRows } from "./histograms.js";
 import { colorOfPhase, phasesOf, sums } from "./phases.js";
 import { Recording } from "./recording.js";
+import { stacksOfPage } from "./stacks.js";
 import { Timeline } from "./timeline.js";
 import { verdictBox } from "./verdict.js";
 
+/** @import { Stacks } from "./stacks.js" */
 /** @import { Described, Scope, SummedColumn } from "./types.d.ts" */
 
 const MOST_PHASES = 12; // in the short table
@@ -58,8 +60,10 @@ const board = new Board(byId("charts"), {
     timeline.read(cursor);
   },
 });
+/** @type {Stacks | null} */
+let stacks = null;
 /** @type {Timeline} */
-const timeline = new Timeline(byId("timeline"), board, data, { ...request, phases });
+const timeline = new Timeline(byId("timeline"), board, data, { ...request, phases }, (name) => stacks?.choose(name));
 
 function missed() {
   const ticks = gaps.reduce((sum, gap) => sum + gap.ticks, 0);
@@ -115,7 +119,10 @@ function phasesTable() {
     element("span", { class: "track short" }, element("span", { class: "bar", style: `width:${((100 * ns) / whole).toFixed(2)}%;background:${color}` }))];
   const rows = all.filter((one) => kept.has(one)).map((one) => {
     const go = element("button", { type: "button", class: "plain", title: "Show it" }, element("span", { class: "swatch", style: `background:${colorOfPhase(one.name)}` }), one.name);
-    go.addEventListener("click", () => board.go(one.first.begin_ns, one.first.end_ns));
+    go.addEventListener("click", () => {
+      board.go(one.first.begin_ns, one.first.end_ns);
+      stacks?.choose(one.name);
+    });
     return row(one.times > 1 ? element("span", {}, go, ` ${one.times}×`) : go, one.duration_ns, colorOfPhase(one.name));
   });
   if (rest.length > 0) rows.push(row(`${rest.length} more`, rest.reduce((sum, one) => sum + one.duration_ns, 0), "var(--band)"));
@@ -212,6 +219,7 @@ function startCharts() {
 
 async function begin() {
   describe();
+  stacks = stacksOfPage();
   tables();
   if (recording.rows === 0) {
     byId("all-charts").hidden = true;

@@ -34,6 +34,8 @@ class Bands {
     this.stretches = [];
     /** @type {(stretch: Stretch) => string} */
     this.told = () => "";
+    /** @type {(stretch: Stretch) => void} */
+    this.chosen = () => {};
     plot.classList.add("bands");
     const { board } = timeline;
     onWheel(plot, board, (event) => timeline.timeAt(event.clientX));
@@ -51,7 +53,10 @@ class Bands {
       const named = (right - left) * width > one.name.length * LEAST_NAMED + 14;
       const button = element("button", { type: "button", class: "band", title: this.told(one), "aria-label": this.told(one),
         style: `left:${(100 * left).toFixed(4)}%;width:${(100 * (right - left)).toFixed(4)}%;--color:${one.color}` }, named ? one.name : "");
-      button.addEventListener("click", () => board.go(one.begin_ns, one.end_ns));
+      button.addEventListener("click", () => {
+        board.go(one.begin_ns, one.end_ns);
+        this.chosen(one);
+      });
       return button;
     });
     this.plot.replaceChildren(...made);
@@ -70,8 +75,10 @@ export class Timeline {
    * @param {Board} board
    * @param {Recording} data
    * @param {{ phases: Phase[], origin: number, exact: boolean }} request
+   * @param {(phase: string) => void} chosen is told of the phase that was clicked
    */
-  constructor(box, board, data, request) {
+  constructor(box, board, data, request, chosen) {
+    this.chosen = chosen;
     this.box = box;
     this.board = board;
     this.data = data;
@@ -103,6 +110,7 @@ export class Timeline {
       const lane = new Bands(this, "Phase", `${duration(whole)} in all`);
       lane.stretches = phases.map((phase) => ({ ...phase, color: colorOfPhase(phase.name) }));
       lane.told = (one) => `${one.name}: ${duration(one.end_ns - one.begin_ns)}`;
+      lane.chosen = (one) => this.chosen(one.name);
       this.bands.push(lane);
     }
     const frozen = statesOfPhases(phases);

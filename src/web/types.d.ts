@@ -347,8 +347,31 @@ export interface History {
   }[];
 }
 
+// Stacks as a tree.
+export interface FlameStacks {
+  unit_ns: number; // of the values in the tree
+  modules: string[];
+  functions: [string, number][]; // a name, and the place of its module; the module "" is of a process
+  // For each node: how deep it is, its function, and its own value. A node comes before its children.
+  tree: { depths: number[]; functions: number[]; self: number[] };
+}
+
+// The stacks of one phase of a dump or restore.
+export interface PhaseStacks extends FlameStacks {
+  name: string;
+  samples: number;
+}
+
+// The stacks of a dump or restore. `error`: they could not be read.
+export interface RequestStacks {
+  error?: string;
+  period_ns: number;
+  lost: number;
+  phases: PhaseStacks[];
+}
+
 // A stack profile in a page: what `kymo profile --json` says of it, and its stacks as a tree.
-export interface FlameProfile {
+export interface FlameProfile extends FlameStacks {
   title: string;
   kind: "cpu" | "wait";
   duration_ns: number;
@@ -359,9 +382,4 @@ export interface FlameProfile {
   frames: number;
   unknown_frames: number;
   truncated: number;
-  unit_ns: number; // of the values in the tree
-  modules: string[];
-  functions: [string, number][]; // a name, and the place of its module; the module "" is of a process
-  // For each node: how deep it is, its function, and its own value. A node comes before its children.
-  tree: { depths: number[]; functions: number[]; self: number[] };
 }

@@ -43,7 +43,7 @@ function advices(findings, was) {
     const range = finding.estimate_ns;
     const known = Array.isArray(range) && range.length === 2 && range.every(isNumber) && was > 0;
     return [element("span", {}, String(finding.advice)), element("span", { class: "figure" }, known ? `≈ ${rangeText(range)}` : ""),
-      known ? bar(range[0], range[1], Math.max(was, range[1]), "better") : element("span")];
+      known ? bar(range[0], range[1], Math.max(was, range[1]), "better") : element("span", { class: "no-estimate" })];
   });
   if (was > 0) rows.push(element("span", { class: "quiet" }, "As it was"), element("span", { class: "figure quiet" }, duration(was)), bar(was, was, was, "was"));
   return [element("div", { class: "advices" }, ...rows)];

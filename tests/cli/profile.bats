@@ -166,6 +166,14 @@ PYTHON
   refused 2 "give FILE.html" --from "$dir/text.pb.gz" -o "$dir/x.folded"
 }
 
+@test "a phase of a profile that has none, and checkpoints without kymod" {
+  profiled -q -r 999 -o "$dir/x.pb.gz" -- "$programs/functions" three /dev/null 100
+  refused 1 "the profile is not divided into phases" --from "$dir/x.pb.gz" --phase freeze
+  refused 2 "--phase is for --from and --checkpoints" -a --phase freeze
+  refused 2 "name one of" --checkpoints job -a
+  refused 1 "kymod" --checkpoints job --socket "$dir/no-socket"
+}
+
 @test "without any right, processes of its own user" {
   [ "$(id -u)" -eq 0 ] || skip "only root may become another user"
   open_to_all=$(mktemp -d /tmp/kymo-test-XXXXXX)

@@ -31,6 +31,7 @@ def options(text):
         environment = re.search(r"\(Env:(\w+)\)", types)
         default = re.search(r"=([^\s=]+)(?: \(Env|\s*$)", types)
         names, _, joined = names.partition("=")  # a flag's default stands next to its name
+        names = re.sub(r"\{\d+\}", "[=N]", names)  # a flag that may have a number
         yield (names, default.group(1) if default else joined, environment.group(1) if environment else "", meaning)
 
 

@@ -91,13 +91,14 @@ Outcome run(const std::vector<std::string>& command) {
   return outcome;
 }
 
-Kymod::Kymod(std::vector<std::string> flags) {
+Kymod::Kymod(std::vector<std::string> flags, std::vector<std::string> before) {
   command_ = {KYMOD_PROGRAM, "--socket",    socket(),      "--state-dir", state(),
               "--http",      "127.0.0.1:0", "--log-level", "debug"};
   if (std::find(flags.begin(), flags.end(), "--criu") == flags.end()) {
     command_.insert(command_.end(), {"--criu", criu_path()});
   }
   command_.insert(command_.end(), flags.begin(), flags.end());
+  command_.insert(command_.begin(), before.begin(), before.end());
 }
 
 Kymod::~Kymod() {

@@ -26,8 +26,8 @@ Outcome run(const std::vector<std::string>& command);
 // the jobs that it still lists are killed.
 class Kymod {
  public:
-  // `flags` come after those that the harness sets itself.
-  explicit Kymod(std::vector<std::string> flags = {});
+  // `flags` come after those that the harness sets itself. `before`: a command that runs kymod.
+  explicit Kymod(std::vector<std::string> flags = {}, std::vector<std::string> before = {});
   ~Kymod();
   Kymod(const Kymod&) = delete;
   Kymod& operator=(const Kymod&) = delete;

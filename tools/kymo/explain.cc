@@ -21,6 +21,7 @@
 #include "print.h"
 #include "report/explanation.h"
 #include "report/human.h"
+#include "report/stack_summary.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -101,8 +102,17 @@ void explain_checkpoint(Context& context, const std::string& path) {
   if (explain_restore(context, path)) return;
   const auto explanation = report::explain_checkpoint(path);
   if (!explanation) return fail(context, explanation.error());
-  if (context.json) return print_json(report::json_of(*explanation));
+  std::vector<std::string> notes;
+  const std::vector<report::StackSummary> stacks = report::stacks_of_checkpoint(path, notes);
+  if (context.json) {
+    nlohmann::json json = report::json_of(*explanation);
+    json["stacks"] = nlohmann::json::array();
+    for (const report::StackSummary& one : stacks) json["stacks"].push_back(report::json_of(one));
+    return print_json(json);
+  }
   std::cout << report::text_of(*explanation);
+  for (const report::StackSummary& one : stacks) std::cout << report::text_of(one);
+  for (const std::string& note : notes) say(note);
 }
 
 void explain_path(Context& context, const std::string& path) {

@@ -12,6 +12,7 @@
 #include "report/api_json.h"
 #include "report/checkpoint_stats.h"
 #include "report/human.h"
+#include "report/stack_summary.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -113,6 +114,8 @@ void print_record(const std::string& directory, const nlohmann::json& record) {
 void show_files(Context& context, const std::string& directory, nlohmann::json json) {
   const nlohmann::json record = record_in(context, directory);
   const auto stats = report::read_checkpoint_stats(directory);
+  std::vector<std::string> notes;
+  const std::vector<report::StackSummary> stacks = report::stacks_of_checkpoint(directory, notes);
   if (!stats && !record.is_object() && recordings_in(directory).empty()) {
     return fail(context, stats.error());
   }
@@ -120,6 +123,8 @@ void show_files(Context& context, const std::string& directory, nlohmann::json j
     json["record"] = record;
     json["recordings"] = recordings_in(directory);
     json["criu"] = stats ? report::json_of(*stats) : nlohmann::json();
+    json["stacks"] = nlohmann::json::array();
+    for (const report::StackSummary& one : stacks) json["stacks"].push_back(report::json_of(one));
     return print_json(json);
   }
   if (record.is_object()) print_record(directory, record);
@@ -129,6 +134,8 @@ void show_files(Context& context, const std::string& directory, nlohmann::json j
   } else {
     say(stats.error().message);
   }
+  for (const report::StackSummary& one : stacks) std::cout << report::text_of(one);
+  for (const std::string& note : notes) say(note);
 }
 
 void show_directory(Context& context, const std::string& directory, const nlohmann::json& json) {

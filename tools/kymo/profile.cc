@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -21,6 +22,7 @@
 #include "report/flame_page.h"
 #include "report/human.h"
 #include "report/page.h"
+#include "report/stack_summary.h"
 #include "stacks/frame_tree.h"
 #include "stacks/output.h"
 #include "stacks/session.h"
@@ -39,6 +41,8 @@ struct ProfileArguments {
   std::string cgroup;
   std::string job;
   std::vector<std::string> files;
+  std::string checkpoints;  // of this job
+  std::string phase;
   stacks::Options options;
   std::string output;
   std::size_t rows = 20;
@@ -81,6 +85,7 @@ std::string title_of(const ProfileArguments& arguments) {
   }
   if (!arguments.cgroup.empty()) return arguments.cgroup;
   if (!arguments.job.empty()) return arguments.job;
+  if (!arguments.checkpoints.empty()) return "Checkpoints of " + arguments.checkpoints;
   if (arguments.pid != 0) return "Process " + std::to_string(arguments.pid);
   std::string words;
   for (const std::string& word : arguments.command) words += (words.empty() ? "" : " ") + word;
@@ -91,7 +96,7 @@ std::string title_of(const ProfileArguments& arguments) {
 std::string page_data(const ProfileArguments& arguments, const Taken& taken,
                       const stacks::Hottest& hottest, const stacks::NamedProfile& profile) {
   nlohmann::ordered_json about = profile_json(taken, hottest, 0);
-  about["title"] = title_of(arguments);
+  about["title"] = title_of(arguments) + (arguments.phase.empty() ? "" : ": " + arguments.phase);
   return report::flame_data(std::move(about), stacks::frame_tree(profile));
 }
 
@@ -258,29 +263,109 @@ Result<stacks::NamedProfile> read_files(const std::vector<std::string>& files) {
   return *std::move(all);
 }
 
-// The files are of unknown origin: they are read in a process without rights.
-void show_files(const ProfileArguments& arguments, Context& context) {
+// The part of the profile that was asked for.
+Result<stacks::NamedProfile> chosen_part(Result<stacks::NamedProfile> profile,
+                                         const std::string& phase) {
+  if (!profile || phase.empty()) return profile;
+  const std::vector<std::string> phases = stacks::phases_in(*profile);
+  if (std::find(phases.begin(), phases.end(), phase) != phases.end()) {
+    return stacks::of_phase(*profile, phase);
+  }
+  std::string names;
+  for (const std::string& name : phases) names += (names.empty() ? "" : ", ") + name;
+  return Error{Code::not_found,
+               "--phase " + phase + ": " +
+                   (names.empty() ? "the profile is not divided into phases: only those of dumps "
+                                    "and restores are (kymod --profiling-stacks)"
+                                  : "it has no samples; these phases have: " + names)};
+}
+
+// A file tells only if samples were lost.
+std::optional<stacks::SourceCounts> counts_of(const stacks::NamedProfile& profile) {
+  if (profile.lost == 0) return std::nullopt;
+  stacks::SourceCounts counts;
+  counts.lost = profile.lost;
+  return counts;
+}
+
+// Reads the stack profiles in the directories of checkpoints, and adds their stacks.
+Result<stacks::NamedProfile> read_checkpoints(const std::vector<std::string>& directories,
+                                              const std::string& job) {
+  std::optional<stacks::NamedProfile> all;
+  for (const std::string& directory : directories) {
+    const std::string folder = directory + "/recordings";
+    for (const std::string& name : report::stack_profiles_in(folder)) {
+      Result<stacks::NamedProfile> one = report::read_stacks(folder, name);
+      const Result<void> added = !one  ? one.error()
+                                 : all ? stacks::add(*all, *one)
+                                       : Result<void>();
+      if (!added) {
+        say(report::printable(added.error().message));
+      } else if (!all) {
+        all = *std::move(one);
+      }
+    }
+  }
+  if (all) return *std::move(all);
+  return Error{Code::not_found, "no checkpoint of " + job +
+                                    " has a stack profile that can be read: start kymod with "
+                                    "--profiling-stacks before the dump"};
+}
+
+Result<std::vector<std::string>> checkpoints_of(const Context& context, const std::string& job) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return client.error();
+  const Result<v1::InspectResponse> seen = client->inspect(job);
+  client::end_threads();
+  if (!seen) return seen.error();
+  if (!seen->has_job()) {
+    return Error{Code::failed_precondition, "--checkpoints " + job + ": it is no job; see kymo ps"};
+  }
+  std::vector<std::string> directories;
+  for (const v1::Checkpoint& one : seen->checkpoints()) directories.push_back(one.directory());
+  return directories;
+}
+
+// Shows what `read` finds in these files and folders. They are of unknown origin: they are read in a
+// process without rights.
+void show(const ProfileArguments& arguments, const std::vector<std::string>& paths,
+          const std::function<Result<stacks::NamedProfile>()>& read, Context& context) {
   if (!arguments.output.empty() && !is_page(arguments.output)) {
-    return refuse_profile(context, "with --from, the file must be a page: give FILE.html");
+    return refuse_profile(context,
+                          "with --from and --checkpoints, the file must be a page: give FILE.html");
   }
   std::vector<std::string> made =
-      make_confined(context, arguments.files, 2, [&](std::vector<std::string>& texts) {
-        const Result<stacks::NamedProfile> profile = read_files(arguments.files);
+      make_confined(context, paths, 2, [&](std::vector<std::string>& texts) {
+        const Result<stacks::NamedProfile> profile = chosen_part(read(), arguments.phase);
         if (!profile) return fail(context, profile.error());
-        const Taken taken{profile->waits, profile->period_ns, profile->duration_ns, 0, {}};
+        const Taken taken{profile->waits, profile->period_ns, profile->duration_ns, 0,
+                          counts_of(*profile)};
         describe(arguments, taken, *profile, texts, context);
       });
   if (!made[0].empty()) finish(arguments, std::move(made), stdout, context);
 }
 
+void show_checkpoints(const ProfileArguments& arguments, Context& context) {
+  const std::string& job = arguments.checkpoints;
+  const Result<std::vector<std::string>> directories = checkpoints_of(context, job);
+  if (!directories) return fail(context, directories.error());
+  show(
+      arguments, *directories, [&] { return read_checkpoints(*directories, job); }, context);
+}
+
 void profile(ProfileArguments& arguments, Context& context) {
   const int targets = (arguments.command.empty() ? 0 : 1) + (arguments.pid != 0 ? 1 : 0) +
                       (arguments.all ? 1 : 0) + (arguments.cgroup.empty() ? 0 : 1) +
-                      (arguments.job.empty() ? 0 : 1) + (arguments.files.empty() ? 0 : 1);
+                      (arguments.job.empty() ? 0 : 1) + (arguments.files.empty() ? 0 : 1) +
+                      (arguments.checkpoints.empty() ? 0 : 1);
   if (targets != 1) {
     return refuse_profile(
         context,
-        "name one of: -p PID, -a, --cgroup PATH, --name JOB, --from FILE, or a command after --");
+        "name one of: -p PID, -a, --cgroup PATH, --name JOB, --from FILE, --checkpoints JOB, or a "
+        "command after --");
+  }
+  if (!arguments.phase.empty() && arguments.files.empty() && arguments.checkpoints.empty()) {
+    return refuse_profile(context, "--phase is for --from and --checkpoints");
   }
   if (const Result<void> checked = check_output(arguments.output); !checked) {
     if (checked.error().code == Code::invalid_argument) {
@@ -288,7 +373,11 @@ void profile(ProfileArguments& arguments, Context& context) {
     }
     return fail(context, checked.error());
   }
-  if (!arguments.files.empty()) return show_files(arguments, context);
+  if (!arguments.files.empty()) {
+    return show(
+        arguments, arguments.files, [&] { return read_files(arguments.files); }, context);
+  }
+  if (!arguments.checkpoints.empty()) return show_checkpoints(arguments, context);
   if (arguments.command.empty()) return profile_what_runs(arguments, context);
   profile_a_command(arguments, context);
 }
@@ -324,6 +413,12 @@ void add_profile(CLI::App& app, Context& context) {
           "once, their sum")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb->add_option("--checkpoints", arguments->checkpoints,
+                   "Show the sum of the stack profiles that kymod --profiling-stacks has written "
+                   "in the checkpoints of this job");
+  verb->add_option("--phase", arguments->phase,
+                   "With --from and --checkpoints: only the samples of this phase of a dump or "
+                   "restore");
   add_time(*verb, "-d,--duration",
            "Stop after this time (default: 10s; a command is profiled until it ends)",
            [arguments](double ns) {

@@ -1,5 +1,6 @@
 #include "kymod/flags.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -33,6 +34,16 @@ struct Adder {
   CLI::Option* operator()(const Flag::Bytes& bytes) const {
     return app.add_option(name(), config.*bytes.member, flag.help)
         ->transform(CLI::AsSizeValue(false));
+  }
+  CLI::Option* operator()(const Flag::Rate& rate) const {
+    const std::string names = name() + "{" + std::to_string(rate.usual) + "}";
+    return app.add_flag_function(
+        names,
+        [&value = config.*rate.member](std::int64_t given) {
+          constexpr std::int64_t kMost = 1'000'000;  // more is refused as well
+          value = static_cast<int>(std::clamp<std::int64_t>(given, 0, kMost));
+        },
+        flag.help);
   }
   CLI::Option* operator()(const Flag::Converted& converted) const {
     const auto set = [&config = config, &refused = refused, converted](const std::string& text) {

@@ -1,6 +1,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -20,6 +21,7 @@
 #include "kymo/version.h"
 #include "kymod/flags.h"
 #include "kymod/log.h"
+#include "stacks/collector.h"
 #include "usage.h"
 
 namespace {
@@ -121,6 +123,9 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == kymo::stacks::kCollectorArgument) {
+    return kymo::stacks::collect(STDIN_FILENO, STDOUT_FILENO);
+  }
   kymo::confine::open_standard_descriptors();
   try {
     return run(argc, argv);

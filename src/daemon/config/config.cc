@@ -160,7 +160,17 @@ Result<void> check_rotation(const Config& config) {
   return {};
 }
 
+Result<void> check_stacks(const Config& config) {
+  constexpr int kLeast = 19;
+  constexpr int kMost = 999;
+  const int rate = config.profiling_stacks;
+  if (rate == 0 || (rate >= kLeast && rate <= kMost)) return {};
+  return invalid("--profiling-stacks=" + std::to_string(rate) + ": give " + std::to_string(kLeast) +
+                 " to " + std::to_string(kMost) + " samples of each CPU a second");
+}
+
 Result<void> check_profiling(const Config& config) {
+  if (Result<void> ok = check_stacks(config); !ok) return ok;
   if (config.profiling_interval.count() <= 0) {
     return invalid("--profiling-metrics-rate-us " +
                    std::to_string(config.profiling_interval.count()) +

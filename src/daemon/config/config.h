@@ -33,6 +33,7 @@ struct Config {
   std::string log_level = "info";
   bool inside = true;         // --inside: look at CRIU, the target and the machine
   bool timing = true;         // --profiling: time the parts of each request
+  int profiling_stacks = 0;   // samples a second of each CPU during dumps and restores; 0: none
   std::string otlp_endpoint;  // http://HOST[:PORT][/PATH] that gets their spans; empty: none
   bool profiling = true;
   std::vector<std::string> profiling_metrics;       // empty: all

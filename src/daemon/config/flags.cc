@@ -110,6 +110,10 @@ std::vector<Flag> all_flags() {
        "Look at CRIU, the target, the disk and the machine during each dump and restore, and add "
        "what is seen to its recording",
        "KYMO_INSIDE"},
+      {"profiling-stacks", Flag::Rate{&Config::profiling_stacks, 99},
+       "Take the stacks of CRIU and of the target during each dump and restore, this many times a "
+       "second (19 to 999, without a number 99), and divide them by phases (default: off)",
+       "KYMO_PROFILING_STACKS"},
       {"otlp-endpoint", &Config::otlp_endpoint,
        "OpenTelemetry collector to which kymod sends the scopes of each request as spans "
        "(OTLP/HTTP): http://HOST[:PORT][/PATH]",
@@ -200,6 +204,9 @@ std::string value_of(const Flag& flag, const Config& config) {
           [&](const Flag::Switch& one) { return on_or_off(config.*one.member); },
           [&](const Flag::SwitchOff& one) { return on_or_off(!(config.*one.member)); },
           [&](const Flag::Bytes& bytes) { return size_as_flag_value(config.*bytes.member); },
+          [&](const Flag::Rate& rate) -> std::string {
+            return config.*rate.member == 0 ? "off" : std::to_string(config.*rate.member);
+          },
           [&](const Flag::Converted& converted) { return converted.text(config); },
           member_text,
       },

@@ -28,6 +28,11 @@ struct Flag {
   struct Bytes {
     std::uint64_t Config::*member;
   };
+  // A number of samples a second that may be left out: the flag alone means `usual`. 0: off.
+  struct Rate {
+    int Config::*member;
+    int usual;
+  };
   // A value whose text has a form of its own.
   struct Converted {
     Result<void> (*set)(Config&, std::string_view);
@@ -35,8 +40,8 @@ struct Flag {
   };
   // A list: the flag may be repeated.
   using List = std::vector<std::string> Config::*;
-  using Target = std::variant<std::string Config::*, List, Switch, SwitchOff, Bytes, Converted,
-                              std::uint64_t Config::*, int Config::*, double Config::*,
+  using Target = std::variant<std::string Config::*, List, Switch, SwitchOff, Bytes, Rate,
+                              Converted, std::uint64_t Config::*, int Config::*, double Config::*,
                               std::chrono::seconds Config::*, std::chrono::microseconds Config::*>;
   struct Range {
     double min = 0;

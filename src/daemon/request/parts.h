@@ -7,6 +7,7 @@
 #include "daemon/recorder/metrics.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/request/progress.h"
+#include "daemon/request/stack_collectors.h"
 #include "daemon/state/first_runs.h"
 #include "daemon/state/foreign.h"
 #include "daemon/state/jobs.h"
@@ -31,6 +32,7 @@ struct Parts {
   ProgressBoard& progress;
   const ForeignFiles& foreign;
   UnconfirmedDumps& unconfirmed;
+  StackCollectors& stacks;
 };
 
 }  // namespace kymo::daemon

@@ -1,14 +1,21 @@
 #include "daemon/request/request.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string_view>
 #include <thread>
 
+#include "daemon/state/checkpoint_dir.h"
 #include "failures/explain.h"
+#include "probe/process.h"
 #include "report/timing.h"
 
 namespace kymo::daemon {
 namespace {
+
+// So many are named to a collector: the text must fit into a pipe. The children of those are followed.
+constexpr std::size_t kMostPids = 4096;
 
 std::string without_recording(store::RunKind kind, const Error& error) {
   return std::string(kind == store::RunKind::dump ? "the dump" : "the restore") +
@@ -17,17 +24,67 @@ std::string without_recording(store::RunKind kind, const Error& error) {
 
 }  // namespace
 
+// Started here, and waited for only before CRIU is called: loading BPF takes a while.
+void Request::start_stacks(const std::string& recording_path, const inside::Target& target,
+                           std::vector<pid_t> restored) {
+  const int rate = parts.config.profiling_stacks;
+  if (rate == 0) return;
+  stacks::CollectorOrder order;
+  order.rate = static_cast<unsigned>(rate);
+  order.starter = ::gettid();
+  if (kind == store::RunKind::dump) {
+    order.target = probe::process_tree(target.pid);
+  } else {
+    order.restored = std::move(restored);
+    order.restored_container = target.restored_container;
+  }
+  for (std::vector<pid_t>* pids : {&order.target, &order.restored}) {
+    pids->resize(std::min(pids->size(), kMostPids));
+  }
+  order.container = target.container;
+  order.output = stack_profile_of(recording_path);
+  Result<StackCollectors::Running> started = parts.stacks.start(order);
+  if (started) {
+    stacks.emplace(*std::move(started));
+  } else {
+    no_stacks = started.error().message;
+  }
+}
+
+void Request::wait_for_stacks() {
+  if (stacks) {
+    const Scope scope("wait for stacks", {.category = "recording"});
+    if (const Result<void> ready = stacks->wait_until_ready(); !ready) {
+      no_stacks = ready.error().message;
+      stacks.reset();
+    }
+  }
+  if (no_stacks.empty()) return;
+  warnings.push_back(std::string(kind == store::RunKind::dump ? "the dump" : "the restore") +
+                     " has no stack profile: " + no_stacks);
+}
+
+void Request::end_stacks(const std::vector<diagnosis::Phase>& all) {
+  if (!stacks) return;
+  std::vector<stacks::PhaseTimes> times_of_phases;
+  for (const diagnosis::Phase& phase : all) {
+    times_of_phases.push_back({phase.name, began_ns + phase.begin_ns, began_ns + phase.end_ns});
+  }
+  stacks->end(times_of_phases);
+}
+
 void Request::warn_unless(const Result<void>& done) {
   if (!done) warnings.push_back(done.error().message);
 }
 
-void Request::begin_recording(std::string path, nlohmann::json about,
-                              const inside::Target& target) {
+void Request::begin_recording(std::string path, nlohmann::json about, const inside::Target& target,
+                              std::vector<pid_t> restored) {
   const Config settings = parts.recorder.settings();
   if (settings.inside && parts.recorder.recording()) {
     inside.add_columns(target, seen.own_columns());
   }
   if (job) about["job"] = {{"id", job->id}, {"name", job->name}};
+  start_stacks(path, target, std::move(restored));
   Result<RequestRecording> begun_now =
       parts.recorder.begin(std::move(path), began_ns, std::move(about), seen.own_columns());
   if (begun_now) {
@@ -49,7 +106,13 @@ void Request::end_recording(const Result<void>& result, nlohmann::json about) {
   if (std::optional<nlohmann::json> seen_inside = inside.end()) {
     about["inside"] = *std::move(seen_inside);
   }
-  about["phases"] = diagnosis::to_json(phases());
+  const std::vector<diagnosis::Phase> all = phases();
+  about["phases"] = diagnosis::to_json(all);
+  if (parts.config.profiling_stacks != 0) {
+    about["stacks"] = {{"rate", parts.config.profiling_stacks}};
+    if (!no_stacks.empty()) about["stacks"]["missing"] = no_stacks;
+  }
+  end_stacks(all);
   about["request_began_monotonic_ns"] = began_ns;
   if (!verdict.lines.empty()) about["verdict"] = diagnosis::to_json(verdict);
   recording.mark("request ended");
@@ -59,6 +122,7 @@ void Request::end_recording(const Result<void>& result, nlohmann::json about) {
 }
 
 runtime::Observer Request::runtime_called() {
+  wait_for_stacks();
   begun = true;
   first_run = parts.first_runs.take(kind);
   runtime::Observer observer;

@@ -57,8 +57,10 @@ struct Request {
   Jobs::Hold held;
   InsideView inside;
   RequestRecording recording;
-  bool begun = false;      // the runtime was called
-  bool first_run = false;  // the first of its kind since kymod started
+  std::optional<StackCollectors::Running> stacks;  // nothing: no stacks are taken
+  std::string no_stacks;                           // why, if they were asked for
+  bool begun = false;                              // the runtime was called
+  bool first_run = false;                          // the first of its kind since kymod started
   std::vector<std::string> warnings;
   // What CRIU has reported, for phases(). The mutex guards `times` while CRIU runs.
   diagnosis::Verdict verdict;  // no lines: the request failed, or is not over
@@ -71,7 +73,9 @@ struct Request {
   void warn_unless(const Result<void>& done);
   // Begins the recording at `path`. A request without a recording is better than no request, so an
   // error is only a warning.
-  void begin_recording(std::string path, nlohmann::json about, const inside::Target& target);
+  // `restored`: the pids that a restore will make, if they are known.
+  void begin_recording(std::string path, nlohmann::json about, const inside::Target& target,
+                       std::vector<pid_t> restored = {});
   // Ends the recording. `about` is added to what is known of every request.
   void end_recording(const Result<void>& result, nlohmann::json about);
   // Notes that the runtime is called now. Returns an observer that reports CRIU's notifications.
@@ -85,6 +89,12 @@ struct Request {
   void ended(const Result<void>& result);
   // Adds the timing tree, if there is one, to a JSON object.
   void add_timing(nlohmann::json& object) const;
+
+ private:
+  void start_stacks(const std::string& recording_path, const inside::Target& target,
+                    std::vector<pid_t> restored);
+  void wait_for_stacks();
+  void end_stacks(const std::vector<diagnosis::Phase>& all);
 };
 
 // The members of a run that every request fills in the same way.

@@ -420,6 +420,12 @@ Result<void> estimate_size(RestoreContext& c) {
   return {};
 }
 
+std::vector<pid_t> pids_of(const std::vector<criu::ImageProcess>& tree) {
+  std::vector<pid_t> pids;
+  for (const criu::ImageProcess& process : tree) pids.push_back(process.pid);
+  return pids;
+}
+
 Result<void> begin_recording(RestoreContext& c) {
   json about{{"request", "restore"}, {"directory", c.directory}};
   if (c.record.contains("pid")) {
@@ -431,15 +437,15 @@ Result<void> begin_recording(RestoreContext& c) {
   const bool plain = c.runtime_kind == runtime::Kind::process && !c.tree.empty();
   c.begin_recording(c.to->next_recording("restore"), std::move(about),
                     {plain ? c.tree.front().pid : 0, !c.container.empty(),
-                     c.container.substr(c.container.find('/') + 1), c.directory});
+                     c.container.substr(c.container.find('/') + 1), c.directory},
+                    plain ? pids_of(c.tree) : std::vector<pid_t>());
   return {};
 }
 
 // Leaves a note for the next kymod, in case this one is killed while CRIU restores.
 Result<void> note_restore(RestoreContext& c) {
   if (c.runtime_kind != runtime::Kind::process) return {};  // a container's runtime keeps its state
-  std::vector<pid_t> pids;
-  for (const criu::ImageProcess& process : c.tree) pids.push_back(process.pid);
+  const std::vector<pid_t> pids = pids_of(c.tree);
   Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, c.directory, pids,
                                                 c.to->work(), c.job ? c.job->id : "");
   if (note) {

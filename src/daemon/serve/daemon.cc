@@ -96,6 +96,7 @@ struct Daemon::State {
   std::optional<ForeignFiles> foreign;
   std::unique_ptr<runtime::Runtimes> runtimes;
   std::unique_ptr<UnconfirmedDumps> unconfirmed;
+  StackCollectors stacks;
   std::unique_ptr<http::Server> http;
   Api for_root;
   Api for_group;
@@ -109,6 +110,7 @@ struct Daemon::State {
   Parts parts();
   Result<void> start_api();
   bool drain();
+  void check_stacks();
   void say_troubles() const;
   void snapshot_for_signal() const;
   void keep_house();
@@ -218,8 +220,8 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Parts Daemon::State::parts() {
-  return {config, *metrics, *recorder,  *crius,    *runtimes, *store,
-          *jobs,  claims,   first_runs, *progress, *foreign,  *unconfirmed};
+  return {config, *metrics,   *recorder, *crius,   *runtimes,    *store, *jobs,
+          claims, first_runs, *progress, *foreign, *unconfirmed, stacks};
 }
 
 // gRPC does not tell a service who calls it, so each kind of caller has a service of its own.
@@ -246,6 +248,15 @@ bool Daemon::State::drain() {
     if (api->service != nullptr) drained &= api->service->drain(until);
   }
   return drained;
+}
+
+void Daemon::State::check_stacks() {
+  if (config.profiling_stacks == 0) return;
+  const Result<void> possible = stacks.check(static_cast<unsigned>(config.profiling_stacks));
+  if (!possible) {
+    spdlog::warn("--profiling-stacks: dumps and restores will have no stack profiles: {}",
+                 possible.error().message);
+  }
 }
 
 void Daemon::State::say_troubles() const {
@@ -315,6 +326,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Help
   if (Result<void> ok = state.move_ring_aside(); !ok) return ok.error();
   if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
   if (Result<void> ok = state.start_spans(); !ok) return ok.error();
+  state.check_stacks();
   if (Result<void> ok = state.start_api(); !ok) return ok.error();
 
   spdlog::info("kymod {}", KYMO_VERSION);
@@ -340,6 +352,7 @@ Result<void> Daemon::run() {
   while (got <= 0) {
     got = sigtimedwait(&signals, nullptr, &kLookAfterJobs);
     state.say_troubles();
+    state.stacks.look();
     if (got == SIGUSR1) {
       state.snapshot_for_signal();
       got = 0;

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/own_folder.h"
+#include "base/recording_name.h"
 #include "report/checkpoint_record.h"
 
 namespace kymo::daemon {
@@ -67,10 +68,14 @@ void take_rights_of_others(const std::string& folder) {
 std::string CheckpointDir::next_recording(const std::string& name) const {
   std::string path = recordings() + "/" + name + ".tsv";
   std::error_code error;
-  for (int n = 2; fs::exists(path, error); ++n) {
+  for (int n = 2; fs::exists(path, error) || fs::exists(stack_profile_of(path), error); ++n) {
     path = recordings() + "/" + name + "-" + std::to_string(n) + ".tsv";
   }
   return path;
+}
+
+std::string stack_profile_of(const std::string& recording) {
+  return recording_stem(recording) + ".pb.gz";
 }
 
 int highest_number(const std::string& folder, const std::string& name) {

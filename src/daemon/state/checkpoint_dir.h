@@ -21,12 +21,15 @@ class CheckpointDir {
   [[nodiscard]] std::string work() const { return path_ + "/work"; }
   [[nodiscard]] std::string recordings() const { return path_ + "/recordings"; }
   [[nodiscard]] std::string record() const { return path_ + "/checkpoint.json"; }
-  // The first of recordings/NAME.tsv, NAME-2.tsv, ... that does not exist.
+  // The first of recordings/NAME.tsv, NAME-2.tsv, ... that does not exist, and has no stack profile.
   [[nodiscard]] std::string next_recording(const std::string& name) const;
 
  private:
   std::string path_;
 };
+
+// The stack profile of the dump or restore that has this recording: NAME.pb.gz beside NAME.tsv.
+std::string stack_profile_of(const std::string& recording);
 
 // The highest N for which the folder has a NAME-N. 0 if there is none.
 int highest_number(const std::string& folder, const std::string& name);

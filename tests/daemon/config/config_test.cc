@@ -47,6 +47,21 @@ TEST(ConfigTest, ListsOfMetrics) {
   }
 }
 
+TEST(ConfigTest, TheRateOfStacksHasItsRange) {
+  const test::TemporaryDirectory folder;
+  Config config = good(folder);
+  for (const int rate : {0, 19, 99, 999}) {
+    config.profiling_stacks = rate;
+    EXPECT_EQ(refusal(config), "") << rate;
+  }
+  for (const int rate : {1, 18, 1000}) {
+    config.profiling_stacks = rate;
+    EXPECT_NE(refusal(config).find("--profiling-stacks=" + std::to_string(rate) + ": give 19 to"),
+              std::string::npos)
+        << rate;
+  }
+}
+
 TEST(ConfigTest, AGoodOneIsMadeAbsolute) {
   const test::TemporaryDirectory folder;
   Config config = good(folder);

@@ -87,6 +87,8 @@ TEST(CheckpointDirTest, RecordingsAreNumberedAndNoneIsOverwritten) {
   EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-2.tsv");
   static_cast<void>(folder.file("c/recordings/restore-2.tsv", ""));
   EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-3.tsv");
+  static_cast<void>(folder.file("c/recordings/restore-3.pb.gz", ""));
+  EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-4.tsv");
 }
 
 TEST(CheckpointDirTest, TheRecordIsReadBackAndANewerOneRefusedByName) {

@@ -1,0 +1,218 @@
+#include "daemon/request/stack_collectors.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/spawn.h"
+#include "probe/process.h"
+
+namespace kymo::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A collector is mostly ready within 0.1 s. A dump does not wait longer than this for it.
+constexpr milliseconds kReadyWithin{3000};
+// How long a collector may take to name and write what it has taken.
+constexpr std::chrono::minutes kWrittenWithin{5};
+constexpr milliseconds kWaitAtEnd{10000};
+
+struct Pipe {
+  FileDescriptor from;
+  FileDescriptor to;
+};
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("make a pipe", errno);
+  return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+// Waits until there is something to read, or the time is over. Returns false if it is over.
+bool wait_for(int fd, std::uint64_t until_ns) {
+  for (;;) {
+    const std::uint64_t now_ns = monotonic_ns();
+    const std::uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    pollfd ready{fd, POLLIN, 0};
+    const int got = ::poll(&ready, 1, static_cast<int>(left_ns / 1'000'000));
+    if (got > 0) return true;
+    if (left_ns < 1'000'000 && (got == 0 || errno != EINTR)) return false;
+  }
+}
+
+std::uint64_t after(std::chrono::nanoseconds time) {
+  return monotonic_ns() + to_nanos(time);
+}
+
+}  // namespace
+
+struct StackCollectors::Collector {
+  pid_t pid = 0;
+  FileDescriptor orders;
+  FileDescriptor answers;
+  std::string output;
+  std::mutex mutex;            // guards the members below
+  std::string said;            // what it has answered, and was not looked at
+  bool told = false;           // that it failed was reported
+  std::uint64_t ended_ns = 0;  // when it was told to write; 0: not yet
+
+  // Reads what it has answered, without waiting.
+  void read() {
+    std::array<char, 4096> part{};
+    ssize_t got = 0;
+    while ((got = ::read(answers.get(), part.data(), part.size())) > 0) {
+      said.append(part.data(), static_cast<std::size_t>(got));
+    }
+  }
+  // Takes the first line; empty if there is none.
+  std::string take_line() {
+    const std::size_t end = said.find('\n');
+    if (end == std::string::npos) return {};
+    std::string line = said.substr(0, end);
+    said.erase(0, end + 1);
+    return line;
+  }
+  void report(const std::string& line);
+};
+
+// Logs what it has said at its end.
+void StackCollectors::Collector::report(const std::string& line) {
+  constexpr std::string_view kWritten = stacks::kWritten;
+  if (line.starts_with(stacks::kFailed)) {
+    const std::string why = line.substr(std::string_view(stacks::kFailed).size());
+    return spdlog::warn("the stack profile {} was not written: {}", output, why);
+  }
+  if (!line.starts_with(kWritten)) {
+    return spdlog::warn("the stack profile {} was not written: its collector ended", output);
+  }
+  const std::string counts = line.substr(kWritten.size());
+  const std::size_t space = std::min(counts.find(' '), counts.size());
+  std::uint64_t lost = 0;
+  std::from_chars(counts.data() + std::min(space + 1, counts.size()), counts.data() + counts.size(),
+                  lost);
+  spdlog::info("{} samples in {}", counts.substr(0, space), output);
+  if (lost != 0) spdlog::warn("{} samples were lost: {} lacks them", lost, output);
+}
+
+StackCollectors::Running::~Running() {
+  if (collector_ == nullptr) return;
+  const std::lock_guard lock(collector_->mutex);
+  if (collector_->ended_ns != 0) return;
+  collector_->told = true;
+  collector_->orders.reset();
+}
+
+Result<void> StackCollectors::Running::wait_until_ready() {
+  const std::uint64_t until_ns = after(kReadyWithin);
+  const std::lock_guard lock(collector_->mutex);
+  std::string line;
+  bool in_time = true;
+  bool open = true;
+  while (line.empty() && in_time && open) {
+    in_time = wait_for(collector_->answers.get(), until_ns);
+    const std::size_t before = collector_->said.size();
+    collector_->read();
+    open = !in_time || collector_->said.size() > before;
+    line = collector_->take_line();
+  }
+  if (line == stacks::kReady) return {};
+  collector_->told = true;
+  collector_->orders.reset();
+  if (line.starts_with(stacks::kFailed)) {
+    return Error{Code::failed_precondition, line.substr(std::string_view(stacks::kFailed).size())};
+  }
+  return Error{Code::unavailable, open ? "the process that takes stacks was not ready within " +
+                                             std::to_string(kReadyWithin.count() / 1000) + " s"
+                                       : "the process that takes stacks ended"};
+}
+
+void StackCollectors::Running::end(const std::vector<stacks::PhaseTimes>& phases) {
+  const std::lock_guard lock(collector_->mutex);
+  if (collector_->told) return;
+  std::size_t written = 0;
+  static_cast<void>(write_all(collector_->orders.get(), stacks::phases_text(phases), &written));
+  collector_->orders.reset();
+  collector_->ended_ns = monotonic_ns();
+}
+
+Result<StackCollectors::Running> StackCollectors::start(const stacks::CollectorOrder& order) {
+  Result<Pipe> orders = make_pipe();
+  if (!orders) return orders.error();
+  Result<Pipe> answers = make_pipe();
+  if (!answers) return answers.error();
+  const Result<pid_t> pid =
+      spawn({.file = "/proc/self/exe",
+             .words = {"kymod", stacks::kCollectorArgument},
+             .descriptors = {orders->from.get(), answers->to.get(), kDevNull}});
+  if (!pid) return pid.error();
+  auto collector = std::make_shared<Collector>();
+  collector->pid = *pid;
+  collector->orders = std::move(orders->to);
+  collector->answers = std::move(answers->from);
+  collector->output = order.output;
+  ::fcntl(collector->answers.get(), F_SETFL, O_NONBLOCK);
+  std::size_t written = 0;
+  static_cast<void>(write_all(collector->orders.get(), stacks::order_text(order), &written));
+  const std::lock_guard lock(mutex_);
+  collectors_.push_back(collector);
+  return Running(std::move(collector));
+}
+
+// Returns whether it has ended.
+bool StackCollectors::reap(Collector& collector) {
+  // A request may be waiting for it. It is looked at again.
+  const std::unique_lock lock(collector.mutex, std::try_to_lock);
+  if (!lock) return false;
+  collector.read();
+  int status = 0;
+  const pid_t got = ::waitpid(collector.pid, &status, WNOHANG);
+  if (got == 0) {
+    const bool late =
+        collector.ended_ns != 0 && monotonic_ns() - collector.ended_ns > to_nanos(kWrittenWithin);
+    if (late || collector.told) ::kill(collector.pid, SIGKILL);
+    return false;
+  }
+  collector.read();
+  if (!collector.told) collector.report(collector.take_line());
+  return true;
+}
+
+void StackCollectors::look() {
+  std::list<std::shared_ptr<Collector>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all = collectors_;
+  }
+  std::erase_if(all, [this](const auto& one) { return !reap(*one); });
+  const std::lock_guard lock(mutex_);
+  for (const auto& ended : all) collectors_.remove(ended);
+}
+
+Result<void> StackCollectors::check(unsigned rate) {
+  stacks::CollectorOrder order;
+  order.rate = rate;
+  Result<Running> running = start(order);
+  return running ? running->wait_until_ready() : running.error();
+}
+
+StackCollectors::~StackCollectors() {
+  const std::uint64_t until_ns = after(kWaitAtEnd);
+  for (const auto& collector : collectors_) {
+    const FileDescriptor process(probe::open_process(collector->pid));
+    if (process.valid()) static_cast<void>(wait_for(process.get(), until_ns));
+    static_cast<void>(reap(*collector));
+  }
+}
+
+}  // namespace kymo::daemon

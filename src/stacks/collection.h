@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "stacks/event.h"
+#include "stacks/profile.h"
+#include "stacks/source.h"
+
+namespace kymo::stacks {
+
+// Takes the events of a source, unwinds the stacks of its samples and counts them.
+//
+// Threads: one.
+class Collection {
+ public:
+  // How often round() is to be called. A file is opened at most this long after it was mapped.
+  static constexpr int kRoundMs = 20;
+  // What becomes of a stack that was taken at `time_ns` (CLOCK_MONOTONIC).
+  using Put = std::function<void(Trace trace, const Sample& sample, std::uint64_t time_ns)>;
+
+  // Without `put`, the stacks are counted in the profile that finish() returns.
+  Collection(std::unique_ptr<Source> source, const Sampling& sampling, Put put = {});
+
+  // Takes what has come.
+  void round();
+  // Stops the source, and takes all that is left.
+  Profile finish();
+  // See Source.
+  [[nodiscard]] int fd() const { return source_->fd(); }
+  Result<void> add(const Starter& starter, const std::vector<pid_t>& started) {
+    return source_->add(starter, started);
+  }
+  // To be known from now on: what it starts has its mappings until it executes another program.
+  void know(pid_t pid) { profile_.processes->add_running(pid); }
+
+ private:
+  void take_until(std::uint64_t horizon_ns);
+  void take(const Event& event);
+  void count(const Sample& sample, std::uint64_t time_ns);
+
+  std::unique_ptr<Source> source_;
+  Put put_;
+  std::uint64_t begin_ns_;
+  std::uint64_t begin_cpu_ns_;
+  std::vector<Event> pending_;
+  Profile profile_;
+};
+
+}  // namespace kymo::stacks

@@ -1,0 +1,253 @@
+#include "stacks/collector.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "base/file.h"
+#include "confine/run.h"
+#include "probe/container_keeper.h"
+#include "probe/process.h"
+#include "stacks/collection.h"
+#include "stacks/output.h"
+
+namespace kymo::stacks {
+namespace {
+
+// Lines from the program that has started this process.
+class Orders {
+ public:
+  explicit Orders(int fd) : fd_(fd) {}
+
+  [[nodiscard]] int fd() const { return fd_; }
+  // Waits for the next line. Nothing: the program has closed its end.
+  std::optional<std::string> next() {
+    std::array<char, 65536> part{};
+    for (;;) {
+      if (const std::size_t end = text_.find('\n'); end != std::string::npos) {
+        std::string line = text_.substr(0, end);
+        text_.erase(0, end + 1);
+        return line;
+      }
+      const ssize_t got = ::read(fd_, part.data(), part.size());
+      if (got == 0 || (got < 0 && errno != EINTR)) return std::nullopt;
+      if (got > 0) text_.append(part.data(), static_cast<std::size_t>(got));
+    }
+  }
+
+ private:
+  int fd_;
+  std::string text_;
+};
+
+// Finds the CRIU of a container that no child of the program has started: that of containerd and of
+// Docker, which the container's shim starts.
+class OutsideCriu {
+ public:
+  explicit OutsideCriu(const CollectorOrder& order) {
+    if (order.container && !order.target.empty()) tracee_ = order.target.front();
+    if (!order.restored_container.empty()) keeper_.emplace(order.restored_container);
+  }
+
+  // The shim of a container that is dumped.
+  [[nodiscard]] std::vector<Starter> starters() const {
+    const Result<probe::Process> target = probe::read_process(tracee_);
+    const Result<probe::Process> parent =
+        tracee_ == 0 || !target ? target : probe::read_process(target->parent);
+    if (tracee_ == 0 || !parent || !parent->name.starts_with("containerd-shim")) return {};
+    return {{parent->pid, true}};
+  }
+  [[nodiscard]] bool looks() const { return tracee_ != 0 || keeper_; }
+  void look(Collection& collection) {
+    if (tracee_ != 0) {
+      const Result<probe::Process> seen = probe::read_process(tracee_);
+      if (seen && seen->tracer != 0) {
+        found(seen->tracer, collection);
+        tracee_ = 0;
+      }
+    }
+    if (!keeper_) return;
+    for (const pid_t pid : keeper_->look()) {
+      if (known_.insert(pid).second) found(pid, collection);
+    }
+  }
+
+ private:
+  static void found(pid_t pid, Collection& collection) {
+    collection.know(pid);
+    // Without it, the profile has fewer samples of CRIU.
+    static_cast<void>(collection.add({pid, true}, probe::process_tree(pid)));
+  }
+
+  pid_t tracee_ = 0;  // whose tracer is CRIU; 0: none, or found
+  std::optional<probe::ContainerKeeper> keeper_;
+  std::set<pid_t> known_;
+};
+
+// Whether the sample is of CRIU, or of the runtime that starts it, or else of the target.
+class Roles {
+ public:
+  explicit Roles(const CollectorOrder& order)
+      : restored_(order.restored.begin(), order.restored.end()),
+        restores_(order.target.empty()),
+        container_(order.container) {}
+
+  [[nodiscard]] const char* of(const Sample& sample) const {
+    if (!sample.started) return kTargetRole;
+    if (!restores_) return kCriuRole;
+    // CRIU makes the processes that it restores. Those of a container have a pid namespace.
+    const bool restored = container_ ? sample.pid_level > 0 : restored_.contains(sample.pid);
+    return restored ? kTargetRole : kCriuRole;
+  }
+
+ private:
+  std::set<pid_t> restored_;
+  bool restores_;
+  bool container_;
+};
+
+void answer(int to, const std::string& line) {
+  std::size_t written = 0;
+  static_cast<void>(write_all(to, line + "\n", &written));
+}
+
+// Takes samples until the program says something, or has ended.
+void take_samples(Collection& collection, OutsideCriu& outside, int orders) {
+  constexpr int kLookMs = 5;
+  std::array<pollfd, 2> ready{pollfd{orders, POLLIN, 0}, pollfd{collection.fd(), POLLIN, 0}};
+  for (;;) {
+    const int wait_ms = outside.looks() ? kLookMs : Collection::kRoundMs;
+    const int got = ::poll(ready.data(), ready.size(), wait_ms);
+    outside.look(collection);
+    collection.round();
+    if (got > 0 && ready[0].revents != 0) return;
+  }
+}
+
+// The files of the modules in the profile, from which their names are read.
+std::vector<int> files_in(const Profile& profile) {
+  std::set<int> files;
+  for (const auto& [trace, weight] : profile.traces) {
+    for (const Frame& frame : trace.frames) {
+      if (frame.module != nullptr && frame.module->file.valid()) {
+        files.insert(frame.module->file.get());
+      }
+    }
+  }
+  return {files.begin(), files.end()};
+}
+
+// The file of the profile. The names come from files of other users' programs, which are read in a
+// process without rights.
+Result<std::string> file_of(const Profile& profile, bool debug_info) {
+  confine::Bounds bounds;
+  bounds.readable = {"/usr/lib/debug/.build-id"};
+  bounds.descriptors = files_in(profile);
+  bounds.memory_bytes = std::uint64_t{4} << 30U;
+  bounds.answer_bytes = std::uint64_t{256} << 20U;
+  return confine::read_confined(bounds, [&]() -> Result<std::string> {
+    Symbols symbols(debug_info);
+    return pprof(profile, symbols);
+  });
+}
+
+Result<void> write(const Profile& profile, const std::string& path) {
+  // Debugging information that is damaged can end the process that reads it.
+  Result<std::string> file = file_of(profile, true);
+  if (!file) file = file_of(profile, false);
+  return file ? replace_file(path, *file) : file.error();
+}
+
+// The end of the life of a collector: labels, names and writes.
+int finish(Profile profile, RequestSamples& samples, const std::vector<PhaseTimes>& phases,
+           const std::string& path, int answers) {
+  // The target runs again by now, and needs the CPU more.
+  constexpr int kNice = 10;
+  static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
+  samples.move_to(profile, phases);
+  if (path.empty()) return 0;
+  if (const Result<void> written = write(profile, path); !written) {
+    answer(answers, kFailed + written.error().message);
+    return 1;
+  }
+  answer(answers, kWritten + std::to_string(profile.sum().samples) + " " +
+                      std::to_string(profile.counts.lost));
+  return 0;
+}
+
+Sampling sampling_of(const CollectorOrder& order, const OutsideCriu& outside) {
+  Sampling sampling;
+  sampling.rate = order.rate;
+  sampling.target.kind = Target::Kind::processes;
+  sampling.target.pids = order.target;
+  sampling.target.starters = outside.starters();
+  if (order.starter != 0) sampling.target.starters.push_back({order.starter, false});
+  return sampling;
+}
+
+// Why no stacks can be taken, and what to do about it.
+std::string text_of(const Error& error) {
+  if (error.code == Code::permission_denied) {
+    return error.message +
+           ": give kymod the capabilities CAP_BPF and CAP_PERFMON, and let it call bpf(2) and "
+           "perf_event_open(2)";
+  }
+  if (error.code == Code::failed_precondition) return error.message;
+  return error.message + ": it needs Linux 5.18 or newer with BTF (CONFIG_DEBUG_INFO_BTF)";
+}
+
+int collect_for(const CollectorOrder& order, Orders& orders, int answers) {
+  OutsideCriu outside(order);
+  const Sampling sampling = sampling_of(order, outside);
+  Result<std::unique_ptr<Source>> source = open_bpf_source(sampling);
+  if (!source) {
+    answer(answers, kFailed + text_of(source.error()));
+    return 1;
+  }
+  RequestSamples samples;
+  const Roles roles(order);
+  Collection collection(*std::move(source), sampling,
+                        [&](Trace trace, const Sample& sample, std::uint64_t time_ns) {
+                          trace.role = roles.of(sample);
+                          samples.add(std::move(trace), time_ns);
+                        });
+  collection.know(::getppid());  // CRIU has its mappings until it executes its program
+  for (const Starter& starter : sampling.target.starters) {
+    if (starter.process) collection.know(starter.id);
+  }
+  answer(answers, kReady);
+  take_samples(collection, outside, orders.fd());
+  const std::optional<std::string> line = orders.next();
+  const auto phases = line ? phases_in(*line) : std::nullopt;
+  if (!phases) return 0;
+  return finish(collection.finish(), samples, *phases, order.output, answers);
+}
+
+}  // namespace
+
+int collect(int orders, int answers) {
+  static_cast<void>(::prctl(PR_SET_NAME, "kymod-stacks"));
+  // A terminal or systemd sends these to all of kymod's processes. This one ends with its work, or
+  // when kymod has ended.
+  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
+    static_cast<void>(::signal(ignored, SIG_IGN));
+  }
+  allow_many_files();  // each module needs one
+  ::umask(0077);       // a profile names what others run
+  Orders lines(orders);
+  const std::optional<std::string> line = lines.next();
+  const auto order = line ? order_in(*line) : std::nullopt;
+  if (!order) return 1;
+  return collect_for(*order, lines, answers);
+}
+
+}  // namespace kymo::stacks
