@@ -43,7 +43,6 @@ struct Point {
   const char* text;
 };
 constexpr Point kPoints[] = {{"BeforeItFreezes", "pre-dump"},
-                             {"WhenItHasFrozen", "Collecting tasks"},
                              {"WhenItWritesPages", "Dumping pages (type"},
                              {"WhenAllIsWritten", "post-dump"},
                              {"WhenItEnds", "Dumping finished"}};
@@ -61,11 +60,11 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
     KYMO_NEEDS_CRIU();
     if (way().of_runc) KYMO_NEEDS_RUNC();
     ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
-    const std::string criu = folder_.file(
-        "criu",
-        "#!/bin/sh\ncase \"$*\" in *swrk*|*dump*--tree*) [ ! -e " + order() + " ] || . " + order() +
-            " ;; esac\nexec " + criu_path() + " \"$@\"\n",
-        0755);
+    const std::string criu =
+        folder_.file("criu",
+                     "#!/bin/sh\ncase \"$*\" in *swrk*|*dump*--tree*) [ ! -e " + order() +
+                         " ] || . " + order() + " ;; esac\nexec " + criu_path() + " \"$@\"\n",
+                     0755);
     kymod_.emplace(std::vector<std::string>{"--criu", criu, "--runc-root", runc_.path()});
     kymod_->start();
     start();
@@ -107,8 +106,8 @@ void PromiseTest::start() {
   }
   std::string loop = counting_loop();
   loop.replace(loop.find("/count"), 6, root() + "/count");
-  const Result<pid_t> started = runtime::launch(
-      {{"sh", "-c", loop}, {"PATH=/usr/bin:/bin"}, "/", "/dev/null", "/dev/null"});
+  const Result<pid_t> started =
+      runtime::launch({{"sh", "-c", loop}, {"PATH=/usr/bin:/bin"}, "/", "/dev/null", "/dev/null"});
   ASSERT_TRUE(started.ok()) << started.error().message;
   pid_ = *started;
   reaper_ = std::thread([pid = pid_] { waitpid(pid, nullptr, 0); });  // a restore takes its pid
