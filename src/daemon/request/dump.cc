@@ -13,7 +13,9 @@
 #include "criu/checksums.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
+#include "daemon/request/dump_record.h"
 #include "daemon/request/forecast.h"
+#include "daemon/request/publish.h"
 #include "daemon/request/request.h"
 #include "daemon/request/stream_choice.h"
 #include "daemon/request/target.h"
@@ -268,32 +270,6 @@ Result<void> prepare_directory(DumpContext& c) {
   return {};
 }
 
-// What a restore of the container needs to know.
-json container_json(const DumpContext& c) {
-  return {{"runtime", runtime::name_of(c.target.kind)},
-          {"id", c.target.id},
-          {"name", c.target.name},
-          {"bundle", c.target.bundle},
-          {"frozen", c.target.frozen},
-          {"read_only_root", c.target.read_only_root}};
-}
-
-// The options that a restore must be given again.
-json options_json(const v1::CheckpointOptions& options) {
-  return {{"tcp_established", options.tcp_established()},
-          {"shell_job", options.shell_job()},
-          {"file_locks", options.file_locks()},
-          {"external_unix_sockets", options.external_unix_sockets()},
-          {"tcp_close", options.tcp_close()},
-          {"cgroups", criu::name_of(to_options(options).cgroups)}};
-}
-
-// The machine does not change while kymod runs.
-const json& machine_json() {
-  static const json kMachine = to_json(runtime::this_machine());
-  return kMachine;
-}
-
 // The entries that checkpoint.json has before a dump, and after it in any case.
 json entry_of(const DumpContext& c, std::string_view state) {
   json entry{{"state", state},
@@ -305,7 +281,7 @@ json entry_of(const DumpContext& c, std::string_view state) {
              {"options", options_json(c.asked.options())},
              {"criu", {{"version", c.criu.version.text()}, {"path", c.criu.path}}},
              {"machine", machine_json()}};
-  if (!c.target.id.empty()) entry["container"] = container_json(c);
+  if (!c.target.id.empty()) entry["container"] = container_json(c.target);
   if (c.job) entry["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   return entry;
 }
@@ -323,7 +299,7 @@ Result<void> begin_recording(DumpContext& c) {
       {"leave_running", c.asked.leave_running()},
       {"target",
        {{"pid", c.target.process.pid}, {"name", c.target.name}, {"command", c.target.command}}}};
-  if (!c.target.id.empty()) about["container"] = container_json(c);
+  if (!c.target.id.empty()) about["container"] = container_json(c.target);
   c.begin_recording(c.dir->next_recording("dump"), std::move(about),
                     {c.target.process.pid, !c.target.id.empty(), {}, c.dir->path()});
   return {};
@@ -421,8 +397,24 @@ Result<void> add_checksums(DumpContext& c) {
   return {};
 }
 
+// Whether the request has waited long enough for a disk: since `began_ns`, and until its deadline.
+bool is_over(const DumpContext& c, std::uint64_t began_ns) {
+  if (is_asked(&c.progress.cancellation())) return true;
+  const auto least = static_cast<std::uint64_t>(std::chrono::nanoseconds(kDiskPatience).count());
+  const std::uint64_t deadline_ns = deadline_of(c);
+  return deadline_ns != 0 && monotonic_ns() >= std::max(deadline_ns, began_ns + least);
+}
+
+// If the disk does not answer until the deadline or a cancellation, the images are published as soon as
+// it does, and UnconfirmedDumps sees that.
 Result<void> publish(DumpContext& c) {
-  return publish_images(*c.dir);
+  const std::uint64_t began_ns = monotonic_ns();
+  if (auto done = publish_until(*c.dir, [&] { return is_over(c, began_ns); })) return *done;
+  c.unconfirmed = true;
+  return explain_deadline(
+      c, Error{is_asked(&c.progress.cancellation()) ? Code::cancelled : Code::deadline_exceeded,
+               "the images are written, but their disk does not answer: kymod lists the checkpoint "
+               "as complete when it does"});
 }
 
 constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{

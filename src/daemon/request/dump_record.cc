@@ -1,0 +1,34 @@
+#include "daemon/request/dump_record.h"
+
+#include "daemon/state/kinds.h"
+#include "daemon/state/stats_json.h"
+#include "runtime/restore_checks.h"
+
+namespace kymo::daemon {
+
+using nlohmann::json;
+
+json container_json(const Target& target) {
+  return {{"runtime", runtime::name_of(target.kind)},
+          {"id", target.id},
+          {"name", target.name},
+          {"bundle", target.bundle},
+          {"frozen", target.frozen},
+          {"read_only_root", target.read_only_root}};
+}
+
+json options_json(const v1::CheckpointOptions& options) {
+  return {{"tcp_established", options.tcp_established()},
+          {"shell_job", options.shell_job()},
+          {"file_locks", options.file_locks()},
+          {"external_unix_sockets", options.external_unix_sockets()},
+          {"tcp_close", options.tcp_close()},
+          {"cgroups", criu::name_of(to_options(options).cgroups)}};
+}
+
+const json& machine_json() {
+  static const json kMachine = to_json(runtime::this_machine());
+  return kMachine;
+}
+
+}  // namespace kymo::daemon
