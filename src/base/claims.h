@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -11,35 +12,42 @@ namespace kymo {
 // pids that a restore gives to its processes.
 //
 // Threads:   any.
-// Ownership: a Claim must not outlive its Claims.
+// Ownership: a Claim may outlive its Claims.
 template <class Key>
 class Claims {
+  struct Held {
+    std::mutex mutex;
+    std::set<Key> keys;  // guarded by mutex
+  };
+
  public:
   // Holds its keys until it is destroyed. False if another Claim held one of them already.
   class Claim {
    public:
     Claim() = default;
-    Claim(Claim&& other) noexcept
-        : owner_(std::exchange(other.owner_, nullptr)), keys_(std::move(other.keys_)) {}
+    Claim(Claim&&) noexcept = default;
     Claim& operator=(Claim&& other) noexcept {
       release();
-      owner_ = std::exchange(other.owner_, nullptr);
+      held_ = std::move(other.held_);
       keys_ = std::move(other.keys_);
       return *this;
     }
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
     ~Claim() { release(); }
-    explicit operator bool() const { return owner_ != nullptr; }
+    explicit operator bool() const { return held_ != nullptr; }
 
    private:
     friend class Claims;
-    Claim(Claims* owner, std::set<Key> keys) : owner_(owner), keys_(std::move(keys)) {}
+    Claim(std::shared_ptr<Held> held, std::set<Key> keys)
+        : held_(std::move(held)), keys_(std::move(keys)) {}
     void release() {
-      if (owner_ != nullptr) std::exchange(owner_, nullptr)->release(keys_);
+      if (held_ == nullptr) return;
+      const std::lock_guard lock(held_->mutex);
+      for (const Key& key : keys_) held_->keys.erase(key);
     }
 
-    Claims* owner_ = nullptr;
+    std::shared_ptr<Held> held_;
     std::set<Key> keys_;
   };
 
@@ -47,21 +55,15 @@ class Claims {
 
   // Claims all keys or none.
   [[nodiscard]] Claim claim_all(std::set<Key> keys) {
-    const std::lock_guard lock(mutex_);
-    const auto held = [this](const Key& key) { return held_.contains(key); };
-    if (std::any_of(keys.begin(), keys.end(), held)) return {};
-    held_.insert(keys.begin(), keys.end());
-    return {this, std::move(keys)};
+    const std::lock_guard lock(held_->mutex);
+    const auto is_held = [this](const Key& key) { return held_->keys.contains(key); };
+    if (std::any_of(keys.begin(), keys.end(), is_held)) return {};
+    held_->keys.insert(keys.begin(), keys.end());
+    return {held_, std::move(keys)};
   }
 
  private:
-  void release(const std::set<Key>& keys) {
-    const std::lock_guard lock(mutex_);
-    for (const Key& key : keys) held_.erase(key);
-  }
-
-  std::mutex mutex_;
-  std::set<Key> held_;
+  std::shared_ptr<Held> held_ = std::make_shared<Held>();
 };
 
 }  // namespace kymo

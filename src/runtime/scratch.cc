@@ -11,8 +11,7 @@
 #include <set>
 #include <system_error>
 
-#include "base/clock.h"
-#include "base/patience.h"
+#include "base/disk_wait.h"
 #include "kymo/scope.h"
 #include "runtime/aftermath.h"
 #include "runtime/memory_images.h"
@@ -53,27 +52,19 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   }
 }
 
-// Whether to wait no longer for the disk of the images. It gets at least kDiskPatience.
-bool is_over(const DumpSpec& spec, std::uint64_t began_ns) {
-  const std::uint64_t now = monotonic_ns();
-  const auto least = static_cast<std::uint64_t>(std::chrono::nanoseconds(kDiskPatience).count());
-  return is_asked(spec.cancel) ||
-         (spec.deadline_ns != 0 && now >= std::max(spec.deadline_ns, began_ns + least));
-}
-
 // Copies the images of a dump that has succeeded to their disk.
 Result<void> take_images(const DumpSpec& spec, DumpOutcome& outcome) {
   constexpr std::chrono::milliseconds kAskAgainEvery{20};
   const Scope scope("copy the images from memory", {.category = "files"});
-  const std::uint64_t began_ns = monotonic_ns();
+  const DiskWait wait(spec.cancel, spec.deadline_ns);
   Result<bool> brought = false;
   do {
     brought = bring_images(spec.memory_images, spec.images_dir, kAskAgainEvery);
-  } while (brought && !*brought && !is_over(spec, began_ns));
+  } while (brought && !*brought && !wait.is_over());
   if (brought && *brought) return {};
-  Error error = brought ? Error{is_asked(spec.cancel) ? Code::cancelled : Code::deadline_exceeded,
-                                spec.images_dir + ": its disk has not taken the images yet"}
-                        : brought.error();
+  Error error =
+      brought ? Error{wait.code(), spec.images_dir + ": its disk has not taken the images yet"}
+              : brought.error();
   const std::string subject = spec.container.empty() ? "process" : "container";
   if (spec.leave_running) {
     error.message += "; the " + subject + " runs on";

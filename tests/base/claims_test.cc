@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,16 @@ TEST(ClaimsTest, AMovedClaimIsReleasedOnce) {
   EXPECT_FALSE(claims.claim("directory:/a"));
   kept = {};
   EXPECT_TRUE(claims.claim("directory:/a"));
+}
+
+// The disk may answer only after all else has ended.
+TEST(ClaimsTest, AClaimMayOutliveItsClaims) {
+  auto claims = std::make_unique<Claims<int>>();
+  auto kept = claims->claim(1);
+  claims.reset();
+  EXPECT_TRUE(kept);
+  kept = {};
+  EXPECT_FALSE(kept);
 }
 
 TEST(ClaimsTest, ManyKeysAreHeldAllOrNone) {

@@ -43,7 +43,7 @@ struct DumpContext : Request {
   std::optional<criu::Encoding> stream;
   Target target;
   Claims<std::string>::Claim process_claim;
-  Claims<std::string>::Claim directory_claim;
+  std::shared_ptr<const Claims<std::string>::Claim> directory_claim;
   std::optional<CheckpointDir> dir;  // set once this request has made it
   store::Checkpoint checkpoint;
   bool listed = false;             // the checkpoint is in the store
@@ -234,6 +234,14 @@ Error explain_full_disk(const DumpContext& c, Error error) {
   return error;
 }
 
+// Returns false if another request holds it.
+bool claim_directory(DumpContext& c, const std::string& path) {
+  auto claim = c.parts.claims.claim("directory:" + path);
+  if (!claim) return false;
+  c.directory_claim = std::make_shared<Claims<std::string>::Claim>(std::move(claim));
+  return true;
+}
+
 // Returns <state-dir>/checkpoints/NAME-N, and claims it so that no other request takes it. N is
 // higher than the number of every such folder, so the gap that a deleted checkpoint left is not
 // filled by a newer one.
@@ -247,8 +255,7 @@ std::string choose_directory(DumpContext& c) {
     std::string path = folder + "/" + name + "-" + std::to_string(n);
     std::error_code error;
     if (std::filesystem::exists(path, error)) continue;
-    c.directory_claim = c.parts.claims.claim("directory:" + path);
-    if (c.directory_claim) return path;
+    if (claim_directory(c, path)) return path;
   }
 }
 
@@ -257,8 +264,7 @@ Result<void> prepare_directory(DumpContext& c) {
   if (path.empty()) {
     path = choose_directory(c);
   } else {
-    c.directory_claim = c.parts.claims.claim("directory:" + path);
-    if (!c.directory_claim) {
+    if (!claim_directory(c, path)) {
       return Error{Code::failed_precondition, "the checkpoint directory " + path +
                                                   " is in use by another request: name a new one"};
     }
@@ -397,22 +403,14 @@ Result<void> add_checksums(DumpContext& c) {
   return {};
 }
 
-// Whether the request has waited long enough for a disk: since `began_ns`, and until its deadline.
-bool is_over(const DumpContext& c, std::uint64_t began_ns) {
-  if (is_asked(&c.progress.cancellation())) return true;
-  const auto least = static_cast<std::uint64_t>(std::chrono::nanoseconds(kDiskPatience).count());
-  const std::uint64_t deadline_ns = deadline_of(c);
-  return deadline_ns != 0 && monotonic_ns() >= std::max(deadline_ns, began_ns + least);
-}
-
 // If the disk does not answer until the deadline or a cancellation, the images are published as soon as
 // it does, and UnconfirmedDumps sees that.
 Result<void> publish(DumpContext& c) {
-  const std::uint64_t began_ns = monotonic_ns();
-  if (auto done = publish_until(*c.dir, [&] { return is_over(c, began_ns); })) return *done;
+  const DiskWait wait(&c.progress.cancellation(), deadline_of(c));
+  if (auto done = publish_until(*c.dir, c.directory_claim, wait)) return *done;
   c.unconfirmed = true;
   return explain_deadline(
-      c, Error{is_asked(&c.progress.cancellation()) ? Code::cancelled : Code::deadline_exceeded,
+      c, Error{wait.code(),
                "the images are written, but their disk does not answer: kymod lists the checkpoint "
                "as complete when it does"});
 }

@@ -9,9 +9,14 @@
 namespace kymo::daemon {
 
 std::optional<Result<void>> publish_until(const CheckpointDir& dir,
-                                          const std::function<bool()>& is_over) {
+                                          std::shared_ptr<const Claims<std::string>::Claim> claim,
+                                          const DiskWait& wait) {
   constexpr std::chrono::milliseconds kAskEvery{10};
-  std::packaged_task<Result<void>()> work([dir] { return publish_images(dir); });
+  std::packaged_task<Result<void>()> work([dir, claim = std::move(claim)]() mutable {
+    Result<void> published = publish_images(dir);
+    claim.reset();  // before the request goes on without its own
+    return published;
+  });
   std::future<Result<void>> done = work.get_future();
   try {
     std::thread(std::move(work)).detach();
@@ -19,7 +24,7 @@ std::optional<Result<void>> publish_until(const CheckpointDir& dir,
     return publish_images(dir);
   }
   while (done.wait_for(kAskEvery) != std::future_status::ready) {
-    if (is_over()) return std::nullopt;
+    if (wait.is_over()) return std::nullopt;
   }
   return done.get();
 }

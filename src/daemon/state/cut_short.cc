@@ -197,6 +197,7 @@ std::string why_unsure(const CutShortDump& dump) {
 // Errors: those of ForeignFiles.
 Result<std::string> fault_in(const ForeignFiles& foreign, const CutShortDump& dump) {
   const Result<ImagesSeen> seen = foreign.look_at_images(dump.spec.images_dir, nullptr);
+  if (!seen && seen.error().code == Code::data_loss) return seen.error().message;
   if (!seen) return seen.error();
   return seen->faults.empty() ? std::string() : seen->faults.front();
 }
@@ -240,6 +241,33 @@ Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutSho
   if (Result<void> ok = publish_images(dump.dir); !ok) return ok.error();
   Result<void> concluded = conclude(store, std::move(dump), Fate::gone);
   return concluded ? Result<bool>(true) : concluded.error();
+}
+
+// A dump that lets its process run on may have written all its images before the disk stalled. Whether
+// they are good, and so a checkpoint.
+// Errors: those of ForeignFiles.
+Result<bool> is_checkpoint_of_running(const ForeignFiles& foreign, const CutShortDump& dump) {
+  if (dump.checkpoint.state != store::CheckpointState::unconfirmed ||
+      !value_of(dump.record, "leave_running", false) ||
+      runtime::wait_for_images_in(dump.spec.images_dir) != runtime::Images::whole) {
+    return false;
+  }
+  const Result<std::string> fault = fault_in(foreign, dump);
+  return fault ? Result<bool>(fault->empty()) : fault.error();
+}
+
+// The process runs.
+Result<void> close_running(store::Store& store, const ForeignFiles& foreign, CutShortDump dump) {
+  runtime::drop_memory_images(dump.spec.memory_images);
+  const Result<bool> whole = is_checkpoint_of_running(foreign, dump);
+  if (!whole) return whole.error();
+  if (*whole) {
+    if (Result<void> ok = publish_images(dump.dir); !ok) return ok;
+    return conclude(store, std::move(dump), Fate::runs);
+  }
+  discard_images(dump.dir);
+  const std::string what = "the incomplete images were removed, and " + dump.text + " runs on";
+  return mark_failed(store, std::move(dump), what);
 }
 
 // Finds the first process of a job by its output file: it leads a session, and this file is its
@@ -362,10 +390,7 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
     done = mark_unconfirmed(store, std::move(dump), why);
     return done ? Result<bool>(false) : done.error();
   } else {
-    runtime::drop_memory_images(dump.spec.memory_images);
-    discard_images(dump.dir);
-    const std::string what = "the incomplete images were removed, and " + dump.text + " runs on";
-    done = mark_failed(store, std::move(dump), what);
+    done = close_running(store, foreign, std::move(dump));
   }
   return done ? Result<bool>(true) : done.error();
 }

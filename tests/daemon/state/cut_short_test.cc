@@ -25,6 +25,16 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+Result<std::string> find_no_fault(const std::string& /*images*/) {
+  return std::string(R"({"tree":[[7,0,7,[7]]],"locks":[],"faults":[]})");
+}
+Result<std::string> find_no_process(const std::string& /*images*/) {
+  return std::string(R"({"tree":[],"locks":[],"faults":[]})");
+}
+Result<std::string> find_a_fault(const std::string& /*images*/) {
+  return std::string(R"({"tree":[[7,0,7,[7]]],"locks":[],"faults":["pages-1.img is too short"]})");
+}
+
 class CutShort : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -68,6 +78,21 @@ class CutShort : public ::testing::Test {
     checkpoint.directory = dir_.path();
     ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
   }
+  // Its request has ended, and checkpoint.json has these entries.
+  void be_unconfirmed(json record) {
+    store::Checkpoint checkpoint = store_->checkpoint(id_).value();
+    checkpoint.state = store::CheckpointState::unconfirmed;
+    ASSERT_TRUE(store_->update_checkpoint(checkpoint).ok());
+    record["created_unix_ns"] = 0;
+    record["start_ticks"] = job_.start_ticks;
+    ASSERT_TRUE(write_record(dir_, record).ok());
+  }
+  // Real images would need a dump. `look` answers for the process that reads them.
+  void read_images_by(confine::Work look) {
+    confine::Works works = foreign_works();
+    works.at("look at images") = look;
+    helper_ = confine::Helper::start(std::move(works)).value();
+  }
   store::Checkpoint close() {
     const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
       settled_ = {kind, spec};
@@ -75,7 +100,7 @@ class CutShort : public ::testing::Test {
     };
     const Result<bool> known = close_cut_short_dump(*store_, ForeignFiles(*helper_),
                                                     store_->checkpoint(id_).value(), settle);
-    EXPECT_TRUE(known.ok());
+    EXPECT_TRUE(known.ok()) << (known ? "" : known.error().message);
     store::Checkpoint after = *store_->checkpoint(id_);
     EXPECT_EQ(*known, after.state != store::CheckpointState::unconfirmed);
     return after;
@@ -192,6 +217,43 @@ TEST_F(CutShort, ImagesAreKeptWhileTheProcessIsStillHeld) {
   ASSERT_EQ(kill(pid_, SIGCONT), 0);
   EXPECT_EQ(close().state, store::CheckpointState::failed);
   EXPECT_FALSE(fs::exists(dir_.partial_images())) << "it was seen to run";
+}
+
+// They were removed although the answer had promised that they would be listed.
+TEST_F(CutShort, WholeImagesOfAProcessThatWasToRunOnAreTheCheckpointToo) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  be_unconfirmed({{"leave_running", true}});
+  read_images_by(find_no_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+}
+
+TEST_F(CutShort, ThoseThatAreDamagedAreNot) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  be_unconfirmed({{"leave_running", true}});
+  read_images_by(find_a_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_FALSE(fs::exists(dir_.partial_images()));
+}
+
+// It was looked at for ever.
+TEST_F(CutShort, NorAreThoseThatHoldNoProcess) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  be_unconfirmed({{"leave_running", true}});
+  read_images_by(find_no_process);
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+}
+
+TEST_F(CutShort, NorAreThoseOfAProcessThatWasToEnd) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  be_unconfirmed({{"leave_running", false}});
+  read_images_by(find_no_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
 }
 
 // They were all that was left of the process, and were removed.
