@@ -90,7 +90,7 @@ void Collection::count(const Sample& sample, std::uint64_t time_ns) {
     trace.frames.push_back({processes.kernel(), sample.kernel[i] - (i == 0 ? 0 : 1)});
   }
   trace.frames.insert(trace.frames.end(), unwound.frames.begin(), unwound.frames.end());
-  if (put_) return put_(std::move(trace), sample, time_ns);
+  if (put_) return put_(std::move(trace), sample, process, time_ns);
   Weight& weight = profile_.traces[std::move(trace)];
   weight.samples += 1;
   weight.ns += sample.value_ns;

@@ -18,8 +18,9 @@ class Collection {
  public:
   // How often round() is to be called. A file is opened at most this long after it was mapped.
   static constexpr int kRoundMs = 20;
-  // What becomes of a stack that was taken at `time_ns` (CLOCK_MONOTONIC).
-  using Put = std::function<void(Trace trace, const Sample& sample, std::uint64_t time_ns)>;
+  // What becomes of a stack of `process` that was taken at `time_ns` (CLOCK_MONOTONIC).
+  using Put = std::function<void(Trace trace, const Sample& sample,
+                                 const Processes::Process& process, std::uint64_t time_ns)>;
 
   // Without `put`, the stacks are counted in the profile that finish() returns.
   Collection(std::unique_ptr<Source> source, const Sampling& sampling, Put put = {});
@@ -35,6 +36,10 @@ class Collection {
   }
   // To be known from now on: what it starts has its mappings until it executes another program.
   void know(pid_t pid) { profile_.processes->add_running(pid); }
+  [[nodiscard]] SourceCounts counts() const { return source_->counts(); }
+  // Forgets the modules that only stacks that were taken until now are in. Call it now and then if stacks
+  // are taken for a long time.
+  void forget_unused() { profile_.processes->forget_unused(); }
 
  private:
   void take_until(std::uint64_t horizon_ns);

@@ -216,7 +216,8 @@ int collect_for(const CollectorOrder& order, Orders& orders, int answers) {
   RequestSamples samples;
   const Roles roles(order);
   Collection collection(*std::move(source), sampling,
-                        [&](Trace trace, const Sample& sample, std::uint64_t time_ns) {
+                        [&](Trace trace, const Sample& sample,
+                            const Processes::Process& /*process*/, std::uint64_t time_ns) {
                           trace.role = roles.of(sample);
                           samples.add(std::move(trace), time_ns);
                         });

@@ -16,26 +16,23 @@ std::string clean(std::string name) {
   return name;
 }
 
-std::string stack_of(const Trace& trace, Symbols& symbols) {
-  std::string text = clean(trace.process);
-  if (trace.truncated) text += std::string(";") + kTruncated;
-  for (auto frame = trace.frames.rbegin(); frame != trace.frames.rend(); ++frame) {
-    const Location& location = symbols.at(*frame);
-    const bool kernel = frame->module != nullptr && frame->module->kind == Module::Kind::kernel;
-    for (auto line = location.lines.rbegin(); line != location.lines.rend(); ++line) {
-      text += ";" + clean(line->function) + (kernel ? "_[k]" : "");
-    }
+std::string line_of(const NamedProfile& profile, const NamedProfile::Stack& stack) {
+  std::string text = clean(stack.process);
+  if (stack.truncated) text += std::string(";") + kTruncated;
+  for (auto id = stack.functions.rbegin(); id != stack.functions.rend(); ++id) {
+    const NamedProfile::Function& function = profile.functions[*id];
+    text += ";" + clean(function.name) + (function.module == "[kernel]" ? "_[k]" : "");
   }
   return text;
 }
 
 }  // namespace
 
-std::string folded(const Profile& profile, Symbols& symbols) {
+std::string folded(const NamedProfile& profile) {
   std::map<std::string, std::uint64_t> stacks;  // threads of a process can have the same one
-  for (const auto& [trace, weight] : profile.traces) {
-    stacks[stack_of(trace, symbols)] +=
-        profile.waits ? weight.ns / kNanosPerMicrosecond : weight.samples;
+  for (const NamedProfile::Stack& stack : profile.stacks) {
+    stacks[line_of(profile, stack)] +=
+        profile.waits ? stack.weight.ns / kNanosPerMicrosecond : stack.weight.samples;
   }
   std::string text;
   for (const auto& [stack, value] : stacks) text += stack + " " + std::to_string(value) + "\n";

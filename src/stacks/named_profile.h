@@ -24,6 +24,7 @@ struct NamedProfile {
     Weight weight;
     std::string phase{};  // of a dump or restore, as in Trace
     std::string role{};
+    std::string service{};  // of a profile that is kept, as in Trace
   };
 
   bool waits = false;

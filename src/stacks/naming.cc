@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "stacks/named_profile.h"
+#include "stacks/output.h"
 
 namespace kymo::stacks {
 
@@ -14,7 +15,8 @@ NamedProfile named(const Profile& profile, Symbols& symbols) {
   result.phases = profile.phases;
   std::map<std::pair<std::string, std::string>, std::uint32_t> ids;
   for (const auto& [trace, weight] : profile.traces) {
-    NamedProfile::Stack stack{trace.process, {}, trace.truncated, weight, trace.phase, trace.role};
+    NamedProfile::Stack stack{trace.process, {},         trace.truncated, weight,
+                              trace.phase,   trace.role, trace.service};
     for (const Frame& frame : trace.frames) {
       const Location& location = symbols.at(frame);
       for (const Line& line : location.lines) {
@@ -27,6 +29,10 @@ NamedProfile named(const Profile& profile, Symbols& symbols) {
     result.stacks.push_back(std::move(stack));
   }
   return result;
+}
+
+std::string folded(const Profile& profile, Symbols& symbols) {
+  return folded(named(profile, symbols));
 }
 
 }  // namespace kymo::stacks

@@ -21,12 +21,15 @@ inline constexpr const char* kPhaseComment = "kymo: phase: ";
 
 // One line for each stack, for flame graphs: "process;outermost;...;innermost VALUE". Functions of
 // the kernel end in "_[k]". The value is the number of samples, or microseconds of waiting.
+std::string folded(const NamedProfile& profile);
 std::string folded(const Profile& profile, Symbols& symbols);
 
 // The format of pprof: a Profile of profile.proto, compressed by gzip. The labels of a sample are
 // the process, its pid, the thread, and the container, phase and role if there is one. Comments have
 // the number of lost samples, and the names of phases.
 std::string pprof(const Profile& profile, Symbols& symbols);
+// The same of a profile whose functions have names, without addresses, lines, pids and threads.
+std::string pprof(const NamedProfile& profile, std::int64_t begin_unix_ns);
 
 struct HotFunction {
   std::string name;

@@ -310,6 +310,7 @@ bool StackMaker::add(std::string_view sample, NamedProfile& profile) {
     if (key == "process") stack.process = tables_.text(label->second);
     if (key == "phase") stack.phase = known_phase(tables_.text(label->second));
     if (key == "role") stack.role = tables_.text(label->second);
+    if (key == "service") stack.service = tables_.text(label->second);
   }
   add_frames(locations, profile, stack);
   if (!stack.functions.empty() && profile.functions[stack.functions.back()].name == kTruncated) {

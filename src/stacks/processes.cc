@@ -121,6 +121,7 @@ void Processes::add_running(pid_t pid) {
   Process& process = processes_[pid];
   process = {};
   process.container = container_of(pid);
+  process.session = ::getsid(pid);
   process.read_ns = monotonic_ns();
   static_cast<void>(read_maps(pid));
 }
@@ -199,7 +200,9 @@ void Processes::forked(const Forked& forked) {
 void Processes::executed(const Executed& executed) {
   if (!processes_.contains(executed.pid)) return;
   forget_ended(executed.pid);
-  processes_[executed.pid].container = container_of(executed.pid);
+  Process& process = processes_[executed.pid];
+  process.container = container_of(executed.pid);
+  process.session = ::getsid(executed.pid);
 }
 
 // Samples of it may still come, and a process with this pid may be new. So the newest are kept.
@@ -234,6 +237,12 @@ void Processes::forget_ended(pid_t pid) {
   if (jit == jits_.end()) return;
   old_jits_.push_back(std::move(jit->second));
   jits_.erase(jit);
+}
+
+void Processes::forget_unused() {
+  std::erase_if(files_, [](const auto& file) { return file.second.use_count() == 1; });
+  old_jits_.clear();
+  names_.clear();
 }
 
 bool Processes::read_again(pid_t pid) {

@@ -27,6 +27,7 @@ class Processes {
   struct Process {
     AddressSpace memory;
     std::string container;  // the first 12 digits of its id; empty if it is in none
+    pid_t session = 0;      // 0: not known
     bool ended = false;
     std::uint64_t read_ns = 0;  // when its mappings were last read; 0: not yet
   };
@@ -49,6 +50,10 @@ class Processes {
   // A compiler in a process may write /tmp/perf-PID.map with the names of what it has compiled.
   // Opens it, if it is there by now. To be called when a frame of such code was seen.
   void find_perf_map(pid_t pid);
+
+  // Forgets the modules that no process has mapped. No frame may refer to them any more. Also forgets the
+  // names of threads, which are read again.
+  void forget_unused();
 
   // The name of a thread, or of a process by that of its first thread; empty if it is not known.
   std::string name_of(pid_t tid);

@@ -26,6 +26,8 @@ struct Trace {
   // Only of a profile of a dump or restore: its phase, and whether CRIU or the target was sampled.
   std::string phase{};
   std::string role{};
+  // Only of profiles that are kept (src/profiles): to what the process belongs.
+  std::string service{};
 
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the comparison for a pointer
   auto operator<=>(const Trace&) const = default;

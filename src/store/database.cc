@@ -36,6 +36,9 @@ int bind(sqlite3_stmt* statement, int index, const Value& value) {
     // A null destructor: SQLite neither copies nor frees the text, which outlives the statement.
     return sqlite3_bind_text64(statement, index, text->data(), text->size(), nullptr, SQLITE_UTF8);
   }
+  if (const auto* blob = std::get_if<Blob>(&value)) {
+    return sqlite3_bind_blob64(statement, index, blob->bytes.data(), blob->bytes.size(), nullptr);
+  }
   return sqlite3_bind_null(statement, index);
 }
 
@@ -59,15 +62,23 @@ std::int64_t Row::integer(int column) const {
   return sqlite3_column_int64(statement_, column);
 }
 
+std::string_view Row::bytes(int column) const {
+  const void* const bytes = sqlite3_column_blob(statement_, column);
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
+  return bytes == nullptr ? std::string_view()
+                          : std::string_view(static_cast<const char*>(bytes), size);
+}
+
 bool Row::null(int column) const {
   return sqlite3_column_type(statement_, column) == SQLITE_NULL;
 }
 
-Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access access) {
   sqlite3* db = nullptr;
-  constexpr int kFlags =
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
-  if (sqlite3_open_v2(path.c_str(), &db, kFlags, nullptr) != SQLITE_OK) {
+  const int flags =
+      SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW |
+      (access == Access::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  if (sqlite3_open_v2(path.c_str(), &db, flags, nullptr) != SQLITE_OK) {
     const Error error = sqlite_error(db, "open the file", path);
     sqlite3_close(db);
     return error;
@@ -77,31 +88,45 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
 }
 
 Database::~Database() {
+  prepared_.clear();
   sqlite3_close(db_);
+}
+
+Database::Statement Database::take(std::string_view sql) {
+  if (const auto found = prepared_.find(sql); found != prepared_.end()) {
+    Statement kept = std::move(found->second);
+    prepared_.erase(found);
+    return kept;
+  }
+  sqlite3_stmt* raw = nullptr;
+  sqlite3_prepare_v2(db_, sql.data(), static_cast<int>(sql.size()), &raw, nullptr);
+  return {raw, sqlite3_finalize};
+}
+
+void Database::give_back(std::string_view sql, Statement statement) {
+  constexpr std::size_t kMostKept = 64;
+  sqlite3_reset(statement.get());  // ends its transaction
+  if (prepared_.size() < kMostKept) prepared_.try_emplace(std::string(sql), std::move(statement));
 }
 
 Result<void> Database::run(std::string_view tried, std::string_view sql,
                            const std::vector<Value>& values,
                            const std::function<void(const Row&)>& row) {
-  sqlite3_stmt* raw = nullptr;
-  if (sqlite3_prepare_v2(db_, sql.data(), static_cast<int>(sql.size()), &raw, nullptr) !=
-      SQLITE_OK) {
-    return sqlite_error(db_, tried, path_);
-  }
-  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(raw, sqlite3_finalize);
+  Statement statement = take(sql);
+  if (statement == nullptr) return sqlite_error(db_, tried, path_);
   int index = 0;
   for (const Value& value : values) {
-    if (bind(raw, ++index, value) != SQLITE_OK) {
+    if (bind(statement.get(), ++index, value) != SQLITE_OK) {
       return sqlite_error(db_, tried, path_);
     }
   }
   int step = SQLITE_ROW;
-  while ((step = sqlite3_step(raw)) == SQLITE_ROW) {
-    if (row) {
-      row(Row(raw));
-    }
+  while ((step = sqlite3_step(statement.get())) == SQLITE_ROW) {
+    if (row) row(Row(statement.get()));
   }
-  return step == SQLITE_DONE ? Result<void>() : sqlite_error(db_, tried, path_);
+  if (step != SQLITE_DONE) return sqlite_error(db_, tried, path_);
+  give_back(sql, std::move(statement));
+  return {};
 }
 
 Result<void> Database::transaction(const std::function<Result<void>()>& changes) {

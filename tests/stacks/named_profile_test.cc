@@ -30,6 +30,41 @@ std::string written(bool waits = false) {
   return pprof(profile, symbols);
 }
 
+TEST(NamedProfileTest, OneThatWasReadIsWrittenAndReadAgain) {
+  NamedProfile first = read_pprof(written(), "x.pb.gz").value();
+  first.lost = 5;
+  first.phases = {"dump", "write"};
+  first.stacks[0].phase = "write";
+  first.stacks[0].role = "criu";
+  first.stacks[1].service = "job:web";
+  const Result<NamedProfile> read = read_pprof(pprof(first, 7), "y.pb.gz");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->period_ns, first.period_ns);
+  EXPECT_EQ(read->duration_ns, first.duration_ns);
+  EXPECT_EQ(read->lost, 5U);
+  EXPECT_EQ(read->phases, first.phases);
+  ASSERT_EQ(read->stacks.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const NamedProfile::Stack& before = first.stacks[i];
+    const NamedProfile::Stack& after = read->stacks[i];
+    EXPECT_EQ(after.process, before.process);
+    EXPECT_EQ(after.phase, before.phase);
+    EXPECT_EQ(after.role, before.role);
+    EXPECT_EQ(after.service, before.service);
+    EXPECT_EQ(after.truncated, before.truncated);
+    EXPECT_EQ(after.weight.samples, before.weight.samples);
+    EXPECT_EQ(after.weight.ns, before.weight.ns);
+    ASSERT_EQ(after.functions.size(), before.functions.size());
+    for (std::size_t n = 0; n < after.functions.size(); ++n) {
+      const NamedProfile::Function& one = first.functions[before.functions[n]];
+      const NamedProfile::Function& same = read->functions[after.functions[n]];
+      EXPECT_EQ(same.name, one.name);
+      EXPECT_EQ(same.module, one.module);
+      EXPECT_EQ(same.known, one.known);
+    }
+  }
+}
+
 TEST(NamedProfileTest, WhatPprofWritesIsReadAgain) {
   const Result<NamedProfile> read = read_pprof(written(), "x.pb.gz");
   ASSERT_TRUE(read) << read.error().message;

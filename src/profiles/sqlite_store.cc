@@ -1,0 +1,433 @@
+#include "profiles/sqlite_store.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include "profiles/bodies.h"
+
+namespace kymo::profiles {
+namespace {
+
+using stacks::NamedProfile;
+using stacks::Weight;
+using store::Blob;
+using store::Database;
+using store::Row;
+using store::Value;
+
+constexpr std::int64_t kApplication = 0x6b796d70;  // "kymp": the file is one of these
+constexpr std::int64_t kVersion = 1;
+
+constexpr std::string_view kSetUp[] = {
+    // So that the file gets smaller when old minutes are removed. It has no effect on one that has tables.
+    "PRAGMA auto_vacuum = INCREMENTAL",
+    "PRAGMA journal_mode = WAL",
+    // A power failure can lose the newest minutes, but does no damage.
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA journal_size_limit = 1048576",
+};
+
+constexpr std::string_view kTables[] = {
+    // `last`: the newest minute that has it.
+    "CREATE TABLE functions (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, body BLOB NOT NULL, "
+    "last INTEGER NOT NULL)",
+    "CREATE INDEX functions_by_hash ON functions (hash)",
+    "CREATE TABLE stacks (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, body BLOB NOT NULL, "
+    "last INTEGER NOT NULL)",
+    "CREATE INDEX stacks_by_hash ON stacks (hash)",
+    "CREATE TABLE services (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE rows (service INTEGER, type INTEGER, minute INTEGER, stack INTEGER, "
+    "samples INTEGER NOT NULL, ns INTEGER NOT NULL, "
+    "PRIMARY KEY (service, type, minute, stack)) WITHOUT ROWID",
+    "CREATE TABLE totals (service INTEGER, type INTEGER, minute INTEGER, "
+    "samples INTEGER NOT NULL, ns INTEGER NOT NULL, "
+    "PRIMARY KEY (service, type, minute)) WITHOUT ROWID",
+    "CREATE TABLE minutes (minute INTEGER, type INTEGER, covered_ns INTEGER NOT NULL, "
+    "period_ns INTEGER NOT NULL, lost INTEGER NOT NULL, rows INTEGER NOT NULL, "
+    "samples INTEGER NOT NULL, PRIMARY KEY (minute, type)) WITHOUT ROWID",
+    "PRAGMA application_id = 1803119984",
+    "PRAGMA user_version = 1",
+};
+static_assert(kApplication == 1803119984);
+
+std::int64_t signed_of(std::uint64_t number) {
+  return static_cast<std::int64_t>(number);
+}
+
+std::uint64_t count_of(const Row& row, int column) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, row.integer(column)));
+}
+
+Weight weight_of(const Row& row, int column) {
+  return {count_of(row, column), count_of(row, column + 1)};
+}
+
+std::int64_t number_of(Type type) {
+  return static_cast<std::int64_t>(type);
+}
+
+void add(Weight& to, const Weight& weight) {
+  to.samples += weight.samples;
+  to.ns += weight.ns;
+}
+
+}  // namespace
+
+// The rows of a minute: by service and stack, as they are stored.
+struct SqliteStore::Sums {
+  std::map<std::pair<std::int64_t, std::int64_t>, Weight> rows;
+  std::map<std::int64_t, Weight> services;
+  Weight all;
+};
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path) {
+  Result<std::unique_ptr<Database>> db = Database::open(path);
+  if (!db) return db.error();
+  std::unique_ptr<SqliteStore> opened(new SqliteStore(*std::move(db), path));
+  for (const std::string_view statement : kSetUp) {
+    if (Result<void> set = opened->db_->run("set up", statement); !set) return set.error();
+  }
+  const Result<void> ready = opened->db_->transaction([&]() -> Result<void> {
+    const Result<std::uint64_t> tables =
+        opened->number("SELECT count(*) FROM sqlite_master WHERE type = 'table'");
+    if (!tables) return tables.error();
+    if (*tables != 0) return opened->check_version(signed_of(*tables));
+    for (const std::string_view statement : kTables) {
+      if (Result<void> made = opened->db_->run("make the tables", statement); !made) return made;
+    }
+    return {};
+  });
+  if (!ready) return ready.error();
+  return opened;
+}
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open_to_read(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return system_error("open " + path, errno);
+  Result<std::unique_ptr<Database>> db = Database::open(path, Database::Access::read);
+  if (!db) return db.error();
+  std::unique_ptr<SqliteStore> opened(new SqliteStore(*std::move(db), path));
+  if (Result<void> ours = opened->check_version(1); !ours) return ours.error();
+  return opened;
+}
+
+Result<void> SqliteStore::check_version(std::int64_t tables) {
+  const Result<std::uint64_t> application = number("PRAGMA application_id");
+  if (!application) return application.error();
+  if (tables != 0 && signed_of(*application) != kApplication) {
+    return Error{Code::invalid_argument,
+                 path_ + " is a SQLite database, but none of stack profiles: name another folder"};
+  }
+  const Result<std::uint64_t> version = number("PRAGMA user_version");
+  if (!version) return version.error();
+  if (signed_of(*version) > kVersion) {
+    return Error{Code::failed_precondition, path_ + " has format version " +
+                                                std::to_string(*version) +
+                                                ", and this program reads version " +
+                                                std::to_string(kVersion) + ": use a newer kymod"};
+  }
+  return {};
+}
+
+Result<std::uint64_t> SqliteStore::number(std::string_view sql, const std::vector<Value>& values) {
+  std::uint64_t number = 0;
+  Result<void> read =
+      db_->run("read a number", sql, values, [&](const Row& row) { number = count_of(row, 0); });
+  return read ? Result<std::uint64_t>(number) : read.error();
+}
+
+// The id of something that is stored once. It is stored now if it is not there.
+Result<std::int64_t> SqliteStore::intern(Table table, std::string_view body, std::int64_t minute) {
+  const bool stacks = table == Table::stacks;
+  const std::int64_t hash = hash_of(body);
+  std::int64_t id = 0;
+  std::int64_t last = 0;
+  const auto compare = [&](const Row& row) {
+    if (row.bytes(1) != body) return;  // another one with this hash
+    id = row.integer(0);
+    last = row.integer(2);
+  };
+  Result<void> done = db_->run("find a stack",
+                               stacks ? "SELECT id, body, last FROM stacks WHERE hash = ?"
+                                      : "SELECT id, body, last FROM functions WHERE hash = ?",
+                               {hash}, compare);
+  if (done && id == 0) {
+    done =
+        db_->run("add a stack",
+                 stacks ? "INSERT INTO stacks (hash, body, last) VALUES (?, ?, ?) RETURNING id"
+                        : "INSERT INTO functions (hash, body, last) VALUES (?, ?, ?) RETURNING id",
+                 {hash, Blob{body}, minute}, [&](const Row& row) { id = row.integer(0); });
+  } else if (done && last < minute) {
+    done = db_->run("mark a stack",
+                    stacks ? "UPDATE stacks SET last = ? WHERE id = ?"
+                           : "UPDATE functions SET last = ? WHERE id = ?",
+                    {minute, id});
+  }
+  return done ? Result<std::int64_t>(id) : done.error();
+}
+
+Result<std::int64_t> SqliteStore::service_id(const std::string& text) {
+  std::int64_t id = 0;
+  const auto take = [&](const Row& row) { id = row.integer(0); };
+  Result<void> done =
+      db_->run("find a service", "SELECT id FROM services WHERE name = ?", {text}, take);
+  if (done && id == 0) {
+    done = db_->run("add a service", "INSERT INTO services (name) VALUES (?) RETURNING id", {text},
+                    take);
+  }
+  return done ? Result<std::int64_t>(id) : done.error();
+}
+
+Result<void> SqliteStore::add(const Minute& minute) {
+  return db_->transaction([&] { return add_stacks(minute); });
+}
+
+Result<void> SqliteStore::add_stacks(const Minute& minute) {
+  std::vector<std::uint64_t> functions;
+  for (const NamedProfile::Function& function : minute.profile.functions) {
+    const Result<std::int64_t> id = intern(Table::functions, body_of(function), minute.minute);
+    if (!id) return id.error();
+    functions.push_back(static_cast<std::uint64_t>(*id));
+  }
+  Sums sums;
+  for (const NamedProfile::Stack& stack : minute.profile.stacks) {
+    StoredStack stored{stack.process, stack.truncated, {}};
+    for (const std::uint32_t function : stack.functions) {
+      stored.functions.push_back(functions[function]);
+    }
+    const Result<std::int64_t> id = intern(Table::stacks, body_of(stored), minute.minute);
+    if (!id) return id.error();
+    const Result<std::int64_t> service = service_id(stack.service);
+    if (!service) return service.error();
+    profiles::add(sums.rows[{*service, *id}], stack.weight);
+    profiles::add(sums.services[*service], stack.weight);
+    profiles::add(sums.all, stack.weight);
+  }
+  return add_rows(minute, sums);
+}
+
+Result<void> SqliteStore::add_rows(const Minute& minute, const Sums& sums) {
+  const std::int64_t type = number_of(minute.type);
+  for (const auto& [key, weight] : sums.rows) {
+    Result<void> added =
+        db_->run("add a row",
+                 "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                 "samples = samples + excluded.samples, ns = ns + excluded.ns",
+                 {key.first, type, minute.minute, key.second, signed_of(weight.samples),
+                  signed_of(weight.ns)});
+    if (!added) return added;
+  }
+  for (const auto& [service, weight] : sums.services) {
+    Result<void> added =
+        db_->run("add a total",
+                 "INSERT INTO totals VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                 "samples = samples + excluded.samples, ns = ns + excluded.ns",
+                 {service, type, minute.minute, signed_of(weight.samples), signed_of(weight.ns)});
+    if (!added) return added;
+  }
+  const NamedProfile& profile = minute.profile;
+  return db_->run(
+      "add a minute",
+      "INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+      "covered_ns = covered_ns + excluded.covered_ns, lost = lost + excluded.lost, "
+      "rows = rows + excluded.rows, samples = samples + excluded.samples",
+      {minute.minute, type, signed_of(profile.duration_ns), signed_of(profile.period_ns),
+       signed_of(profile.lost), signed_of(sums.rows.size()), signed_of(sums.all.samples)});
+}
+
+Result<std::uint64_t> SqliteStore::used_bytes() {
+  const Result<std::uint64_t> pages = number("PRAGMA page_count");
+  const Result<std::uint64_t> unused = pages ? number("PRAGMA freelist_count") : pages;
+  const Result<std::uint64_t> size = unused ? number("PRAGMA page_size") : unused;
+  return size ? Result<std::uint64_t>((*pages - *unused) * *size) : size;
+}
+
+Result<void> SqliteStore::keep_within(const Limits& limits, std::int64_t now_minute) {
+  constexpr std::int64_t kPart = 16;  // how much is removed at once if there is no more room
+  for (;;) {
+    const Result<Extent> kept = extent();
+    if (!kept) return kept.error();
+    if (kept->minutes == 0) return {};
+    std::int64_t first = kept->oldest;
+    if (limits.minutes != 0) first = std::max(first, now_minute - limits.minutes);
+    if (limits.bytes != 0 && kept->bytes > limits.bytes && kept->newest > kept->oldest) {
+      const std::int64_t span = kept->newest - kept->oldest;
+      first = std::max(first, kept->oldest + std::max<std::int64_t>(1, span / kPart));
+    }
+    if (first == kept->oldest) return {};
+    if (Result<void> removed = remove_before(first); !removed) return removed;
+  }
+}
+
+Result<void> SqliteStore::remove_before(std::int64_t minute) {
+  std::vector<std::int64_t> services;
+  Result<void> done = db_->run("list the services", "SELECT id FROM services", {},
+                               [&](const Row& row) { services.push_back(row.integer(0)); });
+  if (!done) return done;
+  done = db_->transaction([&] {
+    Result<void> removed;
+    for (const std::int64_t service : services) {
+      for (const Type type : {Type::cpu, Type::off_cpu}) {
+        if (!removed) return removed;
+        removed = db_->run("remove old rows",
+                           "DELETE FROM rows WHERE service = ? AND type = ? AND minute < ?",
+                           {service, number_of(type), minute});
+      }
+    }
+    for (const std::string_view statement :
+         {"DELETE FROM totals WHERE minute < ?", "DELETE FROM minutes WHERE minute < ?",
+          "DELETE FROM stacks WHERE last < ?", "DELETE FROM functions WHERE last < ?"}) {
+      if (removed) removed = db_->run("remove what is old", statement, {minute});
+    }
+    if (!removed) return removed;
+    return db_->run("remove old services",
+                    "DELETE FROM services WHERE id NOT IN (SELECT service FROM totals)");
+  });
+  return done ? db_->run("give back space", "PRAGMA incremental_vacuum") : done;
+}
+
+Result<std::vector<ServiceTotal>> SqliteStore::services(const Range& range) {
+  std::vector<ServiceTotal> all;
+  Result<void> read = db_->run(
+      "list the services",
+      "SELECT name, type, sum(samples), sum(ns) FROM totals JOIN services ON id = service "
+      "WHERE minute >= ? AND minute < ? GROUP BY service, type ORDER BY sum(ns) DESC, name",
+      {range.begin, range.end}, [&](const Row& row) {
+        const std::optional<Service> service = service_in(row.text(0));
+        if (!service) return;
+        const Type type = row.integer(1) == number_of(Type::cpu) ? Type::cpu : Type::off_cpu;
+        all.push_back({*service, type, weight_of(row, 2)});
+      });
+  return read ? Result<std::vector<ServiceTotal>>(std::move(all)) : read.error();
+}
+
+// The ids of the services that are asked for.
+Result<std::vector<std::int64_t>> SqliteStore::service_ids(const Query& query) {
+  std::vector<std::int64_t> ids;
+  const auto take = [&](const Row& row) { ids.push_back(row.integer(0)); };
+  Result<void> read = query.service
+                          ? db_->run("find a service", "SELECT id FROM services WHERE name = ?",
+                                     {text_of(*query.service)}, take)
+                          : db_->run("list the services", "SELECT id FROM services", {}, take);
+  return read ? Result<std::vector<std::int64_t>>(std::move(ids)) : read.error();
+}
+
+Result<std::vector<MinuteTotal>> SqliteStore::totals(const Query& query) {
+  const Result<std::vector<std::int64_t>> services = service_ids(query);
+  if (!services) return services.error();
+  std::map<std::int64_t, Weight> minutes;
+  for (const std::int64_t service : *services) {
+    Result<void> read = db_->run(
+        "read totals",
+        "SELECT minute, samples, ns FROM totals WHERE service = ? AND type = ? AND "
+        "minute >= ? AND minute < ?",
+        {service, number_of(query.type), query.range.begin, query.range.end},
+        [&](const Row& row) { profiles::add(minutes[row.integer(0)], weight_of(row, 1)); });
+    if (!read) return read.error();
+  }
+  std::vector<MinuteTotal> all;
+  for (const auto& [minute, weight] : minutes) all.push_back({minute, weight});
+  return all;
+}
+
+// How often each stack was seen.
+Result<std::unordered_map<std::int64_t, Weight>> SqliteStore::sums_of(const Query& query) {
+  const Result<std::vector<std::int64_t>> services = service_ids(query);
+  if (!services) return services.error();
+  std::unordered_map<std::int64_t, Weight> sums;
+  for (const std::int64_t service : *services) {
+    Result<void> read = db_->run(
+        "read rows",
+        "SELECT stack, samples, ns FROM rows WHERE service = ? AND type = ? AND minute >= ? AND "
+        "minute < ?",
+        {service, number_of(query.type), query.range.begin, query.range.end},
+        [&](const Row& row) { profiles::add(sums[row.integer(0)], weight_of(row, 1)); });
+    if (!read) return read.error();
+  }
+  return sums;
+}
+
+Result<NamedProfile> SqliteStore::profile(const Query& query) {
+  const Result<std::unordered_map<std::int64_t, Weight>> sums = sums_of(query);
+  if (!sums) return sums.error();
+  NamedProfile profile;
+  profile.waits = query.type == Type::off_cpu;
+  if (Result<void> loaded = load(*sums, profile); !loaded) return loaded.error();
+  if (Result<void> added = add_coverage(query, profile); !added) return added.error();
+  return profile;
+}
+
+// Adds the stacks and their functions.
+Result<void> SqliteStore::load(const std::unordered_map<std::int64_t, Weight>& sums,
+                               NamedProfile& profile) {
+  const Error damaged{Code::data_loss, path_ + ": a stack in it is damaged"};
+  std::unordered_map<std::uint64_t, std::uint32_t> places;  // of functions, by their ids
+  const auto place_of = [&](std::uint64_t id) -> Result<std::uint32_t> {
+    const auto [place, added] =
+        places.try_emplace(id, static_cast<std::uint32_t>(profile.functions.size()));
+    if (!added) return place->second;
+    std::optional<NamedProfile::Function> function;
+    Result<void> read =
+        db_->run("read a function", "SELECT body FROM functions WHERE id = ?", {signed_of(id)},
+                 [&](const Row& row) { function = function_in(row.bytes(0)); });
+    if (!read) return read.error();
+    if (!function) return damaged;
+    profile.functions.push_back(*std::move(function));
+    return place->second;
+  };
+  for (const auto& [id, weight] : sums) {
+    std::optional<StoredStack> stored;
+    Result<void> read = db_->run("read a stack", "SELECT body FROM stacks WHERE id = ?", {id},
+                                 [&](const Row& row) { stored = stack_in(row.bytes(0)); });
+    if (!read) return read;
+    if (!stored) return damaged;
+    NamedProfile::Stack stack{stored->process, {}, stored->truncated, weight};
+    for (const std::uint64_t function : stored->functions) {
+      const Result<std::uint32_t> place = place_of(function);
+      if (!place) return place.error();
+      stack.functions.push_back(*place);
+    }
+    profile.stacks.push_back(std::move(stack));
+  }
+  return {};
+}
+
+// Adds for how long samples were taken, how often, and how many were lost.
+Result<void> SqliteStore::add_coverage(const Query& query, NamedProfile& profile) {
+  return db_->run("read minutes",
+                  "SELECT sum(covered_ns), min(period_ns), max(period_ns), sum(lost) FROM minutes "
+                  "WHERE type = ? AND minute >= ? AND minute < ?",
+                  {number_of(query.type), query.range.begin, query.range.end}, [&](const Row& row) {
+                    profile.duration_ns = count_of(row, 0);
+                    if (row.integer(1) == row.integer(2)) profile.period_ns = count_of(row, 1);
+                    profile.lost = count_of(row, 3);
+                  });
+}
+
+Result<Extent> SqliteStore::extent() {
+  Extent extent;
+  Result<void> read =
+      db_->run("read minutes",
+               "SELECT min(minute), max(minute), count(DISTINCT minute), sum(rows), sum(samples) "
+               "FROM minutes",
+               {}, [&](const Row& row) {
+                 extent.oldest = row.integer(0);
+                 extent.newest = row.integer(1);
+                 extent.minutes = count_of(row, 2);
+                 extent.rows = count_of(row, 3);
+                 extent.samples = count_of(row, 4);
+               });
+  if (!read) return read.error();
+  const Result<std::uint64_t> stacks = number("SELECT count(*) FROM stacks");
+  const Result<std::uint64_t> bytes = stacks ? used_bytes() : stacks;
+  if (!bytes) return bytes.error();
+  extent.stacks = *stacks;
+  extent.bytes = *bytes;
+  return extent;
+}
+
+}  // namespace kymo::profiles

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "profiles/store.h"
+#include "store/database.h"
+
+namespace kymo::profiles {
+
+// Profiles in a SQLite file.
+//
+// Stacks and functions are stored once, whatever minute or service they are in, and found by a hash.
+// A row of a minute has only numbers. A transaction is a minute, so a program that is killed leaves no half
+// minute, and readers see none.
+//
+// Cost: 20 to 30 bytes a row.
+class SqliteStore : public Store {
+ public:
+  // The name of the file in the folder of the profiles.
+  static constexpr const char* kFileName = "profiles.db";
+
+  // Opens the file, or makes it.
+  // Errors: data_loss: it is damaged; invalid_argument: it is another database; failed_precondition: a
+  //         newer kymod has written it.
+  static Result<std::unique_ptr<SqliteStore>> open(const std::string& path);
+  // Opens it only to read.
+  // Errors: also not_found.
+  static Result<std::unique_ptr<SqliteStore>> open_to_read(const std::string& path);
+
+  Result<void> add(const Minute& minute) override;
+  Result<void> keep_within(const Limits& limits, std::int64_t now_minute) override;
+  Result<std::vector<ServiceTotal>> services(const Range& range) override;
+  Result<std::vector<MinuteTotal>> totals(const Query& query) override;
+  Result<stacks::NamedProfile> profile(const Query& query) override;
+  Result<Extent> extent() override;
+
+ private:
+  // A table of things that are stored once.
+  enum class Table : std::uint8_t { functions, stacks };
+  struct Sums;
+
+  SqliteStore(std::unique_ptr<store::Database> db, std::string path)
+      : db_(std::move(db)), path_(std::move(path)) {}
+
+  Result<void> check_version(std::int64_t tables);
+  Result<std::int64_t> intern(Table table, std::string_view body, std::int64_t minute);
+  Result<std::int64_t> service_id(const std::string& text);
+  Result<std::vector<std::int64_t>> service_ids(const Query& query);
+  Result<void> add_stacks(const Minute& minute);
+  Result<void> add_about(const Minute& minute);
+  Result<void> add_rows(const Minute& minute, const Sums& sums);
+  Result<void> remove_before(std::int64_t minute);
+  Result<std::uint64_t> number(std::string_view sql, const std::vector<store::Value>& values = {});
+  Result<std::uint64_t> used_bytes();
+  Result<std::unordered_map<std::int64_t, stacks::Weight>> sums_of(const Query& query);
+  Result<void> load(const std::unordered_map<std::int64_t, stacks::Weight>& sums,
+                    stacks::NamedProfile& profile);
+  Result<void> add_coverage(const Query& query, stacks::NamedProfile& profile);
+
+  std::unique_ptr<store::Database> db_;
+  std::string path_;
+};
+
+}  // namespace kymo::profiles

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+#include "profiles/service.h"
+#include "stacks/named_profile.h"
+
+// Stack profiles that are kept: of each minute, how often each stack was seen in each service.
+namespace kymo::profiles {
+
+enum class Type : std::uint8_t { cpu, off_cpu };
+
+const char* name_of(Type type);
+std::optional<Type> type_named(std::string_view name);
+
+inline constexpr std::int64_t kNanosPerMinute = 60'000'000'000;
+
+// Minutes since 1970, `end` not included.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// All minutes that a stretch of time touches.
+Range minutes_of(std::int64_t begin_unix_ns, std::int64_t end_unix_ns);
+
+// What was taken in one minute.
+struct Minute {
+  std::int64_t minute = 0;
+  Type type = Type::cpu;
+  stacks::NamedProfile profile;  // its stacks have services (text_of())
+};
+
+struct ServiceTotal {
+  Service service;
+  Type type = Type::cpu;
+  stacks::Weight weight;
+};
+
+struct MinuteTotal {
+  std::int64_t minute = 0;
+  stacks::Weight weight;
+};
+
+// What is asked for.
+struct Query {
+  Type type = Type::cpu;
+  std::optional<Service> service;  // nothing: all
+  Range range;
+};
+
+struct Extent {
+  std::int64_t oldest = 0;  // the first and the last minute that are kept; both 0: none are
+  std::int64_t newest = 0;
+  std::uint64_t minutes = 0;
+  std::uint64_t stacks = 0;  // different ones
+  std::uint64_t rows = 0;    // a row is one stack of one service in one minute
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;  // on disk, without a journal
+};
+
+// The oldest minutes beyond these are removed.
+struct Limits {
+  std::int64_t minutes = 0;  // age; 0: no limit
+  std::uint64_t bytes = 0;   // 0: no limit
+};
+
+// Where profiles are kept.
+//
+// Threads: one at a time.
+// Errors:  those of the engine: unavailable: another process changes it; resource_exhausted: its disk is
+//          full; data_loss: its file is damaged.
+class Store {
+ public:
+  Store() = default;
+  virtual ~Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // Adds a minute as a whole or, with an error, nothing of it. A minute that is there already, because the
+  // clock went back, gets more.
+  virtual Result<void> add(const Minute& minute) = 0;
+  virtual Result<void> keep_within(const Limits& limits, std::int64_t now_minute) = 0;
+
+  // The services that were seen in the range, the hottest first.
+  virtual Result<std::vector<ServiceTotal>> services(const Range& range) = 0;
+  // The minutes in the order of time. A minute in which nothing was seen is missing.
+  virtual Result<std::vector<MinuteTotal>> totals(const Query& query) = 0;
+  // The sum of all stacks. `lost` is of all services.
+  virtual Result<stacks::NamedProfile> profile(const Query& query) = 0;
+  virtual Result<Extent> extent() = 0;
+};
+
+}  // namespace kymo::profiles

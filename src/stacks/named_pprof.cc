@@ -1,0 +1,77 @@
+#include <map>
+#include <string>
+#include <utility>
+
+#include "stacks/output.h"
+#include "stacks/pprof_message.h"
+
+namespace kymo::stacks {
+namespace {
+
+// Writes a profile whose functions have names: a location for each function.
+class NamedWriter {
+ public:
+  explicit NamedWriter(const NamedProfile& profile) : profile_(profile) {}
+
+  std::string write(std::int64_t begin_unix_ns) {
+    for (std::uint64_t i = 0; i < profile_.functions.size(); ++i) {
+      add_function(i + 1, profile_.functions[i]);
+    }
+    for (const NamedProfile::Stack& stack : profile_.stacks) add_sample(stack);
+    return file_.finish({profile_.waits, profile_.period_ns, begin_unix_ns, profile_.duration_ns,
+                         profile_.lost, profile_.phases});
+  }
+
+ private:
+  void add_function(std::uint64_t id, const NamedProfile::Function& function) {
+    const auto [mapping, added] = mappings_.try_emplace(function.module, mappings_.size() + 1);
+    if (added) file_.add_mapping(mapping->second, function.module, "");
+    file_.add_function(id, function.name, "");
+    add_location(id, mapping->second);
+  }
+  void add_location(std::uint64_t function, std::uint64_t mapping) {
+    PprofMessage line;
+    line.add(1, function);
+    PprofMessage location;
+    location.add(1, function);
+    location.add(2, mapping);
+    location.add(4, line);
+    file_.add(field::kLocation, location);
+  }
+  std::uint64_t truncated() {
+    if (truncated_ == 0) {
+      truncated_ = profile_.functions.size() + 1;
+      file_.add_function(truncated_, kTruncated, "");
+      add_location(truncated_, 0);
+    }
+    return truncated_;
+  }
+  void add_sample(const NamedProfile::Stack& stack) {
+    std::vector<std::uint64_t> ids;
+    for (const std::uint32_t function : stack.functions) ids.push_back(function + 1);
+    if (stack.truncated) ids.push_back(truncated());
+    PprofMessage sample;
+    sample.add_packed(1, ids);
+    sample.add_packed(2, {stack.weight.samples, stack.weight.ns});
+    for (const auto& [key, value] : {std::pair("process", &stack.process),
+                                     {"phase", &stack.phase},
+                                     {"role", &stack.role},
+                                     {"service", &stack.service}}) {
+      if (!value->empty()) sample.add(3, file_.label(key, *value));
+    }
+    file_.add(field::kSample, sample);
+  }
+
+  const NamedProfile& profile_;
+  PprofFile file_;
+  std::map<std::string, std::uint64_t> mappings_;
+  std::uint64_t truncated_ = 0;
+};
+
+}  // namespace
+
+std::string pprof(const NamedProfile& profile, std::int64_t begin_unix_ns) {
+  return NamedWriter(profile).write(begin_unix_ns);
+}
+
+}  // namespace kymo::stacks

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace kymo::stacks {
+
+// A message of protobuf, as bytes.
+class PprofMessage {
+ public:
+  void add(unsigned field, std::uint64_t number);
+  void add(unsigned field, std::string_view bytes);
+  void add(unsigned field, const PprofMessage& message) {
+    add(field, std::string_view(message.bytes_));
+  }
+  // Numbers of a repeated field.
+  void add_packed(unsigned field, const std::vector<std::uint64_t>& numbers);
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+
+ private:
+  void add_number(std::uint64_t number);
+
+  std::string bytes_;
+};
+
+// The numbers of the fields in profile.proto of pprof.
+namespace field {
+enum Profile : unsigned {
+  kSampleType = 1,
+  kSample,
+  kMapping,
+  kLocation,
+  kFunction,
+  kStringTable,
+  kTimeNanos = 9,
+  kDurationNanos,
+  kPeriodType,
+  kPeriod,
+  kComment,
+  kDefaultSampleType,
+};
+}  // namespace field
+
+// What is known of a profile besides its samples.
+struct PprofAbout {
+  bool waits = false;
+  std::uint64_t period_ns = 0;
+  std::int64_t begin_unix_ns = 0;
+  std::uint64_t duration_ns = 0;
+  std::uint64_t lost = 0;  // samples
+  std::vector<std::string> phases;
+};
+
+// A file of pprof while it is written: its tables of texts, functions, locations and mappings, whose ids
+// begin at 1, and its samples.
+//
+// Threads: one.
+class PprofFile {
+ public:
+  PprofFile() { text(""); }
+
+  std::uint64_t text(const std::string& text);
+  PprofMessage label(const std::string& key, const std::string& value);
+  void add(unsigned field, const PprofMessage& message) { message_.add(field, message); }
+  void add_mapping(std::uint64_t id, const std::string& path, const std::string& build_id);
+  void add_function(std::uint64_t id, const std::string& name, const std::string& file);
+  // The file, compressed by gzip. Call it once, after all else. Empty if there is no memory.
+  std::string finish(const PprofAbout& about);
+
+ private:
+  PprofMessage type(const std::string& name, const std::string& unit);
+
+  PprofMessage message_;
+  std::unordered_map<std::string, std::uint64_t> texts_;
+  std::vector<const std::string*> ordered_texts_;
+};
+
+}  // namespace kymo::stacks

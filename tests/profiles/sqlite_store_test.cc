@@ -1,0 +1,233 @@
+#include "profiles/sqlite_store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "profiles/bodies.h"
+#include "some_minute.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::profiles {
+namespace {
+
+namespace fs = std::filesystem;
+using stacks::NamedProfile;
+
+constexpr Range kAll{0, 1'000'000'000};
+
+class SqliteStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override { open(); }
+  void open() {
+    store_.reset();
+    Result<std::unique_ptr<SqliteStore>> opened = SqliteStore::open(path_);
+    ASSERT_TRUE(opened) << opened.error().message;
+    store_ = *std::move(opened);
+  }
+  void add(const Minute& minute) {
+    const Result<void> added = store_->add(minute);
+    ASSERT_TRUE(added) << added.error().message;
+  }
+  void keep(const Limits& limits, std::int64_t now_minute) {
+    const Result<void> kept = store_->keep_within(limits, now_minute);
+    ASSERT_TRUE(kept) << kept.error().message;
+  }
+  [[nodiscard]] Extent extent() { return store_->extent().value(); }
+  // The samples of each stack, "f<g": g calls f.
+  std::map<std::string, std::uint64_t> stacks(const Query& query) {
+    const Result<NamedProfile> profile = store_->profile(query);
+    EXPECT_TRUE(profile) << (profile ? "" : profile.error().message);
+    std::map<std::string, std::uint64_t> found;
+    for (const NamedProfile::Stack& stack : profile->stacks) {
+      std::string names;
+      for (const std::uint32_t function : stack.functions) {
+        names += (names.empty() ? "" : "<") + profile->functions[function].name;
+      }
+      found[names + (stack.truncated ? "..." : "")] += stack.weight.samples;
+    }
+    return found;
+  }
+  // Runs a statement in the file, by SQLite alone.
+  void change(const std::string& sql) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(db);
+    sqlite3_close(db);
+  }
+
+  test::TemporaryDirectory folder_;
+  const std::string path_ = folder_.path() + "/profiles.db";
+  std::unique_ptr<SqliteStore> store_;
+};
+
+using Stacks = std::map<std::string, std::uint64_t>;
+
+TEST_F(SqliteStoreTest, WhatWasAddedIsFoundAgain) {
+  add(SomeMinute(10)
+          .stack("job:web", {"read", "main"}, 3)
+          .stack("job:web", {"read", "main"}, 1, true)
+          .stack("process:sh", {"unknown"}, 7)
+          .lost(2));
+  open();
+  const auto profile = store_->profile({Type::cpu, service_in("job:web"), kAll});
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_EQ(profile->period_ns, SomeMinute::kPeriodNs);
+  EXPECT_EQ(profile->duration_ns, 60'000'000'000U);
+  EXPECT_EQ(profile->lost, 2U);
+  EXPECT_EQ(profile->sum().samples, 4U);
+  EXPECT_EQ(profile->sum().ns, 4 * SomeMinute::kPeriodNs);
+  EXPECT_EQ(stacks({Type::cpu, service_in("job:web"), kAll}),
+            (Stacks{{"read<main", 3}, {"read<main...", 1}}));
+  const auto shell = store_->profile({Type::cpu, service_in("process:sh"), kAll});
+  ASSERT_EQ(shell->functions.size(), 1U);
+  EXPECT_EQ(shell->functions[0].module, "/usr/lib/unknown.so");
+  EXPECT_FALSE(shell->functions[0].known);
+  EXPECT_EQ(shell->stacks[0].process, "process");
+}
+
+TEST_F(SqliteStoreTest, ARangeHasItsMinutesAndATypeItsOwn) {
+  for (const std::int64_t minute : {10, 11, 12}) {
+    add(SomeMinute(minute).stack("process:a", {"f"}, 1).stack("process:b", {"g"}, 10));
+  }
+  add(SomeMinute(11, Type::off_cpu).stack("process:a", {"wait"}, 100));
+  EXPECT_EQ(stacks({Type::cpu, {}, {10, 12}}), (Stacks{{"f", 2}, {"g", 20}}));
+  EXPECT_EQ(stacks({Type::off_cpu, {}, {10, 12}}), (Stacks{{"wait", 100}}));
+  EXPECT_EQ(stacks({Type::cpu, service_in("job:a"), kAll}), Stacks());
+  const auto totals = store_->totals({Type::cpu, service_in("process:b"), {11, 20}});
+  ASSERT_EQ(totals->size(), 2U);
+  EXPECT_EQ(totals->at(0).minute, 11);
+  EXPECT_EQ(totals->at(0).weight.samples, 10U);
+  EXPECT_EQ(store_->totals({Type::cpu, {}, kAll})->at(0).weight.samples, 11U);
+  const auto services = store_->services({10, 12});
+  ASSERT_EQ(services->size(), 3U);
+  EXPECT_EQ(text_of(services->at(0).service), "process:a");  // the hottest
+  EXPECT_EQ(services->at(0).type, Type::off_cpu);
+  EXPECT_EQ(services->at(1).weight.samples, 20U);
+}
+
+TEST_F(SqliteStoreTest, AStackIsStoredOnce) {
+  for (std::int64_t minute = 0; minute < 5; ++minute) {
+    add(SomeMinute(minute).stack("process:a", {"f", "g"}, 1).stack("process:b", {"f", "g"}, 1));
+  }
+  EXPECT_EQ(extent().stacks, 1U);
+  EXPECT_EQ(extent().rows, 10U);
+  EXPECT_EQ(extent().minutes, 5U);
+  EXPECT_EQ(extent().samples, 10U);
+}
+
+TEST_F(SqliteStoreTest, TwoStacksOfOneHashAreTwo) {
+  const std::string body = body_of(NamedProfile::Function{"f", "/usr/lib/f.so", true});
+  change("INSERT INTO functions (hash, body, last) VALUES (" + std::to_string(hash_of(body)) +
+         ", x'00', 10)");
+  add(SomeMinute(10).stack("process:a", {"f"}, 1));
+  EXPECT_EQ(stacks({Type::cpu, {}, kAll}), (Stacks{{"f", 1}}));
+}
+
+TEST_F(SqliteStoreTest, AMinuteThatComesAgainGetsMore) {
+  add(SomeMinute(10).stack("process:a", {"f"}, 1).lost(1));
+  add(SomeMinute(11).stack("process:a", {"f"}, 1));
+  add(SomeMinute(10).stack("process:a", {"f"}, 5).stack("process:a", {"g"}, 1).lost(1));
+  EXPECT_EQ(stacks({Type::cpu, {}, {10, 11}}), (Stacks{{"f", 6}, {"g", 1}}));
+  EXPECT_EQ(store_->totals({Type::cpu, {}, kAll})->at(0).weight.samples, 7U);
+  EXPECT_EQ(store_->profile({Type::cpu, {}, {10, 11}})->lost, 2U);
+}
+
+TEST_F(SqliteStoreTest, WhatIsTooOldIsRemoved) {
+  for (std::int64_t minute = 0; minute < 10; ++minute) {
+    const std::string own = "only" + std::to_string(minute);
+    add(SomeMinute(minute).stack("process:a", {"f"}, 1).stack("process:" + own, {own}, 1));
+  }
+  keep({4, 0}, 10);
+  EXPECT_EQ(extent().oldest, 6);
+  EXPECT_EQ(extent().newest, 9);
+  EXPECT_EQ(extent().rows, 8U);
+  EXPECT_EQ(extent().stacks, 5U) << "f, and those of four minutes";
+  EXPECT_EQ(store_->services(kAll)->size(), 5U);
+  EXPECT_EQ(stacks({Type::cpu, {}, kAll}).at("f"), 4U);
+  keep({4, 0}, 1000);
+  EXPECT_EQ(extent().minutes, 0U);
+  EXPECT_EQ(stacks({Type::cpu, {}, kAll}), Stacks());
+}
+
+TEST_F(SqliteStoreTest, ItStaysWithinItsSpace) {
+  constexpr std::uint64_t kLimit = 256 * 1024;
+  for (std::int64_t minute = 0; minute < 300; ++minute) {
+    SomeMinute filled(minute);
+    for (int i = 0; i < 50; ++i) {
+      const std::string own = std::to_string(minute) + "-" + std::to_string(i);
+      filled.stack("process:a", {"f", own, std::string(100, 'x') + own}, 1);
+    }
+    add(filled);
+    keep({0, kLimit}, minute);
+    ASSERT_LE(extent().bytes, kLimit) << minute;
+  }
+  EXPECT_EQ(extent().newest, 299);
+  EXPECT_GT(extent().minutes, 3U);
+  store_.reset();
+  EXPECT_LE(fs::file_size(path_), kLimit) << "the file itself";
+}
+
+// Each minute is there as a whole, or not at all.
+TEST_F(SqliteStoreTest, AWriterThatIsKilledLeavesNoHalfMinute) {
+  const pid_t writer = fork();
+  if (writer == 0) {
+    auto store = SqliteStore::open(path_);
+    for (std::int64_t minute = 0;; ++minute) {
+      SomeMinute filled(minute);
+      for (int i = 0; i < 200; ++i) filled.stack("process:a", {"f" + std::to_string(i)}, 1);
+      static_cast<void>((*store)->add(filled));
+    }
+  }
+  EXPECT_TRUE(test::eventually([&] { return extent().minutes > 5; }));
+  kill(writer, SIGKILL);
+  waitpid(writer, nullptr, 0);
+  open();
+  const Extent after = extent();
+  EXPECT_EQ(after.samples, 200 * after.minutes);
+  EXPECT_EQ(store_->profile({Type::cpu, {}, kAll})->sum().samples, after.samples);
+  EXPECT_EQ(store_->totals({Type::cpu, {}, kAll})->size(), after.minutes);
+}
+
+TEST_F(SqliteStoreTest, AReaderSeesWhatAWriterAdds) {
+  const auto reader = SqliteStore::open_to_read(path_);
+  ASSERT_TRUE(reader) << reader.error().message;
+  add(SomeMinute(10).stack("process:a", {"f"}, 1));
+  EXPECT_EQ((*reader)->extent()->rows, 1U);
+  EXPECT_FALSE((*reader)->add(SomeMinute(11).stack("process:a", {"f"}, 1)));
+}
+
+TEST_F(SqliteStoreTest, OtherFilesAreRefused) {
+  EXPECT_EQ(SqliteStore::open_to_read(folder_.path() + "/none").error().code, Code::not_found);
+  const std::string text = folder_.file("text", std::string(5000, 'x'));
+  EXPECT_EQ(SqliteStore::open(text).error().code, Code::data_loss);
+  change("PRAGMA application_id = 7");
+  const auto other = SqliteStore::open(path_);
+  EXPECT_EQ(other.error().code, Code::invalid_argument);
+  EXPECT_NE(other.error().message.find("none of stack profiles"), std::string::npos);
+}
+
+TEST_F(SqliteStoreTest, ALaterVersionIsRefused) {
+  change("PRAGMA user_version = 2");
+  EXPECT_EQ(SqliteStore::open(path_).error().code, Code::failed_precondition);
+  EXPECT_EQ(SqliteStore::open_to_read(path_).error().code, Code::failed_precondition);
+}
+
+TEST_F(SqliteStoreTest, DamageIsSaid) {
+  add(SomeMinute(10).stack("process:a", {"f"}, 1));
+  change("UPDATE stacks SET body = x'ff'");
+  const auto profile = store_->profile({Type::cpu, {}, kAll});
+  ASSERT_FALSE(profile);
+  EXPECT_EQ(profile.error().code, Code::data_loss);
+  EXPECT_NE(profile.error().message.find(path_), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo::profiles
