@@ -237,6 +237,11 @@ Result<v1::WebResponse> Client::web() {
       [&](auto* context, auto* response) { return stub_->Web(context, {}, response); });
 }
 
+Result<v1::HealthResponse> Client::health() {
+  return call<v1::HealthResponse>(
+      [&](auto* context, auto* response) { return stub_->Health(context, {}, response); });
+}
+
 Result<void> Client::watch(const v1::WatchRequest& request,
                            const std::function<bool(const v1::Progress&)>& each,
                            grpc::ClientContext& call) {

@@ -45,6 +45,7 @@ class Client {
   Result<v1::ListResponse> list();
   Result<v1::MetricsResponse> metrics();
   Result<v1::WebResponse> web();
+  Result<v1::HealthResponse> health();
   Result<v1::SnapshotResponse> snapshot(const v1::SnapshotRequest& request);
   Result<v1::Recorder> control_recorder(const v1::ControlRecorderRequest& request);
   // Calls `each` with each update, until the request has ended, `each` returns false, or another

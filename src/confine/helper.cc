@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/json_text.h"
+#include "base/pipe.h"
 #include "confine/answer.h"
 #include "confine/descriptors.h"
 #include "confine/readers.h"
@@ -179,17 +180,6 @@ Result<void> send(int socket, const std::string& text, std::array<int, kSent> de
     return system_error("ask the process that reads foreign files", errno);
   }
   return {};
-}
-
-struct Pipe {
-  FileDescriptor from;
-  FileDescriptor to;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("make a pipe", errno);
-  return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 }  // namespace

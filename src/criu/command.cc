@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/line_reader.h"
+#include "base/pipe.h"
 #include "criu/call_phases.h"
 #include "criu/child.h"
 
@@ -22,20 +24,18 @@ class ScriptPipes {
  public:
   static Result<std::unique_ptr<ScriptPipes>> make() {
     auto pipes = std::make_unique<ScriptPipes>();
-    for (auto* pair : {&pipes->names_, &pipes->answers_}) {
-      std::array<int, 2> fds{};
-      if (pipe2(fds.data(), O_CLOEXEC) != 0) {
-        return system_error("cannot make a pipe for criu's action script", errno);
-      }
-      (*pair)[0] = FileDescriptor(fds[0]);
-      (*pair)[1] = FileDescriptor(fds[1]);
+    for (Pipe* const pipe : {&pipes->names_, &pipes->answers_}) {
+      Result<Pipe> made = make_pipe();
+      if (!made) return made.error();
+      *pipe = *std::move(made);
     }
+    pipes->lines_ = LineReader(pipes->names());
     fcntl(pipes->names(), F_SETFL, O_NONBLOCK);
     if (Result<void> ok = pipes->write_script(); !ok) return ok.error();
     return pipes;
   }
 
-  [[nodiscard]] int names() const { return names_[0].get(); }
+  [[nodiscard]] int names() const { return names_.from.get(); }
 
   // The path of the script. The script and the pipes are reached through our /proc/PID/fd. So no
   // file is left behind, and the script fails if this process is gone.
@@ -43,31 +43,23 @@ class ScriptPipes {
 
   // The next whole line, if one is there.
   std::optional<std::string> next() {
-    std::array<char, 512> piece{};
-    const ssize_t n = read(names(), piece.data(), piece.size());
-    if (n > 0) read_.append(piece.data(), static_cast<std::size_t>(n));
-    const std::size_t end = read_.find('\n');
-    if (end == std::string::npos) return std::nullopt;
-    std::string line = read_.substr(0, end);
-    read_.erase(0, end + 1);
-    return line;
+    lines_.read();
+    return lines_.take();
   }
 
   void answer(bool go_on) {
     std::size_t written = 0;
-    write_all(answers_[1].get(), go_on ? "go\n" : "stop\n", &written);
+    write_all(answers_.to.get(), go_on ? "go\n" : "stop\n", &written);
   }
 
  private:
-  using Pipe = std::array<FileDescriptor, 2>;
-
   static std::string ours(const FileDescriptor& fd) {
     return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd.get());
   }
 
   Result<void> write_script() {
-    const std::string text = "#!/bin/sh\necho \"$CRTOOLS_SCRIPT_ACTION\" >" + ours(names_[1]) +
-                             " && read -r answer <" + ours(answers_[0]) +
+    const std::string text = "#!/bin/sh\necho \"$CRTOOLS_SCRIPT_ACTION\" >" + ours(names_.to) +
+                             " && read -r answer <" + ours(answers_.from) +
                              " && test \"$answer\" = go\n";
     const FileDescriptor writable(memfd_create("criu-action-script", MFD_CLOEXEC));
     std::size_t written = 0;
@@ -83,7 +75,7 @@ class ScriptPipes {
   Pipe names_;    // written by the script
   Pipe answers_;  // read by it
   FileDescriptor script_;
-  std::string read_;
+  LineReader lines_{-1};  // of the names
 };
 
 Result<CommandEnd> drive(const ClientOptions& options, const Command& command) {

@@ -9,23 +9,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/pipe.h"
+
 namespace kymo::record {
 namespace {
 
 constexpr int kNotBegun = 127;
-
-struct Pipe {
-  FileDescriptor read;
-  FileDescriptor write;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return system_error("cannot make a pipe", errno);
-  }
-  return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
 
 // Runs in the child: waits for the gate, and then executes the program.
 [[noreturn]] void become(char* const* words, int gate, int failure) {
@@ -60,10 +49,10 @@ Result<Command> Command::prepare(const std::vector<std::string>& words) {
     return system_error("cannot start a process for " + words.front(), errno);
   }
   if (pid == 0) {
-    gate->write.reset();  // otherwise the child would hold its own gate open
-    become(pointers.data(), gate->read.get(), failure->write.get());
+    gate->to.reset();  // otherwise the child would hold its own gate open
+    become(pointers.data(), gate->from.get(), failure->to.get());
   }
-  return Command(pid, words.front(), std::move(gate->write), std::move(failure->read));
+  return Command(pid, words.front(), std::move(gate->to), std::move(failure->from));
 }
 
 Command::~Command() {

@@ -300,4 +300,14 @@ Result<std::unique_ptr<Source>> open_bpf_source(const Sampling& sampling) {
   return std::unique_ptr<Source>(std::move(source));
 }
 
+std::string why_no_bpf(const Error& error) {
+  if (error.code == Code::permission_denied) {
+    return error.message +
+           ": give kymod the capabilities CAP_BPF and CAP_PERFMON, and let it call bpf(2) and "
+           "perf_event_open(2)";
+  }
+  if (error.code == Code::failed_precondition) return error.message;
+  return error.message + ": it needs Linux 5.18 or newer with BTF (CONFIG_DEBUG_INFO_BTF)";
+}
+
 }  // namespace kymo::stacks

@@ -14,40 +14,14 @@
 #include <utility>
 
 #include "base/file.h"
-#include "confine/run.h"
+#include "base/line_reader.h"
 #include "probe/container_keeper.h"
 #include "probe/process.h"
 #include "stacks/collection.h"
-#include "stacks/output.h"
+#include "stacks/confined_pprof.h"
 
 namespace kymo::stacks {
 namespace {
-
-// Lines from the program that has started this process.
-class Orders {
- public:
-  explicit Orders(int fd) : fd_(fd) {}
-
-  [[nodiscard]] int fd() const { return fd_; }
-  // Waits for the next line. Nothing: the program has closed its end.
-  std::optional<std::string> next() {
-    std::array<char, 65536> part{};
-    for (;;) {
-      if (const std::size_t end = text_.find('\n'); end != std::string::npos) {
-        std::string line = text_.substr(0, end);
-        text_.erase(0, end + 1);
-        return line;
-      }
-      const ssize_t got = ::read(fd_, part.data(), part.size());
-      if (got == 0 || (got < 0 && errno != EINTR)) return std::nullopt;
-      if (got > 0) text_.append(part.data(), static_cast<std::size_t>(got));
-    }
-  }
-
- private:
-  int fd_;
-  std::string text_;
-};
 
 // Finds the CRIU of a container that no child of the program has started: that of containerd and of
 // Docker, which the container's shim starts.
@@ -133,40 +107,6 @@ void take_samples(Collection& collection, OutsideCriu& outside, int orders) {
   }
 }
 
-// The files of the modules in the profile, from which their names are read.
-std::vector<int> files_in(const Profile& profile) {
-  std::set<int> files;
-  for (const auto& [trace, weight] : profile.traces) {
-    for (const Frame& frame : trace.frames) {
-      if (frame.module != nullptr && frame.module->file.valid()) {
-        files.insert(frame.module->file.get());
-      }
-    }
-  }
-  return {files.begin(), files.end()};
-}
-
-// The file of the profile. The names come from files of other users' programs, which are read in a
-// process without rights.
-Result<std::string> file_of(const Profile& profile, bool debug_info) {
-  confine::Bounds bounds;
-  bounds.readable = {"/usr/lib/debug/.build-id"};
-  bounds.descriptors = files_in(profile);
-  bounds.memory_bytes = std::uint64_t{4} << 30U;
-  bounds.answer_bytes = std::uint64_t{256} << 20U;
-  return confine::read_confined(bounds, [&]() -> Result<std::string> {
-    Symbols symbols(debug_info);
-    return pprof(profile, symbols);
-  });
-}
-
-Result<void> write(const Profile& profile, const std::string& path) {
-  // Debugging information that is damaged can end the process that reads it.
-  Result<std::string> file = file_of(profile, true);
-  if (!file) file = file_of(profile, false);
-  return file ? replace_file(path, *file) : file.error();
-}
-
 // The end of the life of a collector: labels, names and writes.
 int finish(Profile profile, RequestSamples& samples, const std::vector<PhaseTimes>& phases,
            const std::string& path, int answers) {
@@ -175,7 +115,9 @@ int finish(Profile profile, RequestSamples& samples, const std::vector<PhaseTime
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
   samples.move_to(profile, phases);
   if (path.empty()) return 0;
-  if (const Result<void> written = write(profile, path); !written) {
+  const Result<std::string> file = confined_pprof(profile);
+  const Result<void> written = file ? replace_file(path, *file) : file.error();
+  if (!written) {
     answer(answers, kFailed + written.error().message);
     return 1;
   }
@@ -194,23 +136,12 @@ Sampling sampling_of(const CollectorOrder& order, const OutsideCriu& outside) {
   return sampling;
 }
 
-// Why no stacks can be taken, and what to do about it.
-std::string text_of(const Error& error) {
-  if (error.code == Code::permission_denied) {
-    return error.message +
-           ": give kymod the capabilities CAP_BPF and CAP_PERFMON, and let it call bpf(2) and "
-           "perf_event_open(2)";
-  }
-  if (error.code == Code::failed_precondition) return error.message;
-  return error.message + ": it needs Linux 5.18 or newer with BTF (CONFIG_DEBUG_INFO_BTF)";
-}
-
-int collect_for(const CollectorOrder& order, Orders& orders, int answers) {
+int collect_for(const CollectorOrder& order, LineReader& orders, int answers) {
   OutsideCriu outside(order);
   const Sampling sampling = sampling_of(order, outside);
   Result<std::unique_ptr<Source>> source = open_bpf_source(sampling);
   if (!source) {
-    answer(answers, kFailed + text_of(source.error()));
+    answer(answers, kFailed + why_no_bpf(source.error()));
     return 1;
   }
   RequestSamples samples;
@@ -244,7 +175,7 @@ int collect(int orders, int answers) {
   }
   allow_many_files();  // each module needs one
   ::umask(0077);       // a profile names what others run
-  Orders lines(orders);
+  LineReader lines(orders);
   const std::optional<std::string> line = lines.next();
   const auto order = line ? order_in(*line) : std::nullopt;
   if (!order) return 1;

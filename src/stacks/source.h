@@ -89,6 +89,9 @@ class Source {
 // Errors: permission_denied: the rights CAP_BPF and CAP_PERFMON are missing; those of the kernel.
 Result<std::unique_ptr<Source>> open_bpf_source(const Sampling& sampling);
 
+// Why open_bpf_source() failed, and what would let it work.
+std::string why_no_bpf(const Error& error);
+
 // By perf_event_open(2), without BPF. It takes the same stacks of CPU time, and none of waits.
 // Processes of its own user need no right if kernel.perf_event_paranoid is at most 2; it then takes
 // no stacks of the kernel. Of a cgroup: the processes that are in it now, and their children.

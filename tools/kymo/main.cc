@@ -37,9 +37,9 @@ constexpr Verb kVerbs[] = {
     {"history", add_history},   {"metrics", add_metrics},   {"report", add_report},
     {"export", add_export},     {"check", add_check},       {"diff", add_diff},
     {"explain", add_explain},   {"stats", add_stats},       {"record", add_record},
-    {"profile", add_profile},   {"recover", add_recover},   {"watch", add_watch},
-    {"recorder", add_recorder}, {"snapshot", add_snapshot}, {"progress", add_progress},
-    {"web", add_web},           {"view", add_view}};
+    {"profile", add_profile},   {"profiles", add_profiles}, {"recover", add_recover},
+    {"watch", add_watch},       {"recorder", add_recorder}, {"snapshot", add_snapshot},
+    {"progress", add_progress}, {"web", add_web},           {"view", add_view}};
 
 std::vector<std::string> names_of_verbs() {
   std::vector<std::string> names;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,10 +17,10 @@
 #include "client/client.h"
 #include "confined.h"
 #include "print.h"
+#include "profile_file.h"
 #include "profile_text.h"
 #include "report/flame_page.h"
 #include "report/human.h"
-#include "report/page.h"
 #include "report/stack_summary.h"
 #include "stacks/frame_tree.h"
 #include "stacks/output.h"
@@ -31,8 +30,6 @@
 
 namespace kymo::cli {
 namespace {
-
-using Write = std::string (*)(const stacks::Profile& profile, stacks::Symbols& symbols);
 
 struct ProfileArguments {
   std::vector<std::string> command;
@@ -53,22 +50,6 @@ struct ProfileArguments {
 stacks::Order order_of(const ProfileArguments& arguments, bool waits) {
   return arguments.sort == "total" || (arguments.sort.empty() && waits) ? stacks::Order::total
                                                                         : stacks::Order::self;
-}
-
-// The format for the ending of a file's name; null if there is none.
-Write format_of(const std::string& output) {
-  const std::pair<const char*, Write> formats[] = {{".pb.gz", stacks::pprof},
-                                                   {".pprof", stacks::pprof},
-                                                   {".folded", stacks::folded},
-                                                   {".txt", stacks::folded}};
-  for (const auto& [ending, write] : formats) {
-    if (output.ends_with(ending)) return write;
-  }
-  return nullptr;
-}
-
-bool is_page(const std::string& output) {
-  return output.ends_with(".html");
 }
 
 void refuse_profile(Context& context, const std::string& why) {
@@ -108,7 +89,9 @@ void describe(const ProfileArguments& arguments, const Taken& taken,
   texts[0] = context.json
                  ? json_text(profile_json(taken, hottest, arguments.rows), 2) + "\n"
                  : profile_summary(taken, hottest) + profile_table(hottest, arguments.rows);
-  if (is_page(arguments.output)) texts[1] = page_data(arguments, taken, hottest, profile);
+  if (profile_format(arguments.output) == ProfileFormat::page) {
+    texts[1] = page_data(arguments, taken, hottest, profile);
+  }
 }
 
 // The files of the modules in the profile, from which their names are read.
@@ -135,7 +118,9 @@ std::vector<std::string> make(const ProfileArguments& arguments, const stacks::P
         const Taken taken{profile.waits, profile.period_ns, profile.duration_ns, profile.cpu_ns,
                           profile.counts};
         describe(arguments, taken, stacks::named(profile, symbols), texts, context);
-        if (const Write write = format_of(arguments.output)) texts[1] = write(profile, symbols);
+        const ProfileFormat format = profile_format(arguments.output);
+        if (format == ProfileFormat::pprof) texts[1] = stacks::pprof(profile, symbols);
+        if (format == ProfileFormat::folded) texts[1] = stacks::folded(profile, symbols);
       },
       descriptors_of(profile));
 }
@@ -144,16 +129,7 @@ std::vector<std::string> make(const ProfileArguments& arguments, const stacks::P
 void finish(const ProfileArguments& arguments, std::vector<std::string> made, std::FILE* to,
             Context& context) {
   if (!context.quiet) std::fputs(made[0].c_str(), to);
-  if (arguments.output.empty()) return;
-  const Result<std::string> content =
-      is_page(arguments.output) ? report::flame_page(made[1]) : std::move(made[1]);
-  if (!content) return fail(context, content.error());
-  if (const Result<void> written = replace_file(arguments.output, *content); !written) {
-    return fail(context, written.error());
-  }
-  if (!context.quiet) {
-    std::fprintf(stderr, "written to %s\n", report::printable(arguments.output).c_str());
-  }
+  if (!arguments.output.empty()) write_profile(arguments.output, std::move(made[1]), context);
 }
 
 // Debugging information that is damaged can end the process that reads it. The profile is not lost.
@@ -224,23 +200,6 @@ void profile_what_runs(ProfileArguments& arguments, Context& context) {
   const Result<stacks::Profile> profile = stacks::profile_running(arguments.options);
   if (!profile) return fail(context, profile.error());
   print_and_write(arguments, *profile, stdout, context);
-}
-
-// A profile must not be lost because of a wrong name.
-Result<void> check_output(const std::string& output) {
-  if (output.empty()) return {};
-  if (format_of(output) == nullptr && !is_page(output)) {
-    return Error{Code::invalid_argument,
-                 output +
-                     ": give a file that ends in .html (a flame graph), in .pb.gz or .pprof (for "
-                     "pprof), or in .folded or .txt (stacks for other flame graphs)"};
-  }
-  if (is_page(output)) {
-    if (const Result<report::Page> page = report::Page::begin({}); !page) return page.error();
-  }
-  const std::string folder = std::filesystem::path(absolute_path(output)).parent_path();
-  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
-  return system_error("cannot write into " + folder, errno);
 }
 
 // Reads the files, and adds their stacks.
@@ -330,10 +289,6 @@ Result<std::vector<std::string>> checkpoints_of(const Context& context, const st
 // process without rights.
 void show(const ProfileArguments& arguments, const std::vector<std::string>& paths,
           const std::function<Result<stacks::NamedProfile>()>& read, Context& context) {
-  if (!arguments.output.empty() && !is_page(arguments.output)) {
-    return refuse_profile(context,
-                          "with --from and --checkpoints, the file must be a page: give FILE.html");
-  }
   std::vector<std::string> made =
       make_confined(context, paths, 2, [&](std::vector<std::string>& texts) {
         const Result<stacks::NamedProfile> profile = chosen_part(read(), arguments.phase);
@@ -341,6 +296,9 @@ void show(const ProfileArguments& arguments, const std::vector<std::string>& pat
         const Taken taken{profile->waits, profile->period_ns, profile->duration_ns, 0,
                           counts_of(*profile)};
         describe(arguments, taken, *profile, texts, context);
+        const ProfileFormat format = profile_format(arguments.output);
+        if (format == ProfileFormat::pprof) texts[1] = stacks::pprof(*profile, 0);
+        if (format == ProfileFormat::folded) texts[1] = stacks::folded(*profile);
       });
   if (!made[0].empty()) finish(arguments, std::move(made), stdout, context);
 }
@@ -367,7 +325,7 @@ void profile(ProfileArguments& arguments, Context& context) {
   if (!arguments.phase.empty() && arguments.files.empty() && arguments.checkpoints.empty()) {
     return refuse_profile(context, "--phase is for --from and --checkpoints");
   }
-  if (const Result<void> checked = check_output(arguments.output); !checked) {
+  if (const Result<void> checked = check_profile_output(arguments.output); !checked) {
     if (checked.error().code == Code::invalid_argument) {
       return refuse_profile(context, checked.error().message);
     }

@@ -59,6 +59,7 @@ void add_report(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
 void add_record(CLI::App& app, Context& context);
 void add_profile(CLI::App& app, Context& context);
+void add_profiles(CLI::App& app, Context& context);
 void add_recover(CLI::App& app, Context& context);
 void add_watch(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);

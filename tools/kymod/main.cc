@@ -21,6 +21,7 @@
 #include "kymo/version.h"
 #include "kymod/flags.h"
 #include "kymod/log.h"
+#include "profiles/keeper.h"
 #include "stacks/collector.h"
 #include "usage.h"
 
@@ -125,6 +126,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == kymo::stacks::kCollectorArgument) {
     return kymo::stacks::collect(STDIN_FILENO, STDOUT_FILENO);
+  }
+  if (argc == 2 && std::string_view(argv[1]) == kymo::profiles::kKeeperArgument) {
+    return kymo::profiles::keep(STDIN_FILENO, STDOUT_FILENO);
   }
   kymo::confine::open_standard_descriptors();
   try {

@@ -11,6 +11,7 @@
 
 #include "base/recording_name.h"
 #include "daemon/config/otlp_endpoint.h"
+#include "profiles/service.h"
 #include "runtime/command.h"
 #include "sampling/history/rule.h"
 
@@ -110,6 +111,32 @@ Result<void> check_ring(const Config& config) {
   if (!fs::is_directory(folder, error)) {
     return Error{Code::not_found, "--profiling-ring " + ring + ": the folder " + folder +
                                       " does not exist: create it first"};
+  }
+  return {};
+}
+
+Result<void> check_profiles(const Config& config) {
+  for (const std::string& text : config.profiles_only) {
+    const std::optional<profiles::Service> service = profiles::service_in(text);
+    if (!service) {
+      return invalid("--profiles-only " + text +
+                     ": give job:NAME, container:ID or process:NAME, such as process:nginx");
+    }
+    constexpr std::size_t kIdDigits = 12;
+    if (service->kind == profiles::Service::Kind::container && service->name.size() != kIdDigits) {
+      return invalid("--profiles-only " + text + ": give the first " + std::to_string(kIdDigits) +
+                     " digits of the container's id");
+    }
+  }
+  if (config.profiles.empty() && (!config.profiles_only.empty() || config.profiles_off_cpu)) {
+    return invalid(
+        "--profiles-...: no profiles are kept without --profiles: name a folder with it");
+  }
+  // One minute of a machine with many programs must have room.
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
+  if (config.profiles_keep_bytes != 0 && config.profiles_keep_bytes < kLeast) {
+    return invalid("--profiles-keep-bytes " + std::to_string(config.profiles_keep_bytes) +
+                   ": must be at least 1 MiB, or 0 (no limit)");
   }
   return {};
 }
@@ -274,6 +301,7 @@ Result<void> resolve_and_check(Config& config) {
   if (!config.profiling_log.empty() && config.profiling_log != kLogStream) {
     config.profiling_log = fs::absolute(config.profiling_log).lexically_normal();
   }
+  if (!config.profiles.empty()) config.profiles = fs::absolute(config.profiles).lexically_normal();
   if (!config.profiling_ring.empty()) {
     config.profiling_ring = fs::absolute(config.profiling_ring).lexically_normal();
   }
@@ -283,6 +311,7 @@ Result<void> resolve_and_check(Config& config) {
   if (Result<void> ok = check_otlp(config); !ok) return ok;
   if (Result<void> ok = check_profiling(config); !ok) return ok;
   if (Result<void> ok = check_ring(config); !ok) return ok;
+  if (Result<void> ok = check_profiles(config); !ok) return ok;
   Result<std::string> criu = find_criu("--criu", "KYMO_CRIU", config.criu);
   if (!criu) return criu.error();
   config.criu = *criu;

@@ -31,9 +31,15 @@ struct Config {
   std::string runc_root = "/run/runc";      // where runc keeps the state of containers
   std::vector<std::string> podman_flags;    // put before podman's verb
   std::string log_level = "info";
-  bool inside = true;         // --inside: look at CRIU, the target and the machine
-  bool timing = true;         // --profiling: time the parts of each request
-  int profiling_stacks = 0;   // samples a second of each CPU during dumps and restores; 0: none
+  bool inside = true;        // --inside: look at CRIU, the target and the machine
+  bool timing = true;        // --profiling: time the parts of each request
+  int profiling_stacks = 0;  // samples a second of each CPU during dumps and restores; 0: none
+  std::string profiles;      // the folder in which stack profiles are kept; empty: none are
+  int profiles_rate = 49;    // samples a second of each CPU
+  bool profiles_off_cpu = false;
+  std::vector<std::string> profiles_only;  // services (profiles/service.h); empty: all
+  int profiles_keep_days = 7;              // 0: no limit
+  std::uint64_t profiles_keep_bytes = std::uint64_t{1} << 30U;  // 0: no limit
   std::string otlp_endpoint;  // http://HOST[:PORT][/PATH] that gets their spans; empty: none
   bool profiling = true;
   std::vector<std::string> profiling_metrics;       // empty: all

@@ -114,6 +114,25 @@ std::vector<Flag> all_flags() {
        "Take the stacks of CRIU and of the target during each dump and restore, this many times a "
        "second (19 to 999, without a number 99), and divide them by phases (default: off)",
        "KYMO_PROFILING_STACKS"},
+      {"profiles", &Config::profiles,
+       "Take the stacks of all processes all the time, and keep them in this folder (default: no "
+       "profiles are kept; see kymo profiles)",
+       "KYMO_PROFILES"},
+      {.name = "profiles-rate",
+       .target = &Config::profiles_rate,
+       .help = "Samples of each CPU a second for --profiles",
+       .range = {19, 999}},
+      {"profiles-off-cpu", Flag::Switch{&Config::profiles_off_cpu},
+       "With --profiles, also keep where threads wait"},
+      {"profiles-only", &Config::profiles_only,
+       "With --profiles, keep only this service: job:NAME, container:ID or process:NAME (may be "
+       "repeated; default: all)"},
+      {.name = "profiles-keep-days",
+       .target = &Config::profiles_keep_days,
+       .help = "Remove profiles that are older than this many days (0: no limit)",
+       .range = {0, 3650}},
+      {"profiles-keep-bytes", Flag::Bytes{&Config::profiles_keep_bytes},
+       "Remove the oldest profiles if all together have more than this many bytes (0: no limit)"},
       {"otlp-endpoint", &Config::otlp_endpoint,
        "OpenTelemetry collector to which kymod sends the scopes of each request as spans "
        "(OTLP/HTTP): http://HOST[:PORT][/PATH]",

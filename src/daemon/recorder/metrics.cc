@@ -18,10 +18,13 @@ struct TotalRow {
 };
 
 // In the order of Metrics::Total.
-constexpr std::array<TotalRow, 3> kTotals{{
+constexpr std::array<TotalRow, 6> kTotals{{
     {"image_written_bytes", Unit::bytes, "Bytes of images, counted while they are being written"},
     {"otlp_spans_sent", Unit::count, "Spans of requests that the OpenTelemetry collector took"},
     {"otlp_spans_dropped", Unit::count, "Spans of requests that did not reach the collector"},
+    {"profile_samples", Unit::count, "Samples of the stack profiles that are kept (--profiles)"},
+    {"profile_samples_lost", Unit::count, "Samples that such a profile lacks"},
+    {"profile_failures", Unit::count, "How often such profiles could not be taken or kept"},
 }};
 
 template <std::size_t N>
@@ -228,6 +231,16 @@ void Metrics::notified(std::string_view notification, OwnColumns* own) {
 
 void Metrics::image_bytes_written(std::uint64_t bytes, OwnColumns* own) {
   add(Total::image_written, bytes, own);
+}
+
+void Metrics::profiles_kept(std::uint64_t samples, std::uint64_t lost) {
+  add(Total::profile_samples, samples, nullptr);
+  add(Total::profile_samples_lost, lost, nullptr);
+}
+
+void Metrics::profiles_failed(std::uint64_t lost) {
+  add(Total::profile_samples_lost, lost, nullptr);
+  add(Total::profile_failures, 1, nullptr);
 }
 
 void Metrics::spans_exported(std::uint64_t sent, std::uint64_t dropped) {

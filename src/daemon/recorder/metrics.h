@@ -73,6 +73,8 @@ class Metrics {
   // Counts a notification of CRIU, and sets the phase to it.
   void notified(std::string_view notification, OwnColumns* own = nullptr);
   void image_bytes_written(std::uint64_t bytes, OwnColumns* own = nullptr);
+  void profiles_kept(std::uint64_t samples, std::uint64_t lost);
+  void profiles_failed(std::uint64_t lost);
   void spans_exported(std::uint64_t sent, std::uint64_t dropped);
   void dump_ended(RequestResult result, OwnColumns* own = nullptr);
   void restore_ended(RequestResult result, OwnColumns* own = nullptr);
@@ -96,6 +98,9 @@ class Metrics {
     image_written,
     otlp_spans_sent,
     otlp_spans_dropped,
+    profile_samples,
+    profile_samples_lost,
+    profile_failures,
   };
   // The counters of one family, and the index of the first of them in a request's own columns.
   struct Family {

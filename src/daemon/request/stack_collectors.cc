@@ -14,6 +14,8 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/line_reader.h"
+#include "base/pipe.h"
 #include "base/spawn.h"
 #include "probe/process.h"
 
@@ -27,17 +29,6 @@ constexpr milliseconds kReadyWithin{3000};
 // How long a collector may take to name and write what it has taken.
 constexpr std::chrono::minutes kWrittenWithin{5};
 constexpr milliseconds kWaitAtEnd{10000};
-
-struct Pipe {
-  FileDescriptor from;
-  FileDescriptor to;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("make a pipe", errno);
-  return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
 
 // Waits until there is something to read, or the time is over. Returns false if it is over.
 bool wait_for(int fd, std::uint64_t until_ns) {
@@ -63,26 +54,10 @@ struct StackCollectors::Collector {
   FileDescriptor answers;
   std::string output;
   std::mutex mutex;            // guards the members below
-  std::string said;            // what it has answered, and was not looked at
+  LineReader said{-1};         // what it has answered
   bool told = false;           // that it failed was reported
   std::uint64_t ended_ns = 0;  // when it was told to write; 0: not yet
 
-  // Reads what it has answered, without waiting.
-  void read() {
-    std::array<char, 4096> part{};
-    ssize_t got = 0;
-    while ((got = ::read(answers.get(), part.data(), part.size())) > 0) {
-      said.append(part.data(), static_cast<std::size_t>(got));
-    }
-  }
-  // Takes the first line; empty if there is none.
-  std::string take_line() {
-    const std::size_t end = said.find('\n');
-    if (end == std::string::npos) return {};
-    std::string line = said.substr(0, end);
-    said.erase(0, end + 1);
-    return line;
-  }
   void report(const std::string& line);
 };
 
@@ -121,10 +96,8 @@ Result<void> StackCollectors::Running::wait_until_ready() {
   bool open = true;
   while (line.empty() && in_time && open) {
     in_time = wait_for(collector_->answers.get(), until_ns);
-    const std::size_t before = collector_->said.size();
-    collector_->read();
-    open = !in_time || collector_->said.size() > before;
-    line = collector_->take_line();
+    open = !in_time || collector_->said.read();
+    line = collector_->said.take().value_or("");
   }
   if (line == stacks::kReady) return {};
   collector_->told = true;
@@ -160,6 +133,7 @@ Result<StackCollectors::Running> StackCollectors::start(const stacks::CollectorO
   collector->pid = *pid;
   collector->orders = std::move(orders->to);
   collector->answers = std::move(answers->from);
+  collector->said = LineReader(collector->answers.get());
   collector->output = order.output;
   ::fcntl(collector->answers.get(), F_SETFL, O_NONBLOCK);
   std::size_t written = 0;
@@ -174,7 +148,6 @@ bool StackCollectors::reap(Collector& collector) {
   // A request may be waiting for it. It is looked at again.
   const std::unique_lock lock(collector.mutex, std::try_to_lock);
   if (!lock) return false;
-  collector.read();
   int status = 0;
   const pid_t got = ::waitpid(collector.pid, &status, WNOHANG);
   if (got == 0) {
@@ -183,8 +156,9 @@ bool StackCollectors::reap(Collector& collector) {
     if (late || collector.told) ::kill(collector.pid, SIGKILL);
     return false;
   }
-  collector.read();
-  if (!collector.told) collector.report(collector.take_line());
+  while (collector.said.read()) {
+  }
+  if (!collector.told) collector.report(collector.said.take().value_or(""));
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include "base/patience.h"
 #include "criu/client.h"
 #include "daemon/config/find_criu.h"
+#include "daemon/recorder/profile_keeper.h"
 #include "daemon/request/parts.h"
 #include "daemon/request/running_request.h"
 #include "daemon/serve/housekeeping.h"
@@ -97,6 +98,7 @@ struct Daemon::State {
   std::unique_ptr<runtime::Runtimes> runtimes;
   std::unique_ptr<UnconfirmedDumps> unconfirmed;
   StackCollectors stacks;
+  std::optional<ProfileKeeper> profile_keeper;  // nothing: no --profiles
   std::unique_ptr<http::Server> http;
   Api for_root;
   Api for_group;
@@ -111,6 +113,7 @@ struct Daemon::State {
   Result<void> start_api();
   bool drain();
   void check_stacks();
+  void keep_profiles();
   void say_troubles() const;
   void snapshot_for_signal() const;
   void keep_house();
@@ -259,6 +262,25 @@ void Daemon::State::check_stacks() {
   }
 }
 
+void Daemon::State::keep_profiles() {
+  if (config.profiles.empty()) return;
+  if (!profile_keeper) {
+    constexpr std::int64_t kMinutesPerDay = 24 * 60;
+    profiles::KeeperOrder order;
+    order.directory = config.profiles;
+    order.rate = static_cast<unsigned>(config.profiles_rate);
+    order.off_cpu = config.profiles_off_cpu;
+    order.only = config.profiles_only;
+    order.limits = {config.profiles_keep_days * kMinutesPerDay, config.profiles_keep_bytes};
+    profile_keeper.emplace(std::move(order), *metrics);
+  }
+  profiles::JobSessions running;
+  for (const store::Job& job : store->jobs()) {
+    if (job.state == store::JobState::running && job.pid != 0) running[job.pid] = job.name;
+  }
+  profile_keeper->look(running);
+}
+
 void Daemon::State::say_troubles() const {
   for (const std::string& warning : recorder->new_warnings()) {
     spdlog::warn("recorder: {}", warning);
@@ -327,6 +349,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Help
   if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
   if (Result<void> ok = state.start_spans(); !ok) return ok.error();
   state.check_stacks();
+  state.keep_profiles();
   if (Result<void> ok = state.start_api(); !ok) return ok.error();
 
   spdlog::info("kymod {}", KYMO_VERSION);
@@ -353,6 +376,7 @@ Result<void> Daemon::run() {
     got = sigtimedwait(&signals, nullptr, &kLookAfterJobs);
     state.say_troubles();
     state.stacks.look();
+    state.keep_profiles();
     if (got == SIGUSR1) {
       state.snapshot_for_signal();
       got = 0;
@@ -378,6 +402,7 @@ Result<void> Daemon::run() {
   state.for_root.stop();
   state.for_group.stop();
   state.spans.reset();
+  state.profile_keeper.reset();
   state.http->stop();
   const bool kept = housekeeping.stop(kDiskPatience);
   if (!state.unconfirmed->stop(kDiskPatience) || !kept) {

@@ -255,6 +255,7 @@ grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
     }
     out.set_state_directory(parts_.config.state_dir);
     out.set_http_address(http_.address());
+    out.set_profiles_directory(parts_.config.profiles);
     *out.mutable_recorder() = recorder_status(parts_.recorder);
     return out;
   });

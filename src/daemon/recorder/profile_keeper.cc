@@ -1,0 +1,144 @@
+#include "daemon/recorder/profile_keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/pipe.h"
+#include "base/spawn.h"
+#include "probe/process.h"
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::uint64_t kFirstPauseNs = 10 * kNanosPerSecond;
+constexpr std::uint64_t kLongestPauseNs = 600 * kNanosPerSecond;
+constexpr int kWaitAtEndMs = 10'000;
+
+// The number at the begin of a text; moves the text behind it and the space that follows.
+std::uint64_t take_number(std::string_view& text) {
+  const std::string digits(text.substr(0, text.find(' ')));
+  text.remove_prefix(std::min(digits.size() + 1, text.size()));
+  return std::strtoull(digits.c_str(), nullptr, 10);
+}
+
+}  // namespace
+
+ProfileKeeper::ProfileKeeper(profiles::KeeperOrder order, Metrics& metrics)
+    : order_(std::move(order)), metrics_(metrics) {}
+
+ProfileKeeper::~ProfileKeeper() {
+  if (pid_ == 0) return;
+  orders_.reset();
+  const FileDescriptor process(probe::open_process(pid_));
+  pollfd ended{process.get(), POLLIN, 0};
+  static_cast<void>(::poll(&ended, 1, kWaitAtEndMs));
+  read_answers();
+  if (::waitpid(pid_, nullptr, WNOHANG) == 0) {
+    spdlog::warn("stack profiles: the disk of {} does not answer: the newest minute may be missing",
+                 order_.directory);
+  }
+}
+
+void ProfileKeeper::look(const profiles::JobSessions& jobs) {
+  if (pid_ == 0 && monotonic_ns() >= next_ns_) {
+    if (const Result<void> started = start(); !started) trouble(started.error().message);
+  }
+  if (pid_ == 0) return;
+  read_answers();
+  tell(jobs);
+  reap();
+}
+
+Result<void> ProfileKeeper::start() {
+  pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
+  next_ns_ = monotonic_ns() + pause_ns_;
+  Result<Pipe> orders = make_pipe();
+  if (!orders) return orders.error();
+  Result<Pipe> answers = make_pipe();
+  if (!answers) return answers.error();
+  const Result<pid_t> pid =
+      spawn({.file = "/proc/self/exe",
+             .words = {"kymod", profiles::kKeeperArgument},
+             .descriptors = {orders->from.get(), answers->to.get(), kDevNull}});
+  if (!pid) return pid.error();
+  pid_ = *pid;
+  orders_ = std::move(orders->to);
+  answers_ = std::move(answers->from);
+  lines_ = LineReader(answers_.get());
+  told_.clear();
+  ::fcntl(answers_.get(), F_SETFL, O_NONBLOCK);
+  std::size_t written = 0;
+  static_cast<void>(write_all(orders_.get(), profiles::order_text(order_), &written));
+  ::fcntl(orders_.get(), F_SETFL, O_NONBLOCK);
+  return {};
+}
+
+void ProfileKeeper::read_answers() {
+  while (lines_.read()) {
+  }
+  while (const std::optional<std::string> line = lines_.take()) take(*line);
+}
+
+void ProfileKeeper::take(const std::string& line) {
+  constexpr std::string_view kKept = profiles::kKept;
+  constexpr std::string_view kFailed = profiles::kFailed;
+  constexpr std::string_view kError = profiles::kError;
+  std::string_view text = line;
+  if (text == profiles::kReady) {
+    spdlog::info("stack profiles are kept in {}", order_.directory);
+  } else if (text.starts_with(kKept)) {
+    text.remove_prefix(kKept.size());
+    const std::uint64_t samples = take_number(text);
+    metrics_.profiles_kept(samples, take_number(text));
+    if (!trouble_.empty()) spdlog::info("stack profiles are kept again");
+    trouble_.clear();
+    pause_ns_ = 0;
+  } else if (text.starts_with(kFailed)) {
+    text.remove_prefix(kFailed.size());
+    metrics_.profiles_failed(take_number(text));
+    trouble("a minute was not kept: " + std::string(text));
+  } else if (text.starts_with(kError)) {
+    text.remove_prefix(kError.size());
+    metrics_.profiles_failed(0);
+    trouble(std::string(text));
+  }
+}
+
+// The pipe has room, because the process reads it; if not, it is tried again.
+void ProfileKeeper::tell(const profiles::JobSessions& jobs) {
+  std::string text = profiles::jobs_text(jobs);
+  if (text == told_) return;
+  std::size_t written = 0;
+  const int error = write_all(orders_.get(), text, &written);
+  if (error == 0) told_ = std::move(text);
+}
+
+void ProfileKeeper::reap() {
+  int status = 0;
+  const pid_t got = ::waitpid(pid_, &status, WNOHANG);
+  if (got == 0 || (got < 0 && errno == EINTR)) return;
+  read_answers();
+  pid_ = 0;
+  orders_.reset();
+  if (got > 0 && WIFSIGNALED(status)) {
+    metrics_.profiles_failed(0);
+    trouble("the process that takes them was ended by signal " + std::to_string(WTERMSIG(status)));
+  }
+}
+
+void ProfileKeeper::trouble(const std::string& why) {
+  if (why == trouble_) return;
+  trouble_ = why;
+  spdlog::warn("stack profiles (--profiles): {}; kymod tries again", why);
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,143 @@
+#include "profiles/keeper.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/line_reader.h"
+#include "base/lock.h"
+#include "base/own_folder.h"
+#include "profiles/minute_writer.h"
+#include "profiles/sqlite_store.h"
+#include "profiles/taken.h"
+
+namespace kymo::profiles {
+namespace {
+
+// The writer of the last minute may take this long.
+constexpr int kFinishMs = 10'000;
+
+void answer(int to, const std::string& line) {
+  std::size_t written = 0;
+  static_cast<void>(write_all(to, line + "\n", &written));
+}
+
+std::int64_t minute_now() {
+  return unix_ns() / kNanosPerMinute;
+}
+
+// Makes the folder, takes its lock and tries the file. Returns the folder, which holds the lock.
+Result<FileDescriptor> open_folder(const std::string& path) {
+  Result<FileDescriptor> folder = make_own_folder(path);
+  if (!folder) {
+    const Error& error = folder.error();
+    return Error{error.code, "use the folder " + path + ": " + error.message, error.errno_value};
+  }
+  FileDescriptor held(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!held.valid()) return system_error("open the folder " + path, errno);
+  if (const int error = lock_within(held.get(), kLockPatience); error != 0) {
+    if (error != EWOULDBLOCK) return system_error("lock the folder " + path, error);
+    return Error{Code::unavailable, path + " is used by another kymod: name another folder"};
+  }
+  const auto store = SqliteStore::open(path + "/" + SqliteStore::kFileName);
+  if (!store) return store.error();
+  return held;
+}
+
+class Keeper {
+ public:
+  Keeper(const KeeperOrder& order, LineReader orders, int answers)
+      : services_(order.only), writer_(order, answers), orders_(std::move(orders)) {}
+
+  Result<void> begin(const KeeperOrder& order) {
+    for (const Type type : {Type::cpu, Type::off_cpu}) {
+      if (type == Type::off_cpu && !order.off_cpu) continue;
+      Result<std::unique_ptr<Taking>> taking = Taking::begin(type, order.rate, services_);
+      if (!taking) return Error{taking.error().code, stacks::why_no_bpf(taking.error())};
+      takings_.push_back(*std::move(taking));
+    }
+    return {};
+  }
+  // Until the program says that it is over, or is gone.
+  void run();
+
+ private:
+  bool take_orders();
+  void close_minute();
+
+  ServiceFinder services_;
+  std::vector<std::unique_ptr<Taking>> takings_;
+  MinuteWriter writer_;
+  LineReader orders_;
+  std::int64_t minute_ = minute_now();
+};
+
+// Returns false when the program has closed its end.
+bool Keeper::take_orders() {
+  const bool open = orders_.read();
+  while (const std::optional<std::string> line = orders_.take()) {
+    if (std::optional<JobSessions> jobs = jobs_in(*line)) services_.set_jobs(*std::move(jobs));
+  }
+  return open;
+}
+
+void Keeper::close_minute() {
+  for (const auto& taking : takings_) writer_.add(taking->take(minute_));
+  minute_ = minute_now();
+  writer_.look();
+  if (!writer_.holds_none()) return;
+  for (const auto& taking : takings_) taking->forget_unused();
+}
+
+void Keeper::run() {
+  std::vector<pollfd> ready{{orders_.fd(), POLLIN, 0}};
+  for (const auto& taking : takings_) ready.push_back({taking->fd(), POLLIN, 0});
+  for (;;) {
+    static_cast<void>(::poll(ready.data(), ready.size(), stacks::Collection::kRoundMs));
+    for (const auto& taking : takings_) taking->round();
+    if (ready[0].revents != 0 && !take_orders()) break;
+    if (minute_now() != minute_) close_minute();
+    writer_.look();
+  }
+  for (const auto& taking : takings_) writer_.add(taking->finish(minute_));
+  writer_.finish(kFinishMs);
+}
+
+// Signals that a terminal or systemd sends to all of kymod's processes. The keeper ends with kymod.
+void ignore_signals() {
+  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
+    static_cast<void>(::signal(ignored, SIG_IGN));
+  }
+}
+
+}  // namespace
+
+int keep(int orders, int answers) {
+  static_cast<void>(::prctl(PR_SET_NAME, "kymod-profiles"));
+  ignore_signals();
+  allow_many_files();  // each module needs one
+  ::umask(0077);       // profiles name what others run
+  LineReader lines(orders);
+  const std::optional<std::string> line = lines.next();
+  const std::optional<KeeperOrder> order = line ? order_in(*line) : std::nullopt;
+  if (!order) return 1;
+  const Result<FileDescriptor> folder = open_folder(order->directory);
+  Keeper keeper(*order, std::move(lines), answers);
+  const Result<void> begun = folder ? keeper.begin(*order) : folder.error();
+  if (!begun) {
+    answer(answers, kError + begun.error().message);
+    return 1;
+  }
+  answer(answers, kReady);
+  keeper.run();
+  return 0;
+}
+
+}  // namespace kymo::profiles

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiles/store.h"
+
+// The process that takes stacks all the time and keeps them. The program that starts it tells it by lines of
+// text what to do:
+//
+//   program                                   keeper
+//   order_text()                         ->
+//                                        <-   "ready", or "error WHY", after which it ends
+//   jobs_text(), whenever they change    ->
+//                                        <-   each minute "kept SAMPLES LOST" or "failed LOST WHY"
+//
+// The keeper ends when the program closes its end or is gone. First it keeps what it has taken of the minute
+// in progress. If it is killed, it loses that minute, and at most the minute before, which it may be
+// writing.
+namespace kymo::profiles {
+
+struct KeeperOrder {
+  std::string directory;          // of the store; it is made if it is missing
+  unsigned rate = 0;              // samples a second of each CPU
+  bool off_cpu = false;           // also keep where threads wait
+  std::vector<std::string> only;  // the services that are kept (text_of()); empty: all
+  Limits limits;
+};
+
+// The jobs that run: their names by their first processes. What is in the session of such a process, if it
+// leads one, belongs to the job.
+using JobSessions = std::map<pid_t, std::string>;
+
+// Each is one line.
+std::string order_text(const KeeperOrder& order);
+std::string jobs_text(const JobSessions& jobs);
+// What these texts say; nothing if a line is none.
+std::optional<KeeperOrder> order_in(std::string_view line);
+std::optional<JobSessions> jobs_in(std::string_view line);
+
+inline constexpr const char* kReady = "ready";
+inline constexpr const char* kError = "error ";
+inline constexpr const char* kKept = "kept ";
+inline constexpr const char* kFailed = "failed ";
+
+// The first argument with which a program starts itself as a keeper.
+inline constexpr const char* kKeeperArgument = "keep-profiles";
+
+// The life of a keeper: reads from `orders` and writes to `answers`. Returns its exit code.
+// Threads: the only one of the process.
+int keep(int orders, int answers);
+
+}  // namespace kymo::profiles

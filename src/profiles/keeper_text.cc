@@ -1,0 +1,55 @@
+#include <nlohmann/json.hpp>
+
+#include "base/json_text.h"
+#include "profiles/keeper.h"
+
+namespace kymo::profiles {
+
+using nlohmann::json;
+
+std::string order_text(const KeeperOrder& order) {
+  return json_text(json{{"directory", order.directory},
+                        {"rate", order.rate},
+                        {"off_cpu", order.off_cpu},
+                        {"only", order.only},
+                        {"minutes", order.limits.minutes},
+                        {"bytes", order.limits.bytes}}) +
+         "\n";
+}
+
+std::string jobs_text(const JobSessions& jobs) {
+  json list = json::array();
+  for (const auto& [session, name] : jobs) list.push_back({session, name});
+  return json_text(json{{"jobs", std::move(list)}}) + "\n";
+}
+
+std::optional<KeeperOrder> order_in(std::string_view line) {
+  const json object = parse_json(line);
+  try {
+    KeeperOrder order;
+    object.at("directory").get_to(order.directory);
+    object.at("rate").get_to(order.rate);
+    object.at("off_cpu").get_to(order.off_cpu);
+    object.at("only").get_to(order.only);
+    object.at("minutes").get_to(order.limits.minutes);
+    object.at("bytes").get_to(order.limits.bytes);
+    return order;
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<JobSessions> jobs_in(std::string_view line) {
+  const json object = parse_json(line);
+  try {
+    JobSessions jobs;
+    for (const json& one : object.at("jobs")) {
+      jobs[one.at(0).get<pid_t>()] = one.at(1).get<std::string>();
+    }
+    return jobs;
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace kymo::profiles

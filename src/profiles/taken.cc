@@ -1,0 +1,90 @@
+#include "profiles/taken.h"
+
+#include <utility>
+
+#include "base/clock.h"
+
+namespace kymo::profiles {
+
+std::uint64_t TakenMinute::samples() const {
+  std::uint64_t sum = 0;
+  for (const auto& [trace, weight] : traces) sum += weight.samples;
+  return sum;
+}
+
+std::string ServiceFinder::of(const stacks::Trace& trace, pid_t session) const {
+  Service service = service_of_process(trace.process);
+  auto job = jobs_.find(session);
+  if (job == jobs_.end()) job = jobs_.find(trace.pid);
+  if (job != jobs_.end()) {
+    service = {Service::Kind::job, job->second};
+  } else if (!trace.container.empty()) {
+    service = {Service::Kind::container, trace.container};
+  }
+  std::string text = text_of(service);
+  return only_.empty() || only_.contains(text) ? text : std::string();
+}
+
+Taking::Taking(Type type, unsigned rate, const ServiceFinder& services)
+    : type_(type),
+      period_ns_(type == Type::cpu ? kNanosPerSecond / rate : 0),
+      services_(services),
+      begin_ns_(monotonic_ns()) {
+  now_.begin_unix_ns = unix_ns();
+}
+
+Result<std::unique_ptr<Taking>> Taking::begin(Type type, unsigned rate,
+                                              const ServiceFinder& services) {
+  stacks::Sampling sampling;
+  sampling.rate = rate;
+  sampling.waits = type == Type::off_cpu;
+  Result<std::unique_ptr<stacks::Source>> source = stacks::open_bpf_source(sampling);
+  if (!source) return source.error();
+  std::unique_ptr<Taking> taking(new Taking(type, rate, services));
+  taking->collection_ = std::make_unique<stacks::Collection>(
+      *std::move(source), sampling,
+      [to = taking.get()](stacks::Trace trace, const stacks::Sample& sample,
+                          const stacks::Processes::Process& process, std::uint64_t /*time_ns*/) {
+        to->put(std::move(trace), sample, process.session);
+      });
+  return taking;
+}
+
+// Threads and processes of one service that have the same stack are one row.
+void Taking::put(stacks::Trace trace, const stacks::Sample& sample, pid_t session) {
+  trace.service = services_.of(trace, session);
+  if (trace.service.empty()) return;
+  trace.process = service_of_process(trace.process).name;
+  trace.pid = 0;
+  trace.thread.clear();
+  trace.container.clear();
+  if (now_.traces.size() >= kMostTraces && !now_.traces.contains(trace)) {
+    ++now_.lost;
+    return;
+  }
+  stacks::Weight& weight = now_.traces[std::move(trace)];
+  weight.samples += 1;
+  weight.ns += sample.value_ns;
+}
+
+TakenMinute Taking::take(std::int64_t minute) {
+  const std::uint64_t now_ns = monotonic_ns();
+  const std::uint64_t lost = collection_->counts().lost;
+  TakenMinute taken = std::exchange(now_, {});
+  taken.minute = minute;
+  taken.type = type_;
+  taken.period_ns = period_ns_;
+  taken.duration_ns = now_ns - begin_ns_;
+  taken.lost += lost - lost_before_;
+  now_.begin_unix_ns = unix_ns();
+  begin_ns_ = now_ns;
+  lost_before_ = lost;
+  return taken;
+}
+
+TakenMinute Taking::finish(std::int64_t minute) {
+  static_cast<void>(collection_->finish());
+  return take(minute);
+}
+
+}  // namespace kymo::profiles

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "profiles/keeper.h"
+#include "profiles/store.h"
+#include "stacks/collection.h"
+
+namespace kymo::profiles {
+
+// The stacks of one type and minute, their addresses not named yet.
+struct TakenMinute {
+  std::int64_t minute = 0;
+  Type type = Type::cpu;
+  std::uint64_t period_ns = 0;
+  std::int64_t begin_unix_ns = 0;
+  std::uint64_t duration_ns = 0;
+  std::uint64_t lost = 0;  // samples
+  std::map<stacks::Trace, stacks::Weight> traces;
+
+  [[nodiscard]] std::uint64_t samples() const;
+};
+
+// Finds the service of a process.
+class ServiceFinder {
+ public:
+  // `only`: the services that are kept; empty: all.
+  explicit ServiceFinder(const std::vector<std::string>& only) : only_(only.begin(), only.end()) {}
+
+  void set_jobs(JobSessions jobs) { jobs_ = std::move(jobs); }
+  // The text of the service; empty if it is not kept.
+  [[nodiscard]] std::string of(const stacks::Trace& trace, pid_t session) const;
+
+ private:
+  std::set<std::string> only_;
+  JobSessions jobs_;
+};
+
+// Takes the stacks of one type, and counts them by minute.
+//
+// Threads:   one.
+// Ownership: refers to `services`. The modules of the frames that it gives away live until forget_unused().
+// Bounds:    kMostTraces in a minute; the samples of those beyond are counted as lost.
+class Taking {
+ public:
+  static constexpr std::size_t kMostTraces = 100'000;
+
+  // Errors: those of stacks::open_bpf_source().
+  static Result<std::unique_ptr<Taking>> begin(Type type, unsigned rate,
+                                               const ServiceFinder& services);
+
+  void round() { collection_->round(); }
+  [[nodiscard]] int fd() const { return collection_->fd(); }
+  // What was taken since the last call, as that of `minute`.
+  TakenMinute take(std::int64_t minute);
+  // The same for the last time. Takes what the kernel still has.
+  TakenMinute finish(std::int64_t minute);
+  void forget_unused() { collection_->forget_unused(); }
+
+ private:
+  Taking(Type type, unsigned rate, const ServiceFinder& services);
+  void put(stacks::Trace trace, const stacks::Sample& sample, pid_t session);
+
+  Type type_;
+  std::uint64_t period_ns_;
+  const ServiceFinder& services_;
+  std::unique_ptr<stacks::Collection> collection_;
+  TakenMinute now_;
+  std::uint64_t begin_ns_;         // of `now_`
+  std::uint64_t lost_before_ = 0;  // that the source had counted by then
+};
+
+}  // namespace kymo::profiles

@@ -1,0 +1,60 @@
+#include "profile_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "base/file.h"
+#include "print.h"
+#include "report/flame_page.h"
+#include "report/human.h"
+#include "report/page.h"
+
+namespace kymo::cli {
+
+ProfileFormat profile_format(const std::string& output) {
+  const std::pair<const char*, ProfileFormat> formats[] = {{".html", ProfileFormat::page},
+                                                           {".pb.gz", ProfileFormat::pprof},
+                                                           {".pprof", ProfileFormat::pprof},
+                                                           {".folded", ProfileFormat::folded},
+                                                           {".txt", ProfileFormat::folded}};
+  for (const auto& [ending, format] : formats) {
+    if (output.ends_with(ending)) return format;
+  }
+  return ProfileFormat::none;
+}
+
+Result<void> check_profile_output(const std::string& output) {
+  if (output.empty()) return {};
+  const ProfileFormat format = profile_format(output);
+  if (format == ProfileFormat::none) {
+    return Error{Code::invalid_argument,
+                 output +
+                     ": give a file that ends in .html (a flame graph), in .pb.gz or .pprof (for "
+                     "pprof), or in .folded or .txt (stacks for other flame graphs)"};
+  }
+  if (format == ProfileFormat::page) {
+    if (const Result<report::Page> page = report::Page::begin({}); !page) return page.error();
+  }
+  const std::string folder = std::filesystem::path(absolute_path(output)).parent_path();
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return system_error("cannot write into " + folder, errno);
+}
+
+void write_profile(const std::string& output, std::string content, Context& context) {
+  const Result<std::string> file = profile_format(output) == ProfileFormat::page
+                                       ? report::flame_page(content)
+                                       : std::move(content);
+  if (!file) return fail(context, file.error());
+  if (const Result<void> written = replace_file(output, *file); !written) {
+    return fail(context, written.error());
+  }
+  if (!context.quiet) {
+    std::fprintf(stderr, "written to %s\n", report::printable(output).c_str());
+  }
+}
+
+}  // namespace kymo::cli

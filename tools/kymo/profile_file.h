@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "kymo/result.h"
+#include "stacks/named_profile.h"
+#include "verbs.h"
+
+// The file to which a stack profile is written. The ending of its name is its format.
+namespace kymo::cli {
+
+enum class ProfileFormat : unsigned char { none, page, pprof, folded };
+
+ProfileFormat profile_format(const std::string& output);
+
+// A profile must not be lost because of a wrong name. An empty name is good.
+// Errors: invalid_argument: the ending; those of writing into the folder, and of making a page.
+Result<void> check_profile_output(const std::string& output);
+
+// Writes the file and says so. `content`: that of the file or, of a page, its data.
+void write_profile(const std::string& output, std::string content, Context& context);
+
+}  // namespace kymo::cli

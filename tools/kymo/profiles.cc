@@ -1,0 +1,351 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json_text.h"
+#include "client/client.h"
+#include "instant_option.h"
+#include "print.h"
+#include "profile_file.h"
+#include "profile_text.h"
+#include "profiles/sqlite_store.h"
+#include "report/flame_page.h"
+#include "report/human.h"
+#include "report/table.h"
+#include "stacks/frame_tree.h"
+#include "stacks/output.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+using profiles::Query;
+using profiles::Range;
+using profiles::Service;
+
+constexpr std::int64_t kHourNs = 3600 * std::int64_t{1'000'000'000};
+
+struct ProfilesArguments {
+  std::string service;  // empty: the list of services
+  bool all = false;     // the sum of all
+  std::string directory;
+  std::string from;
+  std::string to;
+  bool off_cpu = false;
+  std::string output;
+  std::string sort;
+  std::size_t rows = 20;
+};
+
+// What is shown, and where it is kept.
+struct Shown {
+  Query query;
+  std::int64_t from_unix_ns = 0;
+  std::int64_t to_unix_ns = 0;
+  std::unique_ptr<profiles::Store> store;
+};
+
+Result<std::string> directory_of(const ProfilesArguments& arguments, const Context& context) {
+  if (!arguments.directory.empty()) return arguments.directory;
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return client.error();
+  const Result<v1::HealthResponse> health = client->health();
+  if (!health) return health.error();
+  if (!health->profiles_directory().empty()) return health->profiles_directory();
+  return Error{Code::failed_precondition,
+               "kymod keeps no profiles: start it with --profiles=FOLDER, or name a folder of "
+               "profiles with --directory"};
+}
+
+Result<std::unique_ptr<profiles::Store>> open_store(const std::string& directory) {
+  const std::string path = directory + "/" + profiles::SqliteStore::kFileName;
+  auto opened = profiles::SqliteStore::open_to_read(path);
+  if (opened) return std::unique_ptr<profiles::Store>(*std::move(opened));
+  if (opened.error().code != Code::not_found) return opened.error();
+  return Error{Code::not_found, "no profiles are kept in " + directory + ": there is no " +
+                                    profiles::SqliteStore::kFileName};
+}
+
+double share_of(const stacks::Weight& part, std::uint64_t whole_ns) {
+  return whole_ns == 0 ? 0 : static_cast<double>(part.ns) / static_cast<double>(whole_ns);
+}
+
+std::string range_text(const Shown& shown) {
+  return local_time(shown.from_unix_ns) + " to " + local_time(shown.to_unix_ns);
+}
+
+std::string extent_text(const profiles::Extent& extent) {
+  if (extent.minutes == 0) return "no minute is kept yet";
+  return report::with_commas(extent.minutes) + " minutes are kept, from " +
+         local_time(extent.oldest * profiles::kNanosPerMinute) + " to " +
+         local_time((extent.newest + 1) * profiles::kNanosPerMinute) + ", in " +
+         report::bytes(extent.bytes);
+}
+
+nlohmann::ordered_json json_of(const profiles::Extent& extent) {
+  return {{"oldest_unix_ns", extent.oldest * profiles::kNanosPerMinute},
+          {"newest_unix_ns", extent.newest * profiles::kNanosPerMinute},
+          {"minutes", extent.minutes},
+          {"stacks", extent.stacks},
+          {"rows", extent.rows},
+          {"samples", extent.samples},
+          {"bytes", extent.bytes}};
+}
+
+// The entries that each answer in JSON begins with.
+nlohmann::ordered_json head_of(const Shown& shown) {
+  return {{"format_version", 1},
+          {"type", profiles::name_of(shown.query.type)},
+          {"from_unix_ns", shown.from_unix_ns},
+          {"to_unix_ns", shown.to_unix_ns}};
+}
+
+using Services = std::vector<profiles::ServiceTotal>;
+
+Result<Services> services_of(const Shown& shown) {
+  Result<Services> services = shown.store->services(shown.query.range);
+  if (!services) return services;
+  std::erase_if(*services,
+                [&](const profiles::ServiceTotal& one) { return one.type != shown.query.type; });
+  return services;
+}
+
+void print_services(const Services& services, const Shown& shown, std::size_t most) {
+  std::uint64_t sum_ns = 0;
+  for (const profiles::ServiceTotal& one : services) sum_ns += one.weight.ns;
+  using Align = report::Table::Align;
+  const bool waits = shown.query.type == profiles::Type::off_cpu;
+  report::Table table({{waits ? "WAIT" : "CPU TIME"},
+                       {"SHARE"},
+                       {waits ? "WAITS" : "SAMPLES"},
+                       {"SERVICE", Align::left}});
+  for (const profiles::ServiceTotal& one : services) {
+    if (most-- == 0) break;
+    table.add({report::duration(one.weight.ns), report::percent(share_of(one.weight, sum_ns)),
+               report::with_commas(one.weight.samples),
+               report::printable(profiles::text_of(one.service))});
+  }
+  std::printf("%s\n%s", range_text(shown).c_str(), table.empty() ? "" : "\n");
+  if (!table.empty()) std::fputs(table.str(0).c_str(), stdout);
+}
+
+void list(const ProfilesArguments& arguments, const Shown& shown, Context& context) {
+  const Result<Services> services = services_of(shown);
+  if (!services) return fail(context, services.error());
+  const Result<profiles::Extent> extent = shown.store->extent();
+  if (!extent) return fail(context, extent.error());
+  if (!context.json) {
+    print_services(*services, shown, arguments.rows);
+    if (services->empty()) std::fputs("no samples in this time\n", stdout);
+    std::printf("\n%s\n", extent_text(*extent).c_str());
+    return;
+  }
+  nlohmann::ordered_json json = head_of(shown);
+  json["kept"] = json_of(*extent);
+  json["services"] = nlohmann::ordered_json::array();
+  for (const profiles::ServiceTotal& one : *services) {
+    json["services"].push_back({{"service", profiles::text_of(one.service)},
+                                {"samples", one.weight.samples},
+                                {"ns", one.weight.ns}});
+  }
+  std::printf("%s\n", json_text(json, 2).c_str());
+}
+
+// Finds the service by its text, such as "job:web", or by its name alone if only one has it.
+Result<Service> find_service(const std::string& asked, const Shown& shown) {
+  if (const auto exact = profiles::service_in(asked)) return *exact;
+  const Result<Services> services = services_of(shown);
+  if (!services) return services.error();
+  std::vector<Service> found;
+  for (const profiles::ServiceTotal& one : *services) {
+    if (one.service.name == asked) found.push_back(one.service);
+  }
+  if (found.size() == 1) return found.front();
+  std::string names;
+  for (const Service& one : found) {
+    names += (names.empty() ? "" : " and ") + profiles::text_of(one);
+  }
+  if (!found.empty()) {
+    return Error{Code::invalid_argument, asked + " is not clear: there are " + names};
+  }
+  return Error{Code::not_found, "no service " + asked + " has samples from " + range_text(shown) +
+                                    ": kymo profiles lists those that have"};
+}
+
+// The totals as bars, in at most `most` steps of equal length.
+std::string bars_of(const std::vector<profiles::MinuteTotal>& minutes, const Range& range,
+                    std::int64_t most) {
+  const std::array<const char*, 9> bars{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  const std::int64_t step = std::max<std::int64_t>(1, (range.end - range.begin + most - 1) / most);
+  std::map<std::int64_t, std::uint64_t> steps;
+  std::uint64_t highest = 1;
+  for (const profiles::MinuteTotal& one : minutes) {
+    std::uint64_t& sum = steps[(one.minute - range.begin) / step];
+    sum += one.weight.ns;
+    highest = std::max(highest, sum);
+  }
+  std::string text;
+  for (std::int64_t at = range.begin; at < range.end; at += step) {
+    const auto found = steps.find((at - range.begin) / step);
+    const double height = found == steps.end()
+                              ? 0
+                              : static_cast<double>(found->second) / static_cast<double>(highest);
+    text += bars[static_cast<std::size_t>(std::ceil(height * (bars.size() - 1)))];
+  }
+  return text;
+}
+
+std::string title_of(const Shown& shown) {
+  const std::string what =
+      shown.query.service ? profiles::text_of(*shown.query.service) : "All services";
+  return what + (shown.query.type == profiles::Type::off_cpu ? ", waiting" : "") + ", " +
+         range_text(shown);
+}
+
+// What is written to the file; of a page, its data.
+std::string content_of(const ProfilesArguments& arguments, const Shown& shown, const Taken& taken,
+                       const stacks::Hottest& hottest, const stacks::NamedProfile& profile) {
+  switch (profile_format(arguments.output)) {
+    case ProfileFormat::pprof:
+      return stacks::pprof(profile, shown.from_unix_ns);
+    case ProfileFormat::folded:
+      return stacks::folded(profile);
+    case ProfileFormat::page: {
+      nlohmann::ordered_json about = profile_json(taken, hottest, 0);
+      about["title"] = title_of(shown);
+      return report::flame_data(std::move(about), stacks::frame_tree(profile));
+    }
+    case ProfileFormat::none:
+      break;
+  }
+  return {};
+}
+
+void print_profile_json(const Shown& shown, const nlohmann::ordered_json& profile,
+                        const std::vector<profiles::MinuteTotal>& minutes) {
+  nlohmann::ordered_json json = head_of(shown);
+  if (shown.query.service) json["service"] = profiles::text_of(*shown.query.service);
+  json["minutes"] = nlohmann::ordered_json::array();
+  for (const profiles::MinuteTotal& one : minutes) {
+    json["minutes"].push_back({{"unix_ns", one.minute * profiles::kNanosPerMinute},
+                               {"samples", one.weight.samples},
+                               {"ns", one.weight.ns}});
+  }
+  json["profile"] = profile;
+  std::printf("%s\n", json_text(json, 2).c_str());
+}
+
+void show_profile(const ProfilesArguments& arguments, const Shown& shown, Context& context) {
+  const auto minutes = shown.store->totals(shown.query);
+  if (!minutes) return fail(context, minutes.error());
+  const Result<stacks::NamedProfile> profile = shown.store->profile(shown.query);
+  if (!profile) return fail(context, profile.error());
+  if (profile->stacks.empty()) {
+    return fail(context, {Code::not_found, title_of(shown) + ": there are no samples"});
+  }
+  const bool by_total = arguments.sort == "total" || (arguments.sort.empty() && profile->waits);
+  const stacks::Hottest hottest =
+      stacks::hottest(*profile, by_total ? stacks::Order::total : stacks::Order::self);
+  stacks::SourceCounts counts;
+  counts.lost = profile->lost;
+  const Taken taken{profile->waits, profile->period_ns, profile->duration_ns, 0, counts};
+  if (context.json) {
+    print_profile_json(shown, profile_json(taken, hottest, arguments.rows), *minutes);
+  } else {
+    constexpr std::int64_t kBars = 60;
+    std::printf("%s\n%s\n%s%s", report::printable(title_of(shown)).c_str(),
+                bars_of(*minutes, shown.query.range, kBars).c_str(),
+                profile_summary(taken, hottest).c_str(),
+                profile_table(hottest, arguments.rows).c_str());
+  }
+  if (arguments.output.empty()) return;
+  write_profile(arguments.output, content_of(arguments, shown, taken, hottest, *profile), context);
+}
+
+void refuse_profiles(Context& context, const std::string& why) {
+  say("profiles: " + why + " (see kymo profiles --help)");
+  context.exit_code = kWrongUsage;
+}
+
+void show(const ProfilesArguments& arguments, Context& context) {
+  const bool listed = arguments.service.empty() && !arguments.all;
+  if (!arguments.service.empty() && arguments.all) {
+    return refuse_profiles(context, "name a service, or give --all");
+  }
+  if (listed && !arguments.output.empty()) {
+    return refuse_profiles(context, "--output needs a service, or --all");
+  }
+  if (const Result<void> good = check_profile_output(arguments.output); !good) {
+    if (good.error().code == Code::invalid_argument)
+      return refuse_profiles(context, good.error().message);
+    return fail(context, good.error());
+  }
+  Shown shown;
+  const std::int64_t now = unix_ns();
+  shown.to_unix_ns = arguments.to.empty() ? now : instant_of("--to", arguments.to, now);
+  shown.from_unix_ns = arguments.from.empty() ? shown.to_unix_ns - kHourNs
+                                              : instant_of("--from", arguments.from, now);
+  if (shown.from_unix_ns >= shown.to_unix_ns) {
+    return refuse_profiles(context, "the range ends before it begins: " + range_text(shown));
+  }
+  shown.query.range = profiles::minutes_of(shown.from_unix_ns, shown.to_unix_ns);
+  if (arguments.off_cpu) shown.query.type = profiles::Type::off_cpu;
+  const Result<std::string> directory = directory_of(arguments, context);
+  if (!directory) return fail(context, directory.error());
+  Result<std::unique_ptr<profiles::Store>> store = open_store(*directory);
+  if (!store) return fail(context, store.error());
+  shown.store = *std::move(store);
+  if (listed) return list(arguments, shown, context);
+  if (!arguments.all) {
+    const Result<Service> service = find_service(arguments.service, shown);
+    if (!service) return fail(context, service.error());
+    shown.query.service = *service;
+  }
+  show_profile(arguments, shown, context);
+}
+
+}  // namespace
+
+void add_profiles(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<ProfilesArguments>();
+  CLI::App* verb = app.add_subcommand(
+      "profiles", "Show the stack profiles that kymod --profiles keeps: what ran here, and where");
+  verb->fallthrough();
+  verb->add_option("service", arguments->service,
+                   "Show the functions of this service: job:NAME, container:ID, process:NAME, or "
+                   "its name alone (default: list the services)");
+  verb->add_flag("-a,--all", arguments->all, "Show the functions of all services together");
+  verb->add_option("--from", arguments->from,
+                   "Begin of the time that is shown: 2h (ago), 15:30, or \"2026-11-25 15:30\" "
+                   "(default: an hour before its end)")
+      ->option_text("INSTANT");
+  verb->add_option("--to", arguments->to, "End of the time that is shown (default: now)")
+      ->option_text("INSTANT");
+  verb->add_flag("--off-cpu", arguments->off_cpu,
+                 "Show where threads waited, instead of where they used CPU time");
+  verb->add_option("--directory", arguments->directory,
+                   "Folder in which the profiles are kept (default: that of the running kymod)")
+      ->envname("KYMO_PROFILES");
+  verb->add_option("-o,--output", arguments->output,
+                   "Also write the stacks to this file: .html (a flame graph), .pb.gz or .pprof "
+                   "(pprof), .folded or .txt (stacks for other flame graphs)");
+  verb->add_option("--sort", arguments->sort, "Order of the functions (default: self)")
+      ->check(CLI::IsMember({"self", "total"}));
+  verb->add_option("--rows", arguments->rows, "Number of services or functions to print")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*verb, context);
+  verb->callback([&context, arguments] { show(*arguments, context); });
+}
+
+}  // namespace kymo::cli
