@@ -33,7 +33,7 @@ struct KeeperOrder {
   Limits limits;
 };
 
-// The jobs that run: their names by their first processes. What is in the session of such a process, if it
+// The jobs that run or ran a moment ago: their names by their first processes. What is in the session of such a process, if it
 // leads one, belongs to the job.
 using JobSessions = std::map<pid_t, std::string>;
 

@@ -70,11 +70,6 @@ std::int64_t number_of(Type type) {
   return static_cast<std::int64_t>(type);
 }
 
-void add(Weight& to, const Weight& weight) {
-  to.samples += weight.samples;
-  to.ns += weight.ns;
-}
-
 }  // namespace
 
 // The rows of a minute: by service and stack, as they are stored.
@@ -203,9 +198,9 @@ Result<void> SqliteStore::add_stacks(const Minute& minute) {
     if (!id) return id.error();
     const Result<std::int64_t> service = service_id(stack.service);
     if (!service) return service.error();
-    profiles::add(sums.rows[{*service, *id}], stack.weight);
-    profiles::add(sums.services[*service], stack.weight);
-    profiles::add(sums.all, stack.weight);
+    sums.rows[{*service, *id}] += stack.weight;
+    sums.services[*service] += stack.weight;
+    sums.all += stack.weight;
   }
   return add_rows(minute, sums);
 }
@@ -321,12 +316,12 @@ Result<std::vector<MinuteTotal>> SqliteStore::totals(const Query& query) {
   if (!services) return services.error();
   std::map<std::int64_t, Weight> minutes;
   for (const std::int64_t service : *services) {
-    Result<void> read = db_->run(
-        "read totals",
-        "SELECT minute, samples, ns FROM totals WHERE service = ? AND type = ? AND "
-        "minute >= ? AND minute < ?",
-        {service, number_of(query.type), query.range.begin, query.range.end},
-        [&](const Row& row) { profiles::add(minutes[row.integer(0)], weight_of(row, 1)); });
+    Result<void> read =
+        db_->run("read totals",
+                 "SELECT minute, samples, ns FROM totals WHERE service = ? AND type = ? AND "
+                 "minute >= ? AND minute < ?",
+                 {service, number_of(query.type), query.range.begin, query.range.end},
+                 [&](const Row& row) { minutes[row.integer(0)] += weight_of(row, 1); });
     if (!read) return read.error();
   }
   std::vector<MinuteTotal> all;
@@ -345,7 +340,7 @@ Result<std::unordered_map<std::int64_t, Weight>> SqliteStore::sums_of(const Quer
         "SELECT stack, samples, ns FROM rows WHERE service = ? AND type = ? AND minute >= ? AND "
         "minute < ?",
         {service, number_of(query.type), query.range.begin, query.range.end},
-        [&](const Row& row) { profiles::add(sums[row.integer(0)], weight_of(row, 1)); });
+        [&](const Row& row) { sums[row.integer(0)] += weight_of(row, 1); });
     if (!read) return read.error();
   }
   return sums;

@@ -5,18 +5,15 @@
 #include "base/clock.h"
 
 namespace kymo::profiles {
-
 std::uint64_t TakenMinute::samples() const {
   std::uint64_t sum = 0;
   for (const auto& [trace, weight] : traces) sum += weight.samples;
   return sum;
 }
 
-std::string ServiceFinder::of(const stacks::Trace& trace, pid_t session) const {
+std::string ServiceFinder::of(const stacks::Trace& trace, pid_t leader) const {
   Service service = service_of_process(trace.process);
-  auto job = jobs_.find(session);
-  if (job == jobs_.end()) job = jobs_.find(trace.pid);
-  if (job != jobs_.end()) {
+  if (const auto job = jobs_.find(leader); job != jobs_.end()) {
     service = {Service::Kind::job, job->second};
   } else if (!trace.container.empty()) {
     service = {Service::Kind::container, trace.container};
@@ -50,21 +47,31 @@ Result<std::unique_ptr<Taking>> Taking::begin(Type type, unsigned rate,
   return taking;
 }
 
-// Threads and processes of one service that have the same stack are one row.
 void Taking::put(stacks::Trace trace, const stacks::Sample& sample, pid_t session) {
-  trace.service = services_.of(trace, session);
-  if (trace.service.empty()) return;
+  trace.pid = services_.leader_of(trace.pid, session);
   trace.process = service_of_process(trace.process).name;
-  trace.pid = 0;
   trace.thread.clear();
-  trace.container.clear();
   if (now_.traces.size() >= kMostTraces && !now_.traces.contains(trace)) {
     ++now_.lost;
     return;
   }
-  stacks::Weight& weight = now_.traces[std::move(trace)];
-  weight.samples += 1;
-  weight.ns += sample.value_ns;
+  now_.traces[std::move(trace)] += {1, sample.value_ns};
+}
+
+// Finds the services. Threads and processes of one service that have the same stack are one row.
+std::map<stacks::Trace, stacks::Weight> Taking::by_service(
+    std::map<stacks::Trace, stacks::Weight> traces) const {
+  std::map<stacks::Trace, stacks::Weight> all;
+  while (!traces.empty()) {
+    auto one = traces.extract(traces.begin());
+    stacks::Trace& trace = one.key();
+    trace.service = services_.of(trace, trace.pid);
+    if (trace.service.empty()) continue;
+    trace.pid = 0;
+    trace.container.clear();
+    all[std::move(trace)] += one.mapped();
+  }
+  return all;
 }
 
 TakenMinute Taking::take(std::int64_t minute) {
@@ -75,6 +82,7 @@ TakenMinute Taking::take(std::int64_t minute) {
   taken.type = type_;
   taken.period_ns = period_ns_;
   taken.duration_ns = now_ns - begin_ns_;
+  taken.traces = by_service(std::move(taken.traces));
   taken.lost += lost - lost_before_;
   now_.begin_unix_ns = unix_ns();
   begin_ns_ = now_ns;
@@ -83,7 +91,7 @@ TakenMinute Taking::take(std::int64_t minute) {
 }
 
 TakenMinute Taking::finish(std::int64_t minute) {
-  static_cast<void>(collection_->finish());
+  last_ = collection_->finish();
   return take(minute);
 }
 

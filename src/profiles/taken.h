@@ -33,15 +33,21 @@ class ServiceFinder {
   explicit ServiceFinder(const std::vector<std::string>& only) : only_(only.begin(), only.end()) {}
 
   void set_jobs(JobSessions jobs) { jobs_ = std::move(jobs); }
-  // The text of the service; empty if it is not kept.
-  [[nodiscard]] std::string of(const stacks::Trace& trace, pid_t session) const;
+  // By which process the job would be found: the process itself, if it is the first one of a job, else the
+  // leader of its session.
+  [[nodiscard]] pid_t leader_of(pid_t pid, pid_t session) const {
+    return jobs_.contains(pid) ? pid : session;
+  }
+  // The text of the service of what this process leads; empty if it is not kept.
+  [[nodiscard]] std::string of(const stacks::Trace& trace, pid_t leader) const;
 
  private:
   std::set<std::string> only_;
   JobSessions jobs_;
 };
 
-// Takes the stacks of one type, and counts them by minute.
+// Takes the stacks of one type, and counts them by minute. Their services are found when the minute is over,
+// because the program tells of a job a moment after it has started it.
 //
 // Threads:   one.
 // Ownership: refers to `services`. The modules of the frames that it gives away live until forget_unused().
@@ -58,18 +64,21 @@ class Taking {
   [[nodiscard]] int fd() const { return collection_->fd(); }
   // What was taken since the last call, as that of `minute`.
   TakenMinute take(std::int64_t minute);
-  // The same for the last time. Takes what the kernel still has.
+  // The same for the last time, with what the kernel still has. The frames live as long as this object.
   TakenMinute finish(std::int64_t minute);
   void forget_unused() { collection_->forget_unused(); }
 
  private:
   Taking(Type type, unsigned rate, const ServiceFinder& services);
   void put(stacks::Trace trace, const stacks::Sample& sample, pid_t session);
+  [[nodiscard]] std::map<stacks::Trace, stacks::Weight> by_service(
+      std::map<stacks::Trace, stacks::Weight> traces) const;
 
   Type type_;
   std::uint64_t period_ns_;
   const ServiceFinder& services_;
   std::unique_ptr<stacks::Collection> collection_;
+  stacks::Profile last_;  // after finish(): owns the modules of the frames
   TakenMinute now_;
   std::uint64_t begin_ns_;         // of `now_`
   std::uint64_t lost_before_ = 0;  // that the source had counted by then

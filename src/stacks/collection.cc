@@ -91,9 +91,7 @@ void Collection::count(const Sample& sample, std::uint64_t time_ns) {
   }
   trace.frames.insert(trace.frames.end(), unwound.frames.begin(), unwound.frames.end());
   if (put_) return put_(std::move(trace), sample, process, time_ns);
-  Weight& weight = profile_.traces[std::move(trace)];
-  weight.samples += 1;
-  weight.ns += sample.value_ns;
+  profile_.traces[std::move(trace)] += {1, sample.value_ns};
 }
 
 Profile Collection::finish() {

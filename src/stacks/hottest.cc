@@ -8,11 +8,6 @@
 namespace kymo::stacks {
 namespace {
 
-void add(Weight& to, const Weight& weight) {
-  to.samples += weight.samples;
-  to.ns += weight.ns;
-}
-
 // The functions by their names.
 class Functions {
  public:
@@ -51,8 +46,8 @@ void count(const NamedProfile& profile, const NamedProfile::Stack& stack, Functi
     result.frames += stack.weight.samples;
     if (!named.known) result.unknown_frames += stack.weight.samples;
     HotFunction& function = functions.at(named.name, named.module);
-    if (innermost) add(function.self, stack.weight);
-    if (seen.insert(&function).second) add(function.total, stack.weight);
+    if (innermost) function.self += stack.weight;
+    if (seen.insert(&function).second) function.total += stack.weight;
     innermost = false;
   }
 }

@@ -9,8 +9,7 @@ namespace kymo::stacks {
 Weight NamedProfile::sum() const {
   Weight sum;
   for (const Stack& stack : stacks) {
-    sum.samples += stack.weight.samples;
-    sum.ns += stack.weight.ns;
+    sum += stack.weight;
   }
   return sum;
 }

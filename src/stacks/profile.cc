@@ -5,8 +5,7 @@ namespace kymo::stacks {
 Weight Profile::sum() const {
   Weight sum;
   for (const auto& [trace, weight] : traces) {
-    sum.samples += weight.samples;
-    sum.ns += weight.ns;
+    sum += weight;
   }
   return sum;
 }

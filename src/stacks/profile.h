@@ -36,6 +36,12 @@ struct Trace {
 struct Weight {
   std::uint64_t samples = 0;
   std::uint64_t ns = 0;  // CPU time, or time of waiting
+
+  Weight& operator+=(const Weight& other) {
+    samples += other.samples;
+    ns += other.ns;
+    return *this;
+  }
 };
 
 // A stack profile, its addresses not named yet (symbols.h).

@@ -274,11 +274,15 @@ void Daemon::State::keep_profiles() {
     order.limits = {config.profiles_keep_days * kMinutesPerDay, config.profiles_keep_bytes};
     profile_keeper.emplace(std::move(order), *metrics);
   }
-  profiles::JobSessions running;
+  // The samples of a job that has ended are still to be divided by services.
+  constexpr std::int64_t kRecentNs = 120'000'000'000;
+  const std::int64_t recent_ns = unix_ns() - kRecentNs;
+  profiles::JobSessions jobs_by_pid;
   for (const store::Job& job : store->jobs()) {
-    if (job.state == store::JobState::running && job.pid != 0) running[job.pid] = job.name;
+    const bool recent = job.state == store::JobState::running || job.created_unix_ns > recent_ns;
+    if (recent && job.pid != 0) jobs_by_pid[job.pid] = job.name;
   }
-  profile_keeper->look(running);
+  profile_keeper->look(jobs_by_pid);
 }
 
 void Daemon::State::say_troubles() const {
@@ -402,6 +406,7 @@ Result<void> Daemon::run() {
   state.for_root.stop();
   state.for_group.stop();
   state.spans.reset();
+  state.keep_profiles();  // a last time, with the newest jobs
   state.profile_keeper.reset();
   state.http->stop();
   const bool kept = housekeeping.stop(kDiskPatience);

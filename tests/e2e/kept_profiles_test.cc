@@ -1,0 +1,201 @@
+// Stack profiles of all that runs, kept all the time (kymod --profiles, kymo profiles).
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "base/lock.h"
+#include "probe/process.h"
+#include "programs.h"
+#include "stacks/named_profile.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class KeptProfilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root to take stacks";
+  }
+
+  [[nodiscard]] std::vector<std::string> flags() const {
+    return {"--profiles", directory_, "--profiles-rate=999"};
+  }
+  // Starts a job that uses a CPU in one function, turn(), and waits until it has used a second.
+  static void run_busy(const Kymod& kymod) {
+    std::vector<std::string> words{"run",  "process",   "--name",   "busy", "--", FUNCTIONS_PROGRAM,
+                                   "work", "/dev/null", "100000000"};
+    const pid_t pid = kymod.kymo_json(words)["pid"];
+    EXPECT_TRUE(eventually([&] { return cpu_seconds(pid) >= 1; })) << pid;
+  }
+  // The profile of a service, as kymo profiles has it.
+  [[nodiscard]] json shown(const std::string& service) const {
+    const Outcome outcome =
+        run({KYMO_PROGRAM, "profiles", service, "--directory", directory_, "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out, nullptr, false);
+  }
+  // Most of the job's time is in turn(), which the program itself says.
+  void expect_busy() const {
+    const json busy = shown("busy");
+    ASSERT_TRUE(busy.is_object()) << busy;
+    EXPECT_EQ(busy["service"], "job:busy");
+    EXPECT_GT(busy["profile"]["samples"], 100);
+    double share = 0;
+    for (const json& function : busy["profile"]["functions"]) {
+      const std::string name = function["function"];
+      if (name.find("turn(") != std::string::npos) share = function["total_share"];
+    }
+    EXPECT_GT(share, 0.8) << busy["profile"]["functions"];
+    std::uint64_t of_minutes = 0;
+    for (const json& minute : busy["minutes"]) of_minutes += minute["samples"].get<std::uint64_t>();
+    EXPECT_EQ(of_minutes, busy["profile"]["samples"]);
+  }
+  // Waits until no process keeps profiles there.
+  void wait_for_keeper() const {
+    const FileDescriptor folder(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(lock_within(folder.get(), std::chrono::seconds(60)), 0);
+  }
+  static pid_t keeper_of(pid_t kymod) {
+    for (const pid_t pid : probe::all_processes()) {
+      const auto seen = probe::read_process(pid);
+      if (seen && seen->parent == kymod && seen->name == "kymod-profiles") return pid;
+    }
+    return 0;
+  }
+  static long cpu_seconds(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 2)));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) fields >> skipped;
+    long user = 0;
+    fields >> user;
+    return user / ::sysconf(_SC_CLK_TCK);
+  }
+
+  TemporaryDirectory folder_;
+  const std::string directory_ = folder_.path() + "/profiles";
+};
+
+TEST_F(KeptProfilesTest, WhatRanIsFoundByItsJob) {
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in " + directory_)) << kymod.log();
+  run_busy(kymod);
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  EXPECT_EQ(kymod.log().find("minute was not kept"), std::string::npos) << kymod.log();
+  expect_busy();
+  EXPECT_EQ(fs::status(directory_ + "/profiles.db").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  const std::string file = folder_.path() + "/busy.pb.gz";
+  const Outcome written =
+      run({KYMO_PROGRAM, "profiles", "job:busy", "--directory", directory_, "-o", file});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  const auto profile = stacks::read_pprof(read_file(file), file);
+  ASSERT_TRUE(profile.ok()) << profile.error().message;
+  EXPECT_EQ(profile->sum().samples, shown("busy")["profile"]["samples"]);
+  EXPECT_EQ(profile->period_ns, 1'000'000'000U / 999);
+}
+
+TEST_F(KeptProfilesTest, AKymodThatIsKilledLosesNoMinute) {
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in"));
+  run_busy(kymod);
+  EXPECT_EQ(kymod.stop(SIGKILL), -1);
+  wait_for_keeper();
+  const Outcome all = run({KYMO_PROGRAM, "profiles", "--all", "--directory", directory_});
+  EXPECT_NE(all.out.find("turn("), std::string::npos) << all.out << all.err;
+  kymod.start();
+  const json list = kymod.kymo_json({"profiles"});
+  EXPECT_EQ(list["type"], "cpu");
+  EXPECT_GE(list["kept"]["minutes"], 1);
+}
+
+TEST_F(KeptProfilesTest, OnlyWhatWasAskedForIsKeptAndAlsoWaits) {
+  std::vector<std::string> all = flags();
+  all.insert(all.end(), {"--profiles-only=job:busy", "--profiles-off-cpu"});
+  Kymod kymod(all);
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in"));
+  run_busy(kymod);
+  kymod.stop(SIGTERM);
+  expect_busy();
+  const Outcome cpu = run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"});
+  EXPECT_EQ(json::parse(cpu.out)["services"].size(), 1U) << cpu.out;
+  const Outcome waits =
+      run({KYMO_PROGRAM, "profiles", "busy", "--off-cpu", "--directory", directory_, "--json"});
+  EXPECT_EQ(waits.exit_code, 0) << waits.err;  // its first thread waits for the others
+  EXPECT_EQ(json::parse(waits.out)["profile"]["kind"], "wait");
+}
+
+TEST_F(KeptProfilesTest, AKeeperThatIsKilledIsStartedAgain) {
+  Kymod kymod(flags());
+  kymod.start();
+  pid_t first = 0;
+  ASSERT_TRUE(eventually([&] { return (first = keeper_of(kymod.pid())) != 0; }));
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in"));
+  ASSERT_EQ(::kill(first, SIGKILL), 0);
+  EXPECT_TRUE(kymod.logs("the process that takes them was ended by signal 9")) << kymod.log();
+  EXPECT_TRUE(eventually([&] {
+    const pid_t now = keeper_of(kymod.pid());
+    return now != 0 && now != first;
+  })) << kymod.log();
+}
+
+TEST_F(KeptProfilesTest, TwoOnOneFolderSayItOnceAndServe) {
+  Kymod first(flags());
+  first.start();
+  ASSERT_TRUE(first.logs("stack profiles are kept in"));
+  Kymod second(flags());
+  second.start();
+  EXPECT_TRUE(second.logs(directory_ + " is used by another kymod")) << second.log();
+  EXPECT_EQ(second.kymo({"ps"}).exit_code, 0);
+}
+
+TEST_F(KeptProfilesTest, WithoutTheRightToUseBpfAllElseGoesOn) {
+  Kymod kymod(flags(), {WITHOUT_BPF_PROGRAM});
+  kymod.start();
+  EXPECT_TRUE(kymod.logs("CAP_BPF and CAP_PERFMON")) << kymod.log();
+  EXPECT_EQ(kymod.kymo({"ps"}).exit_code, 0);
+}
+
+TEST_F(KeptProfilesTest, AFullDiskIsSaidAndCounted) {
+  fs::create_directory(directory_);
+  ASSERT_EQ(::mount("kymo", directory_.c_str(), "tmpfs", 0, "size=160k,mode=0700"), 0);
+  Kymod kymod(flags());
+  kymod.start();
+  EXPECT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+  std::ofstream(directory_ + "/filler") << std::string(1 << 20, 'x');
+  run_busy(kymod);
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  EXPECT_TRUE(kymod.logs("a minute was not kept: cannot ")) << kymod.log();
+  EXPECT_EQ(::umount(directory_.c_str()), 0);
+}
+
+TEST_F(KeptProfilesTest, AnotherDatabaseIsLeftAlone) {
+  fs::create_directory(directory_);
+  fs::permissions(directory_, fs::perms::owner_all);
+  static_cast<void>(folder_.file("profiles/profiles.db", std::string(5000, 'x')));
+  Kymod kymod(flags());
+  kymod.start();
+  EXPECT_TRUE(kymod.logs("file is not a database")) << kymod.log();
+  EXPECT_EQ(read_file(directory_ + "/profiles.db"), std::string(5000, 'x'));
+  EXPECT_EQ(kymod.kymo({"ps"}).exit_code, 0);
+  EXPECT_EQ(kymod.kymo({"profiles"}).exit_code, 1);
+}
+
+}  // namespace
+}  // namespace kymo::test
