@@ -29,15 +29,19 @@ class KeptProfilesTest : public ::testing::Test {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root to take stacks";
   }
 
+  void TearDown() override {
+    if (busy_ > 0) ::kill(busy_, SIGKILL);  // its kymod was stopped before
+  }
+
   [[nodiscard]] std::vector<std::string> flags() const {
     return {"--profiles", directory_, "--profiles-rate=999"};
   }
   // Starts a job that uses a CPU in one function, turn(), and waits until it has used a second.
-  static void run_busy(const Kymod& kymod) {
+  void run_busy(const Kymod& kymod) {
     std::vector<std::string> words{"run",  "process",   "--name",   "busy", "--", FUNCTIONS_PROGRAM,
                                    "work", "/dev/null", "100000000"};
-    const pid_t pid = kymod.kymo_json(words)["pid"];
-    EXPECT_TRUE(eventually([&] { return cpu_seconds(pid) >= 1; })) << pid;
+    busy_ = kymod.kymo_json(words)["pid"];
+    EXPECT_TRUE(eventually([&] { return cpu_seconds(busy_) >= 1; })) << busy_;
   }
   // The profile of a service, as kymo profiles has it.
   [[nodiscard]] json shown(const std::string& service) const {
@@ -87,6 +91,7 @@ class KeptProfilesTest : public ::testing::Test {
 
   TemporaryDirectory folder_;
   const std::string directory_ = folder_.path() + "/profiles";
+  pid_t busy_ = 0;
 };
 
 TEST_F(KeptProfilesTest, WhatRanIsFoundByItsJob) {
