@@ -385,6 +385,19 @@ STACKS = Part(
      milliseconds("kymo.load", "**the program, profiled by kymo**", "bare.load", None, True)],
     builds=("release",))
 
+KEPT_STACKS = Part(
+    "kept-stacks", "A day of stack profiles",
+    "Made-up minutes of 200 services, with 30 to 60 samples each of 400 stacks, go into the store of `kymod --profiles`, which is then asked for\n"
+    "the whole day. A row is one stack of one service in one minute. Beside it: the same minutes as files of pprof. The samples that\n"
+    "come back are counted.",
+    steps.kept_profiles,
+    [Figure("pprof.bytes", "a file of pprof for each minute: bytes a row"),
+     Figure("bytes", "**the store**: bytes a row", "", "pprof.bytes"),
+     milliseconds("add", "a minute is added"), cost("row", "the same, for each row"),
+     milliseconds("query.services", "the services of the day"),
+     milliseconds("query.one", "**the stacks of one service in the day**"),
+     milliseconds("query.all", "the stacks of all services in the day")])
+
 DUMP_STACKS = Part(
     "dump-stacks", "Stack profiles of dumps",
     "Rounds of three dumps of one process of 512 MiB onto tmpfs: with `kymod --profiling-stacks` (99 Hz), without it, and without it a\n"
@@ -398,4 +411,4 @@ DUMP_STACKS = Part(
 
 PARTS = {part.name: part for part in (
     COUNTER, HISTOGRAM, SAMPLE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
-    START, LIVE, STALLED, DEADLINE, STACKS, DUMP_STACKS)}
+    START, LIVE, STALLED, DEADLINE, STACKS, KEPT_STACKS, DUMP_STACKS)}

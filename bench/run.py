@@ -84,16 +84,15 @@ def commit():
 
 # --- what is needed ------------------------------------------------------------------------------
 
-TARGETS = {"bench": [], "release": ["kymod", "kymo_cli", "kymo-churn", "publisher", "kymo-profiled-functions", "kymo-test-moody-fs"]}
+TARGETS = {"bench": ["kymo_benchmarks"], "release": ["kymod", "kymo_cli", "kymo-churn", "publisher", "kymo-profiled-functions", "kymo-test-moody-fs"]}
 
 
 def build(preset, log):
     say(f"== build, preset {preset}")
     if shutil.which("ccache"):
         os.environ.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
-    targets = ["--target", *TARGETS[preset]] if TARGETS[preset] else []
     with log.open("a") as out:
-        for command in (["cmake", "--preset", preset], ["cmake", "--build", "--preset", preset, "-j", str(os.cpu_count()), *targets]):
+        for command in (["cmake", "--preset", preset], ["cmake", "--build", "--preset", preset, "-j", str(os.cpu_count()), "--target", *TARGETS[preset]]):
             if subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, check=False).returncode != 0:
                 sys.exit(f"bench: preset {preset} does not build: see {log}")
 

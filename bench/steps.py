@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -126,6 +127,16 @@ def script(context, name, arguments, quick_arguments, duckdb=False):
     more = ["--duckdb", context.duckdb] if duckdb else []
     out = output_of(context, [ROOT / "bench" / name, *(quick_arguments if context.quick else arguments), *more, "--json"], name)
     return json.loads(out.splitlines()[-1])["samples"]
+
+
+def kept_profiles(context):
+    """The samples of bench_kept_profiles, its store on a disk."""
+    folder = context.disk / "profiles"
+    folder.mkdir()
+    sizes = ["--minutes", "20", "--services", "5"] if context.quick else []
+    out = output_of(context, [context.programs / "bench_kept_profiles", "--folder", folder, *sizes], "bench_kept_profiles")
+    shutil.rmtree(folder)
+    return json.loads(out)["samples"]
 
 
 @contextlib.contextmanager

@@ -21,6 +21,8 @@ using store::Value;
 
 constexpr std::int64_t kApplication = 0x6b796d70;  // "kymp": the file is one of these
 constexpr std::int64_t kVersion = 1;
+// What is seen a second time will be seen again: it is marked for so long, and not in each minute.
+constexpr std::int64_t kMarkedFor = 60;
 
 constexpr std::string_view kSetUp[] = {
     // So that the file gets smaller when old minutes are removed. It has no effect on one that has tables.
@@ -29,10 +31,11 @@ constexpr std::string_view kSetUp[] = {
     // A power failure can lose the newest minutes, but does no damage.
     "PRAGMA synchronous = NORMAL",
     "PRAGMA journal_size_limit = 1048576",
+    "PRAGMA cache_size = -16384",  // KiB: the indexes by hash
 };
 
 constexpr std::string_view kTables[] = {
-    // `last`: the newest minute that has it.
+    // `last`: no minute after this one has it.
     "CREATE TABLE functions (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, body BLOB NOT NULL, "
     "last INTEGER NOT NULL)",
     "CREATE INDEX functions_by_hash ON functions (hash)",
@@ -160,7 +163,7 @@ Result<std::int64_t> SqliteStore::intern(Table table, std::string_view body, std
     done = db_->run("mark a stack",
                     stacks ? "UPDATE stacks SET last = ? WHERE id = ?"
                            : "UPDATE functions SET last = ? WHERE id = ?",
-                    {minute, id});
+                    {minute + kMarkedFor, id});
   }
   return done ? Result<std::int64_t>(id) : done.error();
 }

@@ -21,7 +21,8 @@ std::string line_of(const NamedProfile& profile, const NamedProfile::Stack& stac
   if (stack.truncated) text += std::string(";") + kTruncated;
   for (auto id = stack.functions.rbegin(); id != stack.functions.rend(); ++id) {
     const NamedProfile::Function& function = profile.functions[*id];
-    text += ";" + clean(function.name) + (function.module == "[kernel]" ? "_[k]" : "");
+    text.append(";").append(clean(function.name));
+    if (function.module == "[kernel]") text += "_[k]";
   }
   return text;
 }
@@ -35,7 +36,9 @@ std::string folded(const NamedProfile& profile) {
         profile.waits ? stack.weight.ns / kNanosPerMicrosecond : stack.weight.samples;
   }
   std::string text;
-  for (const auto& [stack, value] : stacks) text += stack + " " + std::to_string(value) + "\n";
+  for (const auto& [stack, value] : stacks) {
+    text.append(stack).append(" ").append(std::to_string(value)).append("\n");
+  }
   return text;
 }
 

@@ -202,6 +202,12 @@ bool read_table(PprofFields& fields, Tables& tables) {
   }
 }
 
+// "[libx.so]" of "/usr/lib/libx.so".
+std::string in_brackets(const std::string& module) {
+  std::string text = "[";
+  return text.append(module, module.rfind('/') + 1).append("]");
+}
+
 // Makes stacks of the samples of a file.
 class StackMaker {
  public:
@@ -255,8 +261,7 @@ std::uint32_t StackMaker::function(std::uint64_t id, std::uint64_t mapping, Name
   if (made.name.empty()) {
     made.name = made.module;
     made.known = false;
-  } else if (made.name == "[unknown]" ||
-             made.name == "[" + made.module.substr(made.module.rfind('/') + 1) + "]") {
+  } else if (made.name == "[unknown]" || made.name == in_brackets(made.module)) {
     made.known = false;  // as kymo writes it
   }
   profile.functions.push_back(std::move(made));

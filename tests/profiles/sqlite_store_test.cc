@@ -141,20 +141,31 @@ TEST_F(SqliteStoreTest, AMinuteThatComesAgainGetsMore) {
 }
 
 TEST_F(SqliteStoreTest, WhatIsTooOldIsRemoved) {
-  for (std::int64_t minute = 0; minute < 10; ++minute) {
+  for (std::int64_t minute = 0; minute < 1000; minute += 100) {
     const std::string own = "only" + std::to_string(minute);
     add(SomeMinute(minute).stack("process:a", {"f"}, 1).stack("process:" + own, {own}, 1));
   }
-  keep({4, 0}, 10);
-  EXPECT_EQ(extent().oldest, 6);
-  EXPECT_EQ(extent().newest, 9);
+  keep({400, 0}, 1000);
+  EXPECT_EQ(extent().oldest, 600);
+  EXPECT_EQ(extent().newest, 900);
   EXPECT_EQ(extent().rows, 8U);
   EXPECT_EQ(extent().stacks, 5U) << "f, and those of four minutes";
   EXPECT_EQ(store_->services(kAll)->size(), 5U);
   EXPECT_EQ(stacks({Type::cpu, {}, kAll}).at("f"), 4U);
-  keep({4, 0}, 1000);
+  keep({4, 0}, 10'000);
   EXPECT_EQ(extent().minutes, 0U);
+  EXPECT_EQ(extent().stacks, 0U);
   EXPECT_EQ(stacks({Type::cpu, {}, kAll}), Stacks());
+}
+
+// What is seen in each minute is marked only now and then.
+TEST_F(SqliteStoreTest, WhatIsStillSeenStays) {
+  for (std::int64_t minute = 0; minute < 150; ++minute) {
+    add(SomeMinute(minute).stack("process:a", {"f"}, 1));
+    keep({5, 0}, minute);
+    ASSERT_EQ(extent().stacks, 1U) << minute;
+  }
+  EXPECT_EQ(stacks({Type::cpu, {}, kAll}), (Stacks{{"f", 6}}));
 }
 
 TEST_F(SqliteStoreTest, ItStaysWithinItsSpace) {
