@@ -391,7 +391,7 @@ KEPT_STACKS = Part(
     "the whole day. A row is one stack of one service in one minute. Beside it: the same minutes as files of pprof. The samples that\n"
     "come back are counted.",
     steps.kept_profiles,
-    [Figure("pprof.bytes", "a file of pprof for each minute: bytes a row"),
+    [Figure("pprof.bytes", "a file of pprof for each minute: bytes a row", ""),
      Figure("bytes", "**the store**: bytes a row", "", "pprof.bytes"),
      milliseconds("add", "a minute is added"), cost("row", "the same, for each row"),
      milliseconds("query.services", "the services of the day"),

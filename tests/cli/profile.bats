@@ -163,7 +163,6 @@ PYTHON
   refused 1 "pipe.pb.gz" --from "$dir/pipe.pb.gz"
   refused 1 "No such file" --from "$dir/none.pb.gz"
   refused 2 "name one of" --from "$dir/text.pb.gz" -a
-  refused 2 "give FILE.html" --from "$dir/text.pb.gz" -o "$dir/x.folded"
 }
 
 @test "a phase of a profile that has none, and checkpoints without kymod" {

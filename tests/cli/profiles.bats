@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# kymo profiles: what it prints and writes of a store, and one clear line for bad input. tests/e2e/kept_profiles_test.cc
+# has a real kymod that fills one.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  "$build/tests/profiles/make_profiles" "$BATS_FILE_TMPDIR/profiles.db"
+}
+
+setup() {
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  kymo="$build/tools/kymo/kymo"
+  export TZ=UTC KYMO_PROFILES="$BATS_FILE_TMPDIR" KYMO_SOCKET="$BATS_TEST_TMPDIR/none"
+  at=(--from "2025-03-04 03:00" --to "2025-03-04 03:10")
+}
+
+load refused.bash
+
+@test "the services, the hottest first, and what is kept" {
+  run "$kymo" profiles "${at[@]}"
+  [ "$status" -eq 0 ]
+  [ "${lines[0]}" = "2025-03-04 03:00:00 to 2025-03-04 03:10:00" ]
+  [ "$(tr -s ' ' <<<"${lines[1]}")" = "CPU TIME SHARE SAMPLES SERVICE" ]
+  [ "$(tr -s ' ' <<<"${lines[2]}")" = " 8 s 78.43 % 800 job:web" ]
+  [ "$(tr -s ' ' <<<"${lines[3]}")" = " 2 s 19.61 % 200 process:sh" ]
+  [[ "${lines[6]}" == "10 minutes are kept, from 2025-03-04 03:00:00 to 2025-03-04 03:10:00, in "* ]]
+}
+
+@test "the functions of a service, named in full or by its name alone" {
+  for name in web job:web; do
+    run "$kymo" profiles "$name" "${at[@]}"
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "job:web, 2025-03-04 03:00:00 to 2025-03-04 03:10:00" ]
+    [ "${lines[1]}" = "██████████" ]
+    [[ "$output" == *"8 s of CPU time in 800 samples of 600 s"* ]]
+    grep -qE '^ *6 s +75.00 % +6 s +75.00 % +read +read.so$' <<<"$output"
+    grep -qE '^ *0 ns +0.00 % +8 s +100.00 % +main +main.so$' <<<"$output"
+  done
+}
+
+@test "a part of the time, all services, and JSON" {
+  run "$kymo" profiles --all --from "2025-03-04T03:02" --to "2025-03-04 03:04:00" --json
+  [ "$status" -eq 0 ]
+  [ "$(jq -c '[.type, .service, .profile.samples, (.minutes | length), .profile.functions[0].function]' <<<"$output")" = \
+    '["cpu",null,204,2,"read"]' ]
+  [ "$(jq '.minutes[0].unix_ns / 1e9' <<<"$output")" = "$(date -d '2025-03-04 03:02' +%s)" ]
+  run "$kymo" profiles --json "${at[@]}"
+  [ "$(jq -c '[.kept.minutes, .kept.samples, .services[0].service, (.services | length)]' <<<"$output")" = '[10,1020,"job:web",4]' ]
+}
+
+@test "the stacks go into a file of each format, which other programs and kymo profile read" {
+  cd "$BATS_TEST_TMPDIR"
+  for ending in pb.gz folded html; do
+    run --separate-stderr "$kymo" profiles web "${at[@]}" --output "web.$ending" --quiet
+    [ "$status" -eq 0 ]
+    [ -s "web.$ending" ]
+  done
+  sort web.folded | cmp - <(printf 'process;main;read 600\nprocess;main;write 200\n')
+  grep -q 'job:web, 2025-03-04 03:00:00' web.html
+  run "$kymo" profile --from web.pb.gz --json
+  [ "$(jq -c '[.samples, .functions[0].function, .functions[0].self_samples]' <<<"$output")" = '[800,"read",600]' ]
+}
+
+@test "a file of pprof that kymo profile reads is written again in another format" {
+  cd "$BATS_TEST_TMPDIR"
+  "$kymo" profiles web "${at[@]}" -q -o web.pb.gz
+  "$kymo" profile --from web.pb.gz --output again.folded >out
+  sort again.folded | cmp - <(printf 'process;main;read 600\nprocess;main;write 200\n')
+  "$kymo" profile --from web.pb.gz --from web.pb.gz --output twice.pb.gz >out
+  [ "$("$kymo" profile --from twice.pb.gz --json | jq .samples)" -eq 1600 ]
+}
+
+@test "names that are no service, or not clear" {
+  refused 1 "no service nobody has samples from 2025-03-04" profiles nobody "${at[@]}"
+  refused 1 "two is not clear: there are container:two and process:two" profiles two "${at[@]}"
+  refused 1 "process:nobody, 2025-03-04 03:00:00 to 2025-03-04 03:10:00: there are no samples" profiles process:nobody "${at[@]}"
+  refused 1 "web, waiting, 2025" profiles job:web --off-cpu "${at[@]}"
+  run "$kymo" profiles --from "2020-01-01" --to "2020-01-02"
+  [[ "$output" == *"no samples in this time"* ]]
+}
+
+@test "instants that are none, and ranges that end before they begin" {
+  refused 2 "soon is not a time above 0" profiles --from soon
+  refused 2 "2025-13-40 is no instant: give 2h (ago), 15:30" profiles --from 2025-13-40
+  refused 2 "25:99 is no instant" profiles --to 25:99
+  refused 2 "the range ends before it begins: 2025-03-04 03:10:00 to 2025-03-04 03:00:00" \
+    profiles --from "2025-03-04 03:10" --to "2025-03-04 03:00"
+  refused 2 "5 has no unit" profiles --from 5
+}
+
+@test "output without a service, an unknown ending, and a service beside --all" {
+  refused 2 "--output needs a service, or --all" profiles -o x.html
+  refused 2 "x.xml: give a file that ends in" profiles web -o x.xml "${at[@]}"
+  refused 2 "name a service, or give --all" profiles web --all
+  refused 1 "cannot write into /nowhere" profiles web -o /nowhere/x.html "${at[@]}"
+}
+
+@test "a folder without profiles, one of another version, a damaged one, and no kymod" {
+  refused 1 "no profiles are kept in /nowhere: there is no profiles.db" profiles --directory /nowhere
+  mkdir "$BATS_TEST_TMPDIR/later" "$BATS_TEST_TMPDIR/damaged"
+  cp "$KYMO_PROFILES/profiles.db" "$BATS_TEST_TMPDIR/later/"
+  printf '\377' | dd of="$BATS_TEST_TMPDIR/later/profiles.db" bs=1 seek=63 conv=notrunc status=none # user_version
+  refused 1 "has format version 255, and this program reads version 1" profiles --directory "$BATS_TEST_TMPDIR/later"
+  head -c 9000 /dev/urandom >"$BATS_TEST_TMPDIR/damaged/profiles.db"
+  refused 1 "file is not a database" profiles --directory "$BATS_TEST_TMPDIR/damaged"
+  unset KYMO_PROFILES
+  refused 1 "$KYMO_SOCKET" profiles
+}
