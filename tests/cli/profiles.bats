@@ -97,6 +97,13 @@ load refused.bash
   refused 1 "cannot write into /nowhere" profiles web -o /nowhere/x.html "${at[@]}"
 }
 
+@test "a user who may not read them" {
+  [ "$(id -u)" -eq 0 ] || skip "needs root to become another user"
+  run setpriv --reuid 65534 --regid 65534 --clear-groups "$kymo" profiles --directory "$KYMO_PROFILES"
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"only root and the user who runs kymod may read them"* ]]
+}
+
 @test "a folder without profiles, one of another version, a damaged one, and no kymod" {
   refused 1 "no profiles are kept in /nowhere: there is no profiles.db" profiles --directory /nowhere
   mkdir "$BATS_TEST_TMPDIR/later" "$BATS_TEST_TMPDIR/damaged"

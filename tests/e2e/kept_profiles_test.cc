@@ -9,11 +9,14 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
+#include <thread>
 
 #include "base/lock.h"
 #include "probe/process.h"
 #include "programs.h"
 #include "stacks/named_profile.h"
+#include "support/moody_disk.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -90,7 +93,7 @@ class KeptProfilesTest : public ::testing::Test {
   }
 
   TemporaryDirectory folder_;
-  const std::string directory_ = folder_.path() + "/profiles";
+  std::string directory_ = folder_.path() + "/profiles";
   pid_t busy_ = 0;
 };
 
@@ -188,6 +191,30 @@ TEST_F(KeptProfilesTest, AFullDiskIsSaidAndCounted) {
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
   EXPECT_TRUE(kymod.logs("a minute was not kept: cannot ")) << kymod.log();
   EXPECT_EQ(::umount(directory_.c_str()), 0);
+}
+
+// kymod serves, and says it; when the disk answers again, the minute is written.
+TEST_F(KeptProfilesTest, AStalledDiskHoldsNobodyUpAndLosesNothing) {
+  const MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  directory_ = disk.path() + "/profiles";
+  Kymod kymod(flags());
+  disk.be("stalls");
+  kymod.start();
+  EXPECT_TRUE(kymod.logs("they are not taken yet: the disk of")) << kymod.log();
+  EXPECT_EQ(kymod.kymo({"ps"}).exit_code, 0);
+  disk.be("well");
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+  run_busy(kymod);
+  disk.be("stalls");
+  std::thread answers([&] {
+    EXPECT_TRUE(kymod.logs("stopping: SIGTERM"));
+    disk.be("well");
+  });
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  answers.join();
+  wait_for_keeper();
+  expect_busy();
 }
 
 TEST_F(KeptProfilesTest, AnotherDatabaseIsLeftAlone) {

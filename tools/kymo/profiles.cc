@@ -70,6 +70,12 @@ Result<std::unique_ptr<profiles::Store>> open_store(const std::string& directory
   const std::string path = directory + "/" + profiles::SqliteStore::kFileName;
   auto opened = profiles::SqliteStore::open_to_read(path);
   if (opened) return std::unique_ptr<profiles::Store>(*std::move(opened));
+  if (opened.error().code == Code::permission_denied) {
+    return Error{Code::permission_denied,
+                 "cannot read " + path +
+                     ": profiles name what others run, so only root and the "
+                     "user who runs kymod may read them"};
+  }
   if (opened.error().code != Code::not_found) return opened.error();
   return Error{Code::not_found, "no profiles are kept in " + directory + ": there is no " +
                                     profiles::SqliteStore::kFileName};

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::uint64_t kFirstPauseNs = 10 * kNanosPerSecond;
 constexpr std::uint64_t kLongestPauseNs = 600 * kNanosPerSecond;
+constexpr std::uint64_t kReadyWithinNs = 10 * kNanosPerSecond;
 constexpr int kWaitAtEndMs = 10'000;
 
 // The number at the begin of a text; moves the text behind it and the space that follows.
@@ -55,6 +56,7 @@ void ProfileKeeper::look(const profiles::JobSessions& jobs) {
   if (pid_ == 0) return;
   read_answers();
   tell(jobs);
+  notice_silence();
   reap();
 }
 
@@ -75,6 +77,8 @@ Result<void> ProfileKeeper::start() {
   answers_ = std::move(answers->from);
   lines_ = LineReader(answers_.get());
   told_.clear();
+  ready_ = false;
+  started_ns_ = monotonic_ns();
   ::fcntl(answers_.get(), F_SETFL, O_NONBLOCK);
   std::size_t written = 0;
   static_cast<void>(write_all(orders_.get(), profiles::order_text(order_), &written));
@@ -94,6 +98,7 @@ void ProfileKeeper::take(const std::string& line) {
   constexpr std::string_view kError = profiles::kError;
   std::string_view text = line;
   if (text == profiles::kReady) {
+    ready_ = true;
     spdlog::info("stack profiles are kept in {}", order_.directory);
   } else if (text.starts_with(kKept)) {
     text.remove_prefix(kKept.size());
@@ -120,6 +125,12 @@ void ProfileKeeper::tell(const profiles::JobSessions& jobs) {
   std::size_t written = 0;
   const int error = write_all(orders_.get(), text, &written);
   if (error == 0) told_ = std::move(text);
+}
+
+// It has a second's work before it takes samples.
+void ProfileKeeper::notice_silence() {
+  if (ready_ || monotonic_ns() - started_ns_ < kReadyWithinNs) return;
+  trouble("they are not taken yet: the disk of " + order_.directory + " may not answer");
 }
 
 void ProfileKeeper::reap() {

@@ -37,6 +37,7 @@ class ProfileKeeper {
   void take(const std::string& line);
   void tell(const profiles::JobSessions& jobs);
   void reap();
+  void notice_silence();
   void trouble(const std::string& why);
 
   const profiles::KeeperOrder order_;
@@ -45,10 +46,12 @@ class ProfileKeeper {
   FileDescriptor orders_;
   FileDescriptor answers_;
   LineReader lines_{-1};
-  std::string told_;            // the last line about jobs
-  std::string trouble_;         // the last that was logged
-  std::uint64_t next_ns_ = 0;   // when the process may be started again
-  std::uint64_t pause_ns_ = 0;  // the last pause before that
+  bool ready_ = false;            // it takes samples
+  std::uint64_t started_ns_ = 0;  // when it was started
+  std::string told_;              // the last line about jobs
+  std::string trouble_;           // the last that was logged
+  std::uint64_t next_ns_ = 0;     // when the process may be started again
+  std::uint64_t pause_ns_ = 0;    // the last pause before that
 };
 
 }  // namespace kymo::daemon
