@@ -26,32 +26,31 @@ constexpr std::int64_t kMarkedFor = 60;
 
 constexpr std::string_view kSetUp[] = {
     // So that the file gets smaller when old minutes are removed. It has no effect on one that has tables.
-    "PRAGMA auto_vacuum = INCREMENTAL",
-    "PRAGMA journal_mode = WAL",
+    "PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = WAL",
     // A power failure can lose the newest minutes, but does no damage.
-    "PRAGMA synchronous = NORMAL",
-    "PRAGMA journal_size_limit = 1048576",
+    "PRAGMA synchronous = NORMAL", "PRAGMA journal_size_limit = 1048576",
     "PRAGMA cache_size = -16384",  // KiB: the indexes by hash
 };
 
 constexpr std::string_view kTables[] = {
     // `last`: no minute after this one has it.
-    "CREATE TABLE functions (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, body BLOB NOT NULL, "
-    "last INTEGER NOT NULL)",
+    R"(CREATE TABLE functions (
+         id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, body BLOB NOT NULL, last INTEGER NOT NULL))",
     "CREATE INDEX functions_by_hash ON functions (hash)",
-    "CREATE TABLE stacks (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, body BLOB NOT NULL, "
-    "last INTEGER NOT NULL)",
+    R"(CREATE TABLE stacks (
+         id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, body BLOB NOT NULL, last INTEGER NOT NULL))",
     "CREATE INDEX stacks_by_hash ON stacks (hash)",
     "CREATE TABLE services (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    "CREATE TABLE rows (service INTEGER, type INTEGER, minute INTEGER, stack INTEGER, "
-    "samples INTEGER NOT NULL, ns INTEGER NOT NULL, "
-    "PRIMARY KEY (service, type, minute, stack)) WITHOUT ROWID",
-    "CREATE TABLE totals (service INTEGER, type INTEGER, minute INTEGER, "
-    "samples INTEGER NOT NULL, ns INTEGER NOT NULL, "
-    "PRIMARY KEY (service, type, minute)) WITHOUT ROWID",
-    "CREATE TABLE minutes (minute INTEGER, type INTEGER, covered_ns INTEGER NOT NULL, "
-    "period_ns INTEGER NOT NULL, lost INTEGER NOT NULL, rows INTEGER NOT NULL, "
-    "samples INTEGER NOT NULL, PRIMARY KEY (minute, type)) WITHOUT ROWID",
+    R"(CREATE TABLE rows (
+         service INTEGER, type INTEGER, minute INTEGER, stack INTEGER, samples INTEGER NOT NULL,
+         ns INTEGER NOT NULL, PRIMARY KEY (service, type, minute, stack)) WITHOUT ROWID)",
+    R"(CREATE TABLE totals (
+         service INTEGER, type INTEGER, minute INTEGER, samples INTEGER NOT NULL,
+         ns INTEGER NOT NULL, PRIMARY KEY (service, type, minute)) WITHOUT ROWID)",
+    R"(CREATE TABLE minutes (
+         minute INTEGER, type INTEGER, covered_ns INTEGER NOT NULL, period_ns INTEGER NOT NULL,
+         lost INTEGER NOT NULL, rows INTEGER NOT NULL, samples INTEGER NOT NULL,
+         PRIMARY KEY (minute, type)) WITHOUT ROWID)",
     "PRAGMA application_id = 1803119984",
     "PRAGMA user_version = 1",
 };

@@ -19,11 +19,12 @@ std::string clean(std::string name) {
 std::string line_of(const NamedProfile& profile, const NamedProfile::Stack& stack) {
   std::string text = clean(stack.process);
   if (stack.truncated) text += std::string(";") + kTruncated;
-  for (auto id = stack.functions.rbegin(); id != stack.functions.rend(); ++id) {
-    const NamedProfile::Function& function = profile.functions[*id];
+  const auto add = [&](std::uint32_t id) {
+    const NamedProfile::Function& function = profile.functions[id];
     text.append(";").append(clean(function.name));
     if (function.module == "[kernel]") text += "_[k]";
-  }
+  };
+  std::for_each(stack.functions.rbegin(), stack.functions.rend(), add);
   return text;
 }
 

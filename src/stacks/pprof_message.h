@@ -14,7 +14,7 @@ class PprofMessage {
   void add(unsigned field, std::uint64_t number);
   void add(unsigned field, std::string_view bytes);
   void add(unsigned field, const PprofMessage& message) {
-    add(field, std::string_view(message.bytes_));
+    add(field, std::string_view{message.bytes_});
   }
   // Numbers of a repeated field.
   void add_packed(unsigned field, const std::vector<std::uint64_t>& numbers);
@@ -28,20 +28,17 @@ class PprofMessage {
 
 // The numbers of the fields in profile.proto of pprof.
 namespace field {
-enum Profile : unsigned {
-  kSampleType = 1,
-  kSample,
-  kMapping,
-  kLocation,
-  kFunction,
-  kStringTable,
-  kTimeNanos = 9,
-  kDurationNanos,
-  kPeriodType,
-  kPeriod,
-  kComment,
-  kDefaultSampleType,
-};
+inline constexpr unsigned kSampleType = 1;
+inline constexpr unsigned kSample = 2;
+inline constexpr unsigned kMapping = 3;
+inline constexpr unsigned kLocation = 4;
+inline constexpr unsigned kFunction = 5;
+inline constexpr unsigned kStringTable = 6;
+inline constexpr unsigned kTimeNanos = 9;
+inline constexpr unsigned kDurationNanos = 10;
+inline constexpr unsigned kPeriodType = 11;
+inline constexpr unsigned kPeriod = 12;
+inline constexpr unsigned kComment = 13;
 }  // namespace field
 
 // What is known of a profile besides its samples.
