@@ -169,7 +169,11 @@ Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
 }
 
 Child::~Child() {
-  reap(true);
+  try {
+    reap(true);
+  } catch (const std::exception&) {  // no memory to look at the process
+    kill(-pid_, SIGKILL);
+  }
   for (const int fd : {socket_, process_fd_, stderr_}) {
     if (fd >= 0) {
       close(fd);

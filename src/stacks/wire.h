@@ -5,6 +5,7 @@
 #include <linux/types.h>
 #endif
 
+// NOLINTBEGIN(readability-identifier-naming): C
 #define KYMO_KERNEL_FRAMES 64
 #define KYMO_CHAIN_FRAMES 127         // the kernel gives no more (kernel.perf_event_max_stack)
 #define KYMO_STACK_CHUNK 1024         // bytes that are copied at once
@@ -38,3 +39,4 @@ struct kymo_stack {
   __u64 chain[KYMO_CHAIN_FRAMES];  // the program's stack by its frame pointers
   __u8 stack[KYMO_STACK_BYTES];    // the newest part of the program's stack
 };
+// NOLINTEND(readability-identifier-naming)
