@@ -91,9 +91,6 @@ bool Keeper::take_orders() {
 void Keeper::close_minute() {
   for (const auto& taking : takings_) writer_.add(taking->take(minute_));
   minute_ = minute_now();
-  writer_.look();
-  if (!writer_.holds_none()) return;
-  for (const auto& taking : takings_) taking->forget_unused();
 }
 
 void Keeper::run() {

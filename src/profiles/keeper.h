@@ -18,7 +18,8 @@
 //   order_text()                         ->
 //                                        <-   "ready", or "error WHY", after which it ends
 //   jobs_text(), whenever they change    ->
-//                                        <-   each minute "kept SAMPLES LOST" or "failed LOST WHY"
+//                                        <-   each minute "kept SAMPLES LOST", or "failed LOST WHY" if it
+//                                             could not be written, which is tried again
 //
 // The keeper ends when the program closes its end or is gone. First it keeps what it has taken of the minute
 // in progress. If it is killed, it loses that minute, and at most the minute before, which it may be

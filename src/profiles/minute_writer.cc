@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
@@ -39,12 +40,6 @@ Result<Minute> named(const TakenMinute& taken) {
   return Minute{taken.minute, taken.type, *std::move(read)};
 }
 
-std::uint64_t samples_of(const std::deque<TakenMinute>& minutes) {
-  std::uint64_t sum = 0;
-  for (const TakenMinute& minute : minutes) sum += minute.samples();
-  return sum;
-}
-
 void say(int to, const std::string& line) {
   std::size_t written = 0;
   static_cast<void>(write_all(to, line + "\n", &written));
@@ -54,15 +49,17 @@ void say(int to, const std::string& line) {
 
 void MinuteWriter::add(TakenMinute minute) {
   waiting_.push_back(std::move(minute));
-  while (waiting_.size() > kMostWaiting) {
-    given_up_ += waiting_.front().samples() + waiting_.front().lost;
-    waiting_.pop_front();
+  try_again_ = true;
+  while (waiting_.size() > std::max(kMostWaiting, writing_ + 1)) {
+    const auto oldest = waiting_.begin() + static_cast<std::ptrdiff_t>(writing_);
+    fail(oldest->samples() + oldest->lost, "it has waited too long");
+    waiting_.erase(oldest);
   }
 }
 
 void MinuteWriter::look() {
   if (child_ != 0) reap();
-  if (child_ == 0 && !waiting_.empty()) start();
+  if (child_ == 0 && try_again_ && !waiting_.empty()) start();
 }
 
 void MinuteWriter::reap() {
@@ -70,9 +67,16 @@ void MinuteWriter::reap() {
   const pid_t got = ::waitpid(child_, &status, WNOHANG);
   if (got == 0 || (got < 0 && errno == EINTR)) return;
   child_ = 0;
-  if (got < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return;
-  fail(child_samples_, "the process that writes them was ended by signal " +
-                           std::to_string(WIFSIGNALED(status) ? WTERMSIG(status) : 0));
+  const bool exited = got > 0 && WIFEXITED(status);
+  const std::size_t kept =
+      exited ? std::min(writing_, static_cast<std::size_t>(WEXITSTATUS(status))) : 0;
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(kept));
+  // One that came meanwhile is no reason to try the others at once.
+  try_again_ = kept == writing_;
+  writing_ = 0;
+  if (exited) return;
+  fail(0, "the process that writes them was ended by signal " +
+              std::to_string(got > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0));
 }
 
 void MinuteWriter::start() {
@@ -80,30 +84,33 @@ void MinuteWriter::start() {
   if (child == 0) write();
   if (child < 0) return;  // it is tried again
   child_ = child;
-  child_samples_ = samples_of(waiting_) + given_up_;
-  waiting_.clear();
-  given_up_ = 0;
+  writing_ = waiting_.size();
 }
 
-// The life of the child. It does not end by exit(), because what that destroys belongs to the keeper.
+// The life of the child. Its exit code is the number of minutes that it has written. It does not end by
+// exit(), because what that destroys belongs to the keeper.
 void MinuteWriter::write() const {
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
-  std::uint64_t samples = 0;
-  Result<void> kept;
+  std::size_t kept = 0;
+  Result<void> done;
   try {
-    kept = keep(samples);
+    done = keep(kept);
   } catch (const std::exception& error) {  // no memory
-    kept = Error{Code::resource_exhausted, error.what()};
+    done = Error{Code::resource_exhausted, error.what()};
   }
-  std::uint64_t lost = given_up_;
-  for (const TakenMinute& minute : waiting_) lost += minute.lost;
-  const std::uint64_t all = samples_of(waiting_);
-  if (!kept) fail(all - samples + lost, kept.error().message);
-  if (kept) say(answers_, kKept + std::to_string(samples) + " " + std::to_string(lost));
-  ::_exit(0);
+  std::uint64_t samples = 0;
+  std::uint64_t lost = 0;
+  for (std::size_t i = 0; i < kept; ++i) {
+    samples += waiting_[i].samples();
+    lost += waiting_[i].lost;
+  }
+  if (kept != 0) say(answers_, kKept + std::to_string(samples) + " " + std::to_string(lost));
+  if (!done) fail(0, done.error().message);
+  ::_exit(static_cast<int>(kept));
 }
 
-Result<void> MinuteWriter::keep(std::uint64_t& samples) const {
+// `kept`: the number of minutes that were written.
+Result<void> MinuteWriter::keep(std::size_t& kept) const {
   const std::string path = order_.directory + "/" + SqliteStore::kFileName;
   Result<std::unique_ptr<SqliteStore>> store = SqliteStore::open(path);
   if (!store) return store.error();
@@ -111,7 +118,7 @@ Result<void> MinuteWriter::keep(std::uint64_t& samples) const {
     const Result<Minute> minute = named(taken);
     if (!minute) return minute.error();
     if (Result<void> added = (*store)->add(*minute); !added) return added;
-    samples += taken.samples();
+    ++kept;
   }
   return (*store)->keep_within(order_.limits, unix_ns() / kNanosPerMinute);
 }
@@ -122,12 +129,16 @@ void MinuteWriter::fail(std::uint64_t lost, const std::string& why) const {
 
 void MinuteWriter::finish(int ms) {
   const std::uint64_t until_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
-  for (look(); !idle() && monotonic_ns() < until_ns; look()) {
+  for (look(); child_ != 0 && monotonic_ns() < until_ns; look()) {
     const FileDescriptor child(probe::open_process(child_));
     pollfd ended{child.get(), POLLIN, 0};
     constexpr int kLookMs = 100;
     static_cast<void>(::poll(&ended, 1, kLookMs));
   }
+  if (child_ != 0) return;
+  std::uint64_t lost = 0;
+  for (const TakenMinute& minute : waiting_) lost += minute.samples() + minute.lost;
+  if (lost != 0) fail(lost, "kymod stopped before that was possible");
 }
 
 }  // namespace kymo::profiles

@@ -19,35 +19,34 @@ namespace kymo::profiles {
 // the disk stalls.
 //
 // Threads: the only one of the process.
-// Bounds:  if more than kMostWaiting minutes wait, the oldest are given up, and counted as lost.
+// Errors:  a minute that could not be written is tried again when the next one has come.
+// Bounds:  if more than kMostWaiting minutes (of both types) wait, the oldest are given up, and counted as lost.
 class MinuteWriter {
  public:
-  static constexpr std::size_t kMostWaiting = 8;
+  static constexpr std::size_t kMostWaiting = 16;
 
   MinuteWriter(const KeeperOrder& order, int answers) : order_(order), answers_(answers) {}
   void add(TakenMinute minute);
+  // A child runs.
+  [[nodiscard]] bool busy() const { return child_ != 0; }
   // Looks whether the child has ended, and starts one if minutes wait.
   void look();
-  // Nothing waits and no child runs.
-  [[nodiscard]] bool idle() const { return child_ == 0 && waiting_.empty(); }
-  // No minute waits, so nothing here refers to a module.
-  [[nodiscard]] bool holds_none() const { return waiting_.empty(); }
-  // Waits until all is written, but not for longer than `ms`.
+  // Waits until all is written, but not for longer than `ms`. Gives up what could not be written.
   void finish(int ms);
 
  private:
   void reap();
   void start();
   [[noreturn]] void write() const;
-  Result<void> keep(std::uint64_t& samples) const;
+  Result<void> keep(std::size_t& kept) const;
   void fail(std::uint64_t lost, const std::string& why) const;
 
   const KeeperOrder& order_;
   int answers_;
   std::deque<TakenMinute> waiting_;
-  std::uint64_t given_up_ = 0;  // samples of minutes that waited too long
-  pid_t child_ = 0;
-  std::uint64_t child_samples_ = 0;
+  pid_t child_ = 0;          // 0: none runs
+  std::size_t writing_ = 0;  // the child writes so many of the oldest ones
+  bool try_again_ = true;    // false: the child could not write them, and none has come since
 };
 
 }  // namespace kymo::profiles

@@ -75,6 +75,12 @@ std::map<stacks::Trace, stacks::Weight> Taking::by_service(
 }
 
 TakenMinute Taking::take(std::int64_t minute) {
+  TakenMinute taken = taken_until_now(minute);
+  taken.modules = collection_->take_unused();
+  return taken;
+}
+
+TakenMinute Taking::taken_until_now(std::int64_t minute) {
   const std::uint64_t now_ns = monotonic_ns();
   const std::uint64_t lost = collection_->counts().lost;
   TakenMinute taken = std::exchange(now_, {});
@@ -92,7 +98,7 @@ TakenMinute Taking::take(std::int64_t minute) {
 
 TakenMinute Taking::finish(std::int64_t minute) {
   last_ = collection_->finish();
-  return take(minute);
+  return taken_until_now(minute);
 }
 
 }  // namespace kymo::profiles

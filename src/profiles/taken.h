@@ -14,6 +14,7 @@
 namespace kymo::profiles {
 
 // The stacks of one type and minute, their addresses not named yet.
+// Ownership: the modules of the frames belong to the Taking, or to this or a later minute that it has taken.
 struct TakenMinute {
   std::int64_t minute = 0;
   Type type = Type::cpu;
@@ -22,6 +23,8 @@ struct TakenMinute {
   std::uint64_t duration_ns = 0;
   std::uint64_t lost = 0;  // samples
   std::map<stacks::Trace, stacks::Weight> traces;
+  std::vector<std::shared_ptr<const stacks::Module>>
+      modules;  // that no process has mapped any more
 
   [[nodiscard]] std::uint64_t samples() const;
 };
@@ -50,7 +53,7 @@ class ServiceFinder {
 // because the program tells of a job a moment after it has started it.
 //
 // Threads:   one.
-// Ownership: refers to `services`. The modules of the frames that it gives away live until forget_unused().
+// Ownership: refers to `services`.
 // Bounds:    kMostTraces in a minute; the samples of those beyond are counted as lost.
 class Taking {
  public:
@@ -66,10 +69,10 @@ class Taking {
   TakenMinute take(std::int64_t minute);
   // The same for the last time, with what the kernel still has. The frames live as long as this object.
   TakenMinute finish(std::int64_t minute);
-  void forget_unused() { collection_->forget_unused(); }
 
  private:
   Taking(Type type, unsigned rate, const ServiceFinder& services);
+  TakenMinute taken_until_now(std::int64_t minute);
   void put(stacks::Trace trace, const stacks::Sample& sample, pid_t session);
   [[nodiscard]] std::map<stacks::Trace, stacks::Weight> by_service(
       std::map<stacks::Trace, stacks::Weight> traces) const;

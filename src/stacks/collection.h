@@ -37,9 +37,10 @@ class Collection {
   // To be known from now on: what it starts has its mappings until it executes another program.
   void know(pid_t pid) { profile_.processes->add_running(pid); }
   [[nodiscard]] SourceCounts counts() const { return source_->counts(); }
-  // Forgets the modules that only stacks that were taken until now are in. Call it now and then if stacks
-  // are taken for a long time.
-  void forget_unused() { profile_.processes->forget_unused(); }
+  // See Processes. Call it now and then if stacks are taken for a long time.
+  std::vector<std::shared_ptr<const Module>> take_unused() {
+    return profile_.processes->take_unused();
+  }
 
  private:
   void take_until(std::uint64_t horizon_ns);

@@ -239,10 +239,16 @@ void Processes::forget_ended(pid_t pid) {
   jits_.erase(jit);
 }
 
-void Processes::forget_unused() {
-  std::erase_if(files_, [](const auto& file) { return file.second.use_count() == 1; });
+std::vector<std::shared_ptr<const Module>> Processes::take_unused() {
+  std::vector<std::shared_ptr<const Module>> unused(old_jits_.begin(), old_jits_.end());
   old_jits_.clear();
+  std::erase_if(files_, [&](auto& file) {
+    if (file.second.use_count() > 1) return false;
+    unused.push_back(std::move(file.second));
+    return true;
+  });
   names_.clear();
+  return unused;
 }
 
 bool Processes::read_again(pid_t pid) {

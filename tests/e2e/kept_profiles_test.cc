@@ -103,7 +103,7 @@ TEST_F(KeptProfilesTest, WhatRanIsFoundByItsJob) {
   ASSERT_TRUE(kymod.logs("stack profiles are kept in " + directory_)) << kymod.log();
   run_busy(kymod);
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
-  EXPECT_EQ(kymod.log().find("minute was not kept"), std::string::npos) << kymod.log();
+  EXPECT_EQ(kymod.log().find("minute is not written"), std::string::npos) << kymod.log();
   expect_busy();
   EXPECT_EQ(fs::status(directory_ + "/profiles.db").permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
@@ -189,7 +189,7 @@ TEST_F(KeptProfilesTest, AFullDiskIsSaidAndCounted) {
   std::ofstream(directory_ + "/filler") << std::string(1 << 20, 'x');
   run_busy(kymod);
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
-  EXPECT_TRUE(kymod.logs("a minute was not kept: cannot ")) << kymod.log();
+  EXPECT_TRUE(kymod.logs("a minute is not written: cannot ")) << kymod.log();
   EXPECT_EQ(::umount(directory_.c_str()), 0);
 }
 

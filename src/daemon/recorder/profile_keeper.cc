@@ -110,7 +110,7 @@ void ProfileKeeper::take(const std::string& line) {
   } else if (text.starts_with(kFailed)) {
     text.remove_prefix(kFailed.size());
     metrics_.profiles_failed(take_number(text));
-    trouble("a minute was not kept: " + std::string(text));
+    trouble("a minute is not written: " + std::string(text));
   } else if (text.starts_with(kError)) {
     text.remove_prefix(kError.size());
     metrics_.profiles_failed(0);

@@ -1,0 +1,133 @@
+#include "profiles/minute_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "base/line_reader.h"
+#include "base/pipe.h"
+#include "profiles/sqlite_store.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::profiles {
+namespace {
+
+// Minutes whose frames are in no module are written without names, and need no program to look at.
+class MinuteWriterTest : public ::testing::Test {
+ protected:
+  static TakenMinute taken(std::int64_t minute, std::uint64_t samples) {
+    TakenMinute taken;
+    taken.minute = minute;
+    taken.period_ns = 10;
+    taken.duration_ns = kNanosPerMinute;
+    stacks::Trace trace;
+    trace.process = "web";
+    trace.service = "process:web";
+    trace.frames = {{nullptr, 1}};
+    taken.traces[trace] = {samples, 10 * samples};
+    return taken;
+  }
+  // Writes what waits, as far as that is possible now.
+  void write() {
+    EXPECT_TRUE(test::eventually([&] {
+      writer_.look();
+      return !writer_.busy();
+    }));
+  }
+  std::string answer() { return answers_.next().value_or("none"); }
+  Extent extent() {
+    const auto store = SqliteStore::open_to_read(order_.directory + "/profiles.db");
+    return store ? (*store)->extent().value() : Extent();
+  }
+
+  test::TemporaryDirectory folder_;
+  KeeperOrder order_{folder_.path() + "/profiles", 49, false, {}, {}};
+  Pipe pipe_ = make_pipe().value();
+  LineReader answers_{pipe_.from.get()};
+  MinuteWriter writer_{order_, pipe_.to.get()};
+};
+
+TEST_F(MinuteWriterTest, AMinuteIsWrittenAndSaid) {
+  std::filesystem::create_directory(order_.directory);
+  writer_.add(taken(10, 3));
+  writer_.add(taken(11, 4));
+  write();
+  EXPECT_EQ(answer(), "kept 7 0");
+  EXPECT_EQ(extent().samples, 7U);
+  EXPECT_EQ(extent().minutes, 2U);
+}
+
+TEST_F(MinuteWriterTest, OneThatCouldNotBeWrittenIsTriedAgainWithTheNext) {
+  writer_.add(taken(10, 3));
+  write();
+  EXPECT_TRUE(answer().starts_with("failed 0 cannot open the file")) << "there is no folder";
+  std::filesystem::create_directory(order_.directory);
+  write();
+  EXPECT_EQ(extent().minutes, 0U) << "not at once, which could be for ever";
+  writer_.add(taken(11, 4));
+  write();
+  EXPECT_EQ(answer(), "kept 7 0");
+  EXPECT_EQ(extent().oldest, 10);
+  EXPECT_EQ(extent().newest, 11);
+}
+
+TEST_F(MinuteWriterTest, TheOldestAreGivenUpAndCounted) {
+  for (std::size_t i = 0; i < MinuteWriter::kMostWaiting + 2; ++i) {
+    writer_.add(taken(static_cast<std::int64_t>(100 + i), 10 + i));
+  }
+  EXPECT_EQ(answer(), "failed 10 it has waited too long");
+  EXPECT_EQ(answer(), "failed 11 it has waited too long");
+  std::filesystem::create_directory(order_.directory);
+  write();
+  EXPECT_EQ(extent().oldest, 102);
+  EXPECT_EQ(extent().minutes, MinuteWriter::kMostWaiting);
+}
+
+TEST_F(MinuteWriterTest, WhatIsNotWrittenAtTheEndIsCounted) {
+  writer_.add(taken(10, 3));
+  writer_.finish(60'000);
+  EXPECT_TRUE(answer().starts_with("failed 0 "));
+  EXPECT_EQ(answer(), "failed 3 kymod stopped before that was possible");
+}
+
+TEST(KeeperTextTest, AnOrderIsReadAgain) {
+  const KeeperOrder order{"/a b", 99, true, {"job:a", "process:b"}, {7, 8}};
+  const std::optional<KeeperOrder> read = order_in(order_text(order));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->directory, "/a b");
+  EXPECT_EQ(read->rate, 99U);
+  EXPECT_TRUE(read->off_cpu);
+  EXPECT_EQ(read->only, order.only);
+  EXPECT_EQ(read->limits.minutes, 7);
+  EXPECT_EQ(read->limits.bytes, 8U);
+  const JobSessions jobs{{12, "web"}, {13, "a\"b"}};
+  EXPECT_EQ(jobs_in(jobs_text(jobs)), jobs);
+}
+
+TEST(KeeperTextTest, OtherLinesAreNone) {
+  for (const char* const line : {"", "{}", "[]", R"({"directory":1})", R"({"jobs":[["a",1]]})"}) {
+    EXPECT_FALSE(order_in(line)) << line;
+    EXPECT_FALSE(jobs_in(line)) << line;
+  }
+}
+
+TEST(ServiceFinderTest, AJobComesBeforeAContainerAndThatBeforeTheName) {
+  ServiceFinder all({});
+  all.set_jobs({{100, "web"}});
+  stacks::Trace trace;
+  trace.process = "nginx";
+  EXPECT_EQ(all.of(trace, 7), "process:nginx");
+  trace.container = "0123456789ab";
+  EXPECT_EQ(all.of(trace, 7), "container:0123456789ab");
+  EXPECT_EQ(all.of(trace, 100), "job:web");
+  EXPECT_EQ(all.leader_of(100, 7), 100) << "a job that leads no session";
+  EXPECT_EQ(all.leader_of(101, 100), 100);
+  const ServiceFinder only({"process:nginx"});
+  EXPECT_EQ(only.of(trace, 100), "");
+  trace.container.clear();
+  EXPECT_EQ(only.of(trace, 100), "process:nginx");
+}
+
+}  // namespace
+}  // namespace kymo::profiles
