@@ -20,10 +20,6 @@ double mann_whitney_p(std::span<const double> before, std::span<const double> af
 // The lowest p that samples of these sizes can have.
 double lowest_p(std::size_t before, std::size_t after);
 
-// S. Holm's correction for many tests at once. If no metric differs at all, the probability that
-// any adjusted p is below 0.05 is at most 0.05. The result has the order of `p`.
-std::vector<double> holm_adjusted(std::span<const double> p);
-
 // How far `after` lies above `before`: the median of all differences (Hodges and Lehmann), and the
 // interval of shifts that the test above does not reject.
 struct Shift {

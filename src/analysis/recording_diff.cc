@@ -10,6 +10,7 @@
 
 #include "analysis/diff_windows.h"
 #include "analysis/robust.h"
+#include "base/holm.h"
 #include "base/near_names.h"
 
 namespace kymo::analysis {

@@ -14,7 +14,8 @@ std::uint32_t FrameTreeBuilder::function(const std::string& name, const std::str
   return found->second;
 }
 
-void FrameTreeBuilder::add(const std::vector<std::uint32_t>& stack, std::uint64_t self) {
+void FrameTreeBuilder::add(const std::vector<std::uint32_t>& stack, std::uint64_t self,
+                           std::uint64_t self_before) {
   std::uint32_t at = 0;
   for (const std::uint32_t function : stack) {
     const auto [found, added] =
@@ -23,6 +24,7 @@ void FrameTreeBuilder::add(const std::vector<std::uint32_t>& stack, std::uint64_
     if (added) nodes_.emplace_back();
   }
   nodes_[at].self += self;
+  nodes_[at].self_before += self_before;
 }
 
 std::vector<std::pair<std::uint32_t, std::uint32_t>> FrameTreeBuilder::backwards(
@@ -48,13 +50,29 @@ FrameTree FrameTreeBuilder::finish(std::uint64_t unit_ns) && {
   while (!open.empty()) {
     const Open next = open.back();
     open.pop_back();
-    tree.nodes.push_back({next.depth, next.function, nodes_[next.node].self});
-    for (const auto& [function, node] : backwards(nodes_[next.node])) {
-      open.push_back({next.depth + 1, function, node});
+    const Node& node = nodes_[next.node];
+    tree.nodes.push_back({next.depth, next.function, node.self, node.self_before});
+    for (const auto& [function, child] : backwards(node)) {
+      open.push_back({next.depth + 1, function, child});
     }
   }
   tree.functions = std::move(functions_);
   return tree;
+}
+
+std::vector<std::uint32_t> frames_of(const NamedProfile::Stack& stack, const std::string& process,
+                                     const std::vector<std::uint32_t>& ids,
+                                     FrameTreeBuilder& builder) {
+  std::vector<std::uint32_t> frames;
+  if (stack.role == kCriuRole) frames.push_back(builder.function("CRIU", {}));
+  if (stack.role == kTargetRole) frames.push_back(builder.function("target", {}));
+  if (!process.empty()) frames.push_back(builder.function(process, {}));
+  if (stack.truncated) frames.push_back(builder.function(kTruncated, {}));
+  for (auto id = stack.functions.rbegin(); id != stack.functions.rend(); ++id) {
+    frames.push_back(ids[*id]);
+  }
+  if (frames.empty()) frames.push_back(builder.function("[unknown]", {}));
+  return frames;
 }
 
 FrameTree frame_tree(const NamedProfile& profile) {
@@ -66,16 +84,8 @@ FrameTree frame_tree(const NamedProfile& profile) {
   }
   const bool by_time = profile.period_ns == 0;
   for (const NamedProfile::Stack& one : profile.stacks) {
-    std::vector<std::uint32_t> stack;
-    if (one.role == kCriuRole) stack.push_back(builder.function("CRIU", {}));
-    if (one.role == kTargetRole) stack.push_back(builder.function("target", {}));
-    if (!one.process.empty()) stack.push_back(builder.function(one.process, {}));
-    if (one.truncated) stack.push_back(builder.function(kTruncated, {}));
-    for (auto id = one.functions.rbegin(); id != one.functions.rend(); ++id) {
-      stack.push_back(ids[*id]);
-    }
-    if (stack.empty()) stack.push_back(builder.function("[unknown]", {}));
-    builder.add(stack, by_time ? one.weight.ns : one.weight.samples);
+    builder.add(frames_of(one, one.process, ids, builder),
+                by_time ? one.weight.ns : one.weight.samples);
   }
   return std::move(builder).finish(by_time ? 1 : profile.period_ns);
 }

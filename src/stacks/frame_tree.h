@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-namespace kymo::stacks {
+#include "stacks/named_profile.h"
 
-struct NamedProfile;
+namespace kymo::stacks {
 
 // All stacks of a profile as one tree, as a flame graph shows them.
 struct FrameTree {
@@ -17,9 +17,10 @@ struct FrameTree {
     std::string module;  // the file that it is in; empty: it is no function but a process
   };
   struct Node {
-    std::uint32_t depth = 0;     // 0: a root
-    std::uint32_t function = 0;  // in `functions`
-    std::uint64_t self = 0;      // of the stacks that end here
+    std::uint32_t depth = 0;        // 0: a root
+    std::uint32_t function = 0;     // in `functions`
+    std::uint64_t self = 0;         // of the stacks that end here
+    std::uint64_t self_before = 0;  // the same of an earlier profile (comparison.h)
   };
 
   std::vector<Function> functions;
@@ -35,13 +36,15 @@ class FrameTreeBuilder {
  public:
   std::uint32_t function(const std::string& name, const std::string& module);
   // `stack`: functions, from the root to the innermost one; not empty.
-  void add(const std::vector<std::uint32_t>& stack, std::uint64_t self);
+  void add(const std::vector<std::uint32_t>& stack, std::uint64_t self,
+           std::uint64_t self_before = 0);
   [[nodiscard]] FrameTree finish(std::uint64_t unit_ns) &&;
 
  private:
   struct Node {
     std::map<std::uint32_t, std::uint32_t> children;  // by function: the place in `nodes_`
     std::uint64_t self = 0;
+    std::uint64_t self_before = 0;
   };
   // The children, the last name first.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, std::uint32_t>> backwards(
@@ -51,6 +54,12 @@ class FrameTreeBuilder {
   std::vector<FrameTree::Function> functions_;
   std::vector<Node> nodes_{1};  // the first has the roots as its children
 };
+
+// The frames of a stack, from the root to the innermost one, as frame_tree() has them. `process`: its
+// root; `ids`: for each function of its profile, its id in the builder. Never empty.
+std::vector<std::uint32_t> frames_of(const NamedProfile::Stack& stack, const std::string& process,
+                                     const std::vector<std::uint32_t>& ids,
+                                     FrameTreeBuilder& builder);
 
 // The roots are the processes, by their names, where these are known; of a dump or restore, CRIU and the
 // target, and below them the processes. The values are samples if the

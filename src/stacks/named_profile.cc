@@ -46,6 +46,7 @@ Result<void> add(NamedProfile& to, const NamedProfile& profile) {
   if (to.period_ns != profile.period_ns) to.period_ns = 0;
   to.duration_ns += profile.duration_ns;
   to.lost += profile.lost;
+  to.counts_samples = to.counts_samples && profile.counts_samples;
   for (const std::string& phase : profile.phases) to.add_phase(phase);
   const auto offset = static_cast<std::uint32_t>(to.functions.size());
   to.functions.insert(to.functions.end(), profile.functions.begin(), profile.functions.end());

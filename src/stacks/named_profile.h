@@ -31,6 +31,7 @@ struct NamedProfile {
   std::uint64_t period_ns = 0;  // between samples of a CPU; 0 if it is not known
   std::uint64_t duration_ns = 0;
   std::uint64_t lost = 0;           // samples, as far as it is known
+  bool counts_samples = true;       // otherwise each stack's number of samples is 1
   std::vector<std::string> phases;  // of a dump or restore, in the order in which they began
   std::vector<Function> functions;
   std::vector<Stack> stacks;

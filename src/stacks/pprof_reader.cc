@@ -245,6 +245,7 @@ bool StackMaker::choose_values(NamedProfile& profile) {
     time_ = i;
     profile.waits = name == "wait";
   }
+  profile.counts_samples = count_.has_value();
   return found;
 }
 

@@ -94,15 +94,6 @@ TEST(MannWhitney, TheLowestPIsThatOfSamplesApart) {
   EXPECT_NEAR(lowest_p(4, 4), 2.0 / 70, 1e-12);
 }
 
-TEST(Holm, IsHisOwnExample) {
-  const Values p{0.01, 0.04, 0.03, 0.005};
-  const Values adjusted = holm_adjusted(p);
-  const Values wanted{0.03, 0.06, 0.06, 0.02};
-  ASSERT_EQ(adjusted.size(), wanted.size());
-  for (std::size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(adjusted[i], wanted[i], 1e-12);
-  EXPECT_TRUE(holm_adjusted({}).empty());
-}
-
 TEST(ShiftInterval, HoldsTheTrueShiftAsOftenAsItSays) {
   std::mt19937_64 random(11);
   for (const std::size_t count : {std::size_t{3}, std::size_t{6}, std::size_t{30}}) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kymo diff of recordings: what it prints, what it exits with, and one clear line for each thing that can be wrong.
+# kymo diff of recordings and of stack profiles: what it prints, what it exits with, and one clear line for each thing that can be wrong.
 
 bats_require_minimum_version 1.5.0
 load refused
@@ -260,4 +260,114 @@ END
 @test "a file that is no recording" {
   echo "a,b" >"$dir/c.tsv"
   refused 1 "not the header" diff first.tsv "$dir/c.tsv"
+}
+
+# stacks FILE KIND LINE...: a profile with these stacks (pprof_of.py).
+stacks() {
+  local file="$1" kind="$2"
+  shift 2
+  printf '%b\n' "$@" | /usr/bin/python3 "$BATS_TEST_DIRNAME/pprof_of.py" "$file" "$kind"
+}
+
+two_profiles() {
+  stacks "$dir/a.pb.gz" cpu '500\tmain\thot' '400\tmain\tcold' '90\tmain\tgone' '10\tmain\tsame'
+  stacks "$dir/b.pprof" cpu '620\tmain\thot' '300\tmain\tcold' '70\tmain\tfresh' '10\tmain\tsame'
+}
+
+@test "stack profiles: functions whose share changed beyond noise, those that changed most first" {
+  two_profiles
+  run --separate-stderr "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof"
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [[ "$output" == *"10 s of CPU time in 1,000 samples of 10 s"* ]]
+  [[ "$output" == *"compared    6 functions"*"Fisher's"*"Holm over 10 shares"* ]]
+  [[ "$output" =~ 50\.00\ %\ +62\.00\ %\ +\+12\.00\ .*grew\ +hot\ +app.*-10\.00\ .*shrank\ +cold.*-9\.00\ .*vanished\ +gone.*\+7\.00\ .*new\ +fresh ]]
+  [[ "$output" != *" same "* ]]
+  run --separate-stderr "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --rows 1
+  [[ "$output" == *" hot "*"and 3 more (--rows)"* ]]
+  [[ "$output" != *" cold "* ]]
+}
+
+@test "stack profiles: the JSON has shares, and p as counted with whole numbers" {
+  two_profiles
+  "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --json --fail-on-change 50% >"$dir/diff.json"
+  /usr/bin/python3 - "$dir/diff.json" <<'END'
+import json, sys
+from fractions import Fraction
+from math import comb, isclose
+diff = json.load(open(sys.argv[1]))
+assert (diff["test"], diff["correction"], diff["shares_of"], diff["tested"]) == ("Fisher", "Holm", "samples", 10), diff
+found = {one["function"]: one for one in diff["functions"]}
+def p(before, after, all=1000):
+    both = before + after
+    ways = [comb(all, k) * comb(all, both - k) for k in range(both + 1)]
+    tails = sum(ways[:before + 1]), sum(ways[before:])
+    return float(min(Fraction(1), Fraction(2 * min(tails), sum(ways))))
+expected = {"hot": (500, 620, "grew"), "cold": (400, 300, "shrank"), "gone": (90, 0, "vanished"), "fresh": (0, 70, "new"),
+            "same": (10, 10, "within noise")}
+values = {name: p(before, after) for name, (before, after, _) in expected.items()}
+# Holm: each p counts twice, for the own and the total share, so its first rank has the largest factor.
+adjusted, least = {}, 0
+for rank, name in enumerate(sorted(values, key=values.get)):
+    least = adjusted[name] = max(least, min(1, (10 - 2 * rank) * values[name]))
+for name, (before, after, verdict) in expected.items():
+    for share in ("self", "total"):
+        one = found[name][share]
+        assert (one["a"], one["b"], one["verdict"]) == (before / 1000, after / 1000, verdict), one
+        assert isclose(one["p"], values[name], rel_tol=1e-6), (one, values[name])
+        assert isclose(one["adjusted_p"], adjusted[name], rel_tol=1e-6), (one, adjusted[name])
+assert "p" not in found["main"]["total"] and found["main"]["total"]["verdict"] == "within noise"
+assert diff["fail_on_change"]["outcome"] == "no change", diff["fail_on_change"]
+END
+}
+
+@test "stack profiles: --fail-on-change is about points of the share, with the exit codes of recordings" {
+  two_profiles
+  run --separate-stderr -1 "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --fail-on-change 11%
+  [[ "$output" == *"CHANGE: a function beyond noise and beyond 11 points: hot"* ]]
+  run --separate-stderr -0 "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --fail-on-change 13%
+  [[ "$output" == *"no change beyond noise and beyond 13 points"* ]]
+  # Three samples on each side: no difference has a p below 0.05.
+  stacks "$dir/few.pb.gz" cpu '2\tmain\thot' '1\tmain\tcold'
+  stacks "$dir/other.pb.gz" cpu '1\tmain\thot' '2\tmain\tcold'
+  run --separate-stderr -3 "$kymo" diff "$dir/few.pb.gz" "$dir/other.pb.gz" --fail-on-change 10%
+  [[ "$output" == *"CANNOT TELL"*"profile for longer"* ]]
+}
+
+@test "stack profiles of waits: shares of the time, and no test" {
+  stacks "$dir/a.pb.gz" wait '300\tmain\tread' '100\tmain\tlock'
+  stacks "$dir/b.pb.gz" wait '100\tmain\tread' '300\tmain\tlock'
+  run --separate-stderr -3 "$kymo" diff "$dir/a.pb.gz" "$dir/b.pb.gz" --fail-on-change 10%
+  [[ "$output" == *"test        none: of waits only the sum of their times is known"* ]]
+  [[ "$output" == *"+50.00"*"lock"* ]]
+  stacks "$dir/cpu.pb.gz" cpu '1\tmain'
+  refused 1 "A is a profile of waiting and B one of CPU time" diff "$dir/a.pb.gz" "$dir/cpu.pb.gz"
+}
+
+@test "stack profiles: what cannot be compared is refused in one line" {
+  two_profiles
+  refused 1 "is a stack profile and" diff "$dir/a.pb.gz" first.tsv
+  refused 1 "is a stack profile and" diff first.tsv "$dir/a.pb.gz"
+  refused 2 "give two of them as A and B" diff --base "$dir/a.pb.gz" --new "$dir/b.pprof"
+  for option in "--align dump" "--from 1" "--to 1" "--metric x" "--margin 5%" "--recording dump" "--most-values 5" "--html $dir/x.html"; do
+    refused 2 "${option%% *} is for recordings" diff "$dir/a.pb.gz" "$dir/b.pprof" $option
+  done
+  [ ! -e "$dir/x.html" ]
+}
+
+@test "stack profiles of strangers: damaged, too large, no files, names that would steer a terminal" {
+  two_profiles
+  echo hello >"$dir/text.pb.gz"
+  refused 1 "text.pb.gz is no profile of pprof, or is damaged" diff "$dir/a.pb.gz" "$dir/text.pb.gz"
+  head -c 100 "$dir/a.pb.gz" >"$dir/cut.pb.gz"
+  refused 1 "cut.pb.gz" diff "$dir/cut.pb.gz" "$dir/a.pb.gz"
+  head -c 600M /dev/zero | gzip -1 >"$dir/bomb.pb.gz"
+  refused 1 "bomb.pb.gz is too large" diff "$dir/a.pb.gz" "$dir/bomb.pb.gz"
+  mkfifo "$dir/pipe.pb.gz"
+  refused 1 "pipe.pb.gz" diff "$dir/a.pb.gz" "$dir/pipe.pb.gz"
+  refused 1 "No such file" diff "$dir/a.pb.gz" "$dir/none.pb.gz"
+  stacks "$dir/steer.pb.gz" cpu '1000\tmain\t\\033[2Jred'
+  run --separate-stderr -0 "$kymo" diff "$dir/a.pb.gz" "$dir/steer.pb.gz"
+  [[ "$output" == *"[2Jred"* ]]
+  [[ "$output" != *$'\033'* ]]
 }

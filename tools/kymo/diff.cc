@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "checkpoint_named.h"
 #include "confined.h"
+#include "diff_profiles.h"
 #include "print.h"
 #include "recordings.h"
 #include "report/checkpoint_diff.h"
@@ -37,6 +39,7 @@ struct DiffArguments {
   std::string page;
   std::uint64_t most_values = report::HtmlOptions().most_values;
   std::size_t rows = 20;
+  Paths only_for_recordings;  // options that were given
 };
 
 void make_diff_data(Context& context, const DiffArguments& arguments,
@@ -47,8 +50,8 @@ void make_diff_data(Context& context, const DiffArguments& arguments,
   data = std::move(made).value();
 }
 
-int exit_code_of(const report::ChangeCheck& check) {
-  switch (check.outcome()) {
+int exit_code_of(report::ChangeCheck::Outcome outcome) {
+  switch (outcome) {
     case report::ChangeCheck::Outcome::no_change:
       return 0;
     case report::ChangeCheck::Outcome::changed:
@@ -85,7 +88,8 @@ void compare_recordings(Context& context, const DiffArguments& arguments, const 
   }
   if (!arguments.page.empty()) make_diff_data(context, arguments, *diff, data);
   if (arguments.allowed_change) {
-    context.exit_code = exit_code_of(report::check_change(*diff, *arguments.allowed_change));
+    context.exit_code =
+        exit_code_of(report::check_change(*diff, *arguments.allowed_change).outcome());
   }
 }
 
@@ -99,7 +103,22 @@ Result<Paths> gather(const Paths& named, const std::string& recording) {
   return all;
 }
 
+void compare_stacks(Context& context, const DiffArguments& arguments) {
+  const auto outcome =
+      compare_profiles(context, {arguments.before, arguments.after, arguments.only_for_recordings,
+                                 arguments.allowed_change, arguments.rows});
+  if (outcome) context.exit_code = exit_code_of(*outcome);
+}
+
 void compare_sets(Context& context, const DiffArguments& arguments, std::string& data) {
+  for (const Paths* const paths : {&arguments.base, &arguments.recent}) {
+    const auto profile = std::find_if(paths->begin(), paths->end(), is_profile);
+    if (profile == paths->end()) continue;
+    say("diff: " + *profile + " is a stack profile: give two of them as A and B, without --base " +
+        "and --new");
+    context.exit_code = kWrongUsage;
+    return;
+  }
   const Result<Paths> before = gather(arguments.base, arguments.recording);
   if (!before) return fail(context, before.error());
   const Result<Paths> after = gather(arguments.recent, arguments.recording);
@@ -155,8 +174,11 @@ void compare(Context& context, DiffArguments arguments, bool sets) {
   }
   const std::vector<std::string> data =
       make_confined(context, with_recordings(paths), 1, [&](Paths& made) {
-        sets ? compare_sets(context, arguments, made.front())
-             : compare_two(context, arguments, made.front());
+        if (sets) return compare_sets(context, arguments, made.front());
+        if (is_profile(arguments.before) || is_profile(arguments.after)) {
+          return compare_stacks(context, arguments);
+        }
+        compare_two(context, arguments, made.front());
       });
   if (data.front().empty()) return;
   const Result<std::string> page = report::diff_page(data.front());
@@ -218,7 +240,8 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
             arguments->allowed_change = parse_share("--fail-on-change", text);
           },
           "Exit with 1 if a metric changed by more than this and by more than noise, with 3 if "
-          "there are too few recordings to tell")
+          "there are too few recordings to tell; of stack profiles: if the share of a function "
+          "changed by more than this part of the whole profile")
       ->option_text("PERCENT");
   diff.add_option("--html", arguments->page,
                   "Write an HTML page with the charts of both sides in one picture; it works "
@@ -233,18 +256,28 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
 
 void add_diff(CLI::App& app, Context& context) {
   CLI::App* diff = app.add_subcommand(
-      "diff", "Compare two recordings, two sets of recordings or two checkpoints");
+      "diff",
+      "Compare two recordings, two sets of recordings, two checkpoints or two stack profiles");
   auto arguments = std::make_shared<DiffArguments>();
   diff->fallthrough();
-  diff->add_option("a", arguments->before,
-                   "A recording, a folder of recordings, or a checkpoint (as for kymo stats)");
-  diff->add_option("b", arguments->after, "The recording, folder or checkpoint to compare with A");
+  diff->add_option(
+      "a", arguments->before,
+      "A recording, a folder of recordings, a checkpoint (as for kymo stats), or a stack "
+      "profile in the format of pprof");
+  diff->add_option("b", arguments->after,
+                   "The recording, folder, checkpoint or profile to compare with A");
   add_recording_options(*diff, arguments);
   diff->add_option("--rows", arguments->rows, "Number of differences to print")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   diff->add_flag("--json", context.json, "Print JSON, with all differences");
-  diff->callback([&context, arguments] { print_diff(context, *arguments); });
+  diff->callback([&context, arguments, diff] {
+    for (const char* option : {"--recording", "--align", "--from", "--to", "--metric", "--margin",
+                               "--html", "--most-values"}) {
+      if (diff->count(option) > 0) arguments->only_for_recordings.emplace_back(option);
+    }
+    print_diff(context, *arguments);
+  });
 }
 
 }  // namespace kymo::cli

@@ -204,14 +204,9 @@ void profile_what_runs(ProfileArguments& arguments, Context& context) {
 
 // Reads the files, and adds their stacks.
 Result<stacks::NamedProfile> read_files(const std::vector<std::string>& files) {
-  constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
   std::optional<stacks::NamedProfile> all;
   for (const std::string& path : files) {
-    const Result<FileDescriptor> file = open_regular(path);
-    if (!file) return file.error();
-    const Result<std::string> bytes = read_all(file->get(), path, kMostBytes);
-    if (!bytes) return bytes.error();
-    Result<stacks::NamedProfile> one = stacks::read_pprof(*bytes, path);
+    Result<stacks::NamedProfile> one = read_profile(path);
     if (!one) return one.error();
     if (!all) {
       all = *std::move(one);

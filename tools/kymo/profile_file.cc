@@ -44,6 +44,15 @@ Result<void> check_profile_output(const std::string& output) {
   return system_error("cannot write into " + folder, errno);
 }
 
+Result<stacks::NamedProfile> read_profile(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
+  const Result<FileDescriptor> file = open_regular(path);
+  if (!file) return file.error();
+  const Result<std::string> bytes = read_all(file->get(), path, kMostBytes);
+  if (!bytes) return bytes.error();
+  return stacks::read_pprof(*bytes, path);
+}
+
 void write_profile(const std::string& output, std::string content, Context& context) {
   const Result<std::string> file = profile_format(output) == ProfileFormat::page
                                        ? report::flame_page(content)

@@ -17,6 +17,10 @@ ProfileFormat profile_format(const std::string& output);
 // Errors: invalid_argument: the ending; those of writing into the folder, and of making a page.
 Result<void> check_profile_output(const std::string& output);
 
+// Reads a file in the format of pprof, of unknown origin: to be called in a process without rights.
+// Errors: those of opening it, and of stacks::read_pprof().
+Result<stacks::NamedProfile> read_profile(const std::string& path);
+
 // Writes the file and says so. `content`: that of the file or, of a page, its data.
 void write_profile(const std::string& output, std::string content, Context& context);
 

@@ -1,0 +1,341 @@
+#include "report/profile_diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+
+#include "report/about.h"
+#include "report/human.h"
+#include "report/table.h"
+
+namespace kymo::report {
+namespace {
+
+using stacks::Comparison;
+using stacks::FunctionChange;
+using stacks::ShareChange;
+using stacks::ShareVerdict;
+using Changes = std::vector<const FunctionChange*>;
+using Share = ShareChange FunctionChange::*;
+
+constexpr std::size_t kShareLabel = 12;
+constexpr std::size_t kShareLine = 100;
+constexpr std::size_t kFunctionLength = 60;
+
+std::string share_line(const char* label, const std::string& text) {
+  return fmt::format("{:<{}}{}\n", label, kShareLabel, text);
+}
+
+std::string function_name(const FunctionChange& function) {
+  return shortened(printable(function.name), kFunctionLength);
+}
+
+std::string module_name(const FunctionChange& function) {
+  return printable(function.module.substr(function.module.rfind('/') + 1));
+}
+
+std::string profile_side(const char* label, const std::string& path, const Comparison& comparison,
+                         const Comparison::Side& side) {
+  std::string text = printable(path) + ": " + duration(side.sum.ns) +
+                     (comparison.waits ? " of waiting in " : " of CPU time in ") +
+                     with_commas(side.sum.samples) + (comparison.waits ? " waits" : " samples") +
+                     " of " + duration(side.duration_ns);
+  if (side.lost != 0) text += "; " + with_commas(side.lost) + " lost";
+  return share_line(label, text);
+}
+
+std::string share_test_line(const Comparison& comparison) {
+  if (comparison.waits) {
+    return share_line(
+        "test", "none: of waits only the sum of their times is known, not how far they differ");
+  }
+  if (comparison.by_time) {
+    return share_line("test", "none: a profile does not say how many samples it has");
+  }
+  return share_line("test",
+                    fmt::format("Fisher's, on numbers of samples; p by Holm over {} share{}",
+                                with_commas(comparison.tests), comparison.tests == 1 ? "" : "s"));
+}
+
+std::string heading_of(const ProfileDiff& diff) {
+  const Comparison& comparison = diff.comparison;
+  return profile_side("A", diff.before, comparison, comparison.before) +
+         profile_side("B", diff.after, comparison, comparison.after) +
+         share_line("compared", fmt::format("{} function{}: own and total shares of the {}",
+                                            with_commas(comparison.functions.size()),
+                                            comparison.functions.size() == 1 ? "" : "s",
+                                            comparison.by_time ? "time" : "samples")) +
+         share_test_line(comparison);
+}
+
+// The functions of which `wanted` is true, those whose share changed most first.
+template <typename Wanted>
+Changes sorted_changes(const Comparison& comparison, Share share, Wanted wanted) {
+  Changes all;
+  for (const FunctionChange& function : comparison.functions) {
+    if (wanted(function)) all.push_back(&function);
+  }
+  std::stable_sort(all.begin(), all.end(), [&](const auto* a, const auto* b) {
+    return std::abs((a->*share).difference()) > std::abs((b->*share).difference());
+  });
+  return all;
+}
+
+std::string points(double difference) {
+  return fmt::format("{:+.2f}", 100 * difference);
+}
+
+std::string p_text(const ShareChange& change) {
+  if (!change.p) return "-";
+  return change.p->adjusted_p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", change.p->adjusted_p);
+}
+
+std::string change_word(const ShareChange& change) {
+  if (change.verdict != ShareVerdict::not_tested) return to_string(change.verdict);
+  return change.share_before == 0 ? "only B" : change.share_after == 0 ? "only A" : "";
+}
+
+std::string rest_line(std::size_t shown_rows, std::size_t all) {
+  return shown_rows < all ? fmt::format("and {} more (--rows)\n", all - shown_rows) : "";
+}
+
+std::string share_table(const std::string& title, const Changes& functions, Share share,
+                        std::size_t rows) {
+  using Align = Table::Align;
+  if (functions.empty()) return "";
+  Table table({{"A"},
+               {"B"},
+               {"POINTS"},
+               {"p"},
+               {"CHANGE", Align::left},
+               {"FUNCTION", Align::left},
+               {"MODULE", Align::left}});
+  for (std::size_t i = 0; i < std::min(rows, functions.size()); ++i) {
+    const ShareChange& change = functions[i]->*share;
+    table.add({percent(change.share_before), percent(change.share_after),
+               points(change.difference()), p_text(change), change_word(change),
+               function_name(*functions[i]), module_name(*functions[i])});
+  }
+  return "\n" + title + "\n" + table.str() + rest_line(rows, functions.size());
+}
+
+std::string changed_tables(const Comparison& comparison, std::size_t rows) {
+  std::string text;
+  for (const auto& [title, share] :
+       {std::pair{"OWN SHARE CHANGED BEYOND NOISE", Share(&FunctionChange::self)},
+        std::pair{"TOTAL SHARE CHANGED BEYOND NOISE", Share(&FunctionChange::total)}}) {
+    const Share which = share;
+    text += share_table(
+        title,
+        sorted_changes(comparison, which,
+                       [which](const FunctionChange& one) { return (one.*which).beyond_noise(); }),
+        which, rows);
+  }
+  if (text.empty()) return "\nnothing changed beyond noise\n";
+  return text +
+         "The profiles differ by more than the chance of sampling; two runs of one program may, "
+         "too:\nprofile it twice to see how much\n";
+}
+
+// All stacks of waits end in the scheduler, so that only the total shares tell something.
+std::string untested_table(const Comparison& comparison, std::size_t rows) {
+  return share_table("TOTAL SHARE, NOT TO BE TOLD FROM NOISE",
+                     sorted_changes(comparison, &FunctionChange::total,
+                                    [](const FunctionChange& function) {
+                                      return function.total.difference() != 0;
+                                    }),
+                     &FunctionChange::total, rows);
+}
+
+bool is_one_sided(const FunctionChange& function, bool only_after) {
+  const ShareChange& total = function.total;
+  return !total.beyond_noise() && (only_after ? total.share_before : total.share_after) == 0 &&
+         total.difference() != 0;
+}
+
+// Functions that only one profile has, and too rarely to call them new or vanished.
+std::string one_sided_list(const Comparison& comparison, bool only_after, std::size_t rows) {
+  const Changes functions = sorted_changes(
+      comparison, &FunctionChange::total,
+      [&](const FunctionChange& function) { return is_one_sided(function, only_after); });
+  if (functions.empty()) return "";
+  std::vector<std::string> names;
+  for (const FunctionChange* function : functions) {
+    if (names.size() == rows) break;
+    names.push_back(function_name(*function));
+  }
+  if (names.size() < functions.size()) {
+    names.push_back(fmt::format("and {} more", functions.size() - names.size()));
+  }
+  names.front().insert(
+      0, fmt::format("{}{}: ", functions.size(), comparison.by_time ? "" : ", not beyond noise"));
+  return wrapped_list(only_after ? "only in B" : "only in A", names, kShareLabel, kShareLine);
+}
+
+std::string few_samples_line(const Comparison& comparison) {
+  if (comparison.by_time) return "";
+  const auto few = std::count_if(comparison.functions.begin(), comparison.functions.end(),
+                                 [](const FunctionChange& function) {
+                                   return function.total.verdict == ShareVerdict::not_tested;
+                                 });
+  return few == 0 ? ""
+                  : share_line("not tested",
+                               fmt::format("{} function{} with too few samples in both profiles",
+                                           few, few == 1 ? "" : "s"));
+}
+
+std::string names_text(const Changes& functions) {
+  constexpr std::size_t kMostNames = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMostNames, functions.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + function_name(*functions[i]);
+  }
+  if (functions.size() > kMostNames) {
+    text += fmt::format(" and {} more", functions.size() - kMostNames);
+  }
+  return text;
+}
+
+std::string count_text(const Changes& functions) {
+  return functions.size() == 1 ? "a function" : fmt::format("{} functions", functions.size());
+}
+
+std::string share_check_line(const Comparison& comparison, double allowed) {
+  const ShareCheck check = check_shares(comparison, allowed);
+  const std::string limit = fmt::format("{:g} points", allowed * 100);
+  switch (check.outcome) {
+    case ChangeCheck::Outcome::no_change:
+      break;
+    case ChangeCheck::Outcome::changed:
+      return fmt::format("\nCHANGE: {} beyond noise and beyond {}: {}\n", count_text(check.changed),
+                         limit, names_text(check.changed));
+    case ChangeCheck::Outcome::cannot_tell:
+      return fmt::format("\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n{}",
+                         count_text(check.untold), limit, names_text(check.untold),
+                         comparison.by_time ? "" : "  It takes more samples: profile for longer\n");
+  }
+  return "\nno change beyond noise and beyond " + limit + "\n";
+}
+
+double largest_difference(const FunctionChange& function) {
+  return std::max(std::abs(function.self.difference()), std::abs(function.total.difference()));
+}
+
+nlohmann::ordered_json share_json(const ShareChange& change) {
+  nlohmann::ordered_json json = {{"a", change.share_before},
+                                 {"b", change.share_after},
+                                 {"points", 100 * change.difference()},
+                                 {"verdict", to_string(change.verdict)},
+                                 {"a_samples", change.before.samples},
+                                 {"b_samples", change.after.samples},
+                                 {"a_ns", change.before.ns},
+                                 {"b_ns", change.after.ns}};
+  if (change.p) {
+    json["p"] = change.p->p;
+    json["adjusted_p"] = change.p->adjusted_p;
+  }
+  return json;
+}
+
+nlohmann::ordered_json side_json(const std::string& path, const Comparison::Side& side) {
+  return {{"path", path},
+          {"samples", side.sum.samples},
+          {"ns", side.sum.ns},
+          {"duration_ns", side.duration_ns},
+          {"lost", side.lost}};
+}
+
+nlohmann::ordered_json functions_json(const Comparison& comparison) {
+  // Own shares say where the time is used; of waiting, all of it is in the scheduler.
+  const Share share = comparison.waits ? &FunctionChange::total : &FunctionChange::self;
+  Changes functions = sorted_changes(comparison, share, [](const FunctionChange&) { return true; });
+  std::stable_sort(functions.begin(), functions.end(), [&](const auto* a, const auto* b) {
+    return std::tuple((a->*share).beyond_noise(), a->total.beyond_noise()) >
+           std::tuple((b->*share).beyond_noise(), b->total.beyond_noise());
+  });
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const FunctionChange* function : functions) {
+    json.push_back({{"function", function->name},
+                    {"module", function->module},
+                    {"self", share_json(function->self)},
+                    {"total", share_json(function->total)}});
+  }
+  return json;
+}
+
+nlohmann::ordered_json share_check_json(const Comparison& comparison, double allowed) {
+  const ShareCheck check = check_shares(comparison, allowed);
+  const auto names = [](const Changes& functions) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const FunctionChange* function : functions) list.push_back(function->name);
+    return list;
+  };
+  return {{"allowed", allowed},
+          {"outcome", to_string(check.outcome)},
+          {"failed", !check.changed.empty()},
+          {"functions", names(check.changed)},
+          {"cannot_tell", names(check.untold)}};
+}
+
+}  // namespace
+
+ShareCheck check_shares(const Comparison& comparison, double allowed) {
+  ShareCheck check;
+  for (const FunctionChange& function : comparison.functions) {
+    bool changed = false;
+    bool untold = false;
+    for (const ShareChange* change : {&function.self, &function.total}) {
+      if (std::abs(change->difference()) <= allowed) continue;
+      changed = changed || change->beyond_noise();
+      untold = untold || change->verdict == ShareVerdict::not_tested;
+    }
+    if (changed) {
+      check.changed.push_back(&function);
+    } else if (untold) {
+      check.untold.push_back(&function);
+    }
+  }
+  for (Changes* const list : {&check.changed, &check.untold}) {
+    std::stable_sort(list->begin(), list->end(), [](const auto* a, const auto* b) {
+      return largest_difference(*a) > largest_difference(*b);
+    });
+  }
+  check.outcome = !check.changed.empty()  ? ChangeCheck::Outcome::changed
+                  : !check.untold.empty() ? ChangeCheck::Outcome::cannot_tell
+                                          : ChangeCheck::Outcome::no_change;
+  return check;
+}
+
+std::string text_of(const ProfileDiff& diff, std::size_t rows, std::optional<double> allowed) {
+  const Comparison& comparison = diff.comparison;
+  std::string text = heading_of(diff) + (comparison.by_time ? untested_table(comparison, rows)
+                                                            : changed_tables(comparison, rows));
+  const std::string lists = one_sided_list(comparison, true, rows) +
+                            one_sided_list(comparison, false, rows) + few_samples_line(comparison);
+  if (!lists.empty()) text += "\n" + lists;
+  return allowed ? text + share_check_line(comparison, *allowed) : text;
+}
+
+nlohmann::ordered_json json_of(const ProfileDiff& diff, std::optional<double> allowed) {
+  const Comparison& comparison = diff.comparison;
+  nlohmann::ordered_json json = {
+      {"format_version", 1},
+      {"compared", "stack profiles"},
+      {"kind", comparison.waits ? "wait" : "cpu"},
+      {"a", side_json(diff.before, comparison.before)},
+      {"b", side_json(diff.after, comparison.after)},
+      {"shares_of", comparison.by_time ? "time" : "samples"},
+      {"test", comparison.by_time ? nlohmann::ordered_json() : "Fisher"},
+      {"correction", comparison.by_time ? nlohmann::ordered_json() : "Holm"},
+      {"allowed_p", stacks::kShareLevel},
+      {"tested", comparison.tests},
+      {"functions", functions_json(comparison)}};
+  if (allowed) json["fail_on_change"] = share_check_json(comparison, *allowed);
+  return json;
+}
+
+}  // namespace kymo::report
