@@ -161,10 +161,11 @@ void PromiseTest::expect_the_promise() {
     EXPECT_EQ(checkpoint()["state"], "complete") << kymod_->log();
   }
   if (checkpoint()["state"] == "complete") {
-    if (way().runs_on) {
+    if (way().runs_on) {  // its pids may be in use, so it is not restored
+      const Outcome verified = kymod_->kymo({"verify", dir()});
+      EXPECT_EQ(verified.exit_code, 0) << verified.err;
       EXPECT_TRUE(counts_on(root())) << answer_.err << kymod_->log();
-      kill(-pid_, SIGKILL);
-      reaper_.join();
+      return;
     }
     if (way().of_runc) runc_.runc("delete --force kymo-web");
     const Outcome restored = kymod_->kymo({"restore", dir()});
