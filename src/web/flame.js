@@ -1,10 +1,12 @@
-// The page of `kymo profile -o FILE.html`: a flame graph and the hottest functions. All names of a
+// The page of `kymo profile -o FILE.html`: a flame graph and the hottest functions; and of `kymo diff A B --html FILE`, of two
+// profiles: both in one graph, and the functions whose share changed. All names of a
 // profile are set as text or drawn, never as markup.
 import { byId, element, fieldById } from "./dom.js";
 import { FlameGraph, ROW, rowOf } from "./flame_graph.js";
+import { compared } from "./flame_diff.js";
 import { TIMES, scaled } from "./format.js";
 
-/** @import { FlameProfile } from "./types.d.ts" */
+/** @import { FlameComparison, FlameProfile } from "./types.d.ts" */
 
 /** @type {FlameProfile} */
 const profile = JSON.parse(byId("profile").textContent ?? "");
@@ -15,6 +17,7 @@ function describe() {
   const count = (/** @type {number} */ n) => n.toLocaleString("en");
   document.title = profile.title;
   byId("title").textContent = profile.title;
+  if (profile.comparison !== undefined) return describeComparison(profile.comparison, waits);
   byId("subtitle").textContent = `${scaled(profile.ns, TIMES)} of ${waits ? "waiting" : "CPU time"} in ${count(profile.samples)} ${waits ? "waits" : "samples"} of ${scaled(profile.duration_ns, TIMES)}`;
   const missing = [
     [profile.samples === 0, "no stack was taken"],
@@ -26,12 +29,20 @@ function describe() {
   for (const [is, text] of missing) if (is) byId("quality").append(element("li", { class: "warning" }, String(text)));
 }
 
+/** @type {(comparison: FlameComparison, waits: boolean) => void} */
+function describeComparison(comparison, waits) {
+  byId("subtitle").textContent = `Comparison of two stack profiles by the shares of ${waits ? "time" : "samples"}`;
+  byId("quality").append(...compared(comparison, waits).map((text) => element("li", { class: "said" }, text)));
+  byId("colour").prepend(element("option", { selected: "" }, "change"));
+  byId("hottest").setAttribute("aria-label", "Functions whose share changed");
+}
+
 describe();
 const canvas = /** @type {HTMLCanvasElement} */ (byId("flame"));
 const graph = new FlameGraph({
   canvas, search: fieldById("search"), matched: byId("matched"), colour: fieldById("colour"), legend: byId("legend"),
   status: byId("status"), hottest: byId("hottest"), inverted: byId("inverted"),
-}, profile, profile.kind === "wait");
+}, profile, profile.kind === "wait", profile.comparison);
 
 function otherTheme() {
   const root = document.documentElement;

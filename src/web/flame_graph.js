@@ -2,9 +2,10 @@
 // as text or drawn, never as markup.
 import { css, element } from "./dom.js";
 import { TIMES, scaled } from "./format.js";
+import { FlameDiff } from "./flame_diff.js";
 import { FlameTree, packageOf, placed } from "./flame_tree.js";
 
-/** @import { FlameStacks } from "./types.d.ts" */
+/** @import { FlameComparison, FlameStacks } from "./types.d.ts" */
 /** @import { Box, Frame } from "./flame_tree.js" */
 
 /**
@@ -12,6 +13,8 @@ import { FlameTree, packageOf, placed } from "./flame_tree.js";
  * @typedef {{ canvas: HTMLCanvasElement, search: HTMLInputElement, matched: HTMLElement, colour: HTMLInputElement | HTMLSelectElement, legend: HTMLElement,
  *   status: HTMLElement, hottest: HTMLElement, inverted: HTMLElement }} Parts
  */
+
+/** @typedef {{ frame: string, plain: string, match: string, ink: string, changes: ReturnType<FlameDiff["style"]> | null }} Style */
 
 export const ROW = 18;
 const MOST_PIXELS = 16000; // of a canvas, in each direction
@@ -27,8 +30,9 @@ export class FlameGraph {
    * @param {Parts} parts
    * @param {FlameStacks} stacks
    * @param {boolean} byTotal order of the table
+   * @param {FlameComparison} [comparison] if the stacks are those of two profiles
    */
-  constructor(parts, stacks, byTotal) {
+  constructor(parts, stacks, byTotal, comparison) {
     this.parts = parts;
     this.byTotal = byTotal;
     /** @type {Map<string, number>} the hue of each module or package */
@@ -44,6 +48,7 @@ export class FlameGraph {
     this.unit = stacks.unit_ns;
     this.tree = new FlameTree(stacks);
     this.hot = this.tree.hottest();
+    this.diff = comparison === undefined ? null : new FlameDiff(stacks, comparison, this.tree);
     this.zoom = this.tree.root(false);
     this.wire();
     this.begin();
@@ -98,15 +103,24 @@ export class FlameGraph {
     const sorted = [...sums].sort((a, b) => b[1] - a[1]);
     this.hues.clear();
     sorted.forEach(([group], rank) => this.hues.set(group, Math.round(210 + rank * 137.5) % 360));
+    if (this.showsChange()) {
+      this.parts.legend.replaceChildren(...(this.diff?.legend() ?? []));
+      return;
+    }
     const shown = sorted.filter(([, sum]) => sum > 0).slice(0, MOST_GROUPS);
     this.parts.legend.replaceChildren(...shown.map(([group, sum]) =>
       element("li", { title: group }, element("span", { class: "swatch", style: `background:hsl(${this.hues.get(group)} var(--frame))` }), baseName(group),
         element("span", { class: "value" }, this.share(sum)))));
   }
 
-  /** @type {(box: Box, style: { frame: string, plain: string, match: string }) => string} */
+  showsChange() {
+    return this.diff !== null && this.parts.colour.value === "change";
+  }
+
+  /** @type {(box: Box, style: Style) => string} */
   colourOf(box, style) {
     if (this.found !== null && box.frame.fn >= 0 && this.found[box.frame.fn]) return style.match;
+    if (style.changes !== null) return (this.found === null && this.diff?.colourOf(box.frame, style.changes)) || style.plain;
     const hue = box.frame.fn < 0 ? undefined : this.hues.get(this.groups[box.frame.fn]);
     return hue === undefined || this.found !== null ? style.plain : `hsl(${hue} ${style.frame})`;
   }
@@ -132,7 +146,7 @@ export class FlameGraph {
     context.scale(scale, scale);
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
-    const style = { frame: css("--frame"), plain: css("--plain"), match: css("--match"), ink: css("--frame-ink") };
+    const style = { frame: css("--frame"), plain: css("--plain"), match: css("--match"), ink: css("--frame-ink"), changes: this.showsChange() && this.diff !== null ? this.diff.style() : null };
     const depth = this.rows.findIndex(([box]) => box.frame === this.zoom);
     this.rows.forEach((row, at) => {
       context.globalAlpha = at < depth ? 0.6 : 1; // callers of the frame that fills the graph
@@ -142,13 +156,13 @@ export class FlameGraph {
     if (this.chosen !== null) outline(context, this.chosen, style.ink);
   }
 
-  /** @type {(context: CanvasRenderingContext2D, box: Box, row: number, style: { frame: string, plain: string, match: string, ink: string }) => void} */
+  /** @type {(context: CanvasRenderingContext2D, box: Box, row: number, style: Style) => void} */
   drawBox(context, box, row, style) {
     context.fillStyle = this.colourOf(box, style);
     context.fillRect(box.x, row * ROW, Math.max(box.width - (box.width > 3 ? 1 : 0), 0.5), ROW - 1);
     if (box.width < TEXT_FROM) return;
     context.fillStyle = style.ink;
-    context.fillText(shortened(context, box.merged > 0 ? `${box.merged} more` : this.nameOf(box.frame), box.width - 6), box.x + 3, row * ROW + ROW / 2);
+    context.fillText(shortened(context, box.merged > 0 ? `${box.merged} more` : (this.diff?.sign(box.frame) ?? "") + this.nameOf(box.frame), box.width - 6), box.x + 3, row * ROW + ROW / 2);
   }
 
   /** @param {MouseEvent} event */
@@ -200,6 +214,10 @@ export class FlameGraph {
     }
     const name = element("b", {}, this.nameOf(frame));
     const module = frame.fn < 0 || this.tree.functions[frame.fn].module === "" ? "" : ` · ${this.tree.functions[frame.fn].module}`;
+    if (this.diff !== null) {
+      status.replaceChildren(name, module, element("br", {}), this.diff.described(frame));
+      return;
+    }
     const self = this.tree.selfOf(frame);
     const values = frame.fn < 0 ? total : !frame.inverted ? `total ${total}, self ${this.time(self)} (${this.share(self)})` :
       frame.caller?.fn === -1 ? `self ${total}` : `${total} of ${this.nameOf(innermost(frame))} is called from here`;
@@ -279,16 +297,21 @@ export class FlameGraph {
 
   /** @type {(title: string, total: boolean) => HTMLElement} */
   sorter(title, total) {
-    return element("th", {}, element("button", {
+    return element("button", {
       type: "button", "aria-pressed": String(this.byTotal === total), title: `Sort by ${title.toLowerCase()}`,
       onclick: () => {
         this.byTotal = total;
         this.showHottest();
       },
-    }, title));
+    }, title);
   }
 
   showHottest() {
+    if (this.diff !== null) {
+      const sorters = [this.sorter("Self", false), this.sorter("Total", true)];
+      this.parts.hottest.replaceChildren(...this.diff.table(this.byTotal, sorters, (name) => this.searchFor(name)));
+      return;
+    }
     const { self, total } = this.hot;
     const { functions } = this.tree;
     const [first, second] = this.byTotal ? [total, self] : [self, total];
@@ -299,7 +322,7 @@ export class FlameGraph {
         element("span", { class: "quiet" }, baseName(functions[fn].module)))));
     const left = order.length - rows.length;
     this.parts.hottest.replaceChildren(element("table", {},
-      element("thead", {}, element("tr", {}, this.sorter("Self", false), this.sorter("Total", true), element("th", {}, "Function"))), element("tbody", {}, ...rows)),
+      element("thead", {}, element("tr", {}, element("th", {}, this.sorter("Self", false)), element("th", {}, this.sorter("Total", true)), element("th", {}, "Function"))), element("tbody", {}, ...rows)),
     ...(left > 0 ? [element("p", {}, `${left.toLocaleString("en")} more functions`)] : []));
   }
 

@@ -353,7 +353,40 @@ export interface FlameStacks {
   modules: string[];
   functions: [string, number][]; // a name, and the place of its module; the module "" is of a process
   // For each node: how deep it is, its function, and its own value. A node comes before its children.
-  tree: { depths: number[]; functions: number[]; self: number[] };
+  tree: {
+    depths: number[];
+    functions: number[];
+    self: number[];
+    before?: number[]; // of a comparison: `self` in A
+    verdicts?: number[]; // of a comparison: ShareVerdict (src/stacks/comparison.h)
+  };
+}
+
+// For each function of a comparison, its values in A and B, and the verdict.
+export interface ShareChanges {
+  before: number[];
+  after: number[];
+  verdicts: number[];
+}
+
+export interface ComparedSide {
+  path: string;
+  samples: number;
+  ns: number;
+  duration_ns: number;
+  lost: number;
+  unit_ns: number; // of its values
+}
+
+// Two stack profiles. The functions are the first ones of the tree.
+export interface FlameComparison {
+  a: ComparedSide;
+  b: ComparedSide;
+  tested: boolean;
+  function_tests: number;
+  frame_tests: number;
+  self: ShareChanges;
+  total: ShareChanges;
 }
 
 // The stacks of one phase of a dump or restore.
@@ -372,6 +405,7 @@ export interface RequestStacks {
 
 // A stack profile in a page: what `kymo profile --json` says of it, and its stacks as a tree.
 export interface FlameProfile extends FlameStacks {
+  comparison?: FlameComparison;
   title: string;
   kind: "cpu" | "wait";
   duration_ns: number;

@@ -349,10 +349,48 @@ END
   refused 1 "is a stack profile and" diff "$dir/a.pb.gz" first.tsv
   refused 1 "is a stack profile and" diff first.tsv "$dir/a.pb.gz"
   refused 2 "give two of them as A and B" diff --base "$dir/a.pb.gz" --new "$dir/b.pprof"
-  for option in "--align dump" "--from 1" "--to 1" "--metric x" "--margin 5%" "--recording dump" "--most-values 5" "--html $dir/x.html"; do
+  for option in "--align dump" "--from 1" "--to 1" "--metric x" "--margin 5%" "--recording dump" "--most-values 5"; do
     refused 2 "${option%% *} is for recordings" diff "$dir/a.pb.gz" "$dir/b.pprof" $option
   done
-  [ ! -e "$dir/x.html" ]
+}
+
+@test "stack profiles: a page has the stacks of both and their verdicts" {
+  two_profiles
+  run --separate-stderr "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --html "$dir/x.html"
+  if [[ "$stderr" == *"built without its pages"* ]]; then skip "there is no npm"; fi
+  [ "$status" -eq 0 ]
+  [ "$stderr" = "page written to $dir/x.html" ]
+  [[ "$output" == *"OWN SHARE CHANGED BEYOND NOISE"* ]]
+  /usr/bin/python3 - "$dir/x.html" <<'END'
+import json, re, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+profile = json.loads(re.search(r'id="profile">(.*?)</script>', page, re.S).group(1))
+tree = profile["tree"]
+names = [profile["functions"][function][0] for function in tree["functions"]]
+found = {name: at for name, *at in zip(names, tree["before"], tree["self"], tree["verdicts"])}
+# Verdicts: 0 within noise, 1 grew, 2 shrank, 3 new, 4 vanished.
+assert found == {"main": [0, 0, 0], "hot": [500, 620, 1], "cold": [400, 300, 2], "fresh": [0, 70, 3], "gone": [90, 0, 4],
+                 "same": [10, 10, 0]}, found
+END
+  run --separate-stderr "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --html "$dir/none/x.html"
+  [ "$status" -eq 1 ]
+  [[ "$stderr" == *"none/x.html"* ]]
+}
+
+@test "stack profiles of a real program that does something else" {
+  for mode in three work; do
+    run "$kymo" profile -q -r 999 -o "$dir/$mode.pb.gz" -- "$build/tests/stacks/programs/functions" $mode /dev/null 300
+    if [[ "$output" == *"cannot take stacks"* ]]; then skip "cannot take stacks here"; fi
+    gzip -dc "$dir/$mode.pb.gz" >"$dir/$mode.pprof"
+  done
+  cp "$dir/work.pb.gz" "$dir/by-its-content"
+  run --separate-stderr "$kymo" diff "$dir/three.pprof" "$dir/by-its-content" --fail-on-change 10%
+  echo "$output $stderr"
+  [ "$status" -eq 1 ]
+  [[ "$output" =~ -[0-9.]+\ +\<\ 0\.0001\ +vanished\ +[^$'\n']*half\(\)\ +functions ]]
+  run --separate-stderr "$kymo" diff "$dir/three.pprof" "$dir/three.pb.gz" --fail-on-change 0%
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"nothing changed beyond noise"* ]]
 }
 
 @test "stack profiles of strangers: damaged, too large, no files, names that would steer a terminal" {

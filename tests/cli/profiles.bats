@@ -72,6 +72,20 @@ load refused.bash
   [ "$("$kymo" profile --from twice.pb.gz --json | jq .samples)" -eq 1600 ]
 }
 
+@test "a comparison with the time before, and with another time" {
+  run "$kymo" profiles web --from "2025-03-04 03:05" --to "2025-03-04 03:10" --compare before --json
+  [ "$status" -eq 0 ]
+  [ "$(jq -c '[.a.samples, .b.samples, .test, (.functions[0].self.verdict)]' <<<"$output")" = '[400,400,"Fisher","within noise"]' ]
+  [ "$(jq -r .a.path <<<"$output")" = "job:web, 2025-03-04 03:00:00 to 2025-03-04 03:05:00" ]
+  run "$kymo" profiles --all --from "2025-03-04 03:00" --to "2025-03-04 03:02" --compare "2025-03-04 03:08"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"nothing changed beyond noise"* ]]
+  refused 1 "A has no stacks" profiles web "${at[@]}" --compare before
+  refused 2 "this range overlaps the one that is shown" profiles web "${at[@]}" --compare "2025-03-04 03:05"
+  refused 2 "--output and --compare need a service" profiles --compare before
+  refused 2 "--compare writes no file" profiles web --compare before -o x.html
+}
+
 @test "names that are no service, or not clear" {
   refused 1 "no service nobody has samples from 2025-03-04" profiles nobody "${at[@]}"
   refused 1 "two is not clear: there are container:two and process:two" profiles two "${at[@]}"
@@ -91,7 +105,7 @@ load refused.bash
 }
 
 @test "output without a service, an unknown ending, and a service beside --all" {
-  refused 2 "--output needs a service, or --all" profiles -o x.html
+  refused 2 "need a service, or --all" profiles -o x.html
   refused 2 "x.xml: give a file that ends in" profiles web -o x.xml "${at[@]}"
   refused 2 "name a service, or give --all" profiles web --all
   refused 1 "cannot write into /nowhere" profiles web -o /nowhere/x.html "${at[@]}"

@@ -17,6 +17,7 @@
 #include "recordings.h"
 #include "report/checkpoint_diff.h"
 #include "report/diff_page.h"
+#include "report/flame_page.h"
 #include "report/html_report.h"
 #include "report/human.h"
 #include "report/recording_diff.h"
@@ -103,10 +104,12 @@ Result<Paths> gather(const Paths& named, const std::string& recording) {
   return all;
 }
 
-void compare_stacks(Context& context, const DiffArguments& arguments) {
+void compare_stacks(Context& context, const DiffArguments& arguments, std::string& data) {
   const auto outcome =
-      compare_profiles(context, {arguments.before, arguments.after, arguments.only_for_recordings,
-                                 arguments.allowed_change, arguments.rows});
+      compare_profiles(context,
+                       {arguments.before, arguments.after, arguments.only_for_recordings,
+                        arguments.allowed_change, arguments.rows, !arguments.page.empty()},
+                       data);
   if (outcome) context.exit_code = exit_code_of(*outcome);
 }
 
@@ -163,6 +166,13 @@ void compare_two(Context& context, const DiffArguments& arguments, std::string& 
   std::cout << text;
 }
 
+void write_page(Context& context, const DiffArguments& arguments, const Result<std::string>& page) {
+  if (!page) return fail(context, page.error());
+  const Result<void> written = replace_file(arguments.page, *page);
+  if (!written) return fail(context, written.error());
+  std::cerr << "page written to " << report::printable(arguments.page) << '\n';
+}
+
 // Compares in a process without rights, and writes the page here.
 void compare(Context& context, DiffArguments arguments, bool sets) {
   Paths paths = arguments.base;
@@ -172,20 +182,17 @@ void compare(Context& context, DiffArguments arguments, bool sets) {
     arguments.after = checkpoint_named(context, arguments.after);
     paths = {arguments.before, arguments.after};
   }
+  // The data of a page: of recordings, or of stack profiles.
   const std::vector<std::string> data =
-      make_confined(context, with_recordings(paths), 1, [&](Paths& made) {
-        if (sets) return compare_sets(context, arguments, made.front());
+      make_confined(context, with_recordings(paths), 2, [&](Paths& made) {
+        if (sets) return compare_sets(context, arguments, made[0]);
         if (is_profile(arguments.before) || is_profile(arguments.after)) {
-          return compare_stacks(context, arguments);
+          return compare_stacks(context, arguments, made[1]);
         }
-        compare_two(context, arguments, made.front());
+        compare_two(context, arguments, made[0]);
       });
-  if (data.front().empty()) return;
-  const Result<std::string> page = report::diff_page(data.front());
-  if (!page) return fail(context, page.error());
-  const Result<void> written = replace_file(arguments.page, *page);
-  if (!written) return fail(context, written.error());
-  std::cerr << "page written to " << report::printable(arguments.page) << '\n';
+  if (!data[0].empty()) write_page(context, arguments, report::diff_page(data[0]));
+  if (!data[1].empty()) write_page(context, arguments, report::flame_page(data[1]));
 }
 
 void print_diff(Context& context, const DiffArguments& arguments) {
@@ -244,8 +251,8 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
           "changed by more than this part of the whole profile")
       ->option_text("PERCENT");
   diff.add_option("--html", arguments->page,
-                  "Write an HTML page with the charts of both sides in one picture; it works "
-                  "without a network");
+                  "Write an HTML page with the charts of both sides in one picture, or of stack "
+                  "profiles a flame graph; it works without a network");
   diff.add_option("--most-values", arguments->most_values,
                   "Keep every sample in the page if the recordings have at most this many values")
       ->check(CLI::NonNegativeNumber)
@@ -272,8 +279,8 @@ void add_diff(CLI::App& app, Context& context) {
       ->capture_default_str();
   diff->add_flag("--json", context.json, "Print JSON, with all differences");
   diff->callback([&context, arguments, diff] {
-    for (const char* option : {"--recording", "--align", "--from", "--to", "--metric", "--margin",
-                               "--html", "--most-values"}) {
+    for (const char* option :
+         {"--recording", "--align", "--from", "--to", "--metric", "--margin", "--most-values"}) {
       if (diff->count(option) > 0) arguments->only_for_recordings.emplace_back(option);
     }
     print_diff(context, *arguments);

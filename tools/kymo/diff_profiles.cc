@@ -13,6 +13,7 @@
 #include "base/json_text.h"
 #include "print.h"
 #include "profile_file.h"
+#include "report/flame_diff.h"
 #include "report/profile_diff.h"
 #include "stacks/comparison.h"
 
@@ -54,7 +55,8 @@ bool is_profile(const std::string& path) {
 }
 
 std::optional<report::ChangeCheck::Outcome> compare_profiles(Context& context,
-                                                             const ProfilesToCompare& asked) {
+                                                             const ProfilesToCompare& asked,
+                                                             std::string& page_data) {
   if (!may_compare(context, asked)) return {};
   std::vector<stacks::NamedProfile> profiles;
   for (const std::string& path : {asked.before, asked.after}) {
@@ -73,6 +75,9 @@ std::optional<report::ChangeCheck::Outcome> compare_profiles(Context& context,
   const report::ProfileDiff diff{asked.before, asked.after, *std::move(comparison)};
   std::cout << (context.json ? json_text(report::json_of(diff, asked.allowed_change), 2) + "\n"
                              : report::text_of(diff, asked.rows, asked.allowed_change));
+  if (asked.page) {
+    page_data = report::flame_diff_data(diff, stacks::compared_tree(profiles[0], profiles[1]));
+  }
   if (!asked.allowed_change) return {};
   return report::check_shares(diff.comparison, *asked.allowed_change).outcome;
 }

@@ -18,14 +18,16 @@ struct ProfilesToCompare {
   std::vector<std::string> other_options;  // those that were given and are only for recordings
   std::optional<double> allowed_change;
   std::size_t rows = 0;
+  bool page = false;
 };
 
 // Whether a file is a stack profile in the format of pprof, by its name or by its first bytes.
 bool is_profile(const std::string& path);
 
-// Compares and prints. Returns what became of `allowed_change`; nothing if it was not given, or if
-// the comparison failed, which is said.
+// Compares and prints, and makes the data of the page if one is wanted. Returns what became of
+// `allowed_change`; nothing if it was not given, or if the comparison failed, which is said.
 std::optional<report::ChangeCheck::Outcome> compare_profiles(Context& context,
-                                                             const ProfilesToCompare& asked);
+                                                             const ProfilesToCompare& asked,
+                                                             std::string& page_data);
 
 }  // namespace kymo::cli

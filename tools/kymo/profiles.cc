@@ -20,7 +20,9 @@
 #include "profiles/sqlite_store.h"
 #include "report/flame_page.h"
 #include "report/human.h"
+#include "report/profile_diff.h"
 #include "report/table.h"
+#include "stacks/comparison.h"
 #include "stacks/frame_tree.h"
 #include "stacks/output.h"
 #include "verbs.h"
@@ -40,6 +42,7 @@ struct ProfilesArguments {
   std::string directory;
   std::string from;
   std::string to;
+  std::string compared;  // "before", or the begin of the other range; empty: none
   bool off_cpu = false;
   std::string output;
   std::string sort;
@@ -282,13 +285,53 @@ void refuse_profiles(Context& context, const std::string& why) {
   context.exit_code = kWrongUsage;
 }
 
+// The range that is compared with the one that is shown.
+// Errors: invalid_argument: they overlap.
+Result<Shown> other_range(const ProfilesArguments& arguments, const Shown& shown) {
+  const std::int64_t length_ns = shown.to_unix_ns - shown.from_unix_ns;
+  Shown other;
+  other.query = shown.query;
+  other.from_unix_ns = arguments.compared == "before"
+                           ? shown.from_unix_ns - length_ns
+                           : instant_of("--compare", arguments.compared, unix_ns());
+  other.to_unix_ns = other.from_unix_ns + length_ns;
+  other.query.range = profiles::minutes_of(other.from_unix_ns, other.to_unix_ns);
+  // A minute that both ranges touch belongs to the one that is shown.
+  if (other.query.range.begin < shown.query.range.begin) {
+    other.query.range.end = std::min(other.query.range.end, shown.query.range.begin);
+  } else if (other.query.range.begin < shown.query.range.end) {
+    return Error{Code::invalid_argument, "--compare " + arguments.compared +
+                                             ": this range overlaps the one that is shown, " +
+                                             range_text(shown)};
+  }
+  return other;
+}
+
+void compare(const ProfilesArguments& arguments, const Shown& shown, Context& context) {
+  const Result<Shown> other = other_range(arguments, shown);
+  if (!other) return refuse_profiles(context, other.error().message);
+  const Result<stacks::NamedProfile> before = shown.store->profile(other->query);
+  if (!before) return fail(context, before.error());
+  const Result<stacks::NamedProfile> after = shown.store->profile(shown.query);
+  if (!after) return fail(context, after.error());
+  Result<stacks::Comparison> comparison = stacks::compare(*before, *after);
+  if (!comparison) return fail(context, comparison.error());
+  const report::ProfileDiff diff{title_of(*other), title_of(shown), *std::move(comparison)};
+  const std::string text = context.json ? json_text(report::json_of(diff, {}), 2) + "\n"
+                                        : report::text_of(diff, arguments.rows, {});
+  std::fputs(text.c_str(), stdout);
+}
+
 void show(const ProfilesArguments& arguments, Context& context) {
   const bool listed = arguments.service.empty() && !arguments.all;
   if (!arguments.service.empty() && arguments.all) {
     return refuse_profiles(context, "name a service, or give --all");
   }
-  if (listed && !arguments.output.empty()) {
-    return refuse_profiles(context, "--output needs a service, or --all");
+  if (listed && !(arguments.output.empty() && arguments.compared.empty())) {
+    return refuse_profiles(context, "--output and --compare need a service, or --all");
+  }
+  if (!arguments.output.empty() && !arguments.compared.empty()) {
+    return refuse_profiles(context, "--compare writes no file: leave out --output");
   }
   if (const Result<void> good = check_profile_output(arguments.output); !good) {
     if (good.error().code == Code::invalid_argument)
@@ -316,6 +359,7 @@ void show(const ProfilesArguments& arguments, Context& context) {
     if (!service) return fail(context, service.error());
     shown.query.service = *service;
   }
+  if (!arguments.compared.empty()) return compare(arguments, shown, context);
   show_profile(arguments, shown, context);
 }
 
@@ -336,6 +380,10 @@ void add_profiles(CLI::App& app, Context& context) {
       ->option_text("INSTANT");
   verb->add_option("--to", arguments->to, "End of the time that is shown (default: now)")
       ->option_text("INSTANT");
+  verb->add_option("--compare", arguments->compared,
+                   "Compare with as long a time before, or with the time that begins at this "
+                   "instant: which functions have another share, beyond noise")
+      ->option_text("before|INSTANT");
   verb->add_flag("--off-cpu", arguments->off_cpu,
                  "Show where threads waited, instead of where they used CPU time");
   verb->add_option("--directory", arguments->directory,

@@ -1,0 +1,80 @@
+#include "report/flame_diff.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "report/flame_page.h"
+#include "report/page_data.h"
+
+namespace kymo::report {
+namespace {
+
+using FlameJson = nlohmann::ordered_json;
+using stacks::Comparison;
+using stacks::FunctionChange;
+using stacks::ShareChange;
+using stacks::Weight;
+
+std::uint64_t flame_value(const Weight& weight, bool by_time) {
+  return by_time ? weight.ns : weight.samples;
+}
+
+std::string flame_file_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+FlameJson flame_side(const std::string& path, const Comparison::Side& side, bool by_time) {
+  const std::uint64_t samples = side.sum.samples;
+  return {{"path", path},      {"samples", samples},
+          {"ns", side.sum.ns}, {"duration_ns", side.duration_ns},
+          {"lost", side.lost}, {"unit_ns", by_time || samples == 0 ? 1 : side.sum.ns / samples}};
+}
+
+// The functions' values and verdicts, in their order in the tree.
+FlameJson changes_json(const Comparison& comparison, ShareChange FunctionChange::*share) {
+  FlameJson before = FlameJson::array();
+  FlameJson after = FlameJson::array();
+  FlameJson verdicts = FlameJson::array();
+  for (const FunctionChange& function : comparison.functions) {
+    const ShareChange& change = function.*share;
+    before.push_back(flame_value(change.before, comparison.by_time));
+    after.push_back(flame_value(change.after, comparison.by_time));
+    verdicts.push_back(change.verdict);
+  }
+  return {{"before", std::move(before)},
+          {"after", std::move(after)},
+          {"verdicts", std::move(verdicts)}};
+}
+
+}  // namespace
+
+std::string flame_diff_data(const ProfileDiff& diff, const stacks::ComparedTree& compared) {
+  const Comparison& comparison = diff.comparison;
+  const Comparison::Side& after = comparison.after;
+  FlameJson json = {{"title", flame_file_name(diff.before) + " → " + flame_file_name(diff.after)},
+                    {"kind", comparison.waits ? "wait" : "cpu"},
+                    {"duration_ns", after.duration_ns},
+                    {"samples", after.sum.samples},
+                    {"ns", after.sum.ns}};
+  for (const char* missing : {"lost", "lost_mappings", "frames", "unknown_frames", "truncated"}) {
+    json[missing] = 0;  // lost samples are told of each side
+  }
+  json["comparison"] = {{"a", flame_side(diff.before, comparison.before, comparison.by_time)},
+                        {"b", flame_side(diff.after, after, comparison.by_time)},
+                        {"tested", !comparison.by_time},
+                        {"function_tests", comparison.tests},
+                        {"frame_tests", compared.tests},
+                        {"self", changes_json(comparison, &FunctionChange::self)},
+                        {"total", changes_json(comparison, &FunctionChange::total)}};
+  add_tree(compared.tree, json);
+  FlameJson before = FlameJson::array();
+  for (const auto& node : compared.tree.nodes) before.push_back(node.self_before);
+  json["tree"]["before"] = std::move(before);
+  json["tree"]["verdicts"] = compared.verdicts;
+  PageData data;
+  data.add_data("profile", json);
+  return std::move(data).text();
+}
+
+}  // namespace kymo::report
