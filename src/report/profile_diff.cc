@@ -123,18 +123,18 @@ std::string share_table(const std::string& title, const Changes& functions, Shar
   return "\n" + title + "\n" + table.str() + rest_line(rows, functions.size());
 }
 
+std::string changed_shares(const std::string& title, const Comparison& comparison, Share share,
+                           std::size_t rows) {
+  const Changes functions = sorted_changes(comparison, share, [share](const FunctionChange& one) {
+    return (one.*share).beyond_noise();
+  });
+  return share_table(title, functions, share, rows);
+}
+
 std::string changed_tables(const Comparison& comparison, std::size_t rows) {
-  std::string text;
-  for (const auto& [title, share] :
-       {std::pair{"OWN SHARE CHANGED BEYOND NOISE", Share(&FunctionChange::self)},
-        std::pair{"TOTAL SHARE CHANGED BEYOND NOISE", Share(&FunctionChange::total)}}) {
-    const Share which = share;
-    text += share_table(
-        title,
-        sorted_changes(comparison, which,
-                       [which](const FunctionChange& one) { return (one.*which).beyond_noise(); }),
-        which, rows);
-  }
+  const std::string text =
+      changed_shares("OWN SHARE CHANGED BEYOND NOISE", comparison, &FunctionChange::self, rows) +
+      changed_shares("TOTAL SHARE CHANGED BEYOND NOISE", comparison, &FunctionChange::total, rows);
   if (text.empty()) return "\nnothing changed beyond noise\n";
   return text +
          "The profiles differ by more than the chance of sampling; two runs of one program may, "

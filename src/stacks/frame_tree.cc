@@ -1,6 +1,7 @@
 #include "stacks/frame_tree.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "stacks/output.h"
 #include "stacks/request_samples.h"
@@ -68,9 +69,8 @@ std::vector<std::uint32_t> frames_of(const NamedProfile::Stack& stack, const std
   if (stack.role == kTargetRole) frames.push_back(builder.function("target", {}));
   if (!process.empty()) frames.push_back(builder.function(process, {}));
   if (stack.truncated) frames.push_back(builder.function(kTruncated, {}));
-  for (auto id = stack.functions.rbegin(); id != stack.functions.rend(); ++id) {
-    frames.push_back(ids[*id]);
-  }
+  std::transform(stack.functions.rbegin(), stack.functions.rend(), std::back_inserter(frames),
+                 [&](std::uint32_t function) { return ids[function]; });
   if (frames.empty()) frames.push_back(builder.function("[unknown]", {}));
   return frames;
 }

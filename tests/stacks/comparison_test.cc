@@ -11,7 +11,11 @@ namespace kymo::stacks {
 namespace {
 
 // A profile of a program whose functions are main, work, copy, old and fresh.
-enum Function : std::uint32_t { kMain, kWork, kCopy, kOld, kFresh };
+constexpr std::uint32_t kMain = 0;
+constexpr std::uint32_t kWork = 1;
+constexpr std::uint32_t kCopy = 2;
+constexpr std::uint32_t kOld = 3;
+constexpr std::uint32_t kFresh = 4;
 
 NamedProfile profile_with(const std::vector<std::pair<std::vector<std::uint32_t>, std::uint64_t>>&
                               stacks,  // innermost first, and their samples

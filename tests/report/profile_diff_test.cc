@@ -1,0 +1,64 @@
+#include "report/profile_diff.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kymo::report {
+namespace {
+
+using stacks::FunctionChange;
+using stacks::ShareVerdict;
+using Outcome = ChangeCheck::Outcome;
+
+// A function whose own share is 10 % and then `after`, and whose total share does not change.
+FunctionChange function_with(const std::string& name, double after, ShareVerdict verdict) {
+  FunctionChange function{name, "/usr/bin/app", {}, {}};
+  function.self.share_before = 0.1;
+  function.self.share_after = after;
+  function.self.verdict = verdict;
+  return function;
+}
+
+ShareCheck checked(const std::vector<FunctionChange>& functions, double allowed) {
+  static stacks::Comparison comparison;  // the result refers to it
+  comparison.functions = functions;
+  return check_shares(comparison, allowed);
+}
+
+TEST(ShareCheckTest, OnlyAChangeBeyondNoiseAndBeyondTheLimitCounts) {
+  const std::vector<FunctionChange> functions{
+      function_with("grew", 0.13, ShareVerdict::grew),
+      function_with("noise", 0.3, ShareVerdict::within_noise)};
+  EXPECT_EQ(checked(functions, 0.02).outcome, Outcome::changed);
+  EXPECT_EQ(checked(functions, 0.02).changed.at(0)->name, "grew");
+  EXPECT_EQ(checked(functions, 0.04).outcome, Outcome::no_change);
+}
+
+TEST(ShareCheckTest, BothDirectionsCountAndTheLargestIsFirst) {
+  const ShareCheck check = checked({function_with("grew", 0.13, ShareVerdict::grew),
+                                    function_with("vanished", 0, ShareVerdict::vanished)},
+                                   0.02);
+  ASSERT_EQ(check.changed.size(), 2U);
+  EXPECT_EQ(check.changed[0]->name, "vanished");
+}
+
+TEST(ShareCheckTest, ATotalShareCounts) {
+  FunctionChange caller{"caller", "/usr/bin/app", {}, {}};
+  caller.total.share_after = 0.5;
+  caller.total.verdict = ShareVerdict::is_new;
+  EXPECT_EQ(checked({caller}, 0.02).outcome, Outcome::changed);
+}
+
+TEST(ShareCheckTest, WhatWasNotTestedCannotBeToldUnlessSomethingChanged) {
+  const FunctionChange untold = function_with("few", 0.4, ShareVerdict::not_tested);
+  EXPECT_EQ(checked({untold}, 0.02).outcome, Outcome::cannot_tell);
+  EXPECT_EQ(checked({untold}, 0.5).outcome, Outcome::no_change);
+  EXPECT_EQ(checked({untold, function_with("grew", 0.13, ShareVerdict::grew)}, 0.02).outcome,
+            Outcome::changed);
+}
+
+}  // namespace
+}  // namespace kymo::report
