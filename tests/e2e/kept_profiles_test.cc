@@ -37,14 +37,17 @@ class KeptProfilesTest : public ::testing::Test {
   }
 
   [[nodiscard]] std::vector<std::string> flags() const {
-    return {"--profiles", directory_, "--profiles-rate=999"};
+    // Names of all that the machine runs would take long if it is busy.
+    return {"--profiles", directory_, "--profiles-rate=999", "--profiles-only=job:busy",
+            "--profiles-only=process:functions"};
   }
-  // Starts a job that uses a CPU in one function, turn(), and waits until it has used a second.
+  // Starts a job that uses a CPU in one function, turn(), and waits until it has used kUsed.
   void run_busy(const Kymod& kymod) {
     std::vector<std::string> words{"run",  "process",   "--name",   "busy", "--", FUNCTIONS_PROGRAM,
                                    "work", "/dev/null", "100000000"};
     busy_ = kymod.kymo_json(words)["pid"];
-    EXPECT_TRUE(eventually([&] { return cpu_seconds(busy_) >= 1; })) << busy_;
+    EXPECT_TRUE(eventually([&] { return cpu_seconds(busy_) >= kUsed; }, std::chrono::seconds(120)))
+        << busy_;
   }
   // The profile of a service, as kymo profiles has it.
   [[nodiscard]] json shown(const std::string& service) const {
@@ -58,7 +61,7 @@ class KeptProfilesTest : public ::testing::Test {
     const json busy = shown("busy");
     ASSERT_TRUE(busy.is_object()) << busy;
     EXPECT_EQ(busy["service"], "job:busy");
-    EXPECT_GT(busy["profile"]["samples"], 100);
+    EXPECT_GT(busy["profile"]["samples"], 50);  // 500 were due
     double share = 0;
     for (const json& function : busy["profile"]["functions"]) {
       const std::string name = function["function"];
@@ -72,7 +75,7 @@ class KeptProfilesTest : public ::testing::Test {
   // Waits until no process keeps profiles there.
   void wait_for_keeper() const {
     const FileDescriptor folder(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
-    EXPECT_EQ(lock_within(folder.get(), std::chrono::seconds(60)), 0);
+    EXPECT_EQ(lock_within(folder.get(), std::chrono::seconds(120)), 0);
   }
   static pid_t keeper_of(pid_t kymod) {
     for (const pid_t pid : probe::all_processes()) {
@@ -81,18 +84,19 @@ class KeptProfilesTest : public ::testing::Test {
     }
     return 0;
   }
-  static long cpu_seconds(pid_t pid) {
+  static double cpu_seconds(pid_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
     std::string text{std::istreambuf_iterator<char>(file), {}};
     std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 2)));
     std::string skipped;
     for (int i = 0; i < 11; ++i) fields >> skipped;
-    long user = 0;
+    double user = 0;
     fields >> user;
-    return user / ::sysconf(_SC_CLK_TCK);
+    return user / static_cast<double>(::sysconf(_SC_CLK_TCK));
   }
 
   TemporaryDirectory folder_;
+  static constexpr double kUsed = 0.5;  // seconds of CPU time
   std::string directory_ = folder_.path() + "/profiles";
   pid_t busy_ = 0;
 };
@@ -103,6 +107,7 @@ TEST_F(KeptProfilesTest, WhatRanIsFoundByItsJob) {
   ASSERT_TRUE(kymod.logs("stack profiles are kept in " + directory_)) << kymod.log();
   run_busy(kymod);
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  wait_for_keeper();
   EXPECT_EQ(kymod.log().find("minute is not written"), std::string::npos) << kymod.log();
   expect_busy();
   EXPECT_EQ(fs::status(directory_ + "/profiles.db").permissions(),
@@ -134,15 +139,19 @@ TEST_F(KeptProfilesTest, AKymodThatIsKilledLosesNoMinute) {
 
 TEST_F(KeptProfilesTest, OnlyWhatWasAskedForIsKeptAndAlsoWaits) {
   std::vector<std::string> all = flags();
-  all.insert(all.end(), {"--profiles-only=job:busy", "--profiles-off-cpu"});
+  all.emplace_back("--profiles-off-cpu");
   Kymod kymod(all);
   kymod.start();
   ASSERT_TRUE(kymod.logs("stack profiles are kept in"));
   run_busy(kymod);
   kymod.stop(SIGTERM);
+  wait_for_keeper();
   expect_busy();
   const Outcome cpu = run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"});
-  EXPECT_EQ(json::parse(cpu.out)["services"].size(), 1U) << cpu.out;
+  for (const json& one : json::parse(cpu.out)["services"]) {
+    const std::string service = one["service"];
+    EXPECT_TRUE(service == "job:busy" || service == "process:functions") << service;
+  }
   const Outcome waits =
       run({KYMO_PROGRAM, "profiles", "busy", "--off-cpu", "--directory", directory_, "--json"});
   EXPECT_EQ(waits.exit_code, 0) << waits.err;  // its first thread waits for the others
