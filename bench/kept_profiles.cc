@@ -42,7 +42,7 @@ class Machine {
   }
 
   Minute minute(std::int64_t number) {
-    Minute minute{number, kymo::profiles::Type::cpu, {}};
+    Minute minute{number, kymo::profiles::Type::cpu, number, {}};
     NamedProfile& profile = minute.profile;
     profile.period_ns = kPeriodNs;
     profile.duration_ns = kymo::profiles::kNanosPerMinute;

@@ -37,7 +37,7 @@ Result<Minute> named(const TakenMinute& taken) {
   if (!file) return file.error();
   Result<stacks::NamedProfile> read = stacks::read_pprof(*file, "the stacks of a minute");
   if (!read) return read.error();
-  return Minute{taken.minute, taken.type, *std::move(read)};
+  return Minute{taken.minute, taken.type, taken.begin_unix_ns, *std::move(read)};
 }
 
 void say(int to, const std::string& line) {

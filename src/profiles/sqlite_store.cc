@@ -20,7 +20,7 @@ using store::Row;
 using store::Value;
 
 constexpr std::int64_t kApplication = 0x6b796d70;  // "kymp": the file is one of these
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
 // What is seen a second time will be seen again: it is marked for so long, and not in each minute.
 constexpr std::int64_t kMarkedFor = 60;
 
@@ -31,6 +31,12 @@ constexpr std::string_view kSetUp[] = {
     "PRAGMA synchronous = NORMAL", "PRAGMA journal_size_limit = 1048576",
     "PRAGMA cache_size = -16384",  // KiB: the indexes by hash
 };
+
+// A minute has more than one row if it was taken in parts, as when kymod was started again.
+constexpr std::string_view kMinutes = R"(CREATE TABLE minutes (
+  minute INTEGER, type INTEGER, begin_unix_ns INTEGER, covered_ns INTEGER NOT NULL,
+  period_ns INTEGER NOT NULL, lost INTEGER NOT NULL, rows INTEGER NOT NULL,
+  samples INTEGER NOT NULL, PRIMARY KEY (minute, type, begin_unix_ns)) WITHOUT ROWID)";
 
 constexpr std::string_view kTables[] = {
     // `last`: no minute after this one has it.
@@ -47,14 +53,21 @@ constexpr std::string_view kTables[] = {
     R"(CREATE TABLE totals (
          service INTEGER, type INTEGER, minute INTEGER, samples INTEGER NOT NULL,
          ns INTEGER NOT NULL, PRIMARY KEY (service, type, minute)) WITHOUT ROWID)",
-    R"(CREATE TABLE minutes (
-         minute INTEGER, type INTEGER, covered_ns INTEGER NOT NULL, period_ns INTEGER NOT NULL,
-         lost INTEGER NOT NULL, rows INTEGER NOT NULL, samples INTEGER NOT NULL,
-         PRIMARY KEY (minute, type)) WITHOUT ROWID)",
+    kMinutes,
     "PRAGMA application_id = 1803119984",
-    "PRAGMA user_version = 1",
+    "PRAGMA user_version = 2",
 };
 static_assert(kApplication == 1803119984);
+
+// Version 1 had one row for a minute and type.
+constexpr std::string_view kFromVersion1[] = {
+    "ALTER TABLE minutes RENAME TO minutes_before",
+    kMinutes,
+    R"(INSERT INTO minutes
+         SELECT minute, type, 0, covered_ns, period_ns, lost, rows, samples FROM minutes_before)",
+    "DROP TABLE minutes_before",
+    "PRAGMA user_version = 2",
+};
 
 std::int64_t signed_of(std::uint64_t number) {
   return static_cast<std::int64_t>(number);
@@ -92,11 +105,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path) 
     const Result<std::uint64_t> tables =
         opened->number("SELECT count(*) FROM sqlite_master WHERE type = 'table'");
     if (!tables) return tables.error();
-    if (*tables != 0) return opened->check_version(signed_of(*tables));
-    for (const std::string_view statement : kTables) {
-      if (Result<void> made = opened->db_->run("make the tables", statement); !made) return made;
-    }
-    return {};
+    return *tables == 0 ? opened->run_all(kTables) : opened->update(signed_of(*tables));
   });
   if (!ready) return ready.error();
   return opened;
@@ -110,6 +119,22 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open_to_read(const std::string
   std::unique_ptr<SqliteStore> opened(new SqliteStore(*std::move(db), path));
   if (Result<void> ours = opened->check_version(1); !ours) return ours.error();
   return opened;
+}
+
+Result<void> SqliteStore::run_all(std::span<const std::string_view> statements) {
+  Result<void> done;
+  for (const std::string_view statement : statements) {
+    if (done) done = db_->run("make the tables", statement);
+  }
+  return done;
+}
+
+// Gives a file of an earlier version the tables of this one.
+Result<void> SqliteStore::update(std::int64_t tables) {
+  if (Result<void> ours = check_version(tables); !ours) return ours;
+  const Result<std::uint64_t> version = number("PRAGMA user_version");
+  if (!version) return version.error();
+  return *version == 1 ? run_all(kFromVersion1) : Result<void>();
 }
 
 Result<void> SqliteStore::check_version(std::int64_t tables) {
@@ -180,7 +205,13 @@ Result<std::int64_t> SqliteStore::service_id(const std::string& text) {
 }
 
 Result<void> SqliteStore::add(const Minute& minute) {
-  return db_->transaction([&] { return add_stacks(minute); });
+  return db_->transaction([&]() -> Result<void> {
+    const Result<std::uint64_t> before =
+        number("SELECT count(*) FROM minutes WHERE minute = ? AND type = ? AND begin_unix_ns = ?",
+               {minute.minute, number_of(minute.type), minute.begin_unix_ns});
+    if (!before) return before.error();
+    return *before == 0 ? add_stacks(minute) : Result<void>();
+  });
 }
 
 Result<void> SqliteStore::add_stacks(const Minute& minute) {
@@ -227,13 +258,10 @@ Result<void> SqliteStore::add_rows(const Minute& minute, const Sums& sums) {
     if (!added) return added;
   }
   const NamedProfile& profile = minute.profile;
-  return db_->run(
-      "add a minute",
-      "INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-      "covered_ns = covered_ns + excluded.covered_ns, lost = lost + excluded.lost, "
-      "rows = rows + excluded.rows, samples = samples + excluded.samples",
-      {minute.minute, type, signed_of(profile.duration_ns), signed_of(profile.period_ns),
-       signed_of(profile.lost), signed_of(sums.rows.size()), signed_of(sums.all.samples)});
+  return db_->run("add a minute", "INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                  {minute.minute, type, minute.begin_unix_ns, signed_of(profile.duration_ns),
+                   signed_of(profile.period_ns), signed_of(profile.lost),
+                   signed_of(sums.rows.size()), signed_of(sums.all.samples)});
 }
 
 Result<std::uint64_t> SqliteStore::used_bytes() {

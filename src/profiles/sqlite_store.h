@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -47,12 +48,13 @@ class SqliteStore : public Store {
   SqliteStore(std::unique_ptr<store::Database> db, std::string path)
       : db_(std::move(db)), path_(std::move(path)) {}
 
+  Result<void> run_all(std::span<const std::string_view> statements);
+  Result<void> update(std::int64_t tables);
   Result<void> check_version(std::int64_t tables);
   Result<std::int64_t> intern(Table table, std::string_view body, std::int64_t minute);
   Result<std::int64_t> service_id(const std::string& text);
   Result<std::vector<std::int64_t>> service_ids(const Query& query);
   Result<void> add_stacks(const Minute& minute);
-  Result<void> add_about(const Minute& minute);
   Result<void> add_rows(const Minute& minute, const Sums& sums);
   Result<void> remove_before(std::int64_t minute);
   Result<std::uint64_t> number(std::string_view sql, const std::vector<store::Value>& values = {});

@@ -32,6 +32,8 @@ Range minutes_of(std::int64_t begin_unix_ns, std::int64_t end_unix_ns);
 struct Minute {
   std::int64_t minute = 0;
   Type type = Type::cpu;
+  std::int64_t begin_unix_ns =
+      0;  // when the first of it was taken; two parts of a minute differ in it
   stacks::NamedProfile profile;  // its stacks have services (text_of())
 };
 
@@ -82,7 +84,8 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   // Adds a minute as a whole or, with an error, nothing of it. A minute that is there already, because the
-  // clock went back, gets more.
+  // clock went back, gets more. What was added before, as its begin says, is not added again: its writer may
+  // have been killed before it could say that it had written it.
   virtual Result<void> add(const Minute& minute) = 0;
   virtual Result<void> keep_within(const Limits& limits, std::int64_t now_minute) = 0;
 

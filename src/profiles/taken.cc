@@ -5,6 +5,7 @@
 #include "base/clock.h"
 
 namespace kymo::profiles {
+
 std::uint64_t TakenMinute::samples() const {
   std::uint64_t sum = 0;
   for (const auto& [trace, weight] : traces) sum += weight.samples;

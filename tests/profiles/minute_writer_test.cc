@@ -1,12 +1,16 @@
 #include "profiles/minute_writer.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <vector>
 
 #include "base/line_reader.h"
 #include "base/pipe.h"
+#include "probe/process.h"
 #include "profiles/sqlite_store.h"
 #include "support/temporary_directory.h"
 
@@ -70,6 +74,28 @@ TEST_F(MinuteWriterTest, OneThatCouldNotBeWrittenIsTriedAgainWithTheNext) {
   EXPECT_EQ(answer(), "kept 7 0");
   EXPECT_EQ(extent().oldest, 10);
   EXPECT_EQ(extent().newest, 11);
+}
+
+// The writer waits for room in the pipe, to say what it has written.
+TEST_F(MinuteWriterTest, AMinuteWhoseWriterIsKilledBeforeItCouldSayItCountsOnce) {
+  std::filesystem::create_directory(order_.directory);
+  ::fcntl(pipe_.to.get(), F_SETFL, O_NONBLOCK);
+  while (::write(pipe_.to.get(), "full\n", 5) > 0) {
+  }
+  ::fcntl(pipe_.to.get(), F_SETFL, 0);
+  writer_.add(taken(10, 3));
+  writer_.look();
+  ASSERT_TRUE(test::eventually([&] { return extent().samples == 3; }));
+  const std::vector<pid_t> children = probe::children_of(::getpid()).value();
+  for (const pid_t child : children) ::kill(child, SIGKILL);
+  ::fcntl(pipe_.from.get(), F_SETFL, O_NONBLOCK);
+  while (answers_.read()) {
+  }
+  write();
+  writer_.add(taken(11, 4));
+  write();
+  EXPECT_EQ(extent().samples, 7U);
+  EXPECT_EQ(extent().minutes, 2U);
 }
 
 TEST_F(MinuteWriterTest, TheOldestAreGivenUpAndCounted) {

@@ -15,6 +15,7 @@ class SomeMinute {
   explicit SomeMinute(std::int64_t minute, Type type = Type::cpu) {
     minute_.minute = minute;
     minute_.type = type;
+    minute_.begin_unix_ns = minute * kNanosPerMinute;
     minute_.profile.waits = type == Type::off_cpu;
     minute_.profile.period_ns = type == Type::cpu ? kPeriodNs : 0;
     minute_.profile.duration_ns = kNanosPerMinute;
@@ -34,6 +35,11 @@ class SomeMinute {
   }
   SomeMinute& lost(std::uint64_t samples) {
     minute_.profile.lost = samples;
+    return *this;
+  }
+  // It was taken later, as a second part is.
+  SomeMinute& later() {
+    minute_.begin_unix_ns += kNanosPerMinute / 2;
     return *this;
   }
   // NOLINTNEXTLINE(google-explicit-constructor): it stands for the minute

@@ -134,10 +134,37 @@ TEST_F(SqliteStoreTest, TwoStacksOfOneHashAreTwo) {
 TEST_F(SqliteStoreTest, AMinuteThatComesAgainGetsMore) {
   add(SomeMinute(10).stack("process:a", {"f"}, 1).lost(1));
   add(SomeMinute(11).stack("process:a", {"f"}, 1));
-  add(SomeMinute(10).stack("process:a", {"f"}, 5).stack("process:a", {"g"}, 1).lost(1));
+  add(SomeMinute(10).stack("process:a", {"f"}, 5).stack("process:a", {"g"}, 1).lost(1).later());
   EXPECT_EQ(stacks({Type::cpu, {}, {10, 11}}), (Stacks{{"f", 6}, {"g", 1}}));
   EXPECT_EQ(store_->totals({Type::cpu, {}, kAll})->at(0).weight.samples, 7U);
   EXPECT_EQ(store_->profile({Type::cpu, {}, {10, 11}})->lost, 2U);
+}
+
+TEST_F(SqliteStoreTest, WhatWasAddedBeforeIsNotAddedAgain) {
+  for (int i = 0; i < 2; ++i) add(SomeMinute(10).stack("process:a", {"f"}, 3).lost(1));
+  EXPECT_EQ(stacks({Type::cpu, {}, kAll}), (Stacks{{"f", 3}}));
+  EXPECT_EQ(store_->totals({Type::cpu, {}, kAll})->at(0).weight.samples, 3U);
+  EXPECT_EQ(store_->profile({Type::cpu, {}, kAll})->lost, 1U);
+  EXPECT_EQ(extent().samples, 3U);
+}
+
+TEST_F(SqliteStoreTest, AFileOfVersionOneIsUpdated) {
+  add(SomeMinute(10).stack("process:a", {"f"}, 3).lost(1));
+  store_.reset();
+  change(
+      "CREATE TABLE before (minute INTEGER, type INTEGER, covered_ns INTEGER NOT NULL, "
+      "period_ns INTEGER NOT NULL, lost INTEGER NOT NULL, rows INTEGER NOT NULL, "
+      "samples INTEGER NOT NULL, PRIMARY KEY (minute, type)) WITHOUT ROWID; "
+      "INSERT INTO before SELECT minute, type, covered_ns, period_ns, lost, rows, samples FROM "
+      "minutes; DROP TABLE minutes; ALTER TABLE before RENAME TO minutes; "
+      "PRAGMA user_version = 1");
+  const auto reader = SqliteStore::open_to_read(path_);
+  ASSERT_TRUE(reader) << "also while no kymod has updated it";
+  EXPECT_EQ((*reader)->profile({Type::cpu, {}, kAll})->lost, 1U);
+  open();
+  add(SomeMinute(10).stack("process:a", {"f"}, 4).lost(1).later());
+  EXPECT_EQ(extent().samples, 7U);
+  EXPECT_EQ(store_->profile({Type::cpu, {}, kAll})->lost, 2U);
 }
 
 TEST_F(SqliteStoreTest, WhatIsTooOldIsRemoved) {
@@ -226,7 +253,7 @@ TEST_F(SqliteStoreTest, OtherFilesAreRefused) {
 }
 
 TEST_F(SqliteStoreTest, ALaterVersionIsRefused) {
-  change("PRAGMA user_version = 2");
+  change("PRAGMA user_version = 3");
   EXPECT_EQ(SqliteStore::open(path_).error().code, Code::failed_precondition);
   EXPECT_EQ(SqliteStore::open_to_read(path_).error().code, Code::failed_precondition);
 }
