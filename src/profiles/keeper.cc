@@ -1,9 +1,6 @@
 #include "profiles/keeper.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -11,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/helper_process.h"
 #include "base/line_reader.h"
 #include "base/lock.h"
 #include "base/own_folder.h"
@@ -23,11 +21,6 @@ namespace {
 
 // The writer of the last minute may take this long.
 constexpr int kFinishMs = 10'000;
-
-void answer(int to, const std::string& line) {
-  std::size_t written = 0;
-  static_cast<void>(write_all(to, line + "\n", &written));
-}
 
 std::int64_t minute_now() {
   return unix_ns() / kNanosPerMinute;
@@ -107,20 +100,11 @@ void Keeper::run() {
   writer_.finish(kFinishMs);
 }
 
-// Signals that a terminal or systemd sends to all of kymod's processes. The keeper ends with kymod.
-void ignore_signals() {
-  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
-    static_cast<void>(::signal(ignored, SIG_IGN));
-  }
-}
-
 }  // namespace
 
 int keep(int orders, int answers) {
-  static_cast<void>(::prctl(PR_SET_NAME, "kymod-profiles"));
-  ignore_signals();
+  begin_helper("kymod-profiles");
   allow_many_files();  // each module needs one
-  ::umask(0077);       // profiles name what others run
   LineReader lines(orders);
   const std::optional<std::string> line = lines.next();
   const std::optional<KeeperOrder> order = line ? order_in(*line) : std::nullopt;
@@ -129,10 +113,10 @@ int keep(int orders, int answers) {
   Keeper keeper(*order, std::move(lines), answers);
   const Result<void> begun = folder ? keeper.begin(*order) : folder.error();
   if (!begun) {
-    answer(answers, kError + begun.error().message);
+    write_line(answers, kError + begun.error().message);
     return 1;
   }
-  answer(answers, kReady);
+  write_line(answers, kReady);
   keeper.run();
   return 0;
 }

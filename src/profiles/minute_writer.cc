@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/helper_process.h"
 #include "probe/process.h"
 #include "profiles/sqlite_store.h"
 #include "stacks/confined_pprof.h"
@@ -38,11 +39,6 @@ Result<Minute> named(const TakenMinute& taken) {
   Result<stacks::NamedProfile> read = stacks::read_pprof(*file, "the stacks of a minute");
   if (!read) return read.error();
   return Minute{taken.minute, taken.type, taken.begin_unix_ns, *std::move(read)};
-}
-
-void say(int to, const std::string& line) {
-  std::size_t written = 0;
-  static_cast<void>(write_all(to, line + "\n", &written));
 }
 
 }  // namespace
@@ -104,7 +100,7 @@ void MinuteWriter::write() const {
     samples += waiting_[i].samples();
     lost += waiting_[i].lost;
   }
-  if (kept != 0) say(answers_, kKept + std::to_string(samples) + " " + std::to_string(lost));
+  if (kept != 0) write_line(answers_, kKept + std::to_string(samples) + " " + std::to_string(lost));
   if (!done) fail(0, done.error().message);
   ::_exit(static_cast<int>(kept));
 }
@@ -124,7 +120,7 @@ Result<void> MinuteWriter::keep(std::size_t& kept) const {
 }
 
 void MinuteWriter::fail(std::uint64_t lost, const std::string& why) const {
-  say(answers_, kFailed + std::to_string(lost) + " " + why);
+  write_line(answers_, kFailed + std::to_string(lost) + " " + why);
 }
 
 void MinuteWriter::finish(int ms) {

@@ -1,10 +1,7 @@
 #include "stacks/collector.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/helper_process.h"
 #include "base/line_reader.h"
 #include "probe/container_keeper.h"
 #include "probe/process.h"
@@ -89,11 +87,6 @@ class Roles {
   bool container_;
 };
 
-void answer(int to, const std::string& line) {
-  std::size_t written = 0;
-  static_cast<void>(write_all(to, line + "\n", &written));
-}
-
 // Takes samples until the program says something, or has ended.
 void take_samples(Collection& collection, OutsideCriu& outside, int orders) {
   constexpr int kLookMs = 5;
@@ -118,11 +111,11 @@ int finish(Profile profile, RequestSamples& samples, const std::vector<PhaseTime
   const Result<std::string> file = confined_pprof(profile);
   const Result<void> written = file ? replace_file(path, *file) : file.error();
   if (!written) {
-    answer(answers, kFailed + written.error().message);
+    write_line(answers, kFailed + written.error().message);
     return 1;
   }
-  answer(answers, kWritten + std::to_string(profile.sum().samples) + " " +
-                      std::to_string(profile.counts.lost));
+  write_line(answers, kWritten + std::to_string(profile.sum().samples) + " " +
+                          std::to_string(profile.counts.lost));
   return 0;
 }
 
@@ -141,7 +134,7 @@ int collect_for(const CollectorOrder& order, LineReader& orders, int answers) {
   const Sampling sampling = sampling_of(order, outside);
   Result<std::unique_ptr<Source>> source = open_bpf_source(sampling);
   if (!source) {
-    answer(answers, kFailed + why_no_bpf(source.error()));
+    write_line(answers, kFailed + why_no_bpf(source.error()));
     return 1;
   }
   RequestSamples samples;
@@ -156,7 +149,7 @@ int collect_for(const CollectorOrder& order, LineReader& orders, int answers) {
   for (const Starter& starter : sampling.target.starters) {
     if (starter.process) collection.know(starter.id);
   }
-  answer(answers, kReady);
+  write_line(answers, kReady);
   take_samples(collection, outside, orders.fd());
   const std::optional<std::string> line = orders.next();
   const auto phases = line ? phases_in(*line) : std::nullopt;
@@ -167,14 +160,8 @@ int collect_for(const CollectorOrder& order, LineReader& orders, int answers) {
 }  // namespace
 
 int collect(int orders, int answers) {
-  static_cast<void>(::prctl(PR_SET_NAME, "kymod-stacks"));
-  // A terminal or systemd sends these to all of kymod's processes. This one ends with its work, or
-  // when kymod has ended.
-  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
-    static_cast<void>(::signal(ignored, SIG_IGN));
-  }
+  begin_helper("kymod-stacks");
   allow_many_files();  // each module needs one
-  ::umask(0077);       // a profile names what others run
   LineReader lines(orders);
   const std::optional<std::string> line = lines.next();
   const auto order = line ? order_in(*line) : std::nullopt;

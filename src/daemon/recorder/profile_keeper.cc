@@ -12,8 +12,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/pipe.h"
-#include "base/spawn.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
@@ -37,23 +35,23 @@ ProfileKeeper::ProfileKeeper(profiles::KeeperOrder order, Metrics& metrics)
     : order_(std::move(order)), metrics_(metrics) {}
 
 ProfileKeeper::~ProfileKeeper() {
-  if (pid_ == 0) return;
-  orders_.reset();
-  const FileDescriptor process(probe::open_process(pid_));
+  if (keeper_.pid == 0) return;
+  keeper_.orders.reset();
+  const FileDescriptor process(probe::open_process(keeper_.pid));
   pollfd ended{process.get(), POLLIN, 0};
   static_cast<void>(::poll(&ended, 1, kWaitAtEndMs));
   read_answers();
-  if (::waitpid(pid_, nullptr, WNOHANG) == 0) {
+  if (::waitpid(keeper_.pid, nullptr, WNOHANG) == 0) {
     spdlog::warn("stack profiles: the disk of {} does not answer: the newest minute may be missing",
                  order_.directory);
   }
 }
 
 void ProfileKeeper::look(const profiles::JobSessions& jobs) {
-  if (pid_ == 0 && monotonic_ns() >= next_ns_) {
+  if (keeper_.pid == 0 && monotonic_ns() >= next_ns_) {
     if (const Result<void> started = start(); !started) trouble(started.error().message);
   }
-  if (pid_ == 0) return;
+  if (keeper_.pid == 0) return;
   read_answers();
   tell(jobs);
   notice_silence();
@@ -63,26 +61,15 @@ void ProfileKeeper::look(const profiles::JobSessions& jobs) {
 Result<void> ProfileKeeper::start() {
   pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
   next_ns_ = monotonic_ns() + pause_ns_;
-  Result<Pipe> orders = make_pipe();
-  if (!orders) return orders.error();
-  Result<Pipe> answers = make_pipe();
-  if (!answers) return answers.error();
-  const Result<pid_t> pid =
-      spawn({.file = "/proc/self/exe",
-             .words = {"kymod", profiles::kKeeperArgument},
-             .descriptors = {orders->from.get(), answers->to.get(), kDevNull}});
-  if (!pid) return pid.error();
-  pid_ = *pid;
-  orders_ = std::move(orders->to);
-  answers_ = std::move(answers->from);
-  lines_ = LineReader(answers_.get());
+  Result<HelperProcess> keeper =
+      start_helper(profiles::kKeeperArgument, profiles::order_text(order_));
+  if (!keeper) return keeper.error();
+  keeper_ = *std::move(keeper);
+  lines_ = LineReader(keeper_.answers.get());
   told_.clear();
   ready_ = false;
   started_ns_ = monotonic_ns();
-  ::fcntl(answers_.get(), F_SETFL, O_NONBLOCK);
-  std::size_t written = 0;
-  static_cast<void>(write_all(orders_.get(), profiles::order_text(order_), &written));
-  ::fcntl(orders_.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(keeper_.orders.get(), F_SETFL, O_NONBLOCK);
   return {};
 }
 
@@ -123,7 +110,7 @@ void ProfileKeeper::tell(const profiles::JobSessions& jobs) {
   std::string text = profiles::jobs_text(jobs);
   if (text == told_) return;
   std::size_t written = 0;
-  const int error = write_all(orders_.get(), text, &written);
+  const int error = write_all(keeper_.orders.get(), text, &written);
   if (error == 0) told_ = std::move(text);
 }
 
@@ -135,11 +122,11 @@ void ProfileKeeper::notice_silence() {
 
 void ProfileKeeper::reap() {
   int status = 0;
-  const pid_t got = ::waitpid(pid_, &status, WNOHANG);
+  const pid_t got = ::waitpid(keeper_.pid, &status, WNOHANG);
   if (got == 0 || (got < 0 && errno == EINTR)) return;
   read_answers();
-  pid_ = 0;
-  orders_.reset();
+  keeper_.pid = 0;
+  keeper_.orders.reset();
   if (got > 0 && WIFSIGNALED(status)) {
     metrics_.profiles_failed(0);
     trouble("the process that takes them was ended by signal " + std::to_string(WTERMSIG(status)));

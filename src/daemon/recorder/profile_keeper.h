@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/file.h"
+#include "base/helper_process.h"
 #include "base/line_reader.h"
 #include "daemon/recorder/metrics.h"
 #include "kymo/result.h"
@@ -42,9 +42,7 @@ class ProfileKeeper {
 
   const profiles::KeeperOrder order_;
   Metrics& metrics_;
-  pid_t pid_ = 0;  // 0: none runs
-  FileDescriptor orders_;
-  FileDescriptor answers_;
+  HelperProcess keeper_;  // pid 0: none runs
   LineReader lines_{-1};
   bool ready_ = false;            // it takes samples
   std::uint64_t started_ns_ = 0;  // when it was started

@@ -1,6 +1,5 @@
 #include "daemon/request/stack_collectors.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -14,9 +13,8 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/helper_process.h"
 #include "base/line_reader.h"
-#include "base/pipe.h"
-#include "base/spawn.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
@@ -49,9 +47,7 @@ std::uint64_t after(std::chrono::nanoseconds time) {
 }  // namespace
 
 struct StackCollectors::Collector {
-  pid_t pid = 0;
-  FileDescriptor orders;
-  FileDescriptor answers;
+  HelperProcess process;
   std::string output;
   std::mutex mutex;            // guards the members below
   LineReader said{-1};         // what it has answered
@@ -85,7 +81,7 @@ StackCollectors::Running::~Running() {
   const std::lock_guard lock(collector_->mutex);
   if (collector_->ended_ns != 0) return;
   collector_->told = true;
-  collector_->orders.reset();
+  collector_->process.orders.reset();
 }
 
 Result<void> StackCollectors::Running::wait_until_ready() {
@@ -95,13 +91,13 @@ Result<void> StackCollectors::Running::wait_until_ready() {
   bool in_time = true;
   bool open = true;
   while (line.empty() && in_time && open) {
-    in_time = wait_for(collector_->answers.get(), until_ns);
+    in_time = wait_for(collector_->process.answers.get(), until_ns);
     open = !in_time || collector_->said.read();
     line = collector_->said.take().value_or("");
   }
   if (line == stacks::kReady) return {};
   collector_->told = true;
-  collector_->orders.reset();
+  collector_->process.orders.reset();
   if (line.starts_with(stacks::kFailed)) {
     return Error{Code::failed_precondition, line.substr(std::string_view(stacks::kFailed).size())};
   }
@@ -114,30 +110,20 @@ void StackCollectors::Running::end(const std::vector<stacks::PhaseTimes>& phases
   const std::lock_guard lock(collector_->mutex);
   if (collector_->told) return;
   std::size_t written = 0;
-  static_cast<void>(write_all(collector_->orders.get(), stacks::phases_text(phases), &written));
-  collector_->orders.reset();
+  static_cast<void>(
+      write_all(collector_->process.orders.get(), stacks::phases_text(phases), &written));
+  collector_->process.orders.reset();
   collector_->ended_ns = monotonic_ns();
 }
 
 Result<StackCollectors::Running> StackCollectors::start(const stacks::CollectorOrder& order) {
-  Result<Pipe> orders = make_pipe();
-  if (!orders) return orders.error();
-  Result<Pipe> answers = make_pipe();
-  if (!answers) return answers.error();
-  const Result<pid_t> pid =
-      spawn({.file = "/proc/self/exe",
-             .words = {"kymod", stacks::kCollectorArgument},
-             .descriptors = {orders->from.get(), answers->to.get(), kDevNull}});
-  if (!pid) return pid.error();
+  Result<HelperProcess> process =
+      start_helper(stacks::kCollectorArgument, stacks::order_text(order));
+  if (!process) return process.error();
   auto collector = std::make_shared<Collector>();
-  collector->pid = *pid;
-  collector->orders = std::move(orders->to);
-  collector->answers = std::move(answers->from);
-  collector->said = LineReader(collector->answers.get());
+  collector->process = *std::move(process);
+  collector->said = LineReader(collector->process.answers.get());
   collector->output = order.output;
-  ::fcntl(collector->answers.get(), F_SETFL, O_NONBLOCK);
-  std::size_t written = 0;
-  static_cast<void>(write_all(collector->orders.get(), stacks::order_text(order), &written));
   const std::lock_guard lock(mutex_);
   collectors_.push_back(collector);
   return Running(std::move(collector));
@@ -149,11 +135,11 @@ bool StackCollectors::reap(Collector& collector) {
   const std::unique_lock lock(collector.mutex, std::try_to_lock);
   if (!lock) return false;
   int status = 0;
-  const pid_t got = ::waitpid(collector.pid, &status, WNOHANG);
+  const pid_t got = ::waitpid(collector.process.pid, &status, WNOHANG);
   if (got == 0) {
     const bool late =
         collector.ended_ns != 0 && monotonic_ns() - collector.ended_ns > to_nanos(kWrittenWithin);
-    if (late || collector.told) ::kill(collector.pid, SIGKILL);
+    if (late || collector.told) ::kill(collector.process.pid, SIGKILL);
     return false;
   }
   while (collector.said.read()) {
@@ -183,7 +169,7 @@ Result<void> StackCollectors::check(unsigned rate) {
 StackCollectors::~StackCollectors() {
   const std::uint64_t until_ns = after(kWaitAtEnd);
   for (const auto& collector : collectors_) {
-    const FileDescriptor process(probe::open_process(collector->pid));
+    const FileDescriptor process(probe::open_process(collector->process.pid));
     if (process.valid()) static_cast<void>(wait_for(process.get(), until_ns));
     static_cast<void>(reap(*collector));
   }
