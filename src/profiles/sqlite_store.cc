@@ -246,15 +246,15 @@ Result<void> SqliteStore::add_rows(const Minute& minute, const Sums& sums) {
                  "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                  "samples = samples + excluded.samples, ns = ns + excluded.ns",
                  {key.first, type, minute.minute, key.second, signed_of(weight.samples),
-                  signed_of(weight.ns)});
+                  signed_of(weight.value)});
     if (!added) return added;
   }
   for (const auto& [service, weight] : sums.services) {
-    Result<void> added =
-        db_->run("add a total",
-                 "INSERT INTO totals VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-                 "samples = samples + excluded.samples, ns = ns + excluded.ns",
-                 {service, type, minute.minute, signed_of(weight.samples), signed_of(weight.ns)});
+    Result<void> added = db_->run(
+        "add a total",
+        "INSERT INTO totals VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+        "samples = samples + excluded.samples, ns = ns + excluded.ns",
+        {service, type, minute.minute, signed_of(weight.samples), signed_of(weight.value)});
     if (!added) return added;
   }
   const NamedProfile& profile = minute.profile;
@@ -380,7 +380,7 @@ Result<NamedProfile> SqliteStore::profile(const Query& query) {
   const Result<std::unordered_map<std::int64_t, Weight>> sums = sums_of(query);
   if (!sums) return sums.error();
   NamedProfile profile;
-  profile.waits = query.type == Type::off_cpu;
+  profile.quantity = quantity_of(query.type);
   if (Result<void> loaded = load(*sums, profile); !loaded) return loaded.error();
   if (Result<void> added = add_coverage(query, profile); !added) return added.error();
   return profile;

@@ -8,6 +8,10 @@ const char* name_of(Type type) {
   return type == Type::cpu ? "cpu" : "off-cpu";
 }
 
+stacks::Quantity quantity_of(Type type) {
+  return type == Type::cpu ? stacks::Quantity::cpu : stacks::Quantity::wait;
+}
+
 std::optional<Type> type_named(std::string_view name) {
   for (const Type type : {Type::cpu, Type::off_cpu}) {
     if (name == name_of(type)) return type;

@@ -15,6 +15,7 @@ namespace kymo::profiles {
 enum class Type : std::uint8_t { cpu, off_cpu };
 
 const char* name_of(Type type);
+stacks::Quantity quantity_of(Type type);
 std::optional<Type> type_named(std::string_view name);
 
 inline constexpr std::int64_t kNanosPerMinute = 60'000'000'000;

@@ -16,19 +16,22 @@ using stacks::FunctionChange;
 using stacks::ShareChange;
 using stacks::Weight;
 
-std::uint64_t flame_value(const Weight& weight, bool by_time) {
-  return by_time ? weight.ns : weight.samples;
+std::uint64_t flame_value(const Weight& weight, bool by_value) {
+  return by_value ? weight.value : weight.samples;
 }
 
 std::string flame_file_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-FlameJson flame_side(const std::string& path, const Comparison::Side& side, bool by_time) {
+FlameJson flame_side(const std::string& path, const Comparison::Side& side, bool by_value) {
   const std::uint64_t samples = side.sum.samples;
-  return {{"path", path},      {"samples", samples},
-          {"ns", side.sum.ns}, {"duration_ns", side.duration_ns},
-          {"lost", side.lost}, {"unit_ns", by_time || samples == 0 ? 1 : side.sum.ns / samples}};
+  return {{"path", path},
+          {"samples", samples},
+          {"value", side.sum.value},
+          {"duration_ns", side.duration_ns},
+          {"lost", side.lost},
+          {"scale", by_value || samples == 0 ? 1 : side.sum.value / samples}};
 }
 
 // The functions' values and verdicts, in their order in the tree.
@@ -38,8 +41,8 @@ FlameJson changes_json(const Comparison& comparison, ShareChange FunctionChange:
   FlameJson verdicts = FlameJson::array();
   for (const FunctionChange& function : comparison.functions) {
     const ShareChange& change = function.*share;
-    before.push_back(flame_value(change.before, comparison.by_time));
-    after.push_back(flame_value(change.after, comparison.by_time));
+    before.push_back(flame_value(change.before, comparison.by_value));
+    after.push_back(flame_value(change.after, comparison.by_value));
     verdicts.push_back(change.verdict);
   }
   return {{"before", std::move(before)},
@@ -53,16 +56,16 @@ std::string flame_diff_data(const ProfileDiff& diff, const stacks::ComparedTree&
   const Comparison& comparison = diff.comparison;
   const Comparison::Side& after = comparison.after;
   FlameJson json = {{"title", flame_file_name(diff.before) + " → " + flame_file_name(diff.after)},
-                    {"kind", comparison.waits ? "wait" : "cpu"},
                     {"duration_ns", after.duration_ns},
                     {"samples", after.sum.samples},
-                    {"ns", after.sum.ns}};
+                    {facts_of(comparison.quantity).unit, after.sum.value}};
   for (const char* missing : {"lost", "lost_mappings", "frames", "unknown_frames", "truncated"}) {
     json[missing] = 0;  // lost samples are told of each side
   }
-  json["comparison"] = {{"a", flame_side(diff.before, comparison.before, comparison.by_time)},
-                        {"b", flame_side(diff.after, after, comparison.by_time)},
-                        {"tested", !comparison.by_time},
+  json["comparison"] = {{"a", flame_side(diff.before, comparison.before, comparison.by_value)},
+                        {"b", flame_side(diff.after, after, comparison.by_value)},
+                        {"tested", !comparison.by_value},
+                        {"shares_of", shares_of(comparison)},
                         {"function_tests", comparison.tests},
                         {"frame_tests", compared.tests},
                         {"self", changes_json(comparison, &FunctionChange::self)},

@@ -29,7 +29,13 @@ void add_functions(const stacks::FrameTree& tree, Json& json) {
 
 void add_tree(const stacks::FrameTree& tree, nlohmann::ordered_json& json) {
   add_functions(tree, json);
-  json["unit_ns"] = tree.unit_ns;
+  const stacks::QuantityFacts& facts = facts_of(tree.quantity);
+  json["kind"] = facts.name;
+  json["unit"] = facts.unit;
+  json["what"] = facts.what;
+  json["counted"] = facts.counted;
+  json["sorted_by_total"] = facts.sorted_by_total;
+  json["scale"] = tree.scale;
   Json depths = Json::array();
   Json of = Json::array();
   Json self = Json::array();

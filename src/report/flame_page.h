@@ -9,7 +9,8 @@
 
 namespace kymo::report {
 
-// Adds a tree as the scripts of the pages read it: the members modules, functions, unit_ns and tree.
+// Adds a tree as the scripts of the pages read it: the members kind, unit, what,
+// counted, scale, modules, functions and tree.
 void add_tree(const stacks::FrameTree& tree, nlohmann::ordered_json& json);
 
 // The data of a page with a flame graph, for flame_page(). `about` is what `kymo profile --json`

@@ -11,6 +11,7 @@
 #include "report/about.h"
 #include "report/human.h"
 #include "report/table.h"
+#include "report/weight.h"
 
 namespace kymo::report {
 namespace {
@@ -40,20 +41,18 @@ std::string module_name(const FunctionChange& function) {
 
 std::string profile_side(const char* label, const std::string& path, const Comparison& comparison,
                          const Comparison::Side& side) {
-  std::string text = printable(path) + ": " + duration(side.sum.ns) +
-                     (comparison.waits ? " of waiting in " : " of CPU time in ") +
-                     with_commas(side.sum.samples) + (comparison.waits ? " waits" : " samples") +
-                     " of " + duration(side.duration_ns);
+  std::string text =
+      printable(path) + ": " + weight_sentence(comparison.quantity, side.sum, side.duration_ns);
   if (side.lost != 0) text += "; " + with_commas(side.lost) + " lost";
   return share_line(label, text);
 }
 
 std::string share_test_line(const Comparison& comparison) {
-  if (comparison.waits) {
-    return share_line(
-        "test", "none: of waits only the sum of their times is known, not how far they differ");
+  if (comparison.quantity != stacks::Quantity::cpu) {
+    return share_line("test", std::string("none: of ") + facts_of(comparison.quantity).counted +
+                                  " only the sum is known, not how far they differ");
   }
-  if (comparison.by_time) {
+  if (comparison.by_value) {
     return share_line("test", "none: a profile does not say how many samples it has");
   }
   return share_line("test",
@@ -68,7 +67,7 @@ std::string heading_of(const ProfileDiff& diff) {
          share_line("compared", fmt::format("{} function{}: own and total shares of the {}",
                                             with_commas(comparison.functions.size()),
                                             comparison.functions.size() == 1 ? "" : "s",
-                                            comparison.by_time ? "time" : "samples")) +
+                                            shares_of(comparison))) +
          share_test_line(comparison);
 }
 
@@ -172,12 +171,12 @@ std::string one_sided_list(const Comparison& comparison, bool only_after, std::s
     names.push_back(fmt::format("and {} more", functions.size() - names.size()));
   }
   names.front().insert(
-      0, fmt::format("{}{}: ", functions.size(), comparison.by_time ? "" : ", not beyond noise"));
+      0, fmt::format("{}{}: ", functions.size(), comparison.by_value ? "" : ", not beyond noise"));
   return wrapped_list(only_after ? "only in B" : "only in A", names, kShareLabel, kShareLine);
 }
 
 std::string few_samples_line(const Comparison& comparison) {
-  if (comparison.by_time) return "";
+  if (comparison.by_value) return "";
   const auto few = std::count_if(comparison.functions.begin(), comparison.functions.end(),
                                  [](const FunctionChange& function) {
                                    return function.total.verdict == ShareVerdict::not_tested;
@@ -214,9 +213,10 @@ std::string share_check_line(const Comparison& comparison, double allowed) {
       return fmt::format("\nCHANGE: {} beyond noise and beyond {}: {}\n", count_text(check.changed),
                          limit, names_text(check.changed));
     case ChangeCheck::Outcome::cannot_tell:
-      return fmt::format("\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n{}",
-                         count_text(check.untold), limit, names_text(check.untold),
-                         comparison.by_time ? "" : "  It takes more samples: profile for longer\n");
+      return fmt::format(
+          "\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n{}",
+          count_text(check.untold), limit, names_text(check.untold),
+          comparison.by_value ? "" : "  It takes more samples: profile for longer\n");
   }
   return "\nno change beyond noise and beyond " + limit + "\n";
 }
@@ -225,15 +225,15 @@ double largest_difference(const FunctionChange& function) {
   return std::max(std::abs(function.self.difference()), std::abs(function.total.difference()));
 }
 
-nlohmann::ordered_json share_json(const ShareChange& change) {
+nlohmann::ordered_json share_json(const ShareChange& change, const std::string& unit) {
   nlohmann::ordered_json json = {{"a", change.share_before},
                                  {"b", change.share_after},
                                  {"points", 100 * change.difference()},
                                  {"verdict", to_string(change.verdict)},
                                  {"a_samples", change.before.samples},
                                  {"b_samples", change.after.samples},
-                                 {"a_ns", change.before.ns},
-                                 {"b_ns", change.after.ns}};
+                                 {"a_" + unit, change.before.value},
+                                 {"b_" + unit, change.after.value}};
   if (change.p) {
     json["p"] = change.p->p;
     json["adjusted_p"] = change.p->adjusted_p;
@@ -241,28 +241,31 @@ nlohmann::ordered_json share_json(const ShareChange& change) {
   return json;
 }
 
-nlohmann::ordered_json side_json(const std::string& path, const Comparison::Side& side) {
+nlohmann::ordered_json side_json(const std::string& path, const Comparison::Side& side,
+                                 const std::string& unit) {
   return {{"path", path},
           {"samples", side.sum.samples},
-          {"ns", side.sum.ns},
+          {unit, side.sum.value},
           {"duration_ns", side.duration_ns},
           {"lost", side.lost}};
 }
 
 nlohmann::ordered_json functions_json(const Comparison& comparison) {
-  // Own shares say where the time is used; of waiting, all of it is in the scheduler.
-  const Share share = comparison.waits ? &FunctionChange::total : &FunctionChange::self;
+  // Own shares say where the time is used; that of waiting is all in the scheduler.
+  const Share share = facts_of(comparison.quantity).sorted_by_total ? &FunctionChange::total
+                                                                    : &FunctionChange::self;
   Changes functions = sorted_changes(comparison, share, [](const FunctionChange&) { return true; });
   std::stable_sort(functions.begin(), functions.end(), [&](const auto* a, const auto* b) {
     return std::tuple((a->*share).beyond_noise(), a->total.beyond_noise()) >
            std::tuple((b->*share).beyond_noise(), b->total.beyond_noise());
   });
+  const std::string unit = facts_of(comparison.quantity).unit;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const FunctionChange* function : functions) {
     json.push_back({{"function", function->name},
                     {"module", function->module},
-                    {"self", share_json(function->self)},
-                    {"total", share_json(function->total)}});
+                    {"self", share_json(function->self, unit)},
+                    {"total", share_json(function->total, unit)}});
   }
   return json;
 }
@@ -282,6 +285,13 @@ nlohmann::ordered_json share_check_json(const Comparison& comparison, double all
 }
 
 }  // namespace
+
+std::string shares_of(const Comparison& comparison) {
+  if (!comparison.by_value) return "samples";
+  const stacks::QuantityFacts& facts = facts_of(comparison.quantity);
+  if (facts.unit == std::string("count")) return facts.counted;
+  return facts.unit == std::string("ns") ? "time" : facts.unit;
+}
 
 ShareCheck check_shares(const Comparison& comparison, double allowed) {
   ShareCheck check;
@@ -312,8 +322,8 @@ ShareCheck check_shares(const Comparison& comparison, double allowed) {
 
 std::string text_of(const ProfileDiff& diff, std::size_t rows, std::optional<double> allowed) {
   const Comparison& comparison = diff.comparison;
-  std::string text = heading_of(diff) + (comparison.by_time ? untested_table(comparison, rows)
-                                                            : changed_tables(comparison, rows));
+  std::string text = heading_of(diff) + (comparison.by_value ? untested_table(comparison, rows)
+                                                             : changed_tables(comparison, rows));
   const std::string lists = one_sided_list(comparison, true, rows) +
                             one_sided_list(comparison, false, rows) + few_samples_line(comparison);
   if (!lists.empty()) text += "\n" + lists;
@@ -322,15 +332,17 @@ std::string text_of(const ProfileDiff& diff, std::size_t rows, std::optional<dou
 
 nlohmann::ordered_json json_of(const ProfileDiff& diff, std::optional<double> allowed) {
   const Comparison& comparison = diff.comparison;
+  const stacks::QuantityFacts& facts = facts_of(comparison.quantity);
   nlohmann::ordered_json json = {
       {"format_version", 1},
       {"compared", "stack profiles"},
-      {"kind", comparison.waits ? "wait" : "cpu"},
-      {"a", side_json(diff.before, comparison.before)},
-      {"b", side_json(diff.after, comparison.after)},
-      {"shares_of", comparison.by_time ? "time" : "samples"},
-      {"test", comparison.by_time ? nlohmann::ordered_json() : "Fisher"},
-      {"correction", comparison.by_time ? nlohmann::ordered_json() : "Holm"},
+      {"kind", facts.name},
+      {"unit", facts.unit},
+      {"a", side_json(diff.before, comparison.before, facts.unit)},
+      {"b", side_json(diff.after, comparison.after, facts.unit)},
+      {"shares_of", shares_of(comparison)},
+      {"test", comparison.by_value ? nlohmann::ordered_json() : "Fisher"},
+      {"correction", comparison.by_value ? nlohmann::ordered_json() : "Holm"},
       {"allowed_p", stacks::kShareLevel},
       {"tested", comparison.tests},
       {"functions", functions_json(comparison)}};

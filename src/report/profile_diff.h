@@ -27,6 +27,9 @@ struct ShareCheck {
   ChangeCheck::Outcome outcome = ChangeCheck::Outcome::no_change;
 };
 
+// Of what the shares are: "samples", "time", "bytes".
+std::string shares_of(const stacks::Comparison& comparison);
+
 // The result refers to the functions of `comparison`.
 ShareCheck check_shares(const stacks::Comparison& comparison, double allowed);
 

@@ -23,7 +23,7 @@ constexpr std::size_t kFunctions = 3;
 constexpr std::size_t kNameLength = 50;
 
 double share_of(const stacks::Weight& part, const stacks::Weight& whole) {
-  return whole.ns == 0 ? 0 : static_cast<double>(part.ns) / static_cast<double>(whole.ns);
+  return whole.value == 0 ? 0 : static_cast<double>(part.value) / static_cast<double>(whole.value);
 }
 
 // The functions in which the stacks of one role end.
@@ -46,7 +46,7 @@ nlohmann::json json_of(const StackSummary::Part& part) {
                          {"share", share_of(function.self, part.weight)}});
   }
   return {{"samples", part.weight.samples},
-          {"ns", part.weight.ns},
+          {"ns", part.weight.value},
           {"functions", std::move(functions)}};
 }
 
@@ -143,7 +143,7 @@ nlohmann::json json_of(const StackSummary& summary) {
   for (const StackSummary::PhaseStacks& phase : summary.phases) {
     phases.push_back({{"phase", phase.phase},
                       {"samples", phase.weight.samples},
-                      {"ns", phase.weight.ns},
+                      {"ns", phase.weight.value},
                       {"criu", json_of(phase.criu)},
                       {"target", json_of(phase.target)}});
   }

@@ -11,13 +11,13 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-// Whether the time is compared. Otherwise the samples are.
-bool by_time(const NamedProfile& before, const NamedProfile& after) {
-  return before.waits || !before.counts_samples || !after.counts_samples;
+// Whether the values are compared. Otherwise the samples are.
+bool by_value(const NamedProfile& before, const NamedProfile& after) {
+  return before.quantity != Quantity::cpu || !before.counts_samples || !after.counts_samples;
 }
 
 std::uint64_t value_of(const Weight& weight, bool time) {
-  return time ? weight.ns : weight.samples;
+  return time ? weight.value : weight.samples;
 }
 
 double share_of(std::uint64_t part, std::uint64_t whole) {
@@ -64,7 +64,7 @@ void add_weights(const NamedProfile& profile, const Ids& ids, Weight ShareChange
 }
 
 void judge(Comparison& comparison) {
-  const bool time = comparison.by_time;
+  const bool time = comparison.by_value;
   const SampleCounts all{value_of(comparison.before.sum, time),
                          value_of(comparison.after.sum, time)};
   std::vector<ShareChange*> changes;
@@ -129,7 +129,8 @@ FrameTree merged(const NamedProfile& before, const NamedProfile& after, bool tim
   add(before, same.of_before, false);
   add(after, same.of_after, true);
   const Weight sum = after.sum();
-  return std::move(builder).finish(time || sum.samples == 0 ? 1 : sum.ns / sum.samples);
+  return std::move(builder).finish(after.quantity,
+                                   time || sum.samples == 0 ? 1 : sum.value / sum.samples);
 }
 
 }  // namespace
@@ -153,19 +154,19 @@ const char* to_string(ShareVerdict verdict) {
 }
 
 Result<Comparison> compare(const NamedProfile& before, const NamedProfile& after) {
-  if (before.waits != after.waits) {
+  if (before.quantity != after.quantity) {
     return Error{Code::failed_precondition, std::string("cannot compare: A is a profile of ") +
-                                                (before.waits ? "waiting and B one of CPU time"
-                                                              : "CPU time and B one of waiting") +
+                                                facts_of(before.quantity).what + " and B one of " +
+                                                facts_of(after.quantity).what +
                                                 "; give two of the same kind"};
   }
   Comparison result;
-  result.waits = after.waits;
-  result.by_time = by_time(before, after);
+  result.quantity = after.quantity;
+  result.by_value = by_value(before, after);
   result.before = {before.sum(), before.duration_ns, before.lost};
   result.after = {after.sum(), after.duration_ns, after.lost};
   for (const auto& [name, side] : {std::pair{"A", &result.before}, std::pair{"B", &result.after}}) {
-    if (value_of(side->sum, result.by_time) != 0) continue;
+    if (value_of(side->sum, result.by_value) != 0) continue;
     return Error{Code::failed_precondition,
                  std::string("cannot compare: ") + name + " has no stacks; profile for longer"};
   }
@@ -180,7 +181,7 @@ Result<Comparison> compare(const NamedProfile& before, const NamedProfile& after
 }
 
 ComparedTree compared_tree(const NamedProfile& before, const NamedProfile& after) {
-  const bool time = by_time(before, after);
+  const bool time = by_value(before, after);
   ComparedTree result;
   result.tree = merged(before, after, time);
   const SampleCounts all{value_of(before.sum(), time), value_of(after.sum(), time)};

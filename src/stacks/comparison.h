@@ -57,8 +57,9 @@ struct Comparison {
     std::uint64_t lost = 0;
   };
 
-  bool waits = false;
-  bool by_time = false;  // shares are of the time: of waiting, or where no samples are counted
+  Quantity quantity = Quantity::cpu;
+  bool by_value =
+      false;  // shares are of the values: of all but CPU time, or where no samples are counted
   Side before;
   Side after;
   std::size_t tests = 0;  // for whose number p was corrected
@@ -66,7 +67,7 @@ struct Comparison {
 };
 
 // Compares each function's own and total share (share_test.h).
-// Errors: failed_precondition: one is of CPU time and one of waiting, or one has no stacks.
+// Errors: failed_precondition: they are of different quantities, or one has no stacks.
 // Cost:   one step for each frame of a stack, and a test for each function.
 Result<Comparison> compare(const NamedProfile& before, const NamedProfile& after);
 

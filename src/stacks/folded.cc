@@ -28,13 +28,18 @@ std::string line_of(const NamedProfile& profile, const NamedProfile::Stack& stac
   return text;
 }
 
+std::uint64_t folded_value(Quantity quantity, const Weight& weight) {
+  if (quantity == Quantity::cpu) return weight.samples;
+  const bool time = facts_of(quantity).unit == std::string_view("ns");
+  return time ? weight.value / kNanosPerMicrosecond : weight.value;
+}
+
 }  // namespace
 
 std::string folded(const NamedProfile& profile) {
   std::map<std::string, std::uint64_t> stacks;  // threads of a process can have the same one
   for (const NamedProfile::Stack& stack : profile.stacks) {
-    stacks[line_of(profile, stack)] +=
-        profile.waits ? stack.weight.ns / kNanosPerMicrosecond : stack.weight.samples;
+    stacks[line_of(profile, stack)] += folded_value(profile.quantity, stack.weight);
   }
   std::string text;
   for (const auto& [stack, value] : stacks) {

@@ -38,9 +38,10 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> FrameTreeBuilder::backwards
   return sorted;
 }
 
-FrameTree FrameTreeBuilder::finish(std::uint64_t unit_ns) && {
+FrameTree FrameTreeBuilder::finish(Quantity quantity, std::uint64_t scale) && {
   FrameTree tree;
-  tree.unit_ns = unit_ns;
+  tree.quantity = quantity;
+  tree.scale = scale;
   struct Open {
     std::uint32_t depth;
     std::uint32_t function;
@@ -82,12 +83,12 @@ FrameTree frame_tree(const NamedProfile& profile) {
   for (const NamedProfile::Function& function : profile.functions) {
     ids.push_back(builder.function(function.name, function.module));
   }
-  const bool by_time = profile.period_ns == 0;
+  const bool by_value = profile.period_ns == 0;
   for (const NamedProfile::Stack& one : profile.stacks) {
     builder.add(frames_of(one, one.process, ids, builder),
-                by_time ? one.weight.ns : one.weight.samples);
+                by_value ? one.weight.value : one.weight.samples);
   }
-  return std::move(builder).finish(by_time ? 1 : profile.period_ns);
+  return std::move(builder).finish(profile.quantity, by_value ? 1 : profile.period_ns);
 }
 
 }  // namespace kymo::stacks

@@ -24,8 +24,9 @@ struct FrameTree {
   };
 
   std::vector<Function> functions;
-  std::vector<Node> nodes;    // each before its children, which are in the order of their names
-  std::uint64_t unit_ns = 1;  // `self` counts these: samples, or nanoseconds
+  std::vector<Node> nodes;  // each before its children, which are in the order of their names
+  Quantity quantity = Quantity::cpu;
+  std::uint64_t scale = 1;  // the value of 1 in `self`, which counts samples or is the value itself
 };
 
 // Makes such a tree, stack by stack.
@@ -38,7 +39,7 @@ class FrameTreeBuilder {
   // `stack`: functions, from the root to the innermost one; not empty.
   void add(const std::vector<std::uint32_t>& stack, std::uint64_t self,
            std::uint64_t self_before = 0);
-  [[nodiscard]] FrameTree finish(std::uint64_t unit_ns) &&;
+  [[nodiscard]] FrameTree finish(Quantity quantity, std::uint64_t scale) &&;
 
  private:
   struct Node {
@@ -62,8 +63,8 @@ std::vector<std::uint32_t> frames_of(const NamedProfile::Stack& stack, const std
                                      FrameTreeBuilder& builder);
 
 // The roots are the processes, by their names, where these are known; of a dump or restore, CRIU and the
-// target, and below them the processes. The values are samples if the
-// time between them is known, else nanoseconds.
+// target, and below them the processes. They count samples if
+// the time between them is known. Otherwise they are the values.
 FrameTree frame_tree(const NamedProfile& profile);
 
 }  // namespace kymo::stacks

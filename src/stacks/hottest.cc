@@ -24,7 +24,7 @@ class Functions {
     std::vector<HotFunction> all;
     for (const auto& [name, function] : functions_) all.push_back(function);
     const auto heat = [order](const HotFunction& function) {
-      const auto [self, total] = std::pair(function.self.ns, function.total.ns);
+      const auto [self, total] = std::pair(function.self.value, function.total.value);
       return order == Order::self ? std::pair(self, total) : std::pair(total, self);
     };
     std::sort(all.begin(), all.end(), [&](const HotFunction& a, const HotFunction& b) {

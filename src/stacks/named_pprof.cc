@@ -18,7 +18,7 @@ class NamedWriter {
       add_function(i + 1, profile_.functions[i]);
     }
     for (const NamedProfile::Stack& stack : profile_.stacks) add_sample(stack);
-    return file_.finish({profile_.waits, profile_.period_ns, begin_unix_ns, profile_.duration_ns,
+    return file_.finish({profile_.quantity, profile_.period_ns, begin_unix_ns, profile_.duration_ns,
                          profile_.lost, profile_.phases});
   }
 
@@ -52,7 +52,7 @@ class NamedWriter {
     if (stack.truncated) ids.push_back(truncated());
     PprofMessage sample;
     sample.add_packed(1, ids);
-    sample.add_packed(2, {stack.weight.samples, stack.weight.ns});
+    sample.add_packed(2, {stack.weight.samples, stack.weight.value});
     for (const auto& [key, value] : {std::pair("process", &stack.process),
                                      {"phase", &stack.phase},
                                      {"role", &stack.role},

@@ -39,9 +39,10 @@ NamedProfile of_phase(const NamedProfile& profile, const std::string& phase) {
 }
 
 Result<void> add(NamedProfile& to, const NamedProfile& profile) {
-  if (to.waits != profile.waits) {
+  if (to.quantity != profile.quantity) {
     return Error{Code::failed_precondition,
-                 "one is a profile of CPU time and one of waiting: they cannot be added"};
+                 std::string("one is a profile of ") + facts_of(to.quantity).what + " and one of " +
+                     facts_of(profile.quantity).what + ": they cannot be added"};
   }
   if (to.period_ns != profile.period_ns) to.period_ns = 0;
   to.duration_ns += profile.duration_ns;

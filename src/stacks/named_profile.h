@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kymo/result.h"
 #include "stacks/profile.h"
+#include "stacks/quantity.h"
 #include "stacks/symbols.h"
 
 namespace kymo::stacks {
@@ -27,8 +29,9 @@ struct NamedProfile {
     std::string service{};  // of a profile that is kept, as in Trace
   };
 
-  bool waits = false;
-  std::uint64_t period_ns = 0;  // between samples of a CPU; 0 if it is not known
+  Quantity quantity = Quantity::cpu;
+  std::uint64_t period_ns =
+      0;  // between samples of a CPU; 0 if it is not known, or of another quantity
   std::uint64_t duration_ns = 0;
   std::uint64_t lost = 0;           // samples, as far as it is known
   bool counts_samples = true;       // otherwise each stack's number of samples is 1
@@ -43,13 +46,15 @@ struct NamedProfile {
 
 NamedProfile named(const Profile& profile, Symbols& symbols);
 
-// Reads a profile in the format of pprof, compressed by gzip or not, of CPU time or of waiting. The
-// bytes may be anything.
+// Reads a profile in the format of pprof, compressed by gzip or not. The bytes may be anything.
+// `wanted`: which of its quantities; nothing: the one that the file names as its default or, if that is none that
+// is known here, the first one in Quantity that it has.
 //
-// Errors: data_loss: they are no such profile; failed_precondition: it is one of other values, or is
+// Errors: data_loss: they are no such profile; failed_precondition: it does not have the quantity, or is
 //         larger than what is read (512 MiB without compression, 2^25 frames in all stacks).
 // Cost:   memory for the bytes without compression, and eight bytes a frame.
-Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path);
+Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path,
+                                std::optional<Quantity> wanted = {});
 
 // The names of the phases that its stacks have, in the order in which they began; those whose order is
 // not known come last.
@@ -59,7 +64,7 @@ std::vector<std::string> phases_in(const NamedProfile& profile);
 NamedProfile of_phase(const NamedProfile& profile, const std::string& phase);
 
 // Adds the stacks and the duration of another profile.
-// Errors: failed_precondition: one is of CPU time and one of waiting.
+// Errors: failed_precondition: they are of different quantities.
 Result<void> add(NamedProfile& to, const NamedProfile& profile);
 
 }  // namespace kymo::stacks

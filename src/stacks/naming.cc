@@ -8,7 +8,7 @@ namespace kymo::stacks {
 
 NamedProfile named(const Profile& profile, Symbols& symbols) {
   NamedProfile result;
-  result.waits = profile.waits;
+  result.quantity = profile.waits ? Quantity::wait : Quantity::cpu;
   result.period_ns = profile.period_ns;
   result.duration_ns = profile.duration_ns;
   result.lost = profile.counts.lost;

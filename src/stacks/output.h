@@ -20,7 +20,8 @@ inline constexpr const char* kLostComment = "kymo: lost samples: ";
 inline constexpr const char* kPhaseComment = "kymo: phase: ";
 
 // One line for each stack, for flame graphs: "process;outermost;...;innermost VALUE". Functions of
-// the kernel end in "_[k]". The value is the number of samples, or microseconds of waiting.
+// the kernel end in "_[k]". The value is the number of samples, microseconds of
+// waiting or delay, or bytes.
 std::string folded(const NamedProfile& profile);
 std::string folded(const Profile& profile, Symbols& symbols);
 

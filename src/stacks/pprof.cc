@@ -79,7 +79,7 @@ void Writer::add_sample(const Trace& trace, const Weight& weight) {
   if (trace.truncated) ids.push_back(truncated());
   PprofMessage sample;
   sample.add_packed(1, ids);
-  sample.add_packed(2, {weight.samples, weight.ns});
+  sample.add_packed(2, {weight.samples, weight.value});
   sample.add(3, file_.label("process", trace.process));
   sample.add(3, file_.label("thread", trace.thread));
   for (const auto& [key, value] : {std::pair("container", &trace.container),
@@ -97,8 +97,9 @@ void Writer::add_sample(const Trace& trace, const Weight& weight) {
 
 std::string Writer::write() {
   for (const auto& [trace, weight] : profile_.traces) add_sample(trace, weight);
-  return file_.finish({profile_.waits, profile_.period_ns, profile_.begin_unix_ns,
-                       profile_.duration_ns, profile_.counts.lost, profile_.phases});
+  return file_.finish({profile_.waits ? Quantity::wait : Quantity::cpu, profile_.period_ns,
+                       profile_.begin_unix_ns, profile_.duration_ns, profile_.counts.lost,
+                       profile_.phases});
 }
 
 }  // namespace

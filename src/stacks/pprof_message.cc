@@ -93,13 +93,13 @@ void PprofFile::add_function(std::uint64_t id, const std::string& name, const st
 }
 
 std::string PprofFile::finish(const PprofAbout& about) {
-  const char* const what = about.waits ? "wait" : "cpu";
-  add(field::kSampleType, type(about.waits ? "waits" : "samples", "count"));
-  add(field::kSampleType, type(what, "nanoseconds"));
+  const QuantityFacts& facts = facts_of(about.quantity);
+  add(field::kSampleType, type(facts.pprof_number, "count"));
+  add(field::kSampleType, type(facts.pprof_value, facts.pprof_unit));
   message_.add(field::kTimeNanos, static_cast<std::uint64_t>(about.begin_unix_ns));
   message_.add(field::kDurationNanos, about.duration_ns);
-  add(field::kPeriodType, type(what, "nanoseconds"));
-  message_.add(field::kPeriod, about.waits ? 1 : about.period_ns);
+  add(field::kPeriodType, type(facts.pprof_value, facts.pprof_unit));
+  message_.add(field::kPeriod, about.period_ns != 0 ? about.period_ns : 1);
   if (about.lost != 0)
     message_.add(field::kComment, text(kLostComment + std::to_string(about.lost)));
   for (const std::string& phase : about.phases) {

@@ -43,7 +43,7 @@ inline constexpr unsigned kComment = 13;
 
 // What is known of a profile besides its samples.
 struct PprofAbout {
-  bool waits = false;
+  Quantity quantity = Quantity::cpu;
   std::uint64_t period_ns = 0;
   std::int64_t begin_unix_ns = 0;
   std::uint64_t duration_ns = 0;

@@ -129,6 +129,7 @@ struct Tables {
   std::uint64_t duration_ns = 0;
   std::uint64_t period = 0;
   std::vector<std::uint64_t> comments;  // as texts
+  std::uint64_t default_type = 0;  // the name of the value that is shown, as a text; 0: not said
 
   [[nodiscard]] std::string text(std::uint64_t index) const {
     return index < texts.size() ? std::string(texts[index]) : std::string();
@@ -197,6 +198,9 @@ bool read_table(PprofFields& fields, Tables& tables) {
     case 13:
       fields.append_to(tables.comments);
       return fields.whole();
+    case 14:
+      tables.default_type = fields.number();
+      return true;
     default:
       return true;
   }
@@ -213,12 +217,14 @@ class StackMaker {
  public:
   explicit StackMaker(const Tables& tables) : tables_(tables) {}
 
-  // Finds the values of time and the counts. Returns false if there is no time.
-  bool choose_values(NamedProfile& profile);
+  // Finds the value and the number of samples. Nothing: the file does not have this quantity.
+  std::optional<Quantity> choose_values(std::optional<Quantity> wanted);
+  [[nodiscard]] bool counts_samples() const { return count_.has_value(); }
   bool add(std::string_view sample, NamedProfile& profile);
   [[nodiscard]] std::size_t frames() const { return frames_; }
 
  private:
+  void choose_count(std::string_view name);
   std::uint32_t function(std::uint64_t id, std::uint64_t mapping, NamedProfile& profile);
   void add_frames(const std::vector<std::uint64_t>& locations, NamedProfile& profile,
                   NamedProfile::Stack& stack);
@@ -227,26 +233,37 @@ class StackMaker {
   [[nodiscard]] Weight weight_of(const std::vector<std::uint64_t>& values) const;
 
   const Tables& tables_;
-  std::size_t time_ = 0;
+  std::size_t value_ = 0;
   std::optional<std::size_t> count_;
   std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, std::uint32_t>> ids_;
   std::size_t frames_ = 0;
   std::set<std::string> phases_;
 };
 
-bool StackMaker::choose_values(NamedProfile& profile) {
-  bool found = false;
+std::optional<Quantity> StackMaker::choose_values(std::optional<Quantity> wanted) {
+  std::map<Quantity, std::size_t> values;
+  std::optional<Quantity> shown = wanted;
   for (std::size_t i = 0; i < tables_.value_types.size(); ++i) {
-    const std::string name = tables_.text(tables_.value_types[i].first);
-    const std::string unit = tables_.text(tables_.value_types[i].second);
-    if (!count_ && unit == "count") count_ = i;
-    if (found || unit != "nanoseconds") continue;
-    found = name == "cpu" || name == "wait";
-    time_ = i;
-    profile.waits = name == "wait";
+    const auto [name, unit] = tables_.value_types[i];
+    const auto quantity = quantity_of_pprof(tables_.text(name), tables_.text(unit));
+    if (!quantity) continue;
+    values.try_emplace(*quantity, i);
+    if (!shown && name == tables_.default_type) shown = quantity;
   }
-  profile.counts_samples = count_.has_value();
-  return found;
+  if (!shown && !values.empty()) shown = values.begin()->first;
+  if (!shown || !values.contains(*shown)) return std::nullopt;
+  value_ = values.at(*shown);
+  choose_count(facts_of(*shown).pprof_number);
+  return shown;
+}
+
+// The number of this name. A profile of CPU time may name it as it likes.
+void StackMaker::choose_count(std::string_view name) {
+  for (std::size_t i = tables_.value_types.size(); i-- > 0;) {
+    if (tables_.text(tables_.value_types[i].second) != "count") continue;
+    if (count_ && tables_.text(tables_.value_types[*count_].first) == name) continue;
+    count_ = i;
+  }
 }
 
 std::uint32_t StackMaker::function(std::uint64_t id, std::uint64_t mapping, NamedProfile& profile) {
@@ -293,7 +310,7 @@ Weight StackMaker::weight_of(const std::vector<std::uint64_t>& values) const {
                ? 0
                : std::min(value, kMostValue);
   };
-  return {count_ ? at(*count_) : 1, at(time_)};
+  return {count_ ? at(*count_) : 1, at(value_)};
 }
 
 std::string StackMaker::known_phase(std::string name) {
@@ -370,6 +387,27 @@ Error damaged(const std::string& path) {
   return {Code::data_loss, path + " is no profile of pprof, or is damaged"};
 }
 
+// A name of the file, as far as it can be printed.
+std::string short_name(const std::string& text) {
+  constexpr std::size_t kMostLength = 40;
+  std::string name = text.substr(0, kMostLength);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c <= ' ' || c > '~'; }, '?');
+  return name;
+}
+
+// That a file does not have a quantity, and which values it has.
+Error lacks(const std::string& path, const Tables& tables, std::optional<Quantity> wanted) {
+  std::string all;
+  for (const auto& [name, unit] : tables.value_types) {
+    all.append(all.empty() ? "" : ", ").append(short_name(tables.text(name)));
+    all.append(" in ").append(short_name(tables.text(unit)));
+  }
+  const std::string what = wanted ? std::string("no values of ") + facts_of(*wanted).what
+                                  : std::string("no values that kymo shows");
+  return {Code::failed_precondition, path + " has " + what + ", but " + all};
+}
+
 Error too_large(const std::string& path) {
   return {Code::failed_precondition,
           path + " is too large: kymo reads 512 MiB and 33 million frames of a profile"};
@@ -377,7 +415,8 @@ Error too_large(const std::string& path) {
 
 }  // namespace
 
-Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path) {
+Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path,
+                                std::optional<Quantity> wanted) {
   const bool packed = bytes.starts_with("\x1f\x8b");
   const std::string text = packed ? unpacked(bytes) : bytes;
   if (text.empty()) return damaged(path);
@@ -390,13 +429,13 @@ Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& pat
   if (!fields.whole() || tables.value_types.empty()) return damaged(path);
   NamedProfile profile;
   StackMaker maker(tables);
-  if (!maker.choose_values(profile)) {
-    return Error{Code::failed_precondition,
-                 path + " has neither CPU time nor time of waiting in nanoseconds"};
-  }
+  const std::optional<Quantity> quantity = maker.choose_values(wanted);
+  if (!quantity) return lacks(path, tables, wanted);
+  profile.quantity = *quantity;
+  profile.counts_samples = maker.counts_samples();
   profile.duration_ns = tables.duration_ns;
   read_comments(tables, profile);
-  if (!profile.waits) profile.period_ns = tables.period;
+  if (quantity == Quantity::cpu) profile.period_ns = tables.period;
   for (const std::string_view sample : tables.samples) {
     if (!maker.add(sample, profile)) return damaged(path);
     if (maker.frames() > kMostPprofFrames) return too_large(path);

@@ -35,11 +35,11 @@ struct Trace {
 
 struct Weight {
   std::uint64_t samples = 0;
-  std::uint64_t ns = 0;  // CPU time, or time of waiting
+  std::uint64_t value = 0;  // such as nanoseconds of CPU time (quantity.h)
 
   Weight& operator+=(const Weight& other) {
     samples += other.samples;
-    ns += other.ns;
+    value += other.value;
     return *this;
   }
 };
@@ -47,7 +47,7 @@ struct Weight {
 // A stack profile, its addresses not named yet (symbols.h).
 // Ownership: `processes` owns the modules of the frames.
 struct Profile {
-  bool waits = false;
+  bool waits = false;           // its quantity is `wait`, otherwise `cpu`
   std::uint64_t period_ns = 0;  // between samples of a CPU; 0 if `waits`
   std::int64_t begin_unix_ns = 0;
   std::uint64_t duration_ns = 0;

@@ -39,7 +39,7 @@ void RequestSamples::move_to(Profile& profile, const std::vector<PhaseTimes>& ph
       if (!phases.empty()) in_phase.phase = phase_at(phases, time_ns);
       Weight& weight = profile.traces[std::move(in_phase)];
       weight.samples += 1;
-      weight.ns += profile.period_ns;
+      weight.value += profile.period_ns;
     }
   }
   times_.clear();

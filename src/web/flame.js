@@ -4,7 +4,7 @@
 import { byId, element, fieldById } from "./dom.js";
 import { FlameGraph, ROW, rowOf } from "./flame_graph.js";
 import { compared } from "./flame_diff.js";
-import { TIMES, scaled } from "./format.js";
+import { count, sumText } from "./weights.js";
 
 /** @import { FlameComparison, FlameProfile } from "./types.d.ts" */
 
@@ -13,15 +13,13 @@ const profile = JSON.parse(byId("profile").textContent ?? "");
 byId("profile").remove();
 
 function describe() {
-  const waits = profile.kind === "wait";
-  const count = (/** @type {number} */ n) => n.toLocaleString("en");
   document.title = profile.title;
   byId("title").textContent = profile.title;
-  if (profile.comparison !== undefined) return describeComparison(profile.comparison, waits);
-  byId("subtitle").textContent = `${scaled(profile.ns, TIMES)} of ${waits ? "waiting" : "CPU time"} in ${count(profile.samples)} ${waits ? "waits" : "samples"} of ${scaled(profile.duration_ns, TIMES)}`;
+  if (profile.comparison !== undefined) return describeComparison(profile.comparison);
+  byId("subtitle").textContent = sumText(profile, { ...profile, value: profile[profile.unit] ?? 0 });
   const missing = [
     [profile.samples === 0, "no stack was taken"],
-    [profile.lost > 0, `${count(profile.lost)} ${waits ? "waits" : "samples"} lost`],
+    [profile.lost > 0, `${count(profile.lost)} ${profile.counted} lost`],
     [profile.lost_mappings > 0, `${count(profile.lost_mappings)} records of mappings lost: names may be missing`],
     [profile.unknown_frames > profile.frames / 100, `${count(profile.unknown_frames)} of ${count(profile.frames)} frames have no name`],
     [profile.truncated > profile.samples / 100, `${count(profile.truncated)} stacks are truncated`],
@@ -29,10 +27,10 @@ function describe() {
   for (const [is, text] of missing) if (is) byId("quality").append(element("li", { class: "warning" }, String(text)));
 }
 
-/** @type {(comparison: FlameComparison, waits: boolean) => void} */
-function describeComparison(comparison, waits) {
-  byId("subtitle").textContent = `Comparison of two stack profiles by the shares of ${waits ? "time" : "samples"}`;
-  byId("quality").append(...compared(comparison, waits).map((text) => element("li", { class: "said" }, text)));
+/** @param {FlameComparison} comparison */
+function describeComparison(comparison) {
+  byId("subtitle").textContent = `Comparison of two stack profiles by the shares of ${comparison.shares_of}`;
+  byId("quality").append(...compared(comparison, profile).map((text) => element("li", { class: "said" }, text)));
   byId("colour").prepend(element("option", { selected: "" }, "change"));
   byId("hottest").setAttribute("aria-label", "Functions whose share changed");
 }
@@ -42,7 +40,7 @@ const canvas = /** @type {HTMLCanvasElement} */ (byId("flame"));
 const graph = new FlameGraph({
   canvas, search: fieldById("search"), matched: byId("matched"), colour: fieldById("colour"), legend: byId("legend"),
   status: byId("status"), hottest: byId("hottest"), inverted: byId("inverted"),
-}, profile, profile.kind === "wait", profile.comparison);
+}, profile, profile.sorted_by_total, profile.comparison);
 
 function otherTheme() {
   const root = document.documentElement;

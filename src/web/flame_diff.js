@@ -1,9 +1,9 @@
 // What a flame graph of two profiles says beside that of one: how the share of each frame changed. The verdicts are those
 // of src/stacks/comparison.h; nothing is tested here. All names are set as text or drawn, never as markup.
 import { css, element } from "./dom.js";
-import { TIMES, scaled } from "./format.js";
+import { amount, count, sumText } from "./weights.js";
 
-/** @import { FlameComparison, FlameStacks, ShareChanges } from "./types.d.ts" */
+/** @import { FlameComparison, FlameKind, FlameStacks, ShareChanges } from "./types.d.ts" */
 /** @import { FlameTree, Frame } from "./flame_tree.js" */
 
 const WORDS = ["within noise", "grew", "shrank", "new", "vanished", "not tested"];
@@ -32,6 +32,7 @@ export class FlameDiff {
     this.comparison = comparison;
     this.tree = tree;
     this.verdicts = verdicts;
+    this.unit = stacks.unit;
     this.selfBefore = before;
     this.totalBefore = Float64Array.from(before);
     this.sumBefore = 0;
@@ -112,9 +113,9 @@ export class FlameDiff {
     return ["− ", "", "+ "][this.direction(frame) + 1];
   }
 
-  /** @type {(value: number, sum: number, unit: number) => string} */
-  amount(value, sum, unit) {
-    return `${percent(value / sum)} (${scaled(value * unit, TIMES)})`;
+  /** @type {(value: number, sum: number, one: number) => string} */
+  shareAndAmount(value, sum, scale) {
+    return `${percent(value / sum)} (${amount(value * scale, this.unit)})`;
   }
 
   /**
@@ -123,7 +124,7 @@ export class FlameDiff {
    */
   described(frame) {
     const { a, b } = this.comparison;
-    const both = `A ${this.amount(this.before(frame), this.sumBefore, a.unit_ns)}, B ${this.amount(frame.value, this.tree.sum, b.unit_ns)}`;
+    const both = `A ${this.shareAndAmount(this.before(frame), this.sumBefore, a.scale)}, B ${this.shareAndAmount(frame.value, this.tree.sum, b.scale)}`;
     return frame.fn < 0 ? both : `${both}: ${points(this.difference(frame))} points, ${WORDS[this.verdict(frame)]}`;
   }
 
@@ -171,16 +172,14 @@ export class FlameDiff {
 /**
  * What was compared and how, as lines.
  * @param {FlameComparison} comparison
- * @param {boolean} waits
+ * @param {FlameKind} kind
  */
-export function compared({ a, b, tested, frame_tests, function_tests }, waits) {
-  const count = (/** @type {number} */ n) => n.toLocaleString("en");
-  const what = waits ? "waits" : "samples";
+export function compared({ a, b, tested, frame_tests, function_tests }, kind) {
   return [
     ...Object.entries({ A: a, B: b }).map(([side, of]) =>
-      `${side}: ${of.path}: ${scaled(of.ns, TIMES)} of ${waits ? "waiting" : "CPU time"} in ${count(of.samples)} ${what} of ${scaled(of.duration_ns, TIMES)}${of.lost > 0 ? `; ${count(of.lost)} lost` : ""}`),
+      `${side}: ${of.path}: ${sumText(kind, of)}${of.lost > 0 ? `; ${count(of.lost)} lost` : ""}`),
     tested ? `Test: Fisher's, on numbers of samples; p by Holm over ${count(frame_tests)} frames of the graph, and over ${count(function_tests)} shares of functions in the table` :
-      `Nothing was tested: ${waits ? "of waits only the sum of their times is known" : "a profile does not say how many samples it has"}. The colours show all differences.`,
+      `Nothing was tested: ${kind.kind === "cpu" ? "a profile does not say how many samples it has" : `of ${kind.counted} only the sum is known`}. The colours show all differences.`,
     "A frame is as wide as its share of B. What only A has is in the table.",
   ];
 }

@@ -1,7 +1,7 @@
 // A flame graph with its search, its colours and its table of functions. All names of a profile are set
 // as text or drawn, never as markup.
 import { css, element } from "./dom.js";
-import { TIMES, scaled } from "./format.js";
+import { amount } from "./weights.js";
 import { FlameDiff } from "./flame_diff.js";
 import { FlameTree, packageOf, placed } from "./flame_tree.js";
 
@@ -45,7 +45,8 @@ export class FlameGraph {
     this.chosen = null;
     /** @type {Uint8Array | null} for each function, whether the search finds it */
     this.found = null;
-    this.unit = stacks.unit_ns;
+    this.scale = stacks.scale;
+    this.unit = stacks.unit;
     this.tree = new FlameTree(stacks);
     this.hot = this.tree.hottest();
     this.diff = comparison === undefined ? null : new FlameDiff(stacks, comparison, this.tree);
@@ -59,7 +60,8 @@ export class FlameGraph {
    * @param {FlameStacks} stacks
    */
   show(stacks) {
-    this.unit = stacks.unit_ns;
+    this.scale = stacks.scale;
+    this.unit = stacks.unit;
     this.tree = new FlameTree(stacks);
     this.hot = this.tree.hottest();
     this.zoom = this.tree.root(this.zoom.inverted);
@@ -76,8 +78,8 @@ export class FlameGraph {
   }
 
   /** @param {number} value */
-  time(value) {
-    return scaled(value * this.unit, TIMES);
+  amount(value) {
+    return amount(value * this.scale, this.unit);
   }
 
   /** @param {number} value */
@@ -207,7 +209,7 @@ export class FlameGraph {
       return;
     }
     const { frame } = box;
-    const total = `${this.time(frame.value)} (${this.share(frame.value)})`;
+    const total = `${this.amount(frame.value)} (${this.share(frame.value)})`;
     if (box.merged > 0) {
       status.textContent = `${box.merged} functions, each narrower than a pixel: ${total}. Zoom into the frame above them to see them.`;
       return;
@@ -219,7 +221,7 @@ export class FlameGraph {
       return;
     }
     const self = this.tree.selfOf(frame);
-    const values = frame.fn < 0 ? total : !frame.inverted ? `total ${total}, self ${this.time(self)} (${this.share(self)})` :
+    const values = frame.fn < 0 ? total : !frame.inverted ? `total ${total}, self ${this.amount(self)} (${this.share(self)})` :
       frame.caller?.fn === -1 ? `self ${total}` : `${total} of ${this.nameOf(innermost(frame))} is called from here`;
     status.replaceChildren(name, module, element("br", {}), values);
   }
@@ -285,7 +287,7 @@ export class FlameGraph {
     this.found = wanted === "" ? null : Uint8Array.from(this.tree.functions, ({ name }) => Number(name.toLowerCase().includes(wanted)));
     const { found } = this;
     const value = found === null ? 0 : this.tree.matched((fn) => found[fn] === 1);
-    this.parts.matched.textContent = found === null ? "" : `${this.share(value)} matched (${this.time(value)})`;
+    this.parts.matched.textContent = found === null ? "" : `${this.share(value)} matched (${this.amount(value)})`;
     this.draw();
   }
 
@@ -317,7 +319,7 @@ export class FlameGraph {
     const [first, second] = this.byTotal ? [total, self] : [self, total];
     const order = functions.map((_, fn) => fn).filter((fn) => functions[fn].module !== "")
       .sort((a, b) => first[b] - first[a] || second[b] - second[a]);
-    const rows = order.slice(0, MOST_FUNCTIONS).map((fn) => element("tr", {}, ...[self, total].map((of) => element("td", { title: this.time(of[fn]) }, this.share(of[fn]))),
+    const rows = order.slice(0, MOST_FUNCTIONS).map((fn) => element("tr", {}, ...[self, total].map((of) => element("td", { title: this.amount(of[fn]) }, this.share(of[fn]))),
       element("td", {}, element("button", { type: "button", class: "plain", title: "Search for it", onclick: () => this.searchFor(functions[fn].name) }, functions[fn].name),
         element("span", { class: "quiet" }, baseName(functions[fn].module)))));
     const left = order.length - rows.length;

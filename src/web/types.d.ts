@@ -347,9 +347,18 @@ export interface History {
   }[];
 }
 
+// What the values of stacks are: src/stacks/quantity.h.
+export interface FlameKind {
+  kind: string;
+  unit: "ns" | "bytes" | "count";
+  what: string;
+  counted: string;
+  sorted_by_total: boolean;
+}
+
 // Stacks as a tree.
-export interface FlameStacks {
-  unit_ns: number; // of the values in the tree
+export interface FlameStacks extends FlameKind {
+  scale: number; // the value of 1 in the tree
   modules: string[];
   functions: [string, number][]; // a name, and the place of its module; the module "" is of a process
   // For each node: how deep it is, its function, and its own value. A node comes before its children.
@@ -372,10 +381,10 @@ export interface ShareChanges {
 export interface ComparedSide {
   path: string;
   samples: number;
-  ns: number;
+  value: number;
   duration_ns: number;
   lost: number;
-  unit_ns: number; // of its values
+  scale: number; // the value of 1
 }
 
 // Two stack profiles. The functions are the first ones of the tree.
@@ -383,6 +392,7 @@ export interface FlameComparison {
   a: ComparedSide;
   b: ComparedSide;
   tested: boolean;
+  shares_of: string;
   function_tests: number;
   frame_tests: number;
   self: ShareChanges;
@@ -407,10 +417,11 @@ export interface RequestStacks {
 export interface FlameProfile extends FlameStacks {
   comparison?: FlameComparison;
   title: string;
-  kind: "cpu" | "wait";
   duration_ns: number;
   samples: number;
-  ns: number;
+  ns?: number; // the sum, in its unit
+  bytes?: number;
+  count?: number;
   lost: number;
   lost_mappings: number;
   frames: number;

@@ -338,7 +338,7 @@ END
   stacks "$dir/a.pb.gz" wait '300\tmain\tread' '100\tmain\tlock'
   stacks "$dir/b.pb.gz" wait '100\tmain\tread' '300\tmain\tlock'
   run --separate-stderr -3 "$kymo" diff "$dir/a.pb.gz" "$dir/b.pb.gz" --fail-on-change 10%
-  [[ "$output" == *"test        none: of waits only the sum of their times is known"* ]]
+  [[ "$output" == *"test        none: of waits only the sum is known"* ]]
   [[ "$output" == *"+50.00"*"lock"* ]]
   stacks "$dir/cpu.pb.gz" cpu '1\tmain'
   refused 1 "A is a profile of waiting and B one of CPU time" diff "$dir/a.pb.gz" "$dir/cpu.pb.gz"

@@ -18,7 +18,8 @@ void pprof(Bytes data) {
   const stacks::Hottest hottest = stacks::hottest(*read);
   require(hottest.unknown_frames <= hottest.frames, "unknown frames are frames");
   for (const stacks::HotFunction& function : hottest.functions) {
-    require(function.self.ns <= function.total.ns, "a function's own time is a part of its total");
+    require(function.self.value <= function.total.value,
+            "a function's own time is a part of its total");
   }
 }
 

@@ -16,7 +16,7 @@ class SomeMinute {
     minute_.minute = minute;
     minute_.type = type;
     minute_.begin_unix_ns = minute * kNanosPerMinute;
-    minute_.profile.waits = type == Type::off_cpu;
+    minute_.profile.quantity = quantity_of(type);
     minute_.profile.period_ns = type == Type::cpu ? kPeriodNs : 0;
     minute_.profile.duration_ns = kNanosPerMinute;
   }

@@ -83,7 +83,7 @@ TEST_F(SqliteStoreTest, WhatWasAddedIsFoundAgain) {
   EXPECT_EQ(profile->duration_ns, 60'000'000'000U);
   EXPECT_EQ(profile->lost, 2U);
   EXPECT_EQ(profile->sum().samples, 4U);
-  EXPECT_EQ(profile->sum().ns, 4 * SomeMinute::kPeriodNs);
+  EXPECT_EQ(profile->sum().value, 4 * SomeMinute::kPeriodNs);
   EXPECT_EQ(stacks({Type::cpu, service_in("job:web"), kAll}),
             (Stacks{{"read<main", 3}, {"read<main...", 1}}));
   const auto shell = store_->profile({Type::cpu, service_in("process:sh"), kAll});

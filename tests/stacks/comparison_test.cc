@@ -53,12 +53,12 @@ TEST(ComparisonTest, CountsSharesAndVerdictsAreThoseMadeByHand) {
   const Result<Comparison> comparison = compare(first(), second());
   ASSERT_TRUE(comparison) << comparison.error().message;
   EXPECT_EQ(comparison->before.sum.samples, 1000U);
-  EXPECT_EQ(comparison->after.sum.ns, 10000U);
-  EXPECT_FALSE(comparison->by_time);
+  EXPECT_EQ(comparison->after.sum.value, 10000U);
+  EXPECT_FALSE(comparison->by_value);
   auto functions = by_name(*comparison);
   ASSERT_EQ(functions.size(), 5U);
   EXPECT_EQ(functions["work"].self.before.samples, 500U);
-  EXPECT_EQ(functions["work"].self.after.ns, 6000U);
+  EXPECT_EQ(functions["work"].self.after.value, 6000U);
   EXPECT_DOUBLE_EQ(functions["work"].self.share_before, 0.5);
   EXPECT_DOUBLE_EQ(functions["work"].self.share_after, 0.6);
   EXPECT_DOUBLE_EQ(functions["work"].total.share_before, 0.7);
@@ -111,11 +111,11 @@ TEST(ComparisonTest, TooFewSamplesAreNotTested) {
 TEST(ComparisonTest, WaitsAreComparedByTheirTimeAndNotTested) {
   NamedProfile before = first();
   NamedProfile after = second();
-  before.waits = after.waits = true;
-  before.stacks[0].weight.ns = 95000;  // the other stacks have 5000
+  before.quantity = after.quantity = Quantity::wait;
+  before.stacks[0].weight.value = 95000;  // the other stacks have 5000
   const Result<Comparison> comparison = compare(before, after);
   ASSERT_TRUE(comparison);
-  EXPECT_TRUE(comparison->by_time);
+  EXPECT_TRUE(comparison->by_value);
   EXPECT_EQ(comparison->tests, 0U);
   const FunctionChange work = by_name(*comparison)["work"];
   EXPECT_DOUBLE_EQ(work.self.share_before, 0.95);
@@ -128,13 +128,13 @@ TEST(ComparisonTest, AProfileThatDoesNotCountItsSamplesIsNotTested) {
   before.counts_samples = false;
   const Result<Comparison> comparison = compare(before, second());
   ASSERT_TRUE(comparison);
-  EXPECT_TRUE(comparison->by_time);
+  EXPECT_TRUE(comparison->by_value);
   EXPECT_EQ(by_name(*comparison)["work"].self.verdict, ShareVerdict::not_tested);
 }
 
 TEST(ComparisonTest, WhatCannotBeComparedIsRefused) {
   NamedProfile waits = first();
-  waits.waits = true;
+  waits.quantity = Quantity::wait;
   EXPECT_EQ(compare(first(), waits).error().message,
             "cannot compare: A is a profile of CPU time and B one of waiting; give two of the same "
             "kind");
@@ -169,7 +169,7 @@ TEST(ComparedTreeTest, HasTheStacksOfBothAndWhatBecameOfEachFrame) {
                                       {2, "work", 500, 600, grew},
                                       {3, "copy", 200, 195, within_noise}}));
   EXPECT_EQ(compared.tests, 4U);
-  EXPECT_EQ(compared.tree.unit_ns, 10U);
+  EXPECT_EQ(compared.tree.scale, 10U);
   const Result<Comparison> comparison = compare(first(), renamed);
   ASSERT_TRUE(comparison);
   for (std::size_t i = 0; i < comparison->functions.size(); ++i) {

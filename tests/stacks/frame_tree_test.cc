@@ -30,7 +30,7 @@ TEST(FrameTreeTest, StacksShareTheirOutermostFrames) {
   builder.add({web, run, copy}, 2);
   builder.add({web, copy}, 4);
   builder.add({web, run, copy}, 8);
-  EXPECT_EQ(rows_of(std::move(builder).finish(1)),
+  EXPECT_EQ(rows_of(std::move(builder).finish(Quantity::cpu, 1)),
             (std::vector<Row>{{0, "web", 0}, {1, "copy", 4}, {1, "run", 1}, {2, "copy", 10}}));
 }
 
@@ -55,12 +55,12 @@ TEST(FrameTreeTest, OfAProfileTheRootsAreProcesses) {
   EXPECT_EQ(
       rows_of(cpu),
       (std::vector<Row>{{0, "web", 0}, {1, kTruncated, 0}, {2, "[unknown]", 0}, {3, "[one]", 3}}));
-  EXPECT_EQ(cpu.unit_ns, 10U);
+  EXPECT_EQ(cpu.scale, 10U);
   profile.waits = true;
   profile.period_ns = 0;
   const FrameTree waits = frame_tree(named(profile, symbols));
   EXPECT_EQ(waits.nodes.back().self, 30U);
-  EXPECT_EQ(waits.unit_ns, 1U);
+  EXPECT_EQ(waits.scale, 1U);
 }
 
 TEST(FrameTreeTest, WithoutAProcessTheRootsAreFunctions) {
@@ -72,7 +72,7 @@ TEST(FrameTreeTest, WithoutAProcessTheRootsAreFunctions) {
 }
 
 TEST(FrameTreeTest, NoStackIsAnEmptyTree) {
-  EXPECT_TRUE(FrameTreeBuilder().finish(1).nodes.empty());
+  EXPECT_TRUE(FrameTreeBuilder().finish(Quantity::cpu, 1).nodes.empty());
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST_F(OutputTest, AFunctionCountsOnceInAStack) {
   EXPECT_EQ(found.functions[0].self.samples, 3U);
   EXPECT_EQ(found.functions[0].total.samples, 5U);
   EXPECT_EQ(found.functions[1].name, "[unknown]");
-  EXPECT_EQ(found.sum.ns, 600U);
+  EXPECT_EQ(found.sum.value, 600U);
   EXPECT_EQ(found.frames, 14U);
   EXPECT_EQ(found.unknown_frames, 14U);
   EXPECT_EQ(found.truncated, 3U);

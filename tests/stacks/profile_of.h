@@ -49,7 +49,7 @@ class ProfileTest : public TemporaryFolderTest {
   // The share of a function in the profile, with what it calls.
   [[nodiscard]] double share(const std::string& name) const {
     for (const HotFunction& function : hottest_.functions) {
-      if (short_name(function.name) == name) return part(function.total.ns, hottest_.sum.ns);
+      if (short_name(function.name) == name) return part(function.total.value, hottest_.sum.value);
     }
     return 0;
   }

@@ -38,7 +38,7 @@ TEST(RequestSamplesTest, EachSampleGetsTheNameOfThePhaseOfItsInstant) {
   samples.move_to(profile, kPhases);
   EXPECT_EQ(samples_in(profile, "freeze"), 3U);
   EXPECT_EQ(samples_in(profile, "memory"), 2U);
-  EXPECT_EQ(profile.sum().ns, 50U);
+  EXPECT_EQ(profile.sum().value, 50U);
   EXPECT_EQ(profile.phases, (std::vector<std::string>{"freeze", "memory"}));
 }
 

@@ -29,9 +29,9 @@ class TruthTest : public ProfileTest {
   }
   void expect_shares_of_threads() const {
     std::map<std::string, std::uint64_t> threads;
-    for (const auto& [trace, weight] : profile_.traces) threads[trace.thread] += weight.ns;
+    for (const auto& [trace, weight] : profile_.traces) threads[trace.thread] += weight.value;
     for (const char* const name : {"seven-tenths", "three-tenths"}) {
-      EXPECT_NEAR(part(threads[name], hottest_.sum.ns), own_share(name), kTolerance) << name;
+      EXPECT_NEAR(part(threads[name], hottest_.sum.value), own_share(name), kTolerance) << name;
     }
   }
   void expect_shares_of_children() const {
@@ -183,11 +183,12 @@ TEST_F(TruthTest, PprofSaysTheSame) {
   const std::map<std::string, Times> top = parse_top(text);
   int compared = 0;
   for (const HotFunction& function : hottest_.functions) {
-    if (part(function.total.ns, hottest_.sum.ns) < 0.01) continue;  // it leaves small ones out
+    if (part(function.total.value, hottest_.sum.value) < 0.01)
+      continue;  // it leaves small ones out
     const auto found = top.find(as_go_shows(function.name));
     ASSERT_NE(found, top.end()) << function.name << " is not in\n" << text;
-    EXPECT_EQ(found->second.self, function.self.ns) << function.name;
-    EXPECT_EQ(found->second.total, function.total.ns) << function.name;
+    EXPECT_EQ(found->second.self, function.self.value) << function.name;
+    EXPECT_EQ(found->second.total, function.total.value) << function.name;
     ++compared;
   }
   EXPECT_GE(compared, 4);

@@ -93,7 +93,7 @@ test("the name of a frame has a sign, so that the colour is not alone", async ()
   const { FlameDiff } = await import(path.join(process.env.KYMO_SOURCE, "src/web/flame_diff.js"));
   const { FlameTree } = await import(path.join(process.env.KYMO_SOURCE, "src/web/flame_tree.js"));
   // Three functions that grew, shrank and did neither.
-  const stacks = { unit_ns: 1, modules: ["m"], functions: [["a", 0], ["b", 0], ["c", 0]],
+  const stacks = { scale: 1, unit: "ns", modules: ["m"], functions: [["a", 0], ["b", 0], ["c", 0]],
     tree: { depths: [0, 0, 0], functions: [0, 1, 2], self: [60, 10, 30], before: [30, 40, 30], verdicts: [1, 2, 0] } };
   const tree = new FlameTree(stacks);
   const diff = new FlameDiff(stacks, { tested: true, self: { before: [], after: [], verdicts: [] } }, tree);
@@ -131,7 +131,7 @@ test("inverted, the innermost functions have their own shares, and their callers
 
 test("of waits nothing is tested, and every difference has its colour", async () => {
   const waits = await open(browser, pageOf("waits", "wait"), faults);
-  assert.match(await waits.textContent("#quality"), /Nothing was tested: of waits only the sum of their times is known/);
+  assert.match(await waits.textContent("#quality"), /Nothing was tested: of waits only the sum is known/);
   assert.match(await told(waits, 2, SAME), /−1\.00 points, not tested/);
   assert.strictEqual(await colourAt(waits, 2, SAME), "green");
   await waits.close();

@@ -9,6 +9,7 @@ const { after, before, test } = require("node:test");
 const { launch, open } = require("./browser.js");
 const { settled, until } = require("./pages.js");
 const { load } = require("./recordings.js");
+const { writeStacks } = require("./stacks.js");
 
 const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
 const APP = "@/usr/bin/app";
@@ -159,6 +160,18 @@ test("packages of Go, namespaces of C++, else the module", async () => {
   assert.strictEqual(of("runtime.mallocgc"), "runtime");
   assert.strictEqual(of("void kymo::stacks::add<std::string>(int)"), "kymo::stacks");
   assert.strictEqual(of("memcpy"), "lib.so");
+});
+
+test("of memory the values are bytes", async () => {
+  const profile = path.join(folder, "heap.pb.gz");
+  writeStacks(profile, [["", "", 3, ["keep", "main"]], ["", "", 1, ["make", "main"]]], [], 0, [["inuse_objects", "count"], ["inuse_space", "bytes"]]);
+  const file = path.join(folder, "heap.html");
+  execFileSync(process.env.KYMO_PROGRAM, ["profile", "--from", profile, "-o", file, "-q"]);
+  const page = await open(browser, file, faults);
+  assert.strictEqual(await page.textContent("#subtitle"), "38.1 MiB of memory in use in 4 objects of 2.71 s");
+  await page.fill("#search", "keep");
+  assert.strictEqual(await page.textContent("#matched"), "75.0 % matched (28.6 MiB)");
+  await page.close();
 });
 
 test("a hundred thousand stacks are drawn, and can be zoomed and inverted", async () => {

@@ -38,7 +38,7 @@ int main() {
                                   {"unknown_frames", 0},
                                   {"truncated", 0}};
   const kymo::Result<std::string> page = kymo::report::flame_page(
-      kymo::report::flame_data(std::move(about), std::move(builder).finish(kPeriod)));
+      kymo::report::flame_data(std::move(about), std::move(builder).finish(kymo::stacks::Quantity::cpu, kPeriod)));
   if (!page) return 1;
   std::cout << *page;
   return std::cout.flush() ? 0 : 1;

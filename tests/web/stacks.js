@@ -14,20 +14,24 @@ function number(value) {
 const field = (id, value) => (typeof value === "number" ? Buffer.concat([number(id << 3), number(value)]) : Buffer.concat([number((id << 3) | 2), number(value.length), value]));
 const message = (...fields) => Buffer.concat(fields.map(([id, value]) => field(id, value)));
 
+const CPU = [["samples", "count"], ["cpu", "nanoseconds"]];
+
 /**
- * Writes the file. Each stack: phase, role, samples, and the functions, the innermost first.
+ * Writes the file. Each stack: phase, role, samples, and the functions, the innermost first. The value of a sample is
+ * 10,000,000.
  * @param {string} file
  * @param {[string, string, number, string[]][]} stacks
  * @param {string[]} phases in the order of time
+ * @param {string[][]} types of the number and of the value, and their units
  */
-exports.writeStacks = (file, stacks, phases, lost = 0) => {
+exports.writeStacks = (file, stacks, phases, lost = 0, types = CPU) => {
   const texts = [""];
   const text = (/** @type {string} */ one) => (texts.includes(one) ? texts.indexOf(one) : texts.push(one) - 1);
   const names = [...new Set(stacks.flatMap(([, , , functions]) => functions))];
   const period = 10_000_000;
   const label = (key, value) => [3, message([1, text(key)], [2, text(value)])];
   const parts = [
-    [1, message([1, text("samples")], [2, text("count")])], [1, message([1, text("cpu")], [2, text("nanoseconds")])],
+    ...types.map(([name, unit]) => [1, message([1, text(name)], [2, text(unit)])]),
     ...stacks.map(([phase, role, samples, functions]) => [2, message([1, Buffer.concat(functions.map((one) => number(names.indexOf(one) + 1)))],
       [2, Buffer.concat([number(samples), number(samples * period)])], label("process", "criu"), label("phase", phase), label("role", role))]),
     [3, message([1, 1], [5, text("/usr/sbin/criu")])],

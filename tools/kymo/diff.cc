@@ -14,6 +14,7 @@
 #include "confined.h"
 #include "diff_profiles.h"
 #include "print.h"
+#include "profile_file.h"
 #include "recordings.h"
 #include "report/checkpoint_diff.h"
 #include "report/diff_page.h"
@@ -40,6 +41,7 @@ struct DiffArguments {
   std::string page;
   std::uint64_t most_values = report::HtmlOptions().most_values;
   std::size_t rows = 20;
+  std::string value;          // of stack profiles
   Paths only_for_recordings;  // options that were given
 };
 
@@ -105,11 +107,11 @@ Result<Paths> gather(const Paths& named, const std::string& recording) {
 }
 
 void compare_stacks(Context& context, const DiffArguments& arguments, std::string& data) {
-  const auto outcome =
-      compare_profiles(context,
-                       {arguments.before, arguments.after, arguments.only_for_recordings,
-                        arguments.allowed_change, arguments.rows, !arguments.page.empty()},
-                       data);
+  const auto outcome = compare_profiles(
+      context,
+      {arguments.before, arguments.after, arguments.only_for_recordings, arguments.value,
+       arguments.allowed_change, arguments.rows, !arguments.page.empty()},
+      data);
   if (outcome) context.exit_code = exit_code_of(*outcome);
 }
 
@@ -173,6 +175,11 @@ void write_page(Context& context, const DiffArguments& arguments, const Result<s
   std::cerr << "page written to " << report::printable(arguments.page) << '\n';
 }
 
+void refuse_value(Context& context) {
+  say("diff: --value is for stack profiles (see kymo diff --help)");
+  context.exit_code = kWrongUsage;
+}
+
 // Compares in a process without rights, and writes the page here.
 void compare(Context& context, DiffArguments arguments, bool sets) {
   Paths paths = arguments.base;
@@ -185,10 +192,12 @@ void compare(Context& context, DiffArguments arguments, bool sets) {
   // The data of a page: of recordings, or of stack profiles.
   const std::vector<std::string> data =
       make_confined(context, with_recordings(paths), 2, [&](Paths& made) {
+        if (sets && !arguments.value.empty()) return refuse_value(context);
         if (sets) return compare_sets(context, arguments, made[0]);
         if (is_profile(arguments.before) || is_profile(arguments.after)) {
           return compare_stacks(context, arguments, made[1]);
         }
+        if (!arguments.value.empty()) return refuse_value(context);
         compare_two(context, arguments, made[0]);
       });
   if (!data[0].empty()) write_page(context, arguments, report::diff_page(data[0]));
@@ -253,6 +262,7 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
   diff.add_option("--html", arguments->page,
                   "Write an HTML page with the charts of both sides in one picture, or of stack "
                   "profiles a flame graph; it works without a network");
+  add_value_option(diff, arguments->value);
   diff.add_option("--most-values", arguments->most_values,
                   "Keep every sample in the page if the recordings have at most this many values")
       ->check(CLI::NonNegativeNumber)

@@ -60,7 +60,7 @@ std::optional<report::ChangeCheck::Outcome> compare_profiles(Context& context,
   if (!may_compare(context, asked)) return {};
   std::vector<stacks::NamedProfile> profiles;
   for (const std::string& path : {asked.before, asked.after}) {
-    Result<stacks::NamedProfile> profile = read_profile(path);
+    Result<stacks::NamedProfile> profile = read_profile(path, asked.value);
     if (!profile) {
       fail(context, profile.error());
       return {};

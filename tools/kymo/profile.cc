@@ -40,17 +40,12 @@ struct ProfileArguments {
   std::vector<std::string> files;
   std::string checkpoints;  // of this job
   std::string phase;
+  std::string value;  // of the files
   stacks::Options options;
   std::string output;
   std::size_t rows = 20;
   std::string sort;
 };
-
-// All stacks of waits end in the scheduler, so that only the callers tell something.
-stacks::Order order_of(const ProfileArguments& arguments, bool waits) {
-  return arguments.sort == "total" || (arguments.sort.empty() && waits) ? stacks::Order::total
-                                                                        : stacks::Order::self;
-}
 
 void refuse_profile(Context& context, const std::string& why) {
   say("profile: " + why + " (see kymo profile --help)");
@@ -85,10 +80,11 @@ std::string page_data(const ProfileArguments& arguments, const Taken& taken,
 void describe(const ProfileArguments& arguments, const Taken& taken,
               const stacks::NamedProfile& profile, std::vector<std::string>& texts,
               const Context& context) {
-  const stacks::Hottest hottest = stacks::hottest(profile, order_of(arguments, profile.waits));
-  texts[0] = context.json
-                 ? json_text(profile_json(taken, hottest, arguments.rows), 2) + "\n"
-                 : profile_summary(taken, hottest) + profile_table(hottest, arguments.rows);
+  const stacks::Hottest hottest =
+      stacks::hottest(profile, order_of(arguments.sort, profile.quantity));
+  texts[0] = context.json ? json_text(profile_json(taken, hottest, arguments.rows), 2) + "\n"
+                          : profile_summary(taken, hottest) +
+                                profile_table(profile.quantity, hottest, arguments.rows);
   if (profile_format(arguments.output) == ProfileFormat::page) {
     texts[1] = page_data(arguments, taken, hottest, profile);
   }
@@ -115,8 +111,8 @@ std::vector<std::string> make(const ProfileArguments& arguments, const stacks::P
       context, {"/usr/lib/debug/.build-id"}, 2,
       [&](std::vector<std::string>& texts) {
         stacks::Symbols symbols(debug_info);
-        const Taken taken{profile.waits, profile.period_ns, profile.duration_ns, profile.cpu_ns,
-                          profile.counts};
+        const Taken taken{profile.waits ? stacks::Quantity::wait : stacks::Quantity::cpu,
+                          profile.period_ns, profile.duration_ns, profile.cpu_ns, profile.counts};
         describe(arguments, taken, stacks::named(profile, symbols), texts, context);
         const ProfileFormat format = profile_format(arguments.output);
         if (format == ProfileFormat::pprof) texts[1] = stacks::pprof(profile, symbols);
@@ -203,10 +199,11 @@ void profile_what_runs(ProfileArguments& arguments, Context& context) {
 }
 
 // Reads the files, and adds their stacks.
-Result<stacks::NamedProfile> read_files(const std::vector<std::string>& files) {
+Result<stacks::NamedProfile> read_files(const std::vector<std::string>& files,
+                                        const std::string& value) {
   std::optional<stacks::NamedProfile> all;
   for (const std::string& path : files) {
-    Result<stacks::NamedProfile> one = read_profile(path);
+    Result<stacks::NamedProfile> one = read_profile(path, value);
     if (!one) return one.error();
     if (!all) {
       all = *std::move(one);
@@ -288,7 +285,7 @@ void show(const ProfileArguments& arguments, const std::vector<std::string>& pat
       make_confined(context, paths, 2, [&](std::vector<std::string>& texts) {
         const Result<stacks::NamedProfile> profile = chosen_part(read(), arguments.phase);
         if (!profile) return fail(context, profile.error());
-        const Taken taken{profile->waits, profile->period_ns, profile->duration_ns, 0,
+        const Taken taken{profile->quantity, profile->period_ns, profile->duration_ns, 0,
                           counts_of(*profile)};
         describe(arguments, taken, *profile, texts, context);
         const ProfileFormat format = profile_format(arguments.output);
@@ -320,6 +317,9 @@ void profile(ProfileArguments& arguments, Context& context) {
   if (!arguments.phase.empty() && arguments.files.empty() && arguments.checkpoints.empty()) {
     return refuse_profile(context, "--phase is for --from and --checkpoints");
   }
+  if (!arguments.value.empty() && arguments.files.empty()) {
+    return refuse_profile(context, "--value is for --from");
+  }
   if (const Result<void> checked = check_profile_output(arguments.output); !checked) {
     if (checked.error().code == Code::invalid_argument) {
       return refuse_profile(context, checked.error().message);
@@ -328,7 +328,8 @@ void profile(ProfileArguments& arguments, Context& context) {
   }
   if (!arguments.files.empty()) {
     return show(
-        arguments, arguments.files, [&] { return read_files(arguments.files); }, context);
+        arguments, arguments.files, [&] { return read_files(arguments.files, arguments.value); },
+        context);
   }
   if (!arguments.checkpoints.empty()) return show_checkpoints(arguments, context);
   if (arguments.command.empty()) return profile_what_runs(arguments, context);
@@ -372,6 +373,7 @@ void add_profile(CLI::App& app, Context& context) {
   verb->add_option("--phase", arguments->phase,
                    "With --from and --checkpoints: only the samples of this phase of a dump or "
                    "restore");
+  add_value_option(*verb, arguments->value);
   add_time(*verb, "-d,--duration",
            "Stop after this time (default: 10s; a command is profiled until it ends)",
            [arguments](double ns) {

@@ -44,13 +44,20 @@ Result<void> check_profile_output(const std::string& output) {
   return system_error("cannot write into " + folder, errno);
 }
 
-Result<stacks::NamedProfile> read_profile(const std::string& path) {
+Result<stacks::NamedProfile> read_profile(const std::string& path, const std::string& value) {
   constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
   const Result<FileDescriptor> file = open_regular(path);
   if (!file) return file.error();
   const Result<std::string> bytes = read_all(file->get(), path, kMostBytes);
   if (!bytes) return bytes.error();
-  return stacks::read_pprof(*bytes, path);
+  return stacks::read_pprof(*bytes, path, stacks::quantity_named(value));
+}
+
+void add_value_option(CLI::App& verb, std::string& value) {
+  verb.add_option("--value", value,
+                  "If a file has more than one kind of value: show this one, such as alloc of Go's "
+                  "heap profile (default: as the file says)")
+      ->check(CLI::IsMember(stacks::quantity_names()));
 }
 
 void write_profile(const std::string& output, std::string content, Context& context) {

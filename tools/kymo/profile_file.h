@@ -19,7 +19,11 @@ Result<void> check_profile_output(const std::string& output);
 
 // Reads a file in the format of pprof, of unknown origin: to be called in a process without rights.
 // Errors: those of opening it, and of stacks::read_pprof().
-Result<stacks::NamedProfile> read_profile(const std::string& path);
+// `value`: the name of the quantity that is read; empty: the file's default.
+Result<stacks::NamedProfile> read_profile(const std::string& path, const std::string& value);
+
+// Adds --value, which names a quantity of a file.
+void add_value_option(CLI::App& verb, std::string& value);
 
 // Writes the file and says so. `content`: that of the file or, of a page, its data.
 void write_profile(const std::string& output, std::string content, Context& context);

@@ -6,14 +6,10 @@
 
 #include "report/human.h"
 #include "report/table.h"
+#include "report/weight.h"
 
 namespace kymo::cli {
 namespace {
-
-// A value in the unit of the profile.
-std::string weight_text(const stacks::Weight& weight) {
-  return report::duration(weight.ns);
-}
 
 double share_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -21,20 +17,22 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
 
 }  // namespace
 
+stacks::Order order_of(const std::string& sort, stacks::Quantity quantity) {
+  const bool by_total = sort == "total" || (sort.empty() && facts_of(quantity).sorted_by_total);
+  return by_total ? stacks::Order::total : stacks::Order::self;
+}
+
 std::string profile_summary(const Taken& profile, const stacks::Hottest& hottest) {
   using report::with_commas;
   const stacks::SourceCounts counts = profile.counts.value_or(stacks::SourceCounts{});
-  std::string text = profile.waits ? report::duration(hottest.sum.ns) + " of waiting in " +
-                                         with_commas(hottest.sum.samples) + " waits"
-                                   : report::duration(hottest.sum.ns) + " of CPU time in " +
-                                         with_commas(hottest.sum.samples) + " samples";
-  text += " of " + report::duration(profile.duration_ns) + "\n";
+  std::string text =
+      report::weight_sentence(profile.quantity, hottest.sum, profile.duration_ns) + "\n";
   if (counts.short_waits != 0) {
     text += with_commas(counts.short_waits) + " shorter waits, " +
             report::duration(counts.short_wait_ns) + " in all, have no stacks\n";
   }
   if (profile.counts) {
-    text += "lost: " + with_commas(counts.lost) + (profile.waits ? " waits" : " samples") + "; ";
+    text += "lost: " + with_commas(counts.lost) + " " + facts_of(profile.quantity).counted + "; ";
   }
   text += "unknown: " + with_commas(hottest.unknown_frames) + " of " + with_commas(hottest.frames) +
           " frames; truncated: " + with_commas(hottest.truncated) + " stacks\n";
@@ -45,7 +43,8 @@ std::string profile_summary(const Taken& profile, const stacks::Hottest& hottest
   return text;
 }
 
-std::string profile_table(const stacks::Hottest& hottest, std::size_t rows) {
+std::string profile_table(stacks::Quantity quantity, const stacks::Hottest& hottest,
+                          std::size_t rows) {
   constexpr std::size_t kNameLength = 60;
   using Align = report::Table::Align;
   report::Table table({{"SELF"},
@@ -56,11 +55,12 @@ std::string profile_table(const stacks::Hottest& hottest, std::size_t rows) {
                        {"MODULE", Align::left}});
   for (const stacks::HotFunction& function : hottest.functions) {
     if (rows-- == 0) break;
-    table.add(
-        {weight_text(function.self), report::percent(share_of(function.self.ns, hottest.sum.ns)),
-         weight_text(function.total), report::percent(share_of(function.total.ns, hottest.sum.ns)),
-         report::shortened(function.name, kNameLength),
-         std::filesystem::path(function.module).filename()});
+    table.add({report::value_text(quantity, function.self.value),
+               report::percent(share_of(function.self.value, hottest.sum.value)),
+               report::value_text(quantity, function.total.value),
+               report::percent(share_of(function.total.value, hottest.sum.value)),
+               report::shortened(function.name, kNameLength),
+               std::filesystem::path(function.module).filename()});
   }
   return table.empty() ? "" : "\n" + table.str(0);
 }
@@ -68,24 +68,26 @@ std::string profile_table(const stacks::Hottest& hottest, std::size_t rows) {
 nlohmann::ordered_json profile_json(const Taken& profile, const stacks::Hottest& hottest,
                                     std::size_t rows) {
   const stacks::SourceCounts counts = profile.counts.value_or(stacks::SourceCounts{});
+  const std::string unit = facts_of(profile.quantity).unit;
   nlohmann::ordered_json functions = nlohmann::ordered_json::array();
   for (const stacks::HotFunction& function : hottest.functions) {
     if (rows-- == 0) break;
     functions.push_back({{"function", function.name},
                          {"module", function.module},
                          {"self_samples", function.self.samples},
-                         {"self_ns", function.self.ns},
-                         {"self_share", share_of(function.self.ns, hottest.sum.ns)},
+                         {"self_" + unit, function.self.value},
+                         {"self_share", share_of(function.self.value, hottest.sum.value)},
                          {"total_samples", function.total.samples},
-                         {"total_ns", function.total.ns},
-                         {"total_share", share_of(function.total.ns, hottest.sum.ns)}});
+                         {"total_" + unit, function.total.value},
+                         {"total_share", share_of(function.total.value, hottest.sum.value)}});
   }
   return {{"format_version", 1},
-          {"kind", profile.waits ? "wait" : "cpu"},
+          {"kind", facts_of(profile.quantity).name},
+          {"unit", unit},
           {"duration_ns", profile.duration_ns},
           {"period_ns", profile.period_ns},
           {"samples", hottest.sum.samples},
-          {"ns", hottest.sum.ns},
+          {unit, hottest.sum.value},
           {"lost", counts.lost},
           {"lost_mappings", counts.lost_mappings},
           {"short_waits", counts.short_waits},

@@ -14,20 +14,24 @@ namespace kymo::cli {
 
 // What the table says of a profile beside its stacks.
 struct Taken {
-  bool waits = false;
+  stacks::Quantity quantity = stacks::Quantity::cpu;
   std::uint64_t period_ns = 0;
   std::uint64_t duration_ns = 0;
   std::uint64_t cpu_ns = 0;                    // of kymo itself
   std::optional<stacks::SourceCounts> counts;  // a file does not have them
 };
 
+// The order of the functions, as `--sort` says: "self", "total", or empty.
+stacks::Order order_of(const std::string& sort, stacks::Quantity quantity);
+
 // The sums of a profile, and what is missing in it.
 std::string profile_summary(const Taken& profile, const stacks::Hottest& hottest);
 
 // The first functions; empty if there is none.
-std::string profile_table(const stacks::Hottest& hottest, std::size_t rows);
+std::string profile_table(stacks::Quantity quantity, const stacks::Hottest& hottest,
+                          std::size_t rows);
 
-// Both, as JSON.
+// Both, as JSON. The names of values end in their unit: "self_ns", "self_bytes".
 nlohmann::ordered_json profile_json(const Taken& profile, const stacks::Hottest& hottest,
                                     std::size_t rows);
 

@@ -85,7 +85,7 @@ Result<std::unique_ptr<profiles::Store>> open_store(const std::string& directory
 }
 
 double share_of(const stacks::Weight& part, std::uint64_t whole_ns) {
-  return whole_ns == 0 ? 0 : static_cast<double>(part.ns) / static_cast<double>(whole_ns);
+  return whole_ns == 0 ? 0 : static_cast<double>(part.value) / static_cast<double>(whole_ns);
 }
 
 std::string range_text(const Shown& shown) {
@@ -130,7 +130,7 @@ Result<Services> services_of(const Shown& shown) {
 
 void print_services(const Services& services, const Shown& shown, std::size_t most) {
   std::uint64_t sum_ns = 0;
-  for (const profiles::ServiceTotal& one : services) sum_ns += one.weight.ns;
+  for (const profiles::ServiceTotal& one : services) sum_ns += one.weight.value;
   using Align = report::Table::Align;
   const bool waits = shown.query.type == profiles::Type::off_cpu;
   report::Table table({{waits ? "WAIT" : "CPU TIME"},
@@ -139,7 +139,7 @@ void print_services(const Services& services, const Shown& shown, std::size_t mo
                        {"SERVICE", Align::left}});
   for (const profiles::ServiceTotal& one : services) {
     if (most-- == 0) break;
-    table.add({report::duration(one.weight.ns), report::percent(share_of(one.weight, sum_ns)),
+    table.add({report::duration(one.weight.value), report::percent(share_of(one.weight, sum_ns)),
                report::with_commas(one.weight.samples),
                report::printable(profiles::text_of(one.service))});
   }
@@ -164,7 +164,7 @@ void list(const ProfilesArguments& arguments, const Shown& shown, Context& conte
   for (const profiles::ServiceTotal& one : *services) {
     json["services"].push_back({{"service", profiles::text_of(one.service)},
                                 {"samples", one.weight.samples},
-                                {"ns", one.weight.ns}});
+                                {"ns", one.weight.value}});
   }
   std::printf("%s\n", json_text(json, 2).c_str());
 }
@@ -199,7 +199,7 @@ std::string bars_of(const std::vector<profiles::MinuteTotal>& minutes, const Ran
   std::uint64_t highest = 1;
   for (const profiles::MinuteTotal& one : minutes) {
     std::uint64_t& sum = steps[(one.minute - range.begin) / step];
-    sum += one.weight.ns;
+    sum += one.weight.value;
     highest = std::max(highest, sum);
   }
   std::string text;
@@ -247,7 +247,7 @@ void print_profile_json(const Shown& shown, const nlohmann::ordered_json& profil
   for (const profiles::MinuteTotal& one : minutes) {
     json["minutes"].push_back({{"unix_ns", one.minute * profiles::kNanosPerMinute},
                                {"samples", one.weight.samples},
-                               {"ns", one.weight.ns}});
+                               {"ns", one.weight.value}});
   }
   json["profile"] = profile;
   std::printf("%s\n", json_text(json, 2).c_str());
@@ -261,12 +261,11 @@ void show_profile(const ProfilesArguments& arguments, const Shown& shown, Contex
   if (profile->stacks.empty()) {
     return fail(context, {Code::not_found, title_of(shown) + ": there are no samples"});
   }
-  const bool by_total = arguments.sort == "total" || (arguments.sort.empty() && profile->waits);
   const stacks::Hottest hottest =
-      stacks::hottest(*profile, by_total ? stacks::Order::total : stacks::Order::self);
+      stacks::hottest(*profile, order_of(arguments.sort, profile->quantity));
   stacks::SourceCounts counts;
   counts.lost = profile->lost;
-  const Taken taken{profile->waits, profile->period_ns, profile->duration_ns, 0, counts};
+  const Taken taken{profile->quantity, profile->period_ns, profile->duration_ns, 0, counts};
   if (context.json) {
     print_profile_json(shown, profile_json(taken, hottest, arguments.rows), *minutes);
   } else {
@@ -274,7 +273,7 @@ void show_profile(const ProfilesArguments& arguments, const Shown& shown, Contex
     std::printf("%s\n%s\n%s%s", report::printable(title_of(shown)).c_str(),
                 bars_of(*minutes, shown.query.range, kBars).c_str(),
                 profile_summary(taken, hottest).c_str(),
-                profile_table(hottest, arguments.rows).c_str());
+                profile_table(profile->quantity, hottest, arguments.rows).c_str());
   }
   if (arguments.output.empty()) return;
   write_profile(arguments.output, content_of(arguments, shown, taken, hottest, *profile), context);

@@ -1,0 +1,101 @@
+// Does a known amount of work and writes Go's profiles of it: profiles_of_go FOLDER.
+//
+// keep() holds 100 objects of 8 KiB, drop() makes 300 objects of 4 KiB and holds none. 5 goroutines wait in park(). One waits
+// 200 ms for a channel in receive(), and one waits 100 ms for a lock in unlock()'s hands.
+package main
+
+import (
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"time"
+)
+
+var held [][]byte
+var dropped []byte
+
+//go:noinline
+func keep() {
+	for i := 0; i < 100; i++ {
+		held = append(held, make([]byte, 8192))
+	}
+}
+
+//go:noinline
+func drop() {
+	for i := 0; i < 300; i++ {
+		dropped = make([]byte, 4096)
+	}
+	dropped = nil
+}
+
+//go:noinline
+func park(started *sync.WaitGroup, end chan bool) {
+	started.Done()
+	<-end
+}
+
+//go:noinline
+func receive() {
+	wake := make(chan bool)
+	go func() {
+		time.Sleep(200 * time.Millisecond)
+		wake <- true
+	}()
+	<-wake
+}
+
+//go:noinline
+func contend() {
+	var lock sync.Mutex
+	lock.Lock()
+	done := make(chan bool)
+	go func() {
+		lock.Lock()
+		lock.Unlock()
+		close(done)
+	}()
+	time.Sleep(100 * time.Millisecond)
+	lock.Unlock()
+	<-done
+}
+
+func write(folder, name string) {
+	file, err := os.Create(folder + "/" + name + ".pb.gz")
+	if err == nil {
+		err = pprof.Lookup(name).WriteTo(file, 0)
+	}
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+func main() {
+	runtime.MemProfileRate = 1
+	runtime.SetBlockProfileRate(1)
+	runtime.SetMutexProfileFraction(1)
+	held = make([][]byte, 0, 100)
+	keep()
+	drop()
+	receive()
+	contend()
+	end := make(chan bool)
+	var started sync.WaitGroup
+	for i := 0; i < 5; i++ {
+		started.Add(1)
+		go park(&started, end)
+	}
+	started.Wait()
+	// What was freed is seen after the second collection.
+	runtime.GC()
+	runtime.GC()
+	for _, name := range []string{"heap", "allocs", "goroutine", "block", "mutex"} {
+		write(os.Args[1], name)
+	}
+	runtime.KeepAlive(held)
+	close(end)
+}
