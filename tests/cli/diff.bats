@@ -288,6 +288,26 @@ two_profiles() {
   [[ "$output" != *" cold "* ]]
 }
 
+# dump FILE LINE...: a profile of a dump, with these stacks of the phase "memory" and 1000 of "freeze".
+dump() {
+  local file="$1"
+  shift
+  printf '%b\n' "$@" | /usr/bin/python3 "$BATS_TEST_DIRNAME/pprof_of.py" "$dir/memory.pb.gz" cpu 10000000 memory
+  printf '1000\tmain\n' | /usr/bin/python3 "$BATS_TEST_DIRNAME/pprof_of.py" "$dir/freeze.pb.gz" cpu 10000000 freeze
+  "$kymo" profile --from "$dir/memory.pb.gz" --from "$dir/freeze.pb.gz" -o "$file" -q
+}
+
+@test "stack profiles: one phase of two dumps" {
+  dump "$dir/a.pb.gz" '50\tmain\thot' '50\tmain\tcold'
+  dump "$dir/b.pb.gz" '90\tmain\thot' '10\tmain\tcold'
+  run --separate-stderr "$kymo" diff "$dir/a.pb.gz" "$dir/b.pb.gz" --phase memory
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"a.pb.gz: 1 s of CPU time in 100 samples"* ]]
+  [[ "$output" =~ 50\.00\ %\ +90\.00\ %\ +\+40\.00\ .*grew\ +hot ]]
+  refused 1 "a.pb.gz: --phase thaw: it has no samples; these phases have: " diff "$dir/a.pb.gz" "$dir/b.pb.gz" --phase thaw
+  refused 2 "--phase is for stack profiles" diff first.tsv second.tsv --phase memory
+}
+
 @test "stack profiles: the JSON has shares, and p as counted with whole numbers" {
   two_profiles
   "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --json --fail-on-change 50% >"$dir/diff.json"

@@ -1,7 +1,8 @@
-"""Writes a profile in the format of pprof, from the format's definition: pprof_of.py FILE KIND [NS] < STACKS.
+"""Writes a profile in the format of pprof, from the format's definition: pprof_of.py FILE KIND [NS [PHASE]] < STACKS.
 
 KIND is cpu or wait. Each line of the input has a number of samples and, after tabs, the functions from the outermost
-one on; each sample is of NS nanoseconds."""
+one on; each sample is of NS nanoseconds, and all are of the
+phase, if there is one."""
 import gzip
 import sys
 
@@ -36,13 +37,15 @@ def main():
     count = "samples" if kind == "cpu" else "contentions"
     out = b"".join(field(1, field(1, text(name)) + field(2, text(unit)))
                    for name, unit in ((count, "count"), (kind, "nanoseconds")))
+    phase = sys.argv[4] if len(sys.argv) > 4 else None
+    label = field(3, field(1, text("phase")) + field(2, text(phase))) if phase else b""
     functions = []
     samples = 0
     for line in sys.stdin:
         value, *stack = line.rstrip("\n").split("\t")
         functions += [name for name in stack if name not in functions]
         ids = [functions.index(name) + 1 for name in reversed(stack)]
-        out += field(2, packed(1, ids) + packed(2, [int(value), int(value) * ns]))
+        out += field(2, packed(1, ids) + packed(2, [int(value), int(value) * ns]) + label)
         samples += int(value)
     out += field(3, field(1, 1) + field(5, text("/usr/bin/app")))
     for at, name in enumerate(functions, 1):

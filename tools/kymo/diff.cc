@@ -42,6 +42,7 @@ struct DiffArguments {
   std::uint64_t most_values = report::HtmlOptions().most_values;
   std::size_t rows = 20;
   std::string value;          // of stack profiles
+  std::string phase;          // of stack profiles
   Paths only_for_recordings;  // options that were given
 };
 
@@ -110,7 +111,7 @@ void compare_stacks(Context& context, const DiffArguments& arguments, std::strin
   const auto outcome = compare_profiles(
       context,
       {arguments.before, arguments.after, arguments.only_for_recordings, arguments.value,
-       arguments.allowed_change, arguments.rows, !arguments.page.empty()},
+       arguments.phase, arguments.allowed_change, arguments.rows, !arguments.page.empty()},
       data);
   if (outcome) context.exit_code = exit_code_of(*outcome);
 }
@@ -175,8 +176,8 @@ void write_page(Context& context, const DiffArguments& arguments, const Result<s
   std::cerr << "page written to " << report::printable(arguments.page) << '\n';
 }
 
-void refuse_value(Context& context) {
-  say("diff: --value is for stack profiles (see kymo diff --help)");
+void refuse_for_recordings(Context& context, const std::string& option) {
+  say("diff: " + option + " is for stack profiles (see kymo diff --help)");
   context.exit_code = kWrongUsage;
 }
 
@@ -192,12 +193,11 @@ void compare(Context& context, DiffArguments arguments, bool sets) {
   // The data of a page: of recordings, or of stack profiles.
   const std::vector<std::string> data =
       make_confined(context, with_recordings(paths), 2, [&](Paths& made) {
-        if (sets && !arguments.value.empty()) return refuse_value(context);
+        const bool stacks = !sets && (is_profile(arguments.before) || is_profile(arguments.after));
+        if (stacks) return compare_stacks(context, arguments, made[1]);
+        if (!arguments.value.empty()) return refuse_for_recordings(context, "--value");
+        if (!arguments.phase.empty()) return refuse_for_recordings(context, "--phase");
         if (sets) return compare_sets(context, arguments, made[0]);
-        if (is_profile(arguments.before) || is_profile(arguments.after)) {
-          return compare_stacks(context, arguments, made[1]);
-        }
-        if (!arguments.value.empty()) return refuse_value(context);
         compare_two(context, arguments, made[0]);
       });
   if (!data[0].empty()) write_page(context, arguments, report::diff_page(data[0]));
@@ -263,6 +263,8 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
                   "Write an HTML page with the charts of both sides in one picture, or of stack "
                   "profiles a flame graph; it works without a network");
   add_value_option(diff, arguments->value);
+  diff.add_option("--phase", arguments->phase,
+                  "Of two stack profiles of dumps or restores: compare only this phase");
   diff.add_option("--most-values", arguments->most_values,
                   "Keep every sample in the page if the recordings have at most this many values")
       ->check(CLI::NonNegativeNumber)

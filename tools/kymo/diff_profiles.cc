@@ -60,9 +60,12 @@ std::optional<report::ChangeCheck::Outcome> compare_profiles(Context& context,
   if (!may_compare(context, asked)) return {};
   std::vector<stacks::NamedProfile> profiles;
   for (const std::string& path : {asked.before, asked.after}) {
-    Result<stacks::NamedProfile> profile = read_profile(path, asked.value);
+    Result<stacks::NamedProfile> profile =
+        chosen_part(read_profile(path, asked.value), asked.phase);
     if (!profile) {
-      fail(context, profile.error());
+      const bool named = asked.phase.empty() || profile.error().code != Code::not_found;
+      fail(context,
+           Error{profile.error().code, (named ? "" : path + ": ") + profile.error().message});
       return {};
     }
     profiles.push_back(*std::move(profile));

@@ -17,6 +17,7 @@ struct ProfilesToCompare {
   std::string after;
   std::vector<std::string> other_options;  // those that were given and are only for recordings
   std::string value;                       // which of the files; empty: as they say
+  std::string phase;                       // of a dump or restore; empty: all of them
   std::optional<double> allowed_change;
   std::size_t rows = 0;
   bool page = false;

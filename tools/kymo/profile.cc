@@ -214,23 +214,6 @@ Result<stacks::NamedProfile> read_files(const std::vector<std::string>& files,
   return *std::move(all);
 }
 
-// The part of the profile that was asked for.
-Result<stacks::NamedProfile> chosen_part(Result<stacks::NamedProfile> profile,
-                                         const std::string& phase) {
-  if (!profile || phase.empty()) return profile;
-  const std::vector<std::string> phases = stacks::phases_in(*profile);
-  if (std::find(phases.begin(), phases.end(), phase) != phases.end()) {
-    return stacks::of_phase(*profile, phase);
-  }
-  std::string names;
-  for (const std::string& name : phases) names += (names.empty() ? "" : ", ") + name;
-  return Error{Code::not_found,
-               "--phase " + phase + ": " +
-                   (names.empty() ? "the profile is not divided into phases: only those of dumps "
-                                    "and restores are (kymod --profiling-stacks)"
-                                  : "it has no samples; these phases have: " + names)};
-}
-
 // A file tells only if samples were lost.
 std::optional<stacks::SourceCounts> counts_of(const stacks::NamedProfile& profile) {
   if (profile.lost == 0) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -51,6 +52,22 @@ Result<stacks::NamedProfile> read_profile(const std::string& path, const std::st
   const Result<std::string> bytes = read_all(file->get(), path, kMostBytes);
   if (!bytes) return bytes.error();
   return stacks::read_pprof(*bytes, path, stacks::quantity_named(value));
+}
+
+Result<stacks::NamedProfile> chosen_part(Result<stacks::NamedProfile> profile,
+                                         const std::string& phase) {
+  if (!profile || phase.empty()) return profile;
+  const std::vector<std::string> phases = stacks::phases_in(*profile);
+  if (std::find(phases.begin(), phases.end(), phase) != phases.end()) {
+    return stacks::of_phase(*profile, phase);
+  }
+  std::string names;
+  for (const std::string& name : phases) names += (names.empty() ? "" : ", ") + name;
+  return Error{Code::not_found,
+               "--phase " + phase + ": " +
+                   (names.empty() ? "the profile is not divided into phases: only those of dumps "
+                                    "and restores are (kymod --profiling-stacks)"
+                                  : "it has no samples; these phases have: " + names)};
 }
 
 void add_value_option(CLI::App& verb, std::string& value) {

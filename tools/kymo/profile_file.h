@@ -22,6 +22,11 @@ Result<void> check_profile_output(const std::string& output);
 // `value`: the name of the quantity that is read; empty: the file's default.
 Result<stacks::NamedProfile> read_profile(const std::string& path, const std::string& value);
 
+// The stacks of one phase of a dump or restore; empty: all.
+// Errors: that of `profile`; not_found: it has no such phase.
+Result<stacks::NamedProfile> chosen_part(Result<stacks::NamedProfile> profile,
+                                         const std::string& phase);
+
 // Adds --value, which names a quantity of a file.
 void add_value_option(CLI::App& verb, std::string& value);
 
