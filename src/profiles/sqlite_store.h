@@ -60,6 +60,8 @@ class SqliteStore : public Store {
   Result<std::uint64_t> number(std::string_view sql, const std::vector<store::Value>& values = {});
   Result<std::uint64_t> used_bytes();
   Result<std::unordered_map<std::int64_t, stacks::Weight>> sums_of(const Query& query);
+  Result<void> add_sums(std::int64_t service, const Query& query,
+                        std::unordered_map<std::int64_t, stacks::Weight>& sums);
   Result<void> load(const std::unordered_map<std::int64_t, stacks::Weight>& sums,
                     stacks::NamedProfile& profile);
   Result<void> add_coverage(const Query& query, stacks::NamedProfile& profile);

@@ -1,20 +1,39 @@
 #include "profiles/store.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 namespace kymo::profiles {
 
-const char* name_of(Type type) {
-  return type == Type::cpu ? "cpu" : "off-cpu";
+namespace {
+
+using stacks::Quantity;
+
+constexpr std::array<TypeFacts, 8> kTypes{{
+    {Type::cpu, "cpu", Quantity::cpu, false},
+    {Type::off_cpu, "off-cpu", Quantity::wait, false},
+    {Type::go_cpu, "go-cpu", Quantity::cpu, false},
+    {Type::go_heap, "go-heap", Quantity::heap, true},
+    {Type::go_alloc, "go-alloc", Quantity::alloc, false},
+    {Type::go_goroutine, "go-goroutine", Quantity::goroutine, true},
+    {Type::go_block, "go-block", Quantity::delay, false},
+    {Type::go_mutex, "go-mutex", Quantity::delay, false},
+}};
+
+}  // namespace
+
+std::span<const TypeFacts> all_types() {
+  return kTypes;
 }
 
-stacks::Quantity quantity_of(Type type) {
-  return type == Type::cpu ? stacks::Quantity::cpu : stacks::Quantity::wait;
+const TypeFacts& facts_of(Type type) {
+  return kTypes.at(static_cast<std::size_t>(type));
 }
 
 std::optional<Type> type_named(std::string_view name) {
-  for (const Type type : {Type::cpu, Type::off_cpu}) {
-    if (name == name_of(type)) return type;
+  for (const TypeFacts& facts : kTypes) {
+    if (name == facts.name) return facts.type;
   }
   return std::nullopt;
 }
