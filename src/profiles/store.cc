@@ -8,8 +8,16 @@ const char* name_of(Type type) {
   return type == Type::cpu ? "cpu" : "off-cpu";
 }
 
+const char* title_of(Type type) {
+  return type == Type::cpu ? "CPU time" : "waiting";
+}
+
+const char* samples_of(Type type) {
+  return type == Type::cpu ? "samples" : "waits";
+}
+
 std::optional<Type> type_named(std::string_view name) {
-  for (const Type type : {Type::cpu, Type::off_cpu}) {
+  for (const Type type : kTypes) {
     if (name == name_of(type)) return type;
   }
   return std::nullopt;
