@@ -4,7 +4,7 @@
 import { byId, element, fieldById } from "./dom.js";
 import { FlameGraph, ROW, rowOf } from "./flame_graph.js";
 import { compared } from "./flame_diff.js";
-import { TIMES, scaled } from "./format.js";
+import { missingIn, summaryOf } from "./flame_parts.js";
 
 /** @import { FlameComparison, FlameProfile } from "./types.d.ts" */
 
@@ -13,20 +13,11 @@ const profile = JSON.parse(byId("profile").textContent ?? "");
 byId("profile").remove();
 
 function describe() {
-  const waits = profile.kind === "wait";
-  const count = (/** @type {number} */ n) => n.toLocaleString("en");
   document.title = profile.title;
   byId("title").textContent = profile.title;
-  if (profile.comparison !== undefined) return describeComparison(profile.comparison, waits);
-  byId("subtitle").textContent = `${scaled(profile.ns, TIMES)} of ${waits ? "waiting" : "CPU time"} in ${count(profile.samples)} ${waits ? "waits" : "samples"} of ${scaled(profile.duration_ns, TIMES)}`;
-  const missing = [
-    [profile.samples === 0, "no stack was taken"],
-    [profile.lost > 0, `${count(profile.lost)} ${waits ? "waits" : "samples"} lost`],
-    [profile.lost_mappings > 0, `${count(profile.lost_mappings)} records of mappings lost: names may be missing`],
-    [profile.unknown_frames > profile.frames / 100, `${count(profile.unknown_frames)} of ${count(profile.frames)} frames have no name`],
-    [profile.truncated > profile.samples / 100, `${count(profile.truncated)} stacks are truncated`],
-  ];
-  for (const [is, text] of missing) if (is) byId("quality").append(element("li", { class: "warning" }, String(text)));
+  if (profile.comparison !== undefined) return describeComparison(profile.comparison, profile.kind === "wait");
+  byId("subtitle").textContent = summaryOf(profile);
+  byId("quality").append(...missingIn(profile).map((text) => element("li", { class: "warning" }, text)));
 }
 
 /** @type {(comparison: FlameComparison, waits: boolean) => void} */

@@ -11,7 +11,8 @@ import { FlameTree, packageOf, placed } from "./flame_tree.js";
 /**
  * The elements that it fills.
  * @typedef {{ canvas: HTMLCanvasElement, search: HTMLInputElement, matched: HTMLElement, colour: HTMLInputElement | HTMLSelectElement, legend: HTMLElement,
- *   status: HTMLElement, hottest: HTMLElement, inverted: HTMLElement }} Parts
+ *   status: HTMLElement, hottest: HTMLElement, inverted: HTMLElement, changed?: () => void }} Parts `changed` is called when
+ * the user has changed what is shown
  */
 
 /** @typedef {{ frame: string, plain: string, match: string, ink: string, changes: ReturnType<FlameDiff["style"]> | null }} Style */
@@ -57,11 +58,13 @@ export class FlameGraph {
   /**
    * Shows other stacks in the same place.
    * @param {FlameStacks} stacks
+   * @param {FlameComparison} [comparison]
    */
-  show(stacks) {
+  show(stacks, comparison) {
     this.unit = stacks.unit_ns;
     this.tree = new FlameTree(stacks);
     this.hot = this.tree.hottest();
+    this.diff = comparison === undefined ? null : new FlameDiff(stacks, comparison, this.tree);
     this.zoom = this.tree.root(this.zoom.inverted);
     this.chosen = null;
     this.begin();
@@ -125,6 +128,16 @@ export class FlameGraph {
     return hue === undefined || this.found !== null ? style.plain : `hsl(${hue} ${style.frame})`;
   }
 
+  /** @returns {Style} */
+  style() {
+    return { frame: css("--frame"), plain: css("--plain"), match: css("--match"), ink: css("--frame-ink"), changes: this.showsChange() && this.diff !== null ? this.diff.style() : null };
+  }
+
+  /** @param {Box} box */
+  labelOf(box) {
+    return box.merged > 0 ? `${box.merged} more` : (this.diff?.sign(box.frame) ?? "") + this.nameOf(box.frame);
+  }
+
   // --- the graph ------------------------------------------------------------------------------
 
   // Its place has another width.
@@ -146,7 +159,7 @@ export class FlameGraph {
     context.scale(scale, scale);
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
-    const style = { frame: css("--frame"), plain: css("--plain"), match: css("--match"), ink: css("--frame-ink"), changes: this.showsChange() && this.diff !== null ? this.diff.style() : null };
+    const style = this.style();
     const depth = this.rows.findIndex(([box]) => box.frame === this.zoom);
     this.rows.forEach((row, at) => {
       context.globalAlpha = at < depth ? 0.6 : 1; // callers of the frame that fills the graph
@@ -162,7 +175,7 @@ export class FlameGraph {
     context.fillRect(box.x, row * ROW, Math.max(box.width - (box.width > 3 ? 1 : 0), 0.5), ROW - 1);
     if (box.width < TEXT_FROM) return;
     context.fillStyle = style.ink;
-    context.fillText(shortened(context, box.merged > 0 ? `${box.merged} more` : (this.diff?.sign(box.frame) ?? "") + this.nameOf(box.frame), box.width - 6), box.x + 3, row * ROW + ROW / 2);
+    context.fillText(shortened(context, this.labelOf(box), box.width - 6), box.x + 3, row * ROW + ROW / 2);
   }
 
   /** @param {MouseEvent} event */
@@ -186,6 +199,31 @@ export class FlameGraph {
     this.chosen = this.rows.flat().find((box) => box.frame === frame) ?? null;
     this.draw();
     this.say();
+    this.parts.changed?.();
+  }
+
+  // The frame that fills the graph, as the marks of its functions from the outermost one on.
+  path() {
+    /** @type {string[]} */
+    const marks = [];
+    for (let at = this.zoom; at.caller !== null; at = at.caller) marks.unshift(markOf(this.tree.functions[at.fn]));
+    return marks;
+  }
+
+  /**
+   * Zooms as far along such a path as there are frames.
+   * @param {string[]} marks
+   * @param {boolean} inverted
+   */
+  open(marks, inverted) {
+    let frame = this.tree.root(inverted);
+    for (const mark of marks) {
+      const next = this.tree.below(frame).find((one) => markOf(this.tree.functions[one.fn]) === mark);
+      if (next === undefined) break;
+      frame = next;
+    }
+    this.parts.inverted.setAttribute("aria-pressed", String(inverted));
+    this.zoomTo(frame);
   }
 
   whole() {
@@ -243,8 +281,7 @@ export class FlameGraph {
   back() {
     const { search, canvas } = this.parts;
     if (search.value !== "" && document.activeElement === search) {
-      search.value = "";
-      this.find();
+      this.searchFor("");
     } else if (this.zoom.caller !== null) {
       this.zoomTo(this.zoom.caller);
     }
@@ -293,6 +330,7 @@ export class FlameGraph {
   searchFor(name) {
     this.parts.search.value = name;
     this.find();
+    this.parts.changed?.();
   }
 
   /** @type {(title: string, total: boolean) => HTMLElement} */
@@ -335,10 +373,11 @@ export class FlameGraph {
       this.enter();
     });
     canvas.addEventListener("focus", () => this.chosen === null && canvas.matches(":focus-visible") && this.choose(this.rows[0][0]));
-    search.addEventListener("input", () => this.find());
+    search.addEventListener("input", () => this.searchFor(search.value));
     colour.addEventListener("change", () => {
       this.chooseColours();
       this.draw();
+      this.parts.changed?.();
     });
     inverted.addEventListener("click", () => this.invert());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -375,6 +414,16 @@ export function rowOf(box) {
 
 /** @type {(row: Box[] | undefined, x: number) => Box | null} */
 const boxAt = (row, x) => row?.find((box) => x >= box.x && x < box.x + Math.max(box.width, 1)) ?? null;
+
+/**
+ * A few letters for a function, which are the same when the stacks are loaded again.
+ * @param {{ name: string, module: string }} of
+ */
+function markOf({ name, module }) {
+  let hash = 0x811c9dc5; // FNV-1a
+  for (const letter of `${module}\n${name}`) hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 0x01000193);
+  return (hash >>> 0).toString(36);
+}
 
 /** @param {Frame} frame */
 function innermost(frame) {
