@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json_text.h"
+#include "base/patience.h"
 #include "base/turns.h"
 #include "profiles/reading.h"
 #include "report/flame_diff.h"
@@ -214,22 +215,33 @@ Result<http::Reply> comparison_reply(profiles::Store& store, const http::Request
 
 using ProfileAnswer = Result<http::Reply> (*)(profiles::Store&, const http::Request&);
 
-// A disk that does not answer holds up those that read, and those that wait for their turn.
+// Answers on a thread of its own, because a disk that stalls can hold that up for any time. The thread
+// keeps its turn until it ends.
 Result<http::Reply> answer_in_turn(const Config& config, ProfileAnswer answer,
                                    const http::Request& request) {
   constexpr int kAtOnce = 2;
   constexpr int kWaiting = 6;
-  constexpr auto kPatience = std::chrono::seconds(10);
-  static Turns turns(kAtOnce, kWaiting);
+  constexpr auto kTurnPatience = std::chrono::seconds(10);
+  constexpr auto kReadPatience = std::chrono::seconds(20);
+  static Turns& turns = *new Turns(kAtOnce, kWaiting);  // a thread may go on while kymod ends
   if (Result<void> shown = check_shown(config); !shown) return shown.error();
-  const Turns::Turn turn = turns.take(kPatience);
+  Turns::Turn turn = turns.take(kTurnPatience);
   if (turn == nullptr) {
     return Error{Code::unavailable,
                  "too many requests read the profiles at the moment: try again in some seconds"};
   }
-  const Result<std::unique_ptr<profiles::Store>> store = profiles::open_kept(config.profiles);
-  if (!store) return store.error();
-  return answer(**store, request);
+  const std::string& directory = config.profiles;
+  auto reply = within(
+      kReadPatience, [turn = std::move(turn), directory, answer, request]() -> Result<http::Reply> {
+        const Result<std::unique_ptr<profiles::Store>> store = profiles::open_kept(directory);
+        if (!store) return store.error();
+        return answer(**store, request);
+      });
+  if (reply) return *std::move(reply);
+  return Error{Code::deadline_exceeded,
+               "cannot read the profiles in " + directory + " within " +
+                   std::to_string(kReadPatience.count()) +
+                   " s: choose a shorter range or one service, or look whether the disk answers"};
 }
 
 }  // namespace
