@@ -2,7 +2,7 @@
 // profiles: both in one graph, and the functions whose share changed. All names of a
 // profile are set as text or drawn, never as markup.
 import { byId, element, fieldById } from "./dom.js";
-import { FlameGraph, ROW, rowOf } from "./flame_graph.js";
+import { FlameGraph, ROW } from "./flame_graph.js";
 import { compared } from "./flame_diff.js";
 import { missingIn, summaryOf } from "./flame_parts.js";
 
@@ -45,7 +45,7 @@ function otherTheme() {
 // Scrolls as far as the chosen frame needs, above the line with its values.
 function showChosen() {
   if (graph.chosen === null) return;
-  const top = canvas.getBoundingClientRect().top + rowOf(graph.chosen) * ROW;
+  const top = canvas.getBoundingClientRect().top + graph.rowOf(graph.chosen) * ROW;
   const bottom = innerHeight - byId("status").offsetHeight - ROW;
   if (top < 0) scrollBy(0, top);
   else if (top > bottom) scrollBy(0, top - bottom);

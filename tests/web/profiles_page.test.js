@@ -117,6 +117,16 @@ test("services are listed, the hottest first, found by a part of their name, and
   await page.context().close();
 });
 
+test("an address that is wrong or says little is completed", async () => {
+  const { hashOf, placeIn } = await load("profiles/place.js");
+  const now = END * 60_000 - 30_000; // in the minute before END
+  const hour = "#profiles=&type=cpu&from=2025-03-04T05:00Z&to=2025-03-04T06:00Z";
+  for (const hash of ["#profiles", "#profiles=&type=&from=soon&to=&zoom=&search=", "#profiles=&from=2030-01-01T00:00Z"]) assert.strictEqual(hashOf(placeIn(hash, now)), hour, hash);
+  const all = "#profiles=job:a%26b%3Dc&type=off-cpu&from=2025-03-04T05:00Z&to=2025-03-04T06:00Z&compare=before&search=%3Cimg%3E&inverted=1&colour=package&zoom=a.b&around=c";
+  assert.strictEqual(hashOf(placeIn(all, 0)), all);
+  assert.strictEqual(placeIn(all, 0).service, "job:a&b=c");
+});
+
 test("names are text: no markup of a profile becomes part of the page", async () => {
   const page = await opened(at(END - 180, END).replace("profiles=", `profiles=${encodeURIComponent("process:" + HOSTILE)}`));
   assert.strictEqual(await page.locator("img").count(), 0);
@@ -167,7 +177,9 @@ test("keys on the chart move and widen the range, and a gap is drawn as a gap", 
   const minute = 6e10;
   const totals = { from_unix_ns: 0, to_unix_ns: 3.5 * minute, step_ns: minute, covered_ns: [minute, 0, 0, minute / 2], samples: [], ns: [minute / 4, 0, 0, minute / 2] };
   assert.deepStrictEqual(linesOf(totals), { times: [0, 59_999, 60_000, 119_999, 120_000, 179_999, 180_000, 209_999], values: [[2.5e8, 2.5e8, null, null, null, null, 1e9, 1e9]] });
-  assert.deepStrictEqual(gapsOf(totals), [{ start_ns: 60_000, end_ns: 180_000, ticks: 0, cause: "" }]);
+  assert.deepStrictEqual(gapsOf(totals, 0, 210_000), [{ start_ns: 60_000, end_ns: 180_000, ticks: 0, cause: "" }]);
+  assert.deepStrictEqual(gapsOf(totals, 0, 60_000), [], "what is not written yet is no gap");
+  assert.deepStrictEqual(gapsOf(totals, 180_000, 210_000), [], "nor is what is not kept any more");
   await page.context().close();
 });
 
@@ -209,6 +221,13 @@ test("a link shows the same graph again: search, colours, inverted, and the fram
   await shown(page, ({ inverted }) => inverted === undefined);
   assert.deepStrictEqual(await look(page), seen);
   assert.strictEqual(await page.getAttribute("#profiles-stacks [aria-pressed]", "aria-pressed"), "false");
+  await page.click("#profiles-stacks .around >> nth=0");
+  await shown(page, ({ around }) => around);
+  const around = await look(page);
+  assert.match(around.frame, /^json::parse\(char const\*\) · .*total 75 s/);
+  const third = await opened(await page.evaluate(() => location.hash));
+  assert.deepStrictEqual(await look(third), around);
+  await third.context().close();
   await page.context().close();
 });
 

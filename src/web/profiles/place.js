@@ -2,7 +2,7 @@
 
 /**
  * @typedef {{ service: string, type: string, from: number, to: number, compared: boolean, search: string, inverted: boolean, colour: string,
- *   zoom: string[] }} Place `service` is empty: all. `from` and `to`: minutes since 1970. `colour` is empty: what fits
+ *   zoom: string[], around: string }} Place `service` is empty: all. `from` and `to`: minutes since 1970. `colour` is empty: what fits
  */
 
 export const MINUTE_MS = 60_000;
@@ -32,7 +32,7 @@ export function placeIn(hash, now_ms) {
   const from = minuteIn(words.get("from")) ?? to - HOUR;
   return {
     service: words.get("profiles") ?? "", type: words.get("type") || "cpu", from: from < to ? from : to - HOUR, to, compared: words.get("compare") === "before",
-    search: words.get("search") ?? "", inverted: words.has("inverted"), colour: words.get("colour") ?? "", zoom: (words.get("zoom") ?? "").split(".").filter(Boolean),
+    search: words.get("search") ?? "", inverted: words.has("inverted"), colour: words.get("colour") ?? "", zoom: (words.get("zoom") ?? "").split(".").filter(Boolean), around: words.get("around") ?? "",
   };
 }
 
@@ -45,6 +45,7 @@ export function hashOf(place) {
   if (place.inverted) words.push(["inverted", "1"]);
   if (place.colour) words.push(["colour", place.colour]);
   if (place.zoom.length > 0) words.push(["zoom", place.zoom.join(".")]);
+  if (place.around) words.push(["around", place.around]);
   return "#" + words.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%3A", ":")}`).join("&");
 }
 

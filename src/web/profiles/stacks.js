@@ -87,6 +87,7 @@ export class Stacks {
     this.restoring = true;
     this.graph.chooseColours();
     this.graph.open(place.zoom, place.inverted);
+    if (place.around !== "") this.graph.openAround(place.around);
     this.graph.find();
     this.restoring = false;
   }
@@ -95,7 +96,7 @@ export class Stacks {
   state() {
     const { search, colour } = this.parts;
     const inverted = this.graph?.zoom.inverted ?? false;
-    return { search: search.value, colour: colour.selectedIndex === 0 ? "" : colour.value, inverted, zoom: this.graph?.path() ?? [] };
+    return { search: search.value, colour: colour.selectedIndex === 0 ? "" : colour.value, inverted, zoom: this.graph?.path() ?? [], around: this.graph?.aroundMark() ?? "" };
   }
 
   /** @param {string} message */

@@ -28,16 +28,18 @@ export function linesOf(totals) {
 /**
  * The steps in which nothing was taken, those beside each other as one.
  * @param {ProfileTotals} totals
+ * @param {number} first the time of which something is known: nothing is kept from before it,
+ * @param {number} last and what is after it may not be written yet
  */
-export function gapsOf(totals) {
+export function gapsOf(totals, first, last) {
   /** @type {Gap[]} */
   const gaps = [];
   totals.covered_ns.forEach((covered, i) => {
-    if (covered > 0) return;
     const begin = (totals.from_unix_ns + i * totals.step_ns) / NS;
     const end = Math.min(begin + totals.step_ns / NS, totals.to_unix_ns / NS);
-    const last = gaps[gaps.length - 1];
-    if (last !== undefined && last.end_ns === begin) last.end_ns = end;
+    if (covered > 0 || begin < first || begin >= last) return;
+    const before = gaps[gaps.length - 1];
+    if (before !== undefined && before.end_ns === begin) before.end_ns = end;
     else gaps.push({ start_ns: begin, end_ns: end, ticks: 0, cause: "" });
   });
   return gaps;

@@ -7,6 +7,7 @@ import { gapsOf, linesOf } from "./steps.js";
 /** @import { DrawnLines, Gap, KeptProfiles, ProfileTotals, Source } from "../types.d.ts" */
 /** @import { Place } from "./place.js" */
 
+const WRITTEN_MS = 3 * MINUTE_MS; // so long after its begin, a minute is written
 const QUIET_MS = 300; // so long after the last turn of the wheel, the range is taken
 const HOUR_MS = 60 * MINUTE_MS;
 const STEPS = [1, 2, 5, 10, 15, 30].map((n) => n * MINUTE_MS).concat([1, 2, 3, 6, 12, 24, 48, 168].map((n) => n * HOUR_MS));
@@ -78,10 +79,10 @@ export class Totals {
    */
   show(totals, kept, place, title) {
     this.lines = linesOf(totals);
-    this.gaps = gapsOf(totals);
     const [from, to] = [place.from * MINUTE_MS, place.to * MINUTE_MS];
     const some = kept.kept.minutes > 0;
     this.kept = some ? [kept.kept.oldest_unix_ns / 1e6, kept.kept.newest_unix_ns / 1e6 + MINUTE_MS] : [from, to];
+    this.gaps = gapsOf(totals, some ? this.kept[0] : Infinity, Math.max(this.kept[1], Date.now() - WRITTEN_MS));
     this.bounds = [Math.min(this.kept[0], from), Math.max(this.kept[1], to)];
     this.place = place;
     clearTimeout(this.timer);

@@ -23,7 +23,7 @@ class View {
     /** @type {KeptProfiles | null} of the range of `loaded` */
     this.kept = null;
     this.loads = 0;
-    this.services = new Services(byId("profiles-services"), (service) => this.go({ service, zoom: [] }));
+    this.services = new Services(byId("profiles-services"), (service) => this.go({ service, zoom: [], around: "" }));
     this.totals = new Totals(byId("profiles-chart"), (from, to) => this.go({ from, to }));
     this.stacks = new Stacks(byId("profiles-stacks"), () => this.graphChanged(), (format) => this.file(format));
     this.wire();
@@ -71,7 +71,7 @@ class View {
     if (this.place === null || !sameData(this.place, this.loaded)) return;
     const before = this.place;
     this.place = { ...before, ...this.stacks.state() };
-    const moved = before.inverted !== this.place.inverted || before.zoom.join() !== this.place.zoom.join();
+    const moved = before.inverted !== this.place.inverted || before.zoom.join() !== this.place.zoom.join() || before.around !== this.place.around;
     if (moved) history.pushState(null, "", hashOf(this.place));
     else history.replaceState(null, "", hashOf(this.place));
     byId("profiles").dataset.shown = hashOf(this.place);
@@ -147,7 +147,7 @@ class View {
     const box = byId("profiles-kinds");
     const focused = box.contains(document.activeElement);
     box.replaceChildren(...kept.types.map(({ type, title }) =>
-      element("button", { type: "button", "aria-pressed": String(type === place.type), onclick: () => this.go({ type, zoom: [] }) }, title)));
+      element("button", { type: "button", "aria-pressed": String(type === place.type), onclick: () => this.go({ type, zoom: [], around: "" }) }, title)));
     if (focused) /** @type {HTMLElement | null} */ (box.querySelector("[aria-pressed=true]"))?.focus();
   }
 
