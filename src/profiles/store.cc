@@ -13,7 +13,7 @@ stacks::Quantity quantity_of(Type type) {
 }
 
 std::optional<Type> type_named(std::string_view name) {
-  for (const Type type : {Type::cpu, Type::off_cpu}) {
+  for (const Type type : kTypes) {
     if (name == name_of(type)) return type;
   }
   return std::nullopt;
