@@ -308,6 +308,40 @@ TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   EXPECT_FALSE(fs::exists(dir() + "/images.partial"));
 }
 
+// It was not answered before the disk answered, and nobody could dump the process elsewhere meanwhile.
+TEST_F(StalledDumpTest, ADumpOntoADiskThatIsSilentAlreadyIsGivenUpAtItsDeadline) {
+  disk_.be("is-silent");
+  const Outcome failed =
+      kymod_->kymo({"dump", "process", "work", "--dir", dir(), "--deadline", "1s"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("a disk does not answer"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("; the process runs on"), std::string::npos) << failed.err;
+  EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+  EXPECT_EQ(kymod_->kymo_json({"checkpoints"}).size(), 0);
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--leave-running"}));
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] {
+    return kymod_->kymo({"dump", "process", "work", "--dir", dir()}).exit_code == 0;
+  })) << kymod_->log();
+}
+
+// The same of a restore.
+TEST_F(StalledDumpTest, ARestoreFromADiskThatIsSilentAlreadyIsGivenUpAtItsDeadline) {
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir()}));
+  disk_.be("is-silent");
+  const Outcome failed = kymod_->kymo({"restore", dir(), "--deadline", "1s"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("a disk does not answer"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("; nothing was restored"), std::string::npos) << failed.err;
+  EXPECT_EQ(kymod_->job("work")["state"], "dumped");
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_FALSE(probe::process_lives(pid(), 0)) << "a restore that was given up was carried out";
+    return kymod_->kymo({"restore", dir()}).exit_code == 0;
+  })) << kymod_->log();
+  EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+}
+
 // A kymod with its state on a disk that is well at first, and the job "work".
 class StateOnAStalledDisk : public testing::Test {
  protected:
