@@ -36,7 +36,8 @@ struct RestoreWay {
   std::vector<std::string> flags;  // of the dump
 };
 const RestoreWay kRestoreWays[] = {{"AProcess", false, {}},
-                                   {"ACompressedProcess", false, {"--compression", "zstd"}}};
+                                   {"ACompressedProcess", false, {"--compression", "zstd"}},
+                                   {"Runc", true, {}}};
 
 // What CRIU is about to write to its log when it is stopped.
 struct RestorePoint {
