@@ -33,9 +33,11 @@ def make_root(root):
         (root / "bin" / name).symlink_to("busybox")
 
 
-def start_runc(folder):
+def start_runc(folder, add_to=lambda root: None):
+    """`add_to` adds what COMMAND needs to the root."""
     bundle = folder / "bundle"
     make_root(bundle / "rootfs")
+    add_to(bundle / "rootfs")
     subprocess.run(["runc", "spec"], cwd=bundle, check=True)
     spec = json.loads((bundle / "config.json").read_text())
     spec["process"].update(terminal=False, args=COMMAND)

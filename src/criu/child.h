@@ -61,6 +61,8 @@ class Child {
   // Waits until the process has ended, and reaps it. Kills it if its time is over or if it does not
   // end soon. Returns the time from its start to its end in nanoseconds.
   std::uint64_t finish();
+  // The processes that criu works on are killed after it, so it may be killed at any instant.
+  void may_lose_processes() { may_lose_processes_ = true; }
   // Leaves what the process has started as it is, also if somebody kills the process.
   void keep_group() { keeps_group_ = true; }
   // How often the process waited until the disk had read its own files or swapped memory. Known
@@ -92,6 +94,7 @@ class Child {
   pid_t pid_ = -1;        // -1: reaped
   bool lingers_ = false;  // was killed, and has not ended yet
   bool keeps_group_ = false;
+  bool may_lose_processes_ = false;
   int wait_status_ = 0;
   int socket_ = -1;
   int process_fd_ = -1;

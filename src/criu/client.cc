@@ -73,6 +73,7 @@ Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire:
       return started_child.error();
     }
     Child& child = **started_child;
+    if (kind == CallKind::restore) child.may_lose_processes();
     if (Result<void> sent = child.send(request); !sent) {
       return sent.error();
     }

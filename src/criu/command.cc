@@ -88,6 +88,7 @@ Result<CommandEnd> drive(const ClientOptions& options, const Command& command) {
       options.path, std::move(arguments), options.timeout, options.cancel, options.inherited);
   if (!started) return started.error();
   Child& child = **started;
+  if (command.kind == CallKind::restore) child.may_lose_processes();
   std::optional<Error> refused;
   for (;;) {
     const Result<bool> readable = child.wait_for((*pipes)->names());

@@ -184,9 +184,14 @@ std::vector<TakenMinute> Puller::take(std::int64_t minute) {
     taken.minute = minute;
     taken.type = type;
     taken.begin_unix_ns = unix_ns();
+    std::size_t most = 0;  // how often a target was asked
     for (auto& [at, parts] : targets) {
+      most = std::max(most, parts.size());
       std::move(parts.begin(), parts.end(), std::back_inserter(taken.pulled));
     }
+    const std::uint64_t asked_ns = most * static_cast<std::uint64_t>(every_s_) *
+                                   kNanosPerSecond;  // a difference is of so long
+    taken.duration_ns = facts_of(type).level ? kNanosPerMinute : asked_ns;
     minutes.push_back(std::move(taken));
   }
   taken_.clear();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "profiles/bodies.h"
@@ -370,15 +371,31 @@ Result<std::vector<MinuteTotal>> SqliteStore::totals(const Query& query) {
   return all;
 }
 
-// How often each stack was seen.
-Result<std::unordered_map<std::int64_t, Weight>> SqliteStore::sums_of(const Query& query) {
+Result<std::vector<CoveredMinute>> SqliteStore::covered(Type type, const Range& range) {
+  std::vector<CoveredMinute> minutes;
+  Result<void> read = db_->run(
+      "read minutes",
+      "SELECT minute, covered_ns FROM minutes WHERE type = ? AND minute >= ? AND minute < ? "
+      "ORDER BY minute",
+      {number_of(type), range.begin, range.end}, [&](const Row& row) {
+        minutes.push_back({row.integer(0), count_of(row, 1)});
+      });
+  return read ? Result<std::vector<CoveredMinute>>(std::move(minutes)) : read.error();
+}
+
+// How often each stack was seen, the one with most time first.
+Result<std::vector<std::pair<std::int64_t, Weight>>> SqliteStore::sums_of(const Query& query) {
   const Result<std::vector<std::int64_t>> services = service_ids(query);
   if (!services) return services.error();
   std::unordered_map<std::int64_t, Weight> sums;
   for (const std::int64_t service : *services) {
     if (Result<void> added = add_sums(service, query, sums); !added) return added.error();
   }
-  return sums;
+  std::vector<std::pair<std::int64_t, Weight>> sorted(sums.begin(), sums.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.value != b.second.value ? a.second.value > b.second.value : a.first < b.first;
+  });
+  return sorted;
 }
 
 Result<void> SqliteStore::add_sums(std::int64_t service, const Query& query,
@@ -403,48 +420,69 @@ Result<void> SqliteStore::add_sums(std::int64_t service, const Query& query,
 }
 
 Result<NamedProfile> SqliteStore::profile(const Query& query) {
-  const Result<std::unordered_map<std::int64_t, Weight>> sums = sums_of(query);
+  const Result<std::vector<std::pair<std::int64_t, Weight>>> sums = sums_of(query);
   if (!sums) return sums.error();
   NamedProfile profile;
   profile.quantity = quantity_of(query.type);
-  if (Result<void> loaded = load(*sums, profile); !loaded) return loaded.error();
+  if (Result<void> loaded = load(*sums, query.most_bytes, profile); !loaded) return loaded.error();
   if (Result<void> added = add_coverage(query, profile); !added) return added.error();
   return profile;
 }
 
-// Adds the stacks and their functions.
-Result<void> SqliteStore::load(const std::unordered_map<std::int64_t, Weight>& sums,
-                               NamedProfile& profile) {
-  const Error damaged{Code::data_loss, path_ + ": a stack in it is damaged"};
+struct SqliteStore::Loading {
+  NamedProfile& profile;
   std::unordered_map<std::uint64_t, std::uint32_t> places;  // of functions, by their ids
-  const auto place_of = [&](std::uint64_t id) -> Result<std::uint32_t> {
-    const auto [place, added] =
-        places.try_emplace(id, static_cast<std::uint32_t>(profile.functions.size()));
-    if (!added) return place->second;
-    std::optional<NamedProfile::Function> function;
-    Result<void> read =
-        db_->run("read a function", "SELECT body FROM functions WHERE id = ?", {signed_of(id)},
-                 [&](const Row& row) { function = function_in(row.bytes(0)); });
-    if (!read) return read.error();
-    if (!function) return damaged;
-    profile.functions.push_back(*std::move(function));
-    return place->second;
-  };
+  std::uint64_t bytes = 0;
+};
+
+// Adds the stacks and their functions.
+Result<void> SqliteStore::load(const std::vector<std::pair<std::int64_t, Weight>>& sums,
+                               std::uint64_t most_bytes, NamedProfile& profile) {
+  Loading loading{profile, {}, 0};
+  NamedProfile::Stack rest{kRareStacks, {}, false, {}};
   for (const auto& [id, weight] : sums) {
-    std::optional<StoredStack> stored;
-    Result<void> read = db_->run("read a stack", "SELECT body FROM stacks WHERE id = ?", {id},
-                                 [&](const Row& row) { stored = stack_in(row.bytes(0)); });
-    if (!read) return read;
-    if (!stored) return damaged;
-    NamedProfile::Stack stack{stored->process, {}, stored->truncated, weight};
-    for (const std::uint64_t function : stored->functions) {
-      const Result<std::uint32_t> place = place_of(function);
-      if (!place) return place.error();
-      stack.functions.push_back(*place);
+    if (most_bytes != 0 && loading.bytes >= most_bytes) {
+      rest.weight += weight;
+      continue;
     }
-    profile.stacks.push_back(std::move(stack));
+    if (Result<void> loaded = load_stack(id, weight, loading); !loaded) return loaded;
   }
+  if (rest.weight.value != 0) profile.stacks.push_back(std::move(rest));
   return {};
+}
+
+Result<void> SqliteStore::load_stack(std::int64_t id, const Weight& weight, Loading& loading) {
+  std::optional<StoredStack> stored;
+  Result<void> read = db_->run("read a stack", "SELECT body FROM stacks WHERE id = ?", {id},
+                               [&](const Row& row) { stored = stack_in(row.bytes(0)); });
+  if (!read) return read;
+  if (!stored) return Error{Code::data_loss, path_ + ": a stack in it is damaged"};
+  NamedProfile::Stack stack{stored->process, {}, stored->truncated, weight};
+  for (const std::uint64_t function : stored->functions) {
+    const Result<std::uint32_t> place = place_of(function, loading);
+    if (!place) return place.error();
+    stack.functions.push_back(*place);
+  }
+  loading.bytes += sizeof(stack) + stack.functions.size() * sizeof(std::uint64_t);
+  loading.profile.stacks.push_back(std::move(stack));
+  return {};
+}
+
+Result<std::uint32_t> SqliteStore::place_of(std::uint64_t function, Loading& loading) {
+  std::vector<NamedProfile::Function>& functions = loading.profile.functions;
+  const auto [place, added] =
+      loading.places.try_emplace(function, static_cast<std::uint32_t>(functions.size()));
+  if (!added) return place->second;
+  std::optional<NamedProfile::Function> found;
+  Result<void> read = db_->run("read a function", "SELECT body FROM functions WHERE id = ?",
+                               {signed_of(function)}, [&](const Row& row) {
+                                 found = function_in(row.bytes(0));
+                                 loading.bytes += row.bytes(0).size();
+                               });
+  if (!read) return read.error();
+  if (!found) return Error{Code::data_loss, path_ + ": a function in it is damaged"};
+  functions.push_back(*std::move(found));
+  return place->second;
 }
 
 // Adds for how long samples were taken, how often, and how many were lost.

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "profiles/store.h"
@@ -37,6 +37,7 @@ class SqliteStore : public Store {
   Result<void> keep_within(const Limits& limits, std::int64_t now_minute) override;
   Result<std::vector<ServiceTotal>> services(const Range& range) override;
   Result<std::vector<MinuteTotal>> totals(const Query& query) override;
+  Result<std::vector<CoveredMinute>> covered(Type type, const Range& range) override;
   Result<stacks::NamedProfile> profile(const Query& query) override;
   Result<Extent> extent() override;
 
@@ -59,11 +60,15 @@ class SqliteStore : public Store {
   Result<void> remove_before(std::int64_t minute);
   Result<std::uint64_t> number(std::string_view sql, const std::vector<store::Value>& values = {});
   Result<std::uint64_t> used_bytes();
-  Result<std::unordered_map<std::int64_t, stacks::Weight>> sums_of(const Query& query);
+  Result<std::vector<std::pair<std::int64_t, stacks::Weight>>> sums_of(const Query& query);
   Result<void> add_sums(std::int64_t service, const Query& query,
                         std::unordered_map<std::int64_t, stacks::Weight>& sums);
-  Result<void> load(const std::unordered_map<std::int64_t, stacks::Weight>& sums,
-                    stacks::NamedProfile& profile);
+  // The stacks and functions of a profile while they are read.
+  struct Loading;
+  Result<void> load(const std::vector<std::pair<std::int64_t, stacks::Weight>>& sums,
+                    std::uint64_t most_bytes, stacks::NamedProfile& profile);
+  Result<void> load_stack(std::int64_t id, const stacks::Weight& weight, Loading& loading);
+  Result<std::uint32_t> place_of(std::uint64_t function, Loading& loading);
   Result<void> add_coverage(const Query& query, stacks::NamedProfile& profile);
 
   std::unique_ptr<store::Database> db_;

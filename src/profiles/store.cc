@@ -31,6 +31,17 @@ const TypeFacts& facts_of(Type type) {
   return kTypes.at(static_cast<std::size_t>(type));
 }
 
+std::string title_of(Type type) {
+  switch (type) {
+    case Type::go_block:
+      return "Go: waiting for channels and locks";
+    case Type::go_mutex:
+      return "Go: making others wait for a lock";
+    default:
+      return (type >= Type::go_cpu ? "Go: " : "") + std::string(facts_of(quantity_of(type)).what);
+  }
+}
+
 std::optional<Type> type_named(std::string_view name) {
   for (const TypeFacts& facts : kTypes) {
     if (name == facts.name) return facts.type;

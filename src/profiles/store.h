@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kymo/result.h"
@@ -39,6 +41,8 @@ const TypeFacts& facts_of(Type type);
 inline const char* name_of(Type type) {
   return facts_of(type).name;
 }
+// For a person: "CPU time", "Go: memory in use".
+std::string title_of(Type type);
 inline stacks::Quantity quantity_of(Type type) {
   return facts_of(type).quantity;
 }
@@ -75,12 +79,23 @@ struct MinuteTotal {
   stacks::Weight weight;
 };
 
+// A minute in which samples were taken, and for how long.
+struct CoveredMinute {
+  std::int64_t minute = 0;
+  std::uint64_t covered_ns = 0;
+};
+
 // What is asked for.
 struct Query {
   Type type = Type::cpu;
   std::optional<Service> service;  // nothing: all
   Range range;
+  // Of the stacks and names in an answer; 0: no limit. Beyond it, the stacks with the smallest weights
+  // are one stack of the process kRareStacks.
+  std::uint64_t most_bytes = 0;
 };
+
+inline constexpr const char* kRareStacks = "[rarer stacks]";
 
 struct Extent {
   std::int64_t oldest = 0;  // the first and the last minute that are kept; both 0: none are
@@ -121,6 +136,8 @@ class Store {
   virtual Result<std::vector<ServiceTotal>> services(const Range& range) = 0;
   // The minutes in the order of time. A minute in which nothing was seen is missing.
   virtual Result<std::vector<MinuteTotal>> totals(const Query& query) = 0;
+  // The minutes in which samples of a type were taken, of whatever service, in the order of time.
+  virtual Result<std::vector<CoveredMinute>> covered(Type type, const Range& range) = 0;
   // The sum of all stacks or, of a level, the average as in services(). `lost` is of all services.
   virtual Result<stacks::NamedProfile> profile(const Query& query) = 0;
   virtual Result<Extent> extent() = 0;

@@ -52,7 +52,8 @@ FlameJson changes_json(const Comparison& comparison, ShareChange FunctionChange:
 
 }  // namespace
 
-std::string flame_diff_data(const ProfileDiff& diff, const stacks::ComparedTree& compared) {
+nlohmann::ordered_json flame_diff_json(const ProfileDiff& diff,
+                                       const stacks::ComparedTree& compared) {
   const Comparison& comparison = diff.comparison;
   const Comparison::Side& after = comparison.after;
   FlameJson json = {{"title", flame_file_name(diff.before) + " → " + flame_file_name(diff.after)},
@@ -75,8 +76,12 @@ std::string flame_diff_data(const ProfileDiff& diff, const stacks::ComparedTree&
   for (const auto& node : compared.tree.nodes) before.push_back(node.self_before);
   json["tree"]["before"] = std::move(before);
   json["tree"]["verdicts"] = compared.verdicts;
+  return json;
+}
+
+std::string flame_diff_data(const ProfileDiff& diff, const stacks::ComparedTree& compared) {
   PageData data;
-  data.add_data("profile", json);
+  data.add_data("profile", flame_diff_json(diff, compared));
   return std::move(data).text();
 }
 

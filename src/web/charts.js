@@ -1,7 +1,7 @@
 // A chart: its legend, its plot (uPlot) and the values under the cursor. Names are set as text, never
 // as markup.
 import uPlot from "uplot";
-import { css, element } from "./dom.js";
+import { css, element, save } from "./dom.js";
 import { written } from "./format.js";
 
 /** @import { Board } from "./board.js" */
@@ -87,9 +87,9 @@ export class Chart {
       width: this.width(), height: HEIGHT,
       cursor: { sync: { key: "kymo" }, drag: { x: true, y: false, setScale: false }, points: { show: false } },
       legend: { show: false },
-      scales: { x: { time: false, range: () => [view.from, view.to] } },
+      scales: { x: { time: false, range: () => [view.from, view.to] }, ...(board.source.fromZero ? { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } } : {}) },
       axes: [
-        { ...axis, space: board.source.labelWidth || 50, values: (_, ticks, __, ___, step) => board.source.instants(ticks, step) },
+        { ...axis, ...(board.source.steps ? { incrs: board.source.steps } : {}), space: board.source.labelWidth || 50, values: (_, ticks, __, ___, step) => board.source.instants(ticks, step) },
         { ...axis, ...(unit === "bytes" ? { incrs: BINARY_STEPS } : {}), size: this.width() < 500 ? 84 : 112, values: (_, ticks) => ticks.map((v) => written(v, unit, rate, true)) },
       ],
       series: [{}, ...this.indices.map((_, k) => ({
@@ -162,10 +162,7 @@ export class Chart {
       x += ink.measureText(entry.name).width + 24;
     });
     canvas.toBlob((blob) => {
-      if (blob === null) return;
-      const link = element("a", { href: URL.createObjectURL(blob), download: `${title.replace(/[^\w-]+/g, "-")}.png` });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+      if (blob !== null) save(blob, `${title.replace(/[^\w-]+/g, "-")}.png`);
     });
   }
 }

@@ -63,6 +63,17 @@ export const fold = (title, note, ...content) =>
 export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /**
+ * Gives the user a file.
+ * @param {Blob} blob
+ * @param {string} name
+ */
+export function save(blob, name) {
+  const link = element("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+/**
  * For a page that is served: moves the token from the address to the storage of this tab, where a
  * reload finds it.
  */

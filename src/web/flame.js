@@ -2,9 +2,9 @@
 // profiles: both in one graph, and the functions whose share changed. All names of a
 // profile are set as text or drawn, never as markup.
 import { byId, element, fieldById } from "./dom.js";
-import { FlameGraph, ROW, rowOf } from "./flame_graph.js";
+import { FlameGraph, ROW } from "./flame_graph.js";
 import { compared } from "./flame_diff.js";
-import { count, sumText } from "./weights.js";
+import { missingIn, summaryOf } from "./flame_parts.js";
 
 /** @import { FlameComparison, FlameProfile } from "./types.d.ts" */
 
@@ -16,15 +16,8 @@ function describe() {
   document.title = profile.title;
   byId("title").textContent = profile.title;
   if (profile.comparison !== undefined) return describeComparison(profile.comparison);
-  byId("subtitle").textContent = sumText(profile, { ...profile, value: profile[profile.unit] ?? 0 });
-  const missing = [
-    [profile.samples === 0, "no stack was taken"],
-    [profile.lost > 0, `${count(profile.lost)} ${profile.counted} lost`],
-    [profile.lost_mappings > 0, `${count(profile.lost_mappings)} records of mappings lost: names may be missing`],
-    [profile.unknown_frames > profile.frames / 100, `${count(profile.unknown_frames)} of ${count(profile.frames)} frames have no name`],
-    [profile.truncated > profile.samples / 100, `${count(profile.truncated)} stacks are truncated`],
-  ];
-  for (const [is, text] of missing) if (is) byId("quality").append(element("li", { class: "warning" }, String(text)));
+  byId("subtitle").textContent = summaryOf(profile);
+  byId("quality").append(...missingIn(profile).map((text) => element("li", { class: "warning" }, text)));
 }
 
 /** @param {FlameComparison} comparison */
@@ -52,7 +45,7 @@ function otherTheme() {
 // Scrolls as far as the chosen frame needs, above the line with its values.
 function showChosen() {
   if (graph.chosen === null) return;
-  const top = canvas.getBoundingClientRect().top + rowOf(graph.chosen) * ROW;
+  const top = canvas.getBoundingClientRect().top + graph.rowOf(graph.chosen) * ROW;
   const bottom = innerHeight - byId("status").offsetHeight - ROW;
   if (top < 0) scrollBy(0, top);
   else if (top > bottom) scrollBy(0, top - bottom);

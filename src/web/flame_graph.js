@@ -3,7 +3,7 @@
 import { css, element } from "./dom.js";
 import { amount } from "./weights.js";
 import { FlameDiff } from "./flame_diff.js";
-import { FlameTree, packageOf, placed } from "./flame_tree.js";
+import { FlameTree, packageOf, placed, sandwiched } from "./flame_tree.js";
 
 /** @import { FlameComparison, FlameStacks } from "./types.d.ts" */
 /** @import { Box, Frame } from "./flame_tree.js" */
@@ -11,7 +11,8 @@ import { FlameTree, packageOf, placed } from "./flame_tree.js";
 /**
  * The elements that it fills.
  * @typedef {{ canvas: HTMLCanvasElement, search: HTMLInputElement, matched: HTMLElement, colour: HTMLInputElement | HTMLSelectElement, legend: HTMLElement,
- *   status: HTMLElement, hottest: HTMLElement, inverted: HTMLElement }} Parts
+ *   status: HTMLElement, hottest: HTMLElement, inverted: HTMLElement, changed?: () => void }} Parts `changed` is called when
+ * the user has changed what is shown
  */
 
 /** @typedef {{ frame: string, plain: string, match: string, ink: string, changes: ReturnType<FlameDiff["style"]> | null }} Style */
@@ -41,6 +42,10 @@ export class FlameGraph {
     this.groups = [];
     /** @type {Box[][]} */
     this.rows = [];
+    /** @type {number | null} a function that is between its callers and what it calls */
+    this.around = null;
+    this.middle = 0; // its row
+    this.width = 0; // for which the rows are placed
     /** @type {Box | null} under the mouse, or chosen by keys */
     this.chosen = null;
     /** @type {Uint8Array | null} for each function, whether the search finds it */
@@ -58,12 +63,14 @@ export class FlameGraph {
   /**
    * Shows other stacks in the same place.
    * @param {FlameStacks} stacks
+   * @param {FlameComparison} [comparison]
    */
-  show(stacks) {
+  show(stacks, comparison) {
     this.scale = stacks.scale;
     this.unit = stacks.unit;
     this.tree = new FlameTree(stacks);
     this.hot = this.tree.hottest();
+    this.diff = comparison === undefined ? null : new FlameDiff(stacks, comparison, this.tree);
     this.zoom = this.tree.root(this.zoom.inverted);
     this.chosen = null;
     this.begin();
@@ -72,7 +79,8 @@ export class FlameGraph {
   begin() {
     this.chooseColours();
     this.showHottest();
-    this.rows = placed(this.tree, this.zoom, this.parts.canvas.clientWidth);
+    this.around = null;
+    this.lay();
     this.find();
     this.say();
   }
@@ -127,13 +135,39 @@ export class FlameGraph {
     return hue === undefined || this.found !== null ? style.plain : `hsl(${hue} ${style.frame})`;
   }
 
+  /** @returns {Style} */
+  style() {
+    return { frame: css("--frame"), plain: css("--plain"), match: css("--match"), ink: css("--frame-ink"), changes: this.showsChange() && this.diff !== null ? this.diff.style() : null };
+  }
+
+  /** @param {Box} box */
+  labelOf(box) {
+    return box.merged > 0 ? `${box.merged} more` : (this.diff?.sign(box.frame) ?? "") + this.nameOf(box.frame);
+  }
+
   // --- the graph ------------------------------------------------------------------------------
 
   // Its place has another width.
   place() {
+    if (this.parts.canvas.clientWidth === this.width) return; // only its height has changed: the choice stays
     this.chosen = null;
-    this.rows = placed(this.tree, this.zoom, this.parts.canvas.clientWidth);
+    this.lay();
     this.draw();
+  }
+
+  lay() {
+    const width = this.parts.canvas.clientWidth;
+    this.width = width;
+    const laid = this.around === null ? { rows: placed(this.tree, this.zoom, width), middle: 0 } : sandwiched(this.tree, this.around, width);
+    this.rows = laid.rows;
+    this.middle = laid.middle;
+  }
+
+  /** @param {Box} box */
+  rowOf(box) {
+    let depth = 0;
+    for (let caller = box.caller; caller !== null; caller = caller.caller) ++depth;
+    return this.around !== null && box.frame.inverted ? this.middle - depth : this.middle + depth;
   }
 
   draw() {
@@ -148,14 +182,14 @@ export class FlameGraph {
     context.scale(scale, scale);
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
-    const style = { frame: css("--frame"), plain: css("--plain"), match: css("--match"), ink: css("--frame-ink"), changes: this.showsChange() && this.diff !== null ? this.diff.style() : null };
+    const style = this.style();
     const depth = this.rows.findIndex(([box]) => box.frame === this.zoom);
     this.rows.forEach((row, at) => {
       context.globalAlpha = at < depth ? 0.6 : 1; // callers of the frame that fills the graph
       for (const box of row) this.drawBox(context, box, at, style);
     });
     context.globalAlpha = 1;
-    if (this.chosen !== null) outline(context, this.chosen, style.ink);
+    if (this.chosen !== null) outline(context, this.chosen, this.rowOf(this.chosen), style.ink);
   }
 
   /** @type {(context: CanvasRenderingContext2D, box: Box, row: number, style: Style) => void} */
@@ -164,7 +198,7 @@ export class FlameGraph {
     context.fillRect(box.x, row * ROW, Math.max(box.width - (box.width > 3 ? 1 : 0), 0.5), ROW - 1);
     if (box.width < TEXT_FROM) return;
     context.fillStyle = style.ink;
-    context.fillText(shortened(context, box.merged > 0 ? `${box.merged} more` : (this.diff?.sign(box.frame) ?? "") + this.nameOf(box.frame), box.width - 6), box.x + 3, row * ROW + ROW / 2);
+    context.fillText(shortened(context, this.labelOf(box), box.width - 6), box.x + 3, row * ROW + ROW / 2);
   }
 
   /** @param {MouseEvent} event */
@@ -183,11 +217,62 @@ export class FlameGraph {
   /** @param {Frame} frame */
   zoomTo(frame) {
     this.zoom = frame;
-    this.chosen = null;
-    this.rows = placed(this.tree, frame, this.parts.canvas.clientWidth);
+    this.around = null;
+    this.lay();
     this.chosen = this.rows.flat().find((box) => box.frame === frame) ?? null;
     this.draw();
     this.say();
+    this.parts.changed?.();
+  }
+
+  /**
+   * Shows a function between its callers and what it calls.
+   * @param {number} fn
+   */
+  showAround(fn) {
+    if (this.diff !== null || fn < 0) return; // how callers changed is not tested
+    this.zoom = this.tree.root(false);
+    this.parts.inverted.setAttribute("aria-pressed", "false");
+    this.around = fn;
+    this.lay();
+    this.chosen = this.rows[this.middle][0];
+    this.draw();
+    this.say();
+    this.parts.changed?.();
+  }
+
+  // The mark of the function that is between its callers and what it calls; empty: none is.
+  aroundMark() {
+    return this.around === null ? "" : markOf(this.tree.functions[this.around]);
+  }
+
+  /** @param {string} mark */
+  openAround(mark) {
+    this.showAround(this.tree.functions.findIndex((one) => markOf(one) === mark));
+  }
+
+  // The frame that fills the graph, as the marks of its functions from the outermost one on.
+  path() {
+    /** @type {string[]} */
+    const marks = [];
+    for (let at = this.zoom; at.caller !== null; at = at.caller) marks.unshift(markOf(this.tree.functions[at.fn]));
+    return marks;
+  }
+
+  /**
+   * Zooms as far along such a path as there are frames.
+   * @param {string[]} marks
+   * @param {boolean} inverted
+   */
+  open(marks, inverted) {
+    let frame = this.tree.root(inverted);
+    for (const mark of marks) {
+      const next = this.tree.below(frame).find((one) => markOf(this.tree.functions[one.fn]) === mark);
+      if (next === undefined) break;
+      frame = next;
+    }
+    this.parts.inverted.setAttribute("aria-pressed", String(inverted));
+    this.zoomTo(frame);
   }
 
   whole() {
@@ -205,7 +290,7 @@ export class FlameGraph {
     const box = this.chosen;
     const { status } = this.parts;
     if (box === null) {
-      status.textContent = "Click a frame, or press Enter, to zoom; Escape goes back. Arrow keys move, / searches, i inverts.";
+      status.textContent = "Click a frame, or press Enter, to zoom; Escape goes back. Arrow keys move, / searches, i inverts, s shows what calls a function and what it calls.";
       return;
     }
     const { frame } = box;
@@ -230,23 +315,29 @@ export class FlameGraph {
 
   /** @param {number} step */
   aside(step) {
-    const from = this.chosen ?? this.rows[0][0];
-    const row = this.rows[rowOf(from)];
+    const from = this.chosen ?? this.rows[this.middle][0];
+    const row = this.rows[this.rowOf(from)];
     this.choose(row[row.indexOf(from) + step] ?? from);
   }
 
-  deeper() {
+  // Up or down: to the widest frame further out, or back to its caller.
+  /** @param {1 | -1} step */
+  along(step) {
     const from = this.chosen;
-    if (from === null) return this.choose(this.rows[0][0]);
-    const below = (this.rows[rowOf(from) + 1] ?? []).filter((box) => box.caller === from);
-    if (below.length > 0) this.choose(below.reduce((widest, box) => (box.width > widest.width ? box : widest)));
+    if (from === null) return this.choose(this.rows[this.middle][0]);
+    const at = this.rowOf(from);
+    const outwards = this.around === null ? step > 0 : at === this.middle || Math.sign(at - this.middle) === step;
+    if (!outwards) return this.choose(from.caller ?? from);
+    const next = (this.rows[at + step] ?? []).filter((box) => box.caller === from);
+    if (next.length > 0) this.choose(next.reduce((widest, box) => (box.width > widest.width ? box : widest)));
   }
 
   back() {
     const { search, canvas } = this.parts;
     if (search.value !== "" && document.activeElement === search) {
-      search.value = "";
-      this.find();
+      this.searchFor("");
+    } else if (this.around !== null) {
+      this.whole();
     } else if (this.zoom.caller !== null) {
       this.zoomTo(this.zoom.caller);
     }
@@ -254,7 +345,9 @@ export class FlameGraph {
   }
 
   enter() {
-    if (this.chosen !== null && this.chosen.merged === 0) this.zoomTo(this.chosen.frame);
+    if (this.chosen === null || this.chosen.merged > 0) return;
+    if (this.around === null) this.zoomTo(this.chosen.frame);
+    else this.showAround(this.chosen.frame.fn);
   }
 
   /**
@@ -266,11 +359,12 @@ export class FlameGraph {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
     const writing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
     if (writing && event.key !== "Escape") return false;
-    /** @type {Record<string, () => void>} */
-    const anywhere = { "/": () => this.parts.search.focus(), i: () => this.invert(), 0: () => this.whole(), Escape: () => this.back() };
-    /** @type {Record<string, () => void>} */
+    /** @type {Record<string, () => unknown>} */
+    const anywhere = { "/": () => this.parts.search.focus(), i: () => this.invert(), 0: () => this.whole(), Escape: () => this.back(),
+      s: () => this.chosen !== null && this.chosen.merged === 0 && this.showAround(this.chosen.frame.fn) };
+    /** @type {Record<string, () => unknown>} */
     const onGraph = {
-      ArrowLeft: () => this.aside(-1), ArrowRight: () => this.aside(1), ArrowUp: () => this.choose(this.chosen?.caller ?? this.chosen), ArrowDown: () => this.deeper(),
+      ArrowLeft: () => this.aside(-1), ArrowRight: () => this.aside(1), ArrowUp: () => this.along(-1), ArrowDown: () => this.along(1),
       Home: () => this.whole(), Enter: () => this.enter(), " ": () => this.enter(),
     };
     const act = (event.target === this.parts.canvas ? onGraph[event.key] : undefined) ?? anywhere[event.key];
@@ -295,6 +389,7 @@ export class FlameGraph {
   searchFor(name) {
     this.parts.search.value = name;
     this.find();
+    this.parts.changed?.();
   }
 
   /** @type {(title: string, total: boolean) => HTMLElement} */
@@ -321,6 +416,7 @@ export class FlameGraph {
       .sort((a, b) => first[b] - first[a] || second[b] - second[a]);
     const rows = order.slice(0, MOST_FUNCTIONS).map((fn) => element("tr", {}, ...[self, total].map((of) => element("td", { title: this.amount(of[fn]) }, this.share(of[fn]))),
       element("td", {}, element("button", { type: "button", class: "plain", title: "Search for it", onclick: () => this.searchFor(functions[fn].name) }, functions[fn].name),
+        element("button", { type: "button", class: "plain around", "aria-label": `Callers of ${functions[fn].name}, and what it calls`, title: "What calls it, and what it calls (s)", onclick: () => this.showAround(fn) }),
         element("span", { class: "quiet" }, baseName(functions[fn].module)))));
     const left = order.length - rows.length;
     this.parts.hottest.replaceChildren(element("table", {},
@@ -336,11 +432,12 @@ export class FlameGraph {
       this.choose(this.under(event));
       this.enter();
     });
-    canvas.addEventListener("focus", () => this.chosen === null && canvas.matches(":focus-visible") && this.choose(this.rows[0][0]));
-    search.addEventListener("input", () => this.find());
+    canvas.addEventListener("focus", () => this.chosen === null && canvas.matches(":focus-visible") && this.choose(this.rows[this.middle][0]));
+    search.addEventListener("input", () => this.searchFor(search.value));
     colour.addEventListener("change", () => {
       this.chooseColours();
       this.draw();
+      this.parts.changed?.();
     });
     inverted.addEventListener("click", () => this.invert());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -360,23 +457,25 @@ function shortened(context, /** @type {string} */ text, /** @type {number} */ wi
   return fits > 1 ? text.slice(0, fits) + "…" : "";
 }
 
-/** @type {(context: CanvasRenderingContext2D, box: Box, ink: string) => void} */
-function outline(context, box, ink) {
-  const row = rowOf(box);
+/** @type {(context: CanvasRenderingContext2D, box: Box, row: number, ink: string) => void} */
+function outline(context, box, row, ink) {
   context.strokeStyle = ink;
   context.lineWidth = 2;
   context.strokeRect(box.x + 1, row * ROW + 1, Math.max(box.width - 3, 1), ROW - 3);
 }
 
-/** @param {Box} box */
-export function rowOf(box) {
-  let row = 0;
-  for (let caller = box.caller; caller !== null; caller = caller.caller) ++row;
-  return row;
-}
-
 /** @type {(row: Box[] | undefined, x: number) => Box | null} */
 const boxAt = (row, x) => row?.find((box) => x >= box.x && x < box.x + Math.max(box.width, 1)) ?? null;
+
+/**
+ * A few letters for a function, which are the same when the stacks are loaded again.
+ * @param {{ name: string, module: string }} of
+ */
+function markOf({ name, module }) {
+  let hash = 0x811c9dc5; // FNV-1a
+  for (const letter of `${module}\n${name}`) hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 0x01000193);
+  return (hash >>> 0).toString(36);
+}
 
 /** @param {Frame} frame */
 function innermost(frame) {

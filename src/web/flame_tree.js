@@ -46,6 +46,18 @@ export class FlameTree {
   }
 
   /**
+   * A function with all its places. One that calls itself counts once.
+   * @type {(fn: number, inverted: boolean) => Frame}
+   */
+  around(fn, inverted) {
+    /** @type {number[]} */
+    const nodes = [];
+    for (let i = 0; i < this.fn.length; i = this.fn[i] === fn ? this.end[i] : i + 1) if (this.fn[i] === fn) nodes.push(i);
+    const weights = nodes.map((node) => this.total[node]);
+    return { fn, value: weights.reduce((sum, one) => sum + one, 0), nodes, weights: inverted ? weights : [], caller: null, inverted };
+  }
+
+  /**
    * What the frame calls; inverted: what calls it.
    * @param {Frame} frame
    */
@@ -168,6 +180,17 @@ export function placed(tree, zoom, width, least = 1) {
     if (row.length > 0) rows.push(row);
   }
   return rows;
+}
+
+/**
+ * Places a function with what calls it above, and what it calls below. `middle`: its row.
+ * @type {(tree: FlameTree, fn: number, width: number) => { rows: Box[][], middle: number }}
+ */
+export function sandwiched(tree, fn, width) {
+  const below = placed(tree, tree.around(fn, false), width);
+  const above = placed(tree, tree.around(fn, true), width).slice(1);
+  for (const box of above[0] ?? []) box.caller = below[0][0];
+  return { rows: [...above.reverse(), ...below], middle: above.length };
 }
 
 /** @type {(tree: FlameTree, caller: Box, scale: number, least: number) => Box[]} */

@@ -5,6 +5,7 @@ import { list } from "./live/columns.js";
 import { wireRecorder } from "./live/recorder.js";
 import { connect } from "./live/stream.js";
 import { wireView } from "./live/view.js";
+import { wireProfiles } from "./profiles/view.js";
 import { wireStored } from "./stored.js";
 
 wireView();
@@ -14,3 +15,4 @@ byId("detail").addEventListener("change", connect);
 byId("filter").addEventListener("input", () => list(connect));
 connect();
 wireStored();
+wireProfiles();

@@ -2,6 +2,7 @@
 // samples, a table. All names are set as text or drawn, never as markup.
 import { byId, element, table } from "./dom.js";
 import { FlameGraph, baseName } from "./flame_graph.js";
+import { flameParts } from "./flame_parts.js";
 import { FlameTree } from "./flame_tree.js";
 import { TIMES, scaled } from "./format.js";
 import { colorOfPhase } from "./phases.js";
@@ -63,20 +64,8 @@ export class Stacks {
 
   /** @param {PhaseStacks} phase */
   makeGraph(phase) {
-    const parts = {
-      canvas: element("canvas", { class: "flame", tabindex: 0, role: "application", "aria-label": "Flame graph: arrow keys move, Enter zooms, Escape goes back" }),
-      search: element("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "name of a function" }),
-      matched: element("output", {}),
-      colour: element("select", {}, element("option", {}, "module"), element("option", {}, "package")),
-      legend: element("ul", { class: "legend" }),
-      status: element("p", { class: "frame-said", role: "status" }),
-      hottest: element("section", { class: "hottest", "aria-label": "Hottest functions" }),
-      inverted: element("button", { type: "button", "aria-pressed": "false", title: "Innermost functions first, with their callers below (i)" }, "inverted"),
-    };
-    const whole = element("button", { type: "button", title: "All of the phase (0)" }, "whole");
-    this.drawn.append(
-      element("div", { class: "find" }, element("label", {}, "Search ", parts.search), parts.matched, element("label", {}, "Colour by ", parts.colour), parts.inverted, whole),
-      parts.legend, element("div", { class: "beside" }, element("section", { "aria-label": "Flame graph" }, parts.status, parts.canvas), parts.hottest));
+    const { parts, whole, box } = flameParts("All of the phase");
+    this.drawn.append(box);
     const graph = new FlameGraph(parts, phase, false);
     whole.addEventListener("click", () => graph.whole());
     this.drawn.addEventListener("keydown", (event) => graph.pressed(event) && event.stopPropagation());

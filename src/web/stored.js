@@ -291,10 +291,10 @@ async function route() {
   /** @type {Record<string, () => Promise<HTMLElement[]>>} */
   const views = { jobs: overview, checkpoint: () => checkpoint(value), comparison: () => comparison(value), history: () => history(value, options) };
   const stored = name in views;
-  byId("live").hidden = stored;
-  box.hidden = !stored;
+  const shownBox = stored ? "stored" : name === "profiles" ? "profiles" : "live";
+  for (const id of ["live", "stored", "profiles"]) byId(id).hidden = id !== shownBox;
   for (const one of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("nav a"))) {
-    if (one.hash === (stored ? "#jobs" : "#live")) one.setAttribute("aria-current", "page");
+    if (one.hash === (stored ? "#jobs" : `#${shownBox}`)) one.setAttribute("aria-current", "page");
     else one.removeAttribute("aria-current");
   }
   const own = ++shown;

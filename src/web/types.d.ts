@@ -187,6 +187,8 @@ export interface Source {
   moved?(): void; // called when the user chooses a range
   keys?: Record<string, () => void>; // actions of further keys
   groups?(): Group[]; // replaces the default grouping of columns into charts
+  fromZero?: boolean; // the axis of the values begins at 0
+  steps?: number[]; // lengths between the labels of the time axis
   home?(): [number, number]; // the initial range, if it is not the whole one
   drawBehind?(plot: uPlot): void; // draws behind the lines, in place of phases and gaps
 }
@@ -209,6 +211,7 @@ export interface Status {
   version: string;
   host: string;
   controls: boolean;
+  profiles: boolean; // kymod keeps some
   now_unix_ns: number;
   recorder: Recorder;
 }
@@ -427,4 +430,54 @@ export interface FlameProfile extends FlameStacks {
   frames: number;
   unknown_frames: number;
   truncated: number;
+}
+
+// --- replies about kept profiles (docs/web.md) ------------------------------------------------------
+
+export interface KeptType {
+  type: string;
+  title: string;
+  samples: string;
+  unit: FlameKind["unit"];
+}
+
+// Values in a unit.
+export interface InUnit<T> {
+  ns?: T;
+  bytes?: T;
+  count?: T;
+}
+
+export interface ServiceTotal extends InUnit<number> {
+  service: string;
+  type: string;
+  samples: number;
+}
+
+// The reply to /api/profiles.
+export interface KeptProfiles {
+  from_unix_ns: number;
+  to_unix_ns: number;
+  kept: { oldest_unix_ns: number; newest_unix_ns: number; minutes: number; samples: number; bytes: number };
+  types: KeptType[];
+  left_out: number;
+  services: ServiceTotal[];
+}
+
+// The reply to /api/profile_totals.
+export interface ProfileTotals extends InUnit<number[]> {
+  from_unix_ns: number;
+  to_unix_ns: number;
+  step_ns: number;
+  level: boolean; // how much there was, and not how much came
+  covered_ns: number[]; // 0: a gap
+  samples: number[];
+  unit: FlameKind["unit"];
+}
+
+// The reply to /api/profile and /api/profile_comparison.
+export interface KeptProfile extends FlameProfile {
+  from_unix_ns: number;
+  to_unix_ns: number;
+  before_unix_ns?: number;
 }

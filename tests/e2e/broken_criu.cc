@@ -1,5 +1,5 @@
 // Preloaded into criu: when it or its action script is about to write a given text, a notification's
-// name, criu gets a signal. KYMO_BREAK is "TEXT:SIGNAL".
+// name, criu gets a signal, once. KYMO_BREAK is "TEXT:SIGNAL".
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,7 +28,10 @@ __attribute__((constructor)) void read_order() {
 void break_at(const void* packet, size_t size) {
   if (signal_number != 0 && memmem(packet, size, text, strlen(text)) != nullptr) {
     const bool is_script = strcmp(program_invocation_short_name, "sh") == 0;
-    kill(is_script ? getppid() : getpid(), signal_number);
+    const int now = signal_number;
+    signal_number = 0;
+    unsetenv("KYMO_BREAK");  // for the scripts
+    kill(is_script ? getppid() : getpid(), now);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <regex>
 #include <thread>
 
+#include "breakable_criu.h"
 #include "probe/process.h"
 #include "programs.h"
 #include "support/moody_disk.h"
@@ -25,17 +26,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Stands for criu: does first what the file `fault` beside it says.
-constexpr char kWrapper[] = R"(#!/bin/sh
-case "$*" in *swrk*|*dump*--tree*|*restore*) faulty=1;; esac
-if [ -n "$faulty" ] && [ -e "${0%/*}/fault" ]; then . "${0%/*}/fault"; fi
-exec REAL "$@"
-)";
-
 struct Fault {
   const char* name;
-  const char* does;  // in the shell's words; or, at a notification, the signal that it gets there
-  const char* at;
+  const char* does;  // in the shell's words; with a signal: the text before which it gets that
+  int signal;
   const char* says;  // kymo's line
 };
 
@@ -43,34 +37,31 @@ constexpr char kExits[] = "echo 'criu: out of order' >&2; exit 3";
 constexpr char kTooLate[] = "did not answer within 5000 ms and was killed";
 
 constexpr Fault kDumpFaults[] = {
-    {"EndsAtOnce", kExits, "", "exited with status 3, saying: criu: out of order"},
-    {"CrashesBeforeItFreezes", "11", "pre-dump", "was ended by signal 11 (SIGSEGV)"},
-    {"IsKilledBeforeItFreezes", "9", "pre-dump", "was ended by signal 9 (SIGKILL)"},
-    {"IsKilledWhenAllIsWritten", "9", "post-dump", "was ended by signal 9 (SIGKILL)"},
-    {"HangsAtOnce", "sleep 300", "", kTooLate},
-    {"HangsBeforeItFreezes", "19", "pre-dump", kTooLate},
-    {"HangsWhenItHasFrozen", "19", "Dumping pages (type", kTooLate},
-    {"HangsWhenAllIsWritten", "19", "post-dump", kTooLate}};
+    {"EndsAtOnce", kExits, 0, "exited with status 3, saying: criu: out of order"},
+    {"CrashesBeforeItFreezes", "pre-dump", SIGSEGV, "was ended by signal 11 (SIGSEGV)"},
+    {"IsKilledBeforeItFreezes", "pre-dump", SIGKILL, "was ended by signal 9 (SIGKILL)"},
+    {"IsKilledWhenAllIsWritten", "post-dump", SIGKILL, "was ended by signal 9 (SIGKILL)"},
+    {"HangsAtOnce", "sleep 300", 0, kTooLate},
+    {"HangsBeforeItFreezes", "pre-dump", SIGSTOP, kTooLate},
+    {"HangsWhenItHasFrozen", "Dumping pages (type", SIGSTOP, kTooLate},
+    {"HangsWhenAllIsWritten", "post-dump", SIGSTOP, kTooLate}};
 
 constexpr Fault kRestoreFaults[] = {
-    {"EndsAtOnce", kExits, "",
-     "exited with status 3 without an answer, saying: criu: out of order"},
-    {"IsKilledBeforeItForks", "9", "pre-restore", "was ended by signal 9 (SIGKILL)"},
-    {"IsKilledWhenMemoryIsBack", "9", "post-restore", "was ended by signal 9 (SIGKILL)"},
-    {"IsKilledBeforeItResumes", "9", "pre-resume", "was ended by signal 9 (SIGKILL)"},
-    {"HangsAtOnce", "sleep 300", "", kTooLate},
-    {"HangsBeforeItForks", "19", "pre-restore", kTooLate},
-    {"HangsWhenMemoryIsBack", "19", "post-restore", kTooLate},
-    {"HangsBeforeItResumes", "19", "pre-resume", kTooLate}};
+    {"EndsAtOnce", kExits, 0, "exited with status 3 without an answer, saying: criu: out of order"},
+    {"IsKilledBeforeItForks", "pre-restore", SIGKILL, "was ended by signal 9 (SIGKILL)"},
+    {"IsKilledWhenMemoryIsBack", "post-restore", SIGKILL, "was ended by signal 9 (SIGKILL)"},
+    {"IsKilledBeforeItResumes", "pre-resume", SIGKILL, "was ended by signal 9 (SIGKILL)"},
+    {"HangsAtOnce", "sleep 300", 0, kTooLate},
+    {"HangsBeforeItForks", "pre-restore", SIGSTOP, kTooLate},
+    {"HangsWhenMemoryIsBack", "post-restore", SIGSTOP, kTooLate},
+    {"HangsBeforeItResumes", "pre-resume", SIGSTOP, kTooLate}};
 
 class CriuFaultsTest : public ::testing::TestWithParam<Fault> {
  protected:
   void SetUp() override {
     KYMO_NEEDS_CRIU();
-    std::string wrapper = kWrapper;
-    wrapper.replace(wrapper.find("REAL"), 4, criu_path());
-    kymod_ = std::make_unique<Kymod>(std::vector<std::string>{
-        "--criu", folder_.file("criu", wrapper, 0755), "--criu-timeout", criu_timeout_s_});
+    kymod_ = std::make_unique<Kymod>(
+        std::vector<std::string>{"--criu", criu_.path(), "--criu-timeout", criu_timeout_s_});
     kymod_->start();
     job_ = kymod_->churn(16, "work");
   }
@@ -82,13 +73,12 @@ class CriuFaultsTest : public ::testing::TestWithParam<Fault> {
   [[nodiscard]] std::string dir() const { return kymod_->path("checkpoint"); }
 
   void break_criu(const Fault& fault) const {
-    const std::string at = fault.at;
-    static_cast<void>(folder_.file("fault", at.empty()
-                                                ? fault.does
-                                                : "export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK='" +
-                                                      at + ":" + fault.does + "'"));
+    if (fault.signal == 0) {
+      criu_.let_do(fault.does);
+    } else {
+      criu_.break_at(fault.does, fault.signal);
+    }
   }
-  void mend_criu() const { fs::remove(folder_.path() + "/fault"); }
 
   // Once kymo has failed, in one line that says this.
   static void expect_failure(const Outcome& outcome, const std::string& says) {
@@ -111,7 +101,7 @@ class CriuFaultsTest : public ::testing::TestWithParam<Fault> {
   }
 
   std::string criu_timeout_s_ = "5";
-  TemporaryDirectory folder_;
+  const BreakableCriu criu_;
   std::unique_ptr<Kymod> kymod_;
   json job_;
 };
@@ -123,6 +113,11 @@ std::string name_of(const ::testing::TestParamInfo<Fault>& info) {
   return info.param.name;
 }
 
+// For gtest.
+void PrintTo(const Fault& fault, std::ostream* out) {
+  *out << fault.name;
+}
+
 TEST_P(DumpFaultsTest, TheProcessRunsOnAndNothingIsListed) {
   break_criu(GetParam());
   const Outcome failed = kymod_->kymo({"dump", "process", "work", "--dir", dir()});
@@ -130,7 +125,7 @@ TEST_P(DumpFaultsTest, TheProcessRunsOnAndNothingIsListed) {
   EXPECT_NE(failed.err.find("; the process runs on"), std::string::npos) << failed.err;
   expect_no_checkpoint();
   EXPECT_EQ(json::parse(read_file(dir() + "/checkpoint.json"))["state"], "failed");
-  mend_criu();
+  criu_.mend();
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir() + "-2"}));
 }
 
@@ -139,7 +134,7 @@ TEST_P(RestoreFaultsTest, NothingIsLeftAndTheImagesCanBeRestored) {
   break_criu(GetParam());
   expect_failure(kymod_->kymo({"restore", "process", dir()}), GetParam().says);
   expect_only_images();
-  mend_criu();
+  criu_.mend();
   static_cast<void>(kymod_->kymo_json({"restore", "process", dir()}));
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
 }
@@ -203,18 +198,12 @@ class StalledDumpTest : public CriuFaultsTest {
   // Begins a dump onto the disk with these flags, and waits until its CRIU is stopped where it writes
   // this text to its log. Returns the pid of CRIU.
   pid_t begin(const std::string& text, const std::vector<std::string>& flags) {
-    static_cast<void>(folder_.file("fault", "export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK='" +
-                                                text + ":19' && echo $$ > " + folder_.path() +
-                                                "/criu.pid"));
+    criu_.break_at(text, SIGSTOP);
     std::vector<std::string> words{"dump", "process", "work", "--dir", dir()};
     words.insert(words.end(), flags.begin(), flags.end());
     client_ = std::thread([this, words] { answer_ = kymod_->kymo(words); });
-    pid_t criu = 0;
-    EXPECT_TRUE(eventually([&] {
-      criu = std::atoi(read_file(folder_.path() + "/criu.pid").c_str());
-      const Result<probe::Process> seen = probe::read_process(criu);
-      return criu != 0 && seen && seen->state == 'T';
-    })) << kymod_->log();
+    const pid_t criu = criu_.stopped();
+    EXPECT_NE(criu, 0) << kymod_->log();
     return criu;
   }
   void expect_that_a_stream_ends_at_once(const std::string& mood) {
@@ -241,13 +230,6 @@ class StalledDumpTest : public CriuFaultsTest {
   [[nodiscard]] std::string state_of_checkpoint() const {
     return kymod_->kymo_json({"checkpoints"}).at(0).at("state");
   }
-  // Whether a thread of the process waits for an answer of the disk.
-  [[nodiscard]] static bool waits_for_disk(pid_t process) {
-    const std::vector<pid_t> threads = probe::threads_of(process);
-    return std::any_of(threads.begin(), threads.end(), [](pid_t thread) {
-      return read_file("/proc/" + std::to_string(thread) + "/wchan") == "request_wait_answer";
-    });
-  }
 
   TemporaryDirectory disk_folder_;
   MoodyDisk disk_{disk_folder_};
@@ -271,7 +253,7 @@ TEST_F(StalledDumpTest, WhenTheProcessHasEndedItsImagesAreKeptAndConfirmedLater)
   disk_.go_on();
   EXPECT_TRUE(eventually([&] { return state_of_checkpoint() == "complete"; })) << kymod_->log();
   EXPECT_EQ(kymod_->job("work")["state"], "dumped");
-  mend_criu();
+  criu_.mend();
   static_cast<void>(kymod_->kymo_json({"restore", "process", dir()}));
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
 }
@@ -288,7 +270,7 @@ TEST_F(StalledDumpTest, ADumpEndsAtItsDeadlineAndTheClientIsAnswered) {
   disk_.go_on();
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
   EXPECT_EQ(kymod_->job("work")["state"], "running");
-  mend_criu();
+  criu_.mend();
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work"}));
 }
 
@@ -324,6 +306,40 @@ TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
   EXPECT_EQ(kymod_->job("work")["held"], "");
   EXPECT_FALSE(fs::exists(dir() + "/images.partial"));
+}
+
+// It was not answered before the disk answered, and nobody could dump the process elsewhere meanwhile.
+TEST_F(StalledDumpTest, ADumpOntoADiskThatIsSilentAlreadyIsGivenUpAtItsDeadline) {
+  disk_.be("is-silent");
+  const Outcome failed =
+      kymod_->kymo({"dump", "process", "work", "--dir", dir(), "--deadline", "1s"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("a disk does not answer"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("; the process runs on"), std::string::npos) << failed.err;
+  EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+  EXPECT_EQ(kymod_->kymo_json({"checkpoints"}).size(), 0);
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--leave-running"}));
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] {
+    return kymod_->kymo({"dump", "process", "work", "--dir", dir()}).exit_code == 0;
+  })) << kymod_->log();
+}
+
+// The same of a restore.
+TEST_F(StalledDumpTest, ARestoreFromADiskThatIsSilentAlreadyIsGivenUpAtItsDeadline) {
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir()}));
+  disk_.be("is-silent");
+  const Outcome failed = kymod_->kymo({"restore", dir(), "--deadline", "1s"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("a disk does not answer"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("; nothing was restored"), std::string::npos) << failed.err;
+  EXPECT_EQ(kymod_->job("work")["state"], "dumped");
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_FALSE(probe::process_lives(pid(), 0)) << "a restore that was given up was carried out";
+    return kymod_->kymo({"restore", dir()}).exit_code == 0;
+  })) << kymod_->log();
+  EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
 }
 
 // A kymod with its state on a disk that is well at first, and the job "work".
@@ -421,11 +437,11 @@ TEST_F(PatientKymod, ARestoreEndsAtItsDeadlineAndTheImagesCanBeRestored) {
     const std::string checkpoint = dir() + "-" + compression;
     static_cast<void>(kymod_->kymo_json(
         {"dump", "process", "work", "--dir", checkpoint, "--compression", compression}));
-    break_criu({"", "19", "post-restore", ""});
+    criu_.break_at("post-restore", SIGSTOP);
     const Outcome failed = kymod_->kymo({"restore", checkpoint, "--deadline", "1s"});
     expect_failure(failed, "it did not end within its deadline of 1 s");
     expect_only_images();
-    mend_criu();
+    criu_.mend();
     static_cast<void>(kymod_->kymo_json({"restore", checkpoint, "--deadline", "1h"}));
     EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
   }

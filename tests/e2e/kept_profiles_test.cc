@@ -6,12 +6,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "probe/process.h"
 #include "programs.h"
@@ -38,8 +40,12 @@ class KeptProfilesTest : public ::testing::Test {
 
   [[nodiscard]] std::vector<std::string> flags() const {
     // Names of all that the machine runs would take long if it is busy.
-    return {"--profiles", directory_, "--profiles-rate=999", "--profiles-only=job:busy",
-            "--profiles-only=process:functions"};
+    return {"--profiles",
+            directory_,
+            "--profiles-rate=999",
+            "--profiles-only=job:busy",
+            "--profiles-only=process:functions",
+            "--http-profiles"};
   }
   // Starts a job that uses a CPU in one function, turn(), and waits until it has used kUsed.
   void run_busy(const Kymod& kymod) {
@@ -135,6 +141,11 @@ TEST_F(KeptProfilesTest, AKymodThatIsKilledLosesNoMinute) {
   const json list = kymod.kymo_json({"profiles"});
   EXPECT_EQ(list["type"], "cpu");
   EXPECT_GE(list["kept"]["minutes"], 1);
+  const std::string from = list["kept"]["oldest_unix_ns"].dump();
+  const std::string query = "?from_unix_ns=" + from + "&to_unix_ns=" + std::to_string(unix_ns());
+  const Answer page = ask(kymod, "/api/profile" + query);
+  EXPECT_EQ(page.status, 200) << page.text;
+  EXPECT_NE(page.text.find("turn("), std::string::npos) << page.text;
 }
 
 TEST_F(KeptProfilesTest, OnlyWhatWasAskedForIsKeptAndAlsoWaits) {
@@ -200,6 +211,28 @@ TEST_F(KeptProfilesTest, AFullDiskIsSaidAndCounted) {
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
   EXPECT_TRUE(kymod.logs("a minute is not written: cannot ")) << kymod.log();
   EXPECT_EQ(::umount(directory_.c_str()), 0);
+}
+
+// The page's requests wait for the disk, and no other request waits for them.
+TEST_F(KeptProfilesTest, AStalledDiskHoldsUpOnlyThoseWhoReadProfiles) {
+  const MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  directory_ = disk.path() + "/profiles";
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+  const std::string query = "/api/profiles?from_unix_ns=0&to_unix_ns=" + std::to_string(unix_ns());
+  disk.be("stalls");
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 12; ++i) {
+    readers.emplace_back([&] { refused += ask(kymod, query).status == 503 ? 1 : 0; });
+  }
+  EXPECT_TRUE(eventually([&] { return refused >= 4; })) << "two read, six wait";
+  EXPECT_EQ(ask(kymod, "/api/jobs").status, 200);
+  disk.be("well");
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
 }
 
 // kymod serves, and says it; when the disk answers again, the minute is written.

@@ -220,6 +220,24 @@ bool has_no_rights(const std::string& status) {
 #endif
 }
 
+std::string token_of(const Kymod& kymod) {
+  const std::string url = kymod.kymo_json({"web"})["url"];
+  return url.substr(url.find("token=") + 6);
+}
+
+Answer ask(const Kymod& kymod, const std::string& path, const std::string& method) {
+  std::vector<std::string> command{"curl", "-sS", "--max-time", "20", "-w", "\n%{http_code}"};
+  if (method == "POST") command.insert(command.end(), {"--data", ""});
+  command.insert(command.end(),
+                 {"-H", "Authorization: Bearer " + token_of(kymod), "-H",
+                  "Origin: http://" + kymod.http(), "http://" + kymod.http() + path});
+  const Outcome curl = run(command);
+  EXPECT_EQ(curl.exit_code, 0) << curl.err;
+  const std::size_t line = curl.out.rfind('\n');
+  const std::string text = curl.out.substr(0, line);
+  return {std::stoi(curl.out.substr(line + 1)), text, nlohmann::json::parse(text, nullptr, false)};
+}
+
 std::map<std::string, std::vector<std::uint64_t>> read_recording(const std::string& path) {
   std::ifstream file(path);
   std::string line;

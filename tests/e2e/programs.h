@@ -74,6 +74,20 @@ class Kymod {
   std::string http_;
 };
 
+// The token of its page.
+std::string token_of(const Kymod& kymod);
+
+// What its HTTP port answers.
+struct Answer {
+  int status = 0;
+  std::string text;
+  nlohmann::json body;  // discarded if it is none
+  [[nodiscard]] std::string message() const { return body["error"]["message"]; }
+};
+
+// Asks as the page does, with the token.
+Answer ask(const Kymod& kymod, const std::string& path, const std::string& method = "GET");
+
 // What /proc says of a process that has this file open; empty: none has.
 std::string status_of_reader(const std::string& file);
 // Whether that is one that can only read (src/confine).

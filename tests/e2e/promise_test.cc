@@ -12,7 +12,7 @@
 #include <optional>
 #include <thread>
 
-#include "probe/process.h"
+#include "breakable_criu.h"
 #include "programs.h"
 #include "runtime/launch.h"
 #include "support/containers.h"
@@ -50,11 +50,26 @@ constexpr Point kPoints[] = {{"BeforeItFreezes", "pre-dump"},
                              {"WhenItEnds", "Dumping finished"}};
 
 enum class Deed : std::uint8_t { stall_images, kill_criu, kill_kymod };
-constexpr std::pair<const char*, Deed> kDeeds[] = {{"TheDiskOfTheImagesStalls", Deed::stall_images},
-                                                   {"CriuIsKilled", Deed::kill_criu},
-                                                   {"KymodIsKilled", Deed::kill_kymod}};
+struct Trouble {
+  const char* name;
+  Deed deed;
+};
+constexpr Trouble kTroubles[] = {{"TheDiskOfTheImagesStalls", Deed::stall_images},
+                                 {"CriuIsKilled", Deed::kill_criu},
+                                 {"KymodIsKilled", Deed::kill_kymod}};
 
-using Case = std::tuple<Way, Point, std::pair<const char*, Deed>>;
+using Case = std::tuple<Way, Point, Trouble>;
+
+// For gtest.
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << way.name;
+}
+void PrintTo(const Point& point, std::ostream* out) {
+  *out << point.name;
+}
+void PrintTo(const Trouble& trouble, std::ostream* out) {
+  *out << trouble.name;
+}
 
 class PromiseTest : public ::testing::TestWithParam<Case> {
  protected:
@@ -62,12 +77,7 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
     KYMO_NEEDS_CRIU();
     if (way().of_runc) KYMO_NEEDS_RUNC();
     ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
-    const std::string criu =
-        folder_.file("criu",
-                     "#!/bin/sh\ncase \"$*\" in *swrk*|*dump*--tree*) [ ! -e " + order() +
-                         " ] || . " + order() + " ;; esac\nexec " + criu_path() + " \"$@\"\n",
-                     0755);
-    kymod_.emplace(std::vector<std::string>{"--criu", criu, "--runc-root", runc_.path()});
+    kymod_.emplace(std::vector<std::string>{"--criu", criu_.path(), "--runc-root", runc_.path()});
     kymod_->start();
     start();
   }
@@ -80,7 +90,6 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
   }
 
   [[nodiscard]] static const Way& way() { return std::get<Way>(GetParam()); }
-  [[nodiscard]] std::string order() const { return folder_.path() + "/order"; }
   [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
   [[nodiscard]] std::string root() const {
     return way().of_runc ? runc_.folder().path() + "/kymo-web/rootfs" : folder_.path();
@@ -92,6 +101,7 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
   [[nodiscard]] json checkpoint() const { return kymod_->kymo_json({"checkpoints"}).at(0); }
 
   TemporaryDirectory folder_;
+  const BreakableCriu criu_;
   MoodyDisk disk_{folder_};
   RuncFolder runc_;
   std::optional<Kymod> kymod_;
@@ -118,21 +128,14 @@ void PromiseTest::start() {
 
 // Returns the pid of CRIU, which is stopped at the point.
 pid_t PromiseTest::dump_until_it_is_stopped() {
-  const std::string at = std::get<Point>(GetParam()).text;
-  const std::string pid_file = folder_.path() + "/criu.pid";
-  static_cast<void>(folder_.file("order", "export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK='" + at +
-                                              ":19' && echo $$ > " + pid_file));
+  criu_.break_at(std::get<Point>(GetParam()).text, SIGSTOP);
   std::vector<std::string> words{"dump", "process", std::to_string(pid_), "--dir", dir()};
   if (way().of_runc) words = {"dump", "runc", "kymo-web", "--dir", dir()};
   words.insert(words.end(), way().flags.begin(), way().flags.end());
   client_ = std::thread([this, words] { answer_ = kymod_->kymo(words); });
-  pid_t criu = 0;
-  EXPECT_TRUE(eventually([&] {
-    criu = std::atoi(read_file(pid_file).c_str());
-    const Result<probe::Process> seen = probe::read_process(criu);
-    return criu != 0 && seen && seen->state == 'T';
-  })) << kymod_->log();
-  fs::remove(order());
+  const pid_t criu = criu_.stopped();
+  EXPECT_NE(criu, 0) << kymod_->log();
+  criu_.mend();
   return criu;
 }
 
@@ -177,7 +180,7 @@ void PromiseTest::expect_the_promise() {
 TEST_P(PromiseTest, ItRunsOrIsWholeOnDisk) {
   const pid_t criu = dump_until_it_is_stopped();
   ASSERT_GT(criu, 0);
-  switch (std::get<2>(GetParam()).second) {
+  switch (std::get<2>(GetParam()).deed) {
     case Deed::stall_images:
       disk_.be("stalls");
       kill(criu, SIGCONT);
@@ -204,13 +207,13 @@ TEST_P(PromiseTest, ItRunsOrIsWholeOnDisk) {
 
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   return std::string(std::get<Way>(info.param).name) + std::get<Point>(info.param).name +
-         std::get<2>(info.param).first;
+         std::get<2>(info.param).name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Dumps, PromiseTest,
                          ::testing::Combine(::testing::ValuesIn(kWays),
                                             ::testing::ValuesIn(kPoints),
-                                            ::testing::ValuesIn(kDeeds)),
+                                            ::testing::ValuesIn(kTroubles)),
                          name_of);
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "base/lock.h"
 #include "base/spawn.h"
+#include "probe/process.h"
 #include "programs.h"
 
 namespace kymo::test {
@@ -158,6 +160,40 @@ TEST_F(PulledProfilesTest, TargetsThatCannotBeBelievedAreSaidAndHarmNothing) {
   ASSERT_TRUE(rounds(lines().size() + 1)) << "the good one is still pulled";
   stop(kymod);
   EXPECT_EQ(value(shown("app", "go-goroutine"), "main.park", "total_count"), 7);
+}
+
+// The process that asks a program, which may be anybody's.
+TEST_F(PulledProfilesTest, WhoAsksIsNobodyAndHasNoFiles) {
+  write_targets("silent " + address() + "/silent\n");
+  Kymod kymod(flags());
+  kymod.start();
+  pid_t asker = 0;
+  const auto asks = [&] {
+    const std::vector<pid_t> helpers = probe::children_of(kymod.pid()).value();
+    for (const pid_t keeper : helpers) {
+      const auto seen = probe::read_process(keeper);
+      if (!seen || seen->name != "kymod-profiles") continue;
+      const std::vector<pid_t> children = probe::children_of(keeper).value();
+      if (children.empty()) return false;
+      asker = children.front();
+      return read_file("/proc/" + std::to_string(asker) + "/status")
+                 .find("Uid:\t65534\t65534\t65534") != std::string::npos;
+    }
+    return false;
+  };
+  ASSERT_TRUE(eventually(asks, kPatience));
+  const std::string proc = "/proc/" + std::to_string(asker);
+  const std::string status = read_file(proc + "/status");
+  for (const char* const line : {"Groups:\t \n", "NoNewPrivs:\t1\n", "CapEff:\t0000000000000000\n",
+                                 "CapPrm:\t0000000000000000\n"}) {
+    EXPECT_NE(status.find(line), std::string::npos) << line << status;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(proc + "/fd")) {
+    const std::string target = std::filesystem::read_symlink(entry.path());
+    const bool own =
+        target == "/dev/null" || target.starts_with("pipe:") || target.starts_with("socket:");
+    EXPECT_TRUE(own) << entry.path() << " " << target;
+  }
 }
 
 TEST_F(PulledProfilesTest, ATargetThatNeverAnswersHoldsNobodyUp) {

@@ -29,30 +29,6 @@
 namespace kymo::test {
 namespace {
 
-std::string token_of(const Kymod& kymod) {
-  const std::string url = kymod.kymo_json({"web"})["url"];
-  return url.substr(url.find("token=") + 6);
-}
-
-struct Answer {
-  int status = 0;
-  nlohmann::json body;
-  [[nodiscard]] std::string message() const { return body["error"]["message"]; }
-};
-
-Answer ask(const Kymod& kymod, const std::string& path, const std::string& method = "GET") {
-  std::vector<std::string> command{"curl", "-sS", "--max-time", "20", "-w", "\n%{http_code}"};
-  if (method == "POST") command.insert(command.end(), {"--data", ""});
-  command.insert(command.end(),
-                 {"-H", "Authorization: Bearer " + token_of(kymod), "-H",
-                  "Origin: http://" + kymod.http(), "http://" + kymod.http() + path});
-  const Outcome curl = run(command);
-  EXPECT_EQ(curl.exit_code, 0) << curl.err;
-  const std::size_t line = curl.out.rfind('\n');
-  return {std::stoi(curl.out.substr(line + 1)),
-          nlohmann::json::parse(curl.out.substr(0, line), nullptr, false)};
-}
-
 // A kymod that keeps a second in memory and the rest in parts of two seconds.
 Kymod recording_in_parts(const TemporaryDirectory& folder, const std::string& name) {
   return Kymod({"--profiling-keep", "1", "--profiling-metrics-log", folder.path() + "/" + name,

@@ -113,6 +113,36 @@ TEST_F(SqliteStoreTest, ARangeHasItsMinutesAndATypeItsOwn) {
   EXPECT_EQ(services->at(1).weight.samples, 20U);
 }
 
+TEST_F(SqliteStoreTest, AMinuteWithoutSamplesIsCoveredAndAMissingOneIsNot) {
+  add(SomeMinute(10).stack("process:a", {"f"}, 1));
+  add(SomeMinute(11));
+  add(SomeMinute(13));
+  add(SomeMinute(12, Type::off_cpu));
+  const auto covered = store_->covered(Type::cpu, {10, 13});
+  ASSERT_TRUE(covered) << covered.error().message;
+  ASSERT_EQ(covered->size(), 2U);
+  EXPECT_EQ(covered->at(1).minute, 11);
+  EXPECT_EQ(covered->at(1).covered_ns, 60'000'000'000U);
+}
+
+TEST_F(SqliteStoreTest, WhatIsTooMuchForAnAnswerIsOneStackAndTheSumStays) {
+  SomeMinute minute(10);
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    minute.stack("process:a", {"f" + std::to_string(i), "main"}, i);
+  }
+  add(minute);
+  Query query{Type::cpu, {}, kAll};
+  const auto whole = store_->profile(query);
+  EXPECT_EQ(whole->stacks.size(), 100U);
+  query.most_bytes = 2000;
+  const auto bounded = store_->profile(query);
+  ASSERT_TRUE(bounded) << bounded.error().message;
+  EXPECT_LT(bounded->stacks.size(), 20U);
+  EXPECT_EQ(bounded->stacks.front().weight.samples, 100U) << "the hottest stay";
+  EXPECT_EQ(bounded->stacks.back().process, kRareStacks);
+  EXPECT_EQ(bounded->sum().samples, whole->sum().samples);
+}
+
 TEST_F(SqliteStoreTest, AStackIsStoredOnce) {
   for (std::int64_t minute = 0; minute < 5; ++minute) {
     add(SomeMinute(minute).stack("process:a", {"f", "g"}, 1).stack("process:b", {"f", "g"}, 1));

@@ -17,8 +17,8 @@ class MoodyDisk {
   MoodyDisk(const MoodyDisk&) = delete;
   MoodyDisk& operator=(const MoodyDisk&) = delete;
 
-  // "well", "stalls", "fails", "stalls-at-pages" (only writes of memory images wait) or "forgets"
-  // (only fsync(2) fails).
+  // "well", "stalls" (writes wait), "is-silent" (reads, too), "fails", "stalls-at-pages" (only writes of
+  // memory images wait) or "forgets" (only fsync(2) fails).
   void be(const std::string& mood) const;
   // The paths that were made durable, a line each.
   [[nodiscard]] std::string synced() const;

@@ -1,6 +1,7 @@
 // A filesystem with moods, for tests: DIRECTORY passed through to MOUNTPOINT, and its writes
 // answered as the file DIRECTORY.mood says: "well", "stalls" (they wait until it says otherwise) or
 // "fails" (EIO).
+// "is-silent": whatever is asked of it waits, reads too.
 // "stalls-at-pages": only writes of memory images wait.
 // "forgets": only fsync(2) fails. What was synced is listed in DIRECTORY.synced, a path a line.
 //
@@ -42,17 +43,25 @@ int answer(long result) {
   return result < 0 ? -errno : static_cast<int>(result);
 }
 
+void wait_while_silent() {
+  while (mood() == "is-silent") ::usleep(5000);
+}
+
 // 0, or what a write is to fail with.
 int suffer() {
-  while (mood() == "stalls") ::usleep(5000);
+  for (std::string now = mood(); now == "stalls" || now == "is-silent"; now = mood()) {
+    ::usleep(5000);
+  }
   return mood() == "fails" ? -EIO : 0;
 }
 
 int get_attributes(const char* path, struct stat* status, fuse_file_info*) {
+  wait_while_silent();
   return answer(::lstat(inner(path).c_str(), status));
 }
 
 int open_file(const char* path, fuse_file_info* info) {
+  wait_while_silent();
   // The kernel gives each write its place, append or not.
   const int fd = ::open(inner(path).c_str(), info->flags & ~O_APPEND);
   info->fh = static_cast<std::uint64_t>(fd);
@@ -77,6 +86,7 @@ int make_node(const char* path, mode_t mode, dev_t device) {
 }
 
 int read_file(const char*, char* data, size_t size, off_t at, fuse_file_info* info) {
+  wait_while_silent();
   return answer(::pread(static_cast<int>(info->fh), data, size, at));
 }
 
@@ -99,6 +109,7 @@ int truncate_file(const char* path, off_t size, fuse_file_info*) {
 }
 
 int sync_file(const char* path, int, fuse_file_info* info) {
+  wait_while_silent();
   if (mood() == "forgets") {
     return -EIO;
   }
@@ -115,6 +126,7 @@ int release_file(const char*, fuse_file_info* info) {
 }
 
 int remove_file(const char* path) {
+  wait_while_silent();
   return answer(::unlink(inner(path).c_str()));
 }
 
@@ -133,6 +145,7 @@ int make_folder(const char* path, mode_t mode) {
 }
 
 int remove_folder(const char* path) {
+  wait_while_silent();
   return answer(::rmdir(inner(path).c_str()));
 }
 
@@ -141,6 +154,7 @@ int make_link(const char* to, const char* path) {
 }
 
 int read_link(const char* path, char* to, size_t size) {
+  wait_while_silent();
   const long length = ::readlink(inner(path).c_str(), to, size - 1);
   if (length >= 0) {
     to[length] = '\0';
@@ -149,11 +163,13 @@ int read_link(const char* path, char* to, size_t size) {
 }
 
 int change_mode(const char* path, mode_t mode, fuse_file_info*) {
+  wait_while_silent();
   return answer(::chmod(inner(path).c_str(), mode));
 }
 
 int list(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*,
          fuse_readdir_flags) {
+  wait_while_silent();
   DIR* directory = ::opendir(inner(path).c_str());
   if (directory == nullptr) {
     return -errno;

@@ -21,9 +21,10 @@ class Disturbance:
         self.world = world
         self.kind = world.random.choice(
             ["nothing", "nothing", "kill kymod", "stop kymod", "stop criu", "kill criu", "interrupt client",
-             "kill client", "cancel", "stall disk", "fill state", "flood"])
+             "kill client", "cancel", "stall disk", "stall state", "fill state", "flood"])
         self.after = world.random.uniform(0, 0.5) ** 2 * (0.4 if self.kind.endswith("criu") else 2)
         self.lasts = world.random.uniform(0.2, 3)
+        self.mood = world.random.choice(["stalls", "is-silent"])
         self.daemon_died = False
         self.criu_stopped = 0
         self.criu_killed = 0
@@ -79,9 +80,15 @@ class Disturbance:
         self.world.kymo("cancel", subject.name)
 
     def _stall_disk(self, client, subject):
-        self.world.mood("stalls")
+        self._stall("moody")
+
+    def _stall_state(self, client, subject):
+        self._stall("state")
+
+    def _stall(self, disk):
+        self.world.mood(disk, self.mood)
         time.sleep(self.lasts)
-        self.world.mood("well")
+        self.world.mood(disk, "well")
 
     def _fill_state(self, client, subject):
         with self.world.full("state"):

@@ -69,10 +69,12 @@ class World:
         self.criu = criu("--criu")
         self.environment = {**os.environ, "KYMO_SOCKET": str(self.socket)}
         self.environment["PATH"] = f"{pathlib.Path(self.criu).parent}:{os.environ['PATH']}"
-        for name, size in (("state", "256m"), ("small", "16m")):
+        for name, size in (("state.inner", "256m"), ("small", "16m")):
             self._mount_memory(name, size)
-        (self.folder / "plain").mkdir()
-        self._mount_moody()
+        for name in ("plain", "moody.inner"):
+            (self.folder / name).mkdir()
+        for name in ("state", "moody"):
+            self._mount_moody(name)
 
     # Disks.
 
@@ -82,22 +84,21 @@ class World:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "kymo-torture", place], check=True)
         self.ends.callback(subprocess.run, ["umount", "--lazy", place], check=False)
 
-    def _mount_moody(self):
-        inner, place = self.folder / "moody.inner", self.folder / "moody"
-        inner.mkdir()
+    def _mount_moody(self, name):
+        inner, place = self.folder / f"{name}.inner", self.folder / name
         place.mkdir()
-        self.mood("well")
+        self.mood(name, "well")
         disk = subprocess.Popen([BUILD / "tests/support/kymo-test-moody-fs", inner, place], stderr=subprocess.DEVNULL)
         self.ends.callback(disk.wait)
         self.ends.callback(disk.terminate)
         self.ends.callback(subprocess.run, ["umount", "--lazy", place], check=False)
         assert eventually(lambda: os.path.ismount(place), 10), "FUSE does not work here"
 
-    def mood(self, word):
-        """The moody disk is `well`, `stalls` or `fails` from now on."""
-        new = self.folder / "moody.inner.mood.new"
+    def mood(self, disk, word):
+        """This disk is `well`, `stalls`, `is-silent` or `fails` from now on (tests/support/moody_fs.cc)."""
+        new = self.folder / f"{disk}.inner.mood.new"
         new.write_text(word)
-        new.rename(self.folder / "moody.inner.mood")
+        new.rename(self.folder / f"{disk}.inner.mood")
 
     @contextlib.contextmanager
     def full(self, disk):
@@ -191,6 +192,8 @@ class World:
         return found
 
     def close(self):
+        for disk in ("state", "moody"):
+            self.mood(disk, "well")
         for end in ("runc", "podman", "servers"):
             with contextlib.suppress(OSError, subprocess.SubprocessError):
                 getattr(self, f"_end_{end}")()

@@ -122,6 +122,50 @@ test("keys choose, zoom, go back, invert and search", async () => {
   await page.close();
 });
 
+test("a function stands between what calls it and what it calls", async () => {
+  const page = await open(browser, small, faults);
+  await page.click("#hottest tbody tr:first-child .around");
+  assert.match(await told(page, 3, 0.5), /^burn\(\) · .*total 800 ms \(80\.0 %\), self 800 ms/);
+  assert.match(await told(page, 2, 0.1), /^half\(\) · .*500 ms \(50\.0 %\) of burn\(\) is called from here/);
+  assert.match(await told(page, 2, 0.9), /^third\(\) · .*300 ms \(30\.0 %\) of burn\(\) is called from here/);
+  assert.match(await told(page, 0, 0.1), /^app/);
+  await page.mouse.click((await page.locator("#flame").boundingBox()).x + 20, (await page.locator("#flame").boundingBox()).y + 2 * 18 + 9);
+  assert.match(await status(page), /^half\(\) · .*total 500 ms/); // it is in the middle now
+  assert.match(await told(page, 3, 0.5), /^burn\(\) · .*total 500 ms/);
+  await page.focus("#flame");
+  await page.keyboard.press("Escape");
+  assert.match(await told(page, 0, 0.5), /^all1 s/);
+  await page.close();
+});
+
+test("keys go up to callers and down to what is called", async () => {
+  const page = await open(browser, small, faults);
+  await focus(page);
+  for (let i = 0; i < 3; ++i) await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("s");
+  assert.match(await status(page), /^half\(\) · .*total 500 ms/);
+  await page.keyboard.press("ArrowUp");
+  assert.match(await status(page), /^main · .*500 ms \(50\.0 %\) of half\(\) is called from here/);
+  await page.keyboard.press("ArrowDown"); // back to the middle
+  await page.keyboard.press("ArrowDown");
+  assert.match(await status(page), /^burn\(\) · .*total 500 ms/);
+  await page.keyboard.press("Enter");
+  assert.match(await status(page), /^burn\(\) · .*total 800 ms/);
+  await page.keyboard.press("ArrowRight"); // it is alone in its row
+  assert.match(await status(page), /^burn\(\)/);
+  await page.keyboard.press("0");
+  assert.match(await status(page), /^all/);
+  await page.close();
+});
+
+test("of a function that calls itself, the time counts once", async () => {
+  const { FlameTree, sandwiched } = await load("flame_tree.js");
+  const tree = new FlameTree({ modules: ["m"], functions: [["main", 0], ["again", 0], ["leaf", 0]], tree: { depths: [0, 1, 2, 3, 1], functions: [0, 1, 1, 2, 2], self: [1, 2, 4, 8, 16] } });
+  const { rows, middle } = sandwiched(tree, 1, 1000);
+  assert.strictEqual(middle, 1);
+  assert.deepStrictEqual(rows.map((row) => row.map((box) => [tree.functions[box.frame.fn].name, box.frame.value])), [[["main", 14]], [["again", 14]], [["again", 12]], [["leaf", 8]]]);
+});
+
 test("a function that is found in a stack twice is counted once", async () => {
   const page = await open(browser, small, faults);
   await page.fill("#search", "onerror");

@@ -1,8 +1,5 @@
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,9 +14,10 @@
 #include "print.h"
 #include "profile_file.h"
 #include "profile_text.h"
-#include "profiles/sqlite_store.h"
+#include "profiles/reading.h"
 #include "report/flame_page.h"
 #include "report/human.h"
+#include "report/kept_profiles.h"
 #include "report/profile_diff.h"
 #include "report/table.h"
 #include "report/weight.h"
@@ -71,21 +69,6 @@ Result<std::string> directory_of(const ProfilesArguments& arguments, const Conte
                "profiles with --directory"};
 }
 
-Result<std::unique_ptr<profiles::Store>> open_store(const std::string& directory) {
-  const std::string path = directory + "/" + profiles::SqliteStore::kFileName;
-  auto opened = profiles::SqliteStore::open_to_read(path);
-  if (opened) return std::unique_ptr<profiles::Store>(*std::move(opened));
-  if (opened.error().code == Code::permission_denied) {
-    return Error{Code::permission_denied,
-                 "cannot read " + path +
-                     ": profiles name what others run, so only root and the "
-                     "user who runs kymod may read them"};
-  }
-  if (opened.error().code != Code::not_found) return opened.error();
-  return Error{Code::not_found, "no profiles are kept in " + directory + ": there is no " +
-                                    profiles::SqliteStore::kFileName};
-}
-
 double share_of(const stacks::Weight& part, std::uint64_t whole_ns) {
   return whole_ns == 0 ? 0 : static_cast<double>(part.value) / static_cast<double>(whole_ns);
 }
@@ -100,16 +83,6 @@ std::string extent_text(const profiles::Extent& extent) {
          local_time(extent.oldest * profiles::kNanosPerMinute) + " to " +
          local_time((extent.newest + 1) * profiles::kNanosPerMinute) + ", in " +
          report::bytes(extent.bytes);
-}
-
-nlohmann::ordered_json json_of(const profiles::Extent& extent) {
-  return {{"oldest_unix_ns", extent.oldest * profiles::kNanosPerMinute},
-          {"newest_unix_ns", extent.newest * profiles::kNanosPerMinute},
-          {"minutes", extent.minutes},
-          {"stacks", extent.stacks},
-          {"rows", extent.rows},
-          {"samples", extent.samples},
-          {"bytes", extent.bytes}};
 }
 
 // The entries that each answer in JSON begins with.
@@ -174,12 +147,10 @@ void list(const ProfilesArguments& arguments, const Shown& shown, Context& conte
     return;
   }
   nlohmann::ordered_json json = head_of(shown);
-  json["kept"] = json_of(*extent);
+  json["kept"] = report::json_of(*extent);
   json["services"] = nlohmann::ordered_json::array();
   for (const profiles::ServiceTotal& one : *services) {
-    json["services"].push_back({{"service", profiles::text_of(one.service)},
-                                {"samples", one.weight.samples},
-                                {facts_of(quantity_of(shown.query.type)).unit, one.weight.value}});
+    json["services"].push_back(report::json_of(one));
   }
   std::printf("%s\n", json_text(json, 2).c_str());
 }
@@ -203,29 +174,6 @@ Result<Service> find_service(const std::string& asked, const Shown& shown) {
   }
   return Error{Code::not_found, "no service " + asked + " has samples from " + range_text(shown) +
                                     ": kymo profiles lists those that have"};
-}
-
-// The totals as bars, in at most `most` steps of equal length.
-std::string bars_of(const std::vector<profiles::MinuteTotal>& minutes, const Range& range,
-                    std::int64_t most) {
-  const std::array<const char*, 9> bars{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  const std::int64_t step = std::max<std::int64_t>(1, (range.end - range.begin + most - 1) / most);
-  std::map<std::int64_t, std::uint64_t> steps;
-  std::uint64_t highest = 1;
-  for (const profiles::MinuteTotal& one : minutes) {
-    std::uint64_t& sum = steps[(one.minute - range.begin) / step];
-    sum += one.weight.value;
-    highest = std::max(highest, sum);
-  }
-  std::string text;
-  for (std::int64_t at = range.begin; at < range.end; at += step) {
-    const auto found = steps.find((at - range.begin) / step);
-    const double height = found == steps.end()
-                              ? 0
-                              : static_cast<double>(found->second) / static_cast<double>(highest);
-    text += bars[static_cast<std::size_t>(std::ceil(height * (bars.size() - 1)))];
-  }
-  return text;
 }
 
 std::string title_of(const Shown& shown) {
@@ -287,7 +235,7 @@ void show_profile(const ProfilesArguments& arguments, const Shown& shown, Contex
   } else {
     constexpr std::int64_t kBars = 60;
     std::printf("%s\n%s\n%s%s", report::printable(title_of(shown)).c_str(),
-                bars_of(*minutes, shown.query.range, kBars).c_str(),
+                report::bars_of(profiles::steps_of(shown.query.range, kBars, *minutes, {})).c_str(),
                 profile_summary(taken, hottest).c_str(),
                 profile_table(profile->quantity, hottest, arguments.rows).c_str());
   }
@@ -311,14 +259,13 @@ Result<Shown> other_range(const ProfilesArguments& arguments, const Shown& shown
                            : instant_of("--compare", arguments.compared, unix_ns());
   other.to_unix_ns = other.from_unix_ns + length_ns;
   other.query.range = profiles::minutes_of(other.from_unix_ns, other.to_unix_ns);
-  // A minute that both ranges touch belongs to the one that is shown.
-  if (other.query.range.begin < shown.query.range.begin) {
-    other.query.range.end = std::min(other.query.range.end, shown.query.range.begin);
-  } else if (other.query.range.begin < shown.query.range.end) {
+  const auto apart = profiles::apart_from(other.query.range, shown.query.range);
+  if (!apart) {
     return Error{Code::invalid_argument, "--compare " + arguments.compared +
                                              ": this range overlaps the one that is shown, " +
                                              range_text(shown)};
   }
+  other.query.range = *apart;
   return other;
 }
 
@@ -367,7 +314,7 @@ void show(const ProfilesArguments& arguments, Context& context) {
                          : profiles::type_named(arguments.kind).value_or(profiles::Type::cpu);
   const Result<std::string> directory = directory_of(arguments, context);
   if (!directory) return fail(context, directory.error());
-  Result<std::unique_ptr<profiles::Store>> store = open_store(*directory);
+  Result<std::unique_ptr<profiles::Store>> store = profiles::open_kept(*directory);
   if (!store) return fail(context, store.error());
   shown.store = *std::move(store);
   if (listed) return list(arguments, shown, context);

@@ -128,6 +128,10 @@ Result<void> check_profiles(const Config& config) {
                      " digits of the container's id");
     }
   }
+  if (config.profiles.empty() && config.http_profiles) {
+    return invalid(
+        "--http-profiles: no profiles are kept without --profiles: name a folder with it");
+  }
   if (config.profiles.empty() &&
       (!config.profiles_only.empty() || config.profiles_off_cpu || !config.profiles_pull.empty())) {
     return invalid(

@@ -22,6 +22,7 @@ struct Config {
   std::string http_name;        // name of the page's host besides localhost; empty: none
   std::string http_token_file;  // empty: http-token in the state directory
   bool http_controls = false;   // the page may control the recorder
+  bool http_profiles = false;   // the page may show `profiles`
   std::string state_dir = "/var/lib/kymo";
   // Directories in which requests may read and write besides the state directory; empty: all.
   std::vector<std::string> allowed_directories;

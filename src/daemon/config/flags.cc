@@ -76,6 +76,9 @@ std::vector<Flag> all_flags() {
       {"http-controls", Flag::Switch{&Config::http_controls},
        "Allow the page to take snapshots, and to start, stop and change the recorder (default: the "
        "page only reads)"},
+      {"http-profiles", Flag::Switch{&Config::http_profiles},
+       "Let the readers of the page see the profiles of --profiles, which name what all users run "
+       "(default: the page does not show them)"},
       {"state-dir", &Config::state_dir, "Directory in which kymod keeps jobs and checkpoints",
        "KYMO_STATE_DIR"},
       {"allow-directory", &Config::allowed_directories,

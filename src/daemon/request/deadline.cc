@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "report/human.h"
 
 namespace kymo::daemon {
@@ -13,6 +14,10 @@ namespace {
 constexpr std::uint64_t kLongest = std::uint64_t{365} * 24 * 3600 * 1'000'000'000;
 
 }  // namespace
+
+std::uint64_t deadline_from_now(std::uint64_t allowed_ns) {
+  return allowed_ns == 0 ? 0 : monotonic_ns() + std::min(allowed_ns, kLongest);
+}
 
 Deadline::Deadline(Cancellation& cancel, std::uint64_t allowed_ns) : allowed_ns_(allowed_ns) {
   if (allowed_ns == 0) return;

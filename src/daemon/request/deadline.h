@@ -11,6 +11,9 @@
 
 namespace kymo::daemon {
 
+// The end of a time that begins now, as a time of monotonic_ns(). 0: no deadline.
+std::uint64_t deadline_from_now(std::uint64_t allowed_ns);
+
 // The time that a request may take. When it is over, the request is cancelled.
 //
 // Threads:   has one of its own, if there is a deadline. Constructor and destructor on one thread.

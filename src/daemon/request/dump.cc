@@ -35,14 +35,13 @@ using nlohmann::json;
 
 struct DumpContext : Request {
   DumpContext(const Parts& all, const v1::DumpRequest& request, const ScopeTree* timed,
-              std::shared_ptr<RequestProgress> shown)
-      : Request(all, store::RunKind::dump, timed, std::move(shown)), asked(request) {}
+              std::shared_ptr<RequestProgress> shown, Handover& to_caller)
+      : Request(all, store::RunKind::dump, timed, std::move(shown), to_caller), asked(request) {}
 
   const v1::DumpRequest& asked;
   std::string asked_directory;  // empty: none
   std::optional<criu::Encoding> stream;
   Target target;
-  Claims<std::string>::Claim process_claim;
   std::shared_ptr<const Claims<std::string>::Claim> directory_claim;
   std::optional<CheckpointDir> dir;  // set once this request has made it
   store::Checkpoint checkpoint;
@@ -108,6 +107,7 @@ Result<void> find_process(DumpContext& c) {
   Result<Target> found = find_target(c.parts, "dump", target_of(c.asked));
   if (!found) return found.error();
   c.target = std::move(found).value();
+  c.handover.set_tried("dump " + c.target.text());
   c.job = c.target.job;
   if (Result<void> ok = refuse_for_container(c); !ok) return ok;
   if (!c.stream && streams_by_default(c.asked, c.target.kind)) c.stream = criu::Encoding{};
@@ -122,12 +122,13 @@ Result<void> find_process(DumpContext& c) {
 
 Result<void> claim_process(DumpContext& c) {
   const std::string pid = std::to_string(c.target.process.pid);
-  c.process_claim = c.parts.claims.claim("process:" + pid);
-  if (!c.process_claim) {
+  auto claim = c.parts.claims.claim("process:" + pid);
+  if (!claim) {
     return Error{Code::failed_precondition,
                  "dump " + c.target.text() + ": it is being dumped already: wait for that to end"};
   }
-  if (c.job) c.held = c.parts.jobs.hold(c.job->id);
+  c.handover.hold(std::move(claim));
+  if (c.job) c.handover.hold(c.parts.jobs.hold(c.job->id));
   return {};
 }
 
@@ -354,7 +355,9 @@ Result<void> choose_place(DumpContext& c) {
 
 Result<void> call_runtime(DumpContext& c) {
   c.times.container = !c.target.id.empty();
-  runtime::Observer observer = c.runtime_called();
+  Result<runtime::Observer> called = c.runtime_called();
+  if (!called) return called.error();
+  runtime::Observer observer = *std::move(called);
   std::uint64_t counted = 0;
   observer.image_bytes = [&](std::uint64_t total) {
     c.seen.image_bytes_written(total - counted);
@@ -581,8 +584,9 @@ v1::DumpResponse response_of(const DumpContext& c) {
 }  // namespace
 
 Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request,
-                              const ScopeTree* timing) {
-  return run_request<DumpContext>(parts, request, timing, v1::Progress::DUMP, kDumpSteps);
+                              std::shared_ptr<ScopeTree> timing) {
+  return run_request<DumpContext>(parts, request, std::move(timing), v1::Progress::DUMP, "dump",
+                                  kDumpSteps);
 }
 
 }  // namespace kymo::daemon

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "api/kymo/v1/kymo.pb.h"
 #include "daemon/request/parts.h"
 #include "kymo/result.h"
@@ -16,6 +18,6 @@ namespace kymo::daemon {
 // Errors:  one line. The process runs on, and nothing in the directory looks like a checkpoint. The
 //          exception: if only the rename of complete images failed, they stay in images.partial.
 Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request,
-                              const ScopeTree* timing);
+                              std::shared_ptr<ScopeTree> timing);
 
 }  // namespace kymo::daemon

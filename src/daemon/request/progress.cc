@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/rate.h"
@@ -229,14 +231,38 @@ Result<std::shared_ptr<RequestProgress>> ProgressBoard::begin(v1::Progress::Kind
 
 void ProgressBoard::end(const std::shared_ptr<RequestProgress>& request,
                         const Result<void>& outcome) {
-  request->end(outcome);
   const std::lock_guard lock(mutex_);
+  if (std::find(running_.begin(), running_.end(), request) == running_.end()) return;
+  request->end(outcome);
   std::erase(running_, request);
   ended_.push_back(request);
   ++ended_count_;
   if (ended_.size() > kEndedKept) ended_.pop_front();
   ++changes_;
   changed_.notify_all();
+}
+
+Result<void> ProgressBoard::run_thread(std::function<void()> work) {
+  std::unique_lock lock(mutex_);
+  ++threads_;
+  try {
+    std::thread([this, work = std::move(work)]() mutable {
+      work();
+      work = nullptr;
+      const std::lock_guard locked(mutex_);
+      --threads_;
+      changed_.notify_all();  // under the lock: this object may be gone right after it
+    }).detach();
+  } catch (const std::system_error& error) {
+    --threads_;
+    return Error{Code::unavailable, std::string("start a thread: ") + error.what()};
+  }
+  return {};
+}
+
+bool ProgressBoard::wait_for_threads(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [this] { return threads_ == 0; });
 }
 
 std::uint64_t ProgressBoard::ended() const {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -108,7 +109,7 @@ class ProgressBoard {
   // Adds a request; an empty id is replaced by a new one.
   // Errors: invalid_argument: the id is too long; already_exists: a running request has it.
   Result<std::shared_ptr<RequestProgress>> begin(v1::Progress::Kind kind, std::string id);
-  // Ends the request, and wakes its watchers.
+  // Ends the request, and wakes its watchers. Does nothing if the request has ended.
   void end(const std::shared_ptr<RequestProgress>& request, const Result<void>& outcome);
   // How many requests have ended so far.
   [[nodiscard]] std::uint64_t ended() const;
@@ -128,6 +129,12 @@ class ProgressBoard {
   void stop();
   [[nodiscard]] bool stopped() const;
 
+  // Runs this on a thread of its own.
+  // Errors: unavailable: there is no thread left.
+  Result<void> run_thread(std::function<void()> work);
+  // Waits for these threads. Returns false if some still run: they wait for a disk.
+  [[nodiscard]] bool wait_for_threads(std::chrono::milliseconds patience);
+
   // Counts a watcher. Returns false if there are too many already.
   bool enter_watcher();
   void leave_watcher();
@@ -139,6 +146,7 @@ class ProgressBoard {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t changes_ = 0;
+  int threads_ = 0;
   std::uint64_t begun_ = 0;
   std::uint64_t ended_count_ = 0;  // of all requests that have ended, also those not in `ended_`
   bool stopped_ = false;

@@ -121,8 +121,25 @@ void Request::end_recording(const Result<void>& result, nlohmann::json about) {
   }
 }
 
-runtime::Observer Request::runtime_called() {
+Error left_error(const Handover& handover, Handover::Stage stage, store::RunKind kind, Code why) {
+  const bool dump = kind == store::RunKind::dump;
+  std::string message = handover.tried() + ": ";
+  if (stage == Handover::Stage::before) {
+    message += std::string(
+                   "a disk does not answer, that of the checkpoint or that of the state "
+                   "directory, so it was given up; ") +
+               (dump ? "the process runs on" : "nothing was restored");
+  } else {
+    message +=
+        "it was ended, but a disk does not answer, so it is not known yet what became of it: kymo "
+        "progress shows whether it has ended, and kymo ps whether the process runs";
+  }
+  return {why, std::move(message)};
+}
+
+Result<runtime::Observer> Request::runtime_called() {
   wait_for_stacks();
+  if (Result<void> entered = handover.enter_runtime(); !entered) return entered.error();
   begun = true;
   first_run = parts.first_runs.take(kind);
   runtime::Observer observer;

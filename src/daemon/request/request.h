@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "daemon/request/deadline.h"
+#include "daemon/request/handover.h"
 #include "daemon/request/inside_view.h"
 #include "daemon/request/parts.h"
 #include "daemon/request/pipeline.h"
@@ -35,26 +37,27 @@ namespace kymo::daemon {
 //
 // Threads:   the thread that runs the request; the functions of observer() also on the threads that
 //            watch CRIU.
-// Ownership: refers to the parts and the timing tree.
+// Ownership: refers to the parts, the timing tree and the handover.
 struct Request {
   Request(const Parts& all, store::RunKind what, const ScopeTree* tree,
-          std::shared_ptr<RequestProgress> shown)
+          std::shared_ptr<RequestProgress> shown, Handover& to_caller)
       : parts(all),
         kind(what),
         timing(tree),
+        handover(to_caller),
         seen(all.progress, all.metrics, std::move(shown)),
         progress(seen.progress()) {}
 
   const Parts& parts;
   const store::RunKind kind;
   const ScopeTree* const timing;  // null: the request is not timed
+  Handover& handover;
   RunningRequest seen;
   RequestProgress& progress;
   const std::uint64_t began_ns = monotonic_ns();
   const std::int64_t began_unix_ns = unix_ns();
   runtime::CriuProgram criu;  // set once it is chosen
   std::optional<store::Job> job;
-  Jobs::Hold held;
   InsideView inside;
   RequestRecording recording;
   std::optional<StackCollectors::Running> stacks;  // nothing: no stacks are taken
@@ -79,7 +82,10 @@ struct Request {
   // Ends the recording. `about` is added to what is known of every request.
   void end_recording(const Result<void>& result, nlohmann::json about);
   // Notes that the runtime is called now. Returns an observer that reports CRIU's notifications.
-  runtime::Observer runtime_called();
+  // Errors: those of Handover::enter_runtime().
+  Result<runtime::Observer> runtime_called();
+  // A step begins. The same errors.
+  [[nodiscard]] Result<void> may_go_on() const { return handover.may_go_on(); }
   // Where the time went from the begin of the request until now.
   [[nodiscard]] std::vector<diagnosis::Phase> phases() const;
   // Says why a request that has succeeded took so long. `facts` has what only a dump or only a
@@ -130,30 +136,101 @@ void fill_response(Response& response, const Request& request, const Outcome& ou
   response.set_duration_ns(phases.empty() ? request.duration_ns() : phases.back().end_ns);
 }
 
-// Runs a request from its first step to its response.
-//
-// `Context` derives from Request, is made from the parts, the API's request, the timing tree and
-// the progress, and has beside it: conclude(context, result), which saves how the request ended,
-// and response_of(context).
-// Errors: that of the first step that failed; those of ProgressBoard::begin().
-template <class Context, class Asked, std::size_t N>
-auto run_request(const Parts& parts, const Asked& asked, const ScopeTree* timing,
-                 v1::Progress::Kind kind, const std::array<Step<Context>, N>& steps)
-    -> Result<decltype(response_of(std::declval<const Context&>()))> {
-  Result<std::shared_ptr<RequestProgress>> progress =
-      parts.progress.begin(kind, asked.request_id());
-  if (!progress) return progress.error();
-  Context context(parts, asked, timing, *std::move(progress));
+// A request on a thread of its own, and the caller that waits for it. It lives until both are done.
+template <class Asked, class Response>
+struct Shared {
+  Shared(const Parts& all, Asked request, std::shared_ptr<ScopeTree> tree, std::string tried)
+      : parts(all),
+        asked(std::move(request)),
+        timing(std::move(tree)),
+        handover(std::move(tried)) {}
+
+  const Parts parts;
+  const Asked asked;
+  const std::shared_ptr<ScopeTree> timing;
+  std::shared_ptr<RequestProgress> progress;
+  Handover handover;
+  std::mutex mutex;
+  std::optional<Result<Response>>
+      answer;  // guarded by mutex; set in Handover::Stage::known and ended
+
+  void set_answer(Result<Response> is) {
+    const std::lock_guard lock(mutex);
+    answer = std::move(is);
+  }
+  Result<Response> take_answer() {
+    const std::lock_guard lock(mutex);
+    return *std::move(answer);
+  }
+};
+
+// The steps, on the thread of the request.
+template <class Context, class Both, class Steps>
+void work_off(Both& shared, const Steps& steps) {
+  Context context(shared.parts, shared.asked, shared.timing.get(), shared.progress,
+                  shared.handover);
+  const auto answer = [&](const Result<void>& result) {
+    shared.set_answer(result ? decltype(shared.take_answer())(response_of(context))
+                             : result.error());
+  };
   const Result<void> result = run_steps(steps, context);
   context.ended(result);
+  answer(result);
+  context.handover.known();
   {
     const Scope scope("conclude", {.category = "request"});
     conclude(context, result);
-    context.held = {};
   }
   for (const std::string& warning : context.warnings) spdlog::warn("{}", warning);
-  if (!result) return result.error();
-  return response_of(context);
+  answer(result);
+}
+
+// The answer of a request that its caller has left in this stage.
+Error left_error(const Handover& handover, Handover::Stage stage, store::RunKind kind, Code why);
+
+// Runs a request from its first step to its response. It runs on a thread of its own, and is answered without it if a
+// disk does not answer (Handover).
+//
+// `Context` derives from Request, is made from the parts, the API's request, the timing tree, the progress and the
+// handover, and has beside it: conclude(context, result), which saves how the request ended, and
+// response_of(context).
+// `tried`: what is tried, for errors. `timing` may be null.
+// Errors: that of the first step that failed; those of ProgressBoard::begin(); left_error().
+template <class Context, class Asked, std::size_t N>
+auto run_request(const Parts& parts, const Asked& asked, std::shared_ptr<ScopeTree> timing,
+                 v1::Progress::Kind kind, std::string tried,
+                 const std::array<Step<Context>, N>& steps)
+    -> Result<decltype(response_of(std::declval<const Context&>()))> {
+  using Response = decltype(response_of(std::declval<const Context&>()));
+  auto shared = std::make_shared<Shared<Asked, Response>>(parts, asked, std::move(timing), tried);
+  Result<std::shared_ptr<RequestProgress>> progress =
+      parts.progress.begin(kind, asked.request_id());
+  if (!progress) return progress.error();
+  shared->progress = *std::move(progress);
+  const DiskWait time(&shared->progress->cancellation(), deadline_from_now(asked.deadline_ns()));
+  Result<void> started = parts.progress.run_thread([shared, &steps] {
+    std::optional<EnterScope> here;
+    if (shared->timing != nullptr) here.emplace(*shared->timing);
+    try {
+      work_off<Context>(*shared, steps);
+    } catch (const std::exception& error) {
+      shared->set_answer(Error{Code::internal, shared->handover.tried() + ": " + error.what()});
+    }
+    shared->handover.ended();
+  });
+  if (!started) {
+    parts.progress.end(shared->progress, started);
+    return started.error();
+  }
+  const Handover::Stage stage = shared->handover.wait(time);
+  if (stage == Handover::Stage::known || stage == Handover::Stage::ended) {
+    return shared->take_answer();
+  }
+  const store::RunKind run =
+      kind == v1::Progress::DUMP ? store::RunKind::dump : store::RunKind::restore;
+  const Error error = left_error(shared->handover, stage, run, time.code());
+  if (stage == Handover::Stage::before) parts.progress.end(shared->progress, error);
+  return error;
 }
 
 }  // namespace kymo::daemon

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/own_folder.h"
+#include "base/patience.h"
 #include "criu/images.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/deadline.h"
@@ -18,6 +19,7 @@
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/restore_note.h"
+#include "daemon/state/work_folder.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
 #include "runtime/restore_checks.h"
@@ -30,8 +32,8 @@ using nlohmann::json;
 
 struct RestoreContext : Request {
   RestoreContext(const Parts& all, const v1::RestoreRequest& request, const ScopeTree* timed,
-                 std::shared_ptr<RequestProgress> shown)
-      : Request(all, store::RunKind::restore, timed, std::move(shown)), asked(request) {}
+                 std::shared_ptr<RequestProgress> shown, Handover& to_caller)
+      : Request(all, store::RunKind::restore, timed, std::move(shown), to_caller), asked(request) {}
 
   const v1::RestoreRequest& asked;
   const Deadline deadline{progress.cancellation(), asked.deadline_ns()};
@@ -320,42 +322,6 @@ Result<void> make_place(RestoreContext& c) {
   return {};
 }
 
-// Gives the file a copy of its own if it has other names, perhaps outside of the checkpoint.
-std::error_code part_from_other_names(const fs::directory_entry& file) {
-  std::error_code error;
-  if (!file.is_regular_file(error) || file.hard_link_count(error) < 2 || error) return error;
-  const fs::path copy = file.path().string() + ".copy";
-  fs::remove(copy, error);
-  if (!error) fs::copy_file(file.path(), copy, error);
-  if (!error) fs::rename(copy, file.path(), error);
-  return error;
-}
-
-// CRIU and the runtimes write to what they find in their work folder. Refuses symbolic links there,
-// which they would follow, and keeps them from changing a file that has another name elsewhere.
-Result<void> prepare_work(const RestoreContext& c, const std::string& folder) {
-  std::error_code error;
-  std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    entries.push_back(*it);
-  }
-  for (const fs::directory_entry& entry : entries) {
-    std::error_code failed;
-    if (entry.is_symlink(failed)) {
-      return Error{Code::permission_denied, "restore " + c.directory + ": " +
-                                                entry.path().string() +
-                                                " is a link, which could lead anywhere: remove it"};
-    }
-    if (failed = part_from_other_names(entry); failed) {
-      return system_error("restore " + c.directory + ": copy " + entry.path().string() +
-                              ", which has another name elsewhere",
-                          failed.value());
-    }
-  }
-  if (error) return system_error("restore " + c.directory + ": look into " + folder, error.value());
-  return {};
-}
-
 // Makes the folders of log and recording, which a copied checkpoint may lack. If they exist,
 // another user may have made them: kymod must not write through a link of that user.
 Result<void> prepare_directory(RestoreContext& c) {
@@ -366,7 +332,7 @@ Result<void> prepare_directory(RestoreContext& c) {
     }
     if (auto own = open_own_folder(folder); !own) return in_restore(c, own.error());
   }
-  return prepare_work(c, c.to->work());
+  return prepare_work_folder("restore " + c.directory, c.to->work());
 }
 
 Result<void> find_job(RestoreContext& c) {
@@ -394,7 +360,7 @@ Result<void> find_job(RestoreContext& c) {
     c.job = c.parts.jobs.of_container({c.runtime_kind, c.container});
   }
   if (c.job) {
-    c.held = c.parts.jobs.hold(c.job->id);
+    c.handover.hold(c.parts.jobs.hold(c.job->id));
     c.progress.set_target(0, c.job->name);
   }
   return {};
@@ -450,15 +416,29 @@ Result<void> note_restore(RestoreContext& c) {
                                                 c.to->work(), c.job ? c.job->id : "");
   if (note) {
     c.note = std::move(note).value();
+  } else if (note.error().code == Code::unavailable) {  // the restore could not be stored either
+    return in_restore(c, note.error());
   } else {
     c.warnings.push_back(note.error().message);
   }
   return {};
 }
 
+// Whether the file is known to be missing. False also if its disk does not answer.
+bool is_gone(const std::string& path) {
+  return within(kDiskPatience,
+                [path] {
+                  std::error_code error;
+                  return !fs::exists(path, error) && !error;
+                })
+      .value_or(false);
+}
+
 Result<void> call_runtime(RestoreContext& c) {
   c.times.container = !c.container.empty();
-  runtime::Observer observer = c.runtime_called();
+  Result<runtime::Observer> called = c.runtime_called();
+  if (!called) return called.error();
+  runtime::Observer observer = *std::move(called);
   v1::Progress::Source source = v1::Progress::PASSIVE;
   observer.moved = [&](std::uint64_t bytes, std::uint64_t page_bytes, bool exact) {
     // An inexact figure also counts other reads of the processes: limit it to the page images.
@@ -466,13 +446,12 @@ Result<void> call_runtime(RestoreContext& c) {
     if (exact) source = v1::Progress::STREAM;
     c.progress.moved(bytes, page_bytes, source);
   };
-  std::error_code error;
   const std::string inventory = c.images + "/inventory.img";
-  const bool was_there = fs::exists(inventory, error);
+  const bool was_gone = is_gone(inventory);
   Result<runtime::RestoreOutcome> outcome =
       c.parts.runtimes.of(c.runtime_kind).restore(spec_of(c), observer);
   c.progress.finishing();
-  if (!outcome && was_there && !fs::exists(inventory, error)) {
+  if (!outcome && !was_gone && is_gone(inventory)) {
     return Error{
         Code::not_found,
         "restore " + c.directory + ": the checkpoint was deleted meanwhile; nothing was restored"};
@@ -589,8 +568,9 @@ v1::RestoreResponse response_of(const RestoreContext& c) {
 }  // namespace
 
 Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request,
-                                    const ScopeTree* timing) {
-  return run_request<RestoreContext>(parts, request, timing, v1::Progress::RESTORE, kRestoreSteps);
+                                    std::shared_ptr<ScopeTree> timing) {
+  return run_request<RestoreContext>(parts, request, std::move(timing), v1::Progress::RESTORE,
+                                     "restore " + request.directory(), kRestoreSteps);
 }
 
 }  // namespace kymo::daemon

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "api/kymo/v1/kymo.pb.h"
 #include "daemon/request/parts.h"
 #include "kymo/result.h"
@@ -12,9 +14,10 @@ namespace kymo::daemon {
 // and the recording then go below the state directory.
 // `timing`: the request's timing tree, which goes into its recording; null if it is not timed.
 //
-// Threads: any; blocks until the process runs. Only one restore of a directory runs at a time.
+// Threads: any; blocks until the process runs, or until the request was given up because a disk does not answer
+//          (Handover). Only one restore of a directory runs at a time.
 // Errors:  one line; nothing of the process is left running.
 Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request,
-                                    const ScopeTree* timing);
+                                    std::shared_ptr<ScopeTree> timing);
 
 }  // namespace kymo::daemon

@@ -412,7 +412,8 @@ Result<void> Daemon::run() {
   state.profile_keeper.reset();
   state.http->stop();
   const bool kept = housekeeping.stop(kDiskPatience);
-  if (!state.unconfirmed->stop(kDiskPatience) || !kept) {
+  if (!state.progress->wait_for_threads(kDiskPatience) || !state.unconfirmed->stop(kDiskPatience) ||
+      !kept) {
     spdlog::warn("stopped, although the disk of {} does not answer; the next kymod looks again",
                  kept ? "a checkpoint" : "the state directory");
     spdlog::default_logger()->flush();

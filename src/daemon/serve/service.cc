@@ -134,13 +134,14 @@ grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context
   if (!parts_.config.timing) {
     return serve(verb, response, [&] { return work(nullptr); });
   }
-  ScopeTree tree(ScopeName{std::string_view{verb}});
-  const EnterScope here(tree);
-  grpc::Status status = serve(verb, response, [&] { return work(&tree); });
-  if (!status.ok()) tree.fail(status.error_message());
-  tree.end();
-  if (spans_ != nullptr) spans_->offer(tree);
-  if (std::string trailer = timing_trailer(tree, status.error_message()); !trailer.empty()) {
+  // Shared: a request may go on after its answer.
+  const auto tree = std::make_shared<ScopeTree>(ScopeName{std::string_view{verb}});
+  const EnterScope here(*tree);
+  grpc::Status status = serve(verb, response, [&] { return work(tree); });
+  if (!status.ok()) tree->fail(status.error_message());
+  tree->end();
+  if (spans_ != nullptr) spans_->offer(*tree);
+  if (std::string trailer = timing_trailer(*tree, status.error_message()); !trailer.empty()) {
     context->AddTrailingMetadata(std::string(kTimingTrailer), trailer);
   }
   return status;
@@ -148,21 +149,22 @@ grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context
 
 grpc::Status Service::Run(grpc::ServerContext* context, const v1::RunRequest* request,
                           v1::RunResponse* response) {
-  return serve_timed("run", context, response, [&](const ScopeTree*) -> Result<v1::RunResponse> {
-    v1::RunRequest asked = *request;
-    if (!asked.bundle().empty()) {
-      Result<std::string> bundle =
-          allowed_path(parts_.config, "start a container of the bundle", asked.bundle());
-      if (!bundle) return bundle.error();
-      asked.set_bundle(*std::move(bundle));
-    }
-    Result<store::Job> job = parts_.jobs.run(parts_.runtimes, asked);
-    if (!job) return job.error();
-    spdlog::info("run: job {} is pid {}", job->name, job->pid);
-    v1::RunResponse out;
-    *out.mutable_job() = parts_.jobs.view(*job);
-    return out;
-  });
+  return serve_timed(
+      "run", context, response, [&](const std::shared_ptr<ScopeTree>&) -> Result<v1::RunResponse> {
+        v1::RunRequest asked = *request;
+        if (!asked.bundle().empty()) {
+          Result<std::string> bundle =
+              allowed_path(parts_.config, "start a container of the bundle", asked.bundle());
+          if (!bundle) return bundle.error();
+          asked.set_bundle(*std::move(bundle));
+        }
+        Result<store::Job> job = parts_.jobs.run(parts_.runtimes, asked);
+        if (!job) return job.error();
+        spdlog::info("run: job {} is pid {}", job->name, job->pid);
+        v1::RunResponse out;
+        *out.mutable_job() = parts_.jobs.view(*job);
+        return out;
+      });
 }
 
 grpc::Status Service::Adopt(grpc::ServerContext*, const v1::AdoptRequest* request,
@@ -179,7 +181,7 @@ grpc::Status Service::Adopt(grpc::ServerContext*, const v1::AdoptRequest* reques
 
 grpc::Status Service::Dump(grpc::ServerContext* context, const v1::DumpRequest* request,
                            v1::DumpResponse* response) {
-  return serve_timed("dump", context, response, [&](const ScopeTree* timing) {
+  return serve_timed("dump", context, response, [&](const std::shared_ptr<ScopeTree>& timing) {
     Result<v1::DumpResponse> out = dump(parts_, *request, timing);
     if (!out) {
       add_failure(*context, out.error());
@@ -197,7 +199,7 @@ grpc::Status Service::Check(grpc::ServerContext*, const v1::CheckRequest* reques
 
 grpc::Status Service::Restore(grpc::ServerContext* context, const v1::RestoreRequest* request,
                               v1::RestoreResponse* response) {
-  return serve_timed("restore", context, response, [&](const ScopeTree* timing) {
+  return serve_timed("restore", context, response, [&](const std::shared_ptr<ScopeTree>& timing) {
     const Result<void> may =
         callers_ == Callers::group ? refuse_for_group(*request) : Result<void>();
     Result<v1::RestoreResponse> out = may ? restore(parts_, *request, timing) : may.error();

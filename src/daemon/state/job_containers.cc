@@ -7,6 +7,8 @@
 
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/patience.h"
+#include "store/store.h"
 
 namespace kymo::daemon {
 
@@ -25,14 +27,25 @@ std::string JobContainers::file_of(const std::string& job_id) const {
 }
 
 Result<void> JobContainers::note(const std::string& job_id, const ContainerOf& container) {
-  if (Result<void> made = make_job_folder(state_dir_ + "/jobs/" + job_id); !made) return made;
-  const nlohmann::json json{{"runtime", runtime::name_of(container.kind)}, {"id", container.id}};
-  Result<void> written = replace_file(file_of(job_id), json_text(json));
-  if (written) {
+  {
     const std::lock_guard lock(mutex_);
-    known_.insert_or_assign(job_id, std::optional(container));
+    const auto known = known_.find(job_id);
+    if (known != known_.end() && known->second && *known->second == container) return {};
   }
-  return written;
+  const nlohmann::json json{{"runtime", runtime::name_of(container.kind)}, {"id", container.id}};
+  const std::optional<Result<void>> written = within(
+      store::Store::kDiskAnswers,
+      [folder = state_dir_ + "/jobs/" + job_id, file = file_of(job_id), text = json_text(json)] {
+        Result<void> made = make_job_folder(folder);
+        return made ? replace_file(file, text) : made;
+      });
+  if (written && !*written) return *written;
+  const std::lock_guard lock(mutex_);
+  known_.insert_or_assign(job_id, std::optional(container));
+  if (written) return {};
+  return Error{Code::unavailable,
+               "write " + file_of(job_id) +
+                   ", which says that the job is a container: its disk does not answer yet"};
 }
 
 Result<std::optional<ContainerOf>> JobContainers::read(const std::string& job_id) const {

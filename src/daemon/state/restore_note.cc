@@ -8,11 +8,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/patience.h"
 #include "criu/leftovers.h"
 #include "probe/process.h"
 
@@ -112,22 +114,30 @@ Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const std::
                                        const std::vector<pid_t>& tree, const std::string& work_dir,
                                        const std::string& job_id) {
   const std::string folder = folder_of(state_dir);
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error("make the folder " + folder, errno);
-  }
   const json note{{"format_version", 1},        {"directory", directory}, {"tree", tree},
                   {"work", work_dir},           {"job_id", job_id},       {"boot_id", boot_id()},
                   {"began_ticks", boot_ticks()}};
-  RestoreNote out;
-  out.path_ = folder + "/" + std::to_string(unix_ns()) + ".json";
-  const std::string text = json_text(note, 2) + "\n";
-  if (Result<void> ok = replace_file(out.path_, text); !ok) return ok.error();
-  return out;
+  // A note that is written too late is removed again by its destructor.
+  std::optional<Result<RestoreNote>> written =
+      within(store::Store::kDiskAnswers,
+             [folder, text = json_text(note, 2) + "\n"]() -> Result<RestoreNote> {
+               if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+                 return system_error("make the folder " + folder, errno);
+               }
+               RestoreNote out;
+               out.path_ = folder + "/" + std::to_string(unix_ns()) + ".json";
+               if (Result<void> ok = replace_file(out.path_, text); !ok) return ok.error();
+               return out;
+             });
+  if (written) return *std::move(written);
+  return Error{Code::unavailable, "write a note into " + folder +
+                                      ": its disk does not answer: try again when it does"};
 }
 
 void RestoreNote::remove() {
-  if (!path_.empty()) unlink(path_.c_str());
-  path_.clear();
+  if (path_.empty()) return;
+  static_cast<void>(within(
+      kDiskPatience, [path = std::exchange(path_, {})] { return unlink(path.c_str()) == 0; }));
 }
 
 void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,

@@ -18,8 +18,10 @@ namespace kymo::daemon {
 // kymod is killed during the restore, the file stays, and the next kymod finds out from it how the
 // restore ended.
 //
-// Threads: one at a time.
-// Errors:  those of writing the file.
+// Threads: one at a time. The destructor waits at most kDiskPatience for the disk, which then removes the file when
+//          it answers.
+// Errors:  those of writing the file; unavailable: its disk has not answered for Store::kDiskAnswers. No file
+//          stays then.
 class RestoreNote {
  public:
   RestoreNote() = default;

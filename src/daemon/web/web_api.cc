@@ -16,6 +16,7 @@
 #include "daemon/request/recorder_control.h"
 #include "daemon/web/live.h"
 #include "daemon/web/past.h"
+#include "daemon/web/web_profiles.h"
 #include "daemon/web/web_stored.h"
 #include "http/token_file.h"
 #include "kymo/version.h"
@@ -49,6 +50,7 @@ nlohmann::json status_json(const Parts& parts) {
           {"host", host_name()},
           {"now_unix_ns", unix_ns()},
           {"controls", parts.config.http_controls},
+          {"profiles", !parts.config.profiles.empty()},
           {"recorder", recorder_json(parts.recorder)}};
 }
 
@@ -174,6 +176,7 @@ void add_page_paths(http::Server& server, const Parts& parts) {
   server.get("/api/columns",
              [parts](const http::Request&) { return reply_of(columns_json(parts.recorder)); });
   add_stored_paths(server, parts);
+  add_profile_paths(server, parts);
   server.stream("/api/live",
                 [parts](const http::Request& request) -> Result<http::Server::EventSource> {
                   Result<LiveRequest> live = parse_live(request, parts.recorder);

@@ -74,6 +74,7 @@ async function begin() {
   state.columns = columns;
   state.now = status.recorder.now_ns || 0;
   state.first = status.recorder.first_ns || 0;
+  byId("to-profiles").hidden = !status.profiles;
   showRecorder();
   loadChoice();
   choose();

@@ -62,6 +62,16 @@ TEST(ConfigTest, TheRateOfStacksHasItsRange) {
   }
 }
 
+TEST(ConfigTest, ThePageShowsNoProfilesThatAreNotKept) {
+  const test::TemporaryDirectory folder;
+  Config config = good(folder);
+  config.http_profiles = true;
+  EXPECT_EQ(refusal(config),
+            "--http-profiles: no profiles are kept without --profiles: name a folder with it");
+  config.profiles = folder.path() + "/profiles";
+  EXPECT_EQ(refusal(config), "");
+}
+
 TEST(ConfigTest, AGoodOneIsMadeAbsolute) {
   const test::TemporaryDirectory folder;
   Config config = good(folder);

@@ -1,0 +1,45 @@
+#include "profiles/reading.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "profiles/sqlite_store.h"
+
+namespace kymo::profiles {
+
+Result<std::unique_ptr<Store>> open_kept(const std::string& directory) {
+  const std::string path = directory + "/" + SqliteStore::kFileName;
+  auto opened = SqliteStore::open_to_read(path);
+  if (opened) return std::unique_ptr<Store>(*std::move(opened));
+  if (opened.error().code == Code::permission_denied) {
+    return Error{Code::permission_denied,
+                 "cannot read " + path +
+                     ": profiles name what others run, so only root and the "
+                     "user who runs kymod may read them"};
+  }
+  if (opened.error().code != Code::not_found) return opened.error();
+  return Error{Code::not_found,
+               "no profiles are kept in " + directory + ": there is no " + SqliteStore::kFileName};
+}
+
+Steps steps_of(const Range& range, std::int64_t most, const std::vector<MinuteTotal>& totals,
+               const std::vector<CoveredMinute>& covered) {
+  Steps steps;
+  const std::int64_t minutes = range.end - range.begin;
+  steps.minutes = std::max<std::int64_t>(1, (minutes + most - 1) / most);
+  steps.steps.resize(static_cast<std::size_t>((minutes + steps.minutes - 1) / steps.minutes));
+  const auto step_of = [&](std::int64_t minute) -> Step& {
+    return steps.steps[static_cast<std::size_t>((minute - range.begin) / steps.minutes)];
+  };
+  for (const MinuteTotal& one : totals) step_of(one.minute).weight += one.weight;
+  for (const CoveredMinute& one : covered) step_of(one.minute).covered_ns += one.covered_ns;
+  return steps;
+}
+
+std::optional<Range> apart_from(const Range& other, const Range& shown) {
+  if (other.begin < shown.begin) return Range{other.begin, std::min(other.end, shown.begin)};
+  if (other.begin < shown.end) return std::nullopt;
+  return other;
+}
+
+}  // namespace kymo::profiles

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kymo/result.h"
+#include "profiles/store.h"
+
+// What kymo profiles and kymod's page do alike when they read profiles that are kept.
+namespace kymo::profiles {
+
+// Opens the profiles in a folder, only to read them.
+// Errors: not_found: none are kept there; permission_denied: only root and the user who runs kymod may
+//         read them; those of SqliteStore::open().
+Result<std::unique_ptr<Store>> open_kept(const std::string& directory);
+
+// A part of a range.
+struct Step {
+  stacks::Weight weight;
+  std::uint64_t covered_ns = 0;  // how long samples were taken; 0: it is a gap
+};
+
+// A range in steps of equal length. The last one may be shorter.
+struct Steps {
+  std::int64_t minutes = 1;  // of each step
+  std::vector<Step> steps;
+};
+
+// Divides the minutes of a range into at most `most` steps. `most` is at least 1.
+Steps steps_of(const Range& range, std::int64_t most, const std::vector<MinuteTotal>& totals,
+               const std::vector<CoveredMinute>& covered);
+
+// The part of `other` that is compared with `shown`: a minute that both touch belongs to `shown`.
+// Nothing if `other` begins inside of `shown`.
+std::optional<Range> apart_from(const Range& other, const Range& shown);
+
+}  // namespace kymo::profiles

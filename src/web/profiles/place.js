@@ -1,0 +1,71 @@
+// Which profiles the page shows, as a part of its address: a link shows the same again.
+
+/**
+ * @typedef {{ service: string, type: string, from: number, to: number, compared: boolean, search: string, inverted: boolean, colour: string,
+ *   zoom: string[], around: string }} Place `service` is empty: all. `from` and `to`: minutes since 1970. `colour` is empty: what fits
+ */
+
+export const MINUTE_MS = 60_000;
+const HOUR = 60;
+
+/** @param {number} minute */
+const textOf = (minute) => new Date(minute * MINUTE_MS).toISOString().slice(0, 16) + "Z";
+
+/**
+ * @param {string | null} text
+ * @returns {number | null}
+ */
+function minuteIn(text) {
+  const ms = Date.parse(text ?? "");
+  return Number.isFinite(ms) && ms >= 0 ? Math.floor(ms / MINUTE_MS) : null;
+}
+
+/**
+ * What an address says. What it leaves out, or says wrongly, is the last hour of CPU time.
+ * @param {string} hash
+ * @param {number} now_ms
+ * @returns {Place}
+ */
+export function placeIn(hash, now_ms) {
+  const words = new URLSearchParams(hash.slice(1));
+  const to = minuteIn(words.get("to")) ?? Math.ceil(now_ms / MINUTE_MS);
+  const from = minuteIn(words.get("from")) ?? to - HOUR;
+  return {
+    service: words.get("profiles") ?? "", type: words.get("type") || "cpu", from: from < to ? from : to - HOUR, to, compared: words.get("compare") === "before",
+    search: words.get("search") ?? "", inverted: words.has("inverted"), colour: words.get("colour") ?? "", zoom: (words.get("zoom") ?? "").split(".").filter(Boolean), around: words.get("around") ?? "",
+  };
+}
+
+/** @param {Place} place */
+export function hashOf(place) {
+  /** @type {[string, string][]} */
+  const words = [["profiles", place.service], ["type", place.type], ["from", textOf(place.from)], ["to", textOf(place.to)]];
+  if (place.compared) words.push(["compare", "before"]);
+  if (place.search) words.push(["search", place.search]);
+  if (place.inverted) words.push(["inverted", "1"]);
+  if (place.colour) words.push(["colour", place.colour]);
+  if (place.zoom.length > 0) words.push(["zoom", place.zoom.join(".")]);
+  if (place.around) words.push(["around", place.around]);
+  return "#" + words.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%3A", ":")}`).join("&");
+}
+
+/**
+ * Whether two places have the same data.
+ * @type {(a: Place | null, b: Place | null) => boolean}
+ */
+export const sameData = (a, b) => a !== null && b !== null && sameRange(a, b) && a.service === b.service && a.type === b.type && a.compared === b.compared;
+
+/** @type {(a: Place | null, b: Place | null) => boolean} */
+export const sameRange = (a, b) => a !== null && b !== null && a.from === b.from && a.to === b.to;
+
+/**
+ * The parameters of kymod's API for a place. The instants are text, because they are too large for exact numbers.
+ * @param {Place} place
+ */
+export const rangeOf = ({ from, to }) => ({ from_unix_ns: `${from * MINUTE_MS}000000`, to_unix_ns: `${to * MINUTE_MS}000000` });
+
+/** @param {Place} place */
+export const queryOf = (place) => ({ ...rangeOf(place), type: place.type, service: place.service });
+
+/** @param {number} minute */
+export const localTime = (minute) => new Date(minute * MINUTE_MS).toLocaleString("sv").slice(0, 16);

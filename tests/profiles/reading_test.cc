@@ -1,0 +1,50 @@
+#include "profiles/reading.h"
+
+#include <gtest/gtest.h>
+
+#include "profiles/sqlite_store.h"
+#include "some_minute.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::profiles {
+namespace {
+
+TEST(StepsTest, EachMinuteIsInOneStepAndTheLastMayBeShorter) {
+  const std::vector<MinuteTotal> totals{
+      {10, {1, 100}}, {11, {2, 200}}, {13, {4, 400}}, {16, {8, 800}}};
+  const std::vector<CoveredMinute> covered{{10, 60}, {11, 60}, {12, 60}, {13, 30}, {16, 60}};
+  const Steps steps = steps_of({10, 17}, 4, totals, covered);
+  EXPECT_EQ(steps.minutes, 2);
+  ASSERT_EQ(steps.steps.size(), 4U);
+  EXPECT_EQ(steps.steps[0].weight.value, 300U);
+  EXPECT_EQ(steps.steps[1].weight.samples, 4U);
+  EXPECT_EQ(steps.steps[1].covered_ns, 90U);
+  EXPECT_EQ(steps.steps[2].covered_ns, 0U);
+  EXPECT_EQ(steps.steps[3].weight.value, 800U);
+}
+
+TEST(StepsTest, AStepIsAtLeastAMinute) {
+  EXPECT_EQ(steps_of({10, 13}, 100, {}, {}).steps.size(), 3U);
+  EXPECT_EQ(steps_of({10, 11}, 1, {}, {}).steps.size(), 1U);
+}
+
+TEST(ApartFromTest, TheMinuteThatBothTouchBelongsToTheOneThatIsShown) {
+  const std::optional<Range> before = apart_from({5, 11}, {10, 16});
+  ASSERT_TRUE(before);
+  EXPECT_EQ(before->begin, 5);
+  EXPECT_EQ(before->end, 10);
+  EXPECT_EQ(apart_from({16, 22}, {10, 16})->end, 22);
+  EXPECT_FALSE(apart_from({10, 16}, {10, 16}));
+  EXPECT_FALSE(apart_from({15, 21}, {10, 16}));
+}
+
+TEST(OpenKeptTest, AFolderWithoutProfilesIsNamed) {
+  const test::TemporaryDirectory folder;
+  const auto opened = open_kept(folder.path());
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().message,
+            "no profiles are kept in " + folder.path() + ": there is no profiles.db");
+}
+
+}  // namespace
+}  // namespace kymo::profiles
