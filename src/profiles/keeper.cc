@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "base/own_folder.h"
 #include "profiles/minute_writer.h"
+#include "profiles/puller.h"
 #include "profiles/sqlite_store.h"
 #include "profiles/taken.h"
 
@@ -47,7 +48,10 @@ Result<FileDescriptor> open_folder(const std::string& path) {
 class Keeper {
  public:
   Keeper(const KeeperOrder& order, LineReader orders, int answers)
-      : services_(order.only), writer_(order, answers), orders_(std::move(orders)) {}
+      : services_(order.only),
+        writer_(order, answers),
+        puller_(order.pull, order.pull_every_s, answers),
+        orders_(std::move(orders)) {}
 
   Result<void> begin(const KeeperOrder& order) {
     for (const Type type : {Type::cpu, Type::off_cpu}) {
@@ -68,6 +72,7 @@ class Keeper {
   ServiceFinder services_;
   std::vector<std::unique_ptr<Taking>> takings_;
   MinuteWriter writer_;
+  Puller puller_;
   LineReader orders_;
   std::int64_t minute_ = minute_now();
 };
@@ -83,6 +88,7 @@ bool Keeper::take_orders() {
 
 void Keeper::close_minute() {
   for (const auto& taking : takings_) writer_.add(taking->take(minute_));
+  for (TakenMinute& pulled : puller_.take(minute_)) writer_.add(std::move(pulled));
   minute_ = minute_now();
 }
 
@@ -92,11 +98,13 @@ void Keeper::run() {
   for (;;) {
     static_cast<void>(::poll(ready.data(), ready.size(), stacks::Collection::kRoundMs));
     for (const auto& taking : takings_) taking->round();
+    puller_.look();
     if (ready[0].revents != 0 && !take_orders()) break;
     if (minute_now() != minute_) close_minute();
     writer_.look();
   }
   for (const auto& taking : takings_) writer_.add(taking->finish(minute_));
+  for (TakenMinute& pulled : puller_.take(minute_)) writer_.add(std::move(pulled));
   writer_.finish(kFinishMs);
 }
 
@@ -112,11 +120,12 @@ int keep(int orders, int answers) {
   const Result<FileDescriptor> folder = open_folder(order->directory);
   Keeper keeper(*order, std::move(lines), answers);
   const Result<void> begun = folder ? keeper.begin(*order) : folder.error();
-  if (!begun) {
+  if (!begun && (!folder || order->pull.empty())) {
     write_line(answers, kError + begun.error().message);
     return 1;
   }
   write_line(answers, kReady);
+  if (!begun) write_line(answers, kTrouble + begun.error().message + "; profiles are only pulled");
   keeper.run();
   return 0;
 }

@@ -17,6 +17,7 @@
 //   program                                   keeper
 //   order_text()                         ->
 //                                        <-   "ready", or "error WHY", after which it ends
+//                                        <-   "trouble WHY", if stacks cannot be taken, and of targets
 //   jobs_text(), whenever they change    ->
 //                                        <-   each minute "kept SAMPLES LOST", or "failed LOST WHY" if it
 //                                             could not be written, which is tried again
@@ -32,6 +33,8 @@ struct KeeperOrder {
   bool off_cpu = false;           // also keep where threads wait
   std::vector<std::string> only;  // the services that are kept (text_of()); empty: all
   Limits limits;
+  std::string pull;       // the file of the targets whose profiles are pulled; empty: none are
+  int pull_every_s = 60;  // how often
 };
 
 // The jobs that run or ran a moment ago: their names by their first processes. What is in the session of such a process, if it
@@ -49,6 +52,7 @@ inline constexpr const char* kReady = "ready";
 inline constexpr const char* kError = "error ";
 inline constexpr const char* kKept = "kept ";
 inline constexpr const char* kFailed = "failed ";
+inline constexpr const char* kTrouble = "trouble ";
 
 // The first argument with which a program starts itself as a keeper.
 inline constexpr const char* kKeeperArgument = "keep-profiles";

@@ -13,7 +13,9 @@ std::string order_text(const KeeperOrder& order) {
                         {"off_cpu", order.off_cpu},
                         {"only", order.only},
                         {"minutes", order.limits.minutes},
-                        {"bytes", order.limits.bytes}}) +
+                        {"bytes", order.limits.bytes},
+                        {"pull", order.pull},
+                        {"pull_every_s", order.pull_every_s}}) +
          "\n";
 }
 
@@ -33,6 +35,8 @@ std::optional<KeeperOrder> order_in(std::string_view line) {
     object.at("only").get_to(order.only);
     object.at("minutes").get_to(order.limits.minutes);
     object.at("bytes").get_to(order.limits.bytes);
+    object.at("pull").get_to(order.pull);
+    object.at("pull_every_s").get_to(order.pull_every_s);
     return order;
   } catch (const json::exception&) {
     return std::nullopt;

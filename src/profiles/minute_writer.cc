@@ -24,9 +24,28 @@ namespace {
 // The programs that are profiled need the CPU more.
 constexpr int kNice = 10;
 
+// The sum of profiles that were pulled.
+Result<Minute> added(const TakenMinute& taken) {
+  Minute minute{taken.minute, taken.type, taken.begin_unix_ns, {}};
+  minute.profile.quantity = quantity_of(taken.type);
+  bool first = true;
+  for (const std::string& file : taken.pulled) {
+    Result<stacks::NamedProfile> read =
+        stacks::read_pprof(file, "a profile that was pulled", quantity_of(taken.type));
+    if (!read) return read.error();
+    const std::uint64_t duration_ns = std::max(minute.profile.duration_ns, read->duration_ns);
+    if (std::exchange(first, false)) minute.profile.period_ns = read->period_ns;
+    if (const Result<void> one = stacks::add(minute.profile, *read); !one) return one.error();
+    // They were taken at the same time.
+    minute.profile.duration_ns = taken.type == Type::go_cpu ? duration_ns : taken.duration_ns;
+  }
+  return minute;
+}
+
 // The minute as it is stored. The process that reads the names is not trusted: its answer is read like
 // any file.
 Result<Minute> named(const TakenMinute& taken) {
+  if (!taken.pulled.empty()) return added(taken);
   stacks::Profile profile;
   profile.waits = taken.type == Type::off_cpu;
   profile.period_ns = taken.period_ns;

@@ -6,9 +6,10 @@
 namespace kymo::profiles {
 namespace {
 
-constexpr std::array kKinds{std::pair(Service::Kind::process, "process"),
-                            std::pair(Service::Kind::container, "container"),
-                            std::pair(Service::Kind::job, "job")};
+constexpr std::array kKinds{
+    std::pair(Service::Kind::process, "process"), std::pair(Service::Kind::container, "container"),
+    std::pair(Service::Kind::job, "job"), std::pair(Service::Kind::target, "target"),
+    std::pair(Service::Kind::pod, "pod")};
 
 }  // namespace
 

@@ -7,9 +7,10 @@
 
 namespace kymo::profiles {
 
-// What a stack belongs to: a job of kymod, else a container, else all processes with one name.
+// What a stack belongs to: a job of kymod, else a container, else all processes with one name. Profiles that
+// are pulled belong to their target, or to a pod of Kubernetes.
 struct Service {
-  enum class Kind : std::uint8_t { process, container, job };
+  enum class Kind : std::uint8_t { process, container, job, target, pod };
 
   Kind kind = Kind::process;
   std::string name;  // of a container: the first 12 digits of its id
@@ -18,7 +19,7 @@ struct Service {
   auto operator<=>(const Service&) const = default;
 };
 
-// "job:web", "container:0123456789ab", "process:nginx".
+// "job:web", "container:0123456789ab", "process:nginx", "target:web", "pod:shop/web".
 std::string text_of(const Service& service);
 // What such a text says; nothing if it is none.
 std::optional<Service> service_in(std::string_view text);

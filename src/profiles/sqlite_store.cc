@@ -82,6 +82,12 @@ Weight weight_of(const Row& row, int column) {
   return {count_of(row, column), count_of(row, column + 1)};
 }
 
+// Rounded to the nearest.
+Weight average(const Weight& sum, std::uint64_t parts) {
+  if (parts <= 1) return sum;
+  return {(sum.samples + parts / 2) / parts, (sum.value + parts / 2) / parts};
+}
+
 std::int64_t number_of(Type type) {
   return static_cast<std::int64_t>(type);
 }
@@ -297,7 +303,7 @@ Result<void> SqliteStore::remove_before(std::int64_t minute) {
   done = db_->transaction([&] {
     Result<void> removed;
     for (const std::int64_t service : services) {
-      for (const Type type : kTypes) {
+      for (const auto& [type, name, quantity, level] : all_types()) {
         if (!removed) return removed;
         removed = db_->run("remove old rows",
                            "DELETE FROM rows WHERE service = ? AND type = ? AND minute < ?",
@@ -320,14 +326,19 @@ Result<std::vector<ServiceTotal>> SqliteStore::services(const Range& range) {
   std::vector<ServiceTotal> all;
   Result<void> read = db_->run(
       "list the services",
-      "SELECT name, type, sum(samples), sum(ns) FROM totals JOIN services ON id = service "
+      "SELECT name, type, sum(samples), sum(ns), count(*) FROM totals JOIN services ON id = "
+      "service "
       "WHERE minute >= ? AND minute < ? GROUP BY service, type ORDER BY sum(ns) DESC, name",
       {range.begin, range.end}, [&](const Row& row) {
         const std::optional<Service> service = service_in(row.text(0));
-        if (!service) return;
-        const Type type = row.integer(1) == number_of(Type::cpu) ? Type::cpu : Type::off_cpu;
-        all.push_back({*service, type, weight_of(row, 2)});
+        if (!service || row.integer(1) < 0 || count_of(row, 1) >= all_types().size()) return;
+        const auto type = static_cast<Type>(row.integer(1));
+        const std::uint64_t minutes = facts_of(type).level ? count_of(row, 4) : 1;
+        all.push_back({*service, type, average(weight_of(row, 2), minutes)});
       });
+  std::stable_sort(all.begin(), all.end(), [](const ServiceTotal& a, const ServiceTotal& b) {
+    return a.weight.value > b.weight.value;
+  });
   return read ? Result<std::vector<ServiceTotal>>(std::move(all)) : read.error();
 }
 
@@ -378,19 +389,34 @@ Result<std::vector<std::pair<std::int64_t, Weight>>> SqliteStore::sums_of(const 
   if (!services) return services.error();
   std::unordered_map<std::int64_t, Weight> sums;
   for (const std::int64_t service : *services) {
-    Result<void> read = db_->run(
-        "read rows",
-        "SELECT stack, samples, ns FROM rows WHERE service = ? AND type = ? AND minute >= ? AND "
-        "minute < ?",
-        {service, number_of(query.type), query.range.begin, query.range.end},
-        [&](const Row& row) { sums[row.integer(0)] += weight_of(row, 1); });
-    if (!read) return read.error();
+    if (Result<void> added = add_sums(service, query, sums); !added) return added.error();
   }
   std::vector<std::pair<std::int64_t, Weight>> sorted(sums.begin(), sums.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.second.value != b.second.value ? a.second.value > b.second.value : a.first < b.first;
   });
   return sorted;
+}
+
+Result<void> SqliteStore::add_sums(std::int64_t service, const Query& query,
+                                   std::unordered_map<std::int64_t, Weight>& sums) {
+  const std::vector<Value> asked{service, number_of(query.type), query.range.begin,
+                                 query.range.end};
+  const Result<std::uint64_t> minutes = number(
+      "SELECT count(*) FROM totals WHERE service = ? AND type = ? AND minute >= ? AND "
+      "minute < ?",
+      asked);
+  if (!minutes) return minutes.error();
+  std::unordered_map<std::int64_t, Weight> own;
+  Result<void> read = db_->run(
+      "read rows",
+      "SELECT stack, samples, ns FROM rows WHERE service = ? AND type = ? AND minute >= ? AND "
+      "minute < ?",
+      asked, [&](const Row& row) { own[row.integer(0)] += weight_of(row, 1); });
+  for (const auto& [stack, weight] : own) {
+    sums[stack] += facts_of(query.type).level ? average(weight, *minutes) : weight;
+  }
+  return read;
 }
 
 Result<NamedProfile> SqliteStore::profile(const Query& query) {

@@ -61,6 +61,8 @@ class SqliteStore : public Store {
   Result<std::uint64_t> number(std::string_view sql, const std::vector<store::Value>& values = {});
   Result<std::uint64_t> used_bytes();
   Result<std::vector<std::pair<std::int64_t, stacks::Weight>>> sums_of(const Query& query);
+  Result<void> add_sums(std::int64_t service, const Query& query,
+                        std::unordered_map<std::int64_t, stacks::Weight>& sums);
   // The stacks and functions of a profile while they are read.
   struct Loading;
   Result<void> load(const std::vector<std::pair<std::int64_t, stacks::Weight>>& sums,

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +15,37 @@
 // Stack profiles that are kept: of each minute, how often each stack was seen in each service.
 namespace kymo::profiles {
 
-enum class Type : std::uint8_t { cpu, off_cpu };
+// The kinds of profiles: those that kymod takes of the machine, and those that programs of Go make themselves. The order is
+// that of the numbers in the store: add at the end.
+enum class Type : std::uint8_t {
+  cpu,
+  off_cpu,
+  go_cpu,
+  go_heap,
+  go_alloc,
+  go_goroutine,
+  go_block,
+  go_mutex,
+};
 
-inline constexpr std::array kTypes{Type::cpu, Type::off_cpu};
+struct TypeFacts {
+  Type type;
+  const char* name;  // on command lines and in JSON
+  stacks::Quantity quantity;
+  bool level;  // it is how much there was: of a range, the store has its average, not its sum
+};
 
-const char* name_of(Type type);
-stacks::Quantity quantity_of(Type type);
+// In the order of Type.
+std::span<const TypeFacts> all_types();
+const TypeFacts& facts_of(Type type);
+inline const char* name_of(Type type) {
+  return facts_of(type).name;
+}
+// For a person: "CPU time", "Go: memory in use".
+std::string title_of(Type type);
+inline stacks::Quantity quantity_of(Type type) {
+  return facts_of(type).quantity;
+}
 std::optional<Type> type_named(std::string_view name);
 
 inline constexpr std::int64_t kNanosPerMinute = 60'000'000'000;
@@ -105,13 +131,14 @@ class Store {
   virtual Result<void> add(const Minute& minute) = 0;
   virtual Result<void> keep_within(const Limits& limits, std::int64_t now_minute) = 0;
 
-  // The services that were seen in the range, the hottest first.
+  // The services that were seen in the range, the hottest first. A level is the average over the minutes in which
+  // the service has it.
   virtual Result<std::vector<ServiceTotal>> services(const Range& range) = 0;
   // The minutes in the order of time. A minute in which nothing was seen is missing.
   virtual Result<std::vector<MinuteTotal>> totals(const Query& query) = 0;
   // The minutes in which samples of a type were taken, of whatever service, in the order of time.
   virtual Result<std::vector<CoveredMinute>> covered(Type type, const Range& range) = 0;
-  // The sum of all stacks. `lost` is of all services.
+  // The sum of all stacks or, of a level, the average as in services(). `lost` is of all services.
   virtual Result<stacks::NamedProfile> profile(const Query& query) = 0;
   virtual Result<Extent> extent() = 0;
 };

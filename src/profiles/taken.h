@@ -23,6 +23,8 @@ struct TakenMinute {
   std::uint64_t duration_ns = 0;
   std::uint64_t lost = 0;  // samples
   std::map<stacks::Trace, stacks::Weight> traces;
+  // Instead of traces: profiles of Go programs in the format of pprof, whose names are known (pulled.h).
+  std::vector<std::string> pulled;
   std::vector<std::shared_ptr<const stacks::Module>>
       modules;  // that no process has mapped any more
 

@@ -469,6 +469,7 @@ export interface ProfileTotals extends InUnit<number[]> {
   from_unix_ns: number;
   to_unix_ns: number;
   step_ns: number;
+  level: boolean; // how much there was, and not how much came
   covered_ns: number[]; // 0: a gap
   samples: number[];
   unit: FlameKind["unit"];

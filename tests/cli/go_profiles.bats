@@ -4,9 +4,8 @@
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-  export HOME="$BATS_FILE_TMPDIR" GOFLAGS=-mod=mod GO111MODULE=off
-  go build -o "$BATS_FILE_TMPDIR/profiles_of_go" "$BATS_TEST_DIRNAME/../stacks/go/profiles_of_go.go"
-  "$BATS_FILE_TMPDIR/profiles_of_go" "$BATS_FILE_TMPDIR"
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  "$build/tests/stacks/go/profiles_of_go" "$BATS_FILE_TMPDIR"
 }
 
 setup() {

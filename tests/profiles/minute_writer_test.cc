@@ -46,7 +46,7 @@ class MinuteWriterTest : public ::testing::Test {
   }
 
   test::TemporaryDirectory folder_;
-  KeeperOrder order_{folder_.path() + "/profiles", 49, false, {}, {}};
+  KeeperOrder order_{folder_.path() + "/profiles", 49, false, {}, {}, {}};
   Pipe pipe_ = make_pipe().value();
   LineReader answers_{pipe_.from.get()};
   MinuteWriter writer_{order_, pipe_.to.get()};
@@ -118,13 +118,15 @@ TEST_F(MinuteWriterTest, WhatIsNotWrittenAtTheEndIsCounted) {
 }
 
 TEST(KeeperTextTest, AnOrderIsReadAgain) {
-  const KeeperOrder order{"/a b", 99, true, {"job:a", "process:b"}, {7, 8}};
+  const KeeperOrder order{"/a b", 99, true, {"job:a", "process:b"}, {7, 8}, "/pull", 30};
   const std::optional<KeeperOrder> read = order_in(order_text(order));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->directory, "/a b");
   EXPECT_EQ(read->rate, 99U);
   EXPECT_TRUE(read->off_cpu);
   EXPECT_EQ(read->only, order.only);
+  EXPECT_EQ(read->pull, "/pull");
+  EXPECT_EQ(read->pull_every_s, 30);
   EXPECT_EQ(read->limits.minutes, 7);
   EXPECT_EQ(read->limits.bytes, 8U);
   const JobSessions jobs{{12, "web"}, {13, "a\"b"}};

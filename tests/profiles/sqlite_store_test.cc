@@ -197,6 +197,22 @@ TEST_F(SqliteStoreTest, AFileOfVersionOneIsUpdated) {
   EXPECT_EQ(store_->profile({Type::cpu, {}, kAll})->lost, 2U);
 }
 
+// What there was is no sum over time.
+TEST_F(SqliteStoreTest, OfALevelTheAverageIsFound) {
+  add(SomeMinute(10, Type::go_heap).stack("target:a", {"f"}, 30).stack("target:b", {"f"}, 7));
+  add(SomeMinute(11, Type::go_heap).stack("target:a", {"f"}, 20).stack("target:a", {"g"}, 5));
+  add(SomeMinute(11, Type::go_alloc).stack("target:a", {"f"}, 1));
+  EXPECT_EQ(stacks({Type::go_heap, Service{Service::Kind::target, "a"}, kAll}),
+            (Stacks{{"f", 25}, {"g", 3}}))
+      << "2.5, rounded";
+  EXPECT_EQ(stacks({Type::go_heap, {}, kAll}), (Stacks{{"f", 32}, {"g", 3}}));
+  const auto services = store_->services(kAll).value();
+  ASSERT_EQ(services.size(), 3U);
+  EXPECT_EQ(services[0].weight.samples, 28U) << "27.5, rounded";
+  EXPECT_EQ(services[1].weight.samples, 7U);
+  EXPECT_EQ(store_->totals({Type::go_heap, {}, kAll})->at(0).weight.samples, 37U);
+}
+
 TEST_F(SqliteStoreTest, WhatIsTooOldIsRemoved) {
   for (std::int64_t minute = 0; minute < 1000; minute += 100) {
     const std::string own = "only" + std::to_string(minute);

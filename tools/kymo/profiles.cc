@@ -20,6 +20,7 @@
 #include "report/kept_profiles.h"
 #include "report/profile_diff.h"
 #include "report/table.h"
+#include "report/weight.h"
 #include "stacks/comparison.h"
 #include "stacks/frame_tree.h"
 #include "stacks/output.h"
@@ -42,6 +43,7 @@ struct ProfilesArguments {
   std::string to;
   std::string compared;  // "before", or the begin of the other range; empty: none
   bool off_cpu = false;
+  std::string kind;
   std::string output;
   std::string sort;
   std::size_t rows = 20;
@@ -93,6 +95,18 @@ nlohmann::ordered_json head_of(const Shown& shown) {
 
 using Services = std::vector<profiles::ServiceTotal>;
 
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const profiles::TypeFacts& facts : profiles::all_types()) names.emplace_back(facts.name);
+  return names;
+}
+
 Result<Services> services_of(const Shown& shown) {
   Result<Services> services = shown.store->services(shown.query.range);
   if (!services) return services;
@@ -105,14 +119,15 @@ void print_services(const Services& services, const Shown& shown, std::size_t mo
   std::uint64_t sum_ns = 0;
   for (const profiles::ServiceTotal& one : services) sum_ns += one.weight.value;
   using Align = report::Table::Align;
-  const bool waits = shown.query.type == profiles::Type::off_cpu;
-  report::Table table({{waits ? "WAIT" : "CPU TIME"},
+  const stacks::Quantity quantity = quantity_of(shown.query.type);
+  report::Table table({{upper(facts_of(quantity).what)},
                        {"SHARE"},
-                       {waits ? "WAITS" : "SAMPLES"},
+                       {upper(facts_of(quantity).counted)},
                        {"SERVICE", Align::left}});
   for (const profiles::ServiceTotal& one : services) {
     if (most-- == 0) break;
-    table.add({report::duration(one.weight.value), report::percent(share_of(one.weight, sum_ns)),
+    table.add({report::value_text(quantity, one.weight.value),
+               report::percent(share_of(one.weight, sum_ns)),
                report::with_commas(one.weight.samples),
                report::printable(profiles::text_of(one.service))});
   }
@@ -164,7 +179,8 @@ Result<Service> find_service(const std::string& asked, const Shown& shown) {
 std::string title_of(const Shown& shown) {
   const std::string what =
       shown.query.service ? profiles::text_of(*shown.query.service) : "All services";
-  return what + (shown.query.type == profiles::Type::off_cpu ? ", waiting" : "") + ", " +
+  const bool cpu = shown.query.type == profiles::Type::cpu;
+  return what + (cpu ? "" : std::string(", ") + name_of(shown.query.type)) + ", " +
          range_text(shown);
 }
 
@@ -195,7 +211,7 @@ void print_profile_json(const Shown& shown, const nlohmann::ordered_json& profil
   for (const profiles::MinuteTotal& one : minutes) {
     json["minutes"].push_back({{"unix_ns", one.minute * profiles::kNanosPerMinute},
                                {"samples", one.weight.samples},
-                               {"ns", one.weight.value}});
+                               {facts_of(quantity_of(shown.query.type)).unit, one.weight.value}});
   }
   json["profile"] = profile;
   std::printf("%s\n", json_text(json, 2).c_str());
@@ -293,7 +309,9 @@ void show(const ProfilesArguments& arguments, Context& context) {
     return refuse_profiles(context, "the range ends before it begins: " + range_text(shown));
   }
   shown.query.range = profiles::minutes_of(shown.from_unix_ns, shown.to_unix_ns);
-  if (arguments.off_cpu) shown.query.type = profiles::Type::off_cpu;
+  shown.query.type = arguments.off_cpu
+                         ? profiles::Type::off_cpu
+                         : profiles::type_named(arguments.kind).value_or(profiles::Type::cpu);
   const Result<std::string> directory = directory_of(arguments, context);
   if (!directory) return fail(context, directory.error());
   Result<std::unique_ptr<profiles::Store>> store = profiles::open_kept(*directory);
@@ -330,6 +348,10 @@ void add_profiles(CLI::App& app, Context& context) {
                    "Compare with as long a time before, or with the time that begins at this "
                    "instant: which functions have another share, beyond noise")
       ->option_text("before|INSTANT");
+  verb->add_option("--kind", arguments->kind,
+                   "Show these profiles: cpu, off-cpu, or those that programs of Go make, such as "
+                   "go-heap (default: cpu)")
+      ->check(CLI::IsMember(kind_names()));
   verb->add_flag("--off-cpu", arguments->off_cpu,
                  "Show where threads waited, instead of where they used CPU time");
   verb->add_option("--directory", arguments->directory,

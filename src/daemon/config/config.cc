@@ -132,7 +132,8 @@ Result<void> check_profiles(const Config& config) {
     return invalid(
         "--http-profiles: no profiles are kept without --profiles: name a folder with it");
   }
-  if (config.profiles.empty() && (!config.profiles_only.empty() || config.profiles_off_cpu)) {
+  if (config.profiles.empty() &&
+      (!config.profiles_only.empty() || config.profiles_off_cpu || !config.profiles_pull.empty())) {
     return invalid(
         "--profiles-...: no profiles are kept without --profiles: name a folder with it");
   }
@@ -306,6 +307,9 @@ Result<void> resolve_and_check(Config& config) {
     config.profiling_log = fs::absolute(config.profiling_log).lexically_normal();
   }
   if (!config.profiles.empty()) config.profiles = fs::absolute(config.profiles).lexically_normal();
+  if (!config.profiles_pull.empty()) {
+    config.profiles_pull = fs::absolute(config.profiles_pull).lexically_normal();
+  }
   if (!config.profiling_ring.empty()) {
     config.profiling_ring = fs::absolute(config.profiling_ring).lexically_normal();
   }

@@ -38,6 +38,8 @@ struct Config {
   std::string profiles;      // the folder in which stack profiles are kept; empty: none are
   int profiles_rate = 49;    // samples a second of each CPU
   bool profiles_off_cpu = false;
+  std::string profiles_pull;               // empty: nothing is pulled
+  int profiles_pull_every = 60;            // seconds
   std::vector<std::string> profiles_only;  // services (profiles/service.h); empty: all
   int profiles_keep_days = 7;              // 0: no limit
   std::uint64_t profiles_keep_bytes = std::uint64_t{1} << 30U;  // 0: no limit

@@ -130,6 +130,13 @@ std::vector<Flag> all_flags() {
       {"profiles-only", &Config::profiles_only,
        "With --profiles, keep only this service: job:NAME, container:ID or process:NAME (may be "
        "repeated; default: all)"},
+      {"profiles-pull", &Config::profiles_pull,
+       "With --profiles, also pull the profiles of programs of Go that this file lists: lines NAME "
+       "http://HOST:PORT, or pods of Kubernetes as JSON"},
+      {.name = "profiles-pull-every",
+       .target = &Config::profiles_pull_every,
+       .help = "Pull the profiles of each program again after this many seconds",
+       .range = {2, 3600}},
       {.name = "profiles-keep-days",
        .target = &Config::profiles_keep_days,
        .help = "Remove profiles that are older than this many days (0: no limit)",

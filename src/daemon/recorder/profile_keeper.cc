@@ -83,6 +83,7 @@ void ProfileKeeper::take(const std::string& line) {
   constexpr std::string_view kKept = profiles::kKept;
   constexpr std::string_view kFailed = profiles::kFailed;
   constexpr std::string_view kError = profiles::kError;
+  constexpr std::string_view kTrouble = profiles::kTrouble;
   std::string_view text = line;
   if (text == profiles::kReady) {
     ready_ = true;
@@ -98,6 +99,10 @@ void ProfileKeeper::take(const std::string& line) {
     text.remove_prefix(kFailed.size());
     metrics_.profiles_failed(take_number(text));
     trouble("a minute is not written: " + std::string(text));
+  } else if (text.starts_with(kTrouble)) {
+    text.remove_prefix(kTrouble.size());
+    metrics_.profiles_failed(0);
+    spdlog::warn("stack profiles (--profiles): {}; kymod tries again", text);
   } else if (text.starts_with(kError)) {
     text.remove_prefix(kError.size());
     metrics_.profiles_failed(0);

@@ -69,8 +69,8 @@ Result<profiles::Type> type_in(const http::Request& request) {
   if (name.empty()) return profiles::Type::cpu;
   if (const auto type = profiles::type_named(name)) return *type;
   std::string all;
-  for (const profiles::Type type : profiles::kTypes) {
-    all += (all.empty() ? "" : " and ") + std::string(profiles::name_of(type));
+  for (const profiles::TypeFacts& facts : profiles::all_types()) {
+    all += (all.empty() ? "" : ", ") + std::string(facts.name);
   }
   return Error{Code::invalid_argument, "type=" + name + ": there are " + all};
 }
@@ -108,11 +108,11 @@ http::Reply reply_of(const ProfileJson& json) {
 
 ProfileJson types_json() {
   ProfileJson types = ProfileJson::array();
-  for (const profiles::Type type : profiles::kTypes) {
-    types.push_back({{"type", profiles::name_of(type)},
-                     {"title", facts_of(quantity_of(type)).what},
-                     {"samples", facts_of(quantity_of(type)).counted},
-                     {"unit", facts_of(quantity_of(type)).unit}});
+  for (const auto& [type, name, quantity, level] : profiles::all_types()) {
+    types.push_back({{"type", name},
+                     {"title", profiles::title_of(type)},
+                     {"samples", facts_of(quantity).counted},
+                     {"unit", facts_of(quantity).unit}});
   }
   return types;
 }
@@ -153,6 +153,7 @@ Result<http::Reply> totals_reply(profiles::Store& store, const http::Request& re
   json["step_ns"] = steps.minutes * profiles::kNanosPerMinute;
   const char* const unit = facts_of(quantity_of(query->type)).unit;
   json["unit"] = unit;
+  json["level"] = facts_of(query->type).level;
   for (const char* name : {"covered_ns", "samples", unit}) json[name] = ProfileJson::array();
   for (const profiles::Step& step : steps.steps) {
     json["covered_ns"].push_back(step.covered_ns);

@@ -18,7 +18,7 @@ export function linesOf(totals) {
     const begin = (totals.from_unix_ns + i * totals.step_ns) / NS;
     const end = Math.min(totals.from_unix_ns + (i + 1) * totals.step_ns, totals.to_unix_ns) / NS;
     const covered = totals.covered_ns[i];
-    const value = covered > 0 ? (sum / covered) * 1e9 : null; // for each second
+    const value = covered > 0 ? (sum / covered) * (totals.level ? 60e9 : 1e9) : null; // of a minute, or for each second
     times.push(begin, end - 1);
     values.push(value, value);
   });

@@ -84,6 +84,7 @@ export class Totals {
   show(totals, kept, place, title) {
     this.lines = linesOf(totals);
     this.column.unit = UNITS[totals.unit];
+    this.column.name = totals.level ? "at a time" : "each second";
     const [from, to] = [place.from * MINUTE_MS, place.to * MINUTE_MS];
     const some = kept.kept.minutes > 0;
     this.kept = some ? [kept.kept.oldest_unix_ns / 1e6, kept.kept.newest_unix_ns / 1e6 + MINUTE_MS] : [from, to];

@@ -146,7 +146,9 @@ class View {
   showKinds(kept, place) {
     const box = byId("profiles-kinds");
     const focused = box.contains(document.activeElement);
-    box.replaceChildren(...kept.types.map(({ type, title }) =>
+    // Those of this range, and what kymod always takes.
+    const seen = kept.types.filter(({ type }) => type === "cpu" || type === place.type || kept.services.some((one) => one.type === type));
+    box.replaceChildren(...seen.map(({ type, title }) =>
       element("button", { type: "button", "aria-pressed": String(type === place.type), onclick: () => this.go({ type, zoom: [], around: "" }) }, title)));
     if (focused) /** @type {HTMLElement | null} */ (box.querySelector("[aria-pressed=true]"))?.focus();
   }

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kymo/result.h"
+
+namespace kymo::profiles {
+
+// A program of Go that serves its profiles (net/http/pprof).
+struct PullTarget {
+  std::string service;  // text_of() it
+  std::string host;
+  int port = 0;
+  std::string path;  // before /debug/pprof, such as "/admin"; mostly empty
+
+  auto operator<=>(const PullTarget&) const = default;
+};
+
+// Reads the targets of a file. It has one of two formats:
+// - lines "NAME http://HOST[:PORT][/PATH]"; what follows a # is a comment. The service is target:NAME.
+// - the pods of Kubernetes as JSON (`kubectl get pods -A -o json`). A pod is a target if its annotation
+//   coroot.com/profile-scrape or kymograph/profile-scrape is "true"; coroot.com/profile-port or
+//   kymograph/profile-port has the port (default 6060). Pods without an address are left out. The service is
+//   pod:NAMESPACE/NAME.
+// Errors: invalid_argument: which line or pod is wrong, and why.
+Result<std::vector<PullTarget>> pull_targets_in(std::string_view text, const std::string& path);
+
+}  // namespace kymo::profiles

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "profiles/pull_targets.h"
+#include "profiles/store.h"
+
+namespace kymo::profiles {
+
+// What one look at a target gave.
+struct Pulled {
+  struct Part {
+    std::string profile;  // in the format of pprof; to be read like any file
+    std::int64_t begin_unix_ns = 0;
+  };
+  std::map<Type, Part> parts;  // to be stored
+  std::map<Type, std::string>
+      bases;  // of kinds that count from the program's start: what it has counted
+  std::vector<std::string> failures;  // one line each
+};
+
+// How long the CPU is profiled for, of each `every` seconds.
+int pull_seconds(int every_s);
+
+// Asks the target for its profiles, and writes what it gives to `to`. To be called in a process of its own, which it
+// ends. First it becomes nobody, without any capability. Then it asks. Then it gives up all other rights too, as that to use
+// the network (src/confine), and only then reads what has come.
+//
+// Kinds that count from the program's start (alloc, block, mutex) are written as the difference to `bases`, if there is
+// one. If a count has fallen, the program was started again, and has counted from 0 since.
+//
+// Threads: the only one of the process.
+// Bounds:  64 MiB for each answer, as many bytes for what is written of it; ten seconds for an answer to begin.
+[[noreturn]] void pull(const PullTarget& target, const std::map<Type, std::string>& bases,
+                       int cpu_s, int to);
+
+// What was written; `failures` says so if it was not written as a whole.
+Pulled pulled_in(const std::string& written);
+
+// What a profile has that an earlier one of the same program did not have.
+stacks::NamedProfile difference(const stacks::NamedProfile& before,
+                                const stacks::NamedProfile& now);
+
+}  // namespace kymo::profiles

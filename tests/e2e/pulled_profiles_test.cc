@@ -1,0 +1,218 @@
+// Profiles that programs of Go make themselves, pulled and kept (kymod --profiles-pull).
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/lock.h"
+#include "base/spawn.h"
+#include "probe/process.h"
+#include "programs.h"
+
+namespace kymo::test {
+namespace {
+
+using nlohmann::json;
+
+// A program of Go that serves its profiles, and whose work is known (tests/stacks/go/serves_profiles.go).
+class PulledProfilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto pid = spawn({.file = SERVES_PROFILES, .words = {SERVES_PROFILES, rounds_}});
+    ASSERT_TRUE(pid) << pid.error().message;
+    pid_ = *pid;
+    ASSERT_TRUE(eventually([&] { return !lines().empty(); }, kPatience));
+  }
+  void TearDown() override {
+    if (pid_ == 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  // The port, and a line for each round.
+  [[nodiscard]] std::vector<std::string> lines() const {
+    std::vector<std::string> lines;
+    std::ifstream file(rounds_);
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+  [[nodiscard]] std::string address() const { return "http://127.0.0.1:" + lines().at(0); }
+  // Waits until so many rounds are over.
+  [[nodiscard]] bool rounds(std::size_t number) const {
+    return eventually([&] { return lines().size() > number; }, kPatience);
+  }
+  void write_targets(const std::string& text) const { std::ofstream(targets_) << text; }
+  [[nodiscard]] std::vector<std::string> flags() const {
+    return {"--profiles",      directory_, "--profiles-only=job:none",
+            "--profiles-pull", targets_,   "--profiles-pull-every=2"};
+  }
+  // Stops kymod, and waits until the minute in progress is written.
+  void stop(Kymod& kymod) const {
+    EXPECT_EQ(kymod.stop(SIGTERM), 0);
+    const FileDescriptor folder(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(lock_within(folder.get(), kPatience), 0);
+  }
+  [[nodiscard]] json shown(const std::string& service, const std::string& kind) const {
+    const Outcome outcome = run({KYMO_PROGRAM, "profiles", service, "--kind", kind, "--directory",
+                                 directory_, "--rows", "10000", "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out, nullptr, false);
+  }
+  // A value of a function; -1: the profile does not have it.
+  static std::int64_t value(const json& shown, const std::string& function,
+                            const std::string& member) {
+    for (const json& one : shown["profile"]["functions"]) {
+      if (one["function"] == function) return one[member];
+    }
+    return -1;
+  }
+
+  // That a target cannot be pulled, and why.
+  static void expect_said(const Kymod& kymod, const std::string& name, const std::string& reason) {
+    const std::string begin = "cannot pull profiles of target:" + name + " at 127.0.0.1, port ";
+    const auto said = [&] {
+      const std::string log = kymod.log();
+      const std::size_t at = log.find(begin);
+      return at != std::string::npos &&
+             log.substr(at, log.find('\n', at) - at).find(reason) != std::string::npos;
+    };
+    EXPECT_TRUE(eventually(said, kPatience)) << name << "\n" << kymod.log();
+  }
+
+  static constexpr std::chrono::seconds kPatience{120};
+  TemporaryDirectory folder_;
+  std::string rounds_ = folder_.path() + "/rounds";
+  std::string targets_ = folder_.path() + "/targets";
+  std::string directory_ = folder_.path() + "/profiles";
+  pid_t pid_ = 0;
+};
+
+// What the program has made before the first look is not stored, and what it has done since is.
+TEST_F(PulledProfilesTest, EachKindHasWhatTheProgramDid) {
+  write_targets("app " + address() + "  # a comment\n");
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(rounds(3));  // the second is stored when the third has begun
+  stop(kymod);
+  const json alloc = shown("target:app", "go-alloc");
+  EXPECT_EQ(value(alloc, "main.drop", "self_samples"), 100);
+  EXPECT_EQ(value(alloc, "main.drop", "self_bytes"), 100 * 4096);
+  EXPECT_EQ(value(alloc, "main.hold", "self_bytes"), -1) << "it was there before";
+  const json heap = shown("app", "go-heap");
+  EXPECT_EQ(value(heap, "main.hold", "self_bytes"), 50 * 8192) << "the average, not the sum";
+  EXPECT_EQ(value(heap, "main.hold", "self_samples"), 50);
+  const json goroutines = shown("app", "go-goroutine");
+  EXPECT_EQ(value(goroutines, "main.park", "total_count"), 7);
+  const json block = shown("app", "go-block");
+  EXPECT_EQ(value(block, "main.wait", "total_samples"), 1);
+  EXPECT_GE(value(block, "main.wait", "total_ns"), 150'000'000);
+  EXPECT_EQ(block["profile"]["kind"], "delay");
+  EXPECT_EQ(kymod.log().find("cannot pull"), std::string::npos) << kymod.log();
+}
+
+// A list of pods, as Kubernetes has it.
+TEST_F(PulledProfilesTest, PodsAreFoundByTheirAnnotations) {
+  const json pod = {
+      {"metadata",
+       {{"name", "web-1"},
+        {"namespace", "shop"},
+        {"annotations",
+         {{"coroot.com/profile-scrape", "true"}, {"coroot.com/profile-port", lines().at(0)}}}}},
+      {"status", {{"podIP", "127.0.0.1"}}}};
+  json other = pod;
+  other["metadata"]["name"] = "other";
+  other["metadata"]["annotations"]["coroot.com/profile-scrape"] = "false";
+  write_targets(json{{"kind", "PodList"}, {"items", {pod, other}}}.dump());
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(rounds(2));
+  stop(kymod);
+  const Outcome listed =
+      run({KYMO_PROGRAM, "profiles", "--kind", "go-heap", "--directory", directory_, "--json"});
+  const json services = json::parse(listed.out, nullptr, false)["services"];
+  ASSERT_EQ(services.size(), 1U) << listed.out << listed.err;
+  EXPECT_EQ(services[0]["service"], "pod:shop/web-1");
+}
+
+// None of them keeps the others from being pulled.
+TEST_F(PulledProfilesTest, TargetsThatCannotBeBelievedAreSaidAndHarmNothing) {
+  std::string text = "app " + address() + "\ngone http://127.0.0.1:1\n";
+  for (const char* const name : {"redirect", "endless", "garbage", "bomb"}) {
+    text += std::string(name) + " " + address() + "/" + name + "\n";
+  }
+  write_targets(text);
+  Kymod kymod(flags());
+  kymod.start();
+  const std::map<std::string, std::string> reasons{
+      {"gone", "Connection"},
+      {"redirect", "it answers with status 302"},
+      {"endless", "its answer is longer than 64 MiB"},
+      {"garbage", "its profile heap is no profile of pprof, or is damaged"},
+      {"bomb", "its profile heap is too large"}};
+  for (const auto& [name, reason] : reasons) expect_said(kymod, name, reason);
+  ASSERT_TRUE(rounds(lines().size() + 1)) << "the good one is still pulled";
+  stop(kymod);
+  EXPECT_EQ(value(shown("app", "go-goroutine"), "main.park", "total_count"), 7);
+}
+
+// The process that asks a program, which may be anybody's.
+TEST_F(PulledProfilesTest, WhoAsksIsNobodyAndHasNoFiles) {
+  write_targets("silent " + address() + "/silent\n");
+  Kymod kymod(flags());
+  kymod.start();
+  pid_t asker = 0;
+  const auto asks = [&] {
+    const std::vector<pid_t> helpers = probe::children_of(kymod.pid()).value();
+    for (const pid_t keeper : helpers) {
+      const auto seen = probe::read_process(keeper);
+      if (!seen || seen->name != "kymod-profiles") continue;
+      const std::vector<pid_t> children = probe::children_of(keeper).value();
+      if (children.empty()) return false;
+      asker = children.front();
+      return read_file("/proc/" + std::to_string(asker) + "/status")
+                 .find("Uid:\t65534\t65534\t65534") != std::string::npos;
+    }
+    return false;
+  };
+  ASSERT_TRUE(eventually(asks, kPatience));
+  const std::string proc = "/proc/" + std::to_string(asker);
+  const std::string status = read_file(proc + "/status");
+  for (const char* const line : {"Groups:\t \n", "NoNewPrivs:\t1\n", "CapEff:\t0000000000000000\n",
+                                 "CapPrm:\t0000000000000000\n"}) {
+    EXPECT_NE(status.find(line), std::string::npos) << line << status;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(proc + "/fd")) {
+    const std::string target = std::filesystem::read_symlink(entry.path());
+    const bool own =
+        target == "/dev/null" || target.starts_with("pipe:") || target.starts_with("socket:");
+    EXPECT_TRUE(own) << entry.path() << " " << target;
+  }
+}
+
+TEST_F(PulledProfilesTest, ATargetThatNeverAnswersHoldsNobodyUp) {
+  write_targets("app " + address() + "\nsilent " + address() + "/silent\n");
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(rounds(2));
+  expect_said(kymod, "silent", "Read");
+}
+
+TEST_F(PulledProfilesTest, AFileOfTargetsThatIsWrongIsSaid) {
+  write_targets("app " + address() + "\nweb https://127.0.0.1:1\n");
+  Kymod kymod(flags());
+  kymod.start();
+  EXPECT_TRUE(kymod.logs(targets_ + ", line 2: its address does not begin with http://"))
+      << kymod.log();
+  write_targets("app " + address() + "\n");
+  ASSERT_TRUE(rounds(1)) << "the file is read again";
+}
+
+}  // namespace
+}  // namespace kymo::test

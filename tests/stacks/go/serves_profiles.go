@@ -1,0 +1,126 @@
+// Serves its profiles: serves_profiles FILE. Writes its port into FILE, and then a line for each time that its CPU profile was
+// taken, which is the last one of a round.
+//
+// After the first round it does a known amount of work: drop() makes 100 objects of 4 KiB, and wait() waits 200 ms for a channel. hold() has 50 objects of 8 KiB from the start, and 7 goroutines wait in park().
+//
+// Below other paths there are servers that cannot be believed: /redirect, /endless, /garbage, /silent and /bomb.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+var held [50][]byte
+var dropped []byte
+var bomb sync.Once
+var packed bytes.Buffer
+
+//go:noinline
+func hold() {
+	for i := range held {
+		held[i] = make([]byte, 8192)
+	}
+}
+
+//go:noinline
+func drop() {
+	for i := 0; i < 100; i++ {
+		dropped = make([]byte, 4096)
+	}
+	dropped = nil
+}
+
+//go:noinline
+func wait() {
+	wake := make(chan bool)
+	go func() {
+		time.Sleep(200 * time.Millisecond)
+		wake <- true
+	}()
+	<-wake
+}
+
+//go:noinline
+func park(started *sync.WaitGroup, end chan bool) {
+	started.Done()
+	<-end
+}
+
+func hostile(answer http.ResponseWriter, request *http.Request) {
+	switch strings.Split(request.URL.Path, "/")[1] {
+	case "redirect":
+		http.Redirect(answer, request, "/debug/pprof/heap", http.StatusFound)
+	case "endless":
+		for part := make([]byte, 1<<20); ; {
+			if _, err := answer.Write(part); err != nil {
+				return
+			}
+		}
+	case "garbage":
+		fmt.Fprint(answer, "this is no profile")
+	case "bomb":
+		bomb.Do(func() {
+			writer, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+			for part, i := make([]byte, 1<<20), 0; i < 600; i++ {
+				writer.Write(part)
+			}
+			writer.Close()
+		})
+		answer.Write(packed.Bytes())
+	case "silent":
+		<-request.Context().Done()
+	default:
+		http.NotFound(answer, request)
+	}
+}
+
+func main() {
+	runtime.MemProfileRate = 1
+	runtime.SetBlockProfileRate(1)
+	hold()
+	var started sync.WaitGroup
+	for i := 0; i < 7; i++ {
+		started.Add(1)
+		go park(&started, make(chan bool))
+	}
+	started.Wait()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	say := func(line string) {
+		file, err := os.OpenFile(os.Args[1], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprintln(file, line)
+		file.Close()
+	}
+	say(fmt.Sprint(listener.Addr().(*net.TCPAddr).Port))
+	var once sync.Once
+	serve := http.NewServeMux()
+	serve.HandleFunc("/debug/pprof/", pprof.Index)
+	serve.HandleFunc("/debug/pprof/profile", func(answer http.ResponseWriter, request *http.Request) {
+		pprof.Profile(answer, request)
+		once.Do(func() {
+			drop()
+			wait()
+			// What was made is in the profile after two collections.
+			runtime.GC()
+			runtime.GC()
+		})
+		say("round")
+	})
+	serve.HandleFunc("/", hostile)
+	http.Serve(listener, serve)
+}
