@@ -123,7 +123,7 @@ TEST_F(WebProfilesTest, StacksAsTheFlameGraphReadsThemAndAsFiles) {
   ASSERT_EQ(page.status, 200) << page.text;
   EXPECT_EQ(page.body["title"], "job:web");
   EXPECT_EQ(page.body["samples"], 160);
-  EXPECT_EQ(page.body["unit_ns"], SomeMinute::kPeriodNs);
+  EXPECT_EQ(page.body["scale"], SomeMinute::kPeriodNs);
   EXPECT_EQ(page.body["tree"]["depths"], nlohmann::json({0, 1, 2, 2}));
   EXPECT_EQ(page.body["tree"]["self"], nlohmann::json({0, 0, 120, 40}));
   const Answer folded = asked(query + "&format=folded");

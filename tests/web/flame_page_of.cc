@@ -37,8 +37,8 @@ int main() {
                                   {"frames", 100},
                                   {"unknown_frames", 0},
                                   {"truncated", 0}};
-  const kymo::Result<std::string> page = kymo::report::flame_page(
-      kymo::report::flame_data(std::move(about), std::move(builder).finish(kymo::stacks::Quantity::cpu, kPeriod)));
+  const kymo::Result<std::string> page = kymo::report::flame_page(kymo::report::flame_data(
+      std::move(about), std::move(builder).finish(kymo::stacks::Quantity::cpu, kPeriod)));
   if (!page) return 1;
   std::cout << *page;
   return std::cout.flush() ? 0 : 1;

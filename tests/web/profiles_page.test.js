@@ -179,8 +179,10 @@ test("keys on the chart move and widen the range, and a gap is drawn as a gap", 
   await shown(page, ({ from }) => from === instant(END - 180));
   const { linesOf, gapsOf } = await load("profiles/steps.js");
   const minute = 6e10;
-  const totals = { from_unix_ns: 0, to_unix_ns: 3.5 * minute, step_ns: minute, covered_ns: [minute, 0, 0, minute / 2], samples: [], ns: [minute / 4, 0, 0, minute / 2] };
+  const totals = { from_unix_ns: 0, to_unix_ns: 3.5 * minute, step_ns: minute, covered_ns: [minute, 0, 0, minute / 2], samples: [], unit: "ns", level: false, ns: [minute / 4, 0, 0, minute / 2] };
   assert.deepStrictEqual(linesOf(totals), { times: [0, 59_999, 60_000, 119_999, 120_000, 179_999, 180_000, 209_999], values: [[2.5e8, 2.5e8, null, null, null, null, 1e9, 1e9]] });
+  const level = { ...totals, unit: "bytes", level: true, bytes: [500, 0, 0, 100] };
+  assert.deepStrictEqual(linesOf(level).values, [[500, 500, null, null, null, null, 200, 200]], "a level is what there was, whatever the time");
   assert.deepStrictEqual(gapsOf(totals, 0, 210_000), [{ start_ns: 60_000, end_ns: 180_000, ticks: 0, cause: "" }]);
   assert.deepStrictEqual(gapsOf(totals, 0, 60_000), [], "what is not written yet is no gap");
   assert.deepStrictEqual(gapsOf(totals, 180_000, 210_000), [], "nor is what is not kept any more");

@@ -180,8 +180,7 @@ std::string title_of(const Shown& shown) {
   const std::string what =
       shown.query.service ? profiles::text_of(*shown.query.service) : "All services";
   const bool cpu = shown.query.type == profiles::Type::cpu;
-  return what + (cpu ? "" : std::string(", ") + name_of(shown.query.type)) + ", " +
-         range_text(shown);
+  return what + (cpu ? "" : ", " + profiles::title_of(shown.query.type)) + ", " + range_text(shown);
 }
 
 // What is written to the file; of a page, its data.

@@ -67,16 +67,9 @@ std::vector<ProcessId> processes_of_cgroup(const std::string& container, const s
   return found;
 }
 
-void kill_half_restored_container(const std::string& container, const std::string& bundle,
-                                  const std::vector<ProcessId>& before) {
-  const auto was_there = [&](const ProcessId& one) {
-    return std::any_of(before.begin(), before.end(), [&](const ProcessId& other) {
-      return one.pid == other.pid && one.start_ticks == other.start_ticks;
-    });
-  };
+void kill_half_restored_container(const std::string& container, const std::string& bundle) {
   for (const auto until = std::chrono::steady_clock::now() + kEndWithin;;) {
-    std::vector<ProcessId> left = processes_of_cgroup(container, bundle);
-    std::erase_if(left, was_there);
+    const std::vector<ProcessId> left = processes_of_cgroup(container, bundle);
     if (left.empty() || std::chrono::steady_clock::now() > until) return;
     for (const ProcessId& one : left) ::kill(one.pid, SIGKILL);
     std::this_thread::sleep_for(kLookEvery);

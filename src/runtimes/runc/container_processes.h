@@ -14,10 +14,10 @@ namespace kymo::runtime {
 std::vector<ProcessId> processes_of_cgroup(const std::string& container, const std::string& bundle,
                                            const std::string& root = "/proc");
 
-// Kills what a failed restore has left: the processes in such cgroups that were not there `before` it. These are also
-// those of a container that another runtime has started meanwhile under the same name, because they share the cgroup. runc does not
-// end them if its CRIU was killed, and some of them may run already. Waits a few seconds for their end.
-void kill_half_restored_container(const std::string& container, const std::string& bundle,
-                                  const std::vector<ProcessId>& before);
+// Kills what a failed restore has left: the processes in such cgroups. runc does not end them if its CRIU was killed, and some
+// of them may run already. Waits a few seconds for their end.
+// Do not call it if there were some before the restore: they belong to somebody else. If another runtime starts a container under the same name during the restore, its processes are killed, because
+// they share the cgroup.
+void kill_half_restored_container(const std::string& container, const std::string& bundle);
 
 }  // namespace kymo::runtime

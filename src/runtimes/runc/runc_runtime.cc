@@ -351,10 +351,10 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + "/restore.log";
   restore.stats_path = spec.work_dir + "/stats-restore";
-  const std::vector<ProcessId> before = processes_of_cgroup(spec.container, spec.bundle);
+  const bool others = !processes_of_cgroup(spec.container, spec.bundle).empty();
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {
-    kill_half_restored_container(spec.container, spec.bundle, before);
+    if (!others) kill_half_restored_container(spec.container, spec.bundle);
     remove_left_over(spec.container);
     return outcome;
   }
