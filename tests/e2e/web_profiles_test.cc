@@ -162,7 +162,9 @@ TEST_F(WebProfilesTest, BadQuestionsAreOneClearLine) {
             std::string::npos);
   EXPECT_NE(refused("profiles?from_unix_ns=0&to_unix_ns=9223372036854775807", 400).find("to_unix"),
             std::string::npos);
-  EXPECT_EQ(refused("profile" + all_ + "&type=heat", 400), "type=heat: there are cpu, off-cpu, go-cpu, go-heap, go-alloc, go-goroutine, go-block, go-mutex");
+  EXPECT_EQ(refused("profile" + all_ + "&type=heat", 400),
+            "type=heat: there are cpu, off-cpu, go-cpu, go-heap, go-alloc, go-goroutine, go-block, "
+            "go-mutex");
   EXPECT_EQ(refused("profile" + all_ + "&service=web", 400),
             "service=web: give one that /api/profiles lists, such as job:web, or none");
   EXPECT_EQ(refused("profile" + all_ + "&format=xml", 400),
