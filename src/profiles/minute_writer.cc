@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -65,11 +66,18 @@ Result<Minute> named(const TakenMinute& taken) {
 void MinuteWriter::add(TakenMinute minute) {
   waiting_.push_back(std::move(minute));
   try_again_ = true;
-  while (waiting_.size() > std::max(kMostWaiting, writing_ + 1)) {
+  while (minutes() > kMostMinutes && waiting_.size() > writing_ + 1) {
     const auto oldest = waiting_.begin() + static_cast<std::ptrdiff_t>(writing_);
     fail(oldest->samples() + oldest->lost, "it has waited too long");
     waiting_.erase(oldest);
   }
+}
+
+// How many minutes wait. A minute has an entry for each of its types.
+std::size_t MinuteWriter::minutes() const {
+  std::set<std::int64_t> minutes;
+  for (const TakenMinute& taken : waiting_) minutes.insert(taken.minute);
+  return minutes.size();
 }
 
 void MinuteWriter::look() {

@@ -20,10 +20,10 @@ namespace kymo::profiles {
 //
 // Threads: the only one of the process.
 // Errors:  a minute that could not be written is tried again when the next one has come.
-// Bounds:  if more than kMostWaiting minutes (of both types) wait, the oldest are given up, and counted as lost.
+// Bounds:  if more than kMostMinutes wait, of whatever types, the oldest are given up, and counted as lost.
 class MinuteWriter {
  public:
-  static constexpr std::size_t kMostWaiting = 16;
+  static constexpr std::size_t kMostMinutes = 8;
 
   MinuteWriter(const KeeperOrder& order, int answers) : order_(order), answers_(answers) {}
   void add(TakenMinute minute);
@@ -35,6 +35,7 @@ class MinuteWriter {
   void finish(int ms);
 
  private:
+  [[nodiscard]] std::size_t minutes() const;
   void reap();
   void start();
   [[noreturn]] void write() const;

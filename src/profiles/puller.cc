@@ -63,8 +63,9 @@ void Puller::look() {
     read_targets();
     next_ns_ = now_ns + static_cast<std::uint64_t>(every_s_) * kNanosPerSecond;
   }
+  const bool room = bytes() <= kMostBytes;
   for (auto& [at, target] : targets_) {
-    if (target.child != 0) read(target);
+    if (target.child != 0) read(target, room);
   }
   auto running = static_cast<std::size_t>(std::count_if(
       targets_.begin(), targets_.end(), [](const auto& one) { return one.second.child != 0; }));
@@ -126,7 +127,7 @@ void Puller::start(Target& target) {
   target.until_ns = monotonic_ns() + kPatienceNs;
 }
 
-void Puller::read(Target& target) {
+void Puller::read(Target& target, bool room) {
   std::array<char, 65536> part{};
   ssize_t got = 0;
   do {
@@ -134,7 +135,7 @@ void Puller::read(Target& target) {
     if (got > 0) target.written.append(part.data(), static_cast<std::size_t>(got));
   } while (got > 0 || (got < 0 && errno == EINTR));
   if (got == 0) return finish(target);
-  if (monotonic_ns() < target.until_ns && bytes() <= kMostBytes) return;
+  if (monotonic_ns() < target.until_ns && room) return;
   ::kill(target.child, SIGKILL);
 }
 

@@ -51,7 +51,7 @@ class Puller {
 
   void read_targets();
   void start(Target& target);
-  void read(Target& target);
+  void read(Target& target, bool room);
   void finish(Target& target);
   void say(Target& target, const std::string& failures) const;
   [[nodiscard]] std::size_t bytes() const;

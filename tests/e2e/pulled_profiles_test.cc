@@ -134,6 +134,10 @@ TEST_F(PulledProfilesTest, PodsAreFoundByTheirAnnotations) {
   kymod.start();
   ASSERT_TRUE(rounds(2));
   stop(kymod);
+  const Outcome usual = run({KYMO_PROGRAM, "profiles", "--directory", directory_});
+  const std::size_t others = usual.out.find("other kinds in this time (--kind): ");
+  ASSERT_NE(others, std::string::npos) << usual.out;
+  EXPECT_NE(usual.out.find("go-heap", others), std::string::npos) << usual.out;
   const Outcome listed =
       run({KYMO_PROGRAM, "profiles", "--kind", "go-heap", "--directory", directory_, "--json"});
   const json services = json::parse(listed.out, nullptr, false)["services"];

@@ -135,14 +135,28 @@ void print_services(const Services& services, const Shown& shown, std::size_t mo
   if (!table.empty()) std::fputs(table.str(0).c_str(), stdout);
 }
 
+// The kinds that are not shown, and that a service has.
+std::string other_kinds(const Services& all, profiles::Type shown) {
+  std::string text;
+  for (const profiles::TypeFacts& facts : profiles::all_types()) {
+    const bool seen = std::any_of(all.begin(), all.end(),
+                                  [&](const auto& one) { return one.type == facts.type; });
+    if (seen && facts.type != shown) text += (text.empty() ? "" : ", ") + std::string(facts.name);
+  }
+  return text;
+}
+
 void list(const ProfilesArguments& arguments, const Shown& shown, Context& context) {
-  const Result<Services> services = services_of(shown);
+  Result<Services> services = shown.store->services(shown.query.range);
   if (!services) return fail(context, services.error());
+  const std::string others = other_kinds(*services, shown.query.type);
+  std::erase_if(*services, [&](const auto& one) { return one.type != shown.query.type; });
   const Result<profiles::Extent> extent = shown.store->extent();
   if (!extent) return fail(context, extent.error());
   if (!context.json) {
     print_services(*services, shown, arguments.rows);
     if (services->empty()) std::fputs("no samples in this time\n", stdout);
+    if (!others.empty()) std::printf("\nother kinds in this time (--kind): %s\n", others.c_str());
     std::printf("\n%s\n", extent_text(*extent).c_str());
     return;
   }
