@@ -247,6 +247,7 @@ export function gapShares(gaps, view, width) {
 export function drawBands(plot, board, named) {
   const { ctx, bbox } = plot;
   const { view, source } = board;
+  if (bbox.width <= 0) return; // it was hidden meanwhile
   ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
