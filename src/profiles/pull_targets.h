@@ -15,6 +15,7 @@ struct PullTarget {
   int port = 0;
   std::string path;  // before /debug/pprof, such as "/admin"; mostly empty
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the comparison for a pointer
   auto operator<=>(const PullTarget&) const = default;
 };
 

@@ -21,7 +21,6 @@ namespace kymo::profiles {
 namespace {
 
 using stacks::NamedProfile;
-using stacks::Quantity;
 using stacks::Weight;
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20U;

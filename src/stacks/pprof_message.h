@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stacks/quantity.h"
+
 namespace kymo::stacks {
 
 // A message of protobuf, as bytes.

@@ -30,7 +30,6 @@ namespace kymo::cli {
 namespace {
 
 using profiles::Query;
-using profiles::Range;
 using profiles::Service;
 
 constexpr std::int64_t kHourNs = 3600 * std::int64_t{1'000'000'000};
