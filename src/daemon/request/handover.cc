@@ -36,13 +36,19 @@ Result<void> Handover::enter_runtime() {
   return {};
 }
 
+void Handover::release() {
+  std::vector<std::shared_ptr<void>> over;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  over.swap(held_);
+}
+
 void Handover::advance(Stage stage) {
-  std::vector<std::shared_ptr<void>> over;
+  // The caller answers when the request has ended: what it held is free by then.
+  if (stage == Stage::ended) release();
   const std::lock_guard lock(mutex_);
   if (left_ && stage_ == Stage::before) return;
   stage_ = stage;
   counting_ = false;
-  if (stage == Stage::ended) over.swap(held_);
   changed_.notify_all();
 }
 

@@ -57,6 +57,7 @@ class Handover {
 
  private:
   void keep(std::shared_ptr<void> held);
+  void release();
   void advance(Stage stage);
   [[nodiscard]] bool patience_is_over(bool time_is_over, std::chrono::steady_clock::time_point now);
 
