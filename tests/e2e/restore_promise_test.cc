@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/file.h"
 #include "breakable_criu.h"
 #include "probe/process.h"
 #include "programs.h"
@@ -166,9 +167,10 @@ std::vector<pid_t> RestorePromiseTest::copies() const {
   std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string words = read_file(entry->path() / "cmdline");
+    const Result<std::string> words = kymo::read_file(entry->path() / "cmdline");
+    if (!words) continue;  // it has ended meanwhile
     const bool here = !way().of_runc || has_root(entry->path(), root());
-    if (here && words.find(into) != std::string::npos) {
+    if (here && words->find(into) != std::string::npos) {
       found.push_back(std::stoi(entry->path().filename()));
     }
   }
