@@ -30,10 +30,11 @@ Result<Minute> added(const TakenMinute& taken) {
   Minute minute{taken.minute, taken.type, taken.begin_unix_ns, {}};
   minute.profile.quantity = quantity_of(taken.type);
   bool first = true;
-  for (const std::string& file : taken.pulled) {
+  for (const PulledProfile& pulled : taken.pulled) {
     Result<stacks::NamedProfile> read =
-        stacks::read_pprof(file, "a profile that was pulled", quantity_of(taken.type));
+        stacks::read_pprof(pulled.profile, "a profile that was pulled", quantity_of(taken.type));
     if (!read) return read.error();
+    for (stacks::NamedProfile::Stack& stack : read->stacks) stack.service = pulled.service;
     const std::uint64_t duration_ns = std::max(minute.profile.duration_ns, read->duration_ns);
     if (std::exchange(first, false)) minute.profile.period_ns = read->period_ns;
     if (const Result<void> one = stacks::add(minute.profile, *read); !one) return one.error();

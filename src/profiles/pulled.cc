@@ -105,12 +105,11 @@ void put(int to, const std::string& line, const std::string& bytes) {
 }
 
 // Stores one type of an answer.
-Result<void> keep(const Answer& answer, Type type, const PullTarget& target,
-                  const std::map<Type, std::string>& bases, int to) {
+Result<void> keep(const Answer& answer, Type type, const std::map<Type, std::string>& bases,
+                  int to) {
   const std::string path = std::string("its profile ") + answer.kind->path;
   Result<NamedProfile> now = stacks::read_pprof(*answer.body, path, quantity_of(type));
   if (!now) return now.error();
-  for (NamedProfile::Stack& stack : now->stacks) stack.service = target.service;
   const std::string name = name_of(type);
   if (!counts_from_start(type)) {
     put(to, "part " + name + " " + std::to_string(answer.begin_unix_ns), stacks::pprof(*now, 0));
@@ -240,7 +239,7 @@ void pull(const PullTarget& target, const std::map<Type, std::string>& bases, in
       put(to, "failed " + std::string(answer.kind->path) + " 0", answer.body.error().message);
     } else if (confined) {
       for (const Type type : answer.kind->types) {
-        const Result<void> kept = keep(answer, type, target, bases, to);
+        const Result<void> kept = keep(answer, type, bases, to);
         if (!kept) put(to, "failed " + std::string(name_of(type)) + " 0", kept.error().message);
       }
     }
@@ -257,11 +256,8 @@ Pulled pulled_in(const std::string& written) {
   }
   // The last entry is an empty one.
   const bool whole = left.empty() && !pulled.failures.empty() && pulled.failures.back().empty();
-  if (whole) {
-    pulled.failures.pop_back();
-  } else {
-    pulled.failures.emplace_back("its answers could not be read");
-  }
+  if (!whole) return {{}, {}, {"its answers could not be read"}};
+  pulled.failures.pop_back();
   return pulled;
 }
 

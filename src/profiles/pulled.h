@@ -36,7 +36,8 @@ int pull_seconds(int every_s);
 [[noreturn]] void pull(const PullTarget& target, const std::map<Type, std::string>& bases,
                        int cpu_s, int to);
 
-// What was written; `failures` says so if it was not written as a whole.
+// What was written. If that is not whole, all that is left of it is a failure that says so: the next difference is to the
+// same base, so that nothing is lost or counts twice.
 Pulled pulled_in(const std::string& written);
 
 // What a profile has that an earlier one of the same program did not have.

@@ -37,6 +37,15 @@ std::string name_of(const PullTarget& target) {
   return target.service + " at " + target.host + ", port " + std::to_string(target.port);
 }
 
+// What a child says, as a part of one line that is not long.
+std::string one_line(std::string text) {
+  constexpr std::size_t kMostLength = 500;
+  if (text.size() > kMostLength) text.resize(kMostLength);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
 // Closes all descriptors of this process but one. Nothing that it prints is taken for an answer of the keeper.
 bool keep_only(int fd) {
   const FileDescriptor nothing(::open("/dev/null", O_WRONLY | O_CLOEXEC));
@@ -133,30 +142,33 @@ void Puller::read(Target& target, bool room) {
   do {
     got = ::read(target.from.get(), part.data(), part.size());
     if (got > 0) target.written.append(part.data(), static_cast<std::size_t>(got));
-  } while (got > 0 || (got < 0 && errno == EINTR));
+  } while ((got > 0 && target.written.size() < kMostWritten) || (got < 0 && errno == EINTR));
   if (got == 0) return finish(target);
-  if (monotonic_ns() < target.until_ns && room) return;
+  const bool bounded = room && target.written.size() < kMostWritten;
+  if (bounded && monotonic_ns() < target.until_ns) return;
   ::kill(target.child, SIGKILL);
 }
 
 // The child has written all, or was ended.
 void Puller::finish(Target& target) {
+  ::kill(target.child, SIGKILL);  // it may have closed its end and go on
   static_cast<void>(::waitpid(target.child, nullptr, 0));
   target.child = 0;
   target.from.reset();
   Pulled pulled = pulled_in(std::exchange(target.written, {}));
   for (auto& [type, base] : pulled.bases) target.bases[type] = std::move(base);
   for (auto& [type, part] : pulled.parts) {
-    std::vector<std::string>& parts = taken_[type][target.at];
+    std::vector<PulledProfile>& parts = taken_[type][target.at];
     if (facts_of(type).level) parts.clear();  // the newest one of the minute
-    parts.push_back(std::move(part.profile));
+    parts.push_back({target.at.service, std::move(part.profile)});
   }
   std::string failures;
   for (const std::string& one : pulled.failures) failures += (failures.empty() ? "" : "; ") + one;
   say(target, failures);
 }
 
-void Puller::say(Target& target, const std::string& failures) const {
+void Puller::say(Target& target, std::string failures) const {
+  failures = one_line(std::move(failures));
   if (failures == target.failures) return;
   target.failures = failures;
   if (failures.empty()) return;
@@ -172,7 +184,7 @@ std::size_t Puller::bytes() const {
   }
   for (const auto& [type, targets] : taken_) {
     for (const auto& [at, parts] : targets) {
-      for (const std::string& part : parts) sum += part.size();
+      for (const PulledProfile& part : parts) sum += part.profile.size();
     }
   }
   return sum;

@@ -14,7 +14,8 @@
 namespace kymo::profiles {
 
 // Pulls the profiles of programs of Go, each target once in a time. A child process asks a target (pulled.h), one at a
-// time for each target. The file of the targets is read again each time.
+// time for each target. It may be taken over by what it reads, so nothing that it writes is believed: not of which service a
+// profile is, nor that it ends. The file of the targets is read again each time.
 //
 // Threads: the only one of the process.
 // Errors:  said to the program (keeper.h), for each target when they change.
@@ -24,6 +25,7 @@ class Puller {
   static constexpr std::size_t kMostTargets = 1000;
   static constexpr std::size_t kMostAtOnce = 32;
   static constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
+  static constexpr std::size_t kMostWritten = std::size_t{256} << 20U;  // by one child
 
   // `file`: that of the targets; empty: nothing is pulled.
   Puller(std::string file, int every_s, int answers)
@@ -53,7 +55,7 @@ class Puller {
   void start(Target& target);
   void read(Target& target, bool room);
   void finish(Target& target);
-  void say(Target& target, const std::string& failures) const;
+  void say(Target& target, std::string failures) const;
   [[nodiscard]] std::size_t bytes() const;
 
   std::string file_;
@@ -62,7 +64,7 @@ class Puller {
   std::uint64_t next_ns_ = 0;  // when the file is read
   std::string trouble_;        // with the file, that was said
   std::map<PullTarget, Target> targets_;
-  std::map<Type, std::map<PullTarget, std::vector<std::string>>> taken_;
+  std::map<Type, std::map<PullTarget, std::vector<PulledProfile>>> taken_;
 };
 
 }  // namespace kymo::profiles

@@ -13,6 +13,12 @@
 
 namespace kymo::profiles {
 
+// A profile that a program of Go has made, in the format of pprof (pulled.h).
+struct PulledProfile {
+  std::string service;  // of all its stacks
+  std::string profile;
+};
+
 // The stacks of one type and minute, their addresses not named yet.
 // Ownership: the modules of the frames belong to the Taking, or to this or a later minute that it has taken.
 struct TakenMinute {
@@ -23,8 +29,7 @@ struct TakenMinute {
   std::uint64_t duration_ns = 0;
   std::uint64_t lost = 0;  // samples
   std::map<stacks::Trace, stacks::Weight> traces;
-  // Instead of traces: profiles of Go programs in the format of pprof, whose names are known (pulled.h).
-  std::vector<std::string> pulled;
+  std::vector<PulledProfile> pulled;  // instead of traces
   std::vector<std::shared_ptr<const stacks::Module>>
       modules;  // that no process has mapped any more
 

@@ -128,8 +128,9 @@ TEST(PulledTest, WhatIsNotWholeIsAFailure) {
   EXPECT_EQ(read.parts.at(Type::go_alloc).begin_unix_ns, 7);
   EXPECT_EQ(read.failures, (std::vector<std::string>{"why"}));
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_EQ(pulled_in(whole.substr(0, size)).failures.back(), "its answers could not be read")
-        << size;
+    const Pulled cut = pulled_in(whole.substr(0, size));
+    EXPECT_EQ(cut.failures, (std::vector<std::string>{"its answers could not be read"})) << size;
+    EXPECT_TRUE(cut.bases.empty() && cut.parts.empty()) << size;
   }
   EXPECT_EQ(pulled_in("part none 0 0\nfailed end 0 0\n").failures.back(),
             "its answers could not be read");
