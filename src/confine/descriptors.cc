@@ -75,7 +75,9 @@ int descriptor_named(const std::string& path) {
   if (path == "/dev/stdin") return STDIN_FILENO;
   for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
     if (!path.starts_with(folder)) continue;
-    const int fd = number_in(std::string_view(path).substr(folder.size()));
+    std::string_view name = path;
+    name.remove_prefix(folder.size());
+    const int fd = number_in(name);
     struct stat seen {};
     if (fd < 0 || ::fstat(fd, &seen) != 0) return -1;
     const bool opens = S_ISREG(seen.st_mode) || S_ISFIFO(seen.st_mode) || S_ISDIR(seen.st_mode);

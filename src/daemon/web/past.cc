@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 // The most bytes that are read in full for one request, which takes some tenths of a second. If
 // there are more, only some rows are read.
-constexpr std::uint64_t kMaxBytes = 256U << 20U;
+constexpr std::uint64_t kMaxBytesRead = 256U << 20U;
 // The assumed compression ratio of rows with zstd. A compressed part is read from its start to the
 // end of the range.
 constexpr std::uint64_t kPackedTo = 8;
@@ -247,7 +247,7 @@ Result<void> Past::outline_part(const Part& part, std::uint64_t until_ns, std::u
 void Past::read_gaps(const Part& part) {
   std::error_code error;
   const std::string path = recording_stem(part.path) + ".gaps.tsv";
-  if (fs::file_size(path, error) > kMaxBytes / 16) {
+  if (fs::file_size(path, error) > kMaxBytesRead / 16) {
     left_out_.push_back(path + ": too many gaps to show");
     return;
   }
@@ -269,7 +269,7 @@ Result<void> Past::read_files(std::uint64_t until_ns) {
   std::reverse(wanted.begin(), wanted.end());
   std::uint64_t bytes = 0;
   for (const Part& part : wanted) bytes += bytes_of(part);
-  const bool outlines = bytes > kMaxBytes;
+  const bool outlines = bytes > kMaxBytesRead;
   if (outlines) {
     left_out_.push_back(report::bytes(bytes) +
                         " of rows, one of them read for each point: rates are means; zoom in to "
