@@ -13,7 +13,9 @@ from eventually import eventually
 from world import SERVERS, Subject, World
 
 KINDS = ("process", "runc", "podman", "containerd", "docker")
-SETTLES = 25  # seconds within which all must be as it should, once nothing disturbs it
+# Seconds within which all must be as it should, once nothing disturbs it. Like all limits here it only ends the wait for
+# what never comes: a busy machine may take its time.
+SETTLES = 120
 
 
 class Torture:
@@ -183,9 +185,9 @@ class Torture:
                 if not (answer := self.world.kymo(*subject.restore_words())) or not subject.moves():
                     self.violated(f"{subject.checkpoint} cannot be restored: {answer.err}")
             self.world.kymo("kill", subject.name, "--signal", "KILL", "--wait")
-        began = time.monotonic()
-        if self.world.stop() != 0 or time.monotonic() - began > 30:
-            self.violated(f"kymod took {time.monotonic() - began:.1f} s to stop")
+        self.last = "SIGTERM"
+        if (ended := self.world.stop()) != 0:
+            self.violated("kymod does not stop" if ended is None else f"kymod stopped with {ended}")
 
 
 def main():

@@ -21,6 +21,10 @@ from eventually import eventually
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("KYMO_BUILD_DIR", ROOT / "build/release"))
+# Seconds: within each of them the thing happens on any machine, or never does.
+ANSWERS = 180  # a command of kymo
+STOPS = 120  # kymod
+COUNTS = 60  # a subject that runs counts on
 PODMAN = ["podman", "--cgroup-manager=cgroupfs", "--runtime", "runc"]
 # The servers that torture starts for itself, and the variable by which kymod finds each.
 SERVERS = {"containerd": (containerd, containerd.Containerd, "CONTAINERD_ADDRESS"),
@@ -92,7 +96,7 @@ class World:
         self.ends.callback(disk.wait)
         self.ends.callback(disk.terminate)
         self.ends.callback(subprocess.run, ["umount", "--lazy", place], check=False)
-        assert eventually(lambda: os.path.ismount(place), 10), "FUSE does not work here"
+        assert eventually(lambda: os.path.ismount(place), ANSWERS), "FUSE does not work here"
 
     def mood(self, disk, word):
         """This disk is `well`, `stalls`, `is-silent` or `fails` from now on (tests/support/moody_fs.cc)."""
@@ -138,14 +142,14 @@ class World:
                  "--http", "127.0.0.1:0", "--criu", self.criu, "--criu-fallback", criu("--criu-fallback"),
                  "--criu-timeout", "30", "--runc-root", self.folder / "runc", "--podman-flags", " ".join(PODMAN[1:])],
                 stdout=log, stderr=log, env=self.environment, start_new_session=True)
-        return bool(eventually(lambda: self.daemon.poll() is not None or self.kymo("ps"), 30)) and \
+        return bool(eventually(lambda: self.daemon.poll() is not None or self.kymo("ps"), ANSWERS)) and \
             self.daemon.poll() is None
 
     def stop(self, how=signal.SIGTERM):
         """Its exit code; None: it does not end."""
         self.daemon.send_signal(how)
         try:
-            return self.daemon.wait(timeout=30)
+            return self.daemon.wait(timeout=STOPS)
         except subprocess.TimeoutExpired:
             return None
 
@@ -154,15 +158,15 @@ class World:
         return subprocess.Popen([BUILD / "tools/kymo/kymo", *map(str, words)], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=self.environment)
 
-    def kymo(self, *words, within=90):
+    def kymo(self, *words, within=ANSWERS):
         return self.kymo_at_once([words], within)[0]
 
-    def kymo_at_once(self, commands, within=90):
+    def kymo_at_once(self, commands, within=ANSWERS):
         """Their answers, all of them begun before the first is waited for."""
         return [answer_of(client, within) for client in [self.begin(*words) for words in commands]]
 
     def jobs(self):
-        answer = self.kymo("ps", "--json", within=20)
+        answer = self.kymo("ps", "--json", within=ANSWERS)
         if not answer:
             return None
         listed = json.loads(answer.out)
@@ -281,7 +285,7 @@ class Subject:
         except (OSError, ValueError):
             return 0
 
-    def moves(self, within=5):
+    def moves(self, within=COUNTS):
         """Whether it counts: the one sign of life that does not come from kymod."""
         before = self.count()
         return bool(eventually(lambda: self.count() > before, within))
