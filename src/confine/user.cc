@@ -38,8 +38,10 @@ Result<void> take_effect_again() {
   return ::syscall(SYS_capset, &header, all.data()) == 0 ? Result<void>() : not_changed("capset");
 }
 
+// The C library's functions would change all threads, and end the process where one of them may not. The only other thread here
+// is that of a sanitizer, which has no capability with which to change back.
 bool become(uid_t id) {
-  return ::setresgid(id, id, id) == 0 && ::setresuid(id, id, id) == 0;
+  return ::syscall(SYS_setresgid, id, id, id) == 0 && ::syscall(SYS_setresuid, id, id, id) == 0;
 }
 
 Result<void> change_user(const std::vector<std::string>& readable) {
