@@ -479,5 +479,6 @@ export interface ProfileTotals extends InUnit<number[]> {
 export interface KeptProfile extends FlameProfile {
   from_unix_ns: number;
   to_unix_ns: number;
-  before_unix_ns?: number;
+  before_unix_ns?: number; // of a comparison
+  before_to_unix_ns?: number;
 }

@@ -152,6 +152,31 @@ TEST_F(WebProfilesTest, AComparisonWithTheRangeBefore) {
             "/api/profiles lists the services that have some");
 }
 
+TEST_F(WebProfilesTest, AComparisonWithAnyOtherRange) {
+  fill();
+  start();
+  const auto compared = [](std::int64_t from, std::int64_t to, std::int64_t other) {
+    return "profile_comparison" + instants(from, to) +
+           "&service=job:web&before_unix_ns=" + std::to_string(other * profiles::kNanosPerMinute);
+  };
+  // Later than the one that is shown, and earlier with a part that overlaps it, which is left out.
+  for (const auto& [from, to, other, end] :
+       {std::array<std::int64_t, 4>{0, 4, 6, 10}, {5, 10, 2, 5}}) {
+    const Answer answer = asked(compared(kFirst + from, kFirst + to, kFirst + other));
+    ASSERT_EQ(answer.status, 200) << answer.text;
+    EXPECT_EQ(answer.body["before_unix_ns"], (kFirst + other) * profiles::kNanosPerMinute);
+    EXPECT_EQ(answer.body["before_to_unix_ns"], (kFirst + end) * profiles::kNanosPerMinute);
+    const Answer alone =
+        asked("profile" + instants(kFirst + other, kFirst + end) + "&service=job:web");
+    EXPECT_EQ(answer.body["comparison"]["a"]["samples"], alone.body["samples"]);
+  }
+  EXPECT_NE(refused(compared(kFirst + 2, kFirst + 6, kFirst + 3), 400).find("overlaps"),
+            std::string::npos);
+  EXPECT_NE(refused(compared(kFirst + 2, kFirst + 6, kFirst + 300), 404)
+                .find("no samples of CPU time in the range to compare with"),
+            std::string::npos);
+}
+
 TEST_F(WebProfilesTest, BadQuestionsAreOneClearLine) {
   fill();
   start();

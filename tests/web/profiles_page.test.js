@@ -46,7 +46,7 @@ async function open(hash, options = {}, { url } = kymod) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, timezoneId: "UTC", ...options });
   const page = await context.newPage();
   page.on("pageerror", (error) => faults.push(error.message));
-  page.on("console", (message) => message.type() === "error" && !/status of (403|404|409)/.test(message.text()) && faults.push(message.text()));
+  page.on("console", (message) => message.type() === "error" && !/status of (400|403|404|409)/.test(message.text()) && faults.push(message.text()));
   page.on("request", (request) => /^(data|blob):/.test(request.url()) || all.some((one) => one.address === new URL(request.url()).host) || faults.push(request.url()));
   await page.goto(url + hash);
   return page;
@@ -239,17 +239,38 @@ test("a link shows the same graph again: search, colours, inverted, and the fram
 
 test("a comparison with the time before is red where the share grew", async () => {
   const page = await opened(at(END - 60, END).replace("profiles=", "profiles=job:web"));
-  await page.check("#profiles-compare");
+  await page.selectOption("#profiles-compare", "before");
   await shown(page, ({ compare }) => compare === "before");
   const grew = page.locator("#profiles-stacks tr.grew");
   assert.match(await grew.first().innerText(), /62\.5 %\s+83\.3 %\s+\+20\.83\s+json::parse/);
   assert.match(await page.textContent("#profiles-stacks .quality"), /A: 2025-03-04 04:00 to 2025-03-04 05:00: .*B: 2025-03-04 05:00 to 2025-03-04 06:00: /);
   assert.match(await page.textContent("#profiles-stacks .legend"), /share grew/);
-  await page.uncheck("#profiles-compare");
+  await page.selectOption("#profiles-compare", "");
   await shown(page, ({ compare }) => compare === undefined);
   assert.strictEqual(await grew.count(), 0);
   await page.goto(kymod.url + at(END - 180, END, "&compare=before"));
   await until("it says why there is none", async () => /in the time before this range/.test(await page.textContent("#profiles-stacks .fault")));
+  await page.context().close();
+});
+
+test("a comparison with any other time is chosen, linked to, and refused if both overlap", async () => {
+  const page = await opened(at(END - 60, END - 30).replace("profiles=", "profiles=job:web"));
+  const sides = () => page.textContent("#profiles-stacks .quality");
+  assert.ok(await page.isHidden("#profiles-other"));
+  await page.selectOption("#profiles-compare", "other");
+  await shown(page, ({ compare }) => compare === instant(END - 90));
+  assert.strictEqual(await page.inputValue("#profiles-other"), "2025-03-04T04:30");
+  await page.fill("#profiles-other", "2025-03-04T03:00");
+  await shown(page, ({ compare }) => compare === instant(END - 180));
+  assert.match(await sides(), /A: 2025-03-04 03:00 to 2025-03-04 03:30: .*B: 2025-03-04 05:00 to 2025-03-04 05:30: /);
+  const link = await opened(await page.evaluate(() => location.hash));
+  assert.match(await link.textContent("#profiles-stacks .quality"), /A: 2025-03-04 03:00/);
+  assert.strictEqual(await link.inputValue("#profiles-compare"), "other");
+  await link.context().close();
+  await page.fill("#profiles-other", "2025-03-04T05:10");
+  await until("it is refused", async () => /overlaps the one that is shown/.test(await page.textContent("#profiles-stacks .fault")));
+  await page.selectOption("#profiles-compare", "week");
+  await until("nothing is kept of it", async () => /in the range to compare with/.test(await page.textContent("#profiles-stacks .fault")));
   await page.context().close();
 });
 
@@ -278,8 +299,8 @@ test("a narrow and a wide screen, light and dark, show all of it without scrolli
     for (const width of [390, 1280]) {
       const page = await opened(at(END - 80, END), { viewport: { width, height: 900 }, colorScheme });
       for (const name of ["stacks", "compared"]) {
-        if (name === "compared") await page.check("#profiles-compare");
-        await shown(page, ({ compare }) => (compare === "before") === (name === "compared"));
+        if (name === "compared") await page.selectOption("#profiles-compare", "other");
+        await shown(page, ({ compare }) => (compare !== undefined) === (name === "compared"));
         await until("it fits", () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
         assert.ok((await boxOf(page.locator("#profiles-stacks canvas"))).width > width / 2);
         if (process.env.KYMO_SCREENSHOTS) await page.screenshot({ fullPage: true, path: path.join(process.env.KYMO_SCREENSHOTS, `profiles-${width}-${colorScheme}-${name}.png`) });

@@ -196,23 +196,41 @@ Result<http::Reply> stacks_reply(profiles::Store& store, const http::Request& re
   return reply_of(json);
 }
 
-// The range is compared with as long a time before.
+// The range with which one is compared: as long a one, that begins at before_unix_ns, or ends where this one begins.
+// Errors: invalid_argument: they overlap.
+Result<Range> other_range(const http::Request& request, const Range& shown) {
+  const std::int64_t length = shown.end - shown.begin;
+  const std::string name = "before_unix_ns";
+  if (request.value(name).empty()) return Range{shown.begin - length, shown.begin};
+  const Result<std::int64_t> from = instant_in(request, name);
+  if (!from) return from.error();
+  const std::int64_t begin = *from / profiles::kNanosPerMinute;
+  if (const auto apart = profiles::apart_from({begin, begin + length}, shown)) return *apart;
+  return Error{Code::invalid_argument,
+               name + "=" + request.value(name) + ": this range overlaps the one that is shown"};
+}
+
+// Two ranges of one service and type.
 Result<http::Reply> comparison_reply(profiles::Store& store, const http::Request& request) {
   const Result<Query> query = query_in(request);
   if (!query) return query.error();
+  const Result<Range> other = other_range(request, query->range);
+  if (!other) return other.error();
   Query before = *query;
-  const std::int64_t length = query->range.end - query->range.begin;
-  before.range =
-      *profiles::apart_from({query->range.begin - length, query->range.begin}, query->range);
-  const Result<stacks::NamedProfile> a = stacks_of(store, before, "the time before this range");
+  before.range = *other;
+  const bool adjoins = other->end == query->range.begin;
+  const Result<stacks::NamedProfile> a = stacks_of(
+      store, before, adjoins ? "the time before this range" : "the range to compare with");
   if (!a) return a.error();
   const Result<stacks::NamedProfile> b = stacks_of(store, *query);
   if (!b) return b.error();
   Result<stacks::Comparison> comparison = stacks::compare(*a, *b);
   if (!comparison) return comparison.error();
-  const report::ProfileDiff diff{"the time before", text_of(*query), *std::move(comparison)};
+  const report::ProfileDiff diff{adjoins ? "the time before" : "another range", text_of(*query),
+                                 *std::move(comparison)};
   ProfileJson json = head_of(query->range);
-  json["before_unix_ns"] = before.range.begin * profiles::kNanosPerMinute;
+  json["before_unix_ns"] = other->begin * profiles::kNanosPerMinute;
+  json["before_to_unix_ns"] = other->end * profiles::kNanosPerMinute;
   json.update(report::flame_diff_json(diff, stacks::compared_tree(*a, *b)));
   return reply_of(json);
 }

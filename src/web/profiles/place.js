@@ -1,8 +1,9 @@
 // Which profiles the page shows, as a part of its address: a link shows the same again.
 
 /**
- * @typedef {{ service: string, type: string, from: number, to: number, compared: boolean, search: string, inverted: boolean, colour: string,
- *   zoom: string[], around: string }} Place `service` is empty: all. `from` and `to`: minutes since 1970. `colour` is empty: what fits
+ * @typedef {{ service: string, type: string, from: number, to: number, compared: string, search: string, inverted: boolean, colour: string,
+ *   zoom: string[], around: string }} Place `service` is empty: all. `from` and `to`: minutes since 1970. `compared`: with
+ *   the time "before", that a "day" or a "week" earlier, or that which begins at an instant; empty: with nothing. `colour` is empty: what fits
  */
 
 export const MINUTE_MS = 60_000;
@@ -20,6 +21,31 @@ function minuteIn(text) {
   return Number.isFinite(ms) && ms >= 0 ? Math.floor(ms / MINUTE_MS) : null;
 }
 
+/** @type {Record<string, number>} how many minutes earlier */
+const EARLIER = { day: 24 * HOUR, week: 7 * 24 * HOUR };
+
+/** @param {string} text */
+function comparedIn(text) {
+  if (text === "before" || text in EARLIER) return text;
+  const minute = minuteIn(text);
+  return minute === null ? "" : textOf(minute);
+}
+
+/**
+ * The minute at which the other range of a comparison begins.
+ * @param {Place} place
+ */
+export function otherFrom({ compared, from, to }) {
+  if (compared in EARLIER) return from - EARLIER[compared];
+  return minuteIn(compared) ?? from - (to - from);
+}
+
+/**
+ * Such a range, for `compared`.
+ * @param {number} minute
+ */
+export const comparedWith = (minute) => textOf(minute);
+
 /**
  * What an address says. What it leaves out, or says wrongly, is the last hour of CPU time.
  * @param {string} hash
@@ -31,7 +57,7 @@ export function placeIn(hash, now_ms) {
   const to = minuteIn(words.get("to")) ?? Math.ceil(now_ms / MINUTE_MS);
   const from = minuteIn(words.get("from")) ?? to - HOUR;
   return {
-    service: words.get("profiles") ?? "", type: words.get("type") || "cpu", from: from < to ? from : to - HOUR, to, compared: words.get("compare") === "before",
+    service: words.get("profiles") ?? "", type: words.get("type") || "cpu", from: from < to ? from : to - HOUR, to, compared: comparedIn(words.get("compare") ?? ""),
     search: words.get("search") ?? "", inverted: words.has("inverted"), colour: words.get("colour") ?? "", zoom: (words.get("zoom") ?? "").split(".").filter(Boolean), around: words.get("around") ?? "",
   };
 }
@@ -40,7 +66,7 @@ export function placeIn(hash, now_ms) {
 export function hashOf(place) {
   /** @type {[string, string][]} */
   const words = [["profiles", place.service], ["type", place.type], ["from", textOf(place.from)], ["to", textOf(place.to)]];
-  if (place.compared) words.push(["compare", "before"]);
+  if (place.compared) words.push(["compare", place.compared]);
   if (place.search) words.push(["search", place.search]);
   if (place.inverted) words.push(["inverted", "1"]);
   if (place.colour) words.push(["colour", place.colour]);
@@ -66,6 +92,9 @@ export const rangeOf = ({ from, to }) => ({ from_unix_ns: `${from * MINUTE_MS}00
 
 /** @param {Place} place */
 export const queryOf = (place) => ({ ...rangeOf(place), type: place.type, service: place.service });
+
+/** @param {Place} place */
+export const comparisonOf = (place) => ({ ...queryOf(place), before_unix_ns: `${Math.max(otherFrom(place), 0) * MINUTE_MS}000000` });
 
 /** @param {number} minute */
 export const localTime = (minute) => new Date(minute * MINUTE_MS).toLocaleString("sv").slice(0, 16);

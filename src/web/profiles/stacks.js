@@ -5,7 +5,7 @@ import { compared } from "../flame_diff.js";
 import { FlameGraph } from "../flame_graph.js";
 import { flameParts, missingIn, summaryOf } from "../flame_parts.js";
 import { speedscopeOf, svgOf } from "./files.js";
-import { localTime } from "./place.js";
+import { MINUTE_MS, localTime } from "./place.js";
 
 /** @import { KeptProfile } from "../types.d.ts" */
 /** @import { Place } from "./place.js" */
@@ -47,8 +47,8 @@ export class Stacks {
     this.drawn.hidden = false;
     const { comparison } = profile;
     if (comparison !== undefined) {
-      const before = place.from - (place.to - place.from);
-      comparison.a.path = `${localTime(before)} to ${localTime(place.from)}`;
+      const { before_unix_ns: from = 0, before_to_unix_ns: to = 0 } = profile;
+      comparison.a.path = `${localTime(from / 1e6 / MINUTE_MS)} to ${localTime(to / 1e6 / MINUTE_MS)}`;
       comparison.b.path = `${localTime(place.from)} to ${localTime(place.to)}`;
       if (this.change.parentElement === null) this.parts.colour.prepend(this.change);
     } else {

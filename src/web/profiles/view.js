@@ -2,7 +2,7 @@
 import { byId, element, fieldById } from "../dom.js";
 import { bytes, messageOf } from "../format.js";
 import { kymod } from "../live/state.js";
-import { MINUTE_MS, hashOf, localTime, placeIn, queryOf, rangeOf, sameData, sameRange } from "./place.js";
+import { MINUTE_MS, comparedWith, comparisonOf, hashOf, localTime, otherFrom, placeIn, queryOf, rangeOf, sameData, sameRange } from "./place.js";
 import { Services } from "./services.js";
 import { Stacks } from "./stacks.js";
 import { Totals } from "./totals.js";
@@ -13,6 +13,12 @@ import { Totals } from "./totals.js";
 const MOST_POINTS = 300;
 /** @type {[string, number][]} in minutes */
 const LAST = [["15 min", 15], ["hour", 60], ["6 h", 360], ["day", 1440]];
+
+/** @param {number} minute */
+const fieldTime = (minute) => localTime(minute).replace(" ", "T");
+
+/** @param {HTMLInputElement} field */
+const labelOf = (field) => /** @type {HTMLElement} */ (field.parentElement);
 
 class View {
   constructor() {
@@ -36,7 +42,8 @@ class View {
     } }, name)));
     for (const how of /** @type {const} */ (["earlier", "later", "wider"])) byId(`profiles-${how}`).addEventListener("click", () => this.totals.move(how));
     for (const id of ["profiles-from", "profiles-to"]) fieldById(id).addEventListener("change", () => this.typed());
-    fieldById("profiles-compare").addEventListener("change", () => this.go({ compared: fieldById("profiles-compare").checked, colour: "" }));
+    fieldById("profiles-compare").addEventListener("change", () => this.compare(fieldById("profiles-compare").value));
+    fieldById("profiles-other").addEventListener("change", () => this.compare("other"));
     document.addEventListener("keydown", (event) => this.pressed(event), { capture: true });
   }
 
@@ -86,6 +93,17 @@ class View {
     if (good) this.go({ from, to });
   }
 
+  /** @param {string} how */
+  compare(how) {
+    if (this.place === null) return;
+    const other = fieldById("profiles-other");
+    // Another time begins as that of the comparison until now, until a time is typed.
+    if (how === "other" && labelOf(other).hidden) other.value = fieldTime(otherFrom(this.place));
+    const minute = Math.floor(new Date(other.value).getTime() / MINUTE_MS);
+    if (how === "other" && !(minute >= 0)) return;
+    this.go({ compared: how === "other" ? comparedWith(minute) : how, colour: "" });
+  }
+
   async show() {
     const place = /** @type {Place} */ (this.place);
     this.showControls(place);
@@ -101,9 +119,13 @@ class View {
   /** @param {Place} place */
   showControls(place) {
     byId("profiles-fault").textContent = "";
-    fieldById("profiles-from").value = localTime(place.from).replace(" ", "T");
-    fieldById("profiles-to").value = localTime(place.to).replace(" ", "T");
-    fieldById("profiles-compare").checked = place.compared;
+    fieldById("profiles-from").value = fieldTime(place.from);
+    fieldById("profiles-to").value = fieldTime(place.to);
+    const ways = ["", "before", "day", "week"];
+    const other = fieldById("profiles-other");
+    fieldById("profiles-compare").value = ways.includes(place.compared) ? place.compared : "other";
+    labelOf(other).hidden = ways.includes(place.compared);
+    other.value = fieldTime(otherFrom(place));
     for (const button of /** @type {NodeListOf<HTMLElement>} */ (byId("profiles-last").querySelectorAll("button"))) {
       button.setAttribute("aria-pressed", String(Number(button.dataset.minutes) === place.to - place.from && Math.abs(place.to - Date.now() / MINUTE_MS) < 2));
     }
@@ -117,7 +139,7 @@ class View {
     byId("profiles").setAttribute("aria-busy", "true");
     /** @type {[PromiseSettledResult<KeptProfiles>, PromiseSettledResult<ProfileTotals>, PromiseSettledResult<KeptProfile>]} */
     const [kept, totals, profile] = await Promise.allSettled([known ?? kymod.get("/api/profiles", rangeOf(place)),
-      kymod.get("/api/profile_totals", { ...query, points: MOST_POINTS }), kymod.get(place.compared ? "/api/profile_comparison" : "/api/profile", query)]);
+      kymod.get("/api/profile_totals", { ...query, points: MOST_POINTS }), place.compared ? kymod.get("/api/profile_comparison", comparisonOf(place)) : kymod.get("/api/profile", query)]);
     if (own !== this.loads) return;
     byId("profiles").removeAttribute("aria-busy");
     const fault = [kept, totals].find((one) => one.status === "rejected");
