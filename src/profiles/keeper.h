@@ -21,6 +21,7 @@
 //   jobs_text(), whenever they change    ->
 //                                        <-   each minute "kept SAMPLES LOST", or "failed LOST WHY" if it
 //                                             could not be written, which is tried again
+//                                        <-   "pulled COUNTS" (pulled_text()), after a target was asked
 //
 // The keeper ends when the program closes its end or is gone. First it keeps what it has taken of the minute
 // in progress. If it is killed, it loses that minute, and at most the minute before, which it may be
@@ -41,18 +42,32 @@ struct KeeperOrder {
 // leads one, belongs to the job.
 using JobSessions = std::map<pid_t, std::string>;
 
+// What became of asking targets.
+struct PullCounts {
+  std::uint64_t asked = 0;
+  std::uint64_t failed = 0;     // they did not give all
+  std::uint64_t timed_out = 0;  // of `failed`: they did not answer in time
+  std::uint64_t bytes = 0;      // that they gave
+
+  bool operator==(const PullCounts&) const = default;
+};
+
 // Each is one line.
 std::string order_text(const KeeperOrder& order);
 std::string jobs_text(const JobSessions& jobs);
 // What these texts say; nothing if a line is none.
 std::optional<KeeperOrder> order_in(std::string_view line);
 std::optional<JobSessions> jobs_in(std::string_view line);
+// The counts behind kPulled.
+std::string pulled_text(const PullCounts& counts);
+std::optional<PullCounts> pulled_counts_in(std::string_view text);
 
 inline constexpr const char* kReady = "ready";
 inline constexpr const char* kError = "error ";
 inline constexpr const char* kKept = "kept ";
 inline constexpr const char* kFailed = "failed ";
 inline constexpr const char* kTrouble = "trouble ";
+inline constexpr const char* kPulled = "pulled ";
 
 // The first argument with which a program starts itself as a keeper.
 inline constexpr const char* kKeeperArgument = "keep-profiles";

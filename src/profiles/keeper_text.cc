@@ -25,6 +25,19 @@ std::string jobs_text(const JobSessions& jobs) {
   return json_text(json{{"jobs", std::move(list)}}) + "\n";
 }
 
+std::string pulled_text(const PullCounts& counts) {
+  return json_text(json{counts.asked, counts.failed, counts.timed_out, counts.bytes});
+}
+
+std::optional<PullCounts> pulled_counts_in(std::string_view text) {
+  const json list = parse_json(text);
+  try {
+    return PullCounts{list.at(0), list.at(1), list.at(2), list.at(3)};
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
 std::optional<KeeperOrder> order_in(std::string_view line) {
   const json object = parse_json(line);
   try {

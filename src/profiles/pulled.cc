@@ -46,7 +46,10 @@ bool counts_from_start(Type type) {
 }
 
 // What the target answered; an error says why it gave nothing.
-Result<std::string> asked(httplib::Client& client, const std::string& path) {
+// It must come within `patience`.
+Result<std::string> asked(httplib::Client& client, const std::string& path,
+                          std::chrono::seconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
   std::string body;
   bool too_long = false;
   const httplib::Result result = client.Get(path, [&](const char* data, std::size_t size) {
@@ -55,6 +58,9 @@ Result<std::string> asked(httplib::Client& client, const std::string& path) {
     return !too_long;
   });
   if (too_long) return Error{Code::resource_exhausted, "its answer is longer than 64 MiB"};
+  if (!result && std::chrono::steady_clock::now() >= until) {
+    return Error{Code::deadline_exceeded, "it does not answer in time"};
+  }
   if (!result) return Error{Code::unavailable, httplib::to_string(result.error())};
   if (result->status != 200) {
     return Error{Code::unavailable, "it answers with status " + std::to_string(result->status)};
@@ -83,14 +89,18 @@ struct Answer {
 std::vector<Answer> ask_all(const PullTarget& target, int cpu_s) {
   httplib::Client client(target.host, target.port);
   client.set_connection_timeout(kPatienceS);
-  client.set_read_timeout(kPatienceS + cpu_s);
   client.set_decompress(false);
   std::vector<Answer> answers;
   for (const Kind& kind : kinds()) {
     std::string path = target.path + "/debug/pprof/" + kind.path;
-    if (kind.types.front() == Type::go_cpu) path += "?seconds=" + std::to_string(cpu_s);
+    std::chrono::seconds patience(kPatienceS);
+    if (kind.types.front() == Type::go_cpu) {
+      path += "?seconds=" + std::to_string(cpu_s);
+      patience += std::chrono::seconds(cpu_s);
+    }
+    client.set_read_timeout(patience);
     const std::int64_t begin_unix_ns = unix_ns();
-    answers.push_back({&kind, begin_unix_ns, asked(client, path)});
+    answers.push_back({&kind, begin_unix_ns, asked(client, path, patience)});
     // It would be the same for the others.
     if (!answers.back().body && answers.size() == 1) break;
   }
@@ -179,8 +189,13 @@ bool take_entry(std::string_view& text, Pulled& pulled) {
   if (!head || head->bytes > text.size() - end - 1) return false;
   std::string bytes(text.substr(end + 1, head->bytes));
   text.remove_prefix(end + 1 + head->bytes);
-  if (head->what == "failed") {
+  if (head->what == "failed" || head->what == "late") {
     pulled.failures.push_back(std::move(bytes));
+    pulled.late = pulled.late || head->what == "late";
+    return true;
+  }
+  if (head->what == "answers") {
+    pulled.bytes = std::min<std::uint64_t>(head->instant, kinds().size() * kMostBytes);
     return true;
   }
   const std::optional<Type> type = type_named(head->type);
@@ -236,7 +251,9 @@ void pull(const PullTarget& target, const std::map<Type, std::string>& bases, in
   Result<void> confined = confine::confine_self(bounds);
   for (const Answer& answer : answers) {
     if (confined && !answer.body) {
-      put(to, "failed " + std::string(answer.kind->path) + " 0", answer.body.error().message);
+      const bool late = answer.body.error().code == Code::deadline_exceeded;
+      put(to, (late ? "late " : "failed ") + std::string(answer.kind->path) + " 0",
+          answer.body.error().message);
     } else if (confined) {
       for (const Type type : answer.kind->types) {
         const Result<void> kept = keep(answer, type, bases, to);
@@ -245,6 +262,9 @@ void pull(const PullTarget& target, const std::map<Type, std::string>& bases, in
     }
   }
   if (!confined) put(to, "failed all 0", confined.error().message);
+  std::size_t bytes = 0;
+  for (const Answer& answer : answers) bytes += answer.body ? answer.body->size() : 0;
+  put(to, "answers all " + std::to_string(bytes), "");
   put(to, "failed end 0", "");
   ::_exit(0);
 }
@@ -256,7 +276,11 @@ Pulled pulled_in(const std::string& written) {
   }
   // The last entry is an empty one.
   const bool whole = left.empty() && !pulled.failures.empty() && pulled.failures.back().empty();
-  if (!whole) return {{}, {}, {"its answers could not be read"}};
+  if (!whole) {
+    Pulled nothing;
+    nothing.failures = {"its answers could not be read"};
+    return nothing;
+  }
   pulled.failures.pop_back();
   return pulled;
 }

@@ -19,6 +19,8 @@ struct Pulled {
   std::map<Type, std::string>
       bases;  // of kinds that count from the program's start: what it has counted
   std::vector<std::string> failures;  // one line each
+  bool late = false;                  // one of them is that an answer did not come in time
+  std::uint64_t bytes = 0;            // of all answers
 };
 
 // How long the CPU is profiled for, of each `every` seconds.

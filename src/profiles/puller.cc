@@ -133,6 +133,7 @@ void Puller::start(Target& target) {
   target.from = std::move(pipe->from);
   ::fcntl(target.from.get(), F_SETFL, O_NONBLOCK);
   target.written.clear();
+  target.late = false;
   target.until_ns = monotonic_ns() + kPatienceNs;
 }
 
@@ -145,8 +146,8 @@ void Puller::read(Target& target, bool room) {
   } while ((got > 0 && target.written.size() < kMostWritten) || (got < 0 && errno == EINTR));
   if (got == 0) return finish(target);
   const bool bounded = room && target.written.size() < kMostWritten;
-  if (bounded && monotonic_ns() < target.until_ns) return;
-  ::kill(target.child, SIGKILL);
+  target.late = monotonic_ns() >= target.until_ns;
+  if (!bounded || target.late) ::kill(target.child, SIGKILL);
 }
 
 // The child has written all, or was ended.
@@ -162,6 +163,9 @@ void Puller::finish(Target& target) {
     if (facts_of(type).level) parts.clear();  // the newest one of the minute
     parts.push_back({target.at.service, std::move(part.profile)});
   }
+  const bool late = target.late || pulled.late;
+  const PullCounts counts{1, pulled.failures.empty() ? 0U : 1U, late ? 1U : 0U, pulled.bytes};
+  write_line(answers_, kPulled + pulled_text(counts));
   std::string failures;
   for (const std::string& one : pulled.failures) failures += (failures.empty() ? "" : "; ") + one;
   say(target, failures);

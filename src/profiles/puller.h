@@ -49,6 +49,7 @@ class Puller {
     std::uint64_t until_ns = 0;
     FileDescriptor from;
     std::string written;
+    bool late = false;  // the child was ended, because it did not end in time
   };
 
   void read_targets();

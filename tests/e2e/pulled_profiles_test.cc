@@ -204,7 +204,26 @@ TEST_F(PulledProfilesTest, ATargetThatNeverAnswersHoldsNobodyUp) {
   Kymod kymod(flags());
   kymod.start();
   ASSERT_TRUE(rounds(2));
-  expect_said(kymod, "silent", "Read");
+  expect_said(kymod, "silent", "it does not answer in time");
+}
+
+// Each look at a target is counted, whatever the log says.
+TEST_F(PulledProfilesTest, WhatWasPulledAndWhatFailedIsCounted) {
+  write_targets("app " + address() + "\ngone http://127.0.0.1:1\nsilent " + address() +
+                "/silent\n");
+  Kymod kymod(flags());
+  kymod.start();
+  const auto counted = [&](const std::string& name) {
+    const std::string text = "\nkymo_profile_" + name + "_total ";
+    const std::string page = ask(kymod, "/metrics").text;
+    const std::size_t at = page.find(text);
+    return at == std::string::npos ? 0 : std::stod(page.substr(at + text.size()));
+  };
+  ASSERT_TRUE(eventually([&] { return counted("pulls_timed_out") >= 1; }, kPatience));
+  ASSERT_TRUE(eventually([&] { return counted("pulled_bytes") > 1000; }, kPatience));
+  EXPECT_GE(counted("pulls_failed"), 2) << "one that is gone, and one that is silent";
+  EXPECT_GT(counted("pulls"), counted("pulls_failed"));
+  EXPECT_GT(counted("pulls_failed"), counted("pulls_timed_out"));
 }
 
 TEST_F(PulledProfilesTest, AnAnswerThatUnpacksToTooMuchIsRefused) {

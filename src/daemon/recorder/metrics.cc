@@ -18,13 +18,17 @@ struct TotalRow {
 };
 
 // In the order of Metrics::Total.
-constexpr std::array<TotalRow, 6> kTotals{{
+constexpr std::array<TotalRow, 10> kTotals{{
     {"image_written_bytes", Unit::bytes, "Bytes of images, counted while they are being written"},
     {"otlp_spans_sent", Unit::count, "Spans of requests that the OpenTelemetry collector took"},
     {"otlp_spans_dropped", Unit::count, "Spans of requests that did not reach the collector"},
     {"profile_samples", Unit::count, "Samples of the stack profiles that are kept (--profiles)"},
     {"profile_samples_lost", Unit::count, "Samples that such a profile lacks"},
     {"profile_failures", Unit::count, "How often such profiles could not be taken or kept"},
+    {"profile_pulls", Unit::count, "How often a program of Go was asked for its profiles"},
+    {"profile_pulls_failed", Unit::count, "How often one did not give all of them"},
+    {"profile_pulls_timed_out", Unit::count, "How often one of these did not answer in time"},
+    {"profile_pulled_bytes", Unit::bytes, "Bytes of the profiles that such programs gave"},
 }};
 
 template <std::size_t N>
@@ -241,6 +245,13 @@ void Metrics::profiles_kept(std::uint64_t samples, std::uint64_t lost) {
 void Metrics::profiles_failed(std::uint64_t lost) {
   add(Total::profile_samples_lost, lost, nullptr);
   add(Total::profile_failures, 1, nullptr);
+}
+
+void Metrics::profiles_pulled(const profiles::PullCounts& counts) {
+  add(Total::profile_pulls, counts.asked, nullptr);
+  add(Total::profile_pulls_failed, counts.failed, nullptr);
+  add(Total::profile_pulls_timed_out, counts.timed_out, nullptr);
+  add(Total::profile_pulled_bytes, counts.bytes, nullptr);
 }
 
 void Metrics::spans_exported(std::uint64_t sent, std::uint64_t dropped) {

@@ -13,6 +13,7 @@
 #include "daemon/recorder/failure_counts.h"
 #include "kymo/registry.h"
 #include "kymo/result.h"
+#include "profiles/keeper.h"
 #include "sampling/history/own_columns.h"
 
 namespace kymo::daemon {
@@ -75,6 +76,7 @@ class Metrics {
   void image_bytes_written(std::uint64_t bytes, OwnColumns* own = nullptr);
   void profiles_kept(std::uint64_t samples, std::uint64_t lost);
   void profiles_failed(std::uint64_t lost);
+  void profiles_pulled(const profiles::PullCounts& counts);
   void spans_exported(std::uint64_t sent, std::uint64_t dropped);
   void dump_ended(RequestResult result, OwnColumns* own = nullptr);
   void restore_ended(RequestResult result, OwnColumns* own = nullptr);
@@ -101,6 +103,10 @@ class Metrics {
     profile_samples,
     profile_samples_lost,
     profile_failures,
+    profile_pulls,
+    profile_pulls_failed,
+    profile_pulls_timed_out,
+    profile_pulled_bytes,
   };
   // The counters of one family, and the index of the first of them in a request's own columns.
   struct Family {

@@ -84,6 +84,7 @@ void ProfileKeeper::take(const std::string& line) {
   constexpr std::string_view kFailed = profiles::kFailed;
   constexpr std::string_view kError = profiles::kError;
   constexpr std::string_view kTrouble = profiles::kTrouble;
+  constexpr std::string_view kPulled = profiles::kPulled;
   std::string_view text = line;
   if (text == profiles::kReady) {
     ready_ = true;
@@ -99,6 +100,9 @@ void ProfileKeeper::take(const std::string& line) {
     text.remove_prefix(kFailed.size());
     metrics_.profiles_failed(take_number(text));
     trouble("a minute is not written: " + std::string(text));
+  } else if (text.starts_with(kPulled)) {
+    text.remove_prefix(kPulled.size());
+    if (const auto counts = profiles::pulled_counts_in(text)) metrics_.profiles_pulled(*counts);
   } else if (text.starts_with(kTrouble)) {
     text.remove_prefix(kTrouble.size());
     metrics_.profiles_failed(0);
