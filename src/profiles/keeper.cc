@@ -120,7 +120,7 @@ int keep(int orders, int answers) {
   const Result<FileDescriptor> folder = open_folder(order->directory);
   Keeper keeper(*order, std::move(lines), answers);
   const Result<void> begun = folder ? keeper.begin(*order) : folder.error();
-  if (!begun && (!folder || order->pull.empty())) {
+  if (!begun && (!folder || order->pull.place.empty())) {
     write_line(answers, kError + begun.error().message);
     return 1;
   }

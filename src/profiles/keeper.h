@@ -28,13 +28,22 @@
 // writing.
 namespace kymo::profiles {
 
+// Where the targets are found whose profiles are pulled.
+struct PullFrom {
+  std::string
+      place;  // a file, or the address of the API of Kubernetes (is_address()); empty: nothing is pulled
+  std::string token_file;  // says to Kubernetes who asks; empty: none
+  std::string
+      ca_file;  // who may sign the certificate of an address with https; empty: whom the system trusts
+};
+
 struct KeeperOrder {
   std::string directory;          // of the store; it is made if it is missing
   unsigned rate = 0;              // samples a second of each CPU
   bool off_cpu = false;           // also keep where threads wait
   std::vector<std::string> only;  // the services that are kept (text_of()); empty: all
   Limits limits;
-  std::string pull;       // the file of the targets whose profiles are pulled; empty: none are
+  PullFrom pull;
   int pull_every_s = 60;  // how often
 };
 

@@ -14,7 +14,9 @@ std::string order_text(const KeeperOrder& order) {
                         {"only", order.only},
                         {"minutes", order.limits.minutes},
                         {"bytes", order.limits.bytes},
-                        {"pull", order.pull},
+                        {"pull", order.pull.place},
+                        {"pull_token", order.pull.token_file},
+                        {"pull_ca", order.pull.ca_file},
                         {"pull_every_s", order.pull_every_s}}) +
          "\n";
 }
@@ -48,7 +50,9 @@ std::optional<KeeperOrder> order_in(std::string_view line) {
     object.at("only").get_to(order.only);
     object.at("minutes").get_to(order.limits.minutes);
     object.at("bytes").get_to(order.limits.bytes);
-    object.at("pull").get_to(order.pull);
+    object.at("pull").get_to(order.pull.place);
+    object.at("pull_token").get_to(order.pull.token_file);
+    object.at("pull_ca").get_to(order.pull.ca_file);
     object.at("pull_every_s").get_to(order.pull_every_s);
     return order;
   } catch (const json::exception&) {

@@ -116,4 +116,37 @@ Result<std::vector<PullTarget>> pull_targets_in(std::string_view text, const std
   return targets_in_pods(list["items"], path);
 }
 
+bool is_address(std::string_view text) {
+  return text.starts_with("http://") || text.starts_with("https://");
+}
+
+std::string list_text(const Result<std::vector<PullTarget>>& targets) {
+  if (!targets) return json_text(json{{"failed", targets.error().message}});
+  json list = json::array();
+  for (const PullTarget& one : *targets) {
+    list.push_back({one.service, one.host, one.port, one.path});
+  }
+  return json_text(json{{"targets", std::move(list)}});
+}
+
+Result<std::vector<PullTarget>> listed_in(std::string_view text, const std::string& address) {
+  const json object = parse_json(text);
+  try {
+    if (object.contains("failed")) {
+      return Error{Code::unavailable, address + ": " + object["failed"].get<std::string>()};
+    }
+    std::vector<PullTarget> targets;
+    for (const json& one : object.at("targets")) {
+      PullTarget target{one.at(0), one.at(1), one.at(2), one.at(3)};
+      const std::optional<Service> service = service_in(target.service);
+      const bool good = service && service->kind == Service::Kind::pod && !target.host.empty() &&
+                        target.port > 0 && target.port < 65536;
+      if (good) targets.push_back(std::move(target));
+    }
+    return targets;
+  } catch (const json::exception&) {
+    return Error{Code::unavailable, address + ": its list of pods could not be read"};
+  }
+}
+
 }  // namespace kymo::profiles

@@ -28,4 +28,12 @@ struct PullTarget {
 // Errors: invalid_argument: which line or pod is wrong, and why.
 Result<std::vector<PullTarget>> pull_targets_in(std::string_view text, const std::string& path);
 
+// Whether this names an API and not a file: it begins with http:// or https://.
+bool is_address(std::string_view text);
+
+// Targets as one child process tells them to the program that has started it: what failed, or all of them. Each is checked
+// again when it is read: such a process may have been taken over.
+std::string list_text(const Result<std::vector<PullTarget>>& targets);
+Result<std::vector<PullTarget>> listed_in(std::string_view text, const std::string& address);
+
 }  // namespace kymo::profiles

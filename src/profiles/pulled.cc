@@ -269,6 +269,36 @@ void pull(const PullTarget& target, const std::map<Type, std::string>& bases, in
   ::_exit(0);
 }
 
+void list_pods(const PodSource& source, int to) {
+  const auto say = [&](const Result<std::vector<PullTarget>>& targets) {
+    std::size_t written = 0;
+    static_cast<void>(write_all(to, list_text(targets), &written));
+    ::_exit(0);
+  };
+  if (const Result<void> given_up = give_up_root(); !given_up) say(given_up.error());
+  const std::size_t path = source.address.find('/', source.address.find("://") + 3);
+  const std::string host = source.address.substr(0, path);
+  httplib::Client client(host);
+  client.set_connection_timeout(kPatienceS);
+  client.set_read_timeout(kPatienceS);
+  client.set_decompress(false);
+  if (!source.ca_file.empty()) client.set_ca_cert_path(source.ca_file.c_str());
+  if (!source.token.empty()) client.set_bearer_token_auth(source.token.c_str());
+  const Result<std::string> body =
+      client.is_valid()
+          ? asked(client, path == std::string::npos ? "/api/v1/pods" : source.address.substr(path),
+                  std::chrono::seconds(kPatienceS))
+          : Error{Code::invalid_argument,
+                  "this is no address, or " + source.ca_file + " cannot be read as user nobody"};
+  confine::Bounds bounds;
+  bounds.descriptors = {to};
+  bounds.memory_bytes = std::uint64_t{4} << 30U;
+  const Result<void> confined = confine::confine_self(bounds);
+  if (!confined) say(confined.error());
+  say(body ? pull_targets_in(*body, "its answer") : body.error());
+  ::_exit(0);
+}
+
 Pulled pulled_in(const std::string& written) {
   Pulled pulled;
   std::string_view left = written;

@@ -38,6 +38,17 @@ int pull_seconds(int every_s);
 [[noreturn]] void pull(const PullTarget& target, const std::map<Type, std::string>& bases,
                        int cpu_s, int to);
 
+// The API of Kubernetes.
+struct PodSource {
+  std::string address;  // is_address(); if it has no path, all pods are asked for
+  std::string token;    // empty: none
+  std::string ca_file;  // PullFrom
+};
+
+// Asks for the pods in the same way, and writes list_text() of those that are targets.
+// Bounds: 64 MiB for the answer.
+[[noreturn]] void list_pods(const PodSource& source, int to);
+
 // What was written. If that is not whole, all that is left of it is a failure that says so: the next difference is to the
 // same base, so that nothing is lost or counts twice.
 Pulled pulled_in(const std::string& written);

@@ -1,35 +1,36 @@
 #include "profiles/puller.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/helper_process.h"
-#include "base/pipe.h"
 #include "base/text_file.h"
-#include "confine/descriptors.h"
 #include "profiles/keeper.h"
 
 namespace kymo::profiles {
 namespace {
-
-constexpr std::uint64_t kPatienceNs = 60 * kNanosPerSecond;
-constexpr int kPipeBytes = 1 << 20;
 
 // Not all targets are asked at the same instant.
 std::uint64_t jitter_ns(const PullTarget& target, std::uint64_t within_ns) {
   const std::size_t hash = std::hash<std::string>()(target.service + target.host + target.path +
                                                     std::to_string(target.port));
   return hash % within_ns;
+}
+
+// The token that says to Kubernetes who asks. It is read each time, because such tokens are renewed. Empty: there is none,
+// which Kubernetes says then.
+std::string token_in(const std::string& path) {
+  constexpr std::size_t kMostTokenBytes = 64 * 1024;
+  if (path.empty()) return {};
+  const Result<FileDescriptor> file = open_regular(path);
+  Result<std::string> token =
+      file ? read_all(file->get(), path, kMostTokenBytes) : Result<std::string>(file.error());
+  if (!token) return {};
+  token->resize(std::min(token->find_first_of(" \r\n"), token->size()));
+  return *std::move(token);
 }
 
 // The name of a target in a message.
@@ -46,65 +47,66 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// Closes all descriptors of this process but one. Nothing that it prints is taken for an answer of the keeper.
-bool keep_only(int fd) {
-  const FileDescriptor nothing(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {
-    if (::dup2(nothing.get(), output) < 0) return false;
-  }
-  return confine::close_all_but({fd}).ok();
-}
-
 }  // namespace
 
-Puller::~Puller() {
-  for (auto& [at, target] : targets_) {
-    if (target.child == 0) continue;
-    ::kill(target.child, SIGKILL);
-    static_cast<void>(::waitpid(target.child, nullptr, 0));
-  }
-}
-
 void Puller::look() {
-  if (file_.empty()) return;
+  if (from_.place.empty()) return;
   const std::uint64_t now_ns = monotonic_ns();
   if (now_ns >= next_ns_) {
     read_targets();
     next_ns_ = now_ns + static_cast<std::uint64_t>(every_s_) * kNanosPerSecond;
   }
+  if (lister_.runs()) {
+    if (const auto written = lister_.look(true)) set_targets(listed_in(*written, from_.place));
+  }
   const bool room = bytes() <= kMostBytes;
   for (auto& [at, target] : targets_) {
-    if (target.child != 0) read(target, room);
+    if (!target.child.runs()) continue;
+    if (const std::optional<std::string> written = target.child.look(room)) {
+      finish(target, *written);
+    }
   }
   auto running = static_cast<std::size_t>(std::count_if(
-      targets_.begin(), targets_.end(), [](const auto& one) { return one.second.child != 0; }));
+      targets_.begin(), targets_.end(), [](const auto& one) { return one.second.child.runs(); }));
   for (auto& [at, target] : targets_) {
     if (running >= kMostAtOnce) break;
-    if (target.child != 0 || now_ns < target.next_ns) continue;
+    if (target.child.runs() || now_ns < target.next_ns) continue;
     start(target);
     ++running;
   }
 }
 
 void Puller::read_targets() {
+  if (is_address(from_.place)) {
+    if (lister_.runs()) return;
+    const PodSource source{from_.place, token_in(from_.token_file), from_.ca_file};
+    const Result<void> started =
+        lister_.start([&](int to) { list_pods(source, to); }, kMostListBytes);
+    if (!started) set_targets(started.error());
+    return;
+  }
   constexpr std::size_t kMostFileBytes = std::size_t{64} << 20U;
-  const Result<FileDescriptor> file = open_regular(file_);
+  const Result<FileDescriptor> file = open_regular(from_.place);
   const Result<std::string> text =
-      file ? read_all(file->get(), file_, kMostFileBytes) : Result<std::string>(file.error());
-  Result<std::vector<PullTarget>> read = text.ok() ? pull_targets_in(*text, file_) : text.error();
+      file ? read_all(file->get(), from_.place, kMostFileBytes) : Result<std::string>(file.error());
+  set_targets(text.ok() ? pull_targets_in(*text, from_.place) : text.error());
+}
+
+void Puller::set_targets(Result<std::vector<PullTarget>> read) {
   if (read && read->size() > kMostTargets) {
     read = Error{Code::invalid_argument,
-                 file_ + " has more than " + std::to_string(kMostTargets) + " targets"};
+                 from_.place + " has more than " + std::to_string(kMostTargets) + " targets"};
   }
-  const std::string trouble = read ? "" : read.error().message;
+  const std::string trouble = read ? "" : one_line(read.error().message);
   if (trouble != trouble_ && !trouble.empty()) {
     write_line(answers_, kTrouble + trouble + "; the targets stay those before");
   }
   trouble_ = trouble;
   if (!read) return;
   const std::set<PullTarget> all(read->begin(), read->end());
-  std::erase_if(targets_,
-                [&](const auto& one) { return one.second.child == 0 && !all.contains(one.first); });
+  std::erase_if(targets_, [&](const auto& one) {
+    return !one.second.child.runs() && !all.contains(one.first);
+  });
   const std::uint64_t within_ns =
       std::min<std::uint64_t>(static_cast<std::uint64_t>(every_s_), 10) * kNanosPerSecond;
   for (const PullTarget& at : all) {
@@ -118,52 +120,21 @@ void Puller::read_targets() {
 void Puller::start(Target& target) {
   target.next_ns = monotonic_ns() + static_cast<std::uint64_t>(every_s_) * kNanosPerSecond;
   if (bytes() > kMostBytes) return say(target, "there is no room for what it may give");
-  Result<Pipe> pipe = make_pipe();
-  if (!pipe) return say(target, pipe.error().message);
-  static_cast<void>(::fcntl(pipe->to.get(), F_SETPIPE_SZ, kPipeBytes));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    static_cast<void>(::prctl(PR_SET_PDEATHSIG, SIGKILL));
-    const int to = pipe->to.get();
-    if (!keep_only(to)) ::_exit(1);
-    pull(target.at, target.bases, pull_seconds(every_s_), to);
-  }
-  if (child < 0) return say(target, "there is no room for another process");
-  target.child = child;
-  target.from = std::move(pipe->from);
-  ::fcntl(target.from.get(), F_SETFL, O_NONBLOCK);
-  target.written.clear();
-  target.late = false;
-  target.until_ns = monotonic_ns() + kPatienceNs;
-}
-
-void Puller::read(Target& target, bool room) {
-  std::array<char, 65536> part{};
-  ssize_t got = 0;
-  do {
-    got = ::read(target.from.get(), part.data(), part.size());
-    if (got > 0) target.written.append(part.data(), static_cast<std::size_t>(got));
-  } while ((got > 0 && target.written.size() < kMostWritten) || (got < 0 && errno == EINTR));
-  if (got == 0) return finish(target);
-  const bool bounded = room && target.written.size() < kMostWritten;
-  target.late = monotonic_ns() >= target.until_ns;
-  if (!bounded || target.late) ::kill(target.child, SIGKILL);
+  const Result<void> started = target.child.start(
+      [&](int to) { pull(target.at, target.bases, pull_seconds(every_s_), to); }, kMostWritten);
+  if (!started) say(target, started.error().message);
 }
 
 // The child has written all, or was ended.
-void Puller::finish(Target& target) {
-  ::kill(target.child, SIGKILL);  // it may have closed its end and go on
-  static_cast<void>(::waitpid(target.child, nullptr, 0));
-  target.child = 0;
-  target.from.reset();
-  Pulled pulled = pulled_in(std::exchange(target.written, {}));
+void Puller::finish(Target& target, const std::string& written) {
+  Pulled pulled = pulled_in(written);
   for (auto& [type, base] : pulled.bases) target.bases[type] = std::move(base);
   for (auto& [type, part] : pulled.parts) {
     std::vector<PulledProfile>& parts = taken_[type][target.at];
     if (facts_of(type).level) parts.clear();  // the newest one of the minute
     parts.push_back({target.at.service, std::move(part.profile)});
   }
-  const bool late = target.late || pulled.late;
+  const bool late = target.child.was_late() || pulled.late;
   const PullCounts counts{1, pulled.failures.empty() ? 0U : 1U, late ? 1U : 0U, pulled.bytes};
   write_line(answers_, kPulled + pulled_text(counts));
   std::string failures;
@@ -183,7 +154,7 @@ void Puller::say(Target& target, std::string failures) const {
 std::size_t Puller::bytes() const {
   std::size_t sum = 0;
   for (const auto& [at, target] : targets_) {
-    sum += target.written.size();
+    sum += target.child.bytes();
     for (const auto& [type, base] : target.bases) sum += base.size();
   }
   for (const auto& [type, targets] : taken_) {

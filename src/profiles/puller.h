@@ -1,13 +1,12 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "profiles/keeper.h"
+#include "profiles/pull_child.h"
 #include "profiles/pulled.h"
 #include "profiles/taken.h"
 
@@ -15,7 +14,7 @@ namespace kymo::profiles {
 
 // Pulls the profiles of programs of Go, each target once in a time. A child process asks a target (pulled.h), one at a
 // time for each target. It may be taken over by what it reads, so nothing that it writes is believed: not of which service a
-// profile is, nor that it ends. The file of the targets is read again each time.
+// profile is, nor that it ends. The targets are read again each time: a file, or by another child the pods of Kubernetes.
 //
 // Threads: the only one of the process.
 // Errors:  said to the program (keeper.h), for each target when they change.
@@ -27,10 +26,10 @@ class Puller {
   static constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
   static constexpr std::size_t kMostWritten = std::size_t{256} << 20U;  // by one child
 
-  // `file`: that of the targets; empty: nothing is pulled.
-  Puller(std::string file, int every_s, int answers)
-      : file_(std::move(file)), every_s_(every_s), answers_(answers) {}
-  ~Puller();
+  static constexpr std::size_t kMostListBytes = std::size_t{1} << 20U;  // of the pods to ask
+
+  Puller(PullFrom from, int every_s, int answers)
+      : from_(std::move(from)), every_s_(every_s), answers_(answers) {}
   Puller(const Puller&) = delete;
   Puller& operator=(const Puller&) = delete;
 
@@ -45,21 +44,18 @@ class Puller {
     std::uint64_t next_ns = 0;  // when it is asked
     std::map<Type, std::string> bases;
     std::string failures;  // that were said
-    pid_t child = 0;       // 0: none runs
-    std::uint64_t until_ns = 0;
-    FileDescriptor from;
-    std::string written;
-    bool late = false;  // the child was ended, because it did not end in time
+    PullChild child;
   };
 
   void read_targets();
+  void set_targets(Result<std::vector<PullTarget>> read);
   void start(Target& target);
-  void read(Target& target, bool room);
-  void finish(Target& target);
+  void finish(Target& target, const std::string& written);
   void say(Target& target, std::string failures) const;
   [[nodiscard]] std::size_t bytes() const;
 
-  std::string file_;
+  PullFrom from_;
+  PullChild lister_;
   int every_s_;
   int answers_;
   std::uint64_t next_ns_ = 0;  // when the file is read

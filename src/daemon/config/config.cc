@@ -11,6 +11,7 @@
 
 #include "base/recording_name.h"
 #include "daemon/config/otlp_endpoint.h"
+#include "profiles/pull_targets.h"
 #include "profiles/service.h"
 #include "runtime/command.h"
 #include "sampling/history/rule.h"
@@ -136,6 +137,18 @@ Result<void> check_profiles(const Config& config) {
       (!config.profiles_only.empty() || config.profiles_off_cpu || !config.profiles_pull.empty())) {
     return invalid(
         "--profiles-...: no profiles are kept without --profiles: name a folder with it");
+  }
+  if (!config.profiles_pull_token.empty() || !config.profiles_pull_ca.empty()) {
+    if (!profiles::is_address(config.profiles_pull)) {
+      return invalid(
+          "--profiles-pull-token, --profiles-pull-ca: they are for the API of Kubernetes: give its "
+          "address with --profiles-pull");
+    }
+    if (!config.profiles_pull_token.empty() && !config.profiles_pull.starts_with("https://")) {
+      return invalid(
+          "--profiles-pull-token: a token would be readable by all on the way: give an address "
+          "with https://");
+    }
   }
   // One minute of a machine with many programs must have room.
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
@@ -307,8 +320,10 @@ Result<void> resolve_and_check(Config& config) {
     config.profiling_log = fs::absolute(config.profiling_log).lexically_normal();
   }
   if (!config.profiles.empty()) config.profiles = fs::absolute(config.profiles).lexically_normal();
-  if (!config.profiles_pull.empty()) {
-    config.profiles_pull = fs::absolute(config.profiles_pull).lexically_normal();
+  for (std::string* const path :
+       {&config.profiles_pull, &config.profiles_pull_token, &config.profiles_pull_ca}) {
+    if (path->empty() || profiles::is_address(*path)) continue;
+    *path = fs::absolute(*path).lexically_normal();
   }
   if (!config.profiling_ring.empty()) {
     config.profiling_ring = fs::absolute(config.profiling_ring).lexically_normal();

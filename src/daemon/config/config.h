@@ -39,6 +39,8 @@ struct Config {
   int profiles_rate = 49;    // samples a second of each CPU
   bool profiles_off_cpu = false;
   std::string profiles_pull;               // empty: nothing is pulled
+  std::string profiles_pull_token;         // a file; empty: none
+  std::string profiles_pull_ca;            // a file; empty: whom the system trusts
   int profiles_pull_every = 60;            // seconds
   std::vector<std::string> profiles_only;  // services (profiles/service.h); empty: all
   int profiles_keep_days = 7;              // 0: no limit

@@ -132,7 +132,13 @@ std::vector<Flag> all_flags() {
        "repeated; default: all)"},
       {"profiles-pull", &Config::profiles_pull,
        "With --profiles, also pull the profiles of programs of Go that this file lists: lines NAME "
-       "http://HOST:PORT, or pods of Kubernetes as JSON"},
+       "http://HOST:PORT, or pods of Kubernetes as JSON; or of the pods that the API of Kubernetes "
+       "at this address lists (https://HOST:PORT)"},
+      {"profiles-pull-token", &Config::profiles_pull_token,
+       "A file with the token for the API of Kubernetes"},
+      {"profiles-pull-ca", &Config::profiles_pull_ca,
+       "A file with the certificates that the API of Kubernetes is checked with (default: those of "
+       "the system)"},
       {.name = "profiles-pull-every",
        .target = &Config::profiles_pull_every,
        .help = "Pull the profiles of each program again after this many seconds",

@@ -271,7 +271,7 @@ void Daemon::State::keep_profiles() {
     order.rate = static_cast<unsigned>(config.profiles_rate);
     order.off_cpu = config.profiles_off_cpu;
     order.only = config.profiles_only;
-    order.pull = config.profiles_pull;
+    order.pull = {config.profiles_pull, config.profiles_pull_token, config.profiles_pull_ca};
     order.pull_every_s = config.profiles_pull_every;
     order.limits = {config.profiles_keep_days * kMinutesPerDay, config.profiles_keep_bytes};
     profile_keeper.emplace(std::move(order), *metrics);
