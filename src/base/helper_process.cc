@@ -32,7 +32,7 @@ Result<HelperProcess> start_helper(const char* argument, std::string_view order)
 
 void begin_helper(const char* name) {
   static_cast<void>(::prctl(PR_SET_NAME, name));
-  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
+  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ}) {
     static_cast<void>(::signal(ignored, SIG_IGN));
   }
   ::umask(0077);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ namespace {
 
 constexpr std::uint64_t kPatienceNs = 60 * kNanosPerSecond;
 constexpr int kPipeBytes = 1 << 20;
+// Whoever answers chooses how much work it is to read. The process that writes a minute (nice 10) comes first.
+constexpr int kChildNice = 19;
 
 // Closes all descriptors of this process but one. Nothing that it prints is taken for an answer of the keeper.
 bool keep_only(int fd) {
@@ -44,6 +47,7 @@ Result<void> PullChild::start(const std::function<void(int to)>& work, std::size
   const pid_t child = ::fork();
   if (child == 0) {
     static_cast<void>(::prctl(PR_SET_PDEATHSIG, SIGKILL));
+    static_cast<void>(::setpriority(PRIO_PROCESS, 0, kChildNice));
     const int to = pipe->to.get();
     if (keep_only(to)) work(to);
     ::_exit(1);

@@ -46,8 +46,8 @@ std::string read_address(std::string_view text, PullTarget& target) {
   return host.empty() ? "its address has no host" : "";
 }
 
-Result<std::vector<PullTarget>> targets_in_lines(std::string_view text, const std::string& path) {
-  std::vector<PullTarget> targets;
+Result<PullTargets> targets_in_lines(std::string_view text, const std::string& path) {
+  PullTargets targets;
   std::istringstream lines{std::string(text)};
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
@@ -64,7 +64,7 @@ Result<std::vector<PullTarget>> targets_in_lines(std::string_view text, const st
       return Error{Code::invalid_argument,
                    path + ", line " + std::to_string(number) + ": " + wrong};
     }
-    targets.push_back(std::move(target));
+    targets.all.push_back(std::move(target));
   }
   return targets;
 }
@@ -85,27 +85,27 @@ std::string text_at(const json& pod, const char* pointer) {
   return pod.contains(at) && pod[at].is_string() ? pod[at].get<std::string>() : std::string();
 }
 
-Result<std::vector<PullTarget>> targets_in_pods(const json& list, const std::string& path) {
-  std::vector<PullTarget> targets;
+Result<PullTargets> targets_in_pods(const json& list, const std::string& path) {
+  PullTargets targets;
   for (const json& pod : list) {
     const std::string address = text_at(pod, "/status/podIP");
     if (annotation(pod, "profile-scrape") != "true" || address.empty()) continue;
     const std::string name =
         text_at(pod, "/metadata/namespace") + "/" + text_at(pod, "/metadata/name");
     const std::string port = annotation(pod, "profile-port");
-    const std::optional<int> number = port.empty() ? kGoPort : port_in(port);
-    if (!number) {
-      return Error{Code::invalid_argument,
-                   path + ": the pod " + name + " has an annotation profile-port that is none"};
+    if (const std::optional<int> number = port.empty() ? kGoPort : port_in(port)) {
+      targets.all.push_back({text_of({Service::Kind::pod, name}), address, *number, ""});
+    } else if (targets.trouble.empty()) {
+      targets.trouble = path + ": the pod " + name +
+                        " has an annotation profile-port that is none, so it is left out";
     }
-    targets.push_back({text_of({Service::Kind::pod, name}), address, *number, ""});
   }
   return targets;
 }
 
 }  // namespace
 
-Result<std::vector<PullTarget>> pull_targets_in(std::string_view text, const std::string& path) {
+Result<PullTargets> pull_targets_in(std::string_view text, const std::string& path) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') return targets_in_lines(text, path);
   const json list = parse_json(text);
@@ -120,28 +120,29 @@ bool is_address(std::string_view text) {
   return text.starts_with("http://") || text.starts_with("https://");
 }
 
-std::string list_text(const Result<std::vector<PullTarget>>& targets) {
+std::string list_text(const Result<PullTargets>& targets) {
   if (!targets) return json_text(json{{"failed", targets.error().message}});
   json list = json::array();
-  for (const PullTarget& one : *targets) {
+  for (const PullTarget& one : targets->all) {
     list.push_back({one.service, one.host, one.port, one.path});
   }
-  return json_text(json{{"targets", std::move(list)}});
+  return json_text(json{{"targets", std::move(list)}, {"trouble", targets->trouble}});
 }
 
-Result<std::vector<PullTarget>> listed_in(std::string_view text, const std::string& address) {
+Result<PullTargets> listed_in(std::string_view text, const std::string& address) {
   const json object = parse_json(text);
   try {
     if (object.contains("failed")) {
       return Error{Code::unavailable, address + ": " + object["failed"].get<std::string>()};
     }
-    std::vector<PullTarget> targets;
+    PullTargets targets;
+    object.at("trouble").get_to(targets.trouble);
     for (const json& one : object.at("targets")) {
       PullTarget target{one.at(0), one.at(1), one.at(2), one.at(3)};
       const std::optional<Service> service = service_in(target.service);
       const bool good = service && service->kind == Service::Kind::pod && !target.host.empty() &&
                         target.port > 0 && target.port < 65536;
-      if (good) targets.push_back(std::move(target));
+      if (good) targets.all.push_back(std::move(target));
     }
     return targets;
   } catch (const json::exception&) {

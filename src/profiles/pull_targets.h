@@ -19,21 +19,28 @@ struct PullTarget {
   auto operator<=>(const PullTarget&) const = default;
 };
 
+struct PullTargets {
+  std::vector<PullTarget> all;
+  std::string trouble;  // why some are left out; empty: none are
+
+  bool operator==(const PullTargets&) const = default;
+};
+
 // Reads the targets of a file. It has one of two formats:
 // - lines "NAME http://HOST[:PORT][/PATH]"; what follows a # is a comment. The service is target:NAME.
 // - the pods of Kubernetes as JSON (`kubectl get pods -A -o json`). A pod is a target if its annotation
 //   coroot.com/profile-scrape or kymograph/profile-scrape is "true"; coroot.com/profile-port or
-//   kymograph/profile-port has the port (default 6060). Pods without an address are left out. The service is
-//   pod:NAMESPACE/NAME.
-// Errors: invalid_argument: which line or pod is wrong, and why.
-Result<std::vector<PullTarget>> pull_targets_in(std::string_view text, const std::string& path);
+//   kymograph/profile-port has the port (default 6060). Pods without an address are left out. So is one
+//   whose port is none, because whoever owns a pod may write that. The service is pod:NAMESPACE/NAME.
+// Errors: invalid_argument: which line is wrong, and why.
+Result<PullTargets> pull_targets_in(std::string_view text, const std::string& path);
 
 // Whether this names an API and not a file: it begins with http:// or https://.
 bool is_address(std::string_view text);
 
 // Targets as one child process tells them to the program that has started it: what failed, or all of them. Each is checked
 // again when it is read: such a process may have been taken over.
-std::string list_text(const Result<std::vector<PullTarget>>& targets);
-Result<std::vector<PullTarget>> listed_in(std::string_view text, const std::string& address);
+std::string list_text(const Result<PullTargets>& targets);
+Result<PullTargets> listed_in(std::string_view text, const std::string& address);
 
 }  // namespace kymo::profiles

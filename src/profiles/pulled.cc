@@ -270,7 +270,7 @@ void pull(const PullTarget& target, const std::map<Type, std::string>& bases, in
 }
 
 void list_pods(const PodSource& source, int to) {
-  const auto say = [&](const Result<std::vector<PullTarget>>& targets) {
+  const auto say = [&](const Result<PullTargets>& targets) {
     std::size_t written = 0;
     static_cast<void>(write_all(to, list_text(targets), &written));
     ::_exit(0);

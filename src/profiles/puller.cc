@@ -92,18 +92,19 @@ void Puller::read_targets() {
   set_targets(text.ok() ? pull_targets_in(*text, from_.place) : text.error());
 }
 
-void Puller::set_targets(Result<std::vector<PullTarget>> read) {
-  if (read && read->size() > kMostTargets) {
+void Puller::set_targets(Result<PullTargets> read) {
+  if (read && read->all.size() > kMostTargets) {
     read = Error{Code::invalid_argument,
                  from_.place + " has more than " + std::to_string(kMostTargets) + " targets"};
   }
-  const std::string trouble = read ? "" : one_line(read.error().message);
+  const std::string trouble =
+      one_line(read ? read->trouble : read.error().message + "; the targets stay those before");
   if (trouble != trouble_ && !trouble.empty()) {
-    write_line(answers_, kTrouble + trouble + "; the targets stay those before");
+    write_line(answers_, kTrouble + trouble);
   }
   trouble_ = trouble;
   if (!read) return;
-  const std::set<PullTarget> all(read->begin(), read->end());
+  const std::set<PullTarget> all(read->all.begin(), read->all.end());
   std::erase_if(targets_, [&](const auto& one) {
     return !one.second.child.runs() && !all.contains(one.first);
   });

@@ -48,7 +48,7 @@ class Puller {
   };
 
   void read_targets();
-  void set_targets(Result<std::vector<PullTarget>> read);
+  void set_targets(Result<PullTargets> read);
   void start(Target& target);
   void finish(Target& target, const std::string& written);
   void say(Target& target, std::string failures) const;

@@ -25,7 +25,8 @@ using nlohmann::json;
 class PulledProfilesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto pid = spawn({.file = SERVES_PROFILES, .words = {SERVES_PROFILES, rounds_}});
+    const auto pid =
+        spawn({.file = SERVES_PROFILES, .words = {SERVES_PROFILES, rounds_, folder_.path()}});
     ASSERT_TRUE(pid) << pid.error().message;
     pid_ = *pid;
     ASSERT_TRUE(eventually([&] { return !lines().empty(); }, kPatience));
@@ -143,6 +144,48 @@ TEST_F(PulledProfilesTest, PodsAreFoundByTheirAnnotations) {
   const json services = json::parse(listed.out, nullptr, false)["services"];
   ASSERT_EQ(services.size(), 1U) << listed.out << listed.err;
   EXPECT_EQ(services[0]["service"], "pod:shop/web-1");
+}
+
+// One that is wrong does not keep the others from being asked: who owns a pod may write what he likes into its annotations.
+TEST_F(PulledProfilesTest, TheApiOfKubernetesListsThePods) {
+  const auto pod = [](const std::string& name, const std::string& port) {
+    return json{{"metadata",
+                 {{"name", name},
+                  {"namespace", "shop"},
+                  {"annotations",
+                   {{"kymograph/profile-scrape", "true"}, {"kymograph/profile-port", port}}}}},
+                {"status", {{"podIP", "127.0.0.1"}}}};
+  };
+  const json pods{{"kind", "PodList"}, {"items", {pod("bad", "x"), pod("web-1", lines().at(0))}}};
+  std::ofstream(folder_.path() + "/pods.json") << pods.dump();
+  const std::string token = folder_.path() + "/token";
+  std::ofstream(token) << "wrong\n";
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);  // who asks, as nobody, reads the certificate
+  const std::string api = "https://127.0.0.1:" + read_file(folder_.path() + "/api");
+  Kymod kymod({"--profiles", directory_, "--profiles-only=job:none", "--profiles-pull", api,
+               "--profiles-pull-token", token, "--profiles-pull-ca", folder_.path() + "/ca.pem",
+               "--profiles-pull-every=2"});
+  kymod.start();
+  EXPECT_TRUE(kymod.logs(api + ": it answers with status 403")) << kymod.log();
+  std::ofstream(token) << "secret\n";
+  ASSERT_TRUE(rounds(2)) << kymod.log();
+  EXPECT_TRUE(
+      kymod.logs("the pod shop/bad has an annotation profile-port that is none, so it is left out"))
+      << kymod.log();
+  stop(kymod);
+  const Outcome listed =
+      run({KYMO_PROGRAM, "profiles", "--kind", "go-heap", "--directory", directory_, "--json"});
+  const json services = json::parse(listed.out, nullptr, false)["services"];
+  ASSERT_EQ(services.size(), 1U) << listed.out << listed.err;
+  EXPECT_EQ(services[0]["service"], "pod:shop/web-1");
+}
+
+TEST_F(PulledProfilesTest, AnApiWhoseCertificateNobodySignedIsNotBelieved) {
+  const std::string api = "https://127.0.0.1:" + read_file(folder_.path() + "/api");
+  Kymod kymod({"--profiles", directory_, "--profiles-only=job:none", "--profiles-pull", api,
+               "--profiles-pull-every=2"});
+  kymod.start();
+  EXPECT_TRUE(kymod.logs(api + ": SSL server verification failed")) << kymod.log();
 }
 
 // None of them keeps the others from being pulled.

@@ -70,6 +70,9 @@ constexpr Target kTargets[] = {
     {"http", http},
     {"past", past},
 #endif
+#if KYMO_FUZZ_PROFILES
+    {"targets", targets},
+#endif
 #if KYMO_FUZZ_STACKS
     {"pprof", pprof},
     {"symbols", symbols},

@@ -28,6 +28,7 @@ void rule(Bytes data);       // the flight recorder's rules
 void streamer(Bytes data);   // CRIU's requests for images, and compressed images
 void pprof(Bytes data);      // profiles in the format of pprof
 void symbols(Bytes data);    // perf maps, and the kernel's list of symbols
+void targets(Bytes data);    // whose profiles are pulled, and what was pulled
 void tsv(Bytes data);        // plain recordings
 void zstd(Bytes data);       // compressed ones
 

@@ -118,17 +118,23 @@ TEST_F(MinuteWriterTest, WhatIsNotWrittenAtTheEndIsCounted) {
 }
 
 TEST(KeeperTextTest, AnOrderIsReadAgain) {
-  const KeeperOrder order{"/a b", 99, true, {"job:a", "process:b"}, {7, 8}, "/pull", 30};
+  const KeeperOrder order{
+      "/a b", 99, true, {"job:a", "process:b"}, {7, 8}, {"/pull", "/token", "/ca"}, 30};
   const std::optional<KeeperOrder> read = order_in(order_text(order));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->directory, "/a b");
   EXPECT_EQ(read->rate, 99U);
   EXPECT_TRUE(read->off_cpu);
   EXPECT_EQ(read->only, order.only);
-  EXPECT_EQ(read->pull, "/pull");
+  EXPECT_EQ(read->pull.place, "/pull");
+  EXPECT_EQ(read->pull.token_file, "/token");
+  EXPECT_EQ(read->pull.ca_file, "/ca");
   EXPECT_EQ(read->pull_every_s, 30);
   EXPECT_EQ(read->limits.minutes, 7);
   EXPECT_EQ(read->limits.bytes, 8U);
+  const PullCounts counts{4, 3, 2, 1};
+  EXPECT_EQ(pulled_counts_in(pulled_text(counts)), counts);
+  EXPECT_FALSE(pulled_counts_in("[1]"));
   const JobSessions jobs{{12, "web"}, {13, "a\"b"}};
   EXPECT_EQ(jobs_in(jobs_text(jobs)), jobs);
 }

@@ -64,10 +64,10 @@ TEST(PullTargetsTest, AreLines) {
       "# all\n\nweb http://web.shop:6060\n six http://[::1]:80/admin/ # mine\nplain http://host\n",
       "f");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(*read, (std::vector<PullTarget>{{"target:web", "web.shop", 6060, ""},
-                                            {"target:six", "::1", 80, "/admin"},
-                                            {"target:plain", "host", 80, ""}}));
-  EXPECT_TRUE(pull_targets_in("", "f")->empty());
+  EXPECT_EQ(read->all, (std::vector<PullTarget>{{"target:web", "web.shop", 6060, ""},
+                                                {"target:six", "::1", 80, "/admin"},
+                                                {"target:plain", "host", 80, ""}}));
+  EXPECT_TRUE(pull_targets_in("", "f")->all.empty());
 }
 
 TEST(PullTargetsTest, AWrongLineIsNamed) {
@@ -102,8 +102,8 @@ TEST(PullTargetsTest, ArePods) {
       R"(,7,{},{"metadata":[]}]})";
   const auto read = pull_targets_in(list, "f");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(*read, (std::vector<PullTarget>{{"pod:shop/a", "10.0.0.1", 7070, ""},
-                                            {"pod:shop/b", "10.0.0.2", 6060, ""}}));
+  EXPECT_EQ(read->all, (std::vector<PullTarget>{{"pod:shop/a", "10.0.0.1", 7070, ""},
+                                                {"pod:shop/b", "10.0.0.2", 6060, ""}}));
   for (const char* const other : {"{", "{}", R"({"items":{}})"}) {
     EXPECT_FALSE(pull_targets_in(other, "f")) << other;
   }
@@ -113,7 +113,30 @@ TEST(PullTargetsTest, ArePods) {
               "1.1.1.1") +
           "]}",
       "f");
-  EXPECT_EQ(port.error().message, "f: the pod shop/a has an annotation profile-port that is none");
+  ASSERT_TRUE(port) << port.error().message;
+  EXPECT_EQ(port->trouble,
+            "f: the pod shop/a has an annotation profile-port that is none, so it is left out");
+  EXPECT_TRUE(port->all.empty());
+}
+
+// Whoever writes it may have been taken over.
+TEST(PullTargetsTest, AListIsCheckedWhenItIsRead) {
+  const PullTargets targets{{{"pod:shop/a", "10.0.0.1", 7070, ""}}, "one is left out"};
+  const auto same = listed_in(list_text(targets), "api");
+  ASSERT_TRUE(same) << same.error().message;
+  EXPECT_EQ(*same, targets);
+  const auto failed = listed_in(list_text(Error{Code::unavailable, "it is away"}), "api");
+  EXPECT_EQ(failed.error().message, "api: it is away");
+  const auto some = listed_in(
+      R"({"trouble":"","targets":[["job:web","h",1,""],["pod:a/b","",1,""],["pod:a/b","h",0,""],["pod:a/b","h",80,""]]})",
+      "api");
+  ASSERT_TRUE(some) << some.error().message;
+  EXPECT_EQ(some->all, (std::vector<PullTarget>{{"pod:a/b", "h", 80, ""}}));
+  for (const char* const other : {"", "{}", "[]", R"({"trouble":"","targets":[[]]})",
+                                  R"({"trouble":"","targets":[[1,2,3,4]]})"}) {
+    EXPECT_EQ(listed_in(other, "api").error().message, "api: its list of pods could not be read")
+        << other;
+  }
 }
 
 TEST(PulledTest, WhatIsNotWholeIsAFailure) {

@@ -73,6 +73,7 @@ void block_stop_signals() {
   sigaddset(&signals, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of who writes it
 }
 
 int serve(Config config) {

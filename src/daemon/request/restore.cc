@@ -39,6 +39,7 @@ struct RestoreContext : Request {
   const Deadline deadline{progress.cancellation(), asked.deadline_ns()};
   std::string directory;
   Claims<std::string>::Claim claim;
+  Claims<std::string>::Claim job_claim;  // a job that is being restored is not deleted
   std::string images;
   json record = json::object();  // checkpoint.json; empty for bare images
   runtime::Kind runtime_kind = runtime::Kind::process;
@@ -335,6 +336,25 @@ Result<void> prepare_directory(RestoreContext& c) {
   return prepare_work_folder("restore " + c.directory, c.to->work());
 }
 
+// Keeps the job from being deleted, and its state from being changed. It may have been deleted meanwhile.
+Result<void> claim_job(RestoreContext& c) {
+  c.job_claim = c.parts.claims.claim("job:" + c.job->id);
+  if (!c.job_claim) {
+    return Error{Code::failed_precondition, "restore " + c.directory +
+                                                ": another request restores or deletes job " +
+                                                c.job->name + ": wait for that to end"};
+  }
+  const Result<store::Job> now = c.parts.store.job(c.job->id);
+  if (!now) {
+    c.job.reset();
+    return now.error().code == Code::not_found ? Result<void>() : now.error();
+  }
+  c.job = *now;
+  c.handover.hold(c.parts.jobs.hold(c.job->id));
+  c.progress.set_target(0, c.job->name);
+  return {};
+}
+
 Result<void> find_job(RestoreContext& c) {
   const json entry = c.record.value("job", json::object());
   const std::string id = entry.is_object() ? text_of(entry, "id") : "";
@@ -359,11 +379,7 @@ Result<void> find_job(RestoreContext& c) {
   if (!c.job && !c.container.empty()) {
     c.job = c.parts.jobs.of_container({c.runtime_kind, c.container});
   }
-  if (c.job) {
-    c.handover.hold(c.parts.jobs.hold(c.job->id));
-    c.progress.set_target(0, c.job->name);
-  }
-  return {};
+  return c.job ? claim_job(c) : Result<void>();
 }
 
 // The expected bytes are those of the page images, which are nearly all of a checkpoint.
@@ -416,12 +432,11 @@ Result<void> note_restore(RestoreContext& c) {
                                                 c.to->work(), c.job ? c.job->id : "");
   if (note) {
     c.note = std::move(note).value();
-  } else if (note.error().code == Code::unavailable) {  // the restore could not be stored either
-    return in_restore(c, note.error());
-  } else {
-    c.warnings.push_back(note.error().message);
+    return {};
   }
-  return {};
+  // Without it, a kymod that is killed meanwhile leaves a process that nobody knows of.
+  return in_restore(c, Error{note.error().code, note.error().message + ": nothing was restored",
+                             note.error().errno_value});
 }
 
 // Whether the file is known to be missing. False also if its disk does not answer.

@@ -27,13 +27,14 @@ std::string behind_own_link(const std::string& path) {
   return error ? path : target.string();
 }
 
-// Takes away the rights of other users: the database has the command lines of all jobs, and whoever
-// may open it may lock it.
+// Takes away the rights of other users, also of the folder's group: the database has the command lines of all jobs,
+// and whoever may open it may lock it.
 Result<void> close_to_others(int folder, const std::string& path) {
   struct stat info {};
   if (::fstat(folder, &info) != 0) return system_error("look at " + path, errno);
-  if ((info.st_mode & S_IRWXO) == 0) return {};
-  if (::fchmod(folder, info.st_mode & 07777U & ~mode_t{S_IRWXO}) == 0) return {};
+  constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+  if ((info.st_mode & kOthers) == 0) return {};
+  if (::fchmod(folder, info.st_mode & 07777U & ~kOthers) == 0) return {};
   return system_error("take away the rights of other users to the state directory " + path, errno);
 }
 

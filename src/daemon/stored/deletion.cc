@@ -98,85 +98,17 @@ Error in_use(const store::Checkpoint& checkpoint) {
                                               ": wait for that to end"};
 }
 
-Result<void> add_deleted(const Parts& parts, const store::Checkpoint& checkpoint,
-                         v1::DeleteResponse& out) {
-  std::vector<std::string> warnings;
-  const Result<bool> deleted = delete_checkpoint(DeletionParts(parts), checkpoint, warnings);
-  for (const std::string& warning : warnings) out.add_warnings(warning);
-  if (!deleted) return deleted.error();
-  spdlog::info("{}: checkpoint {} in {}", *deleted ? "delete" : "forget", checkpoint.id,
-               checkpoint.directory);
-  if (!*deleted) {
-    out.add_forgotten(checkpoint.id);
-    return {};
-  }
-  out.add_checkpoints(checkpoint.id);
-  out.set_freed_bytes(out.freed_bytes() + checkpoint.image_bytes);
-  return {};
-}
-
-Result<v1::DeleteResponse> delete_failed(const Parts& parts, const std::string& job_name) {
-  std::string job_id;
-  if (!job_name.empty()) {
-    const Result<store::Job> job = parts.jobs.find(job_name);
-    if (!job) return job.error();
-    job_id = job->id;
-  }
-  v1::DeleteResponse out;
-  for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
-    if (checkpoint.state != store::CheckpointState::failed) continue;
-    if (Result<void> ok = add_deleted(parts, checkpoint, out); !ok) return ok.error();
-  }
-  return out;
-}
-
-Result<v1::DeleteResponse> delete_job(const Parts& parts, const store::Job& job,
-                                      bool with_checkpoints) {
-  const std::string tried = "delete job " + job.name + ": ";
-  if (job.state == store::JobState::running) {
-    return Error{Code::failed_precondition, tried + "it runs: end it first (kymo kill)"};
-  }
-  const std::vector<store::Checkpoint> all = parts.store.checkpoints(job.id);
-  const auto whole = std::count_if(all.begin(), all.end(), [](const auto& checkpoint) {
-    return checkpoint.state == store::CheckpointState::complete ||
-           checkpoint.state == store::CheckpointState::unconfirmed;
-  });
-  if (whole != 0 && !with_checkpoints) {
-    return Error{Code::failed_precondition,
-                 tried + "it has " + std::to_string(whole) +
-                     (whole == 1 ? " whole checkpoint: --all deletes it, too"
-                                 : " whole checkpoints: --all deletes them, too")};
-  }
-  v1::DeleteResponse out;
-  for (const store::Checkpoint& checkpoint : all) {
-    if (Result<void> ok = add_deleted(parts, checkpoint, out); !ok) return ok.error();
-  }
-  if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
-  if (!job.stdout_path.empty()) {
-    std::error_code error;
-    fs::remove_all(fs::path(job.stdout_path).parent_path(), error);
-    if (error) out.add_warnings("remove the output of job " + job.name + ": " + error.message());
-  }
-  spdlog::info("delete: job {}", job.name);
-  out.set_job(job.name);
-  return out;
-}
-
-}  // namespace
-
-bool below_state_dir(const std::string& state_dir, const std::string& directory) {
-  const std::string folder = state_dir + "/checkpoints/";
-  return directory.starts_with(folder) && directory.find('/', folder.size()) == std::string::npos &&
-         directory.size() > folder.size();
-}
-
-Result<bool> delete_checkpoint(const DeletionParts& parts, const store::Checkpoint& checkpoint,
-                               std::vector<std::string>& warnings) {
+// The directory of a checkpoint, and that of its images: a restore of bare images claims only their own path.
+using DirectoryClaim = Claims<std::string>::Claim;
+DirectoryClaim claim_directory(Claims<std::string>& claims, const store::Checkpoint& checkpoint) {
   const CheckpointDir dir(checkpoint.directory);
-  // A restore of bare images claims only their own path, so claim that one, too.
-  const auto claim = parts.claims.claim("directory:" + dir.path());
-  const auto images_claim = parts.claims.claim("directory:" + dir.images());
-  if (!claim || !images_claim) return in_use(checkpoint);
+  return claims.claim_all({"directory:" + dir.path(), "directory:" + dir.images()});
+}
+
+// Deletes a checkpoint whose directory is claimed.
+Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint& checkpoint,
+                            std::vector<std::string>& warnings) {
+  const CheckpointDir dir(checkpoint.directory);
   std::error_code error;
   bool there = fs::exists(dir.path(), error);
   std::string why_not = there ? why_not_deleted(parts, dir, checkpoint) : "";
@@ -201,6 +133,100 @@ Result<bool> delete_checkpoint(const DeletionParts& parts, const store::Checkpoi
   return there;
 }
 
+Result<void> add_deleted(const Parts& parts, const store::Checkpoint& checkpoint,
+                         const DirectoryClaim& claim, v1::DeleteResponse& out) {
+  if (!claim) return in_use(checkpoint);
+  std::vector<std::string> warnings;
+  const Result<bool> deleted = delete_claimed(DeletionParts(parts), checkpoint, warnings);
+  for (const std::string& warning : warnings) out.add_warnings(warning);
+  if (!deleted) return deleted.error();
+  spdlog::info("{}: checkpoint {} in {}", *deleted ? "delete" : "forget", checkpoint.id,
+               checkpoint.directory);
+  if (!*deleted) {
+    out.add_forgotten(checkpoint.id);
+    return {};
+  }
+  out.add_checkpoints(checkpoint.id);
+  out.set_freed_bytes(out.freed_bytes() + checkpoint.image_bytes);
+  return {};
+}
+
+Result<v1::DeleteResponse> delete_failed(const Parts& parts, const std::string& job_name) {
+  std::string job_id;
+  if (!job_name.empty()) {
+    const Result<store::Job> job = parts.jobs.find(job_name);
+    if (!job) return job.error();
+    job_id = job->id;
+  }
+  v1::DeleteResponse out;
+  for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
+    if (checkpoint.state != store::CheckpointState::failed) continue;
+    const DirectoryClaim claim = claim_directory(parts.claims, checkpoint);
+    if (Result<void> ok = add_deleted(parts, checkpoint, claim, out); !ok) return ok.error();
+  }
+  return out;
+}
+
+// Claims the job and all of its checkpoints before it deletes anything. So nothing is restored meanwhile, and nothing
+// is deleted if a restore runs.
+Result<v1::DeleteResponse> delete_job(const Parts& parts, const std::string& id,
+                                      bool with_checkpoints) {
+  const auto claim = parts.claims.claim("job:" + id);
+  const Result<store::Job> found = parts.jobs.find(id);
+  if (!found) return found.error();
+  const store::Job& job = *found;
+  const std::string tried = "delete job " + job.name + ": ";
+  if (!claim) {
+    return Error{Code::failed_precondition, tried + "it is being restored: wait for that to end"};
+  }
+  if (job.state == store::JobState::running) {
+    return Error{Code::failed_precondition, tried + "it runs: end it first (kymo kill)"};
+  }
+  const std::vector<store::Checkpoint> all = parts.store.checkpoints(job.id);
+  const auto whole = std::count_if(all.begin(), all.end(), [](const auto& checkpoint) {
+    return checkpoint.state == store::CheckpointState::complete ||
+           checkpoint.state == store::CheckpointState::unconfirmed;
+  });
+  if (whole != 0 && !with_checkpoints) {
+    return Error{Code::failed_precondition,
+                 tried + "it has " + std::to_string(whole) +
+                     (whole == 1 ? " whole checkpoint: --all deletes it, too"
+                                 : " whole checkpoints: --all deletes them, too")};
+  }
+  std::vector<DirectoryClaim> claims;
+  for (const store::Checkpoint& checkpoint : all) {
+    claims.push_back(claim_directory(parts.claims, checkpoint));
+    if (!claims.back()) return in_use(checkpoint);
+  }
+  v1::DeleteResponse out;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (Result<void> ok = add_deleted(parts, all[i], claims[i], out); !ok) return ok.error();
+  }
+  if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
+  if (!job.stdout_path.empty()) {
+    std::error_code error;
+    fs::remove_all(fs::path(job.stdout_path).parent_path(), error);
+    if (error) out.add_warnings("remove the output of job " + job.name + ": " + error.message());
+  }
+  spdlog::info("delete: job {}", job.name);
+  out.set_job(job.name);
+  return out;
+}
+
+}  // namespace
+
+bool below_state_dir(const std::string& state_dir, const std::string& directory) {
+  const std::string folder = state_dir + "/checkpoints/";
+  return directory.starts_with(folder) && directory.find('/', folder.size()) == std::string::npos &&
+         directory.size() > folder.size();
+}
+
+Result<bool> delete_checkpoint(const DeletionParts& parts, const store::Checkpoint& checkpoint,
+                               std::vector<std::string>& warnings) {
+  const DirectoryClaim claim = claim_directory(parts.claims, checkpoint);
+  return claim ? delete_claimed(parts, checkpoint, warnings) : in_use(checkpoint);
+}
+
 Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteRequest& request) {
   if (request.failed()) return delete_failed(parts, request.target());
   if (request.target().empty()) {
@@ -208,7 +234,7 @@ Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteReq
   }
   parts.jobs.refresh();
   if (const Result<store::Job> job = parts.store.job(request.target()); job) {
-    return delete_job(parts, *job, request.with_checkpoints());
+    return delete_job(parts, job->id, request.with_checkpoints());
   }
   const Result<store::Checkpoint> checkpoint = find_checkpoint(parts.store, request.target());
   if (!checkpoint) {
@@ -217,7 +243,8 @@ Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteReq
                                       ": kymo checkpoints and kymo ps list them"};
   }
   v1::DeleteResponse out;
-  if (Result<void> ok = add_deleted(parts, *checkpoint, out); !ok) return ok.error();
+  const DirectoryClaim claim = claim_directory(parts.claims, *checkpoint);
+  if (Result<void> ok = add_deleted(parts, *checkpoint, claim, out); !ok) return ok.error();
   return out;
 }
 

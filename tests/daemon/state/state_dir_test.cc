@@ -64,11 +64,13 @@ TEST(StateDirTest, ALinkOfOursIsFollowedAndAnotherUsersIsNot) {
 TEST(StateDirTest, OneThatWasThereIsClosedToOthers) {
   const test::TemporaryDirectory folder;
   const std::string path = folder.folder("state");
-  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
-  ASSERT_TRUE(take_state_dir(path).ok());
-  struct stat info {};
-  ASSERT_EQ(stat(path.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 07777U, 0750U);
+  for (const mode_t before : {0755U, 0750U, 02755U, 0710U}) {
+    ASSERT_EQ(chmod(path.c_str(), before), 0);
+    ASSERT_TRUE(take_state_dir(path).ok());
+    struct stat info {};
+    ASSERT_EQ(stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777U, 0700U) << before;
+  }
 }
 
 TEST(StateDirTest, OneThatAnotherUserCouldReplaceIsRefused) {

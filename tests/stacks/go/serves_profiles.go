@@ -1,7 +1,10 @@
-// Serves its profiles: serves_profiles FILE. Writes its port into FILE, and then a line for each time that its CPU profile was
+// Serves its profiles: serves_profiles FILE [FOLDER]. Writes its port into FILE, and then a line for each time that its CPU profile was
 // taken, which is the last one of a round.
 //
 // After the first round it does a known amount of work: drop() makes 100 objects of 4 KiB, and wait() waits 200 ms for a channel. hold() has 50 objects of 8 KiB from the start, and 7 goroutines wait in park().
+//
+// With a FOLDER it is also the API of Kubernetes, by https: it answers with FOLDER/pods.json who has the token "secret". It writes
+// its certificate into FOLDER/ca.pem, and then its port into FOLDER/api.
 //
 // Below other paths there are servers that cannot be believed: /redirect, /endless, /garbage, /silent and /bomb.
 package main
@@ -9,7 +12,14 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -84,6 +94,37 @@ func hostile(answer http.ResponseWriter, request *http.Request) {
 	}
 }
 
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func serveAPI(folder string) {
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	certificate := must(x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key))
+	os.WriteFile(folder+"/ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}), 0o644)
+	serve := http.NewServeMux()
+	serve.HandleFunc("/api/v1/pods", func(answer http.ResponseWriter, request *http.Request) {
+		if request.Header.Get("Authorization") != "Bearer secret" {
+			http.Error(answer, "who are you?", http.StatusForbidden)
+			return
+		}
+		answer.Write(must(os.ReadFile(folder + "/pods.json")))
+	})
+	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}}
+	listener := must(tls.Listen("tcp", "127.0.0.1:0", config))
+	os.WriteFile(folder+"/api.new", []byte(fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)), 0o644)
+	os.Rename(folder+"/api.new", folder+"/api")
+	go http.Serve(listener, serve)
+}
+
 func main() {
 	runtime.MemProfileRate = 1
 	runtime.SetBlockProfileRate(1)
@@ -94,10 +135,10 @@ func main() {
 		go park(&started, make(chan bool))
 	}
 	started.Wait()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
+	if len(os.Args) > 2 {
+		serveAPI(os.Args[2])
 	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	say := func(line string) {
 		file, err := os.OpenFile(os.Args[1], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {

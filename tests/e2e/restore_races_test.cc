@@ -1,0 +1,123 @@
+// What comes in the way of a restore that runs: a deletion of its job, a disk without room, a limit for the size of files.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+
+#include "breakable_criu.h"
+#include "probe/process.h"
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class RestoreRacesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    kymod_ = std::make_unique<Kymod>(std::vector<std::string>{"--criu", criu_.path()});
+    kymod_->start();
+    job_ = kymod_->churn(8, "work");
+  }
+  void TearDown() override {
+    if (job_.is_object()) kill(pid(), SIGKILL);
+  }
+
+  [[nodiscard]] pid_t pid() const { return job_["pid"].get<pid_t>(); }
+  [[nodiscard]] std::string dir(int number) const {
+    return kymod_->path("c" + std::to_string(number));
+  }
+  // Restores this directory, and meanwhile deletes the job.
+  [[nodiscard]] Outcome delete_during_a_restore(const std::string& directory,
+                                                const std::vector<std::string>& words) const {
+    criu_.break_at("post-restore", SIGSTOP);
+    auto restored = std::async(std::launch::async, [&] {
+      return kymod_->kymo({"restore", directory});
+    });
+    const pid_t stopped = criu_.stopped();
+    EXPECT_NE(stopped, 0);
+    const Outcome deleted = kymod_->kymo(words);
+    criu_.mend();
+    kill(stopped, SIGCONT);
+    const Outcome outcome = restored.get();
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return deleted;
+  }
+  void expect_all_is_there() const {
+    EXPECT_EQ(kymod_->job("work")["state"], "running");
+    EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
+  }
+
+  const BreakableCriu criu_;
+  std::unique_ptr<Kymod> kymod_;
+  json job_;
+};
+
+// The process ran on, and neither it nor its checkpoints were listed any more.
+TEST_F(RestoreRacesTest, ADeletionOfTheJobAndItsCheckpointsIsRefusedAndDeletesNothing) {
+  static_cast<void>(
+      kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1), "--leave-running"}));
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(2)}));
+  const Outcome deleted = delete_during_a_restore(dir(2), {"delete", "work", "--all"});
+  EXPECT_EQ(deleted.exit_code, 1) << deleted.out;
+  EXPECT_NE(deleted.err.find("delete job work: it is being restored: wait for that to end"),
+            std::string::npos)
+      << deleted.err;
+  for (const int number : {1, 2}) {
+    EXPECT_TRUE(fs::exists(dir(number) + "/images/inventory.img")) << number;
+  }
+  expect_all_is_there();
+}
+
+TEST_F(RestoreRacesTest, ADeletionOfTheJobWhoseCopyIsRestoredIsRefused) {
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
+  fs::copy(dir(1), dir(2), fs::copy_options::recursive);
+  ASSERT_EQ(kymod_->kymo({"delete", dir(1)}).exit_code, 0);
+  const Outcome deleted = delete_during_a_restore(dir(2), {"delete", "work"});
+  EXPECT_EQ(deleted.exit_code, 1) << deleted.out;
+  EXPECT_NE(deleted.err.find("it is being restored"), std::string::npos) << deleted.err;
+  expect_all_is_there();
+}
+
+// A kymod that was killed during such a restore left a process that nobody knew of.
+TEST_F(RestoreRacesTest, WithoutRoomForItsNoteARestoreIsRefused) {
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
+  const std::string notes = kymod_->state() + "/restoring";
+  fs::remove_all(notes);
+  static_cast<void>(std::ofstream(notes));  // as root may write everywhere, this is in the way
+  const Outcome refused = kymod_->kymo({"restore", dir(1)});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("cannot write"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("nothing was restored"), std::string::npos) << refused.err;
+  EXPECT_FALSE(probe::process_lives(pid(), 0));
+  EXPECT_EQ(kymod_->job("work")["state"], "dumped");
+  fs::remove(notes);
+  static_cast<void>(kymod_->kymo_json({"restore", dir(1)}));
+  expect_all_is_there();
+}
+
+// SIGXFSZ ended kymod.
+TEST_F(RestoreRacesTest, AFileThatMayNotGrowIsAnErrorOfTheRequestAlone) {
+  static_cast<void>(
+      kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1), "--leave-running"}));
+  constexpr rlim_t kFew = 2 << 20;
+  const rlimit64 limit{kFew, kFew};
+  ASSERT_EQ(prlimit64(kymod_->pid(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  const Outcome failed = kymod_->kymo({"dump", "process", "work", "--dir", dir(2)});
+  EXPECT_EQ(failed.exit_code, 1) << failed.out;
+  EXPECT_NE(failed.err.find("File too large"), std::string::npos) << failed.err;
+  EXPECT_EQ(kymod_->kymo({"ps"}).exit_code, 0) << "kymod ended";
+  expect_all_is_there();
+}
+
+}  // namespace
+}  // namespace kymo::test
