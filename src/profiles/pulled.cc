@@ -45,6 +45,19 @@ bool counts_from_start(Type type) {
   return type == Type::go_alloc || type == Type::go_block || type == Type::go_mutex;
 }
 
+std::string why(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection:
+      return "it takes no connection";
+    case httplib::Error::SSLServerVerification:
+      return "nobody who is trusted has signed its certificate";
+    case httplib::Error::Read:
+      return "it closes the connection before it has answered";
+    default:
+      return httplib::to_string(error);
+  }
+}
+
 // What the target answered; an error says why it gave nothing.
 // It must come within `patience`.
 Result<std::string> asked(httplib::Client& client, const std::string& path,
@@ -61,7 +74,7 @@ Result<std::string> asked(httplib::Client& client, const std::string& path,
   if (!result && std::chrono::steady_clock::now() >= until) {
     return Error{Code::deadline_exceeded, "it does not answer in time"};
   }
-  if (!result) return Error{Code::unavailable, httplib::to_string(result.error())};
+  if (!result) return Error{Code::unavailable, why(result.error())};
   if (result->status != 200) {
     return Error{Code::unavailable, "it answers with status " + std::to_string(result->status)};
   }
