@@ -10,6 +10,7 @@
 #include "kymo/scope.h"
 #include "runtime/aftermath.h"
 #include "runtime/container_end.h"
+#include "runtime/container_processes.h"
 #include "runtime/freezer.h"
 #include "runtime/log_follower.h"
 #include "runtime/log_phases.h"
@@ -200,8 +201,10 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
     end_container_restore(log, mark, session);
   };
   LogClock clock;
+  const bool others = !processes_of_cgroups(call.cgroups).empty();
   const Result<CommandOutcome> done = call_command(call, observer, clock);
   if (!done) {
+    if (!others) kill_half_restored_container(call.cgroups);
     criu::remove_leftover_mounts(std::filesystem::path(growing_log(call)).parent_path());
     add_restore_phases(call.log_path, {}, clock, observer);
     return done.error();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "kymo/result.h"
 #include "runtime/command.h"
@@ -24,6 +25,8 @@ struct ContainerCall {
   // CRIU's log and statistics in the work directory.
   std::string log_path;
   std::string stats_path;
+  // The names of the container's cgroups (container_processes.h). For a restore.
+  std::vector<std::string> cgroups{};
   // Where CRIU writes its log while it runs. Empty: to log_path.
   std::string growing_log;
   // Only for a dump with rounds of pre-dump: makes the command of one round.
@@ -48,7 +51,8 @@ Result<void> check_rounds(const DumpSpec& spec, const std::string& criu_folder,
 Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
                                    const Observer& observer);
 
-// The same for a restore. The caller must fill in `process` of the outcome.
+// The same for a restore. The caller must fill in `process` of the outcome. If it fails, no process of the container
+// is left.
 Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall call,
                                          const Observer& observer);
 

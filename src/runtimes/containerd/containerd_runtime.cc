@@ -12,6 +12,7 @@
 #include "runtime/command.h"
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
+#include "runtime/container_processes.h"
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
 #include "runtime/oci_spec.h"
@@ -248,11 +249,16 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + kRestoreLog;
   restore.stats_path = spec.work_dir + "/stats-restore";
+  const Result<std::string> config = client_.spec_of(name);
+  restore.cgroups = {cgroup_name(config ? *config : "", name.text())};
   restore.run = [this, &spec, name](const Command& limits) {
     return client_.restore(name, spec.images_dir, spec.work_dir, limits);
   };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
-  if (!outcome) return outcome;
+  if (!outcome) {
+    static_cast<void>(client_.delete_task(name).ok());  // containerd would keep it
+    return outcome;
+  }
   const std::optional<ProcessId> process = running(client_.task(name));
   if (!process) {
     return Error{Code::failed_precondition, tried + ": it ended at once"};

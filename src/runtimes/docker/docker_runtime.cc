@@ -447,6 +447,7 @@ Result<RestoreOutcome> DockerRuntime::restore(const RestoreSpec& spec, const Obs
   restore.log_path = spec.work_dir + kRestoreLog;
   restore.growing_log = folder + kWorkLink + kRestoreLog;
   restore.stats_path = spec.work_dir + kRestoreStats;
+  restore.cgroups = {spec.container, "docker-" + spec.container + ".scope"};
   restore.run = [&](const Command& limits) { return restore_by_docker(spec, folder, limits); };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   fs::remove_all(folder, ignored);

@@ -1,7 +1,5 @@
 #include "runtimes/podman/podman_runtime.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <mutex>
@@ -153,6 +151,12 @@ std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
   return container.is_object()
              ? container.value(name, std::uint64_t{0}) * kNanosecondsInAMicrosecondOfPodman
              : 0;
+}
+
+// The names of the container's cgroups: with cgroupfs and systemd, each also with the inner one that crun makes.
+std::vector<std::string> cgroups_of(const std::string& id) {
+  const std::string name = "libpod-" + id;
+  return {name, name + ".scope", name + "/container", name + ".scope/container"};
 }
 
 class PodmanRuntime : public Runtime {
@@ -506,6 +510,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   ContainerCall restore = call("restore", *id, userdata, spec.work_dir, podman_flags(spec.options),
                                spec.criu ? spec.criu->folder : options_.criu_folder, &said);
   restore.images_dir = spec.images_dir;
+  restore.cgroups = cgroups_of(*id);
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();
@@ -514,12 +519,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   fs::copy_file(spec.work_dir + kSharedMemory, userdata + kSharedMemory,
                 fs::copy_options::overwrite_existing, ignored);
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
-  if (!outcome) {
-    if (const pid_t half = store->pid_of(*id); half != 0) {
-      kill(half, SIGKILL);  // left by a killed podman: the container did not run before
-    }
-    return outcome;
-  }
+  if (!outcome) return outcome;
   outcome->runtime_time_ns = runtime_time_ns(said, "runtime_restore_duration");
   const Result<Container> container = find(*id);
   if (!container) {

@@ -18,12 +18,12 @@
 #include "runtime/command.h"
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
+#include "runtime/container_processes.h"
 #include "runtime/freezer.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
 #include "runtimes/runc/bundle.h"
-#include "runtimes/runc/container_processes.h"
 
 namespace kymo::runtime {
 namespace {
@@ -351,10 +351,10 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + "/restore.log";
   restore.stats_path = spec.work_dir + "/stats-restore";
-  const bool others = !processes_of_cgroup(spec.container, spec.bundle).empty();
+  const Result<std::string> config = read_file(spec.bundle + "/config.json");
+  restore.cgroups = {cgroup_name(config ? *config : "", spec.container)};
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {
-    if (!others) kill_half_restored_container(spec.container, spec.bundle);
     remove_left_over(spec.container);
     return outcome;
   }

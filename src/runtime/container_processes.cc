@@ -1,4 +1,4 @@
-#include "runtimes/runc/container_processes.h"
+#include "runtime/container_processes.h"
 
 #include <signal.h>
 
@@ -23,34 +23,37 @@ using nlohmann::json;
 constexpr std::chrono::milliseconds kLookEvery{5};
 constexpr std::chrono::seconds kEndWithin{3};
 
-std::string cgroup_name(const std::string& container, const std::string& bundle) {
-  const Result<std::string> text = read_file(bundle + "/config.json");
-  const json config = text ? parse_json(*text) : json();
-  const json path =
-      config.is_object() ? config.value("/linux/cgroupsPath"_json_pointer, json()) : json();
-  const std::string named = path.is_string() ? path.get<std::string>() : "";
-  if (named.empty()) return container;
-  const std::size_t prefix = named.find(':');  // systemd's form: SLICE:PREFIX:NAME
-  if (prefix == std::string::npos) return fs::path(named).filename();
-  std::string unit = named.substr(prefix + 1);
-  std::replace(unit.begin(), unit.end(), ':', '-');
-  return unit + ".scope";
-}
-
 // `text` is /proc/PID/cgroup: lines with the path after the second colon.
-bool is_in_cgroup(const std::string& text, const std::string& name) {
+bool is_in_cgroup(const std::string& text, const std::vector<std::string>& names) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.ends_with("/" + name)) return true;
+    const bool named = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return line.ends_with("/" + name);
+    });
+    if (named) return true;
   }
   return false;
 }
 
 }  // namespace
 
-std::vector<ProcessId> processes_of_cgroup(const std::string& container, const std::string& bundle,
-                                           const std::string& root) {
-  const std::string name = cgroup_name(container, bundle);
+std::string cgroup_name(std::string_view spec, const std::string& id) {
+  const json config = parse_json(spec);
+  const json path =
+      config.is_object() ? config.value("/linux/cgroupsPath"_json_pointer, json()) : json();
+  const std::string named = path.is_string() ? path.get<std::string>() : "";
+  const std::size_t prefix = named.find(':');  // systemd's form: SLICE:PREFIX:NAME
+  if (prefix != std::string::npos) {
+    std::string unit = named.substr(prefix + 1);
+    std::replace(unit.begin(), unit.end(), ':', '-');
+    return unit + ".scope";
+  }
+  std::string relative = fs::path("/" + named).lexically_normal().relative_path();
+  return relative.empty() ? id : relative;
+}
+
+std::vector<ProcessId> processes_of_cgroups(const std::vector<std::string>& names,
+                                            const std::string& root) {
   std::vector<ProcessId> found;
   std::error_code error;
   for (fs::directory_iterator entry(root, error), end; !error && entry != end;
@@ -60,16 +63,16 @@ std::vector<ProcessId> processes_of_cgroup(const std::string& container, const s
     const auto parsed = std::from_chars(number.data(), number.data() + number.size(), pid);
     if (parsed.ptr != number.data() + number.size()) continue;
     const Result<std::string> cgroups = read_file(entry->path() / "cgroup");
-    if (!cgroups || !is_in_cgroup(*cgroups, name)) continue;
+    if (!cgroups || !is_in_cgroup(*cgroups, names)) continue;
     const Result<probe::Process> seen = probe::read_process(pid, root);
     if (seen && !seen->zombie()) found.push_back({pid, seen->start_ticks});
   }
   return found;
 }
 
-void kill_half_restored_container(const std::string& container, const std::string& bundle) {
+void kill_half_restored_container(const std::vector<std::string>& names) {
   for (const auto until = std::chrono::steady_clock::now() + kEndWithin;;) {
-    const std::vector<ProcessId> left = processes_of_cgroup(container, bundle);
+    const std::vector<ProcessId> left = processes_of_cgroups(names);
     if (left.empty() || std::chrono::steady_clock::now() > until) return;
     for (const ProcessId& one : left) ::kill(one.pid, SIGKILL);
     std::this_thread::sleep_for(kLookEvery);
