@@ -34,7 +34,8 @@ struct ContainerCall {
   // Changes the command of the dump so that it uses the last round as its parent.
   std::function<Result<void>(const std::string& last, Command& dump)> after_rounds{};
   // If set, moves files that the command has left elsewhere into the work directory. `outcome` is
-  // null if the command did not start or was ended early.
+  // null if the command did not start or was ended early. Like `reason`, it must own what it uses: it may outlive the
+  // call if a disk does not answer.
   std::function<void(const CommandOutcome* outcome)> collect{};
   // Returns the reason that a failed command gave.
   std::function<std::string(const CommandOutcome& outcome)> reason;

@@ -21,7 +21,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::chrono::milliseconds kLookEvery{5};
-constexpr std::chrono::seconds kEndWithin{3};
+constexpr std::chrono::milliseconds kEndWithin{3000};
+// A process that was killed and waits for a disk for so long ends when the disk answers.
+constexpr std::chrono::milliseconds kWaitsForDisk{500};
 
 // `text` is /proc/PID/cgroup: lines with the path after the second colon.
 bool is_in_cgroup(const std::string& text, const std::vector<std::string>& names) {
@@ -71,9 +73,15 @@ std::vector<ProcessId> processes_of_cgroups(const std::vector<std::string>& name
 }
 
 void kill_half_restored_container(const std::vector<std::string>& names) {
-  for (const auto until = std::chrono::steady_clock::now() + kEndWithin;;) {
+  using std::chrono::steady_clock;
+  const auto began = steady_clock::now();
+  for (;;) {
     const std::vector<ProcessId> left = processes_of_cgroups(names);
-    if (left.empty() || std::chrono::steady_clock::now() > until) return;
+    const bool stuck = std::all_of(left.begin(), left.end(), [](const ProcessId& one) {
+      const Result<probe::Process> seen = probe::read_process(one.pid);
+      return seen && seen->state == 'D';
+    });
+    if (left.empty() || steady_clock::now() - began > (stuck ? kWaitsForDisk : kEndWithin)) return;
     for (const ProcessId& one : left) ::kill(one.pid, SIGKILL);
     std::this_thread::sleep_for(kLookEvery);
   }

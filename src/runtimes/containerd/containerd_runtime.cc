@@ -77,7 +77,7 @@ Result<void> ContainerdRuntime::forget_stopped(const ContainerdName& name) const
     const Result<std::optional<ContainerdTask>> task = client_.task(name);
     if (!task) return task.error();
     if (!*task) return {};
-    if ((*task)->state == ContainerdTask::State::stopped) return client_.delete_task(name);
+    if (!running(task)) return client_.delete_task(name);  // it stopped, or was never restored
     if (std::chrono::steady_clock::now() > until) {
       return Error{Code::failed_precondition,
                    "container " + name.text() + " still runs: stop it first (ctr tasks kill)"};
