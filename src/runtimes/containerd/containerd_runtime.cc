@@ -29,6 +29,7 @@ constexpr char kDumpLog[] = "/dump.log";
 constexpr char kRestoreLog[] = "/restore.log";
 constexpr std::chrono::milliseconds kStopsWithin{5000};
 constexpr std::chrono::milliseconds kStopLookEvery{10};
+constexpr std::chrono::milliseconds kDeletesWithin{2000};
 
 class ContainerdRuntime : public Runtime {
  public:
@@ -256,7 +257,8 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {
-    static_cast<void>(client_.delete_task(name).ok());  // containerd would keep it
+    // containerd would keep it. If it does not answer now, the next restore deletes the task.
+    static_cast<void>(client_.delete_task(name, kDeletesWithin).ok());
     return outcome;
   }
   const std::optional<ProcessId> process = running(client_.task(name));
