@@ -145,6 +145,13 @@ Result<void> check_own_path(const std::string& path) {
   return end.error();
 }
 
+Result<void> check_place_of(const std::string& file) {
+  // First, so that nobody can make it after the check.
+  const std::string folder = fs::path(file).parent_path();
+  const FileDescriptor there(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return there.valid() ? check_own_path(file) : system_error(folder, errno);
+}
+
 Result<FileDescriptor> open_own_path(const std::string& path) {
   return opened(walk(path, false));
 }

@@ -28,6 +28,11 @@ Result<FileDescriptor> open_own_folder(const std::string& path);
 //         openat(2). The messages begin with the step.
 Result<void> check_own_path(const std::string& path);
 
+// Checks the steps of the path of a file that is to be made. Its folder must exist. It may be sticky, because
+// there others cannot replace a file once it is made: make the file with O_EXCL, so that it is not theirs.
+// Errors: as for check_own_path(); those of opening the folder.
+Result<void> check_place_of(const std::string& file);
+
 // Checks the steps of a path, and opens what is at its end (O_PATH). That must not be a sticky folder
 // into which others may write.
 // Errors: as for check_own_path(); not_found.

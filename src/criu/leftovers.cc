@@ -140,6 +140,9 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
                       std::string_view done, bool dump) {
   const auto own = within(kDiskPatience, [log_path] { return check_log(log_path); });
   if (own && !*own) return *own;
+  if (!own && !dump) {  // without its log nothing of it can be found
+    return Error{Code::deadline_exceeded, "the disk of " + log_path + " does not answer"};
+  }
   const auto began = steady_clock::now();
   std::optional<BorrowingLimit> limit;
   std::optional<steady_clock::time_point> killed;  // the first time

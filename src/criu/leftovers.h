@@ -21,7 +21,8 @@ namespace kymo::criu {
 // functions wait until it ends.
 //
 // Threads: any. Blocks for at most about ten seconds for a dump, and twenty for a restore.
-// Errors:  deadline_exceeded, with a process that does not end; permission_denied if somebody else could
+// Errors:  deadline_exceeded, with a process that does not end, or, for a restore, if the disk of the log does not
+//          answer; permission_denied if somebody else could
 //          have made the log. Then no process was ended.
 
 // `tree`: the processes that are being dumped. They run on, or they are gone if the dump was

@@ -69,6 +69,12 @@ void remove_images_soon(const std::string& images_dir) {
   removals().wait(images_dir, kDiskPatience);
 }
 
+template <class Stats>
+Result<Stats> read_within(const std::string& path, Result<Stats> (*read)(const std::string&)) {
+  const auto stats = within(kDiskPatience, [path, read] { return read(path); });
+  return stats ? *stats : Error{Code::unavailable, "the disk of " + path + " does not answer"};
+}
+
 template <class Outcome, class Stats>
 void take(const Result<Stats>& stats, Outcome& outcome) {
   if (stats) {
@@ -258,12 +264,12 @@ Result<void> wait_gone(const ProcessId& process) {
 
 void take_statistics(const std::string& path, DumpOutcome& outcome) {
   const Scope reading("read statistics", {.category = "runtime"});
-  take(criu::read_dump_stats(path), outcome);
+  take(read_within<criu::DumpStats>(path, criu::read_dump_stats), outcome);
 }
 
 void take_statistics(const std::string& path, RestoreOutcome& outcome) {
   const Scope reading("read statistics", {.category = "runtime"});
-  take(criu::read_restore_stats(path), outcome);
+  take(read_within<criu::RestoreStats>(path, criu::read_restore_stats), outcome);
 }
 
 ProcessId identify(pid_t pid) {

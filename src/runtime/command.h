@@ -26,8 +26,9 @@ struct Command {
   // Ends the program as the timeout does. Null: the program cannot be cancelled.
   const Cancellation* cancel = nullptr;
   // Called at the timeout or the cancellation, before the session is killed, to end in good order
-  // what the program has started. If the program then exits with status 0, it has succeeded.
-  std::function<void(pid_t session)> time_over{};
+  // what the program has started. If the program then exits with status 0, it has succeeded. Returns false if
+  // nothing of it can end before a disk answers.
+  std::function<bool(pid_t session)> time_over{};
   // Where the output goes. Empty: it is kept and returned. A program that leaves a container
   // running needs /dev/null, because CRIU cannot dump a container with an open file from outside.
   std::string output_path{};

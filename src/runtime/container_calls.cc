@@ -1,15 +1,18 @@
 #include "runtime/container_calls.h"
 
 #include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/patience.h"
 #include "criu/leftovers.h"
 #include "criu/log.h"
 #include "criu/phases.h"
 #include "kymo/scope.h"
 #include "runtime/aftermath.h"
 #include "runtime/container_end.h"
+#include "runtime/container_processes.h"
 #include "runtime/freezer.h"
 #include "runtime/log_follower.h"
 #include "runtime/log_phases.h"
@@ -25,7 +28,9 @@ Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
   if (!why.empty()) {
     message += why + " (log: " + call.log_path + ")";
   } else {
-    why = call.reason(outcome);
+    why = within(kDiskPatience, [reason = call.reason, outcome] {
+            return reason(outcome);
+          }).value_or("");
     message += why.empty() ? "it " + outcome.ended + " and does not say why" : why;
   }
   Error error{Code::failed_precondition, std::move(message)};
@@ -43,16 +48,25 @@ const std::string& growing_log(const ContainerCall& call) {
 Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& observer,
                                     LogClock& clock) {
   Scope scope(ScopeName{std::string_view{call.runtime}}, {.category = "runtime"});
-  forget(call.stats_path);
-  forget(call.log_path);
   const std::string& growing = growing_log(call);
-  forget(growing);
+  const std::vector<std::string> earlier{call.stats_path, call.log_path, growing};
+  if (!within(kDiskPatience, [earlier] {
+        for (const std::string& path : earlier) forget(path);
+        return true;
+      })) {
+    return Error{Code::unavailable, call.runtime + " " + call.tried + ": the disk of " +
+                                        call.log_path + " does not answer, so nothing was begun"};
+  }
   LogFollower log(growing, clock.listen(observer.notified));
   Result<CommandOutcome> outcome = call.run ? call.run(call.command) : run_command(call.command);
   clock.criu_ended();
   log.finish();
   if (call.collect) {
-    call.collect(outcome ? &*outcome : nullptr);
+    const auto collect = [collect = call.collect, outcome] {
+      collect(outcome ? &*outcome : nullptr);
+      return true;
+    };
+    static_cast<void>(within(kDiskPatience, collect));
   }
   if (outcome && outcome->exit_status != 0) {
     outcome = failure(call, *outcome);
@@ -87,6 +101,7 @@ Result<void> prepare(Command& command, const DumpSpec& spec, const DumpTarget& b
   command.time_over = [log_path, tree = std::move(tree)](pid_t session) {
     const Scope ending("end it in good order", {.category = "runtime"});
     end_container_dump(log_path, tree, {session});
+    return true;
   };
   return {};
 }
@@ -197,11 +212,13 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
   call.command.environment.push_back(restore_mark(spec));
   call.command.time_over = [log = growing_log(call), mark = restore_mark(spec)](pid_t session) {
     const Scope ending("end it in good order", {.category = "runtime"});
-    end_container_restore(log, mark, session);
+    return end_container_restore(log, mark, session);
   };
   LogClock clock;
+  const bool others = !processes_of_cgroups(call.cgroups).empty();
   const Result<CommandOutcome> done = call_command(call, observer, clock);
   if (!done) {
+    if (!others) kill_half_restored_container(call.cgroups);
     criu::remove_leftover_mounts(std::filesystem::path(growing_log(call)).parent_path());
     add_restore_phases(call.log_path, {}, clock, observer);
     return done.error();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "kymo/result.h"
 #include "runtime/command.h"
@@ -24,6 +25,8 @@ struct ContainerCall {
   // CRIU's log and statistics in the work directory.
   std::string log_path;
   std::string stats_path;
+  // The names of the container's cgroups (container_processes.h). For a restore.
+  std::vector<std::string> cgroups{};
   // Where CRIU writes its log while it runs. Empty: to log_path.
   std::string growing_log;
   // Only for a dump with rounds of pre-dump: makes the command of one round.
@@ -31,7 +34,8 @@ struct ContainerCall {
   // Changes the command of the dump so that it uses the last round as its parent.
   std::function<Result<void>(const std::string& last, Command& dump)> after_rounds{};
   // If set, moves files that the command has left elsewhere into the work directory. `outcome` is
-  // null if the command did not start or was ended early.
+  // null if the command did not start or was ended early. Like `reason`, it must own what it uses: it may outlive the
+  // call if a disk does not answer.
   std::function<void(const CommandOutcome* outcome)> collect{};
   // Returns the reason that a failed command gave.
   std::function<std::string(const CommandOutcome& outcome)> reason;
@@ -48,7 +52,8 @@ Result<void> check_rounds(const DumpSpec& spec, const std::string& criu_folder,
 Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
                                    const Observer& observer);
 
-// The same for a restore. The caller must fill in `process` of the outcome.
+// The same for a restore. The caller must fill in `process` of the outcome. If it fails, no process of the container
+// is left.
 Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall call,
                                          const Observer& observer);
 

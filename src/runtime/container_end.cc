@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -21,6 +22,8 @@ using std::chrono::steady_clock;
 // How long a runtime may take to end by itself after its CRIU has ended.
 constexpr std::chrono::milliseconds kEndsByItself{5000};
 constexpr std::chrono::milliseconds kEndLookEvery{5};
+// A process that was killed and waits for a disk for so long ends when the disk answers.
+constexpr std::chrono::milliseconds kStuckAfter{500};
 
 // Whether CRIU has written to its log. An existing file is not enough, because podman makes an
 // empty one first. False also if the disk of the log does not answer.
@@ -30,6 +33,22 @@ bool criu_has_begun(const std::string& log_path) {
     return ::lstat(log_path.c_str(), &log) == 0 && S_ISREG(log.st_mode) && log.st_size != 0;
   });
   return begun.value_or(false);
+}
+
+// Whether it waits in the kernel, where no signal ends it.
+bool waits_for_disk(pid_t pid) {
+  const Result<probe::Process> seen = probe::read_process(pid);
+  return seen && seen->state == 'D';
+}
+
+// Whether it waits there for a while, and not for a disk that is only slow.
+bool waits_for_its_disk(pid_t pid) {
+  const auto until = steady_clock::now() + kDiskPatience;
+  while (waits_for_disk(pid)) {
+    if (steady_clock::now() > until) return true;
+    std::this_thread::sleep_for(kEndLookEvery);
+  }
+  return false;
 }
 
 }  // namespace
@@ -57,26 +76,38 @@ void end_container_dump(const std::string& log_path, const std::vector<pid_t>& t
   kill_sessions(sessions);
 }
 
-void end_container_restore(const std::string& log_path, const std::string& mark, pid_t session) {
+bool end_container_restore(const std::string& log_path, const std::string& mark, pid_t session) {
   // Wait even if CRIU has not begun, because a runtime that is killed leaves its mounts behind.
   for (const auto until = steady_clock::now() + kEndsByItself; steady_clock::now() < until;) {
-    static_cast<void>(criu::end_leftover_restore(log_path, {}).ok());
-    if (members_of({session}).empty()) {
-      return;
+    const Result<void> ended = criu::end_leftover_restore(log_path, {});
+    const std::vector<pid_t> left = members_of({session});
+    if (left.empty()) {
+      return ended || ended.error().code != Code::deadline_exceeded;
     }
+    // Its runtime waits for it.
+    if (std::any_of(left.begin(), left.end(), waits_for_its_disk)) break;
     std::this_thread::sleep_for(kEndLookEvery);
   }
   kill_sessions({session});
   // Limit the time: a process that waits for a stalled disk ends only when the disk answers.
+  auto moved = steady_clock::now();  // the last time at which one of them did not wait for a disk
+  bool stuck = false;
   for (const auto until = steady_clock::now() + kEndsByItself; steady_clock::now() < until;) {
-    const std::vector<pid_t> left = sessions_with(mark);
-    if (members_of(left).empty()) {
+    const std::vector<pid_t> sessions = sessions_with(mark);
+    const std::vector<pid_t> left = members_of(sessions);
+    if (left.empty()) {
       break;
     }
-    kill_sessions(left);
+    kill_sessions(sessions);
+    const auto now = steady_clock::now();
+    if (!std::all_of(left.begin(), left.end(), waits_for_disk)) moved = now;
+    stuck = now - moved > kStuckAfter;
+    if (stuck) break;
     std::this_thread::sleep_for(kEndLookEvery);
   }
-  static_cast<void>(criu::end_leftover_restore(log_path, {}).ok());
+  if (stuck) return false;
+  const Result<void> ended = criu::end_leftover_restore(log_path, {});
+  return ended || ended.error().code != Code::deadline_exceeded;
 }
 
 std::string restore_mark(const RestoreSpec& spec) {

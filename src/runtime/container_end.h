@@ -34,8 +34,9 @@ std::string dump_mark(const DumpSpec& spec);
 // `mark`:     the variable that the command has in its environment. Programs that have left the
 //             session of the command, such as podman's monitor, are found by it.
 // `session`:  the session of the command.
+// Returns false if something of it waits for a disk, so that it ends only when the disk answers.
 // Threads: any; blocks for some seconds at most.
-void end_container_restore(const std::string& log_path, const std::string& mark, pid_t session);
+bool end_container_restore(const std::string& log_path, const std::string& mark, pid_t session);
 std::string restore_mark(const RestoreSpec& spec);
 
 // Runtime::settle_dump() for a container. `log_paths`: where CRIU may have written its log.

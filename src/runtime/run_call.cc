@@ -65,7 +65,7 @@ Result<CommandOutcome> run_call(const Command& limits, const std::function<Resul
   // Call time_over() again and again, because CRIU may begin only after the first call.
   for (const auto until = steady_clock::now() + kEndsWithin;
        !in_time && !has_ended(status, kEndedLookEvery) && steady_clock::now() < until;) {
-    if (limits.time_over) limits.time_over(kNoSession);
+    if (limits.time_over && !limits.time_over(kNoSession)) break;
   }
   if (!in_time) abandon();
   const Result<void> result = status.get();

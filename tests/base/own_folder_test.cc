@@ -161,6 +161,27 @@ TEST_F(OwnPathsTest, TheEndOfAPathMustBeThereAndMayBeAFile) {
   EXPECT_EQ(text_of(open_own_path(file)), file + ": other users may write to it (mode 0664)");
 }
 
+TEST_F(OwnPathsTest, AFileIsMadeOnlyWhereNobodyElseCanReplaceIt) {
+  const std::string base = made("base", 0755);
+  const std::string sticky = made("sticky", 01777);
+  const std::string theirs = made("theirs", 0755, 65534);
+  const std::string open = made("open", 0757);
+  EXPECT_EQ(text_of(check_place_of(base + "/file")), "own");
+  EXPECT_EQ(text_of(check_place_of(sticky + "/file")), "own");
+  EXPECT_EQ(check_place_of(sticky + "/none/file").error().code, Code::not_found)
+      << "another user could make that folder";
+  EXPECT_EQ(text_of(check_place_of(theirs + "/file")),
+            theirs + ": it belongs to uid 65534, who could replace it");
+  EXPECT_EQ(text_of(check_place_of(open + "/file")),
+            open + ": other users may write into it (mode 0757), and could replace what is in it");
+  const std::string their_link = link("sticky/link", base);
+  ASSERT_EQ(lchown(their_link.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(text_of(check_place_of(their_link + "/file")),
+            their_link + ": it belongs to uid 65534, who could replace it");
+  EXPECT_EQ(text_of(check_place_of(their_link)),
+            their_link + ": it belongs to uid 65534, who could replace it");
+}
+
 TEST_F(OwnPathsTest, EachFileInAFolderIsLookedAt) {
   const std::string base = made("base", 0755);
   const std::string theirs = made("theirs", 0755, 65534);

@@ -140,6 +140,37 @@ TEST_F(FoldersTest, EachFolderOfThePathCountsAndSoDoLinks) {
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
+TEST_F(FoldersTest, NoSnapshotAndNoFileOfTheRecorderIsWrittenWhereAnotherUserCouldLeadIt) {
+  const std::string home = theirs("theirs");
+  const std::string link = home + "/link";
+  fs::create_directory_symlink(out_, link);
+  const std::string why =
+      home + ": it belongs to uid 65534, who could replace it: choose a folder that only root can";
+  for (const std::string& folder : {home, link}) {
+    const Outcome snapshot = kymod_.kymo({"snapshot", "--after", "0", "--dir", folder});
+    EXPECT_EQ(snapshot.exit_code, 1) << snapshot.out;
+    EXPECT_NE(snapshot.err.find(why), std::string::npos) << snapshot.err;
+    const Outcome recorder = kymod_.kymo({"recorder", "set", "--log", folder + "/all.tsv"});
+    EXPECT_EQ(recorder.exit_code, 1) << recorder.out;
+    EXPECT_NE(recorder.err.find(why), std::string::npos) << recorder.err;
+    const Outcome start = run({KYMOD_PROGRAM, "--socket", kymod_.path("other.sock"), "--state-dir",
+                               kymod_.path("other"), "--http", "127.0.0.1:0", "--criu", criu_path(),
+                               "--profiling-metrics-log", folder + "/all.tsv"});
+    EXPECT_EQ(start.exit_code, 1) << start.out;
+    EXPECT_NE(start.err.find(why), std::string::npos) << start.err;
+  }
+  EXPECT_TRUE(fs::is_empty(out_)) << *fs::directory_iterator(out_);
+  const std::string shared = folder_.folder("shared");
+  ASSERT_EQ(chmod(shared.c_str(), 01777), 0);
+  for (const std::string& folder : {out_, shared}) {
+    const Outcome snapshot = kymod_.kymo({"snapshot", "--after", "0", "--dir", folder});
+    EXPECT_EQ(snapshot.exit_code, 0) << snapshot.err;
+    const Outcome recorder = kymod_.kymo({"recorder", "set", "--log", folder + "/all.tsv"});
+    EXPECT_EQ(recorder.exit_code, 0) << recorder.err;
+    EXPECT_TRUE(fs::exists(folder + "/all.tsv"));
+  }
+}
+
 // kymod followed a link that was put there before it had made the folder.
 TEST_F(FoldersTest, AFolderThatAnotherUserMakesFirstBelowAStickyOneIsNotFollowed) {
   const std::string shared = folder_.folder("shared");

@@ -34,6 +34,7 @@ struct Way {
   bool runs_on = false;
 };
 const Way kWays[] = {{"AStream", false, {}, false},
+                     {"AStreamWithDeadline", false, {"--deadline", "1m"}, false},
                      {"AStreamThatRunsOn", false, {"--leave-running"}, false, true},
                      {"NoStream", false, {"--no-stream"}, true},
                      {"Runc", true, {"--deadline", "1m"}, false},

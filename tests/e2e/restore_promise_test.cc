@@ -4,19 +4,17 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
-#include "base/file.h"
 #include "breakable_criu.h"
+#include "counting.h"
 #include "probe/process.h"
 #include "programs.h"
-#include "support/containers.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 
@@ -26,19 +24,17 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// One process, which needs nothing of the state directory.
-constexpr char kCounter[] =
-    R"(open STDOUT, ">/dev/null"; open STDERR, ">/dev/null"; for ($i = 1000000;; ++$i) {
-  open my $to, "+<", $ARGV[0] or open $to, ">", $ARGV[0]; print $to "$i\n"; close $to; select undef, undef, undef, 0.1 })";
-
 struct RestoreWay {
   const char* name;
-  bool of_runc;
+  Kind kind;
   std::vector<std::string> flags;  // of the dump
 };
-const RestoreWay kRestoreWays[] = {{"AProcess", false, {}},
-                                   {"ACompressedProcess", false, {"--compression", "zstd"}},
-                                   {"Runc", true, {}}};
+const RestoreWay kRestoreWays[] = {{"AProcess", Kind::process, {}},
+                                   {"ACompressedProcess", Kind::process, {"--compression", "zstd"}},
+                                   {"Runc", Kind::runc, {}},
+                                   {"Podman", Kind::podman, {}},
+                                   {"Containerd", Kind::containerd, {}},
+                                   {"Docker", Kind::docker, {}}};
 
 // What CRIU is about to write to its log when it is stopped.
 struct RestorePoint {
@@ -86,21 +82,16 @@ std::string name_of_restore(const ::testing::TestParamInfo<RestoreCase>& info) {
          std::get<2>(info.param).name;
 }
 
-// `process` is its folder in /proc.
-bool has_root(const fs::path& process, const std::string& root) {
-  struct stat its {};
-  struct stat wanted {};
-  return stat((process / "root").c_str(), &its) == 0 && stat(root.c_str(), &wanted) == 0 &&
-         its.st_dev == wanted.st_dev && its.st_ino == wanted.st_ino;
-}
-
 class RestorePromiseTest : public ::testing::TestWithParam<RestoreCase> {
  protected:
   void SetUp() override {
     KYMO_NEEDS_CRIU();
-    if (way().of_runc) KYMO_NEEDS_RUNC();
+    if (!why_not(way().kind).empty()) GTEST_SKIP() << why_not(way().kind);
     ASSERT_TRUE(disk_.mounted() && state_disk_.mounted()) << "FUSE does not work here";
-    kymod_.emplace(std::vector<std::string>{"--criu", criu_.path(), "--runc-root", runc_.path()});
+    counting_ = Counting::make(way().kind, criu_);
+    std::vector<std::string> flags = counting_->flags();
+    flags.insert(flags.end(), {"--criu", criu_.path()});
+    kymod_.emplace(flags);
     fs::create_directory(kymod_->state());
     ASSERT_EQ(mount(state_disk_.path().c_str(), kymod_->state().c_str(), "", MS_BIND, nullptr), 0);
     kymod_->start();
@@ -111,18 +102,13 @@ class RestorePromiseTest : public ::testing::TestWithParam<RestoreCase> {
     state_disk_.be("well");
     if (!kymod_) return;
     kymod_->stop(SIGTERM);
-    for (const pid_t one : copies()) kill(one, SIGKILL);
+    for (const pid_t one : counting_->copies()) kill(one, SIGKILL);
     umount2(kymod_->state().c_str(), MNT_DETACH);
   }
 
   [[nodiscard]] static const RestoreWay& way() { return std::get<0>(GetParam()); }
   [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
-  [[nodiscard]] static std::string name() { return "kymo-web"; }
-  [[nodiscard]] std::string root() const {
-    return way().of_runc ? runc_.folder().path() + "/kymo-web/rootfs" : folder_.path();
-  }
   void dump();
-  [[nodiscard]] std::vector<pid_t> copies() const;
   pid_t restore_until_it_is_stopped();
   void make_trouble(pid_t criu);
   void start_again(pid_t criu);
@@ -134,52 +120,23 @@ class RestorePromiseTest : public ::testing::TestWithParam<RestoreCase> {
   const BreakableCriu criu_;
   MoodyDisk disk_{folder_};
   MoodyDisk state_disk_{state_folder_};
-  RuncFolder runc_;
+  std::unique_ptr<Counting> counting_;
   std::optional<Kymod> kymod_;
   std::thread client_;
   Outcome answer_;
+  std::uint64_t number_ = 0;  // before the dump
 };
 
 void RestorePromiseTest::dump() {
-  std::vector<std::string> command;
-  if (way().of_runc) {
-    const std::string bundle = make_bundle(runc_.folder(), "kymo-web", counting_command());
-    command = {"run", "runc", "--bundle", bundle, "--id", name()};
-  } else {
-    command = {"run", "process", "--name", name(), "--", "perl", "-e", kCounter, root() + "/count"};
-  }
-  static_cast<void>(kymod_->kymo_json(command));
-  ASSERT_TRUE(counts_on(root()));
-  std::vector<std::string> words{"dump", way().of_runc ? "runc" : "process", name(), "--dir",
-                                 dir()};
+  static_cast<void>(kymod_->kymo_json(counting_->run()));
+  ASSERT_TRUE(counting_->counts());
+  number_ = counting_->number();
+  std::vector<std::string> words{"dump", "process", counting_->name(), "--dir", dir()};
   words.insert(words.end(), way().flags.begin(), way().flags.end());
   const Outcome dumped = kymod_->kymo(words);
   ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
-  if (way().of_runc) runc_.runc("delete --force " + name());
-  ASSERT_TRUE(eventually([&] { return copies().empty(); }));
-}
-
-// What counts into the root, without the children of a shell, which are about to become `sleep`, and without what has
-// ended and waits to be reaped.
-std::vector<pid_t> RestorePromiseTest::copies() const {
-  const std::string into = way().of_runc ? " 1<>/count" : root() + "/count";
-  std::vector<pid_t> found;
-  std::error_code error;
-  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const Result<std::string> words = kymo::read_file(entry->path() / "cmdline");
-    if (!words) continue;  // it has ended meanwhile
-    const bool here = !way().of_runc || has_root(entry->path(), root());
-    if (here && words->find(into) != std::string::npos) {
-      found.push_back(std::stoi(entry->path().filename()));
-    }
-  }
-  const std::vector<pid_t> all = found;
-  std::erase_if(found, [&](pid_t one) {
-    const Result<probe::Process> seen = probe::read_process(one);
-    return !seen || std::find(all.begin(), all.end(), seen->parent) != all.end();
-  });
-  return found;
+  counting_->forget();
+  ASSERT_TRUE(eventually([&] { return counting_->copies().empty(); }));
 }
 
 // Returns the pid of CRIU, which is stopped at the point.
@@ -197,7 +154,8 @@ void RestorePromiseTest::make_trouble(pid_t criu) {
     case RestoreDeed::stall:
       disk_.be("is-silent");
       kill(criu, SIGCONT);
-      static_cast<void>(kymod_->kymo({"cancel", name()}));  // it may have ended by itself
+      static_cast<void>(
+          kymod_->kymo({"cancel", counting_->name()}));  // it may have ended by itself
       break;
     case RestoreDeed::stall_for_a_while:
       disk_.be("is-silent");
@@ -219,41 +177,33 @@ void RestorePromiseTest::make_trouble(pid_t criu) {
   client_.join();
 }
 
-// The runc of a kymod that was killed goes on.
+// The runtime of a kymod that was killed goes on.
 void RestorePromiseTest::start_again(pid_t criu) {
   kymod_->start();
-  if (!way().of_runc) return;
   EXPECT_TRUE(eventually([&] { return !probe::process_lives(criu, 0); }));
-  EXPECT_TRUE(eventually([&] {
-    const std::string status = runc_.status(name());
-    return status.empty() || (status == "running" && copies().size() == 1);
-  })) << runc_.status(name());
 }
 
 // While the trouble lasts.
 void RestorePromiseTest::expect_truth(const Outcome& answer) const {
   EXPECT_EQ(kymod_->kymo_json({"checkpoints"}).at(0)["state"], "complete");
   if (answer.exit_code == 0) {
-    EXPECT_TRUE(counts_on(root())) << answer.err;
-    EXPECT_EQ(copies().size(), 1);
+    EXPECT_TRUE(counting_->counts()) << answer.err;
   }
 }
 
 void RestorePromiseTest::expect_the_promise() const {
-  if (answer_.exit_code != 0 && copies().empty()) {
-    Outcome restored = kymod_->kymo({"restore", dir()});
-    // What kymod could not remove of runc's container during a stall.
-    if (way().of_runc && restored.err.find(": delete it, or name another") != std::string::npos) {
-      EXPECT_TRUE(runc_.runc("delete --force " + name()));
-      restored = kymod_->kymo({"restore", dir()});
-    }
-    ASSERT_EQ(restored.exit_code, 0) << answer_.err << restored.err << kymod_->log();
-  }
-  EXPECT_TRUE(counts_on(root())) << answer_.err << kymod_->log();
-  EXPECT_EQ(copies().size(), 1) << answer_.err;
-  const json job = kymod_->job(name());
+  Outcome restored;
+  EXPECT_TRUE(eventually([&] {
+    if (counting_->counts()) return true;
+    restored = kymod_->kymo({"restore", dir()});
+    return restored.exit_code == 0;
+  })) << answer_.err
+      << restored.err << kymod_->log();
+  EXPECT_TRUE(counting_->counts()) << answer_.err << restored.err << kymod_->log();
+  EXPECT_GT(counting_->number(), number_);
+  const json job = kymod_->job(counting_->name());
   EXPECT_EQ(job["state"], "running");
-  EXPECT_EQ(std::vector<pid_t>{job["pid"].get<pid_t>()}, copies());
+  EXPECT_EQ(std::vector<pid_t>{job["pid"].get<pid_t>()}, counting_->copies());
 }
 
 TEST_P(RestorePromiseTest, OneCopyRunsOrTheCheckpointIsWhole) {

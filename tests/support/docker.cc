@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "support/containers.h"
 #include "support/shell.h"
 #include "support/stop_child.h"
 
@@ -29,10 +28,10 @@ const std::string& why_no_docker() {
   return kWhy;
 }
 
-std::vector<std::string> Docker::arguments() {
+std::vector<std::string> Docker::arguments(const std::vector<std::string>& command) {
   std::vector<std::string> words{"--network", "none", "--security-opt", "seccomp=unconfined",
                                  kImage};
-  for (const std::string& word : counting_command()) words.push_back(word);
+  words.insert(words.end(), command.begin(), command.end());
   return words;
 }
 

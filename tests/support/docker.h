@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/containerd.h"
+#include "support/containers.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::test {
@@ -27,7 +28,8 @@ class Docker {
 
   // The arguments of `docker run` for a container that counts: without a network, which a machine
   // may refuse.
-  static std::vector<std::string> arguments();
+  static std::vector<std::string> arguments(
+      const std::vector<std::string>& command = counting_command());
   // Starts a container with these arguments.
   void start(const std::string& name) const;
   void stop_answering() const;

@@ -167,6 +167,16 @@ int change_mode(const char* path, mode_t mode, fuse_file_info*) {
   return answer(::chmod(inner(path).c_str(), mode));
 }
 
+int change_owner(const char* path, uid_t user, gid_t group, fuse_file_info*) {
+  wait_while_silent();
+  return answer(::lchown(inner(path).c_str(), user, group));
+}
+
+int change_times(const char* path, const timespec times[2], fuse_file_info*) {
+  wait_while_silent();
+  return answer(::utimensat(AT_FDCWD, inner(path).c_str(), times, AT_SYMLINK_NOFOLLOW));
+}
+
 int list(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*,
          fuse_readdir_flags) {
   wait_while_silent();
@@ -218,6 +228,8 @@ int main(int argc, char** argv) {
   operations.symlink = make_link;
   operations.readlink = read_link;
   operations.chmod = change_mode;
+  operations.chown = change_owner;
+  operations.utimens = change_times;
   std::string program = argv[0];
   std::string mountpoint = argv[2];
   std::string foreground = "-f";

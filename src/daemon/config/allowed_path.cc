@@ -5,6 +5,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/own_folder.h"
+#include "base/patience.h"
+
 namespace kymo::daemon {
 namespace {
 
@@ -118,6 +121,18 @@ Result<void> refuse_own_files(const Config& config, const std::string& tried,
                tried + " " + path +
                    ": kymod keeps files of its own there; choose a directory outside of its state "
                    "directory"};
+}
+
+Result<void> own_place(const std::string& tried, const std::string& file) {
+  const auto own = within(kDiskPatience, [file] { return check_place_of(file); });
+  if (!own) return Error{Code::unavailable, tried + " " + file + ": its disk does not answer"};
+  if (*own) return {};
+  const Error& error = own->error();
+  const bool others = error.errno_value == 0 && error.code == Code::permission_denied;
+  return Error{error.code,
+               tried + " " + file + ": " + error.message +
+                   (others ? ": choose a folder that only root can change" : ""),
+               error.errno_value};
 }
 
 std::string as_file_name(const std::string& name) {

@@ -26,6 +26,11 @@ Result<std::string> allowed_path(const Config& config, const std::string& tried,
 Result<void> refuse_own_files(const Config& config, const std::string& tried,
                               const std::string& path);
 
+// Refuses a file that kymod is to make where another user could lead it elsewhere (check_place_of()).
+// Errors: those of check_place_of(); unavailable: the disk does not answer. The message begins with `tried` and
+//         the file.
+Result<void> own_place(const std::string& tried, const std::string& file);
+
 // Checks where the files of a folder of images lead. Images may leave out pages that their parent
 // has. CRIU looks for the parent in `parent`, a link or a folder, and for the parent of the parent
 // in `parent/parent`. So the function follows this chain, and checks each link in each folder.

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/recording_name.h"
+#include "daemon/config/allowed_path.h"
 #include "daemon/config/otlp_endpoint.h"
 #include "profiles/pull_targets.h"
 #include "profiles/service.h"
@@ -251,7 +252,7 @@ Result<void> check_profiling(const Config& config) {
         "--profiling-metrics-log " + log + ": the folder " + folder.string() + " cannot be written",
         errno);
   }
-  return {};
+  return own_place("--profiling-metrics-log", log);
 }
 
 }  // namespace

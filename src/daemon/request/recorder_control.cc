@@ -68,6 +68,7 @@ Result<v1::Recorder> control_recorder(const Parts& parts, const v1::ControlRecor
     if (!path) return path.error();
     const auto free = refuse_own_files(parts.config, "record into", *path);
     if (!free) return free.error();
+    if (const auto own = own_place("record into", *path); !own) return own.error();
     change.log = std::move(path).value();
   }
   if (Result<void> done = parts.recorder.control(*action, change); !done) return done.error();

@@ -286,6 +286,8 @@ grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* 
       if (!directory) return directory.error();
       const auto free = refuse_own_files(parts_.config, "snapshot into", *directory + "/new");
       if (!free) return free.error();
+      if (const auto own = own_place("snapshot into", *directory + "/new"); !own)
+        return own.error();
       wanted.directory = std::move(directory).value();
     }
     const Result<TakenSnapshot> taken = parts_.recorder.snapshot(wanted, true);

@@ -172,12 +172,13 @@ Result<std::optional<ContainerdTask>> ContainerdClient::task(const ContainerdNam
   return std::optional(task);
 }
 
-Result<void> ContainerdClient::delete_task(const ContainerdName& name) const {
+Result<void> ContainerdClient::delete_task(const ContainerdName& name,
+                                           milliseconds patience) const {
   tasks::DeleteTaskRequest request;
   request.set_container_id(name.id);
   tasks::DeleteResponse response;
-  return stubs().ask(address_, name, *stubs().tasks, &tasks::Tasks::Stub::Delete, request,
-                     response);
+  return stubs().ask(address_, name, *stubs().tasks, &tasks::Tasks::Stub::Delete, request, response,
+                     patience);
 }
 
 Result<void> ContainerdClient::pause(const ContainerdName& name) const {
@@ -250,16 +251,11 @@ Result<CommandOutcome> ContainerdClient::restore(const ContainerdName& name,
   if (!got) return got.error();
   tasks::StartRequest start;
   start.set_container_id(name.id);
-  Result<CommandOutcome> started =
-      run_grpc_call(limits, address_, [&](grpc::ClientContext& context) {
-        address_to(context, name);
-        tasks::StartResponse response;
-        return stubs().tasks->Start(&context, start, &response);
-      });
-  if (!started || started->exit_status != 0) {
-    static_cast<void>(delete_task(name).ok());  // containerd would keep it, without a process
-  }
-  return started;
+  return run_grpc_call(limits, address_, [&](grpc::ClientContext& context) {
+    address_to(context, name);
+    tasks::StartResponse response;
+    return stubs().tasks->Start(&context, start, &response);
+  });
 }
 
 }  // namespace kymo::runtime

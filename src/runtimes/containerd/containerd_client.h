@@ -72,7 +72,8 @@ class ContainerdClient {
   [[nodiscard]] Result<std::optional<ContainerdTask>> task(
       const ContainerdName& name, std::chrono::milliseconds patience = kAnswersWithin) const;
   // Makes containerd forget a task that has stopped.
-  [[nodiscard]] Result<void> delete_task(const ContainerdName& name) const;
+  [[nodiscard]] Result<void> delete_task(const ContainerdName& name,
+                                         std::chrono::milliseconds patience = kAnswersWithin) const;
   [[nodiscard]] Result<void> pause(const ContainerdName& name) const;
   [[nodiscard]] Result<void> resume(const ContainerdName& name) const;
 
@@ -82,7 +83,7 @@ class ContainerdClient {
   [[nodiscard]] Result<CommandOutcome> checkpoint(const ContainerdName& name,
                                                   const ContainerdCheckpoint& how,
                                                   const Command& limits) const;
-  // Makes the container's task from images and starts it.
+  // Makes the container's task from images and starts it. If that fails, the task may be left.
   [[nodiscard]] Result<CommandOutcome> restore(const ContainerdName& name,
                                                const std::string& images_dir,
                                                const std::string& work_dir,

@@ -12,6 +12,7 @@
 #include "runtime/command.h"
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
+#include "runtime/container_processes.h"
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
 #include "runtime/oci_spec.h"
@@ -28,6 +29,7 @@ constexpr char kDumpLog[] = "/dump.log";
 constexpr char kRestoreLog[] = "/restore.log";
 constexpr std::chrono::milliseconds kStopsWithin{5000};
 constexpr std::chrono::milliseconds kStopLookEvery{10};
+constexpr std::chrono::milliseconds kDeletesWithin{2000};
 
 class ContainerdRuntime : public Runtime {
  public:
@@ -76,7 +78,7 @@ Result<void> ContainerdRuntime::forget_stopped(const ContainerdName& name) const
     const Result<std::optional<ContainerdTask>> task = client_.task(name);
     if (!task) return task.error();
     if (!*task) return {};
-    if ((*task)->state == ContainerdTask::State::stopped) return client_.delete_task(name);
+    if (!running(task)) return client_.delete_task(name);  // it stopped, or was never restored
     if (std::chrono::steady_clock::now() > until) {
       return Error{Code::failed_precondition,
                    "container " + name.text() + " still runs: stop it first (ctr tasks kill)"};
@@ -248,11 +250,17 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + kRestoreLog;
   restore.stats_path = spec.work_dir + "/stats-restore";
+  const Result<std::string> config = client_.spec_of(name);
+  restore.cgroups = {cgroup_name(config ? *config : "", name.text())};
   restore.run = [this, &spec, name](const Command& limits) {
     return client_.restore(name, spec.images_dir, spec.work_dir, limits);
   };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
-  if (!outcome) return outcome;
+  if (!outcome) {
+    // containerd would keep it. If it does not answer now, the next restore deletes the task.
+    static_cast<void>(client_.delete_task(name, kDeletesWithin).ok());
+    return outcome;
+  }
   const std::optional<ProcessId> process = running(client_.task(name));
   if (!process) {
     return Error{Code::failed_precondition, tried + ": it ended at once"};

@@ -13,6 +13,7 @@
 
 #include "base/cancellation.h"
 #include "base/file.h"
+#include "base/patience.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -307,7 +308,7 @@ Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
     fs::rename(fs::path(spec.images_dir) / kDockersFolder, fs::path(spec.images_dir) / kEndedFolder,
                error);
     ended = ended || !error;
-    limits.time_over(session);
+    return limits.time_over(session);
   };
   Result<CommandOutcome> done =
       client_.checkpoint(spec.container, spec.images_dir, kDockersFolder, ending);
@@ -411,7 +412,13 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
     fs::create_directory_symlink(images.parent_path(), folder + "/" + kImagesLink, error);
   }
   if (error) return system_error("make " + folder, error.value());
-  change_checksum(spec.images_dir);
+  if (!within(kDiskPatience, [images_dir = spec.images_dir] {
+        change_checksum(images_dir);
+        return true;
+      })) {
+    return Error{Code::unavailable,
+                 "the disk of " + spec.images_dir + " does not answer; nothing was restored"};
+  }
   DockerRestoreFiles files(spec.container, folder + kWorkLink);
   Result<CommandOutcome> done = client_.start(
       spec.container, (fs::path(kOurFolder) / kImagesLink / images.filename()).string(), limits);
@@ -419,16 +426,20 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
   const bool given_up = !done && (done.error().code == Code::deadline_exceeded ||
                                   done.error().code == Code::cancelled);
   if (given_up) end_late_restore(spec.container);
-  remove_copies(client_, spec.images_dir);
+  static_cast<void>(within(kDiskPatience, [client = client_, images_dir = spec.images_dir] {
+    remove_copies(client, images_dir);
+    return true;
+  }));
   return done;
 }
 
-// Ends what Docker restores after its call was abandoned. Docker answers when the restore is over.
+// Ends what Docker restores after its call was abandoned. Docker answers when the restore is over. If its CRIU waits
+// for a disk, that can take long, but CRIU was killed, so nothing is restored.
 void DockerRuntime::end_late_restore(const std::string& id) const {
-  constexpr std::chrono::seconds kRestoresWithin{60};
+  constexpr std::chrono::seconds kRestoresWithin{5};
   const auto until = std::chrono::steady_clock::now() + kRestoresWithin;
   while (std::chrono::steady_clock::now() < until) {
-    const Result<DockerContainer> seen = client_.container(id);
+    const Result<DockerContainer> seen = client_.container(id, kRestoresWithin);
     if (seen && seen->pid != 0) static_cast<void>(client_.kill(id).ok());
     if (seen || seen.error().code != Code::deadline_exceeded) return;
   }
@@ -447,6 +458,7 @@ Result<RestoreOutcome> DockerRuntime::restore(const RestoreSpec& spec, const Obs
   restore.log_path = spec.work_dir + kRestoreLog;
   restore.growing_log = folder + kWorkLink + kRestoreLog;
   restore.stats_path = spec.work_dir + kRestoreStats;
+  restore.cgroups = {spec.container, "docker-" + spec.container + ".scope"};
   restore.run = [&](const Command& limits) { return restore_by_docker(spec, folder, limits); };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   fs::remove_all(folder, ignored);

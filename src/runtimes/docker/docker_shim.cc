@@ -140,14 +140,17 @@ void DockerRestoreFiles::finish(const std::string& work_dir) {
     s.changed.notify_all();
     if (!join_or_leave(s.thread, lock, s.changed, [&s] { return s.ended; })) return;
   }
-  const auto copy = [&](const FileDescriptor& file, const char* name) {
-    if (!file.valid() || work_dir.empty()) return;
-    const Result<std::string> text = read_all(file.get(), name, kMaxLogBytes);
-    // Without the file, the caller says that it is missing.
-    if (text) static_cast<void>(replace_file(work_dir + name, *text).ok());
-  };
-  copy(s.log, kLogName);
-  copy(s.stats, kStatsName);
+  static_cast<void>(within(kDiskPatience, [state = state_, work_dir] {
+    const auto copy = [&](const FileDescriptor& file, const char* name) {
+      if (!file.valid() || work_dir.empty()) return;
+      const Result<std::string> text = read_all(file.get(), name, kMaxLogBytes);
+      // Without the file, the caller says that it is missing.
+      if (text) static_cast<void>(replace_file(work_dir + name, *text).ok());
+    };
+    copy(state->log, kLogName);
+    copy(state->stats, kStatsName);
+    return true;
+  }));
   if (!s.folder.empty()) clean_up(s.folder);
 }
 

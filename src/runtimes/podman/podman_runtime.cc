@@ -1,7 +1,5 @@
 #include "runtimes/podman/podman_runtime.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <mutex>
@@ -11,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/patience.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -153,6 +152,12 @@ std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
   return container.is_object()
              ? container.value(name, std::uint64_t{0}) * kNanosecondsInAMicrosecondOfPodman
              : 0;
+}
+
+// The names of the container's cgroups: with cgroupfs and systemd, each also with the inner one that crun makes.
+std::vector<std::string> cgroups_of(const std::string& id) {
+  const std::string name = "libpod-" + id;
+  return {name, name + ".scope", name + "/container", name + ".scope/container"};
 }
 
 class PodmanRuntime : public Runtime {
@@ -347,13 +352,17 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
     call.growing_log = userdata + log;
     forget(userdata + stats);
   }
+  call.run = [said](const Command& limits) {
+    Result<CommandOutcome> outcome = run_command(limits);
+    if (outcome && outcome->exit_status == 0) *said = outcome->output;
+    return outcome;
+  };
   call.collect = [=](const CommandOutcome* outcome) {
     if (!is_dump) {
       move_file(userdata + log, work_dir + log);
       move_file(userdata + stats, work_dir + stats);
     }
     if (outcome != nullptr && outcome->exit_status == 0) {
-      *said = outcome->output;
       // The file is only for later reading, so an error does not matter.
       static_cast<void>(replace_file(work_dir + "/podman-" + verb + ".json", outcome->output).ok());
     }
@@ -506,20 +515,22 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   ContainerCall restore = call("restore", *id, userdata, spec.work_dir, podman_flags(spec.options),
                                spec.criu ? spec.criu->folder : options_.criu_folder, &said);
   restore.images_dir = spec.images_dir;
+  restore.cgroups = cgroups_of(*id);
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();
   }
-  std::error_code ignored;  // the file is missing if the container had no /dev/shm of its own
-  fs::copy_file(spec.work_dir + kSharedMemory, userdata + kSharedMemory,
-                fs::copy_options::overwrite_existing, ignored);
-  Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
-  if (!outcome) {
-    if (const pid_t half = store->pid_of(*id); half != 0) {
-      kill(half, SIGKILL);  // left by a killed podman: the container did not run before
-    }
-    return outcome;
+  const auto copied = within(kDiskPatience, [from = spec.work_dir + kSharedMemory, userdata] {
+    std::error_code ignored;  // the file is missing if the container had no /dev/shm of its own
+    return fs::copy_file(from, userdata + kSharedMemory, fs::copy_options::overwrite_existing,
+                         ignored);
+  });
+  if (!copied) {
+    return Error{Code::unavailable, "restore container " + spec.container + ": the disk of " +
+                                        spec.work_dir + " does not answer; nothing was restored"};
   }
+  Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
+  if (!outcome) return outcome;
   outcome->runtime_time_ns = runtime_time_ns(said, "runtime_restore_duration");
   const Result<Container> container = find(*id);
   if (!container) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -18,12 +20,12 @@
 #include "runtime/command.h"
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
+#include "runtime/container_processes.h"
 #include "runtime/freezer.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
 #include "runtimes/runc/bundle.h"
-#include "runtimes/runc/container_processes.h"
 
 namespace kymo::runtime {
 namespace {
@@ -32,6 +34,7 @@ using nlohmann::json;
 
 constexpr char kCriuLog[] = "/dump.log";
 constexpr char kRuncLog[] = "/runc.log";
+constexpr std::chrono::seconds kRemovesWithin{5};
 
 // Whether runc allows this id. Such an id cannot lead out of runc's folder.
 bool is_container_id(const std::string& id) {
@@ -101,9 +104,13 @@ class RuncRuntime : public Runtime {
                                    std::vector<std::string> words,
                                    const std::string& criu_folder) const;
   [[nodiscard]] Result<void> check_free(const std::string& tried, const std::string& id) const;
-  void remove_left_over(const std::string& id) const;
+  void remove_left_over(const std::string& id);
+  void try_again_to_remove(const std::string& id);
 
-  RuncRuntimeOptions options_;
+  const RuncRuntimeOptions options_;
+  std::mutex mutex_;
+  // The containers that could not be removed, and the inodes of their folders. Guarded by mutex_.
+  std::map<std::string, ino_t> left_over_;
 };
 
 Command RuncRuntime::command(const std::string& log, std::vector<std::string> words,
@@ -210,17 +217,38 @@ Result<void> RuncRuntime::check_free(const std::string& tried, const std::string
 
 // Removes a container that a failed or killed runc has left half made. The container must not have
 // existed before.
-void RuncRuntime::remove_left_over(const std::string& id) const {
-  std::error_code error;
-  if (std::filesystem::exists(folder_of(id), error)) {
-    const Scope scope("remove what is left", {.category = "runtime"});
-    // A runc that was killed leaves the container's root mounted in this folder. Removing the
-    // folder would then delete the files of the root.
-    if (!detach_mounts(folder_of(id) + "/")) {
+void RuncRuntime::remove_left_over(const std::string& id) {
+  const std::string folder = folder_of(id);
+  struct stat left {};
+  if (::stat(folder.c_str(), &left) != 0) return;
+  const Scope scope("remove what is left", {.category = "runtime"});
+  // A runc that was killed leaves the container's root mounted in this folder. Removing the
+  // folder would then delete the files of the root.
+  if (detach_mounts(folder + "/")) {
+    Command remove = command("/dev/null", {"delete", "--force", id});
+    remove.timeout = kRemovesWithin;
+    static_cast<void>(run_command(remove).ok());
+  }
+  const bool stays = ::stat(folder.c_str(), &left) == 0;
+  const std::lock_guard lock(mutex_);
+  left_over_.erase(id);
+  if (stays) left_over_.emplace(id, left.st_ino);
+}
+
+// Does so unless somebody else has removed it, and perhaps made another one.
+void RuncRuntime::try_again_to_remove(const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = left_over_.find(id);
+    if (entry == left_over_.end()) return;
+    struct stat now {};
+    const bool same = ::stat(folder_of(id).c_str(), &now) == 0 && now.st_ino == entry->second;
+    if (!same) {
+      left_over_.erase(entry);
       return;
     }
-    static_cast<void>(run_command(command("/dev/null", {"delete", "--force", id})).ok());
   }
+  remove_left_over(id);
 }
 
 Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
@@ -325,6 +353,7 @@ Result<void> RuncRuntime::settle_dump(const DumpSpec& spec) {
 Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
   const std::string asked = "restore container " + spec.container;
   Result<void> good = check_runc_options(asked, spec.options);
+  if (good) try_again_to_remove(spec.container);
   if (good) good = check_free(asked, spec.container);
   if (good) good = check_bundle(asked, spec.bundle);
   return good ? check_restorable(asked, spec.bundle) : good;
@@ -351,10 +380,10 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + "/restore.log";
   restore.stats_path = spec.work_dir + "/stats-restore";
-  const bool others = !processes_of_cgroup(spec.container, spec.bundle).empty();
+  const Result<std::string> config = read_file(spec.bundle + "/config.json");
+  restore.cgroups = {cgroup_name(config ? *config : "", spec.container)};
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {
-    if (!others) kill_half_restored_container(spec.container, spec.bundle);
     remove_left_over(spec.container);
     return outcome;
   }

@@ -1,4 +1,4 @@
-#include "runtimes/runc/container_processes.h"
+#include "runtime/container_processes.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@ namespace {
 class ContainerProcessesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    bundle_ = folder_.folder("bundle");
     add(7, "1:name=systemd:/user/web\n");
     add(8, "0::/machine/kymo-web.scope\n");
     add(9, "4:devices:/webs\n2:cpu:/\n");
@@ -24,30 +23,32 @@ class ContainerProcessesTest : public ::testing::Test {
     static_cast<void>(folder_.file(number + "/status", "Name:\tsh\nUid:\t0\t0\t0\t0\n"));
     static_cast<void>(folder_.file(number + "/cmdline", "sh"));
   }
-  [[nodiscard]] std::vector<pid_t> found(const std::string& container) const {
+  [[nodiscard]] std::vector<pid_t> found(const std::vector<std::string>& names) const {
     std::vector<pid_t> pids;
-    for (const ProcessId& one : processes_of_cgroup(container, bundle_, folder_.path())) {
+    for (const ProcessId& one : processes_of_cgroups(names, folder_.path())) {
       pids.push_back(one.pid);
     }
     return pids;
   }
 
   test::TemporaryDirectory folder_;
-  std::string bundle_;
 };
 
-TEST_F(ContainerProcessesTest, ACgroupHasTheIdOfItsContainer) {
-  EXPECT_EQ(found("web"), std::vector<pid_t>{7});
-  EXPECT_TRUE(found("we").empty());
+TEST_F(ContainerProcessesTest, ACgroupHasTheNameOfItsContainer) {
+  EXPECT_EQ(found({"web"}), std::vector<pid_t>{7});
+  EXPECT_EQ(found({"user/web"}), std::vector<pid_t>{7});
+  EXPECT_EQ(found({"webs", "other"}), std::vector<pid_t>{9});
+  EXPECT_TRUE(found({"eb"}).empty());
+  EXPECT_TRUE(found({}).empty());
 }
 
-TEST_F(ContainerProcessesTest, ABundleMayNameItsCgroup) {
-  static_cast<void>(
-      folder_.file("bundle/config.json", R"({"linux": {"cgroupsPath": "/some/webs"}})"));
-  EXPECT_EQ(found("web"), std::vector<pid_t>{9});
-  static_cast<void>(folder_.file("bundle/config.json",
-                                 R"({"linux": {"cgroupsPath": "machine.slice:kymo:web"}})"));
-  EXPECT_EQ(found("any"), std::vector<pid_t>{8});
+TEST_F(ContainerProcessesTest, ASpecMayNameTheCgroup) {
+  EXPECT_EQ(cgroup_name("", "web"), "web");
+  EXPECT_EQ(cgroup_name("{}", "web"), "web");
+  EXPECT_EQ(cgroup_name(R"({"linux": {"cgroupsPath": "/"}})", "web"), "web");
+  EXPECT_EQ(cgroup_name(R"({"linux": {"cgroupsPath": "/some//webs"}})", "web"), "some/webs");
+  EXPECT_EQ(cgroup_name(R"({"linux": {"cgroupsPath": "machine.slice:kymo:web"}})", "any"),
+            "kymo-web.scope");
 }
 
 }  // namespace
