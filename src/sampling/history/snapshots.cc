@@ -101,7 +101,7 @@ Result<void> Snapshots::open(const RecordingInfo& info) {
     if (!rule) {
       return rule.error();
     }
-    if (Result<void> bound = rule->bind(info.columns); !bound) {
+    if (Result<void> bound = rule->bind(info.columns, info.interval); !bound) {
       return bound;
     }
     rules_.push_back(*std::move(rule));
