@@ -42,6 +42,13 @@ struct Metric {
   std::vector<std::uint64_t> bounds{};
 };
 
+// What the callback of a metric has thrown.
+struct CallbackError {
+  std::string metric;
+  std::uint64_t count = 0;  // how many calls threw
+  std::string what;         // what() of the last exception, in one line
+};
+
 // One column of a recording: a metric and one value for each of its fields.
 struct Column {
   std::string name;                      // `metric` or `metric[v1,v2]`

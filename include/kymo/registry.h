@@ -38,13 +38,6 @@ class KYMO_API CounterFamily {
   std::uint32_t first_cell_;
 };
 
-// What the callback of a metric has thrown.
-struct CallbackError {
-  std::string metric;
-  std::uint64_t count = 0;  // how many calls threw
-  std::string what;         // what() of the last exception, in one line
-};
-
 namespace detail {
 
 // Whether F can be called without arguments and returns an unsigned integer of at most 64 bits.
