@@ -9,11 +9,9 @@
 #include <cmath>
 #include <functional>
 #include <future>
-#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -31,6 +29,7 @@
 #include "sampling/collect/writer.h"
 #include "sampling/files/metadata.h"
 #include "sampling/files/sink_in_use.h"
+#include "sampling/profiler/callback_errors.h"
 #include "sampling/ring/gap_queue.h"
 #include "sampling/ring/ring.h"
 #include "sampling/ring/ring_memory.h"
@@ -120,36 +119,6 @@ std::uint64_t measure_sample_ns(const Sampler& sampler) {
   return shortest;
 }
 
-// What callbacks of these columns throw from now on.
-std::function<std::vector<CallbackError>()> errors_from_now_on(const Registry& registry,
-                                                               const std::vector<Column>& columns) {
-  std::set<std::string> recorded;
-  for (const Column& column : columns) {
-    recorded.insert(column.metric->name);
-  }
-  std::map<std::string, std::uint64_t> before;
-  for (const CallbackError& error : registry.callback_errors()) {
-    before[error.metric] = error.count;
-  }
-  return [registry, recorded = std::move(recorded), before = std::move(before)] {
-    std::vector<CallbackError> errors = registry.callback_errors();
-    for (CallbackError& error : errors) {
-      const auto earlier = before.find(error.metric);
-      error.count -= earlier == before.end() ? 0 : earlier->second;
-    }
-    std::erase_if(errors, [&](const CallbackError& error) {
-      return error.count == 0 || !recorded.contains(error.metric);
-    });
-    return errors;
-  };
-}
-
-std::string text_of(const CallbackError& error) {
-  return "metric '" + error.metric + "': its callback has thrown " + std::to_string(error.count) +
-         (error.count == 1 ? " time" : " times") + ", the last time: " + error.what +
-         "; its columns kept their last values meanwhile";
-}
-
 // The outcome of a recording: that of closing its sink, and what could not be kept.
 Result<void> with_losses(Result<void> closed, const ProfilerStats& stats,
                          const std::string& sink_error) {
@@ -220,7 +189,7 @@ struct Profiler::State {
   mutable std::mutex shown_mutex;           // guards the next three; nobody waits while holding it
   std::shared_ptr<const RingMemory> shown;  // the ring while rows go through it, else null
   std::vector<std::string> warnings;
-  std::function<std::vector<CallbackError>()> callback_errors;
+  std::shared_ptr<CallbackErrors> callback_errors;
   SinkError sink_error;
   std::atomic<bool> running{false};
   std::atomic<pid_t> owner{0};                // the process that has the threads
@@ -304,10 +273,11 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
   info.pace = options.pace;
   info.max_spin_share = options.max_spin_share;
   info.prometheus_prefix = options.prometheus_prefix;
-  info.callback_errors = errors_from_now_on(registry, info.columns);
+  const auto errors = std::make_shared<CallbackErrors>(registry, info.columns);
+  info.callback_errors = [errors] { return errors->get(); };
   {
     const std::lock_guard shown_lock(shown_mutex);
-    callback_errors = info.callback_errors;
+    callback_errors = errors;
   }
   info.start_unix_ns = unix_ns();
   info.start_monotonic_ns = monotonic_ns();
@@ -400,6 +370,7 @@ Result<void> Profiler::State::stop() {
   const ProfilerStats final = stats();
   Result<void> closed = options.sink->close(final);
   options.sink->in_use_.store(false, std::memory_order_release);
+  callback_errors->finish();
   return with_losses(std::move(closed), final, sink_error.get());
 }
 
@@ -435,7 +406,7 @@ std::uint64_t Profiler::now_ns() const {
 
 std::vector<std::string> Profiler::warnings() const {
   std::vector<std::string> warnings;
-  std::function<std::vector<CallbackError>()> callback_errors;
+  std::shared_ptr<const CallbackErrors> callback_errors;
   {
     const std::lock_guard lock(state_->shown_mutex);
     warnings = state_->warnings;
@@ -450,8 +421,8 @@ std::vector<std::string> Profiler::warnings() const {
                        percent(state_->options.realtime_max_share) +
                        " % are allowed (ask for fewer metrics or a longer interval)");
   }
-  if (callback_errors) {
-    for (const CallbackError& error : callback_errors()) {
+  if (callback_errors != nullptr) {
+    for (const CallbackError& error : callback_errors->get()) {
       warnings.push_back(text_of(error));
     }
   }

@@ -64,6 +64,27 @@ TEST(Profiler, ShowedTheCountersOfAnotherRegistryWhenItsOwnWentFirst) {
   EXPECT_EQ(sink->kept.back()[1], 5U);
 }
 
+TEST_F(SharedTest, ASinkThatOutlivesItsProfilerDoesNotKeepTheColumns) {
+  const auto sink = std::make_shared<FlightRecorder>(FlightRecorderOptions{});
+  const auto keeps_info = std::make_shared<KeepingSink>();
+  std::weak_ptr<int> alive;
+  {
+    Registry registry;
+    const auto owned = std::make_shared<int>(0);
+    alive = owned;
+    ASSERT_TRUE(registry.callback({"queued", "help", Kind::gauge, Unit::count, {}},
+                                  [owned]() -> std::uint64_t { throw 5; }));
+    for (const std::shared_ptr<Sink>& to_use :
+         {std::shared_ptr<Sink>(sink), std::shared_ptr<Sink>(keeps_info)}) {
+      Profiler profiler(registry, to(to_use));
+      ASSERT_TRUE(profiler.start());
+      ASSERT_TRUE(profiler.stop());
+    }
+  }
+  EXPECT_TRUE(alive.expired());
+  ASSERT_EQ(keeps_info->opened_with.callback_errors().size(), 1U) << "what was thrown stays known";
+}
+
 TEST_F(SharedTest, TheRecordersOwnCountsOutliveIt) {
   {
     Profiler profiler(registry_, to(std::make_shared<KeepingSink>()));
