@@ -219,7 +219,7 @@ struct Profiler::State {
   Result<void> begin(std::unique_ptr<Sampler> sampler);
   Result<void> stop();
   Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info) const;
-  void start_threads();
+  void start_threads(std::uint64_t clock_start_ns);
   void warn_of_short_interval();
   void warn(std::vector<std::string> more) {
     const std::lock_guard lock(shown_mutex);
@@ -295,7 +295,6 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
   const std::shared_ptr<RingMemory> ring_memory = *std::move(memory);
   auto ring = std::make_unique<Ring>(ring_memory);
   ring->accept_output(position_of(options.sink->output_place()));
-  start_ns.store(info.start_monotonic_ns, std::memory_order_release);
   run.emplace(
       Collector::Options{info.start_monotonic_ns, to_nanos(options.interval),
                          to_nanos(options.flush), options.pace, options.max_spin_share,
@@ -304,7 +303,7 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
       std::move(sampler), std::move(ring), *counts, *options.sink, sink_error, start_ns,
       [this] { return stats(); });
   show(ring_memory);
-  start_threads();
+  start_threads(info.start_monotonic_ns);
   running.store(true, std::memory_order_release);
   return {};
 }
@@ -320,27 +319,29 @@ void Profiler::State::warn_of_short_interval() {
   }
 }
 
-void Profiler::State::start_threads() {
+void Profiler::State::start_threads(std::uint64_t clock_start_ns) {
   run->writer_thread = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "kymo-writer");
     run->writer.run();
   });
   std::promise<void> is_set_up;
   std::future<void> set_up = is_set_up.get_future();
-  run->collector_thread = std::thread([this, is_set_up = std::move(is_set_up)]() mutable {
-    ::pthread_setname_np(::pthread_self(), "kymo-collector");
-    warn_of_short_interval();
-    std::vector<std::string> refused;
-    set_up_this_thread({options.realtime_priority, options.nice, options.cpu}, &refused);
-    warn(std::move(refused));
-    run->late_causes.begin();
-    run->collector.begin();
-    is_set_up.set_value();
-    run->collector.run();
-    run->late_causes.end();
-    run->writer.collector_done();
-    run->collector_ended.store(true, std::memory_order_release);
-  });
+  run->collector_thread =
+      std::thread([this, clock_start_ns, is_set_up = std::move(is_set_up)]() mutable {
+        ::pthread_setname_np(::pthread_self(), "kymo-collector");
+        warn_of_short_interval();  // now_ns() is still 0: these samples are no rows
+        start_ns.store(clock_start_ns, std::memory_order_release);
+        std::vector<std::string> refused;
+        set_up_this_thread({options.realtime_priority, options.nice, options.cpu}, &refused);
+        warn(std::move(refused));
+        run->late_causes.begin();
+        run->collector.begin();
+        is_set_up.set_value();
+        run->collector.run();
+        run->late_causes.end();
+        run->writer.collector_done();
+        run->collector_ended.store(true, std::memory_order_release);
+      });
   keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
   set_up.wait();  // warnings() now has all refusals, and every tick from now on is due
 }
