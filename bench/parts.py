@@ -79,6 +79,15 @@ SAMPLE = Part(
         cost(f"sample_beside_a_writer/{count}", f"the same, beside a thread that adds to them", "",
              at_most(100) if count == 16 else None))])
 
+RULE = Part(
+    "rule", "A rule of the flight recorder",
+    "What a rule costs for each row. A rate is looked at in every row, over the last tenth of a second. Beside it: a rule that compares\n"
+    "a row with the row before.",
+    lambda context: steps.google(context, "rule"),
+    [figure for interval, say in (("1000000", "1 kHz"), ("1000", "1 MHz")) for figure in (
+        cost(f"growth_rule/{interval}", f"growth from row to row, {say}"),
+        cost(f"rate_rule/{interval}", f"**a rate**, {say}", f"growth_rule/{interval}"))])
+
 SCOPE = Part(
     "scope", "A scope",
     "Without a tree that listens, and recorded into a tree of 60 scopes. Each open and each close reads the clock once. What was\n"
@@ -410,5 +419,5 @@ DUMP_STACKS = Part(
     builds=("release",))
 
 PARTS = {part.name: part for part in (
-    COUNTER, HISTOGRAM, SAMPLE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
+    COUNTER, HISTOGRAM, SAMPLE, RULE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
     START, LIVE, STALLED, DEADLINE, STACKS, KEPT_STACKS, DUMP_STACKS)}

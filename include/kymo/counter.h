@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,8 +38,9 @@ KYMO_API void add_without_cells(std::uint32_t cell, std::uint64_t n) noexcept;
 // Threads:   any thread may call add() at any time, but not from a signal handler (the handler
 //            could interrupt an add, and one of the two would be lost). add() is wait-free and uses
 //            no locked instruction. Threads do not share a cache line.
-// Ownership: the Registry that made it owns the column. Do not call add() after this registry is
-//            destroyed.
+// Ownership: the Registry that made it owns the column. Do not call add() after the last copy of
+//            this registry is destroyed, also those of profilers, samplers and collectables: the
+//            column may then be that of another metric.
 // Errors:    none. The value wraps at 2^64.
 // Cost:      one add to memory (bench/counter_add). The first add of a thread maps its cells, about
 //            2 us. When a thread exits, its cells keep their values and go to the next thread, so
@@ -55,6 +57,14 @@ class Counter {
     // Relaxed: this thread is the cell's only writer, and a sample promises no order between
     // counters.
     cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  // Does not compile: what is below one would be lost in silence.
+  template <std::floating_point T>
+  void add(T) const noexcept {
+    static_assert(
+        !std::floating_point<T>,
+        "kymo::Counter::add: a counter counts whole numbers. Count a smaller unit, such as "
+        "microseconds instead of seconds, and write add(static_cast<std::uint64_t>(...)).");
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <vector>
 
@@ -83,6 +84,15 @@ class Histogram {
     add(cells[first_cell_ + bucket], 1);
     add(cells[sum], value);
     add(cells[sum + 1], 1);
+  }
+  // Does not compile, as Counter::add.
+  template <std::floating_point T>
+  void record(T) const noexcept {
+    static_assert(
+        !std::floating_point<T>,
+        "kymo::Histogram::record: a histogram counts whole numbers. Record a smaller unit, "
+        "such as microseconds instead of seconds, and write "
+        "record(static_cast<std::uint64_t>(...)).");
   }
 
  private:

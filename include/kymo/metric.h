@@ -16,7 +16,8 @@ enum class Kind : std::uint8_t {
 };
 
 // The unit of a value. The name of a metric that is a time or a size must end in its unit (`_us`,
-// `_ns`, `_bytes`). The registry checks this.
+// `_ns`, `_bytes`), and no other may. The registry checks this, and refuses the ending of a unit
+// that is not here (`_ms`, `_seconds`).
 enum class Unit : std::uint8_t { count, pages, bytes, nanoseconds, microseconds };
 
 // One dimension of a metric, with a fixed list of values. Each combination of field values is a
@@ -39,6 +40,13 @@ struct Metric {
   // For a histogram: the highest value of each bucket except the last, which has no bound. Else
   // empty.
   std::vector<std::uint64_t> bounds{};
+};
+
+// What the callback of a metric has thrown.
+struct CallbackError {
+  std::string metric;
+  std::uint64_t count = 0;  // how many calls threw
+  std::string what;         // what() of the last exception, in one line
 };
 
 // One column of a recording: a metric and one value for each of its fields.

@@ -65,7 +65,8 @@ struct ProfilerOptions {
 // Threads:   start(), stop() and stats() from any thread. The instrumented program never has to
 //            wait.
 // Memory:    fixed from start() on.
-// Ownership: refers to `registry`, which must outlive it. Shares the sink. The destructor stops.
+// Ownership: has a copy of `registry`. Shares the sink, which no other profiler may use meanwhile.
+//            The destructor stops.
 // Fork:      in a child without exec, the profiler is off (running() is false, stop() does
 //            nothing). The profiler of the parent is not affected.
 // Errors:    start() checks the options before any thread runs. The message names the option, its
@@ -77,8 +78,10 @@ class KYMO_API Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // Opens the sink and starts both threads.
+  // Opens the sink and starts both threads. The collector's thread first measures how long a sample
+  // takes: it takes up to 200, for at most 2 ms.
   // Errors: failed_precondition if start() succeeded before: make a new Profiler to record again.
+  //         failed_precondition if another profiler uses the sink.
   //         After any other error you may call it again: invalid_argument for an option; not_found
   //         for an unknown metric; failed_precondition if the registry has no metrics; those of the
   //         ring file and of the sink's open().
@@ -86,7 +89,11 @@ class KYMO_API Profiler {
   // Takes a last sample, flushes, joins both threads and closes the sink. Does nothing if the
   // profiler is not running. Call stop() or the destructor on every way out of the program: libkymo
   // hooks no signal and no exit().
-  // Errors: those of the sink; deadline_exceeded if a callback of a metric has not returned for
+  // Errors: those of the sink's close(). data_loss if ticks could not be kept: the sink refused their
+  //         rows, or was too slow. The message says how many of how many, and why. The recording is
+  //         complete apart from these ticks. (Ticks that the collector was late for, or at which the
+  //         program stood still, are no error: see stats().)
+  //         deadline_exceeded if a callback of a metric has not returned for
   //         five seconds. Recording has then not stopped: call stop() again when the callback has
   //         returned. The destructor waits just as long, and then leaves the recorder's memory to
   //         its thread.
@@ -104,7 +111,8 @@ class KYMO_API Profiler {
   [[nodiscard]] std::uint64_t now_ns() const;
   // One line for each thing that start() could not do as asked: a priority or a CPU that the system
   // refused, or an interval that is shorter than a sample takes on this machine. The recording runs
-  // without it. Also contains a real-time priority that the collector has given up since.
+  // without it. Also contains a real-time priority that the collector has given up since, and each
+  // recorded metric whose callback has thrown.
   [[nodiscard]] std::vector<std::string> warnings() const;
   // Why the sink refused rows the last time that it began to refuse them. Empty if it never has, or
   // if the profiler is not running. TroubleWatch (kymo/trouble.h) makes messages of it.
@@ -122,8 +130,8 @@ class KYMO_API Profiler {
 };
 
 // Registers the recorder's own counts (`profiler_rows`, `profiler_missed_ticks`, ...:
-// docs/metrics.md), so that the recording contains them. Call it before `profiler` starts.
-// `profiler` must exist as long as `registry` is used.
+// docs/metrics.md), so that the recording contains them. Call it before `profiler` starts. The counts
+// stay in `registry` after `profiler` is destroyed.
 KYMO_API Result<void> register_profiler_metrics(Registry& registry, const Profiler& profiler);
 
 }  // namespace kymo

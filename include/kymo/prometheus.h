@@ -26,9 +26,11 @@ KYMO_API std::string prometheus_name(const Metric& metric, std::string_view pref
 // first. Use the same prefix for ProfilerOptions::prometheus_prefix, so that exports of a recording
 // have the same names.
 //
-// Threads:   Collect() from any.
-// Ownership: refers to `registry`, which must outlive it. An Exposer keeps only a weak pointer, so
-//            keep the result as long as the metrics shall be shown.
+// Threads:   Collect() from any. It runs the callbacks of the registry on its caller's thread, one
+//            at a time (kymo/registry.h): a slow callback can delay a scrape and the collector of a
+//            profiler by its own duration.
+// Ownership: has a copy of `registry`. An Exposer keeps only a weak pointer, so keep the result as
+//            long as the metrics shall be shown.
 // Errors:    throws std::invalid_argument for any other prefix, as prometheus-cpp does for a name.
 KYMO_API std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(
     const Registry& registry, std::string prefix = {});

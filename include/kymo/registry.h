@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kymo/counter.h"
@@ -36,14 +38,36 @@ class KYMO_API CounterFamily {
   std::uint32_t first_cell_;
 };
 
+namespace detail {
+
+// Whether F can be called without arguments and returns an unsigned integer of at most 64 bits.
+template <class F>
+constexpr bool returns_unsigned() {
+  if constexpr (std::is_invocable_v<F&>) {
+    using Value = std::remove_cvref_t<std::invoke_result_t<F&>>;
+    if constexpr (std::is_unsigned_v<Value>) {
+      return sizeof(Value) <= sizeof(std::uint64_t);
+    }
+  }
+  return false;
+}
+
+}  // namespace detail
+
 // The metrics of a program, by name. A sampler takes the metrics that are registered when it is
 // made. Metrics that are registered later are not in its rows.
+// A Registry is a handle: copies are the same metrics. Profilers, samplers and Prometheus
+// collectables have a copy, so the metrics exist until the last of them is destroyed.
 //
 // Threads:   every member from any thread. Registering takes a mutex, sampling does not.
-// Ownership: owns its columns. Do not use its counters or profilers after it is destroyed. What its
-//            callbacks refer to must outlive it.
-// Errors:    a name that is malformed, taken, or without the suffix of its unit; more columns than
-//            kMaxCells. The message names the metric and what is allowed.
+//            Callbacks run on the thread that takes a sample: a profiler's collector (in each
+//            sample, and at the start up to 200 times, at most for 2 ms and one more call), or the
+//            thread that calls Collect() of a Prometheus collectable. They run one at a time: a
+//            thread waits while another one runs the callbacks of the same registry.
+// Ownership: the copies own the columns. Do not use counters after the last copy is destroyed. What
+//            callbacks refer to must outlive all copies.
+// Errors:    a name that is malformed, taken, or does not have the ending of its unit; more columns
+//            than kMaxCells. The message names the metric and what is allowed.
 class KYMO_API Registry {
  public:
   using Callback = std::function<std::uint64_t()>;
@@ -51,8 +75,8 @@ class KYMO_API Registry {
 
   Registry();
   ~Registry();
-  Registry(const Registry&) = delete;
-  Registry& operator=(const Registry&) = delete;
+  Registry(const Registry&);
+  Registry& operator=(const Registry&);
 
   // Registers a counter without fields.
   Result<Counter> counter(Metric metric);
@@ -61,14 +85,35 @@ class KYMO_API Registry {
   // Registers a histogram, without fields. It has one column for each bucket, `_sum` (in the
   // metric's unit) and `_count` (docs/histograms.md). The name of the metric selects all of them.
   Result<Histogram> histogram(Metric metric, const HistogramBuckets& buckets = {});
-  // Registers a metric without fields. Its value is what `read` returns at sample time, on the
-  // collector's thread. `read` must be quick, must not block and must not throw. Metric::kind says
-  // whether the metric is a gauge or a counter.
-  Result<void> callback(Metric metric, Callback read);
+  // Registers a metric without fields. Its value is what `read` returns when a sample is taken: an
+  // unsigned integer, or a bool as 0 or 1. What returns anything else does not compile.
+  // `read` must be quick and must not block. Metric::kind says whether the metric is a gauge or a
+  // counter.
+  // If `read` throws, the exception is caught and counted, and the column keeps its last value.
+  // callback_errors(), Profiler::warnings() and the metadata of the recording name the metric.
+  template <class F>
+  Result<void> callback(Metric metric, F read) {
+    constexpr bool kFits = detail::returns_unsigned<F>();
+    static_assert(kFits,
+                  "kymo::Registry::callback: the function must return an unsigned integer, because "
+                  "a column has no sign and no fraction. Write, for example, "
+                  "[]() -> std::uint64_t { return queue_length; }. For a value below zero, record "
+                  "its distance from a fixed lowest value; for a fraction, record thousandths.");
+    if constexpr (kFits) {
+      return add_callback(std::move(metric), Callback(std::move(read)));
+    } else {
+      return {};
+    }
+  }
 
-  // Registers a metric with fields. At sample time, `read` stores one value for each combination of
-  // field values; the value of the last field changes fastest.
+  // Registers a metric with fields. When a sample is taken, `read` stores one value for each
+  // combination of field values; the value of the last field changes fastest. The rest is as for
+  // callback().
   Result<void> callback_family(Metric metric, FamilyCallback read);
+
+  // What callbacks have thrown since they were registered, in a sample or a scrape. Empty if none
+  // has thrown.
+  [[nodiscard]] std::vector<CallbackError> callback_errors() const;
 
   // Every column, in the order of registration.
   [[nodiscard]] std::vector<Column> columns() const;
@@ -80,16 +125,18 @@ class KYMO_API Registry {
   Result<std::unique_ptr<Sampler>> sampler(const std::vector<std::string>& metrics) const;
 
  private:
+  Result<void> add_callback(Metric metric, Callback read);
+
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 // Reads a fixed set of columns at once.
 //
 // Threads:   one at a time.
-// Ownership: refers to its Registry, which must outlive it.
-// Cost:      one load for each counter column and thread, one call for each callback
-//            (bench/sample).
+// Ownership: has a copy of its Registry.
+// Cost:      one load for each counter column and thread, one call for each callback, and one lock
+//            if there are callbacks (bench/sample).
 class KYMO_API Sampler {
  public:
   ~Sampler();
@@ -98,7 +145,8 @@ class KYMO_API Sampler {
 
   [[nodiscard]] const std::vector<Column>& columns() const;
   // Stores one value for each column at `out`. The value of a counter column is never lower than in
-  // an earlier read.
+  // an earlier read. If a callback reads a sampler of its own registry, callbacks are not run: their
+  // columns have their last values.
   void read(std::uint64_t* out) const noexcept;
 
  private:

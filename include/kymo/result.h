@@ -43,6 +43,11 @@ struct Error {
 // derived from errno_value.
 KYMO_API Error system_error(std::string_view what, int errno_value);
 
+namespace detail {
+[[noreturn]] KYMO_API void throw_no_value(const Error& error);
+[[noreturn]] KYMO_API void throw_no_error();
+}  // namespace detail
+
 // A value or an Error.
 // Threads: as T.
 // Cost:    that of std::variant; no allocation of its own.
@@ -55,19 +60,35 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  // Precondition for value(), * and ->: ok(). Precondition for error(): !ok().
-  // A call that breaks it throws std::bad_variant_access.
-  T& value() & { return std::get<0>(state_); }
-  const T& value() const& { return std::get<0>(state_); }
-  T&& value() && { return std::get<0>(std::move(state_)); }
+  // Precondition for value(), * and ->: ok(). A call that breaks it throws std::runtime_error with
+  // the message of the Error.
+  // Precondition for error(): !ok(). A call that breaks it throws std::logic_error.
+  T& value() & { return *checked(); }
+  const T& value() const& { return *checked(); }
+  T&& value() && { return std::move(*checked()); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
-  T* operator->() { return &value(); }
-  const T* operator->() const { return &value(); }
-  [[nodiscard]] const Error& error() const { return std::get<1>(state_); }
+  T* operator->() { return checked(); }
+  const T* operator->() const { return checked(); }
+  [[nodiscard]] const Error& error() const {
+    const Error* error = std::get_if<1>(&state_);
+    if (error == nullptr) [[unlikely]] {
+      detail::throw_no_error();
+    }
+    return *error;
+  }
 
  private:
+  [[nodiscard]] const T* checked() const {
+    const T* value = std::get_if<0>(&state_);
+    if (value == nullptr) [[unlikely]] {
+      detail::throw_no_value(error());
+    }
+    return value;
+  }
+  [[nodiscard]] T* checked() { return const_cast<T*>(std::as_const(*this).checked()); }
+
   std::variant<T, Error> state_;
 };
 
@@ -80,7 +101,13 @@ class [[nodiscard]] Result<void> {
 
   [[nodiscard]] bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
-  [[nodiscard]] const Error& error() const { return error_.value(); }
+  // Precondition: !ok(). A call that breaks it throws std::logic_error.
+  [[nodiscard]] const Error& error() const {
+    if (!error_) [[unlikely]] {
+      detail::throw_no_error();
+    }
+    return *error_;
+  }
 
  private:
   std::optional<Error> error_;

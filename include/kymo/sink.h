@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,6 +65,9 @@ struct RecordingInfo {
   Pace pace = Pace::thrifty;
   double max_spin_share = 0;      // share of the interval, in the precise pace
   std::string prometheus_prefix;  // prefix of the metrics' names on /metrics
+  // What callbacks of the recorded metrics have thrown since the start. Any thread may call it, also
+  // after the recording. Empty: nobody knows.
+  std::function<std::vector<CallbackError>()> callback_errors{};
 };
 
 // What a recorder has done so far. At the end, rows_written + missed() = ticks_due always holds.
@@ -78,6 +83,12 @@ struct ProfilerStats {
   std::uint64_t missed_ring_full = 0;
   std::uint64_t missed_sink_error = 0;
   std::uint64_t missed_frozen = 0;
+  // Why ticks of missed_late were late, as far as the recorder knows it (docs/faults.md). The rest
+  // is unexplained.
+  std::uint64_t late_waited = 0;      // the collector waited for a CPU
+  std::uint64_t late_sample = 0;      // the sample before took too long
+  std::uint64_t late_stolen = 0;      // the hypervisor gave the CPU to other machines
+  std::uint64_t late_page_fault = 0;  // the collector waited for memory to be read from a disk
   std::uint64_t backoffs = 0;         // times the collector slept because the ring was full
   std::uint64_t backoff_ns = 0;       // total time of these sleeps
   std::uint64_t timing_error_ns = 0;  // sum over captured ticks of sample's begin - deadline
@@ -131,6 +142,8 @@ struct OutputPlace {
 //          Profiler::stop(), everything else on the writer's thread. start() also calls
 //          output_place(), before and after open(). One call at a time. A call that blocks delays
 //          the writer, never the collector or the program.
+// Use:     by one profiler at a time. Profiler::start() refuses a sink that another profiler uses,
+//          and open() of libkymo's own sinks refuses it while they are open.
 // Errors:  write() is all or nothing. If it fails, none of its rows count as written, and no part
 //          of them may stay in the output. The profiler counts them, lists the gap, and goes on
 //          with the next rows.
@@ -147,13 +160,18 @@ class KYMO_API Sink {
   virtual void gap(const Gap& gap) { static_cast<void>(gap); }
   // Called at least once a second while recording, also when no row arrived.
   virtual void progress(const ProfilerStats& stats) { static_cast<void>(stats); }
-  // The last call. Profiler::stop() returns its error.
+  // The last call. Profiler::stop() returns its error. Return an error, too, if something else has
+  // taken away what write() had accepted.
   virtual Result<void> close(const ProfilerStats& stats) = 0;
   [[nodiscard]] virtual std::uint64_t bytes_written() const { return 0; }
   // The place that the output has reached, for a ring file that outlives its recorder. A sink that
   // writes no file need not override this. Recovery then finds only the rows that are still in the
   // ring.
   [[nodiscard]] virtual OutputPlace output_place() const { return {}; }
+
+ private:
+  friend class Profiler;
+  std::atomic<bool> in_use_{false};  // by a profiler
 };
 
 // How a recording is split and limited. 0: no split, no limit.
@@ -173,6 +191,8 @@ struct TsvOptions {
 // endings `.meta.json` and `.gaps.tsv` instead of `.tsv` (docs/tsv-format.md). `path` must not
 // exist yet; its folder must. If PATH ends in `.tsv.zst`, the rows are compressed, if this build
 // has zstd.
+// If somebody removes the file while it is recorded, or cuts it off, the recording goes on in the
+// next part, and close() fails with data_loss. If somebody moves the file, the rows follow it.
 KYMO_API std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options = {});
 
 // The format of gVisor's profiling file, for its tools (docs/annotated-format.md).
@@ -182,7 +202,8 @@ enum class AnnotatedFormat : std::uint8_t {
 };
 
 // Makes a sink that writes PATH, which must not exist yet, in gVisor's format. This format has no
-// room for the list of gaps. If a write fails, what it left in the file is removed again.
+// room for the list of gaps. If a write fails, what it left in the file is removed again. If somebody
+// removes the file or cuts it off, every later write fails.
 KYMO_API std::shared_ptr<Sink> make_annotated_sink(std::string path, AnnotatedFormat format);
 // The same, to a stream such as standard error. The caller keeps the stream; the sink does not
 // close it.

@@ -1,5 +1,6 @@
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 
@@ -43,4 +44,14 @@ Error system_error(std::string_view what, int errno_value) {
                errno_value};
 }
 
+namespace detail {
+
+void throw_no_value(const Error& error) {
+  throw std::runtime_error(error.message);
+}
+void throw_no_error() {
+  throw std::logic_error("kymo::Result: error() was called, and there is no error");
+}
+
+}  // namespace detail
 }  // namespace kymo

@@ -59,16 +59,24 @@ void FileDescriptor::reset() {
   }
 }
 
+std::string advice_on_creating(const std::string& path, int errno_value) {
+  if (errno_value == EEXIST) return "; choose another name or move it away";
+  if (errno_value != ENOENT) return {};
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  struct stat status {};
+  // /proc, for example, is there and takes no files.
+  return ::stat(folder.c_str(), &status) == 0
+             ? "; its folder exists, but takes no files: choose another folder"
+             : "; create its folder first";
+}
+
 Result<FileDescriptor> create_append_only(const std::string& path) {
   FileDescriptor fd(
       ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
   if (!fd.valid()) {
     Error error = system_error("cannot create " + path, errno);
-    if (error.errno_value == EEXIST) {
-      error.message += "; choose another name or move it away";
-    } else if (error.errno_value == ENOENT) {
-      error.message += "; create its folder first";
-    }
+    error.message += advice_on_creating(path, error.errno_value);
     return error;
   }
   return fd;

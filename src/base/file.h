@@ -32,6 +32,10 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+// What to do if `path` could not be created because of `errno_value`, to be added to a message.
+// Empty if there is nothing to say.
+std::string advice_on_creating(const std::string& path, int errno_value);
+
 // Creates `path`, which must not exist, and opens it for appending only. CRIU restores a file that
 // is open in this way even if its size has changed since the dump. The size of other files must not
 // have changed.

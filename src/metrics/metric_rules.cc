@@ -1,10 +1,13 @@
 #include "metrics/metric_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <memory>
 #include <string_view>
 #include <utility>
+
+#include "metrics/unit_names.h"
 
 namespace kymo {
 namespace {
@@ -34,20 +37,12 @@ bool is_field_value(std::string_view text) {
          });
 }
 
-std::string_view suffix_of(Unit unit) {
-  switch (unit) {
-    case Unit::bytes:
-      return "_bytes";
-    case Unit::nanoseconds:
-      return "_ns";
-    case Unit::microseconds:
-      return "_us";
-    case Unit::count:
-    case Unit::pages:
-      return "";
-  }
-  return "";
-}
+// The suffixes of names that say a unit.
+constexpr std::array kSuffixes = {std::pair{"_bytes", Unit::bytes},
+                                  std::pair{"_ns", Unit::nanoseconds},
+                                  std::pair{"_us", Unit::microseconds}};
+// Those of units that no column has.
+constexpr std::array kForeignSuffixes = {"_ms", "_seconds", "_minutes", "_hours"};
 
 Error refused(const Metric& metric, const std::string& why) {
   return Error{Code::invalid_argument, "metric '" + metric.name + "': " + why, 0};
@@ -80,9 +75,25 @@ Result<void> check_metric(const Metric& metric) {
   if (!is_name(metric.name)) {
     return refused(metric, "a name is [a-z][a-z0-9_]*, at most 64 characters");
   }
-  if (const std::string_view suffix = suffix_of(metric.unit); !metric.name.ends_with(suffix)) {
-    return refused(metric,
-                   "because of its unit, its name must end in '" + std::string(suffix) + "'");
+  for (const auto& [suffix, unit] : kSuffixes) {
+    const bool has_suffix = metric.name.ends_with(suffix);
+    if (metric.unit == unit && !has_suffix) {
+      return refused(metric,
+                     std::string("because of its unit, its name must end in '") + suffix + "'");
+    }
+    // A time or a size that is called a count would be shown, exported and compared as a count.
+    if (metric.unit != unit && has_suffix) {
+      return refused(metric, std::string("its name ends in '") + suffix + "', but its unit is " +
+                                 unit_name(metric.unit) + ": set .unit = kymo::Unit::" +
+                                 unit_name(unit) + ", or choose another name");
+    }
+  }
+  for (const char* suffix : kForeignSuffixes) {
+    if (metric.name.ends_with(suffix)) {
+      return refused(metric, std::string("its name ends in '") + suffix +
+                                 "', a unit that no column has: record microseconds ('_us') or "
+                                 "nanoseconds ('_ns')");
+    }
   }
   for (std::size_t i = 0; i < metric.fields.size(); ++i) {
     if (Result<void> field = check_field(metric, metric.fields[i]); !field) {

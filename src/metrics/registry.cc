@@ -1,11 +1,15 @@
 #include "kymo/registry.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/near_names.h"
+#include "metrics/callback_metric.h"
+#include "metrics/callback_turn.h"
 #include "metrics/cells.h"
 #include "metrics/counter_list.h"
 #include "metrics/metric_rules.h"
@@ -15,9 +19,9 @@ namespace {
 
 struct Entry {
   std::vector<Column> columns;
-  std::uint32_t first_cell = 0;          // unused for a callback
-  std::vector<std::uint64_t> base_sums;  // what the cells held when they were reserved
-  Registry::FamilyCallback read;         // empty for counters
+  std::uint32_t first_cell = 0;              // unused for a callback
+  std::vector<std::uint64_t> base_sums;      // what the cells held when they were reserved
+  std::shared_ptr<CallbackMetric> callback;  // null for counters
 
   [[nodiscard]] const std::string& name() const { return columns.front().metric->name; }
 };
@@ -26,7 +30,31 @@ struct Entry {
 
 struct Registry::State {
   mutable std::mutex mutex;
-  std::vector<Entry> entries;  // guarded by mutex
+  std::vector<Entry> entries;  // guarded by mutex, like the next two
+  std::shared_ptr<CallbackTurn> turn = std::make_shared<CallbackTurn>();
+  pid_t turn_of = ::getpid();
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    for (const Entry& entry : entries) {
+      if (entry.callback == nullptr) {
+        detail::withdraw_counter(entry.first_cell);
+        detail::release_cells(entry.first_cell, entry.columns.size());
+      }
+    }
+  }
+
+  // Precondition: the mutex is held. A forked child gets a turn of its own: the parent's may have
+  // been taken by a thread that the child does not have.
+  std::shared_ptr<CallbackTurn> callback_turn() {
+    if (const pid_t now = ::getpid(); now != turn_of) {
+      turn = std::make_shared<CallbackTurn>();
+      turn_of = now;
+    }
+    return turn;
+  }
 
   Result<void> check_new(const Metric& metric) const {
     if (Result<void> rules = check_metric(metric); !rules) {
@@ -53,7 +81,8 @@ struct Registry::State {
   void add_callback(Metric metric, Registry::FamilyCallback read) {
     Entry entry;
     entry.columns = columns_of(std::move(metric));
-    entry.read = std::move(read);
+    entry.callback =
+        std::make_shared<CallbackMetric>(entry.name(), entry.columns.size(), std::move(read));
     entries.push_back(std::move(entry));
   }
 
@@ -125,16 +154,10 @@ struct Registry::State {
   }
 };
 
-Registry::Registry() : state_(std::make_unique<State>()) {}
-
-Registry::~Registry() {
-  for (const Entry& entry : state_->entries) {
-    if (!entry.read) {
-      detail::withdraw_counter(entry.first_cell);
-      detail::release_cells(entry.first_cell, entry.columns.size());
-    }
-  }
-}
+Registry::Registry() : state_(std::make_shared<State>()) {}
+Registry::~Registry() = default;
+Registry::Registry(const Registry&) = default;
+Registry& Registry::operator=(const Registry&) = default;
 
 Result<Counter> Registry::counter(Metric metric) {
   if (!metric.fields.empty()) {
@@ -166,7 +189,7 @@ Result<Histogram> Registry::histogram(Metric metric, const HistogramBuckets& buc
   return Histogram(*first, detail::BucketIndex(buckets));
 }
 
-Result<void> Registry::callback(Metric metric, Callback read) {
+Result<void> Registry::add_callback(Metric metric, Callback read) {
   const std::lock_guard lock(state_->mutex);
   if (!metric.fields.empty()) {
     return Error{Code::invalid_argument,
@@ -193,6 +216,20 @@ Result<void> Registry::callback_family(Metric metric, FamilyCallback read) {
   }
   state_->add_callback(std::move(metric), std::move(read));
   return {};
+}
+
+std::vector<CallbackError> Registry::callback_errors() const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<CallbackError> errors;
+  for (const Entry& entry : state_->entries) {
+    if (entry.callback == nullptr) {
+      continue;
+    }
+    if (CallbackError error = entry.callback->error(); error.count != 0) {
+      errors.push_back(std::move(error));
+    }
+  }
+  return errors;
 }
 
 std::vector<Column> Registry::columns() const {
@@ -245,16 +282,21 @@ struct Sampler::State {
   };
   struct CallbackColumn {
     std::size_t column;
-    Registry::FamilyCallback read;
+    std::shared_ptr<CallbackMetric> metric;
   };
+  explicit State(Registry of, std::shared_ptr<CallbackTurn> its_turn)
+      : registry(std::move(of)), turn(std::move(its_turn)) {}
+
+  const Registry registry;  // keeps the cells
+  const std::shared_ptr<CallbackTurn> turn;
   std::vector<Column> columns;
   std::vector<Run> runs;
   std::vector<std::uint64_t> start;  // the row before the sums are added: minus what the cells held
   std::vector<CallbackColumn> callbacks;
 
   void append(const Entry& entry) {
-    if (entry.read) {
-      callbacks.push_back({columns.size(), entry.read});
+    if (entry.callback != nullptr) {
+      callbacks.push_back({columns.size(), entry.callback});
       start.insert(start.end(), entry.columns.size(), 0);
     } else {
       const auto count = static_cast<std::uint32_t>(entry.columns.size());
@@ -286,7 +328,7 @@ Result<std::unique_ptr<Sampler>> Registry::sampler(const std::vector<std::string
                    0};
     }
   }
-  auto state = std::make_unique<Sampler::State>();
+  auto state = std::make_unique<Sampler::State>(*this, state_->callback_turn());
   for (const Entry& entry : state_->entries) {
     if (metrics.empty() ||
         std::find(metrics.begin(), metrics.end(), entry.name()) != metrics.end()) {
@@ -312,8 +354,16 @@ void Sampler::read(std::uint64_t* out) const noexcept {
   for (const State::Run& run : s.runs) {
     detail::add_cell_sums(run.first_cell, run.count, out + run.column);
   }
+  if (s.callbacks.empty()) {
+    return;
+  }
+  const CallbackTurn::Taken turn(*s.turn);
   for (const State::CallbackColumn& callback : s.callbacks) {
-    callback.read(out + callback.column);
+    if (turn.taken()) {
+      callback.metric->read(out + callback.column);
+    } else {
+      callback.metric->keep(out + callback.column);
+    }
   }
 }
 

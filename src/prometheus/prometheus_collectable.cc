@@ -99,7 +99,7 @@ class RegistryCollectable final : public ::prometheus::Collectable {
   }
 
  private:
-  const Registry& registry_;
+  const Registry registry_;
   const std::string prefix_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -56,10 +57,34 @@ std::string length(const Summary& summary) {
   return line("length", text);
 }
 
+// Why ticks were late; empty if the recorder did not find out.
+std::string late_causes(const ProfilerStats& stats) {
+  const std::array<std::pair<std::uint64_t, const char*>, 4> causes = {
+      {{stats.late_waited, "waited for a CPU"},
+       {stats.late_sample, "sample before took too long"},
+       {stats.late_stolen, "stolen by the hypervisor"},
+       {stats.late_page_fault, "page fault"}}};
+  std::string text;
+  std::uint64_t unexplained = stats.missed_late;
+  for (const auto& [ticks, what] : causes) {
+    if (ticks != 0) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", with_commas(ticks), what);
+      unexplained -= std::min(unexplained, ticks);
+    }
+  }
+  if (unexplained != 0) {
+    text += fmt::format("{}{} unexplained", text.empty() ? "" : ", ", with_commas(unexplained));
+  }
+  return text;
+}
+
 std::string captured(const Summary& summary) {
   const auto capture = analysis::capture_of(summary);
   if (!capture) {
     return {};
+  }
+  if (capture->ticks_due == 0) {
+    return line("captured", "nothing: no tick was counted before it ended");
   }
   std::string text = fmt::format("{} of {} ticks ({})", with_commas(capture->rows),
                                  with_commas(capture->ticks_due), percent(capture->share()));
@@ -68,6 +93,12 @@ std::string captured(const Summary& summary) {
       text += fmt::format(", {} missed: {}", with_commas(capture->missed.at(cause)),
                           analysis::to_string(static_cast<MissCause>(cause)));
     }
+  }
+  // Only a recorder's own output has percentiles and causes, not a recording that is cut out of it.
+  const auto& metadata = summary.recording.metadata;
+  if (capture->exact && metadata->stats->missed_late != 0 &&
+      metadata->stats->timing_error_p999_ns != 0) {
+    text += fmt::format("\n{:{}}late: {}", "", kLabelWidth, late_causes(*metadata->stats));
   }
   return line("captured", text);
 }
@@ -87,7 +118,8 @@ std::string timing(const Metadata& metadata) {
         fmt::format("half at most {}, 99 % {}, 99.9 % {}, ", duration(stats.timing_error_p50_ns),
                     duration(stats.timing_error_p99_ns), duration(stats.timing_error_p999_ns));
   }
-  text += fmt::format("{} at most; longest sample {}", duration(stats.timing_error_max_ns),
+  text += fmt::format("{} at most{}; longest sample {}", duration(stats.timing_error_max_ns),
+                      stats.missed_late == 0 ? "" : ", of the ticks that were captured",
                       duration(stats.sample_window_max_ns));
   if (stats.timing_error_p999_ns != 0 && stats.ticks_due != 0) {
     text += fmt::format(

@@ -78,6 +78,14 @@ TEST_F(FileTest, NamesTheFolderThatIsMissing) {
   EXPECT_NE(none.error().message.find("create its folder first"), std::string::npos);
 }
 
+TEST_F(FileTest, AFolderThatIsThereWasCalledMissing) {
+  const Result<FileDescriptor> none = create_append_only("/proc/kymo.tsv");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message,
+            "cannot create /proc/kymo.tsv: No such file or directory; its folder exists, but takes "
+            "no files: choose another folder");
+}
+
 TEST_F(FileTest, ReplacesWholeAndLeavesNoTemporary) {
   const std::string path = folder_ + "/meta";
   ASSERT_TRUE(replace_file(path, "one"));

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <exception>
 #include <memory>
+#include <string>
+#include <utility>
 
 namespace kymo {
 namespace {
@@ -26,7 +29,38 @@ TEST(Result, CarriesAnError) {
   const Result<std::unique_ptr<int>> result = half(7);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "odd");
-  EXPECT_THROW(static_cast<void>(result.value()), std::bad_variant_access);
+}
+
+// What `use` throws; empty if it throws nothing.
+template <class Use>
+std::string thrown_by(Use use) {
+  try {
+    use();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+// It was "std::get: wrong index for variant".
+TEST(Result, TheErrorWasNotSaidWhereAValueWasTakenThatIsNotThere) {
+  Result<std::string> failed = Error{Code::invalid_argument, "metric 'Bad': a name is [a-z]", 0};
+  const Result<std::string> fixed = failed;
+  const std::string message = "metric 'Bad': a name is [a-z]";
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(failed.value()); }), message);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(fixed.value()); }), message);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(failed->size()); }), message);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(fixed->size()); }), message);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(*failed); }), message);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(*fixed); }), message);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(*std::move(failed)); }), message);
+}
+
+TEST(Result, ASuccessHasNoError) {
+  const Result<int> value = 7;
+  const std::string message = "kymo::Result: error() was called, and there is no error";
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(value.error()); }), message);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(Result<void>().error()); }), message);
 }
 
 TEST(SystemError, SaysWhatOnWhatAndWhy) {

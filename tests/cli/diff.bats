@@ -145,6 +145,40 @@ END
   refused 1 "give first.tsv" export first.meta.json -o "$dir/out.csv"
 }
 
+# Recordings of a program that does not change: eleven counters, each with a share of its own in each run.
+unchanged_runs() {  # RUNS: into the folders old and new
+  mkdir -p old new
+  /usr/bin/python3 - "$1" <<'END'
+import json, random, sys
+random.seed(26)
+names = [f"steps_{number}" for number in range(11)]
+for side in ("old", "new"):
+    for run in range(int(sys.argv[1])):
+        steps = [random.randrange(1000, 2000) for _ in names]
+        with open(f"{side}/r{run}.tsv", "w") as file:
+            print("Time (ns)", *names, sep="\t", file=file)
+            for row in range(800):
+                print(row * 1000000, *(row * step for step in steps), sep="\t", file=file)
+        columns = [{"name": name, "metric": name, "kind": "counter", "unit": "count"} for name in names]
+        json.dump({"format_version": 1, "state": "ended", "interval_ns": 1000000, "columns": columns, "marks": []},
+                  open(f"{side}/r{run}.meta.json", "w"))
+END
+}
+
+@test "README's line for CI exited with 3 for a program that had not changed" {
+  line=$(grep -o "kymo diff --base .*--fail-on-change 10% *# of six runs each; exit 0" "$BATS_TEST_DIRNAME/../../README.md")
+  PATH="$(dirname "$kymo"):$PATH"
+  cd "$dir"
+  unchanged_runs 6
+  run bash -c "$line"
+  [ "$status" -eq 0 ] || { echo "$output"; false; }
+  rm -r old new
+  unchanged_runs 5
+  run bash -c "$line"
+  [ "$status" -eq 3 ]
+  [[ "$output" == *"It takes 6 recordings of each side (here 5 and 5)"* ]]
+}
+
 @test "CI does not pass where too few runs cannot tell: exit 3, and how many it takes" {
   run --separate-stderr "$kymo" diff --base old-[0-3].tsv --new new-[0-3].tsv --fail-on-change 10%
   [ "$status" -eq 3 ]

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include "metrics/metric_rules.h"
@@ -28,7 +29,7 @@ void rule(Bytes data) {
     return;
   }
   require(Rule::parse(rule->text()).ok(), "a rule's own text is a rule");
-  if (!rule->bind(columns())) {
+  if (!rule->bind(columns(), std::chrono::milliseconds(1))) {
     return;
   }
   std::array<std::uint64_t, 4> row{};

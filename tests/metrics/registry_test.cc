@@ -33,6 +33,21 @@ TEST(Registry, RefusesANameWithoutItsUnit) {
   EXPECT_NE(refusal(metric("written", Unit::bytes)), "accepted");
 }
 
+TEST(Registry, ATimeWasAcceptedAsACount) {
+  EXPECT_EQ(refusal(metric("wait_us")),
+            "metric 'wait_us': its name ends in '_us', but its unit is count: set .unit = "
+            "kymo::Unit::microseconds, or choose another name");
+  EXPECT_NE(refusal(metric("wait_ns")).find("kymo::Unit::nanoseconds"), std::string::npos);
+  EXPECT_NE(refusal(metric("memory_bytes", Unit::pages)).find("its unit is pages"),
+            std::string::npos);
+  EXPECT_EQ(refusal(metric("wait_ms")),
+            "metric 'wait_ms': its name ends in '_ms', a unit that no column has: record "
+            "microseconds ('_us') or nanoseconds ('_ns')");
+  EXPECT_NE(refusal(metric("uptime_seconds")), "accepted");
+  EXPECT_EQ(refusal(metric("bonus")), "accepted");
+  EXPECT_EQ(refusal(metric("bus")), "accepted");
+}
+
 TEST(Registry, RefusesBadFields) {
   EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {}}})).find("has no values"),
             std::string::npos);
@@ -161,7 +176,7 @@ TEST(Registry, AFamilyOfCallbacksFillsAColumnForEachCombination) {
       out[i] = 10 + i;
     }
   }));
-  ASSERT_TRUE(registry.callback({"last", "Help", Kind::gauge, Unit::count, {}}, [] { return 9; }));
+  ASSERT_TRUE(registry.callback({"last", "Help", Kind::gauge, Unit::count, {}}, [] { return 9U; }));
   EXPECT_FALSE(registry.callback_family(family, [](std::uint64_t*) {})) << "the name is taken";
   const auto sampler = registry.sampler({}).value();
   ASSERT_EQ(sampler->columns().size(), 6U);

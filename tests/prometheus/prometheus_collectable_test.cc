@@ -2,6 +2,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -51,6 +52,35 @@ TEST(PrometheusCollectable, SerializesCountersGaugesAndLabels) {
   EXPECT_NE(text.find("kymo_frozen_time_seconds_total 1.5\n"), std::string::npos) << text;
   EXPECT_NE(text.find("# TYPE kymo_phase gauge\n"), std::string::npos) << text;
   EXPECT_NE(text.find("kymo_phase 4\n"), std::string::npos) << text;
+}
+
+// It was a segmentation fault.
+TEST(PrometheusCollectable, OutlivesItsRegistry) {
+  auto registry = std::make_unique<Registry>();
+  registry->counter({"steps", "", Kind::counter, Unit::count, {}}).value().add(5);
+  const auto collectable = make_prometheus_collectable(*registry);
+  registry.reset();
+  Registry another;
+  another.counter({"steps", "", Kind::counter, Unit::count, {}}).value().add(1'000'000);
+  const std::string text = ::prometheus::TextSerializer().Serialize(collectable->Collect());
+  EXPECT_NE(text.find("steps_total 5\n"), std::string::npos) << text;
+}
+
+// The program ended by std::terminate().
+TEST(PrometheusCollectable, ACallbackThatThrowsKeepsItsLastValueAndIsCounted) {
+  Registry registry;
+  bool fails = false;
+  ASSERT_TRUE(
+      registry.callback({"queued", "", Kind::gauge, Unit::count, {}}, [&]() -> std::uint64_t {
+        if (fails) throw std::runtime_error("no queue");
+        return 7;
+      }));
+  const auto collectable = make_prometheus_collectable(registry);
+  EXPECT_EQ(collectable->Collect().at(0).metric.at(0).gauge.value, 7);
+  fails = true;
+  EXPECT_EQ(collectable->Collect().at(0).metric.at(0).gauge.value, 7);
+  ASSERT_EQ(registry.callback_errors().size(), 1U);
+  EXPECT_EQ(registry.callback_errors()[0].count, 1U);
 }
 
 TEST(PrometheusCollectable, RefusesAPrefixThatPrometheusDoesNotAllow) {

@@ -83,6 +83,41 @@ TEST_F(Report, TimingPercentilesAndThePriceOfPrecisionWereNotShown) {
       << text;
 }
 
+// It said only "late", and that samples were at most some microseconds late beside a gap of more.
+TEST_F(Report, WhyTicksWereLateWasNotSaid) {
+  const std::string path =
+      folder_.file("busy.tsv", "Time (ns)\tn_bytes\n0\t0\n1000000\t0\n2000000\t0\n");
+  static_cast<void>(folder_.file("busy.meta.json", R"({"format_version":1,"state":"ended",
+      "interval_ns":1000000,
+      "columns":[{"name":"n_bytes","metric":"n_bytes","kind":"counter","unit":"bytes"}],
+      "stats":{"ticks_due":23,"rows_captured":3,"rows_on_time":2,"rows_written":3,"missed_late":20,
+      "late_waited":11,"late_sample":4,"late_stolen":2,"late_page_fault":1,
+      "timing_error_ns":6000,"timing_error_p50_ns":16,"timing_error_p99_ns":6000,
+      "timing_error_p999_ns":6000,"timing_error_max_ns":6010,"duration_ns":23000000}})"));
+  const std::string text = named_report(*analysis::summarize(path));
+  EXPECT_NE(
+      text.find("20 missed: late\n            late: 11 waited for a CPU, 4 sample before took "
+                "too long, 2 stolen by the hypervisor, 1 page fault, 2 unexplained\n"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("6.01 µs at most, of the ticks that were captured;"), std::string::npos)
+      << text;
+}
+
+// It said "captured 0 of 0 ticks (100.00 %)".
+TEST_F(Report, AnEmptyRecordingWasCapturedWhole) {
+  const std::string path = folder_.file("empty.tsv", "Time (ns)\tn_bytes\n");
+  static_cast<void>(folder_.file("empty.gaps.tsv", "Start (ns)\tEnd (ns)\tTicks\tCause\n"));
+  static_cast<void>(folder_.file("empty.meta.json", R"({"format_version":1,"state":"running",
+      "interval_ns":1000000,
+      "columns":[{"name":"n_bytes","metric":"n_bytes","kind":"counter","unit":"bytes"}]})"));
+  const std::string text = named_report(*analysis::summarize(path));
+  EXPECT_NE(text.find("captured    nothing: no tick was counted before it ended\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("100.00 %"), std::string::npos) << text;
+}
+
 // They are the upper bounds of buckets: a report had 590 ns of 99.9 % and 573 ns at most.
 TEST_F(Report, NoTimingPercentileLiesAboveTheLargestError) {
   const std::string path = folder_.file("late.tsv", "Time (ns)\tn_bytes\n0\t0\n1000000\t0\n");

@@ -93,7 +93,16 @@ void Collector::catch_up(std::uint64_t now_ns, bool clocks_changed) {
     options_.start_ns = now_ns - std::max(now_ns - shifted, last_row_ns);
     start_ns_.store(options_.start_ns, std::memory_order_release);
   }
+  if (cause == MissCause::late) {
+    count_late_by_sample(newest_due(now_ns));
+  }
   miss_until(newest_due(now_ns), cause);
+}
+
+void Collector::count_late_by_sample(std::uint64_t end) {
+  // Ticks that would have been missed even if the collector had gone on as soon as the sample ended.
+  const std::uint64_t due = std::min(end, newest_due(std::max(last_end_ns_, options_.start_ns)));
+  counts_.late_sample.add(due - std::min(due, tick_));
 }
 
 bool Collector::have_slot() {
@@ -110,6 +119,7 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
   // If the clock went back meanwhile, the window is 0 and not nearly 2^64.
   const std::uint64_t window_ns = std::max(monotonic_ns(), begin_ns) - begin_ns;
   row_[0] = begin_ns + window_ns / 2 - options_.start_ns;
+  last_end_ns_ = begin_ns + window_ns;
   ring_.put_row(slot_, rows_in_slot_, row_.data());
   if (rows_in_slot_++ == 0) {
     slot_begun_ns_ = begin_ns;

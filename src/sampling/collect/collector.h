@@ -70,6 +70,8 @@ class Collector {
   // Called if the deadline of the next tick has passed already, or if the clocks have changed.
   void catch_up(std::uint64_t now_ns, bool clocks_changed);
   void sample_into_slot(std::uint64_t now_ns);
+  // Counts the late ticks up to `end` that the last sample took.
+  void count_late_by_sample(std::uint64_t end);
   void back_off(std::uint64_t now_ns);
   void bound_realtime(std::uint64_t now_ns);
   void take_last_sample();
@@ -88,8 +90,9 @@ class Collector {
   RealtimeBound realtime_bound_;
   Standstill standstill_;
 
-  std::uint64_t tick_ = 0;     // the next one to capture or miss
-  std::uint64_t last_ns_ = 0;  // clock when the last sample began
+  std::uint64_t tick_ = 0;         // the next one to capture or miss
+  std::uint64_t last_ns_ = 0;      // clock when the last sample began
+  std::uint64_t last_end_ns_ = 0;  // clock when it ended
   std::uint64_t backoff_ns_ = 0;
   std::vector<std::uint64_t> row_;  // the sample, before it goes into the ring
   Ring::Slot slot_;

@@ -18,6 +18,7 @@ struct RecorderCounts {
     OwnedCount captured;
     OwnedCount on_time;
     OwnedCount missed_late;
+    OwnedCount late_sample;  // of missed_late: the sample before lasted until after the tick
     OwnedCount missed_ring_full;
     OwnedCount missed_frozen;
     OwnedCount backoffs;
@@ -35,6 +36,11 @@ struct RecorderCounts {
     OwnedCount rows;
     OwnedCount missed_sink_error;
     OwnedCount bytes;
+    // Parts of Collected::missed_late, by LateCauses.
+    OwnedCount late_waited;
+    OwnedCount late_sample;
+    OwnedCount late_stolen;
+    OwnedCount late_page_fault;
   };
   Collected collected;
   Written written;
@@ -48,6 +54,10 @@ struct RecorderCounts {
     s.rows_captured = collected.captured.get();
     s.rows_on_time = collected.on_time.get();
     s.missed_late = collected.missed_late.get();
+    s.late_waited = written.late_waited.get();
+    s.late_sample = written.late_sample.get();
+    s.late_stolen = written.late_stolen.get();
+    s.late_page_fault = written.late_page_fault.get();
     s.missed_ring_full = collected.missed_ring_full.get();
     s.missed_frozen = collected.missed_frozen.get();
     s.backoffs = collected.backoffs.get();

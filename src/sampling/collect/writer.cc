@@ -13,13 +13,14 @@ OutputPosition position_of(const OutputPlace& place) {
 }
 
 Writer::Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQueue& gaps,
-               RecorderCounts::Written& counts, Sink& sink, SinkError& sink_error, Event& wake,
-               std::function<ProfilerStats()> stats)
+               RecorderCounts::Written& counts, LateCauses& late_causes, Sink& sink,
+               SinkError& sink_error, Event& wake, std::function<ProfilerStats()> stats)
     : interval_ns_(interval_ns),
       nap_ns_(nap_ns),
       ring_(ring),
       gaps_(gaps),
       counts_(counts),
+      late_causes_(late_causes),
       sink_(sink),
       sink_error_(sink_error),
       wake_(wake),
@@ -42,10 +43,14 @@ void Writer::run() {
     drain();
     if (const std::uint64_t now_ns = monotonic_ns();
         now_ns >= next_progress_ns || next_progress_ns - now_ns > kProgressNs) {
+      if (!done) {
+        late_causes_.look();
+      }
       sink_.progress(stats_());
       next_progress_ns = now_ns + kProgressNs;
     }
   }
+  late_causes_.finish();
   close_refused_gap();
 }
 

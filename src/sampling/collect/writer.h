@@ -9,6 +9,7 @@
 
 #include "base/event.h"
 #include "kymo/sink.h"
+#include "sampling/collect/late_causes.h"
 #include "sampling/collect/recorder_counts.h"
 #include "sampling/ring/gap_queue.h"
 #include "sampling/ring/ring.h"
@@ -49,8 +50,8 @@ class Writer {
 
   // Looks for full slots when it is woken, and at the latest `nap_ns` after the last look.
   Writer(std::uint64_t interval_ns, std::uint64_t nap_ns, Ring& ring, GapQueue& gaps,
-         RecorderCounts::Written& counts, Sink& sink, SinkError& sink_error, Event& wake,
-         std::function<ProfilerStats()> stats);
+         RecorderCounts::Written& counts, LateCauses& late_causes, Sink& sink,
+         SinkError& sink_error, Event& wake, std::function<ProfilerStats()> stats);
 
   // Returns when the collector is done and everything that it handed over has been offered to the
   // sink.
@@ -70,6 +71,7 @@ class Writer {
   Ring& ring_;
   GapQueue& gaps_;
   RecorderCounts::Written& counts_;
+  LateCauses& late_causes_;
   Sink& sink_;
   SinkError& sink_error_;
   Event& wake_;

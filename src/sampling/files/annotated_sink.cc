@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "kymo/sink.h"
 #include "sampling/files/annotated_format.h"
 #include "sampling/files/append_file.h"
+#include "sampling/files/sink_in_use.h"
 #include "sampling/files/tsv_format.h"
 
 namespace kymo {
@@ -46,22 +48,17 @@ class AnnotatedSink final : public Sink {
       : path_(std::move(path)), fd_(fd), format_(format) {}
 
   Result<void> open(const RecordingInfo& info) override {
-    info_ = info;
-    if (path_.empty()) {
-      output_.emplace(std::in_place_type<Stream>, fd_);
-    } else {
-      Result<AppendFile> file = AppendFile::create(path_);
-      if (!file) {
-        return file.error();
-      }
-      output_.emplace(std::in_place_type<AppendFile>, *std::move(file));
+    if (open_.exchange(true, std::memory_order_acquire)) {  // pairs with the store of closed()
+      return sink_in_use("cannot record to " + name());
     }
-    const std::size_t stride = info.columns.size() + 1;
-    formatter_.emplace(stride, rows_a_buffer(stride));
-    return put(annotated_header(info, format_));
+    Result<void> opened = begin(info);
+    return opened ? opened : closed(std::move(opened));
   }
 
   Result<void> write(const Rows& rows) override {
+    if (Result<void> there = still_there(); !there) {
+      return there;
+    }
     const LossyLines lossy_before = lossy_;
     const std::uint64_t bytes_before = bytes_written();
     for (std::size_t first = 0; first < rows.count; first += formatter_->capacity()) {
@@ -80,11 +77,14 @@ class AnnotatedSink final : public Sink {
   }
 
   Result<void> close(const ProfilerStats& stats) override {
+    if (Result<void> there = still_there(); !there) {
+      return closed(std::move(there));
+    }
     Result<void> written = put(annotated_stats(info_, stats));
     if (written && format_ == AnnotatedFormat::lossy) {
       written = append(lossy_.closing());
     }
-    return written;
+    return closed(std::move(written));
   }
 
   [[nodiscard]] std::uint64_t bytes_written() const override {
@@ -94,10 +94,37 @@ class AnnotatedSink final : public Sink {
   [[nodiscard]] OutputPlace output_place() const override { return {"", 0, bytes_written()}; }
 
  private:
+  [[nodiscard]] std::string name() const { return path_.empty() ? "the log stream" : path_; }
+  Result<void> closed(Result<void> outcome) {
+    open_.store(false, std::memory_order_release);
+    return outcome;
+  }
+  [[nodiscard]] Result<void> still_there() const {
+    const auto* file = std::get_if<AppendFile>(&*output_);
+    if (const char* loss = file == nullptr ? nullptr : loss_of(file->change())) {
+      return Error{Code::data_loss, path_ + ' ' + loss + ": record to another file", 0};
+    }
+    return {};
+  }
+  Result<void> begin(const RecordingInfo& info) {
+    info_ = info;
+    if (path_.empty()) {
+      output_.emplace(std::in_place_type<Stream>, fd_);
+    } else {
+      Result<AppendFile> file = AppendFile::create(path_);
+      if (!file) {
+        return file.error();
+      }
+      output_.emplace(std::in_place_type<AppendFile>, *std::move(file));
+    }
+    const std::size_t stride = info.columns.size() + 1;
+    formatter_.emplace(stride, rows_a_buffer(stride));
+    return put(annotated_header(info, format_));
+  }
   Result<void> append(std::string_view text) {
     const int error = std::visit([&](auto& output) { return output.append(text); }, *output_);
     if (error != 0) {
-      return system_error("cannot write " + (path_.empty() ? "to the log stream" : path_), error);
+      return system_error((path_.empty() ? "cannot write to " : "cannot write ") + name(), error);
     }
     return {};
   }
@@ -119,6 +146,7 @@ class AnnotatedSink final : public Sink {
   std::optional<std::variant<AppendFile, Stream>> output_;
   std::optional<TsvFormatter> formatter_;
   LossyLines lossy_;
+  std::atomic<bool> open_{false};
 };
 
 }  // namespace

@@ -70,10 +70,32 @@ int AppendFile::append(std::string_view text) {
   return error;
 }
 
-bool AppendFile::changed_by_another() const {
+FileChange AppendFile::change() const {
   struct stat status {};
-  return !torn_ && ::fstat(fd_.get(), &status) == 0 &&
-         static_cast<std::uint64_t>(status.st_size) != size_;
+  if (!fd_.valid() || ::fstat(fd_.get(), &status) != 0) {
+    return FileChange::none;
+  }
+  if (status.st_nlink == 0) {
+    return FileChange::removed;
+  }
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (torn_ || size == size_) {
+    return FileChange::none;
+  }
+  return size > size_ ? FileChange::grown : FileChange::cut;
+}
+
+const char* loss_of(FileChange change) {
+  switch (change) {
+    case FileChange::removed:
+      return "was removed or replaced by another program while it was recorded";
+    case FileChange::cut:
+      return "was cut off by another program while it was recorded";
+    case FileChange::none:
+    case FileChange::grown:
+      return nullptr;
+  }
+  return nullptr;
 }
 
 void AppendFile::cut_back_to(std::uint64_t size) {

@@ -9,6 +9,17 @@
 
 namespace kymo {
 
+// What somebody else has done to a file that is being written.
+enum class FileChange : std::uint8_t {
+  none,
+  grown,    // its size is above what was appended here
+  cut,      // its size is below that: what was appended is gone, at least in part
+  removed,  // it has no name any more, also if another file has its name now: all of it is gone
+};
+
+// What was lost by such a change, for a message; nullptr: nothing.
+const char* loss_of(FileChange change);
+
 // A file that contains only whole appends. If an append fails in the middle, for example on a full
 // disk, the file is truncated to its size before. If the truncation fails, too, the next append
 // tries it again first.
@@ -38,9 +49,8 @@ class AppendFile {
   // Closes the file. Nothing may be appended afterwards.
   void close() { fd_.reset(); }
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  // Whether the size of the file differs from what its appends gave it, because somebody else has
-  // written to it or truncated it. Cost: one fstat(2).
-  [[nodiscard]] bool changed_by_another() const;
+  // What somebody else has done to the file. Cost: one fstat(2).
+  [[nodiscard]] FileChange change() const;
 
  private:
   explicit AppendFile(FileDescriptor fd) : fd_(std::move(fd)) {}

@@ -28,7 +28,7 @@ class OutputFile {
   int append(std::string_view text);
   // Removes what was appended since the file had `size` bytes.
   void cut_back_to(std::uint64_t size) { file_.cut_back_to(size); }
-  [[nodiscard]] bool changed_by_another() const { return file_.changed_by_another(); }
+  [[nodiscard]] FileChange change() const { return file_.change(); }
   // Bytes on disk.
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
 

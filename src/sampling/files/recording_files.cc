@@ -156,10 +156,16 @@ void RecordingFiles::flush_gaps() {
 }
 
 Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const char* state) {
+  const bool ends = std::string_view(state) == "ended";
+  if (const FileChange change = rows_.change(); change == FileChange::removed) {
+    return ends ? Result<void>(Error{Code::data_loss, path_ + ' ' + loss_of(change), 0})
+                : Result<void>();
+  }
+  const char* const gaps_lost = loss_of(gaps_.change());
   rows_.settle();
   gaps_.settle();
   flush_gaps();
-  if (std::string_view(state) == "ended") {
+  if (ends) {
     if (!unwritten_gaps_.empty()) {
       return Error{Code::data_loss,
                    "cannot finish " + path_ + ": " + std::to_string(unwritten_gaps_.size()) +
@@ -184,7 +190,20 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
   for (const Mark& mark : marks_) {
     marks.push_back({{"name", mark.name}, {"at_ns", mark.at_ns}});
   }
-  return replace_file(metadata_path_, json_text(metadata, 1) + '\n');
+  if (info_.callback_errors) {
+    for (const CallbackError& error : info_.callback_errors()) {
+      metadata["callback_errors"].push_back(
+          {{"metric", error.metric}, {"count", error.count}, {"what", error.what}});
+    }
+  }
+  Result<void> replaced = replace_file(metadata_path_, json_text(metadata, 1) + '\n');
+  if (replaced && ends && gaps_lost != nullptr) {
+    return Error{Code::data_loss,
+                 recording_stem(path_) + ".gaps.tsv " + gaps_lost +
+                     ": only the longest gaps and the totals are left, in the metadata",
+                 0};
+  }
+  return replaced;
 }
 
 }  // namespace kymo

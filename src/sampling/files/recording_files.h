@@ -54,12 +54,14 @@ class RecordingFiles {
   // Replaces the metadata. `state` is "running" or "ended". For "ended", the other files are closed
   // first: when a reader sees "ended", nothing writes to them any more.
   // Errors: those of replacing a file; data_loss if gaps still wait for the disk at the end. The
-  //         metadata then stays "running".
+  //         metadata then stays "running". Also data_loss if somebody else has removed the rows or
+  //         the list of gaps, at the end. Metadata are not written for rows that are gone.
   Result<void> write_metadata(const ProfilerStats& stats, const char* state);
 
   [[nodiscard]] std::uint64_t bytes() const { return rows_.size(); }
   [[nodiscard]] std::uint64_t gap_bytes() const { return gaps_.size(); }
-  [[nodiscard]] bool changed_by_another() const { return rows_.changed_by_another(); }
+  // What somebody else has done to the rows.
+  [[nodiscard]] FileChange change() const { return rows_.change(); }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:

@@ -92,9 +92,13 @@ Result<void> RecordingParts::write(const Rows& rows) {
   // Remove parts here and not after the last write: until now a ring file may have named the part
   // before as its output (Ring::accept_output), and a recovery would have continued that part.
   remove_oldest();
-  if (files_.changed_by_another()) {
+  if (const FileChange change = files_.change(); change != FileChange::none) {
     if (Result<void> begun = begin_next_part(); !begun) {
-      return begun;
+      Error error = begun.error();
+      if (const char* loss = loss_of(change)) {
+        error.message = files_.path() + ' ' + loss + "; " + error.message;
+      }
+      return error;
     }
   }
   if (Result<void> written = files_.append(rows, 0); !written) {
@@ -148,8 +152,9 @@ Result<void> RecordingParts::begin_next_part() {
 }
 
 void RecordingParts::end_part(const std::string& next_path) {
+  lost_ = with_present_part(std::move(lost_));
   // If another process has written to the file, it has written the metadata, too. Leave them.
-  if (!files_.changed_by_another()) {
+  if (files_.change() == FileChange::none) {
     nlohmann::json part = describe_part(number_, previous_);
     part["next"] = name_in_folder(next_path);
     files_.set_part(std::move(part));
@@ -161,6 +166,31 @@ void RecordingParts::end_part(const std::string& next_path) {
   at_begin_ = latest_;
   counted_ = {};
   first_row_ns_.reset();
+}
+
+std::optional<RecordingParts::Lost> RecordingParts::with_present_part(
+    std::optional<Lost> lost) const {
+  if (const char* loss = loss_of(files_.change()); loss != nullptr && counted_.rows_written != 0) {
+    if (!lost) {
+      lost.emplace();
+      lost->what = files_.path() + ' ' + loss;
+    }
+    lost->rows += counted_.rows_written;
+  }
+  return lost;
+}
+
+Result<void> RecordingParts::kept() const {
+  const std::optional<Lost> lost = with_present_part(lost_);
+  if (!lost) {
+    return {};
+  }
+  std::string message =
+      lost->what + ": of the rows that were written, " + std::to_string(lost->rows) + " are gone";
+  if (number_ != 0) {
+    message += "; the recording ends in " + files_.path();
+  }
+  return Error{Code::data_loss, std::move(message), 0};
 }
 
 void RecordingParts::remove_oldest() {
@@ -197,7 +227,7 @@ ProfilerStats RecordingParts::stats_of_part() const {
 
 Result<void> RecordingParts::write_metadata(const ProfilerStats& stats, const char* state) {
   latest_ = stats;
-  if (files_.changed_by_another()) {
+  if (files_.change() != FileChange::none) {
     return {};  // the next rows begin a new part
   }
   return files_.write_metadata(number_ == 0 ? stats : stats_of_part(), state);

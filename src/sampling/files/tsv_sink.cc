@@ -1,10 +1,12 @@
 #include "sampling/files/tsv_sink.h"
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "sampling/files/recording_parts.h"
+#include "sampling/files/sink_in_use.h"
 
 namespace kymo {
 namespace {
@@ -15,8 +17,12 @@ class TsvSink final : public Sink {
       : path_(std::move(path)), options_(options), earlier_(std::move(earlier)) {}
 
   Result<void> open(const RecordingInfo& info) override {
+    if (open_.exchange(true, std::memory_order_acquire)) {  // pairs with the store in close()
+      return sink_in_use("cannot record to " + path_);
+    }
     Result<RecordingParts> parts = RecordingParts::create(path_, options_, info, earlier_);
     if (!parts) {
+      open_.store(false, std::memory_order_release);
       return parts.error();
     }
     parts_.emplace(*std::move(parts));
@@ -35,7 +41,12 @@ class TsvSink final : public Sink {
 
   Result<void> close(const ProfilerStats& stats) override {
     Result<void> ended = parts_->write_metadata(stats, "ended");
-    return ended ? ended : unfinished(ended.error(), stats);
+    const Result<void> kept = parts_->kept();
+    open_.store(false, std::memory_order_release);
+    if (!ended) {
+      return unfinished(ended.error(), stats);
+    }
+    return kept;
   }
 
   [[nodiscard]] std::uint64_t bytes_written() const override {
@@ -50,8 +61,7 @@ class TsvSink final : public Sink {
   [[nodiscard]] Error unfinished(Error cause, const ProfilerStats& stats) const {
     cause.message = "the recording was not finished: " + cause.message + "; the " +
                     std::to_string(stats.rows_written) + " rows written so far are in " + path_ +
-                    (parts_->place().file == 0 ? "" : " and the parts after it") + ", " +
-                    std::to_string(stats.missed_sink_error) + " could not be written";
+                    (parts_->place().file == 0 ? "" : " and the parts after it");
     if (cause.code == Code::resource_exhausted) {
       cause.message += ": free space on its disk before you record again";
     }
@@ -61,6 +71,7 @@ class TsvSink final : public Sink {
   std::string path_;
   TsvOptions options_;
   std::vector<std::string> earlier_;
+  std::atomic<bool> open_{false};
   std::optional<RecordingParts> parts_;
 };
 

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "sampling/files/sink_in_use.h"
 #include "sampling/history/history_cut.h"
 #include "sampling/history/row_history.h"
 
@@ -264,6 +265,9 @@ History::~History() {
 Result<void> History::open(const RecordingInfo& info) {
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;
+  if (s.rows) {
+    return sink_in_use("cannot keep rows in memory");
+  }
   s.info = info;
   s.interval_ns = static_cast<std::uint64_t>(info.interval.count());
   const std::size_t stride = info.columns.size() + 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/near_names.h"
 #include "base/rate.h"
@@ -121,7 +122,40 @@ Result<Rule> Rule::parse(std::string_view text) {
   return RuleParser(text).parse();
 }
 
-Result<void> Rule::bind(const std::vector<Column>& columns) {
+Rule::Window::Window(std::uint64_t length_ns)
+    : length_ns_(length_ns), step_ns_(length_ns / kSteps + 1) {
+  if (length_ns != 0) {
+    marks_.resize(kSteps + 2);  // those of the window, the one before it, and the new one
+  }
+}
+
+std::optional<Rule::Window::Mark> Rule::Window::slide_to(const Mark& now) {
+  if (empty_ || now.at_ns < marks_[newest_].at_ns) {  // no recording goes back in time
+    empty_ = false;
+    oldest_ = newest_;
+    marks_[newest_] = now;
+    return std::nullopt;
+  }
+  // Each mark is added once and dropped once, so this is one step a row on average.
+  while (oldest_ != newest_ && now.at_ns - marks_[after(oldest_)].at_ns >= length_ns_) {
+    oldest_ = after(oldest_);
+  }
+  const Mark from = marks_[oldest_];
+  if (now.at_ns - marks_[newest_].at_ns >= step_ns_) {
+    newest_ = after(newest_);
+    marks_[newest_] = now;
+  }
+  return now.at_ns - from.at_ns >= length_ns_ ? std::optional(from) : std::nullopt;
+}
+
+Result<void> Rule::bind(const std::vector<Column>& columns, std::chrono::nanoseconds interval) {
+  if (rate_) {
+    // Half an interval less than whole intervals: rows are never exactly one interval apart.
+    const auto interval_ns =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(interval.count(), 1));
+    const std::uint64_t rows = (kRateOverNs + interval_ns - 1) / interval_ns;
+    window_ = Window(rows * interval_ns - interval_ns / 2);
+  }
   std::vector<std::string> names;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == column_) {
@@ -142,19 +176,18 @@ std::optional<std::uint64_t> Rule::operand(std::span<const std::uint64_t> row) {
   if (!growth_) {
     return value;
   }
-  const bool first = !seen_;
-  const std::uint64_t passed_ns = row[0] - before_ns_;
-  if (!first && rate_ && passed_ns < kRateOverNs) {
-    return std::nullopt;
+  if (rate_) {
+    const std::optional<Window::Mark> from = window_.slide_to({row[0], value});
+    if (!from) {
+      return std::nullopt;
+    }
+    return whole_rate(value - std::min(value, from->value), row[0] - from->at_ns);
   }
+  const bool first = !seen_;
   const std::uint64_t grown = value - std::min(value, before_);
   seen_ = true;
   before_ = value;
-  before_ns_ = row[0];
-  if (first) {
-    return std::nullopt;
-  }
-  return rate_ ? whole_rate(grown, passed_ns) : grown;
+  return first ? std::nullopt : std::optional(grown);
 }
 
 bool Rule::holds(std::uint64_t value) const {
@@ -176,10 +209,12 @@ bool Rule::fires_at(std::span<const std::uint64_t> row) {
   if (!value) {
     return false;
   }
-  const bool now = holds(*value);
-  const bool fires = now && armed_;
-  armed_ = !now;
-  return fires;
+  if (holds(*value)) {
+    held_ns_ = row[0];
+    return std::exchange(armed_, false);
+  }
+  armed_ = armed_ || !rate_ || row[0] - held_ns_ >= kRateOverNs;
+  return false;
 }
 
 }  // namespace kymo

@@ -94,19 +94,24 @@ Snapshots::Snapshots(std::shared_ptr<History> history, FlightRecorderOptions opt
 }
 
 Result<void> Snapshots::open(const RecordingInfo& info) {
-  start_monotonic_ns_ = info.start_monotonic_ns;
-  rules_.clear();
+  std::vector<Rule> rules;
   for (const std::string& text : folder_->options.rules) {
     Result<Rule> rule = Rule::parse(text);
     if (!rule) {
       return rule.error();
     }
-    if (Result<void> bound = rule->bind(info.columns); !bound) {
+    if (Result<void> bound = rule->bind(info.columns, info.interval); !bound) {
       return bound;
     }
-    rules_.push_back(*std::move(rule));
+    rules.push_back(*std::move(rule));
   }
-  return history_->open(info);
+  // If the history is open already, the rules are in use.
+  if (Result<void> opened = history_->open(info); !opened) {
+    return opened;
+  }
+  rules_ = std::move(rules);
+  start_monotonic_ns_ = info.start_monotonic_ns;
+  return {};
 }
 
 Result<void> Snapshots::write(const Rows& rows) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,8 @@
 #include "sampling/collect/thread_setup.h"
 #include "sampling/collect/writer.h"
 #include "sampling/files/metadata.h"
+#include "sampling/files/sink_in_use.h"
+#include "sampling/profiler/callback_errors.h"
 #include "sampling/ring/gap_queue.h"
 #include "sampling/ring/ring.h"
 #include "sampling/ring/ring_memory.h"
@@ -116,6 +119,32 @@ std::uint64_t measure_sample_ns(const Sampler& sampler) {
   return shortest;
 }
 
+// The outcome of a recording: that of closing its sink, and what could not be kept.
+Result<void> with_losses(Result<void> closed, const ProfilerStats& stats,
+                         const std::string& sink_error) {
+  if (stats.missed_sink_error == 0 && stats.missed_ring_full == 0) {
+    return closed;
+  }
+  std::string lost = "the recording lacks " +
+                     std::to_string(stats.missed_sink_error + stats.missed_ring_full) + " of " +
+                     std::to_string(stats.ticks_due) + " ticks: ";
+  if (stats.missed_sink_error != 0) {
+    lost +=
+        std::to_string(stats.missed_sink_error) + " rows could not be kept (" + sink_error + ')';
+  }
+  if (stats.missed_ring_full != 0) {
+    lost += (stats.missed_sink_error != 0 ? ", and for " : "for ") +
+            std::to_string(stats.missed_ring_full) +
+            " ticks the ring was full, because the disk or sink was too slow";
+  }
+  if (!closed) {
+    Error error = closed.error();
+    error.message += "; " + lost;
+    return error;
+  }
+  return Error{Code::data_loss, std::move(lost), 0};
+}
+
 }  // namespace
 
 struct Profiler::State {
@@ -127,14 +156,16 @@ struct Profiler::State {
         : sampler(std::move(own_sampler)),
           ring(std::move(own_ring)),
           gaps(collector_options.interval_ns),
+          late_causes(collector_options.interval_ns, counts.collected, counts.written),
           collector(collector_options, *sampler, *ring, gaps, counts.collected, stop, wake_writer,
                     start_ns),
           writer(collector_options.interval_ns, collector_options.hand_over.nap_ns, *ring, gaps,
-                 counts.written, sink, sink_error, wake_writer, std::move(stats)) {}
+                 counts.written, late_causes, sink, sink_error, wake_writer, std::move(stats)) {}
 
     std::unique_ptr<Sampler> sampler;
     std::unique_ptr<Ring> ring;
     GapQueue gaps;
+    LateCauses late_causes;
     // Each on cache lines of its own: the collector waits at `stop` and writes `collector`, the
     // writer waits at `wake_writer` and writes `writer`.
     alignas(kCacheLine) Event stop;
@@ -149,15 +180,16 @@ struct Profiler::State {
   State(const Registry& own_registry, ProfilerOptions own_options)
       : registry(own_registry), options(std::move(own_options)) {}
 
-  const Registry& registry;
+  const Registry registry;
   ProfilerOptions options;
-  RecorderCounts counts;
+  const std::shared_ptr<RecorderCounts> counts = std::make_shared<RecorderCounts>();
   std::mutex mutex;           // guards run; held by start() and stop(), which wait for the sink
   std::optional<Run> run;     // engaged while running
   bool ever_started = false;  // guarded by mutex
-  mutable std::mutex shown_mutex;           // guards the next two; nobody waits while holding it
+  mutable std::mutex shown_mutex;           // guards the next three; nobody waits while holding it
   std::shared_ptr<const RingMemory> shown;  // the ring while rows go through it, else null
   std::vector<std::string> warnings;
+  std::shared_ptr<CallbackErrors> callback_errors;
   SinkError sink_error;
   std::atomic<bool> running{false};
   std::atomic<pid_t> owner{0};                // the process that has the threads
@@ -177,16 +209,18 @@ struct Profiler::State {
   }
 
   [[nodiscard]] ProfilerStats stats() const {
-    ProfilerStats s = counts.snapshot();
+    ProfilerStats s = counts->snapshot();
     const std::uint64_t stopped_after = duration_ns.load(std::memory_order_acquire);
     s.duration_ns = stopped_after != 0 ? stopped_after : elapsed_ns();
     return s;
   }
 
   Result<void> start();
+  Result<void> begin(std::unique_ptr<Sampler> sampler);
   Result<void> stop();
   Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info) const;
-  void start_threads();
+  void start_threads(std::uint64_t clock_start_ns);
+  void warn_of_short_interval();
   void warn(std::vector<std::string> more) {
     const std::lock_guard lock(shown_mutex);
     warnings.insert(warnings.end(), more.begin(), more.end());
@@ -219,21 +253,32 @@ Result<void> Profiler::State::start() {
   if (!sampler) {
     return sampler.error();
   }
-  if (const std::uint64_t sample_ns = measure_sample_ns(**sampler);
-      sample_ns > to_nanos(options.interval)) {
-    warn({"an interval of " + std::to_string(options.interval.count()) +
-          " ns is too short: a sample of " + std::to_string((*sampler)->columns().size()) +
-          " columns takes " + std::to_string(sample_ns) +
-          " ns here; ticks that are missed will be counted and listed"});
+  // Until the sink is open, every return gives it back.
+  if (options.sink->in_use_.exchange(true, std::memory_order_acquire)) {
+    return sink_in_use("cannot start the profiler");
   }
+  Result<void> begun = begin(*std::move(sampler));
+  if (!begun) {
+    options.sink->in_use_.store(false, std::memory_order_release);
+  }
+  return begun;
+}
+
+Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
   RecordingInfo info;
-  info.columns = (*sampler)->columns();
+  info.columns = sampler->columns();
   info.interval = options.interval;
   info.slots = options.slots;
   info.rows_per_slot = options.rows;
   info.pace = options.pace;
   info.max_spin_share = options.max_spin_share;
   info.prometheus_prefix = options.prometheus_prefix;
+  const auto errors = std::make_shared<CallbackErrors>(registry, info.columns);
+  info.callback_errors = [errors] { return errors->get(); };
+  {
+    const std::lock_guard shown_lock(shown_mutex);
+    callback_errors = errors;
+  }
   info.start_unix_ns = unix_ns();
   info.start_monotonic_ns = monotonic_ns();
   Result<std::unique_ptr<RingMemory>> memory = make_ring(info);
@@ -250,38 +295,53 @@ Result<void> Profiler::State::start() {
   const std::shared_ptr<RingMemory> ring_memory = *std::move(memory);
   auto ring = std::make_unique<Ring>(ring_memory);
   ring->accept_output(position_of(options.sink->output_place()));
-  start_ns.store(info.start_monotonic_ns, std::memory_order_release);
   run.emplace(
       Collector::Options{info.start_monotonic_ns, to_nanos(options.interval),
                          to_nanos(options.flush), options.pace, options.max_spin_share,
                          options.realtime_max_share, options.nice,
                          hand_over_pace(options.slots, options.rows, to_nanos(options.interval))},
-      *std::move(sampler), std::move(ring), counts, *options.sink, sink_error, start_ns,
+      std::move(sampler), std::move(ring), *counts, *options.sink, sink_error, start_ns,
       [this] { return stats(); });
   show(ring_memory);
-  start_threads();
+  start_threads(info.start_monotonic_ns);
   running.store(true, std::memory_order_release);
   return {};
 }
 
-void Profiler::State::start_threads() {
+// On the collector's thread, so that callbacks run on no other thread of the recorder.
+void Profiler::State::warn_of_short_interval() {
+  if (const std::uint64_t sample_ns = measure_sample_ns(*run->sampler);
+      sample_ns > to_nanos(options.interval)) {
+    warn({"an interval of " + std::to_string(options.interval.count()) +
+          " ns is too short: a sample of " + std::to_string(run->sampler->columns().size()) +
+          " columns takes " + std::to_string(sample_ns) +
+          " ns here; ticks that are missed will be counted and listed"});
+  }
+}
+
+void Profiler::State::start_threads(std::uint64_t clock_start_ns) {
   run->writer_thread = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "kymo-writer");
     run->writer.run();
   });
   std::promise<void> is_set_up;
   std::future<void> set_up = is_set_up.get_future();
-  run->collector_thread = std::thread([this, is_set_up = std::move(is_set_up)]() mutable {
-    ::pthread_setname_np(::pthread_self(), "kymo-collector");
-    std::vector<std::string> refused;
-    set_up_this_thread({options.realtime_priority, options.nice, options.cpu}, &refused);
-    warn(std::move(refused));
-    run->collector.begin();
-    is_set_up.set_value();
-    run->collector.run();
-    run->writer.collector_done();
-    run->collector_ended.store(true, std::memory_order_release);
-  });
+  run->collector_thread =
+      std::thread([this, clock_start_ns, is_set_up = std::move(is_set_up)]() mutable {
+        ::pthread_setname_np(::pthread_self(), "kymo-collector");
+        warn_of_short_interval();  // now_ns() is still 0: these samples are no rows
+        start_ns.store(clock_start_ns, std::memory_order_release);
+        std::vector<std::string> refused;
+        set_up_this_thread({options.realtime_priority, options.nice, options.cpu}, &refused);
+        warn(std::move(refused));
+        run->late_causes.begin();
+        run->collector.begin();
+        is_set_up.set_value();
+        run->collector.run();
+        run->late_causes.end();
+        run->writer.collector_done();
+        run->collector_ended.store(true, std::memory_order_release);
+      });
   keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
   set_up.wait();  // warnings() now has all refusals, and every tick from now on is due
 }
@@ -308,7 +368,11 @@ Result<void> Profiler::State::stop() {
   show(nullptr);
   run->ring->memory().remove_file();  // everything in it has been offered to the sink
   run.reset();
-  return options.sink->close(stats());
+  const ProfilerStats final = stats();
+  Result<void> closed = options.sink->close(final);
+  options.sink->in_use_.store(false, std::memory_order_release);
+  callback_errors->finish();
+  return with_losses(std::move(closed), final, sink_error.get());
 }
 
 Profiler::Profiler(const Registry& registry, ProfilerOptions options)
@@ -342,9 +406,14 @@ std::uint64_t Profiler::now_ns() const {
 }
 
 std::vector<std::string> Profiler::warnings() const {
-  const std::lock_guard lock(state_->shown_mutex);
-  std::vector<std::string> warnings = state_->warnings;
-  const std::uint64_t thousandths = state_->counts.collected.realtime_given_up.get();
+  std::vector<std::string> warnings;
+  std::shared_ptr<const CallbackErrors> callback_errors;
+  {
+    const std::lock_guard lock(state_->shown_mutex);
+    warnings = state_->warnings;
+    callback_errors = state_->callback_errors;
+  }
+  const std::uint64_t thousandths = state_->counts->collected.realtime_given_up.get();
   if (thousandths != 0) {
     const auto percent = [](double share) { return std::to_string(std::lround(100 * share)); };
     warnings.push_back("the collector gave its real-time priority up: it used " +
@@ -352,6 +421,11 @@ std::vector<std::string> Profiler::warnings() const {
                        " % of a CPU over a second, and " +
                        percent(state_->options.realtime_max_share) +
                        " % are allowed (ask for fewer metrics or a longer interval)");
+  }
+  if (callback_errors != nullptr) {
+    for (const CallbackError& error : callback_errors->get()) {
+      warnings.push_back(text_of(error));
+    }
   }
   return warnings;
 }
@@ -377,13 +451,13 @@ std::size_t Profiler::ring_bytes() const {
 }
 
 const RecorderCounts& Profiler::counts() const {
-  return state_->counts;
+  return *state_->counts;
 }
 
 Result<void> register_profiler_metrics(Registry& registry, const Profiler& profiler) {
   for (const RecorderMetric& own : recorder_metrics()) {
     Result<void> registered = registry.callback(
-        own.metric, [&counts = profiler.counts(), read = own.read] { return read(counts); });
+        own.metric, [counts = profiler.state_->counts, read = own.read] { return read(*counts); });
     if (!registered) {
       return registered;
     }

@@ -89,9 +89,7 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
   Result<FileDescriptor> created = create_anew(temporary, kRingMode);
   if (!created) {
     Error error = system_error("cannot create the ring " + path, created.error().errno_value);
-    if (error.errno_value == ENOENT) {
-      error.message += "; create its folder first";
-    }
+    error.message += advice_on_creating(path, error.errno_value);
     return error;
   }
   FileDescriptor fd = *std::move(created);

@@ -300,6 +300,8 @@ TEST_F(HistoryTest, OwnColumnsStandInPlaceOfTheStreams) {
   info.interval = std::chrono::milliseconds(1);
   info.start_monotonic_ns = monotonic_ns();
   info.rows_per_slot = 100;
+  EXPECT_FALSE(history_.open(info)) << "it is open";
+  ASSERT_TRUE(history_.close({}));
   ASSERT_TRUE(history_.open(info));
   const auto now = [&] { return monotonic_ns() - info.start_monotonic_ns; };
   CutOptions options;

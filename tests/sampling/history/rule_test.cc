@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "metrics/metric_rules.h"
 
 namespace kymo {
@@ -17,7 +19,7 @@ std::vector<Column> columns() {
 std::vector<std::size_t> fires(const std::string& text, std::size_t column,
                                const std::vector<std::uint64_t>& values) {
   Rule rule = Rule::parse(text).value();
-  EXPECT_TRUE(rule.bind(columns()));
+  EXPECT_TRUE(rule.bind(columns(), std::chrono::milliseconds(1)));
   std::vector<std::size_t> fired;
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::vector<std::uint64_t> row = {i * 1'000'000, 0, 0, 0};
@@ -58,8 +60,84 @@ TEST(Rule, ARateIsGrowthASecondOverATenthOfOne) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = i < 200 ? i : 200 + (i - 200) * 20;  // 1000 a second, then 20000
   }
-  EXPECT_EQ(fires("rate(frozen_time_us) > 10000", 3, values), (At{300}));
+  EXPECT_EQ(fires("rate(frozen_time_us) > 10000", 3, values), (At{248}));
   EXPECT_EQ(fires("rate(frozen_time_us) > 30000", 3, values), At{});
+}
+
+// The rate was looked at only every 100 ms, so two jumps that lay in two such windows were missed:
+// 2, 11, 41 and 61 of 110 positions.
+TEST(Rule, ARateMissedABurstThatLayAcrossTwoWindows) {
+  constexpr std::size_t kPositions = 110;
+  for (const std::size_t apart : {1U, 10U, 40U, 60U, 99U}) {
+    std::size_t missed = 0;
+    std::size_t late = 0;
+    for (std::size_t position = 0; position < kPositions; ++position) {
+      const std::size_t second = 200 + position + apart;
+      std::vector<std::uint64_t> values(600);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = (i >= 200 + position ? 700U : 0U) + (i >= second ? 700U : 0U);
+      }
+      // One jump is 7000 a second over 100 ms, and two are 14000.
+      const At fired = fires("rate(frozen_time_us) > 10000", 3, values);
+      missed += fired.empty() ? 1U : 0U;
+      late += fired == At{second} ? 0U : 1U;
+    }
+    EXPECT_EQ(missed, 0U) << apart << " ms apart";
+    EXPECT_EQ(late, 0U) << apart << " ms apart";
+  }
+}
+
+// Rows come some microseconds early or late, so 100 ms are now 99 rows and now 101.
+TEST(Rule, ARateOfRowsThatAreNotExactlyOnTimeIsOverAsManyRows) {
+  const auto fired_at = [](std::chrono::nanoseconds interval, std::uint64_t growth) {
+    Rule rule = Rule::parse("rate(frozen_time_us) >= 900").value();
+    EXPECT_TRUE(rule.bind(columns(), interval));
+    const auto interval_ns = static_cast<std::uint64_t>(interval.count());
+    std::vector<std::size_t> fired;
+    std::uint64_t value = 0;
+    for (std::size_t i = 1; i <= 40; ++i) {
+      value += i == 20 ? growth : 0;
+      const std::uint64_t early_ns = i % 2 * (interval_ns / 1000);
+      if (rule.fires_at(std::vector<std::uint64_t>{i * interval_ns - early_ns, 0, 0, value})) {
+        fired.push_back(i);
+      }
+    }
+    return fired;
+  };
+  EXPECT_EQ(fired_at(std::chrono::milliseconds(100), 100), At{20});
+  EXPECT_EQ(fired_at(std::chrono::milliseconds(50), 100), At{20});
+  EXPECT_EQ(fired_at(std::chrono::seconds(1), 1000), At{20});
+}
+
+TEST(Rule, ARateAtAShortIntervalNeedsNoMoreMemoryAndMissesNothing) {
+  Rule rule = Rule::parse("rate(frozen_time_us) > 10000").value();
+  EXPECT_TRUE(rule.bind(columns(), std::chrono::microseconds(1)));
+  std::vector<std::size_t> fired;
+  for (std::size_t i = 0; i < 400'000; ++i) {  // two jumps, 70 ms apart
+    const std::uint64_t value = (i >= 150'000 ? 700U : 0U) + (i >= 220'000 ? 700U : 0U);
+    if (rule.fires_at(std::vector<std::uint64_t>{i * 1'000, 0, 0, value})) {
+      fired.push_back(i);
+    }
+  }
+  EXPECT_EQ(fired, At{220'000});
+}
+
+// While a window slides over the steps of a counter, the rate goes above the limit and below it.
+TEST(Rule, ARateAroundItsLimitFiresOnce) {
+  std::vector<std::uint64_t> values(2000);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = i < 200 ? 0 : (i - 200) / 7 * 7;  // 7 in every seventh row
+  }
+  EXPECT_EQ(fires("rate(frozen_time_us) > 1000", 3, values).size(), 1U);
+}
+
+TEST(Rule, ARateFiresAgainAfterItWasFalseForATenthOfASecond) {
+  std::vector<std::uint64_t> values(1000);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = (i >= 200 ? 2000U : 0U) + (i >= 350 ? 2000U : 0U) + (i >= 600 ? 2000U : 0U);
+  }
+  // The first jump leaves the window at 300. At 350 that is not 100 ms ago, at 600 it is.
+  EXPECT_EQ(fires("rate(frozen_time_us) > 10000", 3, values), (At{200, 600}));
 }
 
 TEST(Rule, LimitsAreExactUpToTheLargestNumber) {
@@ -96,7 +174,7 @@ TEST(Rule, WhatDoesNotParseIsSaidWithItsPlace) {
 
 TEST(Rule, AColumnThatIsNotRecordedIsNamedWithTheNearOnes) {
   Rule rule = Rule::parse("frozen_time > 5").value();
-  const Result<void> bound = rule.bind(columns());
+  const Result<void> bound = rule.bind(columns(), std::chrono::milliseconds(1));
   ASSERT_FALSE(bound);
   EXPECT_NE(bound.error().message.find("no column frozen_time is recorded"), std::string::npos);
   EXPECT_NE(bound.error().message.find("frozen_time_us"), std::string::npos);

@@ -69,9 +69,10 @@ TEST(ProfilerStress, EveryTickIsARowOrInAGapWhateverTheWriterSuffers) {
     while (std::chrono::steady_clock::now() < until) {
       counter.add();
     }
-    ASSERT_TRUE(profiler.stop());
+    const Result<void> stopped = profiler.stop();
 
     const ProfilerStats stats = profiler.stats();
+    EXPECT_EQ(stopped.ok(), stats.missed_sink_error + stats.missed_ring_full == 0);
     EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
     EXPECT_EQ(stats.rows_written + stats.missed_sink_error, stats.rows_captured);
     EXPECT_EQ(sink->kept.size(), stats.rows_written);
@@ -274,8 +275,9 @@ TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
   const std::uint64_t late = resident_bytes();
   const std::uint64_t collector = kept_from_running_ns("kymo-collector") - stolen_before;
   const std::uint64_t writer = kept_from_running_ns("kymo-writer") - stolen_before;
-  ASSERT_TRUE(profiler.stop());
+  const Result<void> stopped = profiler.stop();
   const ProfilerStats stats = profiler.stats();
+  EXPECT_EQ(stopped.ok(), stats.missed_sink_error + stats.missed_ring_full == 0);
   EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
   const auto most = [&](std::uint64_t kept) {
     const std::uint64_t lost = std::min(kept / to_nanos(options.interval), stats.ticks_due);

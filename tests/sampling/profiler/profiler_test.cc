@@ -395,8 +395,11 @@ TEST_F(ProfilerTest, StopDidNotSayHowManyRowsAFullDiskCost) {
             "the recording was not finished: cannot write " + disk +
                 "/run.meta.json: No space left on device; the " +
                 std::to_string(stats.rows_written) + " rows written so far are in " + disk +
-                "/run.tsv, " + std::to_string(stats.missed_sink_error) +
-                " could not be written: free space on its disk before you record again");
+                "/run.tsv: free space on its disk before you record again; the recording lacks " +
+                std::to_string(stats.missed_sink_error) + " of " + std::to_string(stats.ticks_due) +
+                " ticks: " + std::to_string(stats.missed_sink_error) +
+                " rows could not be kept (cannot write " + disk +
+                "/run.tsv: No space left on device)");
   EXPECT_FALSE(std::filesystem::exists(disk + "/run.meta.json.new"));
   EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
 }

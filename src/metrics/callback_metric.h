@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kymo/registry.h"
+
+namespace kymo {
+
+// A metric that a callback reads, and what became of it.
+//
+// Threads: read() and keep() by the thread that has the registry's CallbackTurn; error() by any.
+class CallbackMetric {
+ public:
+  CallbackMetric(std::string name, std::size_t columns, Registry::FamilyCallback read)
+      : name_(std::move(name)), read_(std::move(read)), last_(columns) {}
+
+  // Stores one value for each column at `out`. If the callback throws, these are the values that it
+  // gave last, and the error is kept.
+  void read(std::uint64_t* out) noexcept;
+  // Stores the values that the callback gave last.
+  void keep(std::uint64_t* out) const noexcept;
+  // What the callback has thrown; its count is 0 if it never threw.
+  [[nodiscard]] CallbackError error() const;
+
+ private:
+  void note(const char* what) noexcept;
+
+  const std::string name_;
+  const Registry::FamilyCallback read_;
+  std::vector<std::uint64_t> last_;
+  mutable std::mutex mutex_;  // guards the next two
+  std::uint64_t errors_ = 0;
+  std::string what_;
+};
+
+}  // namespace kymo

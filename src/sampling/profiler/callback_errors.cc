@@ -1,0 +1,46 @@
+#include "sampling/profiler/callback_errors.h"
+
+namespace kymo {
+
+CallbackErrors::CallbackErrors(const Registry& registry, const std::vector<Column>& columns)
+    : registry_(registry) {
+  for (const Column& column : columns) {
+    recorded_.insert(column.metric->name);
+  }
+  for (const CallbackError& error : registry.callback_errors()) {
+    before_[error.metric] = error.count;
+  }
+}
+
+std::vector<CallbackError> CallbackErrors::since_begin(const Registry& registry) const {
+  std::vector<CallbackError> errors = registry.callback_errors();
+  for (CallbackError& error : errors) {
+    const auto earlier = before_.find(error.metric);
+    error.count -= earlier == before_.end() ? 0 : earlier->second;
+  }
+  std::erase_if(errors, [this](const CallbackError& error) {
+    return error.count == 0 || !recorded_.contains(error.metric);
+  });
+  return errors;
+}
+
+std::vector<CallbackError> CallbackErrors::get() const {
+  const std::lock_guard lock(mutex_);
+  return registry_ ? since_begin(*registry_) : final_;
+}
+
+void CallbackErrors::finish() {
+  const std::lock_guard lock(mutex_);
+  if (registry_) {
+    final_ = since_begin(*registry_);
+    registry_.reset();
+  }
+}
+
+std::string text_of(const CallbackError& error) {
+  return "metric '" + error.metric + "': its callback has thrown " + std::to_string(error.count) +
+         (error.count == 1 ? " time" : " times") + ", the last time: " + error.what +
+         "; its columns kept their last values meanwhile";
+}
+
+}  // namespace kymo

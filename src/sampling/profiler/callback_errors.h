@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kymo/metric.h"
+#include "kymo/registry.h"
+
+namespace kymo {
+
+// What callbacks of recorded metrics have thrown during a recording.
+//
+// Threads:   any.
+// Ownership: has a copy of the registry until finish(). Sinks keep this for longer, and must not
+//            keep the columns of the registry.
+class CallbackErrors {
+ public:
+  // Counts from now on.
+  CallbackErrors(const Registry& registry, const std::vector<Column>& columns);
+
+  [[nodiscard]] std::vector<CallbackError> get() const;
+  // The recording is over: what was thrown until now stays.
+  void finish();
+
+ private:
+  [[nodiscard]] std::vector<CallbackError> since_begin(const Registry& registry) const;
+
+  std::set<std::string> recorded_;
+  std::map<std::string, std::uint64_t> before_;
+  mutable std::mutex mutex_;          // guards the next two
+  std::optional<Registry> registry_;  // until finish()
+  std::vector<CallbackError> final_;
+};
+
+// A line for a person.
+std::string text_of(const CallbackError& error);
+
+}  // namespace kymo

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# What would be recorded wrongly in silence does not compile, and the compiler says what to write instead.
+#   refused_programs_test.sh CXX FLAG...
+set -euo pipefail
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+compiler=("$@")
+first=10  # the line of the first statement
+
+compile() {  # STATEMENT...: each on a line of its own; the messages are in $scratch/said
+  cat >"$scratch/program.cc" <<PROGRAM
+#include <kymo/registry.h>
+#include <atomic>
+#include <string>
+using U64 = std::uint64_t;
+[[maybe_unused]] static std::atomic<U64> g_queued{0};
+void use(kymo::Registry& registry, const kymo::Counter& counter, const kymo::Histogram& histogram);
+void use(kymo::Registry& registry, const kymo::Counter& counter, const kymo::Histogram& histogram) {
+  const kymo::Metric gauge{"queued", "", kymo::Kind::gauge, kymo::Unit::count, {}};
+  static_cast<void>(registry), static_cast<void>(counter), static_cast<void>(histogram);
+$(printf '  static_cast<void>(%s);\n' "$@")
+}
+PROGRAM
+  "${compiler[@]}" -std=c++20 -fsyntax-only "$scratch/program.cc" 2>"$scratch/said"
+}
+fail() { cat "$scratch/said" >&2; echo "$1" >&2; exit 1; }
+refuses() {  # TEXT STATEMENT...: the compiler says TEXT about each statement
+  local text=$1 line=$first statement
+  shift
+  compile "$@" && fail "accepted: $*"
+  for statement; do
+    grep -q "program.cc:$line:" "$scratch/said" || fail "accepted: $statement"
+    line=$((line + 1))
+  done
+  [ "$(grep -cF "error: static assertion failed" "$scratch/said")" = $# ] ||
+    [ "$(grep -cE "error: static_assert failed" "$scratch/said")" = $# ] || fail "not each of them is refused by its message"
+  grep -qF "$text" "$scratch/said" || fail "the message lacks: $text"
+}
+callbacks() { printf 'registry.callback(gauge, %s)\n' "$@"; }
+
+mapfile -t bad < <(callbacks '[] { return -5; }' '[] { return 0.75; }' '[] { return 5L; }' '[] { return 1.0F; }' \
+  '[] { return std::string("5"); }' '[] {}' '[](int) { return U64{1}; }' '[]() -> std::atomic<U64>& { return g_queued; }' \
+  'std::function<int()>()' 'nullptr')
+mapfile -t good < <(callbacks '[] { return U64{5}; }' '[] { return 5U; }' '[] { return sizeof(int); }' '[] { return true; }' \
+  '[] { return g_queued.load(); }' 'std::function<U64()>()' '[n = U64{0}]() mutable { return ++n; }')
+
+refuses 'the function must return an unsigned integer, because a column has no sign and no fraction. Write, for example,' "${bad[@]}"
+refuses 'kymo::Counter::add: a counter counts whole numbers.' 'counter.add(0.75)'
+refuses 'kymo::Histogram::record: a histogram counts whole numbers.' 'histogram.record(1.5F)'
+compile "${good[@]}" 'counter.add()' 'counter.add(5)' 'counter.add(sizeof(int))' 'histogram.record(7)' || fail "refused: what is right"
+echo "what would be wrong is refused, and the message says what to write"

@@ -1,0 +1,144 @@
+// What a profiler does with the callbacks of its metrics.
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kymo/profiler.h"
+#include "kymo/registry.h"
+#include "support/temporary_folder.h"
+#include "support/test_sinks.h"
+
+namespace kymo {
+namespace {
+
+std::string name_of_this_thread() {
+  std::array<char, 16> name{};
+  ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+  return name.data();
+}
+
+class CallbacksTest : public TemporaryFolderTest {
+ protected:
+  Metric gauge(const std::string& name) { return {name, "help", Kind::gauge, Unit::count, {}}; }
+  void wait_for_rows(const Profiler& profiler, std::uint64_t rows) {
+    while (profiler.stats().rows_captured < rows) {
+      std::this_thread::yield();
+    }
+  }
+  Registry registry_;
+};
+
+// The program ended by std::terminate().
+TEST_F(CallbacksTest, OneThatThrowsIsNamedByTheWarningsAndTheMetadata) {
+  std::atomic<bool> fails = false;
+  ASSERT_TRUE(registry_.callback(gauge("queued"), [&]() -> std::uint64_t {
+    if (fails) throw std::runtime_error("the queue is closed");
+    return 7;
+  }));
+  ASSERT_TRUE(registry_.callback(gauge("steady"), [] { return 3U; }));
+  ProfilerOptions options;
+  options.sink = make_tsv_sink(in_folder("run.tsv"));
+  Profiler profiler(registry_, options);
+  ASSERT_TRUE(profiler.start());
+  EXPECT_TRUE(profiler.warnings().empty());
+  wait_for_rows(profiler, 3);
+  fails = true;
+  wait_for_rows(profiler, profiler.stats().rows_captured + 3);
+  ASSERT_TRUE(profiler.stop());
+  const std::vector<CallbackError> errors = registry_.callback_errors();
+  ASSERT_EQ(errors.size(), 1U);
+  ASSERT_EQ(profiler.warnings().size(), 1U);
+  EXPECT_EQ(profiler.warnings()[0],
+            "metric 'queued': its callback has thrown " + std::to_string(errors[0].count) +
+                " times, the last time: the queue is closed; its columns kept their last values "
+                "meanwhile");
+  const auto metadata = nlohmann::json::parse(content(in_folder("run.meta.json")));
+  EXPECT_EQ(
+      metadata["callback_errors"],
+      nlohmann::json::parse(R"([{"metric": "queued", "count": )" + std::to_string(errors[0].count) +
+                            R"(, "what": "the queue is closed"}])"));
+  for (const std::string& line : lines(in_folder("run.tsv"))) {
+    EXPECT_TRUE(line.ends_with("\tqueued\tsteady") || line.ends_with("\t7\t3")) << line;
+  }
+}
+
+TEST_F(CallbacksTest, WhatWasThrownBeforeTheStartOrByOtherMetricsIsNotSaid) {
+  bool fails = true;
+  ASSERT_TRUE(registry_.callback(gauge("once"), [&]() -> std::uint64_t {
+    if (fails) throw std::runtime_error("too early");
+    return 1;
+  }));
+  ASSERT_TRUE(registry_.callback(gauge("always"), []() -> std::uint64_t { throw 5; }));
+  std::vector<std::uint64_t> row(2);
+  registry_.sampler({}).value()->read(row.data());
+  fails = false;
+  ProfilerOptions options;
+  options.metrics = {"once"};
+  options.sink = make_tsv_sink(in_folder("run.tsv"));
+  Profiler profiler(registry_, options);
+  ASSERT_TRUE(profiler.start());
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_EQ(registry_.callback_errors().size(), 2U);
+  EXPECT_TRUE(profiler.warnings().empty());
+  EXPECT_EQ(content(in_folder("run.meta.json")).find("callback_errors"), std::string::npos);
+}
+
+// start() called them up to 200 times on its caller's thread.
+TEST_F(CallbacksTest, RunOnTheCollectorsThreadAsOftenAsIsSaid) {
+  std::atomic<std::uint64_t> calls = 0;
+  std::set<std::string> threads;  // callbacks run one at a time
+  ASSERT_TRUE(registry_.callback(gauge("queued"), [&] {
+    ++calls;
+    threads.insert(name_of_this_thread());
+    return 1U;
+  }));
+  ProfilerOptions options;
+  options.sink = std::make_shared<KeepingSink>();
+  Profiler profiler(registry_, options);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 5);
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_EQ(threads, std::set<std::string>{"kymo-collector"});
+  const std::uint64_t rows = profiler.stats().rows_captured;
+  EXPECT_GT(calls, rows);
+  EXPECT_LE(calls, rows + 200);
+}
+
+TEST_F(CallbacksTest, DoNotRunBesideAnotherProfilerOfTheRegistry) {
+  std::atomic<int> inside = 0;
+  std::atomic<int> at_once = 0;
+  ASSERT_TRUE(registry_.callback(gauge("queued"), [&] {
+    at_once += ++inside > 1 ? 1 : 0;
+    std::this_thread::yield();
+    --inside;
+    return 1U;
+  }));
+  std::vector<std::unique_ptr<Profiler>> profilers;
+  for (int i = 0; i < 3; ++i) {
+    ProfilerOptions options;
+    options.sink = std::make_shared<KeepingSink>();
+    options.interval = std::chrono::microseconds(100);
+    profilers.push_back(std::make_unique<Profiler>(registry_, options));
+    ASSERT_TRUE(profilers.back()->start());
+  }
+  for (const auto& profiler : profilers) {
+    wait_for_rows(*profiler, 200);
+  }
+  for (const auto& profiler : profilers) {
+    static_cast<void>(profiler->stop());
+  }
+  EXPECT_EQ(at_once, 0);
+}
+
+}  // namespace
+}  // namespace kymo

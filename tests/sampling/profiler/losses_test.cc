@@ -1,0 +1,229 @@
+// What stop() says about rows that are not in the recording.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "kymo/profiler.h"
+#include "kymo/registry.h"
+#include "support/temporary_folder.h"
+#include "support/test_sinks.h"
+
+namespace kymo {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LossesTest : public TemporaryFolderTest {
+ protected:
+  LossesTest() {
+    EXPECT_TRUE(registry_.counter({"steps", "help", Kind::counter, Unit::count, {}}));
+    options_.flush = std::chrono::milliseconds(5);
+  }
+  // Waits until this many more rows have come to the sink's output.
+  static void wait_for_rows(const Profiler& profiler, std::uint64_t rows) {
+    const std::uint64_t before = profiler.stats().rows_written;
+    while (profiler.stats().rows_written < before + rows) {
+      std::this_thread::yield();
+    }
+  }
+  Registry registry_;
+  ProfilerOptions options_;
+};
+
+// It returned ok.
+TEST_F(LossesTest, StopSaysHowManyRowsTheSinkRefused) {
+  auto sink = std::make_shared<KeepingSink>();
+  std::atomic<bool> full = true;
+  sink->on_write = [&]() -> Result<void> {
+    return full ? Result<void>(Error{Code::resource_exhausted, "the disk is full", 0})
+                : Result<void>();
+  };
+  options_.sink = sink;
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  while (profiler.stats().missed_sink_error == 0) {
+    std::this_thread::yield();
+  }
+  full = false;
+  wait_for_rows(profiler, 1);
+  const Result<void> stopped = profiler.stop();
+  const ProfilerStats stats = profiler.stats();
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, Code::data_loss);
+  EXPECT_EQ(stopped.error().message, "the recording lacks " +
+                                         std::to_string(stats.missed_sink_error) + " of " +
+                                         std::to_string(stats.ticks_due) +
+                                         " ticks: " + std::to_string(stats.missed_sink_error) +
+                                         " rows could not be kept (the disk is full)");
+  EXPECT_EQ(sink->closed, 1);
+  EXPECT_TRUE(profiler.stop()) << "it is said once";
+}
+
+TEST_F(LossesTest, StopSaysHowManyTicksFoundTheRingFull) {
+  auto sink = std::make_shared<KeepingSink>();
+  std::atomic<bool> stalls = true;
+  sink->on_write = [&]() -> Result<void> {
+    while (stalls) {
+      std::this_thread::yield();
+    }
+    return {};
+  };
+  options_.sink = sink;
+  options_.slots = 2;
+  options_.rows = 2;
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  while (profiler.stats().missed_ring_full == 0) {
+    std::this_thread::yield();
+  }
+  stalls = false;
+  const Result<void> stopped = profiler.stop();
+  const ProfilerStats stats = profiler.stats();
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().message,
+            "the recording lacks " + std::to_string(stats.missed_ring_full) + " of " +
+                std::to_string(stats.ticks_due) + " ticks: for " +
+                std::to_string(stats.missed_ring_full) +
+                " ticks the ring was full, because the disk or sink was too slow");
+}
+
+// Rows went on into a file that had no name any more: all were gone, and stop() returned ok.
+TEST_F(LossesTest, ATsvThatWasRemovedIsSaidAndTheRecordingGoesOnInTheNextPart) {
+  options_.sink = make_tsv_sink(in_folder("run.tsv"));
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 5);
+  for (const char* ending : {".tsv", ".gaps.tsv", ".meta.json"}) {
+    fs::remove(in_folder(std::string("run") + ending));
+  }
+  while (!fs::exists(in_folder("run.1.meta.json"))) {
+    std::this_thread::yield();
+  }
+  wait_for_rows(profiler, 5);
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, Code::data_loss);
+  const std::size_t kept = lines(in_folder("run.1.tsv")).size() - 1;
+  EXPECT_EQ(stopped.error().message,
+            in_folder("run.tsv") +
+                " was removed or replaced by another program while it was recorded: of the rows "
+                "that were written, " +
+                std::to_string(profiler.stats().rows_written - kept) +
+                " are gone; the recording ends in " + in_folder("run.1.tsv"));
+  EXPECT_GE(kept, 5U);
+  EXPECT_FALSE(fs::exists(in_folder("run.tsv")));
+  EXPECT_FALSE(fs::exists(in_folder("run.meta.json"))) << "metadata of rows that are gone";
+  const auto metadata = nlohmann::json::parse(content(in_folder("run.1.meta.json")));
+  EXPECT_EQ(metadata["state"], "ended");
+  EXPECT_EQ(metadata["stats"]["rows_written"], kept);
+}
+
+TEST_F(LossesTest, ATsvThatWasRemovedAfterItsLastRowIsSaid) {
+  options_.sink = make_tsv_sink(in_folder("run.tsv"));
+  options_.interval = std::chrono::hours(1);
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  fs::remove(in_folder("run.tsv"));
+  // The last row, which stop() takes, goes to the next part; no row was in the first.
+  EXPECT_TRUE(profiler.stop());
+  EXPECT_EQ(lines(in_folder("run.1.tsv")).size(), 2U);
+}
+
+TEST_F(LossesTest, ATsvThatWasReplacedIsSaid) {
+  options_.sink = make_tsv_sink(in_folder("run.tsv"));
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 5);
+  std::ofstream(in_folder("new")) << "another file";
+  fs::rename(in_folder("new"), in_folder("run.tsv"));
+  wait_for_rows(profiler, 5);
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_NE(stopped.error().message.find("run.tsv was removed or replaced by another program"),
+            std::string::npos)
+      << stopped.error().message;
+  EXPECT_EQ(content(in_folder("run.tsv")), "another file");
+  EXPECT_TRUE(fs::exists(in_folder("run.1.tsv")));
+}
+
+TEST_F(LossesTest, ATsvThatWasCutOffIsSaid) {
+  options_.sink = make_tsv_sink(in_folder("run.tsv"));
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 5);
+  fs::resize_file(in_folder("run.tsv"), 0);  // as `copytruncate` does
+  wait_for_rows(profiler, 5);
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_NE(stopped.error().message.find("run.tsv was cut off by another program"),
+            std::string::npos)
+      << stopped.error().message;
+}
+
+TEST_F(LossesTest, ATsvWhoseFolderWasRemovedIsSaid) {
+  fs::create_directory(in_folder("out"));
+  options_.sink = make_tsv_sink(in_folder("out/run.tsv"));
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 5);
+  // The name first: otherwise the next part is begun in the folder while it is emptied.
+  fs::rename(in_folder("out"), in_folder("gone"));
+  fs::remove_all(in_folder("gone"));
+  while (profiler.stats().missed_sink_error == 0) {
+    std::this_thread::yield();
+  }
+  EXPECT_NE(profiler.last_sink_error().find("out/run.tsv was removed or replaced"),
+            std::string::npos);
+  EXPECT_NE(profiler.last_sink_error().find("create its folder first"), std::string::npos);
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_NE(stopped.error().message.find(" are gone; the recording lacks "), std::string::npos)
+      << stopped.error().message;
+}
+
+TEST_F(LossesTest, AMovedTsvIsWhole) {
+  options_.sink = make_tsv_sink(in_folder("run.tsv"));
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 5);
+  fs::rename(in_folder("run.tsv"), in_folder("moved.tsv"));
+  EXPECT_TRUE(profiler.stop());
+  EXPECT_EQ(lines(in_folder("moved.tsv")).size() - 1, profiler.stats().rows_written);
+}
+
+TEST_F(LossesTest, AListOfGapsThatWasRemovedIsSaid) {
+  options_.sink = make_tsv_sink(in_folder("run.tsv"));
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 5);
+  fs::remove(in_folder("run.gaps.tsv"));
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_NE(stopped.error().message.find("run.gaps.tsv was removed or replaced"), std::string::npos)
+      << stopped.error().message;
+  EXPECT_EQ(nlohmann::json::parse(content(in_folder("run.meta.json")))["state"], "ended");
+}
+
+TEST_F(LossesTest, AnAnnotatedFileThatWasRemovedIsSaid) {
+  options_.sink = make_annotated_sink(in_folder("run.log"), AnnotatedFormat::plain);
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 5);
+  fs::remove(in_folder("run.log"));
+  while (profiler.last_sink_error().empty()) {
+    std::this_thread::yield();
+  }
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, Code::data_loss);
+  EXPECT_NE(stopped.error().message.find("run.log was removed or replaced"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kymo
