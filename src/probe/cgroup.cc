@@ -18,14 +18,17 @@ constexpr std::uint64_t kNanosPerMicro = 1000;
 // /proc/PID/cgroup is ID:CONTROLLERS:PATH.
 std::optional<std::string> path_in(const std::string& file, std::string_view controller) {
   std::ifstream lines(file);
+  std::string wanted = ",";
+  wanted.append(controller).append(",");
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) {
       continue;
     }
-    const std::string list = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (list.find("," + std::string(controller) + ",") != std::string::npos) {
+    std::string list = ",";
+    list.append(line, first + 1, second - first - 1).append(",");
+    if (list.find(wanted) != std::string::npos) {
       return line.substr(second + 1);
     }
   }
