@@ -160,6 +160,24 @@ std::vector<std::string> cgroups_of(const std::string& id) {
   return {name, name + ".scope", name + "/container", name + ".scope/container"};
 }
 
+// Copies a file, which may be missing. Returns false if the disk does not answer, or takes less than 4 MiB a second.
+bool copy_on_a_disk_that_answers(const std::string& from, const std::string& to) {
+  constexpr std::uint64_t kBytesPerMs = (std::uint64_t{4} << 20U) / 1000;
+  const auto size = within(kDiskPatience, [from] {
+    std::error_code missing;
+    const std::uintmax_t bytes = fs::file_size(from, missing);
+    return missing ? 0 : bytes;
+  });
+  if (!size) return false;
+  const auto patience = kDiskPatience + std::chrono::milliseconds(*size / kBytesPerMs);
+  return within(patience,
+                [from, to] {
+                  std::error_code ignored;
+                  return fs::copy_file(from, to, fs::copy_options::overwrite_existing, ignored);
+                })
+      .has_value();
+}
+
 class PodmanRuntime : public Runtime {
  public:
   explicit PodmanRuntime(PodmanRuntimeOptions options) : options_(std::move(options)) {}
@@ -520,12 +538,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   if (Result<void> made = link.made(); !made) {
     return made.error();
   }
-  const auto copied = within(kDiskPatience, [from = spec.work_dir + kSharedMemory, userdata] {
-    std::error_code ignored;  // the file is missing if the container had no /dev/shm of its own
-    return fs::copy_file(from, userdata + kSharedMemory, fs::copy_options::overwrite_existing,
-                         ignored);
-  });
-  if (!copied) {
+  if (!copy_on_a_disk_that_answers(spec.work_dir + kSharedMemory, userdata + kSharedMemory)) {
     return Error{Code::unavailable, "restore container " + spec.container + ": the disk of " +
                                         spec.work_dir + " does not answer; nothing was restored"};
   }
