@@ -1,9 +1,8 @@
-#include "targets.h"
-
 #include <algorithm>
 
 #include "profiles/pull_targets.h"
 #include "profiles/pulled.h"
+#include "targets.h"
 
 namespace kymo::fuzz {
 
