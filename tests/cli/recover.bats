@@ -87,6 +87,6 @@ refused() {
 @test "rows go into the recording that they belong to" {
   run --separate-stderr "$kymo" recover "$BATS_FILE_TMPDIR/left/ring"
   [ "$status" -eq 0 ]
-  [[ "$output" == "recovered 3 rows into "*"/run.tsv" ]]
+  [[ "$output" == "recovered 3 rows into "*"/run.tsv; the ring "*" is removed" ]]
   [ "$(wc -l <"$BATS_FILE_TMPDIR/left/run.tsv")" -eq 4 ]
 }

@@ -32,7 +32,7 @@ void recover(const RecoverArguments& arguments, Context& context) {
                        {"cut_bytes", recovery->cut_bytes}});
   }
   std::cout << "recovered " << report::with_commas(recovery->rows) << " rows into "
-            << recovery->output << '\n';
+            << recovery->output << "; the ring " << arguments.ring << " is removed\n";
 }
 
 }  // namespace

@@ -203,11 +203,10 @@ Result<v1::DeleteResponse> delete_job(const Parts& parts, const std::string& id,
     if (Result<void> ok = add_deleted(parts, all[i], claims[i], out); !ok) return ok.error();
   }
   if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
-  if (!job.stdout_path.empty()) {
-    std::error_code error;
-    fs::remove_all(fs::path(job.stdout_path).parent_path(), error);
-    if (error) out.add_warnings("remove the output of job " + job.name + ": " + error.message());
-  }
+  // The output of a process, and what kymod notes of a container.
+  std::error_code error;
+  fs::remove_all(parts.config.state_dir + "/jobs/" + job.id, error);
+  if (error) out.add_warnings("remove the folder of job " + job.name + ": " + error.message());
   spdlog::info("delete: job {}", job.name);
   out.set_job(job.name);
   return out;
