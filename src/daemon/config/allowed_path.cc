@@ -1,6 +1,7 @@
 #include "daemon/config/allowed_path.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -129,10 +130,10 @@ Result<void> own_place(const std::string& tried, const std::string& file) {
   if (*own) return {};
   const Error& error = own->error();
   const bool others = error.errno_value == 0 && error.code == Code::permission_denied;
-  return Error{error.code,
-               tried + " " + file + ": " + error.message +
-                   (others ? ": choose a folder that only root can change" : ""),
-               error.errno_value};
+  std::string hint;
+  if (others) hint = ": choose a folder that only root can change";
+  if (error.errno_value == ENOENT) hint = ": create its folder first";
+  return Error{error.code, tried + " " + file + ": " + error.message + hint, error.errno_value};
 }
 
 std::string as_file_name(const std::string& name) {
