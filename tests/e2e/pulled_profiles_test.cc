@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -229,6 +231,7 @@ TEST_F(PulledProfilesTest, WhoAsksIsNobodyAndHasNoFiles) {
     return false;
   };
   ASSERT_TRUE(eventually(asks, kPatience));
+  EXPECT_EQ(getpriority(PRIO_PROCESS, static_cast<id_t>(asker)), 19);
   const std::string proc = "/proc/" + std::to_string(asker);
   const std::string status = read_file(proc + "/status");
   for (const char* const line : {"Groups:\t \n", "NoNewPrivs:\t1\n", "CapEff:\t0000000000000000\n",
