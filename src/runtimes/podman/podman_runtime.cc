@@ -9,7 +9,6 @@
 
 #include "base/file.h"
 #include "base/json_text.h"
-#include "base/patience.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -20,6 +19,7 @@
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
+#include "runtimes/podman/podman_files.h"
 #include "runtimes/podman/podman_store.h"
 
 namespace kymo::runtime {
@@ -35,7 +35,6 @@ constexpr std::size_t kShownOfId = 12;  // podman, too, shows so many characters
 // What podman and its OCI runtime leave in podman's folder of a dumped container: the images,
 // CRIU's log and statistics, and the container's /dev/shm.
 constexpr char kCheckpoint[] = "/checkpoint";
-constexpr char kPreCheckpoint[] = "/pre-checkpoint";
 constexpr char kDumpLog[] = "/dump.log";
 constexpr char kDumpStats[] = "/stats-dump";
 constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
@@ -45,99 +44,6 @@ std::string podman_reason(const CommandOutcome& outcome) {
   constexpr std::string_view kError = "Error: ";
   std::string line = last_line(outcome.errors);
   return line.starts_with(kError) ? line.substr(kError.size()) : line;
-}
-
-// While it exists, the folder or file `path`, where podman expects a checkpoint or CRIU's log, is a link
-// to `target`. An older one at `path` is moved aside and put back later, because podman needs it to
-// restore a checkpoint of its own.
-class CheckpointLink {
- public:
-  CheckpointLink(const std::string& path, const std::string& target)
-      : path_(path), aside_(path + kAside) {
-    if (fs::is_symlink(path_, error_)) {  // left by a kymod that was killed
-      fs::remove(path_, error_);
-    } else if (fs::exists(path_, error_)) {
-      fs::rename(path_, aside_, error_);
-    }
-    fs::create_symlink(target, path_, error_);
-  }
-  ~CheckpointLink() { put_back(path_, aside_); }
-  CheckpointLink(const CheckpointLink&) = delete;
-  CheckpointLink& operator=(const CheckpointLink&) = delete;
-
-  [[nodiscard]] Result<void> made() const {
-    return error_ ? Result<void>(system_error("make " + path_, error_.value())) : Result<void>();
-  }
-
-  // Puts podman's folder or file back after a kymod was killed, if the link leads to this target.
-  static void undo(const std::string& path, const std::string& target) {
-    std::error_code error;
-    if (fs::read_symlink(path, error) == target) {
-      put_back(path, path + kAside);
-    }
-  }
-
- private:
-  static constexpr char kAside[] = ".kymo-aside";
-  static void put_back(const std::string& path, const std::string& aside) {
-    std::error_code error;
-    if (fs::is_symlink(path, error)) {
-      fs::remove(path, error);
-    }
-    if (fs::exists(aside, error)) {
-      fs::rename(aside, path, error);
-    }
-  }
-
-  std::string path_;
-  std::string aside_;
-  std::error_code error_;
-};
-
-// podman has one folder for a round of pre-dump, next to its folder for checkpoints, and CRIU looks
-// for the round next to the images. While this object exists, two links lead to the folder of the
-// round: one in podman's folder, and one next to our images.
-class PreCheckpointLinks {
- public:
-  PreCheckpointLinks(const std::string& userdata, const std::string& images_dir)
-      : images_dir_(images_dir),
-        podmans_(userdata + kPreCheckpoint, round_of(images_dir)),
-        ours_(beside(images_dir), round_of(images_dir)) {}
-
-  [[nodiscard]] Result<void> made() const {
-    const Result<void> podmans = podmans_.made();
-    return podmans ? ours_.made() : podmans;
-  }
-  // Changes the link to the parent images, so that it leads to the round inside our images.
-  [[nodiscard]] Result<void> tell_images() const {
-    const std::string parent = images_dir_ + "/parent";
-    std::error_code error;
-    fs::remove(parent, error);
-    fs::create_directory_symlink(fs::path(round_of(images_dir_)).filename(), parent, error);
-    return error ? Result<void>(system_error("make " + parent, error.value())) : Result<void>();
-  }
-  static void undo(const std::string& userdata, const std::string& images_dir) {
-    CheckpointLink::undo(userdata + kPreCheckpoint, round_of(images_dir));
-    CheckpointLink::undo(beside(images_dir), round_of(images_dir));
-  }
-
- private:
-  static std::string round_of(const std::string& images_dir) { return images_dir + "/pre-1"; }
-  static std::string beside(const std::string& images_dir) {
-    return fs::path(images_dir).parent_path().string() + kPreCheckpoint;
-  }
-
-  std::string images_dir_;
-  CheckpointLink podmans_;
-  CheckpointLink ours_;
-};
-
-void move_file(const std::string& from, const std::string& to) {
-  std::error_code error;
-  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-  if (!error) {
-    fs::remove(from, error);
-  }
 }
 
 // Returns what podman's --print-stats prints for the first container. Null if it prints nothing.
@@ -158,24 +64,6 @@ std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
 std::vector<std::string> cgroups_of(const std::string& id) {
   const std::string name = "libpod-" + id;
   return {name, name + ".scope", name + "/container", name + ".scope/container"};
-}
-
-// Copies a file, which may be missing. Returns false if the disk does not answer, or takes less than 4 MiB a second.
-bool copy_on_a_disk_that_answers(const std::string& from, const std::string& to) {
-  constexpr std::uint64_t kBytesPerMs = (std::uint64_t{4} << 20U) / 1000;
-  const auto size = within(kDiskPatience, [from] {
-    std::error_code missing;
-    const std::uintmax_t bytes = fs::file_size(from, missing);
-    return missing ? 0 : bytes;
-  });
-  if (!size) return false;
-  const auto patience = kDiskPatience + std::chrono::milliseconds(*size / kBytesPerMs);
-  return within(patience,
-                [from, to] {
-                  std::error_code ignored;
-                  return fs::copy_file(from, to, fs::copy_options::overwrite_existing, ignored);
-                })
-      .has_value();
 }
 
 class PodmanRuntime : public Runtime {

@@ -1,0 +1,37 @@
+#include "runtimes/podman/podman_files.h"
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/patience.h"
+
+namespace kymo::runtime {
+
+namespace fs = std::filesystem;
+
+void move_file(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  if (!error) {
+    fs::remove(from, error);
+  }
+}
+
+bool copy_on_a_disk_that_answers(const std::string& from, const std::string& to) {
+  constexpr std::uint64_t kBytesPerMs = (std::uint64_t{4} << 20U) / 1000;
+  const auto size = within(kDiskPatience, [from] {
+    std::error_code missing;
+    const std::uintmax_t bytes = fs::file_size(from, missing);
+    return missing ? 0 : bytes;
+  });
+  if (!size) return false;
+  const auto patience = kDiskPatience + std::chrono::milliseconds(*size / kBytesPerMs);
+  return within(patience,
+                [from, to] {
+                  std::error_code ignored;
+                  return fs::copy_file(from, to, fs::copy_options::overwrite_existing, ignored);
+                })
+      .has_value();
+}
+
+}  // namespace kymo::runtime
