@@ -295,8 +295,8 @@ void list_pods(const PodSource& source, int to) {
   client.set_connection_timeout(kPatienceS);
   client.set_read_timeout(kPatienceS);
   client.set_decompress(false);
-  if (!source.ca_file.empty()) client.set_ca_cert_path(source.ca_file.c_str());
-  if (!source.token.empty()) client.set_bearer_token_auth(source.token.c_str());
+  if (!source.ca_file.empty()) client.set_ca_cert_path(source.ca_file);
+  if (!source.token.empty()) client.set_bearer_token_auth(source.token);
   const Result<std::string> body =
       client.is_valid()
           ? asked(client, path == std::string::npos ? "/api/v1/pods" : source.address.substr(path),

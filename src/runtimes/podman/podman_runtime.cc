@@ -1,7 +1,6 @@
 #include "runtimes/podman/podman_runtime.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,7 +24,6 @@
 namespace kymo::runtime {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::uint64_t kNanosecondsInAMicrosecondOfPodman = 1000;

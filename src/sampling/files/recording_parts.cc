@@ -172,7 +172,7 @@ std::optional<RecordingParts::Lost> RecordingParts::with_present_part(
     std::optional<Lost> lost) const {
   if (const char* loss = loss_of(files_.change()); loss != nullptr && counted_.rows_written != 0) {
     if (!lost) {
-      lost.emplace();
+      lost = Lost{};
       lost->what = files_.path() + ' ' + loss;
     }
     lost->rows += counted_.rows_written;

@@ -41,7 +41,7 @@ class TsvSink final : public Sink {
 
   Result<void> close(const ProfilerStats& stats) override {
     Result<void> ended = parts_->write_metadata(stats, "ended");
-    const Result<void> kept = parts_->kept();
+    Result<void> kept = parts_->kept();
     open_.store(false, std::memory_order_release);
     if (!ended) {
       return unfinished(ended.error(), stats);
