@@ -19,6 +19,7 @@
 namespace kymo {
 
 class Sampler;
+struct RegistryAccess;
 
 // A counter with fields: one Counter for each combination of field values. Look a combination up
 // once and keep the Counter, because the lookup compares strings.
@@ -125,6 +126,7 @@ class KYMO_API Registry {
   Result<std::unique_ptr<Sampler>> sampler(const std::vector<std::string>& metrics) const;
 
  private:
+  friend struct RegistryAccess;
   Result<void> add_callback(Metric metric, Callback read);
 
   struct State;

@@ -13,6 +13,7 @@
 #include "metrics/cells.h"
 #include "metrics/counter_list.h"
 #include "metrics/metric_rules.h"
+#include "metrics/registry_access.h"
 
 namespace kymo {
 namespace {
@@ -59,6 +60,9 @@ struct Registry::State {
   Result<void> check_new(const Metric& metric) const {
     if (Result<void> rules = check_metric(metric); !rules) {
       return rules;
+    }
+    if (Result<void> ending = check_ending(metric); !ending) {
+      return ending;
     }
     return check_name(metric.name);
   }
@@ -215,6 +219,19 @@ Result<void> Registry::callback_family(Metric metric, FamilyCallback read) {
     return fresh;
   }
   state_->add_callback(std::move(metric), std::move(read));
+  return {};
+}
+
+Result<void> RegistryAccess::add_foreign(Registry& registry, Metric metric,
+                                         Registry::FamilyCallback read) {
+  const std::lock_guard lock(registry.state_->mutex);
+  if (Result<void> rules = check_metric(metric); !rules) {
+    return rules;
+  }
+  if (Result<void> fresh = registry.state_->check_name(metric.name); !fresh) {
+    return fresh;
+  }
+  registry.state_->add_callback(std::move(metric), std::move(read));
   return {};
 }
 
