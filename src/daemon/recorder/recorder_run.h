@@ -33,7 +33,7 @@ class RecorderRun {
   // Errors: a metric is unknown, or the daemon-wide file cannot be opened.
   Result<void> start();
   // Finishes every recording with the rows that exist.
-  // Errors: those of the daemon-wide file.
+  // Errors: those of Profiler::stop(), thus data_loss if rows or ticks are missing.
   Result<void> stop() { return profiler_.stop(); }
   [[nodiscard]] bool running() const { return profiler_.running(); }
 

@@ -71,6 +71,26 @@ TEST_F(RecorderTest, AStopLeavesAWholeFileAndAStartBeginsAnother) {
       << "the first is left alone";
 }
 
+// kymod exited with 1, and `kymo recorder stop` failed although the recorder had stopped.
+TEST_F(RecorderTest, RowsThatWereLostAreNoFailureOfAStop) {
+  make();
+  ASSERT_TRUE(recorder->start());
+  const auto lose_rows = [this] {
+    while (recorder->running()->profiler().stats().rows_written == 0) std::this_thread::yield();
+    ASSERT_TRUE(fs::remove(recorder->running()->log_path()));
+  };
+  lose_rows();
+  RecorderChange faster;
+  faster.interval_us = 500;
+  EXPECT_TRUE(recorder->control(RecorderAction::set, faster));
+  lose_rows();
+  EXPECT_TRUE(recorder->control(RecorderAction::stop, {}));
+  ASSERT_TRUE(recorder->control(RecorderAction::start, {}));
+  lose_rows();
+  EXPECT_TRUE(recorder->stop());
+  EXPECT_FALSE(recorder->recording());
+}
+
 TEST_F(RecorderTest, ItsOwnCountsAreThoseOfTheRunThatGoesOn) {
   make();
   ASSERT_TRUE(recorder->start());
