@@ -65,8 +65,8 @@ struct ProfilerOptions {
 // Threads:   start(), stop() and stats() from any thread. The instrumented program never has to
 //            wait.
 // Memory:    fixed from start() on.
-// Ownership: has a copy of `registry`. Shares the sink, which no other profiler may use meanwhile.
-//            The destructor stops.
+// Ownership: has a copy of `registry`, so a callback that owns its profiler is never destroyed.
+//            Shares the sink, which no other profiler may use meanwhile. The destructor stops.
 // Fork:      in a child without exec, the profiler is off (running() is false, stop() does
 //            nothing). The profiler of the parent is not affected.
 // Errors:    start() checks the options before any thread runs. The message names the option, its
