@@ -1,7 +1,5 @@
 #include "kymo/registry.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <mutex>
 #include <string>
@@ -31,9 +29,8 @@ struct Entry {
 
 struct Registry::State {
   mutable std::mutex mutex;
-  std::vector<Entry> entries;  // guarded by mutex, like the next two
-  std::shared_ptr<CallbackTurn> turn = std::make_shared<CallbackTurn>();
-  pid_t turn_of = ::getpid();
+  std::vector<Entry> entries;  // guarded by mutex
+  CallbackTurn turn;
 
   State() = default;
   State(const State&) = delete;
@@ -45,16 +42,6 @@ struct Registry::State {
         detail::release_cells(entry.first_cell, entry.columns.size());
       }
     }
-  }
-
-  // Precondition: the mutex is held. A forked child gets a turn of its own: the parent's may have
-  // been taken by a thread that the child does not have.
-  std::shared_ptr<CallbackTurn> callback_turn() {
-    if (const pid_t now = ::getpid(); now != turn_of) {
-      turn = std::make_shared<CallbackTurn>();
-      turn_of = now;
-    }
-    return turn;
   }
 
   Result<void> check_new(const Metric& metric) const {
@@ -301,11 +288,10 @@ struct Sampler::State {
     std::size_t column;
     std::shared_ptr<CallbackMetric> metric;
   };
-  explicit State(Registry of, std::shared_ptr<CallbackTurn> its_turn)
-      : registry(std::move(of)), turn(std::move(its_turn)) {}
+  State(const Registry& of, CallbackTurn& its_turn) : registry(of), turn(its_turn) {}
 
-  const Registry registry;  // keeps the cells
-  const std::shared_ptr<CallbackTurn> turn;
+  const Registry registry;  // keeps the cells and the turn
+  CallbackTurn& turn;
   std::vector<Column> columns;
   std::vector<Run> runs;
   std::vector<std::uint64_t> start;  // the row before the sums are added: minus what the cells held
@@ -345,7 +331,7 @@ Result<std::unique_ptr<Sampler>> Registry::sampler(const std::vector<std::string
                    0};
     }
   }
-  auto state = std::make_unique<Sampler::State>(*this, state_->callback_turn());
+  auto state = std::make_unique<Sampler::State>(*this, state_->turn);
   for (const Entry& entry : state_->entries) {
     if (metrics.empty() ||
         std::find(metrics.begin(), metrics.end(), entry.name()) != metrics.end()) {
@@ -374,7 +360,7 @@ void Sampler::read(std::uint64_t* out) const noexcept {
   if (s.callbacks.empty()) {
     return;
   }
-  const CallbackTurn::Taken turn(*s.turn);
+  const CallbackTurn::Taken turn(s.turn);
   for (const State::CallbackColumn& callback : s.callbacks) {
     if (turn.taken()) {
       callback.metric->read(out + callback.column);
