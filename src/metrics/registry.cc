@@ -1,6 +1,7 @@
 #include "kymo/registry.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -31,6 +32,10 @@ struct Registry::State {
   mutable std::mutex mutex;
   std::vector<Entry> entries;  // guarded by mutex
   CallbackTurn turn;
+  // How often callbacks have thrown. Whoever asks for their errors looks here first: a mutex that is
+  // held often is likely to be held at a fork, too, and is never free again in the child.
+  const std::shared_ptr<std::atomic<std::uint64_t>> callback_errors =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
 
   State() = default;
   State(const State&) = delete;
@@ -72,8 +77,8 @@ struct Registry::State {
   void add_callback(Metric metric, Registry::FamilyCallback read) {
     Entry entry;
     entry.columns = columns_of(std::move(metric));
-    entry.callback =
-        std::make_shared<CallbackMetric>(entry.name(), entry.columns.size(), std::move(read));
+    entry.callback = std::make_shared<CallbackMetric>(entry.name(), entry.columns.size(),
+                                                      std::move(read), callback_errors);
     entries.push_back(std::move(entry));
   }
 
@@ -222,7 +227,15 @@ Result<void> RegistryAccess::add_foreign(Registry& registry, Metric metric,
   return {};
 }
 
+std::shared_ptr<const std::atomic<std::uint64_t>> RegistryAccess::errors_of_callbacks(
+    const Registry& registry) {
+  return registry.state_->callback_errors;
+}
+
 std::vector<CallbackError> Registry::callback_errors() const {
+  if (state_->callback_errors->load(std::memory_order_relaxed) == 0) {
+    return {};
+  }
   const std::lock_guard lock(state_->mutex);
   std::vector<CallbackError> errors;
   for (const Entry& entry : state_->entries) {
