@@ -293,15 +293,22 @@ Result<void> Profiler::State::start() {
   if (!sampler) {
     return sampler.error();
   }
-  // Until the sink is open, every return gives it back.
   if (options.sink->in_use_.exchange(true, std::memory_order_acquire)) {
     return sink_in_use("cannot start the profiler");
   }
-  Result<void> begun = begin(*std::move(sampler));
-  if (!begun) {
+  bool begun = false;
+  const std::shared_ptr<void> unless_begun(nullptr, [this, &begun](void*) {
+    if (begun) {
+      return;
+    }
+    if (callback_errors != nullptr) {
+      callback_errors->finish();  // the sink may have stored what it was opened with
+    }
     options.sink->in_use_.store(false, std::memory_order_release);
-  }
-  return begun;
+  });
+  Result<void> outcome = begin(*std::move(sampler));
+  begun = outcome.ok();
+  return outcome;
 }
 
 Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
