@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,8 @@ class RecorderRun {
   const std::string log_path_;
   Profiler profiler_;
   TroubleWatch watch_;
-  std::size_t warnings_told_ = 0;
+  // What they say before the colon. The rest of a warning may change, such as a count.
+  std::set<std::string> warnings_told_;
   RecordingInfo info_;
 };
 
