@@ -65,8 +65,8 @@ struct ProfilerOptions {
 // Threads:   start(), stop() and stats() from any thread. The instrumented program never has to
 //            wait.
 // Memory:    fixed from start() on.
-// Ownership: has a copy of `registry`. Shares the sink, which no other profiler may use meanwhile.
-//            The destructor stops.
+// Ownership: has a copy of `registry`, so a callback that owns its profiler is never destroyed.
+//            Shares the sink, which no other profiler may use meanwhile. The destructor stops.
 // Fork:      in a child without exec, the profiler is off (running() is false, stop() does
 //            nothing). The profiler of the parent is not affected.
 // Errors:    start() checks the options before any thread runs. The message names the option, its
@@ -78,8 +78,9 @@ class KYMO_API Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // Opens the sink and starts both threads. The collector's thread first measures how long a sample
-  // takes: it takes up to 200, for at most 2 ms.
+  // Measures how long a sample takes, opens the sink and starts both threads. To measure it, the
+  // collector's thread takes up to 200 samples, for at most 2 ms and one more. So start() waits for
+  // the first calls of the callbacks, which run on another thread.
   // Errors: failed_precondition if start() succeeded before: make a new Profiler to record again.
   //         failed_precondition if another profiler uses the sink.
   //         After any other error you may call it again: invalid_argument for an option; not_found

@@ -19,6 +19,7 @@
 namespace kymo {
 
 class Sampler;
+struct RegistryAccess;
 
 // A counter with fields: one Counter for each combination of field values. Look a combination up
 // once and keep the Counter, because the lookup compares strings.
@@ -65,7 +66,8 @@ constexpr bool returns_unsigned() {
 //            thread that calls Collect() of a Prometheus collectable. They run one at a time: a
 //            thread waits while another one runs the callbacks of the same registry.
 // Ownership: the copies own the columns. Do not use counters after the last copy is destroyed. What
-//            callbacks refer to must outlive all copies.
+//            callbacks refer to must outlive all copies. A callback that holds a copy of its own
+//            registry, or that owns a profiler of it, is never destroyed, and nor are the metrics.
 // Errors:    a name that is malformed, taken, or does not have the ending of its unit; more columns
 //            than kMaxCells. The message names the metric and what is allowed.
 class KYMO_API Registry {
@@ -125,6 +127,7 @@ class KYMO_API Registry {
   Result<std::unique_ptr<Sampler>> sampler(const std::vector<std::string>& metrics) const;
 
  private:
+  friend struct RegistryAccess;
   Result<void> add_callback(Metric metric, Callback read);
 
   struct State;

@@ -32,6 +32,7 @@ void CallbackMetric::keep(std::uint64_t* out) const noexcept {
 void CallbackMetric::note(const char* what) noexcept {
   const std::lock_guard lock(mutex_);
   ++errors_;
+  all_errors_->fetch_add(1, std::memory_order_relaxed);
   try {
     what_ = std::string_view(what).substr(0, kMaxWhat);
     std::replace(what_.begin(), what_.end(), '\n', ' ');

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,8 +18,13 @@ namespace kymo {
 // Threads: read() and keep() by the thread that has the registry's CallbackTurn; error() by any.
 class CallbackMetric {
  public:
-  CallbackMetric(std::string name, std::size_t columns, Registry::FamilyCallback read)
-      : name_(std::move(name)), read_(std::move(read)), last_(columns) {}
+  // Each error is counted in `all_errors`, too.
+  CallbackMetric(std::string name, std::size_t columns, Registry::FamilyCallback read,
+                 std::shared_ptr<std::atomic<std::uint64_t>> all_errors)
+      : name_(std::move(name)),
+        read_(std::move(read)),
+        all_errors_(std::move(all_errors)),
+        last_(columns) {}
 
   // Stores one value for each column at `out`. If the callback throws, these are the values that it
   // gave last, and the error is kept.
@@ -33,6 +39,7 @@ class CallbackMetric {
 
   const std::string name_;
   const Registry::FamilyCallback read_;
+  const std::shared_ptr<std::atomic<std::uint64_t>> all_errors_;
   std::vector<std::uint64_t> last_;
   mutable std::mutex mutex_;  // guards the next two
   std::uint64_t errors_ = 0;

@@ -76,23 +76,9 @@ Result<void> check_metric(const Metric& metric) {
     return refused(metric, "a name is [a-z][a-z0-9_]*, at most 64 characters");
   }
   for (const auto& [suffix, unit] : kSuffixes) {
-    const bool has_suffix = metric.name.ends_with(suffix);
-    if (metric.unit == unit && !has_suffix) {
+    if (metric.unit == unit && !metric.name.ends_with(suffix)) {
       return refused(metric,
                      std::string("because of its unit, its name must end in '") + suffix + "'");
-    }
-    // A time or a size that is called a count would be shown, exported and compared as a count.
-    if (metric.unit != unit && has_suffix) {
-      return refused(metric, std::string("its name ends in '") + suffix + "', but its unit is " +
-                                 unit_name(metric.unit) + ": set .unit = kymo::Unit::" +
-                                 unit_name(unit) + ", or choose another name");
-    }
-  }
-  for (const char* suffix : kForeignSuffixes) {
-    if (metric.name.ends_with(suffix)) {
-      return refused(metric, std::string("its name ends in '") + suffix +
-                                 "', a unit that no column has: record microseconds ('_us') or "
-                                 "nanoseconds ('_ns')");
     }
   }
   for (std::size_t i = 0; i < metric.fields.size(); ++i) {
@@ -103,6 +89,25 @@ Result<void> check_metric(const Metric& metric) {
       if (metric.fields[j].name == metric.fields[i].name) {
         return refused(metric, "the field '" + metric.fields[i].name + "' is given twice");
       }
+    }
+  }
+  return {};
+}
+
+Result<void> check_ending(const Metric& metric) {
+  for (const auto& [suffix, unit] : kSuffixes) {
+    // A time or a size that is called a count would be shown, exported and compared as a count.
+    if (metric.unit != unit && metric.name.ends_with(suffix)) {
+      return refused(metric, std::string("its name ends in '") + suffix + "', but its unit is " +
+                                 unit_name(metric.unit) + ": set .unit = kymo::Unit::" +
+                                 unit_name(unit) + ", or choose another name");
+    }
+  }
+  for (const char* suffix : kForeignSuffixes) {
+    if (metric.name.ends_with(suffix)) {
+      return refused(metric, std::string("its name ends in '") + suffix +
+                                 "', a unit that no column has: record microseconds ('_us') or "
+                                 "nanoseconds ('_ns')");
     }
   }
   return {};

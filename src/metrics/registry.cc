@@ -1,8 +1,7 @@
 #include "kymo/registry.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "metrics/cells.h"
 #include "metrics/counter_list.h"
 #include "metrics/metric_rules.h"
+#include "metrics/registry_access.h"
 
 namespace kymo {
 namespace {
@@ -30,9 +30,12 @@ struct Entry {
 
 struct Registry::State {
   mutable std::mutex mutex;
-  std::vector<Entry> entries;  // guarded by mutex, like the next two
-  std::shared_ptr<CallbackTurn> turn = std::make_shared<CallbackTurn>();
-  pid_t turn_of = ::getpid();
+  std::vector<Entry> entries;  // guarded by mutex
+  CallbackTurn turn;
+  // How often callbacks have thrown. Whoever asks for their errors looks here first: a mutex that is
+  // held often is likely to be held at a fork, too, and is never free again in the child.
+  const std::shared_ptr<std::atomic<std::uint64_t>> callback_errors =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
 
   State() = default;
   State(const State&) = delete;
@@ -46,19 +49,12 @@ struct Registry::State {
     }
   }
 
-  // Precondition: the mutex is held. A forked child gets a turn of its own: the parent's may have
-  // been taken by a thread that the child does not have.
-  std::shared_ptr<CallbackTurn> callback_turn() {
-    if (const pid_t now = ::getpid(); now != turn_of) {
-      turn = std::make_shared<CallbackTurn>();
-      turn_of = now;
-    }
-    return turn;
-  }
-
   Result<void> check_new(const Metric& metric) const {
     if (Result<void> rules = check_metric(metric); !rules) {
       return rules;
+    }
+    if (Result<void> ending = check_ending(metric); !ending) {
+      return ending;
     }
     return check_name(metric.name);
   }
@@ -81,8 +77,8 @@ struct Registry::State {
   void add_callback(Metric metric, Registry::FamilyCallback read) {
     Entry entry;
     entry.columns = columns_of(std::move(metric));
-    entry.callback =
-        std::make_shared<CallbackMetric>(entry.name(), entry.columns.size(), std::move(read));
+    entry.callback = std::make_shared<CallbackMetric>(entry.name(), entry.columns.size(),
+                                                      std::move(read), callback_errors);
     entries.push_back(std::move(entry));
   }
 
@@ -218,7 +214,28 @@ Result<void> Registry::callback_family(Metric metric, FamilyCallback read) {
   return {};
 }
 
+Result<void> RegistryAccess::add_foreign(Registry& registry, Metric metric,
+                                         Registry::FamilyCallback read) {
+  const std::lock_guard lock(registry.state_->mutex);
+  if (Result<void> rules = check_metric(metric); !rules) {
+    return rules;
+  }
+  if (Result<void> fresh = registry.state_->check_name(metric.name); !fresh) {
+    return fresh;
+  }
+  registry.state_->add_callback(std::move(metric), std::move(read));
+  return {};
+}
+
+std::shared_ptr<const std::atomic<std::uint64_t>> RegistryAccess::errors_of_callbacks(
+    const Registry& registry) {
+  return registry.state_->callback_errors;
+}
+
 std::vector<CallbackError> Registry::callback_errors() const {
+  if (state_->callback_errors->load(std::memory_order_relaxed) == 0) {
+    return {};
+  }
   const std::lock_guard lock(state_->mutex);
   std::vector<CallbackError> errors;
   for (const Entry& entry : state_->entries) {
@@ -284,11 +301,10 @@ struct Sampler::State {
     std::size_t column;
     std::shared_ptr<CallbackMetric> metric;
   };
-  explicit State(Registry of, std::shared_ptr<CallbackTurn> its_turn)
-      : registry(std::move(of)), turn(std::move(its_turn)) {}
+  State(const Registry& of, CallbackTurn& its_turn) : registry(of), turn(its_turn) {}
 
-  const Registry registry;  // keeps the cells
-  const std::shared_ptr<CallbackTurn> turn;
+  const Registry registry;  // keeps the cells and the turn
+  CallbackTurn& turn;
   std::vector<Column> columns;
   std::vector<Run> runs;
   std::vector<std::uint64_t> start;  // the row before the sums are added: minus what the cells held
@@ -328,7 +344,7 @@ Result<std::unique_ptr<Sampler>> Registry::sampler(const std::vector<std::string
                    0};
     }
   }
-  auto state = std::make_unique<Sampler::State>(*this, state_->callback_turn());
+  auto state = std::make_unique<Sampler::State>(*this, state_->turn);
   for (const Entry& entry : state_->entries) {
     if (metrics.empty() ||
         std::find(metrics.begin(), metrics.end(), entry.name()) != metrics.end()) {
@@ -357,7 +373,7 @@ void Sampler::read(std::uint64_t* out) const noexcept {
   if (s.callbacks.empty()) {
     return;
   }
-  const CallbackTurn::Taken turn(*s.turn);
+  const CallbackTurn::Taken turn(s.turn);
   for (const State::CallbackColumn& callback : s.callbacks) {
     if (turn.taken()) {
       callback.metric->read(out + callback.column);

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/recording_name.h"
 #include "kymo/registry.h"
+#include "metrics/registry_access.h"
 #include "probe/mapped_counters.h"
 #include "probe/process.h"
 #include "record/command.h"
@@ -133,7 +134,7 @@ Result<std::unique_ptr<probe::MappedCounters>> add_counters(Registry& registry,
     const auto read = [mapped = counters->get(), metric](std::uint64_t* out) {
       mapped->sum(metric, out);
     };
-    if (Result<void> added = registry.callback_family(metric.metric, read); !added) {
+    if (Result<void> added = RegistryAccess::add_foreign(registry, metric.metric, read); !added) {
       notes->push_back("not recorded: " + added.error().message);
     }
   }

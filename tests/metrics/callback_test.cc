@@ -132,6 +132,57 @@ TEST(Callback, AForkedChildDoesNotWaitForAThreadThatItDoesNotHave) {
   EXPECT_EQ(status, 0);
 }
 
+// The child was aborted, or waited for ever.
+TEST(Callback, AForkedChildReadsASamplerOfItsParentWhileAnotherThreadWasInACallback) {
+  Registry registry;
+  std::atomic<bool> waits = true;
+  std::atomic<bool> inside = false;
+  ASSERT_TRUE(registry.callback(gauge("waits"), [&] {
+    inside = true;
+    while (waits) std::this_thread::yield();
+    return 5U;
+  }));
+  const auto sampler = registry.sampler({}).value();
+  std::thread other([&] { static_cast<void>(sample(*registry.sampler({}).value())); });
+  while (!inside) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    waits = false;
+    ::_exit(sample(*sampler) == Row{5} && sample(*registry.sampler({}).value()) == Row{5} ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  waits = false;
+  other.join();
+  EXPECT_EQ(sample(*sampler), Row{5});
+}
+
+// The child waited for ever for a mutex that the recorder's writer held.
+TEST(Callback, AForkedChildUsesARegistryThatAThreadAsksForErrors) {
+  Registry registry;
+  ASSERT_TRUE(registry.callback(gauge("queued"), [] { return 5U; }));
+  std::atomic<bool> over = false;
+  std::thread asks([&] {
+    while (!over) static_cast<void>(registry.callback_errors());
+  });
+  int failed = 0;
+  for (int i = 0; i < 50 && failed == 0; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      ::_exit(registry.columns().size() == 1 ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    failed += status != 0 ? 1 : 0;
+  }
+  over = true;
+  asks.join();
+  EXPECT_EQ(failed, 0);
+}
+
 // The cells were given back: five became the 1,000,005 of another registry.
 TEST(Registry, ASamplerThatOutlivesItShowedTheCountersOfAnotherRegistry) {
   auto registry = std::make_unique<Registry>();

@@ -18,6 +18,7 @@
 #include "kymo/counter_file.h"
 #include "kymo/registry.h"
 #include "metrics/counter_file_layout.h"
+#include "metrics/registry_access.h"
 #include "probe/process.h"
 #include "support/stop_child.h"
 #include "support/temporary_directory.h"
@@ -135,7 +136,8 @@ TEST_F(MappedCountersTest, CountersRegisteredLaterAppear) {
   ::kill(pid_, SIGUSR1);
   EXPECT_TRUE(test::eventually([&] {
     Values values = read(*counters);
-    return values.size() == 3 && values["more"] == std::vector<std::uint64_t>{7};
+    return values.size() == 6 && values["more"] == std::vector<std::uint64_t>{7} &&
+           values["wait_us_sum"] == std::vector<std::uint64_t>{5};
   }));
 }
 
@@ -216,6 +218,30 @@ TEST_F(DamagedCountersTest, ForeignTruncatedAndOfAnotherVersion) {
   EXPECT_NE(refusal().find("shorter than its header"), std::string::npos);
   std::filesystem::remove(path_);
   EXPECT_NE(refusal().find("No such file"), std::string::npos);
+}
+
+// The whole file was called damaged.
+TEST_F(DamagedCountersTest, NamesThatAnEarlierLibraryAcceptedAreRead) {
+  std::string_view directory(memory_ + header()->directory_offset, header()->directory_bytes);
+  for (const auto& [now, earlier] : {std::pair{"ticks", "t__ms"}, {"steps", "st_us"}}) {
+    const std::size_t at = directory.find(now);
+    ASSERT_NE(at, std::string_view::npos);
+    std::memcpy(memory_ + header()->directory_offset + at, earlier, 5);
+  }
+  const auto counters = MappedCounters::open(path_).value();
+  Registry registry;
+  const std::vector<MappedMetric> metrics = counters->metrics().value();
+  for (const MappedMetric& metric : metrics) {
+    EXPECT_TRUE(RegistryAccess::add_foreign(registry, metric.metric, [](std::uint64_t*) {}));
+  }
+  const std::vector<Column> columns = registry.columns();
+  ASSERT_EQ(columns.size(), 3U);
+  EXPECT_EQ(columns[0].name, "t__ms");
+  EXPECT_EQ(columns[1].name, "st_us[up]");
+  const Result<void> again =
+      RegistryAccess::add_foreign(registry, metrics[0].metric, [](std::uint64_t*) {});
+  EXPECT_EQ(again.error().code, Code::already_exists);
+  EXPECT_FALSE(registry.callback(metrics[0].metric, [] { return 1U; })) << "its own program's";
 }
 
 TEST_F(DamagedCountersTest, ADamagedDirectoryIsSaidSoAndNeverReadPast) {

@@ -1,6 +1,7 @@
 // A program whose counters can be read from without: publishes them in FILE, counts a known amount
 // in some threads and, by itself, in a child, says "ready", and then counts `ticks` about once a
-// millisecond until it is ended. At SIGUSR1 it registers one counter more.
+// millisecond until it is ended. At SIGUSR1 it registers a
+// counter and a histogram more.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -89,11 +90,17 @@ int main(int argc, char** argv) {
   std::puts("ready");
   std::fflush(stdout);
   std::optional<kymo::Counter> more;
+  std::optional<kymo::Histogram> waits;
   for (;;) {
     ticks.add();
     if (g_register_more && !more) {
       more = registry.counter(metric("more")).value();
       more->add(7);
+      waits = registry
+                  .histogram(
+                      {"wait_us", "Of the test", kymo::Kind::counter, kymo::Unit::microseconds, {}})
+                  .value();
+      waits->record(5);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -40,7 +40,9 @@ struct OwnThreadSink::State {
   const std::shared_ptr<Sink> other;
   std::uint64_t interval_ns = 0;
   std::thread thread;
-  std::uint64_t lost_rows = 0;  // only the thread uses it
+  // What was refused after its write had returned. Only the thread uses it, and finish() after it.
+  std::uint64_t lost_rows = 0;
+  std::string first_loss;  // why
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -55,9 +57,10 @@ struct OwnThreadSink::State {
   void run();
   Result<void> make(const Call& call);
   [[nodiscard]] ProfilerStats with_losses(ProfilerStats stats) const;
-  void note_loss(const Call& call);
+  void note_loss(const Call& call, const Error& why);
   void add(std::shared_ptr<Call> call);
   Result<void> finish(const std::shared_ptr<Call>& call);
+  [[nodiscard]] Result<void> outcome(Result<void> closed) const;
 };
 
 ProfilerStats OwnThreadSink::State::with_losses(ProfilerStats stats) const {
@@ -78,9 +81,10 @@ Result<void> OwnThreadSink::State::make(const Call& call) {
 }
 
 // Rows whose write has returned already were refused. Called with the mutex.
-void OwnThreadSink::State::note_loss(const Call& call) {
+void OwnThreadSink::State::note_loss(const Call& call, const Error& why) {
   const std::size_t rows = call.words.size() / call.stride;
   const std::uint64_t last_ns = call.words[call.words.size() - call.stride];
+  if (lost_rows == 0) first_loss = why.message;
   lost_rows += rows;
   auto lost = std::make_shared<Call>();
   lost->gap = Gap{call.words.front(), last_ns + interval_ns, rows, MissCause::sink_error};
@@ -101,7 +105,7 @@ void OwnThreadSink::State::run() {
     place = std::move(place_now);
     queue.pop_front();
     queued_words -= call->words.size();
-    if (!result && call->left && !call->words.empty()) note_loss(*call);
+    if (!result && call->left && !call->words.empty()) note_loss(*call, result.error());
     call->result = std::move(result);
     if (queue.empty()) stalls = false;
     if (call->last) break;
@@ -117,6 +121,18 @@ void OwnThreadSink::State::add(std::shared_ptr<Call> call) {
   changed.notify_all();
 }
 
+// The result of the other sink's close(), and what it took away of the rows that were accepted.
+Result<void> OwnThreadSink::State::outcome(Result<void> closed) const {
+  if (lost_rows == 0) return closed;
+  const std::string lost = std::to_string(lost_rows) + (lost_rows == 1 ? " row" : " rows") +
+                           " that waited for the disk of " + place.path + " could not be kept (" +
+                           first_loss + ')';
+  if (closed) return Error{Code::data_loss, lost};
+  Error error = closed.error();
+  error.message += "; " + lost;
+  return error;
+}
+
 // Makes the last call. If the disk does not answer, leaves the thread behind.
 Result<void> OwnThreadSink::State::finish(const std::shared_ptr<Call>& call) {
   std::unique_lock lock(mutex);
@@ -124,7 +140,7 @@ Result<void> OwnThreadSink::State::finish(const std::shared_ptr<Call>& call) {
   add(call);
   if (join_or_leave(
           thread, lock, changed, [this] { return ended; }, kEndsWithin)) {
-    return *call->result;
+    return outcome(*call->result);
   }
   return Error{Code::deadline_exceeded,
                "the disk of " + place.path + " does not answer: its last rows may be missing"};

@@ -17,7 +17,7 @@ namespace kymo::daemon {
 // Errors:    those of the other sink; resource_exhausted if the memory is full; deadline_exceeded
 //            from close() if the disk does not answer within some seconds. Rows that the other sink
 //            refuses after their write had to return are a gap there, and are missed in its
-//            statistics.
+//            statistics; close() then fails with data_loss and says how many, and why the first.
 class OwnThreadSink : public Sink {
  public:
   explicit OwnThreadSink(std::shared_ptr<Sink> other);

@@ -26,6 +26,14 @@ std::string described(const RecorderRun& run) {
          (run.log_path().empty() ? ", in memory" : " into " + run.log_path());
 }
 
+// The outcome of a stop in which rows that were lost before are no failure: the recorder has stopped
+// all the same, and the losses are logged and counted.
+Result<void> without_losses(Result<void> stopped) {
+  if (stopped || stopped.error().code != Code::data_loss) return stopped;
+  spdlog::warn("recorder: {}", stopped.error().message);
+  return {};
+}
+
 // Why a snapshot reaches less far back than was asked for; empty if it reaches far enough.
 std::string short_note(const RecorderRun& run, std::chrono::nanoseconds asked,
                        std::chrono::nanoseconds reach) {
@@ -87,7 +95,8 @@ Result<void> Recorder::stop() {
     const std::lock_guard lock(mutex_);
     run = run_;
   }
-  return run == nullptr ? Result<void>() : run->stop();  // waits for files, so without mutex_
+  if (run == nullptr) return {};
+  return without_losses(run->stop());  // waits for files, so without mutex_
 }
 
 Result<Config> Recorder::changed(const RecorderChange& change) const {
@@ -177,7 +186,7 @@ Result<void> Recorder::end_run() {
     const std::lock_guard lock(mutex_);
     run = run_;
   }
-  Result<void> stopped = run->stop();
+  Result<void> stopped = without_losses(run->stop());
   const ProfilerStats stats = run->profiler().stats();
   spdlog::info("recorder: stopped after {} rows, {} ticks missed: {}", stats.rows_written,
                stats.missed(), described(*run));
@@ -213,7 +222,8 @@ Result<void> Recorder::control(RecorderAction action, const RecorderChange& chan
   }
   const std::shared_ptr<void> afterwards(nullptr, [this](void*) { end_change(); });
   Result<void> done = ran == nullptr ? Result<void>() : end_run();
-  if (action == RecorderAction::stop) return done;
+  if (action == RecorderAction::stop || (ran != nullptr && ran->running())) return done;
+  if (!done) spdlog::error("recorder: {}", done.error().message);  // the next one runs all the same
   const Config before = settings();
   done = begin_run(*next);
   if (!done && ran != nullptr) {

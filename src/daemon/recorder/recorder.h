@@ -83,16 +83,19 @@ class Recorder {
 
   // Records what the configuration asks for. Errors: those of RecorderRun::start().
   Result<void> start();
-  // Stops for good. Finishes every recording with the rows that exist.
+  // Stops for good. Finishes every recording with the rows that exist. That rows or ticks are
+  // missing is logged and no error.
+  // Errors: those of Profiler::stop(), except data_loss.
   Result<void> stop();
 
   // Starts, stops or changes the recording, as a user asks for it. The recording that ends is
-  // complete, and the next one is a new recording with a new file and a new clock. Waits at most
-  // about a second for the rows that a request wants after its end.
+  // complete, except for rows that were lost, which is logged and no error. The next one is a new
+  // recording with a new file and a new clock. Waits at most about a second for the rows that a
+  // request wants after its end.
   // Errors: invalid_argument; not_found for an unknown metric; failed_precondition for a start
   //         while it runs, for a stop while it does not run, and while a request is being recorded;
-  //         unavailable after stop(); those of start(): then the earlier recording's settings are
-  //         started again, if that is possible.
+  //         unavailable after stop(); those of stop(); those of start(): then the earlier recording's
+  //         settings are started again, if that is possible.
   Result<void> control(RecorderAction action, const RecorderChange& change);
 
   // Begins a recording at `path`, with the rows from one second before `from_ns` (CLOCK_MONOTONIC).

@@ -107,9 +107,9 @@ Result<void> RecorderRun::start() {
 
 std::vector<std::string> RecorderRun::new_warnings() {
   std::vector<std::string> warnings = profiler_.warnings();
-  const auto told = static_cast<std::ptrdiff_t>(std::min(warnings_told_, warnings.size()));
-  warnings_told_ = warnings.size();
-  warnings.erase(warnings.begin(), warnings.begin() + told);
+  std::erase_if(warnings, [this](const std::string& warning) {
+    return !warnings_told_.insert(warning.substr(0, warning.find(':'))).second;
+  });
   return warnings;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ class RecorderRun {
   // Errors: a metric is unknown, or the daemon-wide file cannot be opened.
   Result<void> start();
   // Finishes every recording with the rows that exist.
-  // Errors: those of the daemon-wide file.
+  // Errors: those of Profiler::stop(), thus data_loss if rows or ticks are missing.
   Result<void> stop() { return profiler_.stop(); }
   [[nodiscard]] bool running() const { return profiler_.running(); }
 
@@ -77,7 +78,8 @@ class RecorderRun {
   const std::string log_path_;
   Profiler profiler_;
   TroubleWatch watch_;
-  std::size_t warnings_told_ = 0;
+  // What they say before the colon. The rest of a warning may change, such as a count.
+  std::set<std::string> warnings_told_;
   RecordingInfo info_;
 };
 

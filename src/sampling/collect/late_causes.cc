@@ -75,16 +75,19 @@ LateCauses::Seen LateCauses::now(const Use& use) const {
 }
 
 void LateCauses::begin() {
-  thread_ = ::gettid();
-  before_ = now(source_.use(thread_));
+  const pid_t thread = ::gettid();
+  before_ = now(source_.use(thread));
+  thread_.store(thread, std::memory_order_release);  // pairs with look(), which then sees before_
 }
 
 void LateCauses::end() {
-  last_use_ = source_.use(thread_);
+  last_use_ = source_.use(thread_.load(std::memory_order_relaxed));
 }
 
 void LateCauses::look() {
-  judge(now(source_.use(thread_)));
+  if (const pid_t thread = thread_.load(std::memory_order_acquire); thread != 0) {
+    judge(now(source_.use(thread)));
+  }
 }
 
 void LateCauses::finish() {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "sampling/collect/recorder_counts.h"
@@ -20,7 +21,8 @@ namespace kymo {
 // from looks between which no tick was late, and is left out.
 //
 // Threads: begin() and end() on the collector's thread, before its first tick and after its last;
-//          look() and finish() on the writer's thread, finish() after end().
+//          look() and finish() on the writer's thread, finish() after end(). Before begin() has
+//          returned, look() does nothing.
 class LateCauses {
  public:
   // What the kernel counts for a thread.
@@ -60,8 +62,8 @@ class LateCauses {
   const RecorderCounts::Collected& collected_;
   RecorderCounts::Written& counts_;
   Source source_;
-  pid_t thread_ = 0;
-  Use last_use_;  // set by end()
+  std::atomic<pid_t> thread_{0};  // 0: begin() has not returned
+  Use last_use_;                  // set by end()
   Seen before_;
   std::uint64_t usual_wait_ns_ = 0;  // for a CPU, a row
   bool usual_wait_known_ = false;

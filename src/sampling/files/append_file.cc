@@ -9,6 +9,11 @@
 
 namespace kymo {
 
+AppendFile::AppendFile(FileDescriptor fd) : fd_(std::move(fd)) {
+  struct stat status {};
+  counts_names_ = ::fstat(fd_.get(), &status) == 0 && status.st_nlink != 0;
+}
+
 Result<AppendFile> AppendFile::create(const std::string& path) {
   Result<FileDescriptor> fd = create_append_only(path);
   if (!fd) {
@@ -75,7 +80,7 @@ FileChange AppendFile::change() const {
   if (!fd_.valid() || ::fstat(fd_.get(), &status) != 0) {
     return FileChange::none;
   }
-  if (status.st_nlink == 0) {
+  if (counts_names_ && status.st_nlink == 0) {
     return FileChange::removed;
   }
   const auto size = static_cast<std::uint64_t>(status.st_size);

@@ -53,11 +53,12 @@ class AppendFile {
   [[nodiscard]] FileChange change() const;
 
  private:
-  explicit AppendFile(FileDescriptor fd) : fd_(std::move(fd)) {}
+  explicit AppendFile(FileDescriptor fd);
 
   FileDescriptor fd_;
   std::uint64_t size_ = 0;  // bytes of whole appends
   bool torn_ = false;       // the file is longer than size_
+  bool counts_names_;       // the file system does: some say 0 for a file that has its name
 };
 
 }  // namespace kymo

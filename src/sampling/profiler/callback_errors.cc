@@ -1,9 +1,13 @@
 #include "sampling/profiler/callback_errors.h"
 
+#include "metrics/registry_access.h"
+
 namespace kymo {
 
 CallbackErrors::CallbackErrors(const Registry& registry, const std::vector<Column>& columns)
-    : registry_(registry) {
+    : thrown_(RegistryAccess::errors_of_callbacks(registry)),
+      thrown_before_(thrown_->load(std::memory_order_relaxed)),
+      registry_(registry) {
   for (const Column& column : columns) {
     recorded_.insert(column.metric->name);
   }
@@ -25,6 +29,9 @@ std::vector<CallbackError> CallbackErrors::since_begin(const Registry& registry)
 }
 
 std::vector<CallbackError> CallbackErrors::get() const {
+  if (thrown_->load(std::memory_order_relaxed) == thrown_before_) {
+    return {};
+  }
   const std::lock_guard lock(mutex_);
   return registry_ ? since_begin(*registry_) : final_;
 }

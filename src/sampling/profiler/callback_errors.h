@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -30,6 +32,10 @@ class CallbackErrors {
  private:
   [[nodiscard]] std::vector<CallbackError> since_begin(const Registry& registry) const;
 
+  // How often callbacks have thrown, and how often before this was made. While both are the same,
+  // nobody takes the mutex: one that is held often is likely to be held at a fork, too.
+  std::shared_ptr<const std::atomic<std::uint64_t>> thrown_;
+  std::uint64_t thrown_before_;
   std::set<std::string> recorded_;
   std::map<std::string, std::uint64_t> before_;
   mutable std::mutex mutex_;          // guards the next two

@@ -119,6 +119,46 @@ std::uint64_t measure_sample_ns(const Sampler& sampler) {
   return shortest;
 }
 
+// The collector's thread. First it measures how long a sample takes, and then it waits for what it
+// is to do. So the callbacks run on no other thread of the recorder, and a slow first call is over
+// before the recording's clock starts.
+class CollectorThread {
+ public:
+  explicit CollectorThread(const Sampler& sampler) {
+    std::promise<std::uint64_t> measured;
+    sample_ns_ = measured.get_future();
+    thread_ = std::thread(
+        [&sampler, measured = std::move(measured), next = next_.get_future()]() mutable {
+          ::pthread_setname_np(::pthread_self(), "kymo-collector");
+          measured.set_value(measure_sample_ns(sampler));
+          if (const std::function<void()> run = next.get()) {
+            run();
+          }
+        });
+  }
+  ~CollectorThread() {
+    if (thread_.joinable()) {
+      next_.set_value(nullptr);
+      thread_.join();
+    }
+  }
+  CollectorThread(const CollectorThread&) = delete;
+  CollectorThread& operator=(const CollectorThread&) = delete;
+
+  // Waits until it is measured. Call it once.
+  std::uint64_t sample_ns() { return sample_ns_.get(); }
+  // Runs `work` on the thread, which is the caller's from now on.
+  std::thread run(std::function<void()> work) {
+    next_.set_value(std::move(work));
+    return std::move(thread_);
+  }
+
+ private:
+  std::promise<std::function<void()>> next_;
+  std::future<std::uint64_t> sample_ns_;
+  std::thread thread_;
+};
+
 // The outcome of a recording: that of closing its sink, and what could not be kept.
 Result<void> with_losses(Result<void> closed, const ProfilerStats& stats,
                          const std::string& sink_error) {
@@ -219,8 +259,8 @@ struct Profiler::State {
   Result<void> begin(std::unique_ptr<Sampler> sampler);
   Result<void> stop();
   Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info) const;
-  void start_threads(std::uint64_t clock_start_ns);
-  void warn_of_short_interval();
+  void start_threads(CollectorThread& collector_thread, std::uint64_t clock_start_ns);
+  void warn_of_short_interval(std::uint64_t sample_ns);
   void warn(std::vector<std::string> more) {
     const std::lock_guard lock(shown_mutex);
     warnings.insert(warnings.end(), more.begin(), more.end());
@@ -253,15 +293,22 @@ Result<void> Profiler::State::start() {
   if (!sampler) {
     return sampler.error();
   }
-  // Until the sink is open, every return gives it back.
   if (options.sink->in_use_.exchange(true, std::memory_order_acquire)) {
     return sink_in_use("cannot start the profiler");
   }
-  Result<void> begun = begin(*std::move(sampler));
-  if (!begun) {
+  bool begun = false;
+  const std::shared_ptr<void> unless_begun(nullptr, [this, &begun](void*) {
+    if (begun) {
+      return;
+    }
+    if (callback_errors != nullptr) {
+      callback_errors->finish();  // the sink may have stored what it was opened with
+    }
     options.sink->in_use_.store(false, std::memory_order_release);
-  }
-  return begun;
+  });
+  Result<void> outcome = begin(*std::move(sampler));
+  begun = outcome.ok();
+  return outcome;
 }
 
 Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
@@ -279,6 +326,8 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
     const std::lock_guard shown_lock(shown_mutex);
     callback_errors = errors;
   }
+  CollectorThread collector_thread(*sampler);
+  const std::uint64_t sample_ns = collector_thread.sample_ns();
   info.start_unix_ns = unix_ns();
   info.start_monotonic_ns = monotonic_ns();
   Result<std::unique_ptr<RingMemory>> memory = make_ring(info);
@@ -303,15 +352,14 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
       std::move(sampler), std::move(ring), *counts, *options.sink, sink_error, start_ns,
       [this] { return stats(); });
   show(ring_memory);
-  start_threads(info.start_monotonic_ns);
+  warn_of_short_interval(sample_ns);
+  start_threads(collector_thread, info.start_monotonic_ns);
   running.store(true, std::memory_order_release);
   return {};
 }
 
-// On the collector's thread, so that callbacks run on no other thread of the recorder.
-void Profiler::State::warn_of_short_interval() {
-  if (const std::uint64_t sample_ns = measure_sample_ns(*run->sampler);
-      sample_ns > to_nanos(options.interval)) {
+void Profiler::State::warn_of_short_interval(std::uint64_t sample_ns) {
+  if (sample_ns > to_nanos(options.interval)) {
     warn({"an interval of " + std::to_string(options.interval.count()) +
           " ns is too short: a sample of " + std::to_string(run->sampler->columns().size()) +
           " columns takes " + std::to_string(sample_ns) +
@@ -319,29 +367,27 @@ void Profiler::State::warn_of_short_interval() {
   }
 }
 
-void Profiler::State::start_threads(std::uint64_t clock_start_ns) {
+void Profiler::State::start_threads(CollectorThread& collector_thread,
+                                    std::uint64_t clock_start_ns) {
   run->writer_thread = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "kymo-writer");
     run->writer.run();
   });
-  std::promise<void> is_set_up;
-  std::future<void> set_up = is_set_up.get_future();
-  run->collector_thread =
-      std::thread([this, clock_start_ns, is_set_up = std::move(is_set_up)]() mutable {
-        ::pthread_setname_np(::pthread_self(), "kymo-collector");
-        warn_of_short_interval();  // now_ns() is still 0: these samples are no rows
-        start_ns.store(clock_start_ns, std::memory_order_release);
-        std::vector<std::string> refused;
-        set_up_this_thread({options.realtime_priority, options.nice, options.cpu}, &refused);
-        warn(std::move(refused));
-        run->late_causes.begin();
-        run->collector.begin();
-        is_set_up.set_value();
-        run->collector.run();
-        run->late_causes.end();
-        run->writer.collector_done();
-        run->collector_ended.store(true, std::memory_order_release);
-      });
+  const auto is_set_up = std::make_shared<std::promise<void>>();
+  std::future<void> set_up = is_set_up->get_future();
+  run->collector_thread = collector_thread.run([this, clock_start_ns, is_set_up] {
+    start_ns.store(clock_start_ns, std::memory_order_release);
+    std::vector<std::string> refused;
+    set_up_this_thread({options.realtime_priority, options.nice, options.cpu}, &refused);
+    warn(std::move(refused));
+    run->late_causes.begin();
+    run->collector.begin();
+    is_set_up->set_value();
+    run->collector.run();
+    run->late_causes.end();
+    run->writer.collector_done();
+    run->collector_ended.store(true, std::memory_order_release);
+  });
   keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
   set_up.wait();  // warnings() now has all refusals, and every tick from now on is due
 }

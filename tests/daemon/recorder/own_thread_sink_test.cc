@@ -118,13 +118,18 @@ TEST_F(OwnThreadSinkTest, RowsWaitInOrderForADiskThatStalls) {
   EXPECT_TRUE(disk->closed());
 }
 
-TEST_F(OwnThreadSinkTest, WhatIsRefusedTooLateIsAGapAndMissed) {
+// It was not said to the caller at all.
+TEST_F(OwnThreadSinkTest, WhatIsRefusedTooLateIsAGapAndMissedAndSaid) {
   disk->be(true);
   EXPECT_TRUE(write(5).ok());
   disk->be(false, true);
   ProfilerStats stats;
   stats.rows_written = 10;
-  EXPECT_TRUE(sink.close(stats).ok());
+  const Result<void> closed = sink.close(stats);
+  ASSERT_FALSE(closed.ok());
+  EXPECT_EQ(closed.error().code, Code::data_loss);
+  EXPECT_EQ(closed.error().message,
+            "1 row that waited for the disk of /disk/log.tsv could not be kept (disk full)");
   EXPECT_EQ(disk->closed()->rows_written, 9U);
   EXPECT_EQ(disk->closed()->missed_sink_error, 1U);
   ASSERT_EQ(disk->gaps().size(), 1U);

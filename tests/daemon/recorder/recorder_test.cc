@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -69,6 +71,54 @@ TEST_F(RecorderTest, AStopLeavesAWholeFileAndAStartBeginsAnother) {
   EXPECT_EQ(second["columns"][0]["name"], "b_events");
   EXPECT_EQ(lines("all"), ended["stats"]["rows_written"].get<std::size_t>() + 1)
       << "the first is left alone";
+}
+
+// kymod exited with 1, and `kymo recorder stop` failed although the recorder had stopped.
+TEST_F(RecorderTest, RowsThatWereLostAreNoFailureOfAStop) {
+  make();
+  ASSERT_TRUE(recorder->start());
+  const auto lose_rows = [this] {
+    while (recorder->running()->profiler().stats().rows_written == 0) std::this_thread::yield();
+    ASSERT_TRUE(fs::remove(recorder->running()->log_path()));
+  };
+  lose_rows();
+  RecorderChange faster;
+  faster.interval_us = 500;
+  EXPECT_TRUE(recorder->control(RecorderAction::set, faster));
+  lose_rows();
+  EXPECT_TRUE(recorder->control(RecorderAction::stop, {}));
+  ASSERT_TRUE(recorder->control(RecorderAction::start, {}));
+  lose_rows();
+  EXPECT_TRUE(recorder->stop());
+  EXPECT_FALSE(recorder->recording());
+}
+
+// The second metric stands before the first in the list of warnings: the first was told again, and
+// the second never.
+TEST_F(RecorderTest, EachCallbackThatThrowsIsToldOnce) {
+  std::array<std::atomic<bool>, 2> fails{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(registry.callback({i == 0 ? "one" : "two", "help", Kind::gauge, Unit::count, {}},
+                                  [&fails, i]() -> std::uint64_t {
+                                    if (fails.at(i)) throw 5;
+                                    return 1;
+                                  }));
+  }
+  make();
+  ASSERT_TRUE(recorder->start());
+  static_cast<void>(recorder->new_warnings());
+  for (const std::size_t i : {std::size_t{1}, std::size_t{0}}) {
+    fails.at(i) = true;
+    const std::string name = i == 0 ? "one" : "two";
+    while (registry.callback_errors().size() < 2 - i) std::this_thread::yield();
+    std::vector<std::string> warnings = recorder->new_warnings();
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_TRUE(warnings[0].starts_with("metric '" + name + "': ")) << warnings[0];
+    const std::uint64_t before = registry.callback_errors()[0].count;
+    while (registry.callback_errors()[0].count == before) std::this_thread::yield();
+    EXPECT_TRUE(recorder->new_warnings().empty());
+  }
+  ASSERT_TRUE(recorder->stop());
 }
 
 TEST_F(RecorderTest, ItsOwnCountsAreThoseOfTheRunThatGoesOn) {

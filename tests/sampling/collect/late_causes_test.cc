@@ -75,6 +75,18 @@ TEST_F(LateCausesTest, LongSamplesStolenTimeAndPageFaultsAreSaidInThisOrder) {
   EXPECT_EQ(stats().late_page_fault, 5U);
 }
 
+// It judged by what begin() was about to store.
+TEST_F(LateCausesTest, ALookBeforeTheBeginExplainsNothing) {
+  kernel_stolen_ns += 100 * kOneMillisecondNs;
+  counts_.collected.missed_late.add(5);
+  LateCauses early{kOneMillisecondNs,
+                   counts_.collected,
+                   counts_.written,
+                   {[](pid_t) { return kernel_use; }, [] { return kernel_stolen_ns; }}};
+  early.look();
+  EXPECT_EQ(stats().late_stolen, 0U);
+}
+
 TEST_F(LateCausesTest, NoMoreTicksAreExplainedThanWereLate) {
   counts_.collected.late_sample.add(8);
   kernel_stolen_ns += 100 * kOneMillisecondNs;

@@ -71,5 +71,20 @@ TEST_F(AppendFileTest, GoesOnWithTheFileThatWasOpened) {
   EXPECT_EQ(content(in_folder("rows")), "precious\n");
 }
 
+TEST_F(AppendFileTest, ARemovedFileIsSaidOnlyWhereTheFileSystemCountsNames) {
+  AppendFile file = AppendFile::create(in_folder("rows")).value();
+  EXPECT_EQ(file.change(), FileChange::none);
+  std::filesystem::remove(in_folder("rows"));
+  EXPECT_EQ(file.change(), FileChange::removed);
+  // A file that has no name when it is begun, as on a file system that counts none.
+  std::ofstream(in_folder("rows")) << "one\n";
+  Result<FileDescriptor> fd = AppendFile::open_own(in_folder("rows"));
+  ASSERT_TRUE(fd);
+  std::filesystem::remove(in_folder("rows"));
+  AppendFile uncounted = AppendFile::resume(*std::move(fd), in_folder("rows"), 4).value();
+  ASSERT_EQ(uncounted.append("two\n"), 0);
+  EXPECT_EQ(uncounted.change(), FileChange::none);
+}
+
 }  // namespace
 }  // namespace kymo

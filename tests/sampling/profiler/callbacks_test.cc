@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
 #include "support/temporary_folder.h"
@@ -112,6 +113,25 @@ TEST_F(CallbacksTest, RunOnTheCollectorsThreadAsOftenAsIsSaid) {
   const std::uint64_t rows = profiler.stats().rows_captured;
   EXPECT_GT(calls, rows);
   EXPECT_LE(calls, rows + 200);
+}
+
+// The ticks during the first call of a slow callback were missed as late.
+TEST_F(CallbacksTest, AreMeasuredBeforeTheClockOfTheRecordingStarts) {
+  std::uint64_t first_call_ended_ns = 0;
+  ASSERT_TRUE(registry_.callback(gauge("queued"), [&] {
+    if (first_call_ended_ns == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      first_call_ended_ns = monotonic_ns();
+    }
+    return 1U;
+  }));
+  const auto sink = std::make_shared<KeepingSink>();
+  ProfilerOptions options;
+  options.sink = sink;
+  Profiler profiler(registry_, options);
+  ASSERT_TRUE(profiler.start());
+  ASSERT_TRUE(profiler.stop());
+  EXPECT_GE(sink->opened_with.start_monotonic_ns, first_call_ended_ns);
 }
 
 TEST_F(CallbacksTest, DoNotRunBesideAnotherProfilerOfTheRegistry) {

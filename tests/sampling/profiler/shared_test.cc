@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,6 +86,21 @@ TEST_F(SharedTest, ASinkThatOutlivesItsProfilerDoesNotKeepTheColumns) {
   ASSERT_EQ(keeps_info->opened_with.callback_errors().size(), 1U) << "what was thrown stays known";
 }
 
+TEST_F(SharedTest, ASinkWhoseOpenFailedDoesNotKeepTheColumns) {
+  const auto sink = make_annotated_sink(in_folder("none/run.log"), AnnotatedFormat::plain);
+  std::weak_ptr<int> alive;
+  {
+    Registry registry;
+    const auto owned = std::make_shared<int>(0);
+    alive = owned;
+    ASSERT_TRUE(registry.callback({"queued", "help", Kind::gauge, Unit::count, {}},
+                                  [owned] { return 1U; }));
+    Profiler profiler(registry, to(sink));
+    ASSERT_FALSE(profiler.start());
+  }
+  EXPECT_TRUE(alive.expired());
+}
+
 TEST_F(SharedTest, TheRecordersOwnCountsOutliveIt) {
   {
     Profiler profiler(registry_, to(std::make_shared<KeepingSink>()));
@@ -133,6 +149,24 @@ TEST_F(SharedTest, ASinkBehindTwoOthersIsRefusedByItsOpen) {
               std::string::npos);
     EXPECT_TRUE(first.stop());
   }
+}
+
+class ThrowingSink : public KeepingSink {
+ public:
+  Result<void> open(const RecordingInfo& info) override {
+    if (throws) throw std::runtime_error("no sink");
+    return KeepingSink::open(info);
+  }
+  bool throws = true;
+};
+
+TEST_F(SharedTest, ASinkIsFreeAgainAfterItsOpenThrew) {
+  const auto sink = std::make_shared<ThrowingSink>();
+  Profiler profiler(registry_, to(sink));
+  EXPECT_THROW(static_cast<void>(profiler.start()), std::runtime_error);
+  sink->throws = false;
+  ASSERT_TRUE(profiler.start());
+  EXPECT_TRUE(profiler.stop());
 }
 
 TEST_F(SharedTest, ASinkIsFreeAgainAfterTheStopAndAfterAFailedStart) {
