@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "base/mounts.h"
@@ -100,9 +101,18 @@ Error in_use(const store::Checkpoint& checkpoint) {
 
 // The directory of a checkpoint, and that of its images: a restore of bare images claims only their own path.
 using DirectoryClaim = Claims<std::string>::Claim;
+DirectoryClaim claim_directories(Claims<std::string>& claims,
+                                 const std::vector<store::Checkpoint>& checkpoints) {
+  std::set<std::string> keys;  // several checkpoints may name one directory
+  for (const store::Checkpoint& checkpoint : checkpoints) {
+    const CheckpointDir dir(checkpoint.directory);
+    keys.insert("directory:" + dir.path());
+    keys.insert("directory:" + dir.images());
+  }
+  return claims.claim_all(std::move(keys));
+}
 DirectoryClaim claim_directory(Claims<std::string>& claims, const store::Checkpoint& checkpoint) {
-  const CheckpointDir dir(checkpoint.directory);
-  return claims.claim_all({"directory:" + dir.path(), "directory:" + dir.images()});
+  return claim_directories(claims, {checkpoint});
 }
 
 // Deletes a checkpoint whose directory is claimed.
@@ -193,14 +203,16 @@ Result<v1::DeleteResponse> delete_job(const Parts& parts, const std::string& id,
                      (whole == 1 ? " whole checkpoint: --all deletes it, too"
                                  : " whole checkpoints: --all deletes them, too")};
   }
-  std::vector<DirectoryClaim> claims;
-  for (const store::Checkpoint& checkpoint : all) {
-    claims.push_back(claim_directory(parts.claims, checkpoint));
-    if (!claims.back()) return in_use(checkpoint);
+  const DirectoryClaim directories = claim_directories(parts.claims, all);
+  if (!directories) {
+    return Error{Code::failed_precondition,
+                 tried + "a dump or restore uses one of its checkpoints: wait for that to end"};
   }
   v1::DeleteResponse out;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (Result<void> ok = add_deleted(parts, all[i], claims[i], out); !ok) return ok.error();
+  for (const store::Checkpoint& checkpoint : all) {
+    if (Result<void> ok = add_deleted(parts, checkpoint, directories, out); !ok) {
+      return ok.error();
+    }
   }
   if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
   // The output of a process, and what kymod notes of a container.
