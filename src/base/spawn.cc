@@ -65,11 +65,12 @@ Result<pid_t> spawn(const Program& program) {
   if (!program.directory.empty()) {
     add(posix_spawn_file_actions_addchdir_np(&actions, program.directory.c_str()));
   }
-  sigset_t none;
+  sigset_t blocked;
   sigset_t all;
-  sigemptyset(&none);
+  sigemptyset(&blocked);
+  for (const int signal : program.blocked) sigaddset(&blocked, signal);
   sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setflags(&attributes, flags_of(program.leads));
   const std::vector<char*> words = pointers_to(program.words);

@@ -14,7 +14,8 @@ namespace kymo {
 // In Program::descriptors: /dev/null, for reading as descriptor 0, for writing as any other.
 inline constexpr int kDevNull = -1;
 
-// A program to start. It has no blocked signals, and each signal has its default action.
+// A program to start. It has no blocked signals but those that are named here, and each signal has its
+// default action.
 struct Program {
   // Whether the program leads a process group or a session of its own.
   enum class Leads : std::uint8_t { nothing, group, session };
@@ -28,6 +29,7 @@ struct Program {
   std::vector<int> descriptors{};
   std::string directory{};  // empty: the working directory of this program
   Leads leads = Leads::nothing;
+  std::vector<int> blocked{};  // signals
 };
 
 // Is told of each program that a thread starts. To be set and reset by that thread.

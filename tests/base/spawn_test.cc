@@ -46,6 +46,20 @@ std::string output_of(Program program) {
   return text_in(out);
 }
 
+// A pipe without a reader ends a program unless SIGPIPE is blocked.
+TEST(Spawn, AClosedPipeIsAnErrorWhereSigpipeIsBlocked) {
+  int pipe[2];
+  ASSERT_EQ(pipe2(pipe, O_CLOEXEC), 0);
+  close(pipe[0]);
+  const FileDescriptor closed(pipe[1]);
+  Program writes{.file = "cat", .words = {"cat", "/proc/self/stat"}};
+  writes.descriptors = {kDevNull, closed.get(), kDevNull};
+  EXPECT_EQ(run(writes), SIGPIPE);
+  writes.blocked = {SIGPIPE};
+  const int status = run(writes);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+}
+
 TEST(Spawn, GivesTheDescriptorsAndNoOther) {
   const FileDescriptor leak(open("/dev/null", O_RDONLY));  // inheritable on purpose
   const FileDescriptor out = memory_file();

@@ -16,6 +16,7 @@
 #include "programs.h"
 #include "runtime/launch.h"
 #include "support/containers.h"
+#include "support/echo_server.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 
@@ -25,20 +26,33 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Something that counts, and how it is dumped.
+// What counts. `connected`: a process that counts what a server sends back over one connection.
+enum class Subject : std::uint8_t { loop, connected, runc };
+
+// A subject, and how it is dumped.
 struct Way {
   const char* name;
-  bool of_runc;
+  Subject subject;
   std::vector<std::string> flags;
   bool may_be_held;  // CRIU writes to the disk
   bool runs_on = false;
 };
-const Way kWays[] = {{"AStream", false, {}, false},
-                     {"AStreamWithDeadline", false, {"--deadline", "1m"}, false},
-                     {"AStreamThatRunsOn", false, {"--leave-running"}, false, true},
-                     {"NoStream", false, {"--no-stream"}, true},
-                     {"Runc", true, {"--deadline", "1m"}, false},
-                     {"RuncWithoutDeadline", true, {}, true}};
+const Way kWays[] = {
+    {"AStream", Subject::loop, {}, false},
+    {"AStreamWithDeadline", Subject::loop, {"--deadline", "1m"}, false},
+    {"AStreamThatRunsOn", Subject::loop, {"--leave-running"}, false, true},
+    {"AConnection", Subject::connected, {"--tcp-established"}, false},
+    {"NoStream", Subject::loop, {"--no-stream"}, true},
+    {"NoStreamWithDeadline", Subject::loop, {"--no-stream", "--deadline", "1m"}, true},
+    {"Runc", Subject::runc, {"--deadline", "1m"}, false},
+    {"RuncWithoutDeadline", Subject::runc, {}, true}};
+
+// Counts what comes back from the server of this port, and gives up when the connection is lost.
+constexpr char kConnected[] = R"(use Socket; socket(my $s, PF_INET, SOCK_STREAM, 0) or die;
+  connect($s, sockaddr_in($ARGV[1], INADDR_LOOPBACK)) or die;
+  for (my $i = 1000000;; ++$i) { syswrite $s, "$i\n" or die; <$s> eq "$i\n" or die;
+  open my $to, "+<", $ARGV[0] or open $to, ">", $ARGV[0]; print $to "$i\n"; close $to;
+  select undef, undef, undef, 0.1 })";
 
 // What CRIU is about to write to its log when it is stopped.
 struct Point {
@@ -76,7 +90,7 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     KYMO_NEEDS_CRIU();
-    if (way().of_runc) KYMO_NEEDS_RUNC();
+    if (of_runc()) KYMO_NEEDS_RUNC();
     ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
     kymod_.emplace(std::vector<std::string>{"--criu", criu_.path(), "--runc-root", runc_.path()});
     kymod_->start();
@@ -91,12 +105,14 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
   }
 
   [[nodiscard]] static const Way& way() { return std::get<Way>(GetParam()); }
+  [[nodiscard]] static bool of_runc() { return way().subject == Subject::runc; }
   [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
   [[nodiscard]] std::string root() const {
-    return way().of_runc ? runc_.folder().path() + "/kymo-web/rootfs" : folder_.path();
+    return of_runc() ? runc_.folder().path() + "/kymo-web/rootfs" : folder_.path();
   }
   void start();
   pid_t dump_until_it_is_stopped();
+  void expect_that_it_waits_for_no_disk(pid_t criu) const;
   void expect_truth_during_the_stall(const Outcome& answer) const;
   void expect_the_promise();
   [[nodiscard]] json checkpoint() const { return kymod_->kymo_json({"checkpoints"}).at(0); }
@@ -105,6 +121,7 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
   const BreakableCriu criu_;
   MoodyDisk disk_{folder_};
   RuncFolder runc_;
+  EchoServer server_;
   std::optional<Kymod> kymod_;
   std::thread client_;
   Outcome answer_;
@@ -113,14 +130,19 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
 };
 
 void PromiseTest::start() {
-  if (way().of_runc) {
+  if (of_runc()) {
     ASSERT_EQ(runc_.start("kymo-web"), fs::path(root()).parent_path());
     return;
   }
+  const std::string file = root() + "/count";
   std::string loop = counting_loop();
-  loop.replace(loop.find("/count"), 6, root() + "/count");
+  loop.replace(loop.find("/count"), 6, file);
+  std::vector<std::string> words{"sh", "-c", loop};
+  if (way().subject == Subject::connected) {
+    words = {"perl", "-e", kConnected, file, std::to_string(server_.port())};
+  }
   const Result<pid_t> started =
-      runtime::launch({{"sh", "-c", loop}, {"PATH=/usr/bin:/bin"}, "/", "/dev/null", "/dev/null"});
+      runtime::launch({words, {"PATH=/usr/bin:/bin"}, "/", "/dev/null", "/dev/null"});
   ASSERT_TRUE(started.ok()) << started.error().message;
   pid_ = *started;
   reaper_ = std::thread([pid = pid_] { waitpid(pid, nullptr, 0); });  // a restore takes its pid
@@ -131,13 +153,25 @@ void PromiseTest::start() {
 pid_t PromiseTest::dump_until_it_is_stopped() {
   criu_.break_at(std::get<Point>(GetParam()).text, SIGSTOP);
   std::vector<std::string> words{"dump", "process", std::to_string(pid_), "--dir", dir()};
-  if (way().of_runc) words = {"dump", "runc", "kymo-web", "--dir", dir()};
+  if (of_runc()) words = {"dump", "runc", "kymo-web", "--dir", dir()};
   words.insert(words.end(), way().flags.begin(), way().flags.end());
   client_ = std::thread([this, words] { answer_ = kymod_->kymo(words); });
   const pid_t criu = criu_.stopped();
   EXPECT_NE(criu, 0) << kymod_->log();
   criu_.mend();
   return criu;
+}
+
+// CRIU can only wait for a disk on which it has something open.
+void PromiseTest::expect_that_it_waits_for_no_disk(pid_t criu) const {
+  const std::string proc = "/proc/" + std::to_string(criu);
+  for (const char* const what : {"/cwd", "/root"}) {
+    EXPECT_FALSE(fs::read_symlink(proc + what).string().starts_with(disk_.path())) << what;
+  }
+  for (const fs::directory_entry& open : fs::directory_iterator(proc + "/fd")) {
+    EXPECT_FALSE(fs::read_symlink(open).string().starts_with(disk_.path()))
+        << fs::read_symlink(open);
+  }
 }
 
 void PromiseTest::expect_truth_during_the_stall(const Outcome& answer) const {
@@ -171,7 +205,7 @@ void PromiseTest::expect_the_promise() {
       EXPECT_TRUE(counts_on(root())) << answer_.err << kymod_->log();
       return;
     }
-    if (way().of_runc) runc_.runc("delete --force kymo-web");
+    if (of_runc()) runc_.runc("delete --force kymo-web");
     const Outcome restored = kymod_->kymo({"restore", dir()});
     ASSERT_EQ(restored.exit_code, 0) << restored.err << kymod_->log();
   }
@@ -181,6 +215,7 @@ void PromiseTest::expect_the_promise() {
 TEST_P(PromiseTest, ItRunsOrIsWholeOnDisk) {
   const pid_t criu = dump_until_it_is_stopped();
   ASSERT_GT(criu, 0);
+  if (!way().may_be_held) expect_that_it_waits_for_no_disk(criu);
   switch (std::get<2>(GetParam()).deed) {
     case Deed::stall_images:
       disk_.be("stalls");

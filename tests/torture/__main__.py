@@ -12,7 +12,7 @@ import deeds
 from eventually import eventually
 from world import SERVERS, Subject, World
 
-KINDS = ("process", "runc", "podman", "containerd", "docker")
+KINDS = ("process", "connection", "runc", "podman", "containerd", "docker")
 # Seconds within which all must be as it should, once nothing disturbs it. Like all limits here it only ends the wait for
 # what never comes: a busy machine may take its time.
 SETTLES = 120
@@ -80,21 +80,31 @@ class Torture:
         elif not disturbance.kind.endswith(("kymod", "client")) and self.where(subject) != "running":
             self.violated(f"{subject.name} does not run on, though its dump failed")
         self.find(subject)
+        if subject.lost_connection():
+            self.violated(f"{subject.name} has lost its connection in a dump")
         if subject.checkpoint is None and code == 0:
             self.delete(place)
 
     def restore(self, subject):
         before = subject.count()
         place = subject.checkpoint
-        _, code = self.send(subject, subject.restore_words())
+        disturbance, code = self.send(subject, subject.restore_words())
         self.counts["restores" if code == 0 else "restores that failed"] += 1
         if code == 0:
             subject.checkpoint = None
         self.find(subject)
+        if subject.lost_connection():
+            self.lost_in_restore(subject, disturbance)
         if subject.checkpoint is None:
             if subject.count() < before:
                 self.violated(f"{subject.name} counts from {subject.count()}, and had come to {before}")
             self.delete(place)
+
+    def lost_in_restore(self, subject, disturbance):
+        """A restore that is ended after the network was given free closes the connection, and nobody can have it back."""
+        self.counts["connections that a disturbed restore has lost"] += 1
+        if disturbance.kind in ("nothing", "flood"):
+            self.violated(f"{subject.name} has lost its connection in a restore")
 
     def restore_twice(self, subject):
         """Two copies of its checkpoint at once: one of them wins, and the other is refused."""
@@ -122,7 +132,7 @@ class Torture:
             self.violated(f"{place} is not deleted: {answer.out} {answer.err}")
 
     def freeze(self, subject):
-        frozen = self.world.kymo("freeze", subject.kind, subject.name)
+        frozen = self.world.kymo("freeze", subject.runtime, subject.name)
         self.last = f"freeze {subject.name} -> {frozen.code} {frozen.err}"
         self.counts["freezes"] += 1
         if frozen and subject.moves(0.5):

@@ -127,10 +127,11 @@ def dump_words(world, subject):
     """A dump of it into a new place, as the seed has it: the words, the place, and whether it is to run on."""
     choose = world.random
     place = world.new_place(choose.choice(["plain", "plain", "moody", "small", "state"]))
-    words = ["dump", subject.kind, subject.name, "--dir", place]
+    words = ["dump", subject.runtime, subject.name, "--dir", place]
     leave = choose.random() < 0.4
     words += ["--leave-running"] if leave else []
     words += ["--deadline", f"{choose.randrange(20, 1500)}ms"] if choose.random() < 0.3 else []
-    if subject.kind == "process":
+    words += ["--tcp-established"] if subject.kind == "connection" else []
+    if subject.runtime == "process":
         words += choose.choice([[], [], ["--stream"], ["--stream", "--compression", "zstd"], ["--sync"]])
     return words, place, leave

@@ -17,6 +17,7 @@ import tempfile
 
 import containerd
 import docker
+from echo import Echo
 from eventually import eventually
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -33,6 +34,13 @@ LOOP = "i=1000000; while true; do i=$((i+1)); echo $i 1<>%s; sleep 0.05; done"
 # Counts in its memory and in a file, beside so many MiB of other memory.
 COUNTER = ("open my $f, '+<', $ARGV[0] or die; my $m = 'x' x ($ARGV[1] << 20); my $i = 1000000;"
            "while (1) { $i++; sysseek $f, 0, 0; syswrite $f, \"$i\\n\"; select undef, undef, undef, 0.03 }")
+
+# Counts what an echo server of this port sends back over one connection. When the connection is lost, makes another.
+CONNECTED = ("use Socket; open my $f, '+<', $ARGV[0] or die; $SIG{PIPE} = 'IGNORE'; my $i = 1000000; my $s;"
+             "while (1) { unless ($s) { socket $s, PF_INET, SOCK_STREAM, 0;"
+             "connect $s, sockaddr_in($ARGV[1], INADDR_LOOPBACK) or die }"
+             "my $j = $i + 1; my $got; $got = <$s> if syswrite $s, \"$j\\n\"; if (!$got) { close $s; undef $s; next }"
+             "exit 1 if $got != $j; $i = $j; sysseek $f, 0, 0; syswrite $f, \"$i\\n\"; select undef, undef, undef, 0.03 }")
 
 
 def criu(which):
@@ -120,6 +128,11 @@ class World:
         self.made += 1
         folder = self.folder / disk / "checkpoints" if disk == "state" else self.folder / disk
         return folder / f"c{self.made}"
+
+    def new_echo(self):
+        echo = Echo()
+        self.ends.callback(echo.close)
+        return echo
 
     # The daemons.
 
@@ -234,7 +247,14 @@ class Subject:
         self.checkpoint = None
         self.frozen = False
         self.file = world.folder / f"p{world.made}.count"
-        if kind == "process":
+        # What kymo calls it.
+        self.runtime = "process" if kind == "connection" else kind
+        self.connections = 1  # how many it has made, if it has one
+        if kind == "connection":
+            self.file.write_text("0000000\n")
+            self.echo = world.new_echo()
+            words = ["process", "--name", self.name, "--", "perl", "-e", CONNECTED, self.file, self.echo.port]
+        elif kind == "process":
             self.file.write_text("0000000\n")
             mib = world.random.choice([1, 1, 8, 40])
             words = ["process", "--name", self.name, "--", "perl", "-e", COUNTER, self.file, mib]
@@ -289,6 +309,13 @@ class Subject:
         """Whether it counts: the one sign of life that does not come from kymod."""
         before = self.count()
         return bool(eventually(lambda: self.count() > before, within))
+
+    def lost_connection(self):
+        """Whether it has made another connection since this was last asked."""
+        if self.kind != "connection" or self.echo.connections == self.connections:
+            return False
+        self.connections = self.echo.connections
+        return True
 
     def restore_words(self):
         return ("restore", self.checkpoint)
