@@ -363,8 +363,10 @@ void Child::reap(bool kill_first) {
   if (!keeps_group_ && was_killed(pid_))
     kill(-pid_, SIGKILL);  // it could not end what it had started
   if (kill_first) {
-    if (!may_lose_processes_) wait_until_killable();
-    give_up_connections(pid_);
+    if (!may_lose_processes_) {
+      wait_until_killable();
+      give_up_connections(pid_);
+    }
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);  // in case it has left its process group
   }

@@ -1,14 +1,15 @@
 #include "criu/connections.h"
 
 #include <arpa/inet.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -96,6 +97,20 @@ void leave_repair_mode(pid_t pid) {
       const int off = 0;
       ::setsockopt(socket, IPPROTO_TCP, TCP_REPAIR, &off, sizeof off);
     }
+  });
+}
+
+void keep_peers_waiting(pid_t pid) {
+  for_each_tcp_socket(pid, [](int socket) {
+    tcp_info passed{};
+    socklen_t size = sizeof passed;
+    if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &passed, &size) != 0 ||
+        size < offsetof(tcp_info, tcpi_data_segs_out) + sizeof passed.tcpi_data_segs_out) {
+      return;
+    }
+    const bool unused = passed.tcpi_data_segs_in == 0 && passed.tcpi_data_segs_out == 0;
+    const int repair = unused ? 1 : 0;
+    ::setsockopt(socket, IPPROTO_TCP, TCP_REPAIR, &repair, sizeof repair);
   });
 }
 

@@ -31,4 +31,12 @@ std::vector<Connection> connections_of(pid_t pid);
 // Cost: as connections_of().
 void leave_repair_mode(pid_t pid);
 
+// Puts the TCP connections of a process that is only half restored into repair mode, so that its end closes
+// them without a packet: the peer still waits, and the next restore of the same images finds the connection
+// as they have it. A connection over which data has passed since it was restored stays as it is, and the
+// peer is told of its end, because the images do not have that data. Call this before the process is killed.
+// Needs CAP_NET_ADMIN, and Linux 4.6; otherwise the peer is told.
+// Cost: as connections_of().
+void keep_peers_waiting(pid_t pid);
+
 }  // namespace kymo::criu

@@ -165,7 +165,7 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
     const bool leave =
         log_has(log_path, done) ||
         (dump && !limit->over() && std::any_of(running.begin(), running.end(), borrows));
-    if (!leave) {
+    if (!leave && dump) {
       for (const pid_t pid : tree) leave_repair_mode(pid);
     }
     for (const pid_t criu : running) {
@@ -210,9 +210,8 @@ Result<void> end_leftover_restore(const std::string& log_path, const std::vector
     if (steady_clock::now() > until) {
       return would_not_end(halves.front());
     }
-    for (const pid_t half : halves) {
-      kill(half, SIGKILL);
-    }
+    for (const pid_t half : halves) keep_peers_waiting(half);
+    for (const pid_t half : halves) kill(half, SIGKILL);
     std::this_thread::sleep_for(kLookEvery);
   }
 }

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json_text.h"
+#include "criu/connections.h"
 #include "probe/process.h"
 
 namespace kymo::runtime {
@@ -82,6 +83,7 @@ void kill_half_restored_container(const std::vector<std::string>& names) {
       return seen && seen->state == 'D';
     });
     if (left.empty() || steady_clock::now() - began > (stuck ? kWaitsForDisk : kEndWithin)) return;
+    for (const ProcessId& one : left) criu::keep_peers_waiting(one.pid);
     for (const ProcessId& one : left) ::kill(one.pid, SIGKILL);
     std::this_thread::sleep_for(kLookEvery);
   }

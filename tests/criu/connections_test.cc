@@ -3,10 +3,14 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 
 #include "base/file.h"
 
@@ -60,6 +64,40 @@ TEST(Connections, ThatACriuHasLeftInRepairModeSendAgain) {
   char got = 0;
   EXPECT_EQ(recv(ends.server.get(), &got, 1, 0), 1);
   EXPECT_EQ(got, 'x');
+}
+
+class EndOfAProcess : public ::testing::Test {
+ protected:
+  // What the server's end has after a process with the client's end was killed: 0 is the end of the connection.
+  ssize_t heard_after_the_end() {
+    const pid_t child = fork();
+    if (child == 0) {
+      ends_.server = FileDescriptor();
+      raise(SIGSTOP);
+      _exit(0);
+    }
+    ends_.client = FileDescriptor();
+    EXPECT_EQ(waitpid(child, nullptr, WUNTRACED), child);
+    keep_peers_waiting(child);
+    kill(child, SIGKILL);
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
+    std::array<char, 16> text{};
+    // The packets of loopback arrive while they are sent.
+    return recv(ends_.server.get(), text.data(), text.size(), MSG_DONTWAIT);
+  }
+  Ends ends_;
+};
+
+TEST_F(EndOfAProcess, IsNotSeenByItsPeer) {
+  EXPECT_EQ(heard_after_the_end(), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+TEST_F(EndOfAProcess, IsSeenIfDataHasPassed) {
+  ASSERT_EQ(send(ends_.client.get(), "x", 1, MSG_NOSIGNAL), 1);
+  char got = 0;
+  ASSERT_EQ(recv(ends_.server.get(), &got, 1, 0), 1);
+  EXPECT_EQ(heard_after_the_end(), 0);
 }
 
 }  // namespace

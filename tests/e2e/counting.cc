@@ -9,6 +9,7 @@
 #include "programs.h"
 #include "support/containers.h"
 #include "support/docker.h"
+#include "support/echo_server.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -32,6 +33,31 @@ class CountingProcess : public Counting {
 
  private:
   std::string file() const override { return folder_.path() + "/count"; }
+};
+
+constexpr char kConnectedProgram[] =
+    R"(exit 1 if -e "$ARGV[0].begun"; open my $b, ">", "$ARGV[0].begun"; close $b;
+  open STDOUT, ">/dev/null"; open STDERR, ">/dev/null"; use Socket; $SIG{PIPE} = "IGNORE"; my $s; my $i = 1000000;
+  while (1) {
+    unless ($s) { socket $s, PF_INET, SOCK_STREAM, 0; connect $s, sockaddr_in($ARGV[1], INADDR_LOOPBACK) or die }
+    my $got; $got = <$s> if syswrite $s, "$i\n"; if (!$got) { close $s; undef $s; next }
+    die if $got != $i++; open my $to, "+<", $ARGV[0] or open $to, ">", $ARGV[0]; print $to $got; close $to;
+    select undef, undef, undef, 0.1 })";
+
+class CountingOverAConnection : public Counting {
+ public:
+  CountingOverAConnection() : Counting("kymo-web") {}
+  std::vector<std::string> flags() const override { return {}; }
+  std::vector<std::string> run() override {
+    return {"run",  "process", "--name",          name(), "--",
+            "perl", "-e",      kConnectedProgram, file(), std::to_string(server_.port())};
+  }
+  int connections() const override { return server_.connections(); }
+
+ private:
+  std::string file() const override { return folder_.path() + "/count"; }
+
+  EchoServer server_;
 };
 
 class CountingRunc : public Counting {
@@ -102,6 +128,7 @@ class CountingDocker : public Counting {
 const std::string& why_not(Kind kind) {
   switch (kind) {
     case Kind::process:
+    case Kind::connected:
       return why_no_criu();
     case Kind::runc:
       return why_no_runc();
@@ -119,6 +146,8 @@ std::unique_ptr<Counting> Counting::make(Kind kind, const BreakableCriu& criu) {
   switch (kind) {
     case Kind::process:
       return std::make_unique<CountingProcess>();
+    case Kind::connected:
+      return std::make_unique<CountingOverAConnection>();
     case Kind::runc:
       return std::make_unique<CountingRunc>();
     case Kind::podman:

@@ -13,7 +13,8 @@
 
 namespace kymo::test {
 
-enum class Kind : std::uint8_t { process, runc, podman, containerd, docker };
+// `connected`: a process that counts what a server sends back over one connection.
+enum class Kind : std::uint8_t { process, connected, runc, podman, containerd, docker };
 
 // Why the kind cannot be dumped here, for GTEST_SKIP. Empty: it can.
 const std::string& why_not(Kind kind);
@@ -35,6 +36,9 @@ class Counting {
   [[nodiscard]] const std::string& name() const { return name_; }
   // Forgets the container that was dumped, if its runtime still has it and its restore makes it anew.
   virtual void forget() {}
+
+  // How many connections it has made. When one is lost it makes another.
+  [[nodiscard]] virtual int connections() const { return 0; }
 
   // The pids of its copies: of what runs, stands still or is half restored.
   [[nodiscard]] std::vector<pid_t> copies() const;

@@ -31,6 +31,7 @@ struct RestoreWay {
 };
 const RestoreWay kRestoreWays[] = {{"AProcess", Kind::process, {}},
                                    {"ACompressedProcess", Kind::process, {"--compression", "zstd"}},
+                                   {"AConnection", Kind::connected, {"--tcp-established"}},
                                    {"Runc", Kind::runc, {}},
                                    {"Podman", Kind::podman, {}},
                                    {"Containerd", Kind::containerd, {}},
@@ -208,6 +209,11 @@ void RestorePromiseTest::expect_the_promise() const {
     return job["state"] == "running";
   })) << job.dump(1);
   EXPECT_EQ(std::vector<pid_t>{job["pid"].get<pid_t>()}, counting_->copies());
+  // CRIU gives the network free after the second point. If the restore is ended later, its peer is told.
+  const std::string point = std::get<1>(GetParam()).name;
+  if (point == "BeforeItForks" || point == "WhenMemoryIsBack") {
+    EXPECT_LE(counting_->connections(), 1);
+  }
 }
 
 TEST_P(RestorePromiseTest, OneCopyRunsOrTheCheckpointIsWhole) {

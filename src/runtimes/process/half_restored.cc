@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "criu/connections.h"
 #include "probe/process.h"
 
 namespace kymo::runtime {
@@ -49,6 +50,7 @@ bool kill_half_restored(pid_t root, const TimeOfCriu& time, Reaper& reaper) {
   const auto whole = look_until_known([root] { return probe::whole_process_tree(root); });
   std::vector<pid_t> tree = whole ? *whole : probe::process_tree(root);
   std::reverse(tree.begin(), tree.end());
+  for (const pid_t member : tree) criu::keep_peers_waiting(member);
   for (const pid_t member : tree) ::kill(member, SIGKILL);
   return true;
 }
