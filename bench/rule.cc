@@ -27,7 +27,7 @@ void rule(benchmark::State& state, const std::string& text) {
   for (auto _ : state) {
     row[0] += interval_ns;
     row[1] += 3;
-    fired += rule.fires_at(row) ? 1 : 0;
+    fired += rule.fires_at(row) ? 1U : 0U;
   }
   if (fired != 0) {
     state.SkipWithError("the rule fired");

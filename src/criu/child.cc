@@ -89,12 +89,6 @@ void give_up_connections(pid_t criu) noexcept {
   }
 }
 
-// Whether the process is in an uninterruptible wait, usually for a disk.
-bool waits_in_kernel(pid_t pid) {
-  const Result<probe::Process> seen = probe::read_process(pid);
-  return seen && seen->state == 'D';
-}
-
 // Whether the child was ended by a signal. It stays to be reaped.
 bool was_killed(pid_t pid) {
   siginfo_t info{};
@@ -371,7 +365,7 @@ void Child::reap(bool kill_first) {
     kill(pid_, SIGKILL);  // in case it has left its process group
   }
   rusage used{};
-  const bool stuck = !ends_within(kWaitsForDisk) && waits_in_kernel(pid_);
+  const bool stuck = !ends_within(kWaitsForDisk) && probe::waits_in_kernel(pid_);
   const std::optional<int> status =
       reap_within(pid_, stuck ? std::chrono::milliseconds(0) : kKilledWithin, &used);
   lingers_ = !status;

@@ -122,11 +122,6 @@ void stop(pid_t criu) {
   }
 }
 
-bool waits_for_disk(pid_t pid) {
-  const Result<probe::Process> seen = probe::read_process(pid);
-  return seen && seen->state == 'D';
-}
-
 Error would_not_end(pid_t pid) {
   return Error{
       Code::deadline_exceeded,
@@ -154,7 +149,8 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
     if (dump && !limit) limit.emplace(running);
     const auto now = steady_clock::now();
     const bool stuck = killed && now - *killed > kKilledEndsWithin &&
-                       std::all_of(running.begin(), running.end(), waits_for_disk);
+                       std::all_of(running.begin(), running.end(),
+                                   [](pid_t criu) { return probe::waits_in_kernel(criu); });
     if (stuck || now - began > kPatience) {
       return would_not_end(running.front());
     }

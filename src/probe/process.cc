@@ -174,6 +174,11 @@ bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root
   return life_of(pid, start_ticks, root) != Life::ended;
 }
 
+bool waits_in_kernel(pid_t pid, const std::string& root) {
+  const Result<Process> seen = read_process(pid, root);
+  return seen && seen->state == 'D';
+}
+
 int open_process(pid_t pid) {
   // pidfd_open() cannot be used: glibc 2.36 declares it without C linkage.
   return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));

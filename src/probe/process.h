@@ -51,6 +51,9 @@ Life life_of(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/p
 // unknown.
 bool process_lives(pid_t pid, std::uint64_t start_ticks, const std::string& root = "/proc");
 
+// Whether the main thread is in an uninterruptible wait, usually for a disk: then no signal ends it.
+bool waits_in_kernel(pid_t pid, const std::string& root = "/proc");
+
 // Returns a file descriptor, closed on exec, that becomes readable when the process ends. The
 // caller closes it. Returns -1 and sets errno if the process is gone or if no descriptor is free.
 int open_process(pid_t pid);

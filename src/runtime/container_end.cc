@@ -35,16 +35,10 @@ bool criu_has_begun(const std::string& log_path) {
   return begun.value_or(false);
 }
 
-// Whether it waits in the kernel, where no signal ends it.
-bool waits_for_disk(pid_t pid) {
-  const Result<probe::Process> seen = probe::read_process(pid);
-  return seen && seen->state == 'D';
-}
-
 // Whether it waits there for a while, and not for a disk that is only slow.
 bool waits_for_its_disk(pid_t pid) {
   const auto until = steady_clock::now() + kDiskPatience;
-  while (waits_for_disk(pid)) {
+  while (probe::waits_in_kernel(pid)) {
     if (steady_clock::now() > until) return true;
     std::this_thread::sleep_for(kEndLookEvery);
   }
@@ -100,7 +94,9 @@ bool end_container_restore(const std::string& log_path, const std::string& mark,
     }
     kill_sessions(sessions);
     const auto now = steady_clock::now();
-    if (!std::all_of(left.begin(), left.end(), waits_for_disk)) moved = now;
+    if (!std::all_of(left.begin(), left.end(),
+                     [](pid_t one) { return probe::waits_in_kernel(one); }))
+      moved = now;
     stuck = now - moved > kStuckAfter;
     if (stuck) break;
     std::this_thread::sleep_for(kEndLookEvery);

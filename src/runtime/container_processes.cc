@@ -79,8 +79,7 @@ void kill_half_restored_container(const std::vector<std::string>& names) {
   for (;;) {
     const std::vector<ProcessId> left = processes_of_cgroups(names);
     const bool stuck = std::all_of(left.begin(), left.end(), [](const ProcessId& one) {
-      const Result<probe::Process> seen = probe::read_process(one.pid);
-      return seen && seen->state == 'D';
+      return probe::waits_in_kernel(one.pid);
     });
     if (left.empty() || steady_clock::now() - began > (stuck ? kWaitsForDisk : kEndWithin)) return;
     for (const ProcessId& one : left) criu::keep_peers_waiting(one.pid);

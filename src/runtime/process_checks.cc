@@ -31,7 +31,7 @@ constexpr milliseconds kRunningWithin{2000};
 constexpr milliseconds kTracerEndsWithin{500};  // unless it waits for its disk
 constexpr milliseconds kReapedWithin{
     10000};  // a parent may take this long to reap a zombie: some inits look every 1.6 s
-constexpr milliseconds kLookEvery{5};
+constexpr milliseconds kLookAgainEvery{5};
 
 Result<void> check_directory(const std::string& tried, const std::string& what,
                              const std::string& path) {
@@ -119,7 +119,7 @@ Result<void> check_free(const std::string& tried, pid_t id) {
   Result<probe::Process> taken = probe::read_process(id);
   const auto until = steady_clock::now() + kReapedWithin;
   while (taken && taken->zombie() && steady_clock::now() < until) {
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kLookAgainEvery);
     taken = probe::read_process(id);
   }
   if (!taken && taken.error().code == Code::not_found) {
@@ -163,7 +163,7 @@ pid_t tracer_of(pid_t thread) {
   return seen ? seen->tracer : 0;
 }
 
-bool waits_for_disk(pid_t tracer) {
+bool tracer_cannot_end(pid_t tracer) {
   const Result<probe::Process> seen = probe::read_process(tracer);
   return seen && cannot_end(*seen);
 }
@@ -172,11 +172,11 @@ bool waits_for_disk(pid_t tracer) {
 Error still_halted(pid_t pid, pid_t thread) {
   const std::string what = "process " + std::to_string(pid);
   if (const pid_t tracer = tracer_of(thread); tracer != 0) {
-    return {
-        Code::unavailable,
-        what + (waits_for_disk(tracer) ? " is " + held_text(tracer)
-                                       : " is still traced by process " + std::to_string(tracer) +
-                                             ": it runs on when that process lets it go or ends")};
+    return {Code::unavailable,
+            what + (tracer_cannot_end(tracer)
+                        ? " is " + held_text(tracer)
+                        : " is still traced by process " + std::to_string(tracer) +
+                              ": it runs on when that process lets it go or ends")};
   }
   return {Code::internal,
           what + " is still stopped (thread " + std::to_string(thread) + "): send it SIGCONT"};
@@ -357,7 +357,7 @@ Result<void> ensure_running(const DumpTarget& before) {
     }
     const auto waited = steady_clock::now() - began;
     if (waited > kRunningWithin ||
-        (waited > kTracerEndsWithin && waits_for_disk(tracer_of(halted.front())))) {
+        (waited > kTracerEndsWithin && tracer_cannot_end(tracer_of(halted.front())))) {
       return still_halted(process.pid, halted.front());
     }
     // Stops by a killed tracer end by themselves. A thread that stays stopped longer got a SIGSTOP.
@@ -367,13 +367,13 @@ Result<void> ensure_running(const DumpTarget& before) {
       }
       continued = true;
     }
-    std::this_thread::sleep_for(kLookEvery);  // the kernel has no event to wait for
+    std::this_thread::sleep_for(kLookAgainEvery);  // the kernel has no event to wait for
   }
 }
 
 pid_t held_by(pid_t pid) {
   const pid_t tracer = tracer_of(pid);
-  return waits_for_disk(tracer) ? tracer : 0;
+  return tracer_cannot_end(tracer) ? tracer : 0;
 }
 
 std::string held_text(pid_t holder) {

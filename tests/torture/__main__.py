@@ -140,7 +140,7 @@ class Torture:
         jobs = self.world.jobs() or {}
         if frozen and not jobs.get(subject.name, {}).get("frozen"):
             self.violated(f"{subject.name} is frozen and not said to be")
-        thawed = self.world.kymo("unfreeze", subject.kind, subject.name)
+        thawed = self.world.kymo("unfreeze", subject.runtime, subject.name)
         if frozen and not thawed:
             self.violated(f"{subject.name} is not unfrozen: {thawed.err}")
 
