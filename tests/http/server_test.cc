@@ -11,9 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -94,6 +97,51 @@ class HttpServerTest : public ::testing::Test {
   std::atomic<int> opened_{0};  // streams
   Server server_{{.token = kToken}};
 };
+
+// As many wait as docs/security.md says.
+TEST(FloodTest, OfManyRequestsAtOnceSomeAreServedSomeWaitAndTheOthersAreClosed) {
+  constexpr std::size_t kServedOrWaiting = Server::kMaxThreads + 64;
+  constexpr std::size_t kMore = 10;
+  std::mutex gate;
+  std::unique_lock closed(gate);
+  Server server({.token = kToken, .patience = std::chrono::hours(1)});
+  server.open("/healthz", [&gate](const Request&) {
+    const std::lock_guard passes(gate);
+    return Reply{200, "text/plain", "ok\n", {}};
+  });
+  ASSERT_TRUE(server.start().ok());
+  const std::string address = server.address();
+  std::vector<FileDescriptor> clients;
+  for (std::size_t i = 0; i < kServedOrWaiting + kMore; ++i) {
+    clients.push_back(connect_to(std::stoi(address.substr(address.rfind(':') + 1))));
+    std::size_t written = 0;
+    static_cast<void>(write_all(clients.back().get(),
+                                "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", &written));
+  }
+  std::string text(16, '\0');
+  std::size_t refused = 0;
+  EXPECT_TRUE(test::eventually([&] {
+    const auto ended =
+        std::remove_if(clients.begin(), clients.end(), [&](const FileDescriptor& one) {
+          const ssize_t got = recv(one.get(), text.data(), text.size(), MSG_DONTWAIT);
+          EXPECT_LE(got, 0);
+          return got == 0 || errno == ECONNRESET;
+        });
+    refused += static_cast<std::size_t>(clients.end() - ended);
+    clients.erase(ended, clients.end());
+    return refused >= kMore;
+  }));
+  closed.unlock();
+  // More may have been closed while threads were slow to take what waited.
+  std::size_t served = 0;
+  for (const FileDescriptor& one : clients) {
+    if (recv(one.get(), text.data(), 12, MSG_WAITALL) <= 0) continue;
+    EXPECT_EQ(text.substr(0, 12), "HTTP/1.1 200");
+    ++served;
+  }
+  EXPECT_GE(served, Server::kMaxThreads);
+  EXPECT_LE(served, kServedOrWaiting);
+}
 
 // A client that takes nothing is not let go of: what happens beside it does not wait for that.
 class PatientServerTest : public HttpServerTest {
