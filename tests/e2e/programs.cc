@@ -109,6 +109,14 @@ Kymod::~Kymod() {
   }
 }
 
+void Kymod::restart(const std::vector<std::string>& more) {
+  EXPECT_EQ(stop(SIGTERM), 0);
+  const std::vector<std::string> command = command_;
+  command_.insert(command_.end(), more.begin(), more.end());
+  start();
+  command_ = command;
+}
+
 void Kymod::end() {
   if (!running()) return;
   const Outcome jobs = kymo({"ps", "--json"});

@@ -34,6 +34,8 @@ class Kymod {
 
   // Starts it and waits until it says that it is ready; fails the test where it does not.
   void start();
+  // Stops it and starts it again, this time with more flags.
+  void restart(const std::vector<std::string>& more = {});
   // Starts it, and kills it so long after.
   void start_and_kill(std::chrono::microseconds after);
   // Sends the signal and returns the exit code, or -1 where the signal ended it.
