@@ -130,7 +130,8 @@ time.sleep(1000))";
   const nlohmann::json job = kymod_.kymo_json(
       {"run", "process", "--name", "parent", "--", "/usr/bin/python3", "-c", kParent});
   ASSERT_TRUE(eventually([&] { return read_file(job["stdout_path"]) == "ready\n"; }));
-  ASSERT_EQ(kymod_.kymo({"dump", "process", "parent", "--dir", checkpoint_}).exit_code, 0);
+  const Outcome dumped = kymod_.kymo({"dump", "process", "parent", "--dir", checkpoint_});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
   const nlohmann::json seen = verify(0);
   EXPECT_EQ(seen["faults"], nlohmann::json::array());
   EXPECT_EQ(seen["processes"], 2);
