@@ -153,11 +153,13 @@ TEST_F(FoldersTest, NoSnapshotAndNoFileOfTheRecorderIsWrittenWhereAnotherUserCou
     const Outcome recorder = kymod_.kymo({"recorder", "set", "--log", folder + "/all.tsv"});
     EXPECT_EQ(recorder.exit_code, 1) << recorder.out;
     EXPECT_NE(recorder.err.find(why), std::string::npos) << recorder.err;
-    const Outcome start = run({KYMOD_PROGRAM, "--socket", kymod_.path("other.sock"), "--state-dir",
-                               kymod_.path("other"), "--http", "127.0.0.1:0", "--criu", criu_path(),
-                               "--profiling-metrics-log", folder + "/all.tsv"});
-    EXPECT_EQ(start.exit_code, 1) << start.out;
-    EXPECT_NE(start.err.find(why), std::string::npos) << start.err;
+    for (const char* const flag : {"--profiling-metrics-log", "--profiling-ring"}) {
+      const Outcome start = run({KYMOD_PROGRAM, "--socket", kymod_.path("other.sock"),
+                                 "--state-dir", kymod_.path("other"), "--http", "127.0.0.1:0",
+                                 "--criu", criu_path(), flag, folder + "/all.tsv"});
+      EXPECT_EQ(start.exit_code, 1) << start.out;
+      EXPECT_NE(start.err.find(why), std::string::npos) << start.err;
+    }
   }
   EXPECT_TRUE(fs::is_empty(out_)) << *fs::directory_iterator(out_);
   const std::string shared = folder_.folder("shared");

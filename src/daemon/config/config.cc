@@ -108,13 +108,7 @@ Result<void> check_ring(const Config& config) {
         "--profiling-ring " + ring +
         ": there is nothing to keep with --profiling-metrics=none: leave out one of them");
   }
-  const std::string folder = fs::path(ring).parent_path();
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) {
-    return Error{Code::not_found, "--profiling-ring " + ring + ": the folder " + folder +
-                                      " does not exist: create it first"};
-  }
-  return {};
+  return own_place("--profiling-ring", ring);
 }
 
 Result<void> check_profiles(const Config& config) {
