@@ -32,7 +32,7 @@ refused() {
   mkdir "$dir/work"
   printf 'rubbish-rubbish' >"$dir/work/stats-dump"
   run --separate-stderr "$kymo" stats "$dir/work"
-  [ "$status" -eq 0 ]
+  [ "$status" -eq 1 ]
   [[ "$output" == *"it is not a CRIU statistics image"* ]]
 }
 

@@ -23,6 +23,9 @@ struct StatsArguments {
 void print_stats_of(Context& context, const StatsArguments& arguments, const std::string& path) {
   const auto stats = report::read_checkpoint_stats(path);
   if (!stats) return fail(context, stats.error());
+  const bool unread_dump = !stats->dump_path.empty() && !stats->dump;
+  const bool unread_restore = !stats->restore_path.empty() && !stats->restore;
+  if (unread_dump || unread_restore) context.exit_code = 1;  // the note says why
   if (context.json) return print_json(report::json_of(*stats));
   std::cout << report::text_of(*stats, arguments.mappings);
 }
