@@ -12,7 +12,7 @@ from parts import PARTS
 
 RESULTS = "bench/results/published.json"
 DEMO = "bench/results/demo.txt"
-DOCUMENTS = ("README.md", "docs/performance.md")
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/embedding.md")
 MARKED = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->\n)", re.S)
 
 
@@ -108,20 +108,47 @@ def filled(template, results):
     return PLACE.sub(tell, template)
 
 
+# What a program that embeds libkymo pays (docs/embedding.md), and the command that measures it.
+EMBEDDING = [
+    ("an addition to a counter, one thread", "{counter:kymo_counter/threads:1}", "`scripts/bench counter`"),
+    ("an addition, two threads to the same counter", "{counter:kymo_counter/threads:2}", "`scripts/bench counter`"),
+    ("a histogram's record", "{histogram:kymo_histogram/threads:1}", "`scripts/bench histogram`"),
+    ("a sample of 16 counters, one thread", "{sample:sample/16}", "`scripts/bench sample`"),
+    ("a sample of 64 counters, one thread", "{threads:sample_of_threads/1}", "`scripts/bench threads`"),
+    ("the same, 16 threads", "{threads:sample_of_threads/16}", "`scripts/bench threads`"),
+    ("the same, 64 threads", "{threads:sample_of_threads/64}", "`scripts/bench threads`"),
+    ("the same, 256 threads", "{threads:sample_of_threads/256}", "`scripts/bench threads`"),
+    ("the collector at 1 kHz, thrifty (the default)", "{recorder:thrifty.cores}", "`scripts/bench recorder`"),
+    ("the collector at 1 kHz, precise", "{recorder:precise.cores}", "`scripts/bench recorder`"),
+    ("collector and writer at 1 MHz, 16 counters", "{recorder:megahertz.cores}", "`scripts/bench recorder`"),
+    ("to open and close a scope", "{scope:open_and_close/60}", "`scripts/bench scope`"),
+]
+
+
 def costs_text(results):
+    return cost_table(results, COSTS, "beside")
+
+
+def embedding_text(results):
+    return cost_table(results, EMBEDDING, "measured by")
+
+
+def cost_table(results, costs, last):
     rows, missing = [], []
-    for what, here, beside in COSTS:
+    head = [f"| | here | {last} |", "| --- | --- | --- |"]
+    shown = set()
+    for what, here, beside in costs:
         parts = {part for part, _, _ in PLACE.findall(here + beside)}
         if parts <= set(results["parts"]):
+            shown |= parts
             rows.append(f"| {what} | {filled(here, results)} | {filled(beside, results)} |")
         else:
             missing.append(what)
     if missing:
-        return "\n".join([*(["| | here | beside |", "| --- | --- | --- |", *rows, ""] if rows else []),
-                          "Not measured yet: " + "; ".join(missing) + "."])
-    noisy = [name for name, result in results["parts"].items() if not result["load"]["quiet"]]
+        return "\n".join([*([*head, *rows, ""] if rows else []), "Not measured yet: " + "; ".join(missing) + "."])
+    noisy = [name for name, result in results["parts"].items() if not result["load"]["quiet"] and (costs is COSTS or name in shown)]
     note = ["", "The machine was not quiet while these were measured: " + ", ".join(noisy) + "."] if noisy else []
-    return "\n".join(["| | here | beside |", "| --- | --- | --- |", *rows, *note])
+    return "\n".join([*head, *rows, *note])
 
 
 # The lines of the demo's output that the README shows, in order; what lies between is "...". They are few, since the block
@@ -157,7 +184,7 @@ def generators(root):
     """{name: text}, without the marks."""
     results = json.loads((root / RESULTS).read_text())
     return {"machine": machine_text(results), "parts": parts_text(results), "goals": goals_text(results),
-            "costs": costs_text(results), "demo": demo_text(root / DEMO)}
+            "costs": costs_text(results), "embedding": embedding_text(results), "demo": demo_text(root / DEMO)}
 
 
 def generated(text, made):

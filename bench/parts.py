@@ -79,6 +79,24 @@ SAMPLE = Part(
         cost(f"sample_beside_a_writer/{count}", f"the same, beside a thread that adds to them", "",
              at_most(100) if count == 16 else None))])
 
+THREADS = (1, 16, 64, 256)
+
+
+def threads_samples(context):
+    samples = {}
+    for count in THREADS:  # what the threads of one have used would make the samples of the next longer
+        samples.update(steps.google(context, "threads", f"/{count}$"))
+    return samples
+
+
+SAMPLE_OF_THREADS = Part(
+    "threads", "A sample in a program with many threads",
+    "64 counters, to each of which so many threads have added. The cells of a thread stay for the process, and the next thread\n"
+    "takes them over: what counts is the highest number of threads at once. The rows are checked.",
+    threads_samples,
+    [cost(f"sample_of_threads/{count}", f"a sample, {count} thread{'s' if count > 1 else ''}",
+          "sample_of_threads/1" if count > 1 else "") for count in THREADS])
+
 RULE = Part(
     "rule", "A rule of the flight recorder",
     "What a rule costs for each row. A rate is looked at in every row, over the last tenth of a second. Beside it: a rule that compares\n"
@@ -419,5 +437,5 @@ DUMP_STACKS = Part(
     builds=("release",))
 
 PARTS = {part.name: part for part in (
-    COUNTER, HISTOGRAM, SAMPLE, RULE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
+    COUNTER, HISTOGRAM, SAMPLE, SAMPLE_OF_THREADS, RULE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
     START, LIVE, STALLED, DEADLINE, STACKS, KEPT_STACKS, DUMP_STACKS)}

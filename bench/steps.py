@@ -64,11 +64,12 @@ def reason_of(out, log):
     return log.read_text().strip().splitlines()[-1]
 
 
-def google(context, name):
-    """The times (ns), or bytes per second where these are counted, of each repetition of a Google Benchmark program."""
+def google(context, name, only=""):
+    """The times (ns), or bytes per second where these are counted, of each repetition of a Google Benchmark program, or
+    of those of its benchmarks that `only` matches."""
     repetitions, least = (2, 0.001) if context.quick else (7, 0.15)
     out = output_of(context, [context.programs / f"bench_{name}", "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
-                              f"--benchmark_min_time={least}", "--benchmark_enable_random_interleaving=true"], f"bench_{name}")
+                              f"--benchmark_min_time={least}", "--benchmark_enable_random_interleaving=true", f"--benchmark_filter={only or '.'}"], f"bench_{name}")
     samples = {}
     for run in json.loads(out)["benchmarks"]:
         if run.get("error_occurred"):

@@ -2,7 +2,7 @@
 # nothing leaks into a consumer's build.
 add_library(kymo_warnings INTERFACE)
 target_compile_options(kymo_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  -Wall -Wextra -Wpedantic $<$<BOOL:${KYMO_WARNINGS_AS_ERRORS}>:-Werror> -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Wold-style-cast -Woverloaded-virtual -Wcast-align -Wundef -Wformat=2)
 
 # subobject-linkage: a unity build includes one .cc into another, and it takes their anonymous namespaces for a

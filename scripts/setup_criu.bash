@@ -25,10 +25,15 @@ criu_serves() {
   ! needs_newer_sockets || [ "$(printf '4.2\n%s\n' "$(criu_version "$1")" | sort -V | head -1)" = 4.2 ]
 }
 
+# A CRIU that passed its check and then did not dump and restore a process: path, version and kernel, a line each.
+distrusted="$deps/criu-distrusted"
+line_of() { printf '%s %s %s\n' "$1" "$(criu_version "$1")" "$(uname -r)"; }
+is_distrusted() { [ -s "$distrusted" ] && grep -qxF -e "$(line_of "$1")" "$distrusted"; }
+
 find_criu() {
   local candidate
   for candidate in "$(command -v criu || true)" /usr/sbin/criu /usr/local/sbin/criu "$deps/bin/criu"; do
-    if [ -n "$candidate" ] && [ -x "$candidate" ] && criu_serves "$candidate"; then
+    if [ -n "$candidate" ] && [ -x "$candidate" ] && criu_serves "$candidate" && ! is_distrusted "$candidate"; then
       printf '%s\n' "$candidate"
       return
     fi
@@ -226,29 +231,37 @@ lock_deps() {
 listening='IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die;'
 
 # tell_of NAME PATH PROGRAM: tries it, and says what came of it. A container is tried where set-up has brought runc.
+# False if it did not dump and restore a process.
 tell_of() {
-  local what="$1: $2 ($(criu_version "$2"))"
+  local restored=0 what
+  what="$1: $2 ($(criu_version "$2"))"
   if criu_restores "$2" "$3"; then
     say "$what, check: Looks good, a process was dumped and restored"
   else
     say "$what passes its check, but did not dump and restore a process, see above"
+    restored=1
   fi
-  [ "$purpose" = all ] || return 0
+  [ "$purpose" = all ] || return "$restored"
   if criu_restores_container "$2"; then
     say "$what: a runc container was dumped and restored"
   else
     say "$what did not dump and restore a runc container, see above"
   fi
+  return "$restored"
 }
 
+# A CRIU that does not pass its trial is not used: the next one is tried, at last that of suite forky. False if none is
+# left.
 install_criu() {
   local criu
   lock_deps
-  if ! criu=$(find_criu) && ! { install_one forky bin && criu=$(find_criu); }; then
-    say "kymod needs CRIU to dump and restore; the tests that need it will fail"
-    return
-  fi
-  tell_of criu "$criu" "$listening"
+  rm -f "$distrusted" # of an earlier trial
+  while criu=$(find_criu) || { [ ! -x "$deps/bin/criu" ] && install_one forky bin && criu=$(find_criu); }; do
+    if tell_of criu "$criu" "$listening"; then return 0; fi
+    line_of "$criu" >>"$distrusted"
+  done
+  say "kymod needs CRIU to dump and restore, and no CRIU here does that; the tests that need it will fail"
+  return 1
 }
 
 install_fallback() {
@@ -258,5 +271,5 @@ install_fallback() {
     return
   fi
   criu_serves "$criu" || program=
-  tell_of "criu, fallback" "$criu" "$program"
+  tell_of "criu, fallback" "$criu" "$program" || true # tests of an old CRIU alone use it
 }

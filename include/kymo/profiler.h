@@ -44,8 +44,10 @@ struct ProfilerOptions {
   int nice = 0;
   // The CPU to which the collector is pinned; -1: any. A refusal is a warning.
   int cpu = -1;
-  // A file for the memory of the ring, so that its rows survive SIGKILL (`kymo recover`). It must
-  // not exist yet. start() allocates it whole, and a clean stop removes it. Empty: private memory.
+  // A file for the memory of the ring, so that its rows survive SIGKILL: kymo::recover_ring() and
+  // `kymo recover` put them into the recording. start() allocates it whole, and a clean stop removes
+  // it. A ring that a killed program has left there is renamed to FILE.left-<n>, and warnings() says
+  // so; any other file of this name is refused. Empty: private memory.
   std::string ring_file{};
   // The prefix of the metrics' names on /metrics, such as "myapp_". It is written to the recording.
   // Empty, or at most 64 letters, digits and '_', with no digit first.
@@ -111,8 +113,8 @@ class KYMO_API Profiler {
   // Nanoseconds since the start on the recording's clock; 0 before the start.
   [[nodiscard]] std::uint64_t now_ns() const;
   // One line for each thing that start() could not do as asked: a priority or a CPU that the system
-  // refused, or an interval that is shorter than a sample takes on this machine. The recording runs
-  // without it. Also contains a real-time priority that the collector has given up since, and each
+  // refused, an interval that is shorter than a sample takes on this machine, or a ring that had to
+  // be moved aside. The recording runs without it. Also contains a real-time priority that the collector has given up since, and each
   // recorded metric whose callback has thrown.
   [[nodiscard]] std::vector<std::string> warnings() const;
   // Why the sink refused rows the last time that it began to refuse them. Empty if it never has, or

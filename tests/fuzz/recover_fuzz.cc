@@ -9,7 +9,7 @@
 #include "analysis/metadata.h"
 #include "base/recording_name.h"
 #include "ring_bytes.h"
-#include "sampling/recover/recover.h"
+#include "kymo/recover.h"
 #include "sampling/ring/ring_memory.h"
 #include "targets.h"
 

@@ -65,6 +65,34 @@ class SetupCriuTest(unittest.TestCase):
                                       ("6.16.1", "4.10", True)):
             self.assertEqual(self.serves(kernel, version), good, (kernel, version))
 
+    def installed(self, good):
+        """install_criu with two CRIUs that pass their check, of which `good` dump and restore."""
+        (self.root / ".deps/bin").mkdir(parents=True)
+        first, second = self.root / "criu", self.root / ".deps/bin/criu"
+        for criu in (first, second):
+            criu.write_text("#!/bin/sh\n[ $1 = check ] && echo Looks good. || echo Version: 4.2\n")
+            criu.chmod(0o755)
+        stub = "\n".join([
+            "command() { [ \"$*\" = '-v criu' ] && echo $root/criu; }",  # Debian's own would come second
+            "criu_works() { case \"$1\" in $root/*) return 0;; esac; return 1; }",
+            "needs_newer_sockets() { false; }", "purpose=demo",
+            "criu_restores() { case \"$1\" in " + " | ".join([*map(str, good), "none"]) + ") ;; *) return 1;; esac; }"])
+        return self.bash(f"{stub}\ninstall_criu && code=0 || code=$?; find_criu || echo nothing; exit $code")
+
+    def test_a_criu_whose_trial_fails_is_not_used(self):
+        said = self.installed([self.root / ".deps/bin/criu"])
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertEqual(said.stdout.strip(), str(self.root / ".deps/bin/criu"))
+        self.assertIn("did not dump and restore a process", said.stderr)
+
+    # It ended with 0, and printed that CRIU for --criu.
+    def test_if_no_trial_succeeds_setup_fails(self):
+        said = self.installed([])
+        self.assertEqual(said.returncode, 1)
+        self.assertEqual(said.stdout.strip(), "nothing")
+        self.assertEqual(said.stderr.count("did not dump and restore a process"), 2)
+        self.assertIn("no CRIU here does that", said.stderr)
+
     def test_the_pins_of_the_tree_are_whole(self):
         lines = [line.split() for line in (ROOT / "scripts/criu.pins").read_text().splitlines()]
         for line in lines:

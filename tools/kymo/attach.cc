@@ -9,6 +9,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "messages.h"
 #include "print.h"
 #include "report/human.h"
 #include "verbs.h"

@@ -8,6 +8,7 @@
 #include "checkpoint_options.h"
 #include "client/client.h"
 #include "interrupt.h"
+#include "messages.h"
 #include "print.h"
 #include "progress.h"
 #include "report/human.h"

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/client.h"
+#include "messages.h"
 #include "print.h"
 #include "report/human.h"
 #include "target.h"

@@ -8,6 +8,7 @@
 #include "base/json_text.h"
 #include "client/client.h"
 #include "confined.h"
+#include "messages.h"
 #include "print.h"
 #include "report/api_json.h"
 #include "report/checkpoint_stats.h"

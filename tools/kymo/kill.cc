@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "client/client.h"
+#include "messages.h"
 #include "print.h"
 #include "report/api_json.h"
 #include "verbs.h"

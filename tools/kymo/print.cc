@@ -1,8 +1,5 @@
 #include "print.h"
 
-#include <sys/wait.h>
-
-#include <algorithm>
 #include <array>
 #include <ctime>
 #include <filesystem>
@@ -10,99 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
-#include "base/reap.h"
-#include "report/api_json.h"
-#include "report/explanation.h"
 #include "report/human.h"
-#include "report/short_reason.h"
 #include "report/table.h"
 
 namespace kymo::cli {
-namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
-
-diagnosis::Phase phase_of(const v1::Phase& phase) {
-  return {phase.name(),           phase.begin_ns(), phase.end_ns(),
-          phase.uncertainty_ns(), phase.evidence(), phase.frozen()};
-}
-
-// The statistics with the same names as in the JSON, the times first.
-Rows rows_of_figures(const google::protobuf::Message& stats) {
-  std::vector<report::ApiFigure> figures = report::figures_of(stats);
-  const auto is_time = [](const report::ApiFigure& figure) { return figure.name.ends_with("_us"); };
-  std::stable_partition(figures.begin(), figures.end(), is_time);
-  Rows rows;
-  for (const report::ApiFigure& figure : figures) {
-    rows.push_back(
-        {"  " + figure.name, report::with_commas(figure.value), is_time(figure) ? "µs" : ""});
-  }
-  return rows;
-}
-
-template <class Response>
-std::string subject_of(const Response& response) {
-  std::string pid = "pid " + std::to_string(response.pid());
-  if (response.container().empty()) return pid;
-  return name_of(response.runtime()) + " container " + response.container() + ", " + pid;
-}
-
-template <class Response>
-nlohmann::json phases_json(const Response& response) {
-  std::vector<diagnosis::Phase> phases;
-  for (const v1::Phase& phase : response.phases()) phases.push_back(phase_of(phase));
-  return diagnosis::to_json(phases);
-}
-
-// The fields that both responses have.
-template <class Response>
-nlohmann::json common_json(const Response& response) {
-  return {
-      {"pid", response.pid()},
-      {"job", response.job()},
-      {"runtime", name_of(response.runtime())},
-      {"container", response.container()},
-      {"directory", response.directory()},
-      {"recording", response.recording()},
-      {"stats", response.has_stats() ? report::to_json(response.stats()) : nlohmann::json()},
-      {"verdict", std::vector<std::string>(response.verdict().begin(), response.verdict().end())},
-      {"phases", phases_json(response)},
-      {"duration_ns", response.duration_ns()},
-      {"criu_time_ns", response.criu_time_ns()},
-      {"command_time_ns", response.command_time_ns()},
-      {"runtime_time_ns", response.runtime_time_ns()},
-      {"warnings",
-       std::vector<std::string>(response.warnings().begin(), response.warnings().end())}};
-}
-
-std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
-  const auto or_dash = [](bool known, const std::string& text) { return known ? text : "-"; };
-  const std::uint64_t frozen_us = checkpoint.stats().frozen_time_us();
-  return {checkpoint.id(),
-          or_dash(!checkpoint.job().empty(), checkpoint.job()),
-          local_time(checkpoint.created_unix_ns()),
-          report::lower(v1::Checkpoint::State_Name(checkpoint.state())),
-          or_dash(checkpoint.image_bytes() != 0, report::bytes(checkpoint.image_bytes())),
-          or_dash(checkpoint.duration_ns() != 0, report::duration(checkpoint.duration_ns())),
-          or_dash(checkpoint.has_stats(), report::duration(frozen_us * 1000)),
-          checkpoint.directory(),
-          report::short_reason(checkpoint.error())};
-}
-
-}  // namespace
-
-std::string name_of(v1::Runtime runtime) {
-  return report::lower(
-      v1::Runtime_Name(runtime == v1::RUNTIME_UNSPECIFIED ? v1::PROCESS : runtime));
-}
-
-std::string subject(const v1::DumpResponse& response) {
-  return subject_of(response);
-}
-
-std::string subject(const v1::RestoreResponse& response) {
-  return subject_of(response);
-}
 
 void say(const std::string& text) {
   std::cerr << "kymo: " << report::printable(text) << '\n';
@@ -117,7 +25,7 @@ void print_json(const nlohmann::json& json) {
   std::cout << json_text(json, 2) << '\n';
 }
 
-void print_table(const Rows& rows) {
+void print_table(const std::vector<std::vector<std::string>>& rows) {
   std::cout << report::columns(rows);
 }
 
@@ -135,65 +43,10 @@ std::string local_time(std::int64_t unix_ns) {
   return text.data();
 }
 
-std::string ending_of(const v1::Job& job) {
-  if (job.has_exit_code()) return how_it_ended(W_EXITCODE(job.exit_code(), 0));
-  return job.has_exit_signal() ? how_it_ended(job.exit_signal()) : "";
-}
-
-std::vector<std::vector<std::string>> rows_of(
-    const google::protobuf::RepeatedPtrField<v1::Checkpoint>& checkpoints,
-    const std::string& indent) {
-  Rows rows{{"ID", "JOB", "WHEN", "STATE", "SIZE", "DURATION", "FROZEN", "DIRECTORY", "NOTE"}};
-  for (const v1::Checkpoint& checkpoint : checkpoints) rows.push_back(checkpoint_row(checkpoint));
-  for (std::vector<std::string>& row : rows) row.front().insert(0, indent);
-  return rows;
-}
-
 std::string absolute_path(const std::string& path) {
   std::string absolute = std::filesystem::absolute(path).lexically_normal().string();
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   return absolute;
-}
-
-nlohmann::json to_json(const v1::DumpResponse& response) {
-  nlohmann::json json = common_json(response);
-  json["images_directory"] = response.images_directory();
-  json["image_bytes"] = response.image_bytes();
-  json["streamed_bytes"] = response.streamed_bytes();
-  json["forecast"] = response.forecast();
-  json["pre_dumps"] = nlohmann::json::array();
-  for (const v1::PreDump& round : response.pre_dumps()) {
-    json["pre_dumps"].push_back(report::to_json(round));
-  }
-  return json;
-}
-
-nlohmann::json to_json(const v1::RestoreResponse& response) {
-  return common_json(response);
-}
-
-nlohmann::json failed_json(const Error& error, const v1::Failure& failure) {
-  nlohmann::json json{{"error", error.message}};
-  if (failure.id().empty()) return json;  // kymod did not answer
-  json["failure"] = {{"id", failure.id()},       {"what", failure.what()},
-                     {"why", failure.why()},     {"remedy", failure.remedy()},
-                     {"retry", failure.retry()}, {"root", failure.root()}};
-  return json;
-}
-
-void print_verdict(const std::vector<std::string>& lines, const std::vector<v1::Phase>& phases) {
-  report::Explanation explanation;
-  explanation.lines = lines;
-  for (const v1::Phase& phase : phases) explanation.phases.push_back(phase_of(phase));
-  std::cout << report::text_of(explanation);
-}
-
-Rows rows_of(const v1::DumpStats& stats) {
-  return rows_of_figures(stats);
-}
-
-Rows rows_of(const v1::RestoreStats& stats) {
-  return rows_of_figures(stats);
 }
 
 }  // namespace kymo::cli

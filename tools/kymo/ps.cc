@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/client.h"
+#include "messages.h"
 #include "print.h"
 #include "report/api_json.h"
 #include "report/short_reason.h"

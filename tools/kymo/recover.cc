@@ -1,4 +1,4 @@
-#include "sampling/recover/recover.h"
+#include "kymo/recover.h"
 
 #include <iostream>
 #include <memory>

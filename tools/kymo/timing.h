@@ -6,6 +6,7 @@
 
 #include "base/json_text.h"
 #include "client/client.h"
+#include "messages.h"
 #include "podman_stats.h"
 #include "print.h"
 #include "verbs.h"

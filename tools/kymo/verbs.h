@@ -1,7 +1,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "report/timing.h"
 
@@ -47,6 +49,16 @@ inline void add_verbose_option(CLI::App& verb, Context& context) {
 inline void add_quiet_option(CLI::App& verb, Context& context) {
   verb.add_flag("-q,--quiet", context.quiet, "Print nothing but errors and warnings");
 }
+
+struct Verb {
+  std::string_view name;
+  void (*add)(CLI::App& app, Context& context);
+};
+
+// The verbs of this program, in the order of the help, and the options that they share. There are
+// two implementations: all_verbs.cc, and reading_verbs.cc for a kymo without gRPC.
+std::span<const Verb> verbs();
+void add_common_options(CLI::App& app, Context& context);
 
 void add_run(CLI::App& app, Context& context);
 void add_adopt(CLI::App& app, Context& context);

@@ -32,7 +32,7 @@
 #include "kymo/version.h"
 #include "report/human.h"
 #include "runtimes/table.h"
-#include "sampling/recover/recover.h"
+#include "kymo/recover.h"
 
 namespace kymo::daemon {
 namespace {

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/json_text.h"
+#include "kymo/recover.h"
 #include "metrics/exposition_name.h"
 #include "sampling/collect/collector.h"
 #include "sampling/collect/recorder_counts.h"
@@ -258,7 +259,7 @@ struct Profiler::State {
   Result<void> start();
   Result<void> begin(std::unique_ptr<Sampler> sampler);
   Result<void> stop();
-  Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info) const;
+  Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info);
   void start_threads(CollectorThread& collector_thread, std::uint64_t clock_start_ns);
   void warn_of_short_interval(std::uint64_t sample_ns);
   void warn(std::vector<std::string> more) {
@@ -271,10 +272,16 @@ struct Profiler::State {
   }
 };
 
-Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingInfo& info) const {
+Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingInfo& info) {
   const RingMemory::Shape shape{info.slots, info.rows_per_slot, info.columns.size() + 1};
   if (options.ring_file.empty()) {
     return RingMemory::create_private(shape);
+  }
+  // If this fails, for example because the ring is in use, create_file() refuses, too, and says why.
+  const Result<std::string> aside = move_ring_aside(options.ring_file);
+  if (aside && !aside->empty()) {
+    warn({"a program that was killed left the ring " + options.ring_file + ": moved to " + *aside +
+          "; recover its rows with kymo::recover_ring() or 'kymo recover " + *aside + "'"});
   }
   return RingMemory::create_file(shape, options.ring_file,
                                  json_text(describe_ring(info, options.sink->output_place().path)));

@@ -1,4 +1,4 @@
-#include "sampling/recover/recover.h"
+#include "kymo/recover.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -13,7 +13,7 @@
 
 #include "base/sanitizers.h"
 #include "kymo/profiler.h"
-#include "sampling/recover/recover.h"
+#include "kymo/recover.h"
 #include "support/seed.h"
 #include "support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "sampling/recover/recover.h"
+#include "kymo/recover.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -6,6 +6,9 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "kymo/profiler.h"
+#include "kymo/registry.h"
+#include "kymo/sink.h"
 #include "metrics/metric_rules.h"
 #include "sampling/files/metadata.h"
 #include "sampling/files/recording_parts.h"
@@ -314,6 +317,44 @@ TEST_F(RecoverTest, AnotherUsersRingIsSetAside) {
   EXPECT_EQ(*aside, ring_path_ + ".left-1");
   EXPECT_FALSE(std::filesystem::exists(ring_path_));
   EXPECT_TRUE(std::filesystem::exists(*aside));
+}
+
+// A program that was killed did not start again until somebody ran a command.
+TEST_F(RecoverTest, AProgramThatWasKilledStartsAgain) {
+  {
+    auto ring = start(tsv_);
+    ring->hand_over(fill(*ring, 4));
+  }
+  Registry registry;
+  const auto steps = registry.counter({"steps", "Steps", Kind::counter, Unit::count, {}});
+  ProfilerOptions options;
+  options.sink = make_tsv_sink(in_folder("again.tsv"));
+  options.ring_file = ring_path_;
+  Profiler profiler(registry, options);
+  const Result<void> started = profiler.start();
+  ASSERT_TRUE(started) << started.error().message;
+  const std::string left = ring_path_ + ".left-1";
+  const auto warnings = profiler.warnings();
+  EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [&](const std::string& line) {
+    return line.find("moved to " + left) != std::string::npos;
+  })) << nlohmann::json(warnings);
+  EXPECT_TRUE(profiler.stop());
+  EXPECT_EQ(recover_ring(left).value().rows, 4U);
+  EXPECT_EQ(lines(tsv_), numbered(4));
+}
+
+TEST_F(RecoverTest, ARingInUseIsNotMovedByAStart) {
+  const auto ring = start(tsv_);
+  Registry registry;
+  const auto steps = registry.counter({"steps", "Steps", Kind::counter, Unit::count, {}});
+  ProfilerOptions options;
+  options.sink = make_tsv_sink(in_folder("again.tsv"));
+  options.ring_file = ring_path_;
+  Profiler profiler(registry, options);
+  const Result<void> started = profiler.start();
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().message.find("in use"), std::string::npos) << started.error().message;
+  EXPECT_FALSE(std::filesystem::exists(ring_path_ + ".left-1"));
 }
 
 TEST_F(RecoverTest, RefusesAFileThatIsNotTheRingsRecording) {

@@ -4,7 +4,11 @@
 #include <optional>
 #include <string>
 
+#include "kymo/export.h"
 #include "kymo/result.h"
+
+// What a killed program left in its ring file (ProfilerOptions::ring_file). `kymo recover` does the
+// same from the command line.
 
 namespace kymo {
 
@@ -23,18 +27,21 @@ struct Recovery {
 // If the recovery is killed, no row is lost: call it again. It does the same, but a new recording
 // that it has begun must be removed before.
 //
-// Errors: failed_precondition if the ring is in use, names no output, or does not belong to the
-//         recording; not_found; permission_denied if the ring belongs to another user;
-//         invalid_argument if it is no ring, or of another version; data_loss if it is truncated,
-//         or if the recording is shorter than the recorder left it. After these errors nothing has
-//         changed.
-Result<Recovery> recover_ring(const std::string& ring_path,
-                              const std::optional<std::string>& output = std::nullopt);
+// Threads: any; two recoveries of one ring exclude each other by its lock.
+// Cost:    reads the ring and the end of the recording, and writes the rows. It may take seconds.
+// Errors:  failed_precondition if the ring is in use, names no output, or does not belong to the
+//          recording; not_found; permission_denied if the ring belongs to another user;
+//          invalid_argument if it is no ring, or of another version; data_loss if it is truncated,
+//          or if the recording is shorter than the recorder left it. After these errors nothing has
+//          changed.
+KYMO_API Result<Recovery> recover_ring(const std::string& ring_path,
+                                       const std::optional<std::string>& output = std::nullopt);
 
 // Makes room for a new ring at `ring_path`. A ring that a killed recorder left there is renamed to
 // RING.left-<n>, where n is the first free number, whoever owns the ring. Returns the new name;
 // empty if nothing is there. Only the header and the lock of the ring are looked at.
+// Profiler::start() does this by itself.
 // Errors: failed_precondition (in use), and those of a file that is not a complete ring.
-Result<std::string> move_ring_aside(const std::string& ring_path);
+KYMO_API Result<std::string> move_ring_aside(const std::string& ring_path);
 
 }  // namespace kymo

@@ -1,0 +1,51 @@
+#!/usr/bin/env bats
+# The kymo of KYMO_BUILD_TOOLS: it reads recordings without gRPC, and says of each other verb where that is.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
+  kymo="$build/tools/kymo/kymo"
+  reader="$build/tools/kymo/reader/kymo"
+}
+
+@test "it has nothing of gRPC, CRIU and protobuf in it" {
+  grep -q google8protobuf "$kymo"
+  run ! grep -q -e google8protobuf -e grpc_channel "$reader"
+}
+
+@test "it recovers, reports and exports what a killed program left" {
+  cd "$BATS_TEST_TMPDIR"
+  "$build/tests/sampling/leave_ring" ring run.tsv
+  "$reader" recover ring
+  run --separate-stderr "$reader" report run.tsv --html page.html
+  echo "$output $stderr"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"run.tsv"* ]]
+  [ -s page.html ]
+  diff <("$kymo" report --json run.tsv) <("$reader" report --json run.tsv)
+  "$reader" export run.tsv --output run.csv
+  [ -s run.csv ]
+}
+
+@test "each verb of the whole kymo is here or says what it needs" {
+  verbs=$("$kymo" --help | sed -n '/^Subcommands/,$s/^  \([a-z]\+\) .*/\1/p')
+  [ "$(wc -w <<<"$verbs")" -gt 30 ]
+  here=""
+  for verb in $verbs; do
+    run --separate-stderr "$reader" "$verb" --help
+    if [ "$status" -eq 0 ]; then
+      here+=" $verb"
+    elif [ "$verb" != view ]; then  # which is a program of its own
+      echo "$verb: exit $status, $stderr"
+      [ "$status" -eq 2 ]
+      [ "${#stderr_lines[@]}" -eq 1 ]
+      [[ "$stderr" == "kymo: $verb: this kymo was built without gRPC"*"KYMO_BUILD_PROGRAMS"* ]]
+    fi
+  done
+  echo "here: $here"
+  [ "$here" = " report export record recover" ]
+  run "$reader" --help
+  [[ "$output" == *"built without gRPC"* ]]
+  [[ "$output" != *"  dump "* ]]
+}

@@ -1,0 +1,45 @@
+#pragma once
+
+// What kymod answers, as text and JSON.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "api/kymo/v1/kymo.pb.h"
+#include "kymo/result.h"
+
+namespace kymo::cli {
+
+// The target of a dump or restore: "pid 12", "runc container web, pid 12".
+std::string subject(const v1::DumpResponse& response);
+std::string subject(const v1::RestoreResponse& response);
+// "process", "runc", "podman".
+std::string name_of(v1::Runtime runtime);
+
+nlohmann::json to_json(const v1::DumpResponse& response);
+nlohmann::json to_json(const v1::RestoreResponse& response);
+// A dump or restore that failed.
+nlohmann::json failed_json(const Error& error, const v1::Failure& failure);
+
+// The text of how_it_ended(). Empty if this is unknown or the job has not ended.
+std::string ending_of(const v1::Job& job);
+
+// A table of checkpoints. The first row is the heading.
+std::vector<std::vector<std::string>> rows_of(
+    const google::protobuf::RepeatedPtrField<v1::Checkpoint>& checkpoints,
+    const std::string& indent);
+
+// Why a dump or restore took so long, and a table of its phases.
+void print_verdict(const std::vector<std::string>& lines, const std::vector<v1::Phase>& phases);
+template <class Response>
+void print_verdict(const Response& response) {
+  print_verdict({response.verdict().begin(), response.verdict().end()},
+                {response.phases().begin(), response.phases().end()});
+}
+
+// CRIU's statistics, a row with name and value for each.
+std::vector<std::vector<std::string>> rows_of(const v1::DumpStats& stats);
+std::vector<std::vector<std::string>> rows_of(const v1::RestoreStats& stats);
+
+}  // namespace kymo::cli

@@ -1,0 +1,56 @@
+// The verbs of a kymo without gRPC, which reads and takes recordings and needs no kymod.
+
+#include "print.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+constexpr char kHere[] = "report, export, record, recover, view";
+
+// Verbs that need kymod, CRIU's images or stack profiles: each says what is missing.
+void add_missing(CLI::App& app, Context& context);
+
+constexpr Verb kVerbs[] = {
+    {"report", add_report},      {"export", add_export},    {"record", add_record},
+    {"recover", add_recover},    {"view", add_view},        {"run", add_missing},
+    {"adopt", add_missing},      {"release", add_missing},  {"dump", add_missing},
+    {"restore", add_missing},    {"cancel", add_missing},   {"freeze", add_missing},
+    {"unfreeze", add_missing},   {"ps", add_missing},       {"attach", add_missing},
+    {"kill", add_missing},       {"checkpoints", add_missing}, {"inspect", add_missing},
+    {"verify", add_missing},     {"delete", add_missing},   {"history", add_missing},
+    {"metrics", add_missing},    {"check", add_missing},    {"diff", add_missing},
+    {"explain", add_missing},    {"stats", add_missing},    {"profile", add_missing},
+    {"profiles", add_missing},   {"watch", add_missing},    {"recorder", add_missing},
+    {"snapshot", add_missing},   {"progress", add_missing}, {"web", add_missing}};
+
+void add_missing(CLI::App& app, Context& context) {
+  for (const Verb& verb : kVerbs) {
+    if (verb.add != add_missing) continue;
+    const std::string name(verb.name);
+    CLI::App* missing = app.add_subcommand(name);
+    missing->group("");  // not in the help
+    missing->fallthrough(false);
+    missing->set_help_flag();
+    missing->prefix_command();
+    missing->callback([&context, name] {
+      say(name + ": this kymo was built without gRPC and has only " + kHere +
+          "; build Kymograph with -DKYMO_BUILD_PROGRAMS=ON for the rest");
+      context.exit_code = kWrongUsage;
+    });
+  }
+}
+
+}  // namespace
+
+std::span<const Verb> verbs() {
+  return kVerbs;
+}
+
+void add_common_options(CLI::App& app, Context& /*context*/) {
+  app.footer(
+      "This kymo was built without gRPC (KYMO_BUILD_TOOLS). A build with KYMO_BUILD_PROGRAMS also "
+      "dumps, restores and compares.");
+}
+
+}  // namespace kymo::cli
