@@ -81,8 +81,9 @@ class KYMO_API Profiler {
   Profiler& operator=(const Profiler&) = delete;
 
   // Measures how long a sample takes, opens the sink and starts both threads. To measure it, the
-  // collector's thread takes up to 200 samples, for at most 2 ms and one more. So start() waits for
-  // the first calls of the callbacks, which run on another thread.
+  // collector's thread takes up to 200 samples: for 2 ms, or five samples if that is longer, but for
+  // at most 50 ms and one more. So start() waits for the first calls of the callbacks, which run on
+  // another thread.
   // Errors: failed_precondition if start() succeeded before: make a new Profiler to record again.
   //         failed_precondition if another profiler uses the sink.
   //         After any other error you may call it again: invalid_argument for an option; not_found

@@ -1,16 +1,19 @@
-// Makes a recording with the real recorder, for the tests of what reads recordings: a process of a
-// few hundred milliseconds that looks like a dump, with phases, bytes that grow in bursts, and idle
-// columns. Usage: make_recording NAME.tsv
+// Makes a recording for the tests of what reads recordings: 440 ms that look like a dump, with
+// phases, bytes that grow in bursts, and idle columns. The registry and the files are those of a real
+// recording. The time is not, so that it is the same on every machine, however busy. Recordings of
+// different names differ only in how late their samples are. Usage: make_recording NAME.tsv
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
-#include <thread>
+#include <vector>
 
-#include "kymo/profiler.h"
 #include "kymo/registry.h"
 #include "sampling/history/history.h"
 
@@ -18,7 +21,6 @@ namespace {
 
 using kymo::Kind;
 using kymo::Unit;
-using std::chrono::milliseconds;
 
 constexpr std::uint64_t kBurstBytes = 256 * 1024;
 constexpr int kBursts = 60;
@@ -51,45 +53,80 @@ kymo::Result<Metrics> register_metrics(kymo::Registry& registry) {
   return Metrics{*bytes, *pages, phase};
 }
 
-// What a dump does, at a pace that a test can wait for.
-void pretend_dump(const Metrics& metrics, const kymo::Profiler& profiler, kymo::History& history,
-                  kymo::History::CutId cut) {
+constexpr std::uint64_t kTickNs = 1'000'000;
+constexpr std::size_t kRowsPerSlot = 20;
+
+// What happens in one millisecond of the pretended dump, given as a time since its start.
+void pretend_dump(const Metrics& metrics, kymo::History& history, kymo::History::CutId cut,
+                  int tick) {
   const auto enter = [&](const char* name, std::uint64_t number) {
     metrics.phase->store(number, std::memory_order_relaxed);
-    history.mark(cut, name, profiler.now_ns());
+    history.mark(cut, name, static_cast<std::uint64_t>(tick) * kTickNs);
   };
-  std::this_thread::sleep_for(milliseconds(100));
-  enter("request", 1);
-  std::this_thread::sleep_for(milliseconds(20));
-  enter("pre-dump", 2);
-  std::this_thread::sleep_for(milliseconds(30));
-  enter("network-lock", 3);
-  for (int burst = 0; burst < kBursts; ++burst) {
-    metrics.bytes.add(kBurstBytes);
-    std::this_thread::sleep_for(milliseconds(burst < kBursts / 2 ? 4 : 2));
+  constexpr int kSlowly = 4;  // ms a burst, in the first half
+  constexpr int kFast = 2;
+  constexpr int kBegin = 150;
+  constexpr int kMiddle = kBegin + kBursts / 2 * kSlowly;
+  constexpr int kEnd = kMiddle + kBursts / 2 * kFast;
+  if (tick == 100) enter("request", 1);
+  if (tick == 120) enter("pre-dump", 2);
+  if (tick == kBegin) enter("network-lock", 3);
+  const bool slowly = tick >= kBegin && tick < kMiddle && (tick - kBegin) % kSlowly == 0;
+  const bool fast = tick >= kMiddle && tick < kEnd && (tick - kMiddle) % kFast == 0;
+  if (slowly || fast) metrics.bytes.add(kBurstBytes);
+  if (tick == kEnd) {
+    metrics.pages.add(kBursts * kBurstBytes / kPageBytes);
+    enter("post-dump", 4);
   }
-  metrics.pages.add(kBursts * kBurstBytes / kPageBytes);
-  enter("post-dump", 4);
-  std::this_thread::sleep_for(milliseconds(10));
-  enter("done", 0);
-  std::this_thread::sleep_for(milliseconds(100));
+  if (tick == kEnd + 10) enter("done", 0);
+}
+
+kymo::RecordingInfo description(const kymo::Sampler& sampler) {
+  kymo::RecordingInfo info;
+  info.columns = sampler.columns();
+  info.interval = std::chrono::nanoseconds(kTickNs);
+  info.start_unix_ns = 1'790'000'000'000'000'000;
+  info.start_monotonic_ns = 5'000'000'000;
+  info.slots = 16;
+  info.rows_per_slot = kRowsPerSlot;
+  return info;
 }
 
 kymo::Result<void> record(const std::string& path) {
   kymo::Registry registry;
   auto metrics = register_metrics(registry);
   if (!metrics) return metrics.error();
-  auto history = std::make_shared<kymo::History>(std::chrono::seconds(2));
-  kymo::ProfilerOptions options;
-  options.sink = history;
-  kymo::Profiler profiler(registry, options);
-  if (auto started = profiler.start(); !started) return started;
-  auto cut = history->begin(path, 0, {{"request", "dump"}, {"job", "churn-1"}});
+  auto sampler = registry.sampler({});
+  if (!sampler) return sampler.error();
+  kymo::History history(std::chrono::seconds(2));
+  if (auto opened = history.open(description(**sampler)); !opened) return opened;
+  auto cut = history.begin(path, 0, {{"request", "dump"}, {"job", "churn-1"}});
   if (!cut) return cut.error();
-  pretend_dump(*metrics, profiler, *history, *cut);
-  history->end(*cut, profiler.now_ns(), {{"outcome", "ok"}});
-  if (auto stopped = profiler.stop(); !stopped) return stopped;
-  return history->wait(*cut, milliseconds(5000));
+  // Samples are late by some tens of microseconds, each recording by others.
+  std::minstd_rand late(static_cast<unsigned>(std::hash<std::string>()(path)));
+  std::vector<std::uint64_t> rows;
+  kymo::ProfilerStats stats;
+  constexpr int kTicks = 440;
+  for (int tick = 0; tick < kTicks; ++tick) {
+    pretend_dump(*metrics, history, *cut, tick);
+    const std::uint64_t late_ns = 20'000 + late() % 80'000;
+    const std::size_t row = rows.size();
+    rows.resize(row + 1 + (*sampler)->columns().size());
+    rows[row] = static_cast<std::uint64_t>(tick) * kTickNs + late_ns;
+    (*sampler)->read(&rows[row + 1]);
+    stats.timing_error_ns += late_ns;
+    stats.timing_error_max_ns = std::max(stats.timing_error_max_ns, late_ns);
+    if ((tick + 1) % static_cast<int>(kRowsPerSlot) == 0) {
+      const std::size_t stride = rows.size() / kRowsPerSlot;
+      if (auto kept = history.write({rows.data(), kRowsPerSlot, stride}); !kept) return kept;
+      rows.clear();
+    }
+  }
+  stats.sample_window_max_ns = 1000;
+  stats.duration_ns = kTicks * kTickNs;
+  history.end(*cut, stats.duration_ns, {{"outcome", "ok"}});
+  if (auto closed = history.close(stats); !closed) return closed;
+  return history.wait(*cut, std::chrono::milliseconds(0));  // close() has waited for it
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ load refused
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   cd "$BATS_FILE_TMPDIR"
-  # The same process, recorded twice by the real recorder.
+  # The same process, recorded twice.
   "$build/tests/analysis/make_recording" first.tsv
   "$build/tests/analysis/make_recording" second.tsv
   mkdir -p checkpoint/recordings
@@ -42,9 +42,8 @@ setup() {
 }
 
 @test "the same process recorded twice has not changed" {
-  # On a busy machine its phases last so differently that one run of each cannot tell.
   run --separate-stderr "$kymo" diff first.tsv second.tsv --fail-on-change 50%
-  [ "$status" -eq 0 ] || [ "$status" -eq 3 ]
+  [ "$status" -eq 0 ]
   [ -z "$stderr" ]
   [[ "$output" != *"CHANGED"* ]]
   [[ "$output" == *"compared    from request until done"* ]]
@@ -206,10 +205,13 @@ END
 
 @test "a recording that kymod is about to finish is waited for" {
   unfinished run $$
-  (sleep 0.5; cp old-0.meta.json "$dir/run.meta.new"; mv "$dir/run.meta.new" "$dir/run.meta.json") 3>&- &
-  run --separate-stderr "$kymo" diff old-1.tsv "$dir/run.tsv" --fail-on-change 50% --metric n_bytes
+  cp old-0.meta.json "$dir/run.meta.new"
+  : >"$dir/said"
+  # It is finished once kymo says that it waits.
+  (while [ -e "$dir/said" ] && [ ! -s "$dir/said" ]; do sleep 0.02; done; mv "$dir/run.meta.new" "$dir/run.meta.json") 3>&- &
+  run bash -c '"$@" 2>"$0"' "$dir/said" "$kymo" diff old-1.tsv "$dir/run.tsv" --fail-on-change 50% --metric n_bytes
   [ "$status" -eq 0 ]
-  [ "$stderr" = "kymo: $dir/run.tsv: still being written, waiting up to 3 s" ]
+  [ "$(<"$dir/said")" = "kymo: $dir/run.tsv: still being written, waiting up to 3 s" ]
   [[ "$output" != *unfinished* ]]
 }
 
@@ -223,10 +225,8 @@ END
   [[ "$output" == *"quality     warning: unfinished: process $$ still writes it"* ]]
   [[ "$output" != *"good"* ]]
   unfinished run 4194303
-  SECONDS=0
   run --separate-stderr "$kymo" report "$dir/run.tsv"
-  [ "$SECONDS" -lt 3 ]
-  [ -z "$stderr" ]
+  [ -z "$stderr" ]  # it would say that it waits
   [[ "$output" == *"quality     warning: cut short: its recorder (process 4194303) stopped without finishing it"* ]]
 }
 

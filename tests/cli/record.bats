@@ -82,10 +82,11 @@ END
   [ "$status" -eq 0 ]
   [ -z "$output" ]
   /usr/bin/python3 - "$dir/run.tsv" <<'END'
-import sys
+import json, sys
 rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
 stopped = rows[0].index("tree_stopped")
-assert len(rows) > 20, len(rows)
+due = json.load(open(sys.argv[1].replace(".tsv", ".meta.json")))["stats"]["ticks_due"]
+assert due > 290 and len(rows) > 1, (due, len(rows))
 assert all(row[stopped] == "1" for row in rows[1:])
 END
 }
@@ -95,9 +96,10 @@ END
   publisher=$!
   for _ in $(seq 200); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
   kill -STOP "$publisher" # or it would crash itself
-  (sleep 2.5; truncate -s 0 "$dir/counters") 3>&- &
+  (until [ "$(wc -l <"$dir/run.tsv")" -gt 500 ]; do sleep 0.05; [ -e "$dir" ] || break; done
+    truncate -s 0 "$dir/counters") >/dev/null 2>&1 3>&- &
   refused 1 "was truncated while it was read; the rows until then are in $dir/run.tsv" \
-    -p "$publisher" --counters "$dir/counters" --duration 20 --output "$dir/run.tsv"
+    -p "$publisher" --counters "$dir/counters" --duration 60 --output "$dir/run.tsv"
   kill -KILL "$publisher"
   run --separate-stderr "$kymo" report --json "$dir/run.tsv"
   [ "$status" -eq 0 ]

@@ -10,7 +10,7 @@ setup() {
   dir="$BATS_TEST_TMPDIR"
 }
 
-# One recording of the real recorder serves every test of this file.
+# One recording serves every test of this file.
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   mkdir -p "$BATS_FILE_TMPDIR/checkpoint/recordings"

@@ -31,16 +31,26 @@ seen() (
   "$@" | tee "$dir/seen"
 )
 
-# Truncates a file as soon as $dir/seen has a line that matches the pattern.
-truncate_when_seen() {
+# when_seen PATTERN LINES COMMAND...: runs the command as soon as $dir/seen has so many lines that match the pattern.
+when_seen() {
   rm -f "$dir/seen"
   {
     for _ in $(seq 400); do
-      ! grep -q "$2" "$dir/seen" || break
+      found=$(grep -c "$1" "$dir/seen") || found=0
+      [ "$found" -lt "$2" ] || break
       sleep 0.05
     done
-    truncate -s 0 "$1"
+    shift 2
+    "$@"
   } >/dev/null 2>&1 3>&- &
+}
+
+# Runs a command whose pid interrupt() knows.
+interruptible() {
+  timeout --foreground 60 sh -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" "$@"
+}
+interrupt() {
+  kill -INT "$(<"$dir/pid")"
 }
 
 # refused EXIT_CODE PATTERN ARGUMENT...: that exit code, nothing on stdout, one line that has the pattern.
@@ -67,7 +77,8 @@ refused() {
 
 @test "in a pipe: a line for each refresh, and Ctrl-C ends it" {
   start_publisher
-  run --separate-stderr timeout --preserve-status -s INT 1.5 "$kymo" watch -p "$publisher"
+  when_seen ticks= 2 interrupt
+  run --separate-stderr seen interruptible "$kymo" watch -p "$publisher"
   [ "$status" -eq 0 ]
   [ "${#lines[@]}" -ge 2 ]
   [[ "${lines[1]}" =~ ms\ \ ticks=[0-9]+$ ]]
@@ -76,8 +87,8 @@ refused() {
 
 @test "JSON, a line for each refresh, until the process ends" {
   start_publisher
-  (sleep 1; kill -KILL "$publisher") 3>&- &
-  run --separate-stderr timeout 20 "$kymo" watch --json -p "$publisher"
+  when_seen '"ticks"' 2 kill -KILL "$publisher"
+  run --separate-stderr seen timeout 20 "$kymo" watch --json -p "$publisher"
   publisher=
   [ "$status" -eq 0 ]
   [[ "$stderr" == *"has ended"* ]]
@@ -92,11 +103,15 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
 
 @test "on a terminal it redraws, without colour where that is not wanted, and leaves the screen as it was" {
   start_publisher
-  run env NO_COLOR=1 script -qec "timeout -s INT 1.2 $kymo watch -p $publisher" /dev/null
+  export -f interruptible
+  export dir
+  when_seen ticks 1 interrupt
+  run env NO_COLOR=1 SHELL=/bin/bash script -qefc "interruptible $kymo watch -p $publisher" "$dir/seen"
   [[ "$output" == *$'\e[?1049h'* ]]
   [[ "$output" == *$'\e[?1049l'* ]]
   [[ "$output" != *$'\e[1m'* ]]
-  run env -u NO_COLOR script -qec "timeout -s INT 1.2 $kymo watch -p $publisher" /dev/null
+  when_seen ticks 1 interrupt
+  run env -u NO_COLOR SHELL=/bin/bash script -qefc "interruptible $kymo watch -p $publisher" "$dir/seen"
   [[ "$output" == *$'\e[1m'* ]]
 }
 
@@ -113,7 +128,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
 @test "a counter file that is truncated meanwhile: one line, no crash" {
   start_publisher
   kill -STOP "$publisher" # or it would crash itself
-  truncate_when_seen "$dir/counters" '{'
+  when_seen '{' 1 truncate -s 0 "$dir/counters"
   run --separate-stderr seen timeout 20 "$kymo" watch --json -p "$publisher"
   [ "$status" -eq 1 ]
   [ "${#lines[@]}" -ge 1 ]
@@ -124,7 +139,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   "$build/tests/sampling/kymo-test-recorder" "$dir/run.tsv" "$dir/ring" >/dev/null 2>&1 3>&- &
   publisher=$!
   for _ in $(seq 200); do [ ! -s "$dir/ring" ] || break; sleep 0.05; done
-  truncate_when_seen "$dir/ring" .
+  when_seen . 1 truncate -s 0 "$dir/ring"
   run --separate-stderr seen timeout 20 "$kymo" watch "$dir/ring"
   publisher= # it has crashed: its ring was taken from it
   [ "$status" -eq 1 ]
@@ -132,7 +147,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
 
   "$build/tests/sampling/kymo-test-recorder" "$dir/run2.tsv" "$dir/ring2" >/dev/null 2>&1 3>&- &
   for _ in $(seq 200); do [ ! -s "$dir/ring2" ] || break; sleep 0.05; done
-  truncate_when_seen "$dir/ring2" $'\e\\[?1049h'
+  when_seen $'\e\\[?1049h' 1 truncate -s 0 "$dir/ring2"
   run script -qefc "timeout --foreground 20 $kymo watch $dir/ring2" "$dir/seen"
   [ "$status" -eq 1 ]
   [[ "$output" == *$'\e[?25h\e[?1049lkymo: the ring '*'was truncated'* ]]

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -41,12 +42,17 @@ std::string TemporaryDirectory::file(const std::string& name, std::string_view t
 }
 
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds within) {
-  const auto until = std::chrono::steady_clock::now() + within;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kMostOfOneLook{250};
+  steady_clock::duration waited{0};
+  for (auto last = steady_clock::now(); !condition();) {
+    if (waited > within) {
       return false;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const auto now = steady_clock::now();
+    waited += std::min<steady_clock::duration>(now - last, kMostOfOneLook);
+    last = now;
   }
   return true;
 }

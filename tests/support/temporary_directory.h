@@ -27,7 +27,8 @@ class TemporaryDirectory {
 };
 
 // Whether `condition` comes true within the time, which is more than a busy machine takes: for what
-// the kernel gives no event.
+// the kernel gives no event. One look counts as a quarter of a second at most. So if the whole machine
+// stands still, the time goes on when the machine does.
 bool eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds within = std::chrono::seconds(30));
 

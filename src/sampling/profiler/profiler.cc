@@ -102,16 +102,20 @@ bool comes_true(const std::atomic<bool>& condition) {
   return true;
 }
 
-// The shortest time of a sample on this machine, and thus the shortest interval that can be kept.
+// The shortest time of a sample on this machine, and thus the shortest interval that can be kept. On a
+// busy machine, the thread may have to wait for a CPU within a sample, so one sample says little.
 std::uint64_t measure_sample_ns(const Sampler& sampler) {
   constexpr int kSamples = 200;
-  constexpr std::uint64_t kEnoughNs = 2'000'000;  // a slow gauge must not hold up the start
+  constexpr int kFew = 5;
+  // A slow gauge must not hold up the start.
+  constexpr std::uint64_t kEnoughNs = 2'000'000;
+  constexpr std::uint64_t kEnoughForFewNs = 50'000'000;
   std::vector<std::uint64_t> row(sampler.columns().size());
   std::uint64_t shortest = UINT64_MAX;
   const std::uint64_t started = monotonic_ns();
   for (int i = 0; i < kSamples; ++i) {
     const std::uint64_t begin = monotonic_ns();
-    if (begin - started > kEnoughNs) {
+    if (begin - started > (i < kFew ? kEnoughForFewNs : kEnoughNs)) {
       break;
     }
     sampler.read(row.data());

@@ -206,11 +206,13 @@ TEST_F(RecorderTest, SetWhileItStandsIsForTheNextStart) {
   EXPECT_EQ(recorder->running()->info().interval, std::chrono::milliseconds(2));
 }
 
-// Controls, requests, readers of rows and of counts beside each other.
+// Controls, requests, readers of rows and of counts beside each other. A machine that stands still
+// for a second makes a request wait in vain for a control: that is the one refusal that may come.
 TEST_F(RecorderTest, AllAtOnce) {
   make();
   ASSERT_TRUE(recorder->start());
   std::atomic<bool> over{false};
+  std::atomic<int> begun{0};
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
     const auto sampler = registry.sampler({}).value();
@@ -229,8 +231,12 @@ TEST_F(RecorderTest, AllAtOnce) {
       {
         auto recording = recorder->begin(folder.path() + "/r" + std::to_string(n) + ".tsv",
                                          monotonic_ns(), nlohmann::json::object());
-        ASSERT_TRUE(recording);
-        recording->mark("here");
+        if (recording) {
+          recording->mark("here");
+          begun += recording->path().empty() ? 0 : 1;
+        } else {
+          EXPECT_EQ(recording.error().code, Code::unavailable) << recording.error().message;
+        }
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(2));  // room for the controls
     }
@@ -238,8 +244,7 @@ TEST_F(RecorderTest, AllAtOnce) {
   std::atomic<int> done{0};
   for (int thread = 0; thread < 2; ++thread) {
     threads.emplace_back([&, thread] {
-      const std::uint64_t until = monotonic_ns() + 20 * kNanosPerSecond;
-      for (std::uint64_t n = 0; done < 20 && monotonic_ns() < until; ++n) {
+      for (std::uint64_t n = 0; done < 20 || begun < 20; ++n) {
         RecorderChange change;
         change.interval_us = 500 + n % 100;
         const RecorderAction action = thread == 0  ? RecorderAction::set
@@ -254,7 +259,6 @@ TEST_F(RecorderTest, AllAtOnce) {
   threads[4].join();
   over = true;
   for (int i = 0; i < 3; ++i) threads[static_cast<std::size_t>(i)].join();
-  EXPECT_GE(done, 20);
   ASSERT_TRUE(recorder->stop());
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     const std::string name = entry.path().filename();

@@ -134,6 +134,25 @@ TEST_F(CallbacksTest, AreMeasuredBeforeTheClockOfTheRecordingStarts) {
   EXPECT_GE(sink->opened_with.start_monotonic_ns, first_call_ended_ns);
 }
 
+// On a busy machine the first sample lasted for longer than all of them may, as its thread waited for
+// a CPU. It was the only one, and the interval was said to be too short.
+TEST_F(CallbacksTest, AFirstCallThatWasHeldUpIsNotTheTimeOfASample) {
+  int calls = 0;
+  ASSERT_TRUE(registry_.callback(gauge("queued"), [&] {
+    if (++calls == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(12));  // as if it waited for a CPU
+    }
+    return 1U;
+  }));
+  ProfilerOptions options;
+  options.sink = std::make_shared<KeepingSink>();
+  options.interval = std::chrono::milliseconds(10);
+  Profiler profiler(registry_, options);
+  ASSERT_TRUE(profiler.start());
+  EXPECT_EQ(profiler.warnings(), std::vector<std::string>());
+  ASSERT_TRUE(profiler.stop());
+}
+
 TEST_F(CallbacksTest, DoNotRunBesideAnotherProfilerOfTheRegistry) {
   std::atomic<int> inside = 0;
   std::atomic<int> at_once = 0;
