@@ -15,6 +15,7 @@ Needs Debian's python3-pandas; plot() also python3-matplotlib, and a compressed 
 import dataclasses
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,8 @@ COMPANIONS = (".gaps.tsv", ".meta.json")  # what stands beside a recording
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 LARGEST = 2**64 - 1
 MOST_GAPS_DRAWN = 500  # the longest; shorter ones would not be seen
+MOST_COLUMNS_DRAWN = 12  # more would make a picture too tall for any screen
+_BUCKET = re.compile(r"(?P<metric>[^\[\]]+)\[(?P<low>\d+)-(?P<high>\d+|inf)\]")
 
 
 class RecordingError(Exception):
@@ -165,8 +168,29 @@ class Recording:
         phases = self.phases()
         return self.between(begin, int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max()))
 
+    def histograms(self):  # docs/histograms.md
+        return list(dict.fromkeys(bucket.group("metric") for bucket in map(_BUCKET.fullmatch, self.rows.columns) if bucket))
+
+    def quantile(self, name, share, window=None):
+        """The value that this share (0 to 1) of a histogram's values does not exceed, NaN where nothing was recorded.
+
+        Of the whole recording a number; with `window` a Series, of each window of at least this long at its end.
+        Within a bucket values count as evenly spread; in the last one, without upper bound, it is the lowest value.
+        """
+        if not 0 <= share <= 1:
+            raise ValueError(f"quantile of {name}: the share {share} is not between 0 and 1")
+        buckets = _buckets(self, name)
+        values = self.rows[[column for _, _, column in buckets]].to_numpy()
+        if window is None:
+            return _quantile(buckets, values[-1].astype("int64") - values[0].astype("int64"), share) if len(values) else numpy.nan
+        times = self.rows.index.to_numpy()
+        ends = _window_ends(times, pandas.Timedelta(window).value)
+        found = [_quantile(buckets, row, share) for row in numpy.diff(values[ends].astype("int64"), axis=0)]
+        return pandas.Series(found, index=pandas.Index(times[ends][1:], name=TIME_COLUMN), name=name, dtype="float64")
+
     def plot(self, path, names=None, window="10ms"):
-        """Draws totals and rates of these counters (without: those of bytes and pages) into a file."""
+        """Draws totals and rates of these counters into a file. Without names: those of bytes and pages, at most
+        MOST_COLUMNS_DRAWN that changed in most rows; the picture and a line on stderr name the others."""
         _draw(self, path, names, window)
 
 
@@ -386,10 +410,8 @@ def _parse_fast(path, names, whole, body_at):
     if whole == body_at:
         return pandas.DataFrame({name: pandas.Series(dtype="uint64") for name in names})
     with open(path, "rb") as file:
-        frame = pandas.read_csv(
-            _Limited(file, whole), sep="\t", header=0, names=names, index_col=False, dtype="uint64",
-            engine="c", skip_blank_lines=False, quoting=3, na_filter=False, on_bad_lines="error",
-        )
+        frame = pandas.read_csv(_Limited(file, whole), sep="\t", header=0, names=names, index_col=False, dtype="uint64",
+                                engine="c", skip_blank_lines=False, quoting=3, na_filter=False, on_bad_lines="error")
     times = frame[TIME_COLUMN].to_numpy()
     if (times[1:] < times[:-1]).any():
         raise ValueError("time goes back")
@@ -429,9 +451,7 @@ def _parse_tolerant(path, names, notes):
             last_time = values[0]
             for column, value in zip(columns, values):
                 column.append(value)
-    return pandas.DataFrame(
-        {name: numpy.array(column, dtype="uint64") for name, column in zip(names, columns)}
-    )
+    return pandas.DataFrame({name: numpy.array(column, dtype="uint64") for name, column in zip(names, columns)})
 
 
 def _parse_line(line, count):
@@ -478,16 +498,51 @@ def _window_ends(times, window_ns):
     return numpy.array(ends, dtype="int64")
 
 
+def _buckets(run, name):
+    """(low, high, column) of each bucket of a histogram, by value."""
+    found = [match for match in map(_BUCKET.fullmatch, run.rows.columns) if match and match["metric"] == name]
+    if not found:
+        known = ", ".join(run.histograms()) or "none"
+        raise RecordingError(f"find the histogram {name} in {run.path}: its histograms are {known}")
+    return sorted((int(match["low"]), float(match["high"]), match.group()) for match in found)
+
+
+def _quantile(buckets, counts, share):
+    left = share * counts.sum()
+    if left < 0 or counts.sum() <= 0 or (counts < 0).any():
+        return numpy.nan
+    for (low, high, _), count in zip(buckets, counts):
+        if count > 0 and left <= count:
+            return float(low) if high == float("inf") else low + (high - low) * left / count
+        left -= count
+    return float(buckets[-1][0])
+
+
+def _part_of_histogram(run):
+    """The columns that quantile() says more about: buckets, sums and counts of histograms."""
+    return {name for name in run.rows.columns if _BUCKET.fullmatch(name)} | {
+        f"{name}{ending}" for name in run.histograms() for ending in ("_sum", "_count")}
+
+
+def _at_most(run, names):
+    """The names to draw, in their order, and those left out."""
+    changes = (numpy.diff(run.rows[names].to_numpy(), axis=0) != 0).sum(axis=0)
+    most = {names[i] for i in numpy.argsort(-changes, kind="stable")[:MOST_COLUMNS_DRAWN]}
+    return [name for name in names if name in most], [name for name in names if name not in most]
+
+
 def _draw(run, path, names, window):
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    left_out = []
     if names is None:
         moving = [name for name in run.moving() if run.kind(name) == "counter"]
         named = [name for name in moving if run.unit(name) in ("bytes", "pages")]
         names = [name for name in named or moving if not name.startswith("profiler_")] or moving
+        names, left_out = _at_most(run, [name for name in names if name not in _part_of_histogram(run)] or names)
     if not names:
         raise RecordingError(f"draw {path}: no counter of {run.path} moved")
     unknown = [name for name in names if name not in run.rows.columns]
@@ -507,6 +562,10 @@ def _draw(run, path, names, window):
         for axis in (total, rate):
             _decorate(run, axis)
     axes[-1][0].set_xlabel("time in the recording, s")
+    if left_out:
+        line = f"{len(left_out)} more counters are left out; name those to draw: {', '.join(left_out)}"
+        print(f"{path}: {line}", file=sys.stderr)
+        figure.suptitle(line[:120], fontsize=9)
     try:
         figure.savefig(path)
     except (OSError, ValueError) as error:

@@ -82,6 +82,11 @@ void read_lists(const Json& json, Metadata& metadata) {
       metadata.marks.push_back({text_of(mark, "name"), number_of(mark, "at_ns")});
     }
   }
+  for (const Json& error : member(json, "callback_errors")) {
+    if (number_of(error, "count") == 0) continue;
+    metadata.callback_errors.push_back(
+        {text_of(error, "metric"), number_of(error, "count"), text_of(error, "what")});
+  }
   std::stable_sort(metadata.marks.begin(), metadata.marks.end(),
                    [](const Mark& a, const Mark& b) { return a.at_ns < b.at_ns; });
 }

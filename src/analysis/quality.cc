@@ -76,6 +76,24 @@ void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
   }
 }
 
+// A few of the metrics whose callback has thrown, and how many more there are.
+void judge_callbacks(const Metadata& metadata, std::vector<Verdict>& verdicts) {
+  constexpr std::size_t kShown = 5;
+  constexpr std::size_t kLength = 200;
+  const std::size_t all = metadata.callback_errors.size();
+  for (std::size_t i = 0; i < std::min(all, kShown); ++i) {
+    const CallbackError& errors = metadata.callback_errors[i];
+    std::string text = "the callback of " + errors.metric + " has thrown " +
+                       std::to_string(errors.count) + (errors.count == 1 ? " time" : " times");
+    if (!errors.what.empty()) text += " (last: " + errors.what.substr(0, kLength) + ")";
+    if (i + 1 == kShown && all > kShown) {
+      text += ", and those of " + std::to_string(all - kShown) + " more metrics";
+    }
+    verdicts.push_back(
+        {Verdict::Level::warning, text + ": the columns kept their last values meanwhile"});
+  }
+}
+
 }  // namespace
 
 std::optional<Capture> capture_of(const Summary& summary) {
@@ -123,6 +141,7 @@ std::vector<Verdict> judge(const Summary& summary) {
   if (const auto& metadata = summary.recording.metadata; metadata && metadata->stats) {
     judge_stats(*metadata, verdicts);
   }
+  if (summary.recording.metadata) judge_callbacks(*summary.recording.metadata, verdicts);
   if (const std::uint64_t lines = summary.left_out.lines(); lines != 0) {
     verdicts.push_back({Verdict::Level::warning,
                         std::to_string(lines) + (lines == 1 ? " line" : " lines") +

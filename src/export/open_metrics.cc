@@ -12,10 +12,10 @@
 #include <string_view>
 #include <tuple>
 
+#include "analysis/histograms.h"
 #include "base/json_text.h"
 #include "export/column_store.h"
 #include "export/formats.h"
-#include "export/histograms.h"
 #include "export/parts.h"
 #include "export/text.h"
 #include "metrics/exposition_name.h"
@@ -105,7 +105,7 @@ struct Family {
   std::string help;
   std::vector<std::pair<std::size_t, std::string>> series = {};  // column and labels
   std::set<std::string> labels = {};
-  std::optional<HistogramColumns> histogram = {};
+  std::optional<analysis::HistogramColumns> histogram = {};
 
   [[nodiscard]] std::string sample_name() const {
     return kind == Kind::counter && !histogram ? name + "_total" : name;
@@ -182,7 +182,7 @@ std::vector<Family> families_of(const analysis::Summary& summary, const std::str
   std::vector<analysis::ColumnInfo> infos;
   for (const analysis::ColumnSummary& column : summary.columns) infos.push_back(column.info);
   std::set<std::size_t> of_histograms;
-  for (HistogramColumns& found : find_histograms(infos)) {
+  for (analysis::HistogramColumns& found : analysis::find_histograms(infos)) {
     for (std::size_t i = found.buckets.front(); i <= found.count; ++i) of_histograms.insert(i);
     Family family{family_name(prefix, found.metric, found.unit, Kind::gauge), Kind::counter,
                   found.unit, found.help};
@@ -307,7 +307,7 @@ std::string bound_text(std::uint64_t bound, std::size_t places) {
 // being added.
 Result<void> write_histogram(const Family& family, const ColumnStore& store, std::uint64_t start_ns,
                              bool every_row, ExportFile& file) {
-  const HistogramColumns& histogram = *family.histogram;
+  const analysis::HistogramColumns& histogram = *family.histogram;
   const std::size_t places = places_of(family.unit);
   std::vector<std::size_t> columns;
   std::vector<std::string> heads;

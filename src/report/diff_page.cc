@@ -44,8 +44,8 @@ Json described(const analysis::DiffRun& run, bool after, const PackedRows& packe
 
 }  // namespace
 
-Result<std::string> diff_data(const analysis::RecordingDiff& diff, std::optional<double> allowed,
-                              std::uint64_t most_values) {
+Result<std::string> diff_data(const analysis::RecordingDiff& diff,
+                              std::optional<AllowedChange> allowed, std::uint64_t most_values) {
   // Find out whether the pages are built in before the long work.
   if (const Result<Page> page = Page::begin({}); !page) return page.error();
   const Runs runs = all_runs(diff);

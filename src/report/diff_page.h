@@ -7,6 +7,7 @@
 
 #include "analysis/recording_diff.h"
 #include "kymo/result.h"
+#include "report/recording_diff.h"
 
 namespace kymo::report {
 
@@ -15,8 +16,8 @@ namespace kymo::report {
 // compared parts.
 //
 // Errors: those of report_data().
-Result<std::string> diff_data(const analysis::RecordingDiff& diff, std::optional<double> allowed,
-                              std::uint64_t most_values);
+Result<std::string> diff_data(const analysis::RecordingDiff& diff,
+                              std::optional<AllowedChange> allowed, std::uint64_t most_values);
 
 // A comparison as one page that needs no network: the content of text_of(), and charts that show
 // all recordings over each other, aligned, the changed metrics first.

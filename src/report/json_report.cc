@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "analysis/histograms.h"
 #include "analysis/quality.h"
 #include "report/phases.h"
 #include "sampling/files/stats_members.h"
@@ -109,6 +110,18 @@ void add_lists(const Summary& summary, Json& json) {
   json["columns"] = Json::array();
   for (const ColumnSummary& column : summary.columns) {
     json["columns"].push_back(column_json(column));
+  }
+  json["histograms"] = Json::array();
+  for (const analysis::HistogramSummary& one : analysis::summarize_histograms(summary.columns)) {
+    json["histograms"].push_back({{"metric", one.metric},
+                                  {"unit", analysis::to_string(one.unit)},
+                                  {"values", one.values},
+                                  {"mean", one.mean},
+                                  {"p50", one.p50},
+                                  {"p90", one.p90},
+                                  {"p99", one.p99},
+                                  {"max", one.max},
+                                  {"above_max", one.above_max}});
   }
   json["gaps"] = Json::array();
   if (summary.recording.gaps) {

@@ -174,11 +174,10 @@ std::string note_lines(const RecordingDiff& diff) {
   return text;
 }
 
-bool is_untold(const MetricDiff& metric, double allowed) {
+bool is_untold(const MetricDiff& metric, const AllowedChange& allowed) {
   if (metric.verdict == DiffVerdict::one_sided || metric.not_known_yet) return true;
   if (metric.verdict != DiffVerdict::not_told) return false;
-  const auto share = metric.share();
-  return !share || std::abs(*share) > allowed;
+  return allowed.exceeded_by(metric.share());
 }
 
 std::string names_of(const std::vector<const MetricDiff*>& metrics) {
@@ -215,9 +214,10 @@ std::string untold_lines(const RecordingDiff& diff, const ChangeCheck& check) {
   return text;
 }
 
-std::string allowed_line(const RecordingDiff& diff, double allowed) {
+std::string allowed_line(const RecordingDiff& diff, const AllowedChange& allowed) {
   const ChangeCheck check = check_change(diff, allowed);
-  const std::string share = fmt::format("{:g} %", allowed * 100);
+  const std::string share =
+      fmt::format("{}{:g} %", allowed.only_increases ? "+" : "", allowed.share * 100);
   switch (check.outcome()) {
     case ChangeCheck::Outcome::no_change:
       break;
@@ -236,14 +236,15 @@ std::string allowed_line(const RecordingDiff& diff, double allowed) {
   return "\nno change beyond noise and beyond " + share + "\n";
 }
 
-nlohmann::json check_json(const RecordingDiff& diff, double allowed) {
+nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowed) {
   const ChangeCheck check = check_change(diff, allowed);
   const auto names = [](const std::vector<const MetricDiff*>& metrics) {
     nlohmann::json list = nlohmann::json::array();
     for (const MetricDiff* metric : metrics) list.push_back(metric->name);
     return list;
   };
-  return {{"allowed", allowed},
+  return {{"allowed", allowed.share},
+          {"only_increases", allowed.only_increases},
           {"outcome", to_string(check.outcome())},
           {"failed", !check.changed.empty()},
           {"metrics", names(check.changed)},
@@ -289,13 +290,12 @@ nlohmann::json metric_json(const MetricDiff& metric) {
 
 }  // namespace
 
-ChangeCheck check_change(const RecordingDiff& diff, double allowed) {
+ChangeCheck check_change(const RecordingDiff& diff, const AllowedChange& allowed) {
   ChangeCheck check{allowed, {}, {}};
   for (const MetricDiff& metric : diff.metrics) {
     if (is_untold(metric, allowed)) check.untold.push_back(&metric);
     if (metric.verdict != DiffVerdict::changed) continue;
-    const auto changed = metric.share();
-    if (!changed || std::abs(*changed) > allowed) check.changed.push_back(&metric);
+    if (allowed.exceeded_by(metric.share())) check.changed.push_back(&metric);
   }
   return check;
 }
@@ -312,7 +312,8 @@ const char* to_string(ChangeCheck::Outcome outcome) {
   return "cannot tell";
 }
 
-std::string text_of(const RecordingDiff& diff, std::size_t rows, std::optional<double> allowed) {
+std::string text_of(const RecordingDiff& diff, std::size_t rows,
+                    std::optional<AllowedChange> allowed) {
   std::string text;
   if (diff.unfinished) text = note_lines(diff) + "\n";
   text += side_line("A", diff.before) + side_line("B", diff.after) + compared_line(diff) +
@@ -324,7 +325,7 @@ std::string text_of(const RecordingDiff& diff, std::size_t rows, std::optional<d
   return allowed ? text + allowed_line(diff, *allowed) : text;
 }
 
-nlohmann::json json_of(const RecordingDiff& diff, std::optional<double> allowed) {
+nlohmann::json json_of(const RecordingDiff& diff, std::optional<AllowedChange> allowed) {
   nlohmann::json json{{"format_version", 1},
                       {"aligned_at", diff.aligned_at},
                       {"until", diff.until},

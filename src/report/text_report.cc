@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/histograms.h"
 #include "analysis/quality.h"
 #include "report/about.h"
 #include "report/human.h"
@@ -174,8 +175,7 @@ std::string phase_table(const Summary& summary) {
 // Formats the values of a column, scaled or as recorded.
 class Figures {
  public:
-  Figures(const ColumnSummary& column, const TextOptions& options)
-      : unit_(column.info.unit), exact_(options.exact) {}
+  Figures(Unit unit, const TextOptions& options) : unit_(unit), exact_(options.exact) {}
 
   [[nodiscard]] std::string whole(std::uint64_t v) const {
     return exact_ ? std::to_string(v) : value(static_cast<double>(v), unit_);
@@ -200,7 +200,7 @@ std::string counter_table(const Summary& summary, const TextOptions& options) {
     if (column.info.kind != Kind::counter || column.idle()) {
       continue;
     }
-    const Figures figures(column, options);
+    const Figures figures(column.info.unit, options);
     table.add({printable(column.info.name), figures.whole(column.first), figures.whole(column.last),
                figures.whole(column.delta), figures.per_second(column.rate),
                figures.per_second(column.highest_rate),
@@ -219,7 +219,7 @@ std::string rate_table(const Summary& summary, const TextOptions& options) {
                {"max"}});
   for (const ColumnSummary& column : summary.columns) {
     if (column.info.kind != Kind::counter || column.idle() || column.rates.windows == 0) continue;
-    const Figures figures(column, options);
+    const Figures figures(column.info.unit, options);
     exact = exact && column.rates.exact;
     table.add({printable(column.info.name), figures.per_second(column.rates.p50),
                figures.per_second(column.rates.p90), figures.per_second(column.rates.p99),
@@ -277,7 +277,7 @@ std::string gauge_table(const Summary& summary, const TextOptions& options) {
     if (column.info.kind != Kind::gauge || column.idle()) {
       continue;
     }
-    const Figures figures(column, options);
+    const Figures figures(column.info.unit, options);
     table.add({printable(column.info.name), figures.whole(column.first), figures.whole(column.last),
                figures.whole(column.min), figures.whole(column.max), figures.mean(column.mean)});
   }
@@ -300,6 +300,34 @@ std::string idle_columns(const Summary& summary) {
   names.front().insert(
       0, fmt::format("{} column{} never changed: ", names.size(), names.size() == 1 ? "" : "s"));
   return "\n" + wrapped_list("idle", names, kLabelWidth, kLineWidth);
+}
+
+// One line for each histogram, in place of one for each bucket.
+std::string histogram_table(const Summary& summary, const TextOptions& options) {
+  Table table(
+      {{"HISTOGRAM", Align::left}, {"values"}, {"mean"}, {"p50"}, {"p90"}, {"p99"}, {"max"}});
+  for (const analysis::HistogramSummary& one : analysis::summarize_histograms(summary.columns)) {
+    if (one.values == 0) {
+      table.add({printable(one.metric), "0", "-", "-", "-", "-", "-"});
+      continue;
+    }
+    const Figures figures(one.unit, options);
+    table.add({printable(one.metric), with_commas(one.values), figures.mean(one.mean),
+               figures.mean(one.p50), figures.mean(one.p90), figures.mean(one.p99),
+               (one.above_max ? "> " : "<= ") + figures.whole(one.max)});
+  }
+  return table.empty() ? "" : "\n" + table.str(0);
+}
+
+// A column for each bucket would fill the tables, and says little.
+Summary without_histograms(const Summary& summary) {
+  const std::vector<bool> in = analysis::in_histograms(summary.columns);
+  Summary rest = summary;
+  rest.columns.clear();
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (!in[i]) rest.columns.push_back(summary.columns[i]);
+  }
+  return rest;
 }
 
 std::string gap_lines(const Summary& summary) {
@@ -344,14 +372,17 @@ std::string text_report(const Summary& summary, const TextOptions& options) {
   text += metadata ? timing(*metadata) : "";
   text += metadata ? pace(*metadata) : "";
   for (const analysis::Verdict& verdict : analysis::judge(summary)) {
-    text += line("quality", std::string(analysis::to_string(verdict.level)) + ": " + verdict.text);
+    text += line("quality",
+                 std::string(analysis::to_string(verdict.level)) + ": " + printable(verdict.text));
   }
+  const Summary columns = without_histograms(summary);
   text += phase_table(summary);
-  text += counter_table(summary, options);
-  text += rate_table(summary, options);
-  text += busiest_table(summary);
-  text += gauge_table(summary, options);
-  text += idle_columns(summary);
+  text += counter_table(columns, options);
+  text += rate_table(columns, options);
+  text += busiest_table(columns);
+  text += histogram_table(summary, options);
+  text += gauge_table(columns, options);
+  text += idle_columns(columns);
   text += gap_lines(summary);
   text += remarks(summary);
   return text;

@@ -56,7 +56,21 @@ export function quantile(buckets, counts, share) {
 }
 
 /**
- * Rows of a table: name, values, mean and quantiles.
+ * The bound that no value was above, "> bound" if there are values above the last one.
+ * @param {Bucket[]} buckets by value
+ * @param {number[]} counts of each
+ * @param {string} unit
+ */
+function highest(buckets, counts, unit) {
+  let last = counts.length - 1;
+  while (last >= 0 && !(counts[last] > 0)) --last;
+  if (last < 0) return written(null, unit);
+  const { low, high } = buckets[last];
+  return high === Infinity ? `> ${written(low - 1, unit)}` : `\u2264 ${written(high, unit)}`;
+}
+
+/**
+ * Rows of a table: name, values, mean, quantiles and maximum.
  * @param {SummedColumn[]} columns
  */
 export function quantileRows(columns) {
@@ -64,7 +78,8 @@ export function quantileRows(columns) {
     const counts = one.buckets.map(({ column }) => column.last - column.first);
     const all = counts.reduce((sum, count) => sum + count, 0);
     const mean = one.sum && all > 0 ? (one.sum.last - one.sum.first) / all : null;
-    return [one.name, all.toLocaleString("en"), written(mean, one.unit), ...QUANTILES.map((share) => written(quantile(one.buckets, counts, share), one.unit))];
+    return [one.name, all.toLocaleString("en"), written(mean, one.unit), ...QUANTILES.map((share) => written(quantile(one.buckets, counts, share), one.unit)),
+      highest(one.buckets, counts, one.unit)];
   });
 }
 

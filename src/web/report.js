@@ -167,7 +167,7 @@ function tables() {
   if (gaps.length > 0) folded("Gaps", `the ${gaps.length} longest`, makeTable(["begins", "lasts", "ticks", "cause:"],
     gaps.map((gap) => [at(gap.start_ns), duration(gap.end_ns - gap.start_ns), gap.ticks.toLocaleString("en"), gap.cause])));
   const { timing: _timing, phases: _phases, verdict: _verdict, ...about } = recording.about || {};
-  const shownAlready = new Set(["columns", "phases", "gaps", "quality", "notes", "left_out"]);
+  const shownAlready = new Set(["columns", "phases", "histograms", "gaps", "quality", "notes", "left_out"]);
   const rest = Object.fromEntries(Object.entries(recording).filter(([name]) => !shownAlready.has(name)));
   folded("Metadata", "", element("pre", {}, JSON.stringify({ ...rest, about }, null, 2)));
 }
@@ -180,7 +180,7 @@ function columnsTables() {
   const gauges = (columns) => makeTable(["gauge", "first", "last", "lowest", "highest", "mean"],
     columns.map((c) => [c.name, ...[c.first, c.last, c.min, c.max, c.mean].map((v) => written(v, c.unit))]));
   const histograms = quantileRows(recording.columns);
-  if (histograms.length > 0) folded("Histograms", `${histograms.length}, with quantiles`, makeTable(["histogram", "observed", "mean", "50 %", "90 %", "99 %"], histograms));
+  if (histograms.length > 0) folded("Histograms", `${histograms.length}, with quantiles`, makeTable(["histogram", "observed", "mean", "50 %", "90 %", "99 %", "max"], histograms));
   const counting = shown.filter((column) => column.kind === "counter");
   const gauging = shown.filter((column) => column.kind !== "counter");
   const parts = [...(counting.length > 0 ? [counters(counting)] : []), ...(gauging.length > 0 ? [gauges(gauging)] : [])];

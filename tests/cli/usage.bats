@@ -198,3 +198,34 @@ END
   [ -z "$output" ]
   [[ "$stderr" == *image_written_bytes* ]]
 }
+
+@test "-q prints nothing on stdout, and is on every verb that does or checks something" {
+  for verb in run "adopt process" release "dump process" "restore process" cancel "freeze process" "unfreeze process" kill \
+    verify delete report export check "check process" diff record profile recover recorder snapshot; do
+    run --separate-stderr "$kymo" $verb --help
+    echo "$verb: $stderr"
+    [[ "$output" == *"-q,--quiet"* ]] || { echo "$verb has no -q"; false; }
+  done
+  run --separate-stderr "$kymo" check -q --criu /nowhere/criu
+  [ "$status" -eq 1 ]
+  [ -z "$output" ]
+  "$build/tests/sampling/leave_ring" "$BATS_TEST_TMPDIR/ring" "$BATS_TEST_TMPDIR/run.tsv"
+  run --separate-stderr "$kymo" recover -q --json "$BATS_TEST_TMPDIR/ring"
+  [ "$status" -eq 0 ]
+  [ -z "$output$stderr" ]
+  refused 2 "use it together with --fail-on-change, --fail-on-increase or --html" "$kymo" diff -q a.tsv b.tsv
+}
+
+@test "the help of a dump of a container does not list what its runtime refuses" {
+  for verb in dump restore; do
+    run --separate-stderr "$kymo" $verb process --help
+    [[ "$output" == *--external* && "$output" == *--log-level* ]]
+    for kind in runc podman containerd docker; do
+      run --separate-stderr "$kymo" $verb $kind --help
+      [[ "$output" == *--tcp-established* ]]
+      for option in --external --log-level --sync --stream --compression --manage-cgroups; do
+        [[ "$output" != *"$option"* ]] || { echo "$verb $kind --help lists $option"; false; }
+      done
+    done
+  done
+}

@@ -8,8 +8,8 @@
 
 #include "analysis/metadata.h"
 #include "base/recording_name.h"
-#include "ring_bytes.h"
 #include "kymo/recover.h"
+#include "ring_bytes.h"
 #include "sampling/ring/ring_memory.h"
 #include "targets.h"
 

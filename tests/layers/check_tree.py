@@ -28,7 +28,7 @@ PUBLIC = {
     "metric.h": "metrics", "counter.h": "metrics", "counter_file.h": "metrics", "registry.h": "metrics",
     "histogram.h": "metrics", "profiling_only.h": "metrics",
     "sink.h": "sampling", "profiler.h": "sampling", "trouble.h": "sampling",
-    "flight_recorder.h": "sampling",
+    "flight_recorder.h": "sampling", "recover.h": "sampling",
     "scope.h": "timing",
     "prometheus.h": "prometheus",
 }

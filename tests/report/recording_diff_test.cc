@@ -141,6 +141,24 @@ TEST_F(RecordingDiffReport, TooFewRunsToTellIsNoPassAndSaysHowManyRunsItTakes) {
   EXPECT_EQ(one.outcome(), ChangeCheck::Outcome::changed);
 }
 
+// An improvement failed a build in CI.
+TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
+  std::vector<std::string> little;
+  std::vector<std::string> much;
+  for (const char* name : {"1", "2", "3", "4"}) {
+    little.push_back(record({std::string("a") + name}));
+    much.push_back(record({std::string("b") + name, 4096 * 40}));
+  }
+  const analysis::RecordingDiff worse = diff(little, much, {.metrics = {"written_bytes"}});
+  const analysis::RecordingDiff better = diff(much, little, {.metrics = {"written_bytes"}});
+  const AllowedChange increase(0.1, true);
+  EXPECT_EQ(check_change(better, 0.1).outcome(), ChangeCheck::Outcome::changed);
+  EXPECT_EQ(check_change(better, increase).outcome(), ChangeCheck::Outcome::no_change);
+  EXPECT_EQ(check_change(worse, increase).outcome(), ChangeCheck::Outcome::changed);
+  EXPECT_NE(text_of(worse, 20, increase).find("beyond +10 %"), std::string::npos);
+  EXPECT_EQ(json_of(better, increase)["fail_on_change"]["only_increases"], true);
+}
+
 TEST_F(RecordingDiffReport, JsonHasWhatTheTextHasExactly) {
   const std::string before = record({.name = "old"});
   const std::string after = record({.name = "new", .bytes_a_row = 5120});

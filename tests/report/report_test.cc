@@ -61,6 +61,53 @@ TEST_F(Report, TextIsAsExpectedToTheLetter) {
   tests::expect_golden(named_report(summary()), "report.txt");
 }
 
+// The metadata had them, and no report said that the values stood still.
+TEST_F(Report, CallbacksThatHaveThrownAreAWarning) {
+  const std::string path = folder_.file("gauges.tsv", "Time (ns)\tqueued\n0\t3\n1000000\t3\n");
+  static_cast<void>(folder_.file("gauges.meta.json", R"({"format_version":1,"state":"ended",
+      "interval_ns":1000000,
+      "columns":[{"name":"queued","metric":"queued","kind":"gauge","unit":"count"}],
+      "stats":{"ticks_due":2,"rows_captured":2,"rows_written":2},
+      "callback_errors":[{"metric":"queued","count":12,"what":"no \u001b[31mqueue"}, 7]})"));
+  const std::string text = named_report(*analysis::summarize(path));
+  EXPECT_NE(text.find("quality     warning: the callback of queued has thrown 12 times (last: no "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("): the columns kept their last values meanwhile\n"), std::string::npos);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << "it is not made printable";
+  EXPECT_EQ(text.find("no problem was found"), std::string::npos);
+}
+
+// It had a line for each bucket, in three tables.
+TEST_F(Report, AHistogramHasOneLine) {
+  const std::string path = folder_.file(
+      "waits.tsv",
+      "Time (ns)\twait_us[0-64]\twait_us[65-128]\twait_us[129-inf]\twait_us_sum\twait_us_count\tn\n"
+      "0\t1\t0\t0\t10\t1\t0\n1000000\t51\t50\t0\t6410\t101\t9\n");
+  const std::string text = named_report(*analysis::summarize(path));
+  EXPECT_NE(text.find("\nHISTOGRAM  values   mean    p50     p90     p99        max\n"
+                      "wait_us       100  64 µs  64 µs  115 µs  127 µs  <= 128 µs\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("wait_us["), std::string::npos) << text;
+  EXPECT_EQ(text.find("wait_us_"), std::string::npos) << text;
+  const nlohmann::json json =
+      json_report({*analysis::summarize(path)})["recordings"][0]["histograms"];
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["metric"], "wait_us");
+  EXPECT_EQ(json[0]["p50"], 64.0);
+  EXPECT_EQ(json[0]["max"], 128);
+}
+
+TEST_F(Report, AHistogramShowsValuesAboveItsLastBound) {
+  const std::string path =
+      folder_.file("waits.tsv",
+                   "Time (ns)\twait_us[0-64]\twait_us[65-inf]\twait_us_sum\twait_us_count\n"
+                   "0\t0\t0\t0\t0\n1000000\t1\t9\t9000\t10\n");
+  const std::string text = named_report(*analysis::summarize(path));
+  EXPECT_NE(text.find("> 64 µs\n"), std::string::npos) << text;
+}
+
 // They were written to the metadata and never shown.
 TEST_F(Report, TimingPercentilesAndThePriceOfPrecisionWereNotShown) {
   const std::string path =
@@ -199,7 +246,7 @@ TEST_F(Report, JsonHasStableKeysAndExactValues) {
       keys,
       "path rows first_ns last_ns duration_ns rate_window_ns capture quality state about host "
       "kernel pid clock interval_ns start_unix_ns start_monotonic_ns recorder finish phases "
-      "columns "
+      "columns histograms "
       "gaps left_out left_out_lines notes ");
   EXPECT_EQ(run["columns"][0]["last"], 12'582'912);
   EXPECT_EQ(run["columns"][2]["fields"]["result"], "ok");

@@ -1,5 +1,7 @@
 """kymo_recording.py on recordings of the real recorder, and on damaged ones."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -89,6 +91,62 @@ class RealRecording(unittest.TestCase):
             copy.with_name("dump.meta.json").write_text(json.dumps(metadata))
             with self.assertRaisesRegex(kymo_recording.RecordingError, "format_version 9 is newer than 1"):
                 kymo_recording.load(copy)
+
+
+
+class Histograms(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "waits.tsv"
+        self.path.write_text(
+            "Time (ns)\twait_us[0-64]\twait_us[65-128]\twait_us[129-inf]\twait_us_sum\twait_us_count\n"
+            "0\t1\t0\t0\t10\t1\n"
+            "10000000\t101\t0\t0\t5010\t101\n"
+            "20000000\t101\t50\t0\t9910\t151\n"
+            "30000000\t101\t50\t0\t9910\t151\n"
+            "40000000\t101\t50\t2\t19910\t153\n")
+        self.run_ = kymo_recording.load(self.path)
+
+    def test_quantile_of_the_whole_recording(self):
+        self.assertEqual(self.run_.histograms(), ["wait_us"])
+        self.assertAlmostEqual(self.run_.quantile("wait_us", 0.5), 64 * 76 / 100)
+        self.assertEqual(self.run_.quantile("wait_us", 1), 129)  # the last bucket has no upper bound
+
+    def test_quantile_over_time(self):
+        over_time = self.run_.quantile("wait_us", 0.99, "10ms")
+        self.assertEqual(list(over_time.index), [10_000_000, 20_000_000, 30_000_000, 40_000_000])
+        self.assertAlmostEqual(over_time.iloc[0], 0.99 * 64)
+        self.assertAlmostEqual(over_time.iloc[1], 65 + 0.99 * 63)
+        self.assertNotEqual(over_time.iloc[2], over_time.iloc[2])  # nothing was recorded: NaN
+        self.assertEqual(over_time.iloc[3], 129)
+
+    def test_quantile_refuses(self):
+        with self.assertRaisesRegex(kymo_recording.RecordingError, "its histograms are wait_us"):
+            self.run_.quantile("wait", 0.5)
+        with self.assertRaisesRegex(ValueError, "not between 0 and 1"):
+            self.run_.quantile("wait_us", 99)
+
+
+class ManyColumns(unittest.TestCase):
+    # A picture of 38 counters was 19,760 pixels tall.
+    def test_a_plot_has_a_limit_and_says_what_it_leaves_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "many.tsv"
+            names = [f"c{i}" for i in range(30)]
+            rows = ["\t".join(["Time (ns)", *names])]
+            rows += ["\t".join([str(k * 1_000_000), *(str(min(k, i)) for i in range(1, 31))]) for k in range(40)]
+            path.write_text("\n".join(rows) + "\n")
+            picture = path.with_name("many.png")
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                kymo_recording.load(path).plot(picture)
+            height = int.from_bytes(picture.read_bytes()[20:24], "big")
+            self.assertLess(height, 7000)
+            self.assertIn("18 more counters are left out; name those to draw: c0, c1,", said.getvalue())
+            self.assertNotIn("c29", said.getvalue())
+            kymo_recording.load(path).plot(picture, names[:13])  # who names them gets them
+            self.assertGreater(int.from_bytes(picture.read_bytes()[20:24], "big"), height)
 
 
 class DamagedRecording(unittest.TestCase):

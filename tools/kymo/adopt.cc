@@ -16,6 +16,7 @@ void adopt(Context& context, const v1::AdoptRequest& request) {
   if (!client) return fail(context, client.error());
   const Result<v1::RunResponse> response = client->adopt(request);
   if (!response) return fail(context, response.error());
+  if (context.quiet) return;
   if (context.json) return print_json(report::to_json(response->job()));
   std::cout << "pid " << response->job().pid() << " is job " << response->job().name() << '\n';
 }
@@ -35,6 +36,7 @@ void add_adopt(CLI::App& app, Context& context) {
     one->add_option("target", *target, kind.help)->required()->option_text(kind.shown);
     one->add_option("--name", *name, "Name of the job (default: made from the program's name)");
     one->add_flag("--json", context.json, "Print JSON");
+    add_quiet_option(*one, context);
     one->callback([&context, target, name, &kind] {
       v1::AdoptRequest request;
       *request.mutable_target() = target_of(kind, *target);

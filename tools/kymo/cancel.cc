@@ -31,10 +31,10 @@ void cancel(Context& context, const std::string& target) {
   nlohmann::json json = nlohmann::json::array();
   for (const v1::Progress& ended : response->requests()) {
     json.push_back(report::to_json(ended));
-    if (!context.json) std::cout << report::printable(line_of(ended)) << '\n';
+    if (!context.json && !context.quiet) std::cout << report::printable(line_of(ended)) << '\n';
     if (ended.state() != v1::Progress::CANCELLED) context.exit_code = 1;
   }
-  if (context.json) print_json(json);
+  if (context.json && !context.quiet) print_json(json);
 }
 
 }  // namespace
@@ -49,6 +49,7 @@ void add_cancel(CLI::App& app, Context& context) {
       ->required()
       ->option_text("REQUEST|JOB|PID");
   verb->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*verb, context);
   verb->callback([&context, target] { cancel(context, *target); });
 }
 

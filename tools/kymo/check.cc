@@ -35,7 +35,9 @@ void check(Context& context, const std::string& criu, const std::string& fallbac
     json.push_back({{"what", finding.what}, {"state", state}, {"detail", finding.detail}});
     rows.push_back({finding.what, state, finding.detail});
   }
-  if (context.json) {
+  if (context.quiet) {
+    // The exit code says it all.
+  } else if (context.json) {
     print_json(json);
   } else {
     print_table(rows);
@@ -68,6 +70,7 @@ void add_check(CLI::App& app, Context& context) {
                    "Second CRIU program, which kymod uses if the first is too old")
       ->envname("KYMO_CRIU_FALLBACK");
   check_verb->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*check_verb, context);
   add_check_targets(*check_verb, context);
   check_verb->callback([&context, checkpoint, criu, fallback, check_verb] {
     if (!check_verb->get_subcommands().empty()) {

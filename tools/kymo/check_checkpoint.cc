@@ -69,7 +69,9 @@ void check_checkpoint(Context& context, const std::string& checkpoint, const std
   if (context.exit_code != 0) return;
   const runtime::PlannedRestore planned = runtime::planned_restore_of(parse_object(texts.front()));
   const preflight::Report report = look_before_restore(planned, crius_at({criu, fallback}));
-  if (context.json) {
+  if (context.quiet) {
+    // The exit code says it all.
+  } else if (context.json) {
     print_json(json_of(path, planned, report));
   } else {
     print_checkpoint(path, planned, report);

@@ -142,7 +142,9 @@ void add_check_kind(CLI::App& check, Context& context, const TargetKind& kind) {
   verb->add_option("target", *text, kind.help)->required()->option_text(kind.shown);
   add_checkpoint_options(*verb, *options);
   add_dump_only_options(*verb, *options);
+  if (kind.runtime != v1::PROCESS) hide_options_of_processes(*verb);
   verb->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*verb, context);
   verb->callback([&context, text, options, &kind] {
     check_target(context, target_of(kind, *text), *options);
   });
@@ -154,7 +156,9 @@ void check_target(Context& context, const v1::Target& target,
                   const v1::CheckpointOptions& options) {
   const Result<Looked> looked = look(context, target, options);
   if (!looked) return fail(context, looked.error());
-  if (context.json) {
+  if (context.quiet) {
+    // The exit code says it all.
+  } else if (context.json) {
     print_json(json_of(*looked));
   } else {
     print_report(*looked);

@@ -119,4 +119,13 @@ void add_dump_only_options(CLI::App& verb, Options& options) {
       "How CRIU keeps packets away from TCP connections during the dump (default: iptables)");
 }
 
+void hide_options_of_processes(CLI::App& verb) {
+  for (const char* name : {"--tcp-close", "--external", "--log-level", "--manage-cgroups",
+                           "--file-validation", "--inherit-fd", "--root", "--ghost-limit",
+                           "--link-remap", "--skip-in-flight", "--network-lock", "--sync",
+                           "--stream", "--no-stream", "--compression", "--compression-level"}) {
+    if (CLI::Option* option = verb.get_option_no_throw(name)) option->group("");
+  }
+}
+
 }  // namespace kymo::cli

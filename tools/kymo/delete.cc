@@ -56,10 +56,10 @@ void delete_all(Context& context, DeleteArguments arguments) {
     for (const std::string& id : response->forgotten()) json["forgotten"].push_back(id);
     if (!response->job().empty()) json["jobs"].push_back(response->job());
     freed += response->freed_bytes();
-    if (!context.json) print(*response);
+    if (!context.json && !context.quiet) print(*response);
   }
   json["freed_bytes"] = freed;
-  if (context.json) print_json(json);
+  if (context.json && !context.quiet) print_json(json);
 }
 
 }  // namespace
@@ -74,6 +74,7 @@ void add_delete(CLI::App& app, Context& context) {
   remove->add_flag("--failed", arguments->failed,
                    "Delete only failed checkpoints: those of the given jobs, or of all");
   remove->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*remove, context);
   remove->callback([&context, arguments] {
     if (arguments->targets.empty() && !arguments->failed) {
       throw CLI::RequiredError("target");

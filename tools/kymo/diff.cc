@@ -38,6 +38,7 @@ struct DiffArguments {
   std::string recording;
   analysis::DiffOptions options;
   std::optional<double> allowed_change;
+  bool only_increases = false;  // --fail-on-increase
   std::string page;
   std::uint64_t most_values = report::HtmlOptions().most_values;
   std::size_t rows = 20;
@@ -46,10 +47,14 @@ struct DiffArguments {
   Paths only_for_recordings;  // options that were given
 };
 
+std::optional<report::AllowedChange> allowed_by(const DiffArguments& arguments) {
+  if (!arguments.allowed_change) return {};
+  return report::AllowedChange(*arguments.allowed_change, arguments.only_increases);
+}
+
 void make_diff_data(Context& context, const DiffArguments& arguments,
                     const analysis::RecordingDiff& diff, std::string& data) {
-  Result<std::string> made =
-      report::diff_data(diff, arguments.allowed_change, arguments.most_values);
+  Result<std::string> made = report::diff_data(diff, allowed_by(arguments), arguments.most_values);
   if (!made) return fail(context, made.error());
   data = std::move(made).value();
 }
@@ -75,11 +80,13 @@ void compare_recordings(Context& context, const DiffArguments& arguments, const 
   wait_for_recordings(all);
   const auto diff = analysis::diff_recordings(before, after, arguments.options);
   if (!diff) {
-    std::cout << text;
+    if (!context.quiet) std::cout << text;
     return fail(context, diff.error());
   }
-  if (context.json) {
-    nlohmann::json recordings = report::json_of(*diff, arguments.allowed_change);
+  if (context.quiet) {
+    // The exit code or the page says it all.
+  } else if (context.json) {
+    nlohmann::json recordings = report::json_of(*diff, allowed_by(arguments));
     if (json.is_null()) {
       json = std::move(recordings);
     } else {
@@ -88,12 +95,11 @@ void compare_recordings(Context& context, const DiffArguments& arguments, const 
     print_json(json);
   } else {
     text += text.empty() ? "" : "\n";
-    std::cout << text << report::text_of(*diff, arguments.rows, arguments.allowed_change);
+    std::cout << text << report::text_of(*diff, arguments.rows, allowed_by(arguments));
   }
   if (!arguments.page.empty()) make_diff_data(context, arguments, *diff, data);
   if (arguments.allowed_change) {
-    context.exit_code =
-        exit_code_of(report::check_change(*diff, *arguments.allowed_change).outcome());
+    context.exit_code = exit_code_of(report::check_change(*diff, *allowed_by(arguments)).outcome());
   }
 }
 
@@ -173,7 +179,9 @@ void write_page(Context& context, const DiffArguments& arguments, const Result<s
   if (!page) return fail(context, page.error());
   const Result<void> written = replace_file(arguments.page, *page);
   if (!written) return fail(context, written.error());
-  std::cerr << "page written to " << report::printable(arguments.page) << '\n';
+  if (!context.quiet) {
+    std::cerr << "page written to " << report::printable(arguments.page) << '\n';
+  }
 }
 
 void refuse_for_recordings(Context& context, const std::string& option) {
@@ -214,6 +222,11 @@ void print_diff(Context& context, const DiffArguments& arguments) {
                     ? "give both --base and --new: " +
                           std::string(arguments.base.empty() ? "--base" : "--new") + " is missing"
                     : "give A and B, or --base PATH ... and --new PATH ...");
+  }
+  if (context.quiet && !arguments.allowed_change && arguments.page.empty()) {
+    throw CLI::ValidationError("--quiet",
+                               "without the comparison there is nothing to tell: use it together "
+                               "with --fail-on-change, --fail-on-increase or --html");
   }
   const analysis::DiffOptions& options = arguments.options;
   if (options.from_s && options.to_s && *options.from_s >= *options.to_s) {
@@ -259,6 +272,15 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
           "there are too few recordings to tell; of stack profiles: if the share of a function "
           "changed by more than this part of the whole profile")
       ->option_text("PERCENT");
+  diff.add_option_function<std::string>(
+          "--fail-on-increase",
+          [arguments](const std::string& text) {
+            arguments->allowed_change = parse_share("--fail-on-increase", text);
+            arguments->only_increases = true;
+          },
+          "The same, but a metric may fall by any share; only of recordings")
+      ->option_text("PERCENT")
+      ->excludes("--fail-on-change");
   diff.add_option("--html", arguments->page,
                   "Write an HTML page with the charts of both sides in one picture, or of stack "
                   "profiles a flame graph; it works without a network");
@@ -290,9 +312,10 @@ void add_diff(CLI::App& app, Context& context) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   diff->add_flag("--json", context.json, "Print JSON, with all differences");
+  add_quiet_option(*diff, context);
   diff->callback([&context, arguments, diff] {
-    for (const char* option :
-         {"--recording", "--align", "--from", "--to", "--metric", "--margin", "--most-values"}) {
+    for (const char* option : {"--recording", "--align", "--from", "--to", "--metric", "--margin",
+                               "--most-values", "--fail-on-increase"}) {
       if (diff->count(option) > 0) arguments->only_for_recordings.emplace_back(option);
     }
     print_diff(context, *arguments);

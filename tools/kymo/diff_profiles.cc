@@ -76,8 +76,10 @@ std::optional<report::ChangeCheck::Outcome> compare_profiles(Context& context,
     return {};
   }
   const report::ProfileDiff diff{asked.before, asked.after, *std::move(comparison)};
-  std::cout << (context.json ? json_text(report::json_of(diff, asked.allowed_change), 2) + "\n"
-                             : report::text_of(diff, asked.rows, asked.allowed_change));
+  if (!context.quiet) {
+    std::cout << (context.json ? json_text(report::json_of(diff, asked.allowed_change), 2) + "\n"
+                               : report::text_of(diff, asked.rows, asked.allowed_change));
+  }
   if (asked.page) {
     page_data = report::flame_diff_data(diff, stacks::compared_tree(profiles[0], profiles[1]));
   }

@@ -180,12 +180,13 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   CLI::Option* dry_run =
       verb->add_flag("--dry-run", flags->dry_run,
                      "Dump nothing: list what would make the dump fail, as kymo check does");
-  verb->add_flag("--force", flags->force, "Dump also what kymo check says is sure to fail")
+  verb->add_flag("-f,--force", flags->force, "Dump also what kymo check says is sure to fail")
       ->excludes(dry_run);
   verb->add_flag("--json", context.json, "Print JSON");
   add_verbose_option(*verb, context);
   add_progress_option(*verb, context);
   const auto streaming = add_stream_options(*verb);
+  if (kind.runtime != v1::PROCESS) hide_options_of_processes(*verb);
   verb->callback([&context, flags, &kind, streaming] {
     if (flags->dry_run) {
       return check_target(context, target_of(kind, flags->target), flags->options);

@@ -27,6 +27,7 @@ void set_frozen(Context& context, const v1::Target& target, bool frozen) {
   *request.mutable_target() = target;
   const Result<v1::FreezeResponse> response = client->freeze(request, frozen);
   if (!response) return fail(context, response.error());
+  if (context.quiet) return;
   if (context.json) return print_json(freeze_json(*response));
   std::cout << (frozen ? "froze pid " : "unfroze pid ") << response->pid() << " in "
             << report::duration(response->duration_ns()) << ": "
@@ -43,6 +44,7 @@ void add_verb(CLI::App& app, Context& context, const char* name, const char* hel
     auto target = std::make_shared<std::string>();
     one->add_option("target", *target, kind.help)->required()->option_text(kind.shown);
     one->add_flag("--json", context.json, "Print JSON");
+    add_quiet_option(*one, context);
     one->callback([&context, target, frozen, &kind] {
       set_frozen(context, target_of(kind, *target), frozen);
     });

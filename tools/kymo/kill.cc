@@ -68,6 +68,7 @@ void kill_job(Context& context, const KillArguments& arguments) {
   Result<v1::Job> job = sent->job();
   if (arguments.wait) job = wait_for_end(*client, sent->job());
   if (!job) return fail(context, job.error());
+  if (context.quiet) return;
   if (context.json) return print_json(report::to_json(*job));
   std::cout << "sent " << signal_name(arguments.request.signal()) << " to job " << job->name()
             << " (pid " << sent->job().pid() << ")";
@@ -104,6 +105,7 @@ void add_kill(CLI::App& app, Context& context) {
       ->default_str("TERM");
   kill->add_flag("--wait", arguments->wait, "Wait until the process has ended");
   kill->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*kill, context);
   kill->callback([&context, arguments] { kill_job(context, *arguments); });
 }
 

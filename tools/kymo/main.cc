@@ -40,8 +40,7 @@ void add_verbs(CLI::App& app, Context& context, std::span<char* const> words) {
     return std::find(words.begin(), words.end(), verb.name) != words.end();
   };
   const std::span<const Verb> all_verbs = verbs();
-  const bool all =
-      reads_flags(words) || std::none_of(all_verbs.begin(), all_verbs.end(), named);
+  const bool all = reads_flags(words) || std::none_of(all_verbs.begin(), all_verbs.end(), named);
   void (*last)(CLI::App&, Context&) = nullptr;
   for (const Verb& verb : all_verbs) {
     if ((all || named(verb)) && verb.add != last) {

@@ -12,17 +12,17 @@ constexpr char kHere[] = "report, export, record, recover, view";
 void add_missing(CLI::App& app, Context& context);
 
 constexpr Verb kVerbs[] = {
-    {"report", add_report},      {"export", add_export},    {"record", add_record},
-    {"recover", add_recover},    {"view", add_view},        {"run", add_missing},
-    {"adopt", add_missing},      {"release", add_missing},  {"dump", add_missing},
-    {"restore", add_missing},    {"cancel", add_missing},   {"freeze", add_missing},
-    {"unfreeze", add_missing},   {"ps", add_missing},       {"attach", add_missing},
-    {"kill", add_missing},       {"checkpoints", add_missing}, {"inspect", add_missing},
-    {"verify", add_missing},     {"delete", add_missing},   {"history", add_missing},
-    {"metrics", add_missing},    {"check", add_missing},    {"diff", add_missing},
-    {"explain", add_missing},    {"stats", add_missing},    {"profile", add_missing},
-    {"profiles", add_missing},   {"watch", add_missing},    {"recorder", add_missing},
-    {"snapshot", add_missing},   {"progress", add_missing}, {"web", add_missing}};
+    {"report", add_report},    {"export", add_export},       {"record", add_record},
+    {"recover", add_recover},  {"view", add_view},           {"run", add_missing},
+    {"adopt", add_missing},    {"release", add_missing},     {"dump", add_missing},
+    {"restore", add_missing},  {"cancel", add_missing},      {"freeze", add_missing},
+    {"unfreeze", add_missing}, {"ps", add_missing},          {"attach", add_missing},
+    {"kill", add_missing},     {"checkpoints", add_missing}, {"inspect", add_missing},
+    {"verify", add_missing},   {"delete", add_missing},      {"history", add_missing},
+    {"metrics", add_missing},  {"check", add_missing},       {"diff", add_missing},
+    {"explain", add_missing},  {"stats", add_missing},       {"profile", add_missing},
+    {"profiles", add_missing}, {"watch", add_missing},       {"recorder", add_missing},
+    {"snapshot", add_missing}, {"progress", add_missing},    {"web", add_missing}};
 
 void add_missing(CLI::App& app, Context& context) {
   for (const Verb& verb : kVerbs) {

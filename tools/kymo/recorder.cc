@@ -46,6 +46,7 @@ void control(Context& context, const RecorderRequest& request) {
     say("the previous recording has ended: its rows in memory are gone, and snapshots cannot "
         "include them");
   }
+  if (context.quiet) return;
   if (context.json) return print_json(report::to_json(*recorder));
   show_recorder(*recorder);
 }
@@ -72,6 +73,7 @@ void add_recorder(CLI::App& app, Context& context) {
   verb->fallthrough();
   verb->require_subcommand(0, 1);
   verb->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*verb, context);
   const auto add = [&](const char* name, const char* help, RecorderRequest::Action action,
                        bool takes_changes) {
     CLI::App* one = verb->add_subcommand(name, help);

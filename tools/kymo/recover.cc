@@ -25,6 +25,7 @@ void recover(const RecoverArguments& arguments, Context& context) {
   end_where_truncated("the ring " + arguments.ring + " was truncated while it was read");
   const Result<Recovery> recovery = recover_ring(arguments.ring, output);
   if (!recovery) return fail(context, recovery.error());
+  if (context.quiet) return;
   if (context.json) {
     return print_json({{"ring", arguments.ring},
                        {"output", recovery->output},
@@ -48,6 +49,7 @@ void add_recover(CLI::App& app, Context& context) {
   verb->add_option("-o,--output", arguments->output,
                    "Write the rows to this new recording (.tsv) instead");
   verb->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*verb, context);
   verb->callback([arguments, &context] { recover(*arguments, context); });
 }
 

@@ -16,6 +16,7 @@ void release(Context& context, const std::string& name) {
   const Result<v1::ReleaseResponse> response = client->release(name);
   if (!response) return fail(context, response.error());
   const v1::Job& job = response->job();
+  if (context.quiet) return;
   if (context.json) return print_json(report::to_json(job));
   std::cout << "pid " << job.pid() << " is no longer a job; it runs on";
   if (!job.stdout_path().empty()) std::cout << ", its output goes to " << job.stdout_path();
@@ -31,6 +32,7 @@ void add_release(CLI::App& app, Context& context) {
   verb->fallthrough();
   verb->add_option("job", *job, "Name or id of the job")->required();
   verb->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*verb, context);
   verb->callback([&context, job] { release(context, *job); });
 }
 

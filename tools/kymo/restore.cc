@@ -109,6 +109,7 @@ void add_kind(CLI::App& verb, Context& context, const std::shared_ptr<RestoreFla
   CLI::App* one = verb.add_subcommand(kind.name, kind.what);
   one->fallthrough();
   add_flags(*one, context, *flags);
+  if (kind.runtime != v1::PROCESS) hide_options_of_processes(*one);
   one->callback([&context, flags, &kind] { restore(context, *flags, kind.runtime); });
 }
 

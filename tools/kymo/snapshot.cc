@@ -19,6 +19,7 @@ void take(Context& context, const v1::SnapshotRequest& request) {
   const Result<v1::SnapshotResponse> response = client->snapshot(request);
   if (!response) return fail(context, response.error());
   if (!response->note().empty()) say(response->note());
+  if (context.quiet) return;
   if (context.json) {
     return print_json({{"recording", response->recording()}, {"before_ns", response->before_ns()}});
   }
@@ -44,6 +45,7 @@ void add_snapshot(CLI::App& app, Context& context) {
   snapshot->add_option("-d,--dir", *directory,
                        "Existing directory for the recording (default: a directory of kymod)");
   snapshot->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*snapshot, context);
   snapshot->callback([&context, before, after, directory] {
     v1::SnapshotRequest request;
     request.set_before_ns(static_cast<std::uint64_t>(*before * kNanosPerSecond));

@@ -45,7 +45,9 @@ nlohmann::json json_of(const std::string& path, const report::VerifiedCheckpoint
 void verify_path(Context& context, const std::string& path) {
   const auto verdict = report::verify_checkpoint(path, report::Depth::contents);
   if (!verdict) return fail(context, verdict.error());
-  if (context.json) {
+  if (context.quiet) {
+    // The exit code says it all.
+  } else if (context.json) {
     print_json(json_of(path, *verdict));
   } else {
     print(path, *verdict);
@@ -70,6 +72,7 @@ void add_verify(CLI::App& app, Context& context) {
                    "CRIU images, or an archive that podman exported")
       ->required();
   verb->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*verb, context);
   verb->callback([&context, target] { verify(context, *target); });
 }
 

@@ -54,7 +54,8 @@ std::string log_path_for(const Config& config) {
   if (config.profiling_log.empty() || config.profiling_log == "-") return {};
   std::string path = free_log_path(config.profiling_log);
   if (path != config.profiling_log) {
-    spdlog::warn("{} holds an earlier recording: this one goes to {}", config.profiling_log, path);
+    // Each restart of a service comes here: nothing is wrong.
+    spdlog::info("{} holds an earlier recording: this one goes to {}", config.profiling_log, path);
   }
   return path;
 }

@@ -29,10 +29,10 @@
 #include "daemon/web/web_api.h"
 #include "http/token_file.h"
 #include "kymo/prometheus.h"
+#include "kymo/recover.h"
 #include "kymo/version.h"
 #include "report/human.h"
 #include "runtimes/table.h"
-#include "kymo/recover.h"
 
 namespace kymo::daemon {
 namespace {

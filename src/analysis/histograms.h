@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/metadata.h"
+
+namespace kymo::analysis {
+
+// The indices of the columns that a recorder makes of one histogram (kymo/histogram.h).
+struct HistogramColumns {
+  std::string metric;
+  std::string help;
+  Unit unit = Unit::count;  // of the measured values
+  std::vector<std::size_t> buckets;
+  std::vector<std::uint64_t> bounds;  // the highest value of each bucket except the last
+  std::size_t sum = 0;
+  std::size_t count = 0;
+};
+
+// Finds histograms by the names of their columns, so it needs no metadata: `wait_us[0-64]` to
+// `wait_us[1025-inf]`, then `wait_us_sum` and `wait_us_count`.
+std::vector<HistogramColumns> find_histograms(const std::vector<ColumnInfo>& columns);
+
+// The values that were recorded between the first and the last row.
+struct HistogramSummary {
+  std::string metric;
+  Unit unit = Unit::count;
+  std::uint64_t values = 0;  // 0: the members below are 0, too
+  double mean = 0;
+  double p50 = 0;
+  double p90 = 0;
+  double p99 = 0;
+  std::uint64_t max = 0;   // bound of the highest bucket that has values: no value was higher
+  bool above_max = false;  // the highest values are in the bucket without a bound, all above `max`
+};
+
+// The quantile of values that are counted in buckets. Within a bucket they count as evenly spread;
+// of the last one, which has no upper bound, the quantile is its lowest value. `bounds`: the highest
+// value of each bucket except the last. `counts`: one more. 0 if nothing was counted.
+double quantile(const std::vector<std::uint64_t>& bounds, const std::vector<std::uint64_t>& counts,
+                double share);
+
+struct ColumnSummary;
+// The histograms among the columns of a recording.
+std::vector<HistogramSummary> summarize_histograms(const std::vector<ColumnSummary>& columns);
+// Whether each column belongs to a histogram.
+std::vector<bool> in_histograms(const std::vector<ColumnSummary>& columns);
+
+}  // namespace kymo::analysis
