@@ -12,8 +12,6 @@
 namespace kymo::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 void double_newest_run(const std::string& database) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(database.c_str(), &db), SQLITE_OK);
