@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sqlite3.h>
 
-
 #include "breakable_criu.h"
 #include "programs.h"
 #include "support/real_criu.h"
