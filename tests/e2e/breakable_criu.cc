@@ -1,8 +1,12 @@
 #include "breakable_criu.h"
 
+#include <gtest/gtest.h>
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 #include <vector>
 
 #include "probe/process.h"
@@ -49,6 +53,18 @@ pid_t BreakableCriu::stopped() const {
     return criu != 0 && seen && seen->state == 'T';
   });
   return stopped ? criu : 0;
+}
+
+void BreakableCriu::kill_kymod_when_pages_are_dumped(Kymod& kymod,
+                                                     const std::vector<std::string>& dump) const {
+  break_at("Dumping pages (type", SIGSTOP);
+  std::thread client([&] { static_cast<void>(kymod.kymo(dump)); });
+  const pid_t criu = stopped();
+  EXPECT_NE(criu, 0) << kymod.log();
+  mend();
+  EXPECT_EQ(kymod.stop(SIGKILL), -1);
+  if (criu != 0) kill(criu, SIGCONT);
+  client.join();
 }
 
 bool waits_for_disk(pid_t process) {

@@ -3,10 +3,13 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "support/temporary_directory.h"
 
 namespace kymo::test {
+
+class Kymod;
 
 // A criu for kymod's --criu, which is the real one unless it was told otherwise.
 class BreakableCriu {
@@ -22,6 +25,9 @@ class BreakableCriu {
   void mend() const;
   // Waits until a criu that break_at() or let_do() concerned has stopped, and returns its pid; 0: none has.
   [[nodiscard]] pid_t stopped() const;
+  // Lets kymod dump with this command of kymo, and kills kymod when CRIU is about to write the pages. CRIU goes on
+  // alone then.
+  void kill_kymod_when_pages_are_dumped(Kymod& kymod, const std::vector<std::string>& dump) const;
 
  private:
   TemporaryDirectory folder_;

@@ -4,16 +4,12 @@
 #include <signal.h>
 #include <sqlite3.h>
 
-#include <filesystem>
-#include <thread>
-
+#include "breakable_criu.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 void double_newest_run(const std::string& database) {
   sqlite3* db = nullptr;
@@ -59,14 +55,12 @@ TEST(HistoryTest, CheckpointsAreListedOldestFirstByJobAndInAll) {
 
 TEST(HistoryTest, ADumpCutShortByAKillIsListedWithWhatHappened) {
   KYMO_NEEDS_CRIU();
-  Kymod kymod;
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
   kymod.start();
-  ASSERT_TRUE(kymod.churn(256, "work").contains("pid"));
-  std::thread client([&] { static_cast<void>(kymod.kymo({"dump", "process", "work"})); });
+  ASSERT_TRUE(kymod.churn(16, "work").contains("pid"));
   const std::string dir = kymod.state() + "/checkpoints/work-1";
-  EXPECT_TRUE(eventually([&] { return fs::exists(dir + "/images.partial/pages-1.img"); }));
-  EXPECT_EQ(kymod.stop(SIGKILL), -1);
-  client.join();
+  criu.kill_kymod_when_pages_are_dumped(kymod, {"dump", "process", "work"});
   kymod.start();
   const nlohmann::json checkpoints = kymod.kymo_json({"checkpoints", "work"});
   ASSERT_EQ(checkpoints.size(), 1U);

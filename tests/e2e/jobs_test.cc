@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "breakable_criu.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -48,32 +49,35 @@ TEST(JobsTest, AttachGoesOnThroughADumpAndARestore) {
   Kymod kymod;
   kymod.start();
   const nlohmann::json job = kymod.churn(8, "work");
+  const std::string said = kymod.path("said");
+  const auto says = [&](const std::string& text) {
+    return eventually([&] { return read_file(said).find(text) != std::string::npos; });
+  };
   Outcome attached;
-  std::thread client([&] { attached = kymod.kymo({"attach", "work", "--tail", "1"}); });
+  std::thread client([&] {
+    attached = run({"/bin/sh", "-c", R"(exec 2>"$0" "$@")", said, KYMO_PROGRAM, "--socket",
+                    kymod.socket(), "attach", "work", "--tail", "1"});
+  });
   EXPECT_TRUE(kymod.goes_on(job));
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work"});
-  std::this_thread::sleep_for(std::chrono::seconds(1));  // for attach to see it
+  EXPECT_TRUE(says("waiting for its restore")) << read_file(said);
   EXPECT_EQ(kymod.kymo_json({"restore", "process", dump["directory"]})["job"], "work");
   EXPECT_TRUE(kymod.goes_on(job));
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_TRUE(says("was restored and goes on as pid")) << read_file(said);
   const Outcome killed = kymod.kymo({"kill", "work", "--signal", "KILL", "--wait"});
   EXPECT_EQ(killed.exit_code, 0) << killed.err;
   client.join();
-  EXPECT_EQ(attached.exit_code, 128 + SIGKILL) << attached.err;
-  EXPECT_NE(attached.err.find("waiting for its restore"), std::string::npos) << attached.err;
-  EXPECT_NE(attached.err.find("was restored and goes on as pid"), std::string::npos)
-      << attached.err;
-  EXPECT_NE(attached.err.find("was ended by signal 9 (SIGKILL)"), std::string::npos)
-      << attached.err;
+  EXPECT_EQ(attached.exit_code, 128 + SIGKILL) << read_file(said);
+  EXPECT_TRUE(says("was ended by signal 9 (SIGKILL)")) << read_file(said);
 }
 
 TEST(JobsTest, KillSendsWhatIsAskedForAndSaysHowItEnded) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  ASSERT_TRUE(
-      shell(kymod, "work", "trap 'exit 3' TERM; while :; do sleep 0.05; done").contains("pid"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for the trap to be set
+  const nlohmann::json job =
+      shell(kymod, "work", "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done");
+  ASSERT_TRUE(eventually([&] { return read_file(job["stdout_path"]) == "ready\n"; }));
   for (const char* signal : {"FOO", "0", "99", ""}) {
     const Outcome wrong = kymod.kymo({"kill", "work", "--signal", signal});
     EXPECT_EQ(wrong.exit_code, 2) << signal;
@@ -157,6 +161,31 @@ TEST(JobsTest, DeleteRemovesCheckpointsAndJobsButNoneThatRuns) {
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_NE(unknown.err.find("there is no checkpoint and no job c2"), std::string::npos);
   EXPECT_EQ(kymod.kymo({"delete"}).exit_code, 2);
+}
+
+// Its first dump failed, its user removed the directory, and another dump used it again. Both records
+// name it. The job could not be deleted: "a dump or restore uses" the directory.
+TEST(JobsTest, AJobIsDeletedOfWhichTwoCheckpointsNameOneDirectory) {
+  KYMO_NEEDS_CRIU();
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
+  kymod.start();
+  const nlohmann::json job = kymod.churn(8, "work");
+  const std::string dir = kymod.path("mine");
+  criu.let_do("exit 3");
+  EXPECT_EQ(kymod.kymo({"dump", "process", "work", "--dir", dir}).exit_code, 1);
+  criu.mend();
+  fs::remove_all(dir);
+  const Outcome dumped = kymod.kymo({"dump", "process", "work", "--dir", dir});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const nlohmann::json both = kymod.kymo_json({"checkpoints"});
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0]["directory"], both[1]["directory"]);
+  const Outcome deleted = kymod.kymo({"delete", "work", "--all"});
+  EXPECT_EQ(deleted.exit_code, 0) << deleted.err;
+  EXPECT_TRUE(kymod.kymo_json({"ps"}).empty());
+  EXPECT_TRUE(kymod.kymo_json({"checkpoints"}).empty());
+  EXPECT_FALSE(fs::exists(dir));
 }
 
 TEST(JobsTest, TheOldestCheckpointsMakeRoomAndOthersPlacesAreLeftAlone) {

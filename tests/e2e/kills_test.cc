@@ -1,5 +1,6 @@
-// kymod killed at any instant of dumps and restores: the process is neither lost nor left frozen,
-// nothing half-made is listed, nothing is left running, and the next kymod knows what happened.
+// kymod killed in every phase of dumps and restores, and at drawn instants: the process is neither
+// lost nor left frozen, nothing half-made is listed, nothing is left running, and the next kymod knows
+// what happened.
 // KYMO_TEST_LONG=1: a thousand kills rather than fifty.
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <random>
 #include <span>
@@ -20,6 +22,7 @@
 
 #include "base/file.h"
 #include "base/sanitizers.h"
+#include "breakable_criu.h"
 #include "probe/process.h"
 #include "programs.h"
 #include "support/real_criu.h"
@@ -47,9 +50,6 @@ constexpr Mark kRestoreMarks[] = {{"restore: CRIU begins", "Version: "},
                                   {"restore: post-restore", "Running post-restore scripts"},
                                   {"restore: pre-resume", "Running pre-resume scripts"},
                                   {"restore: post-resume", "Running post-resume scripts"}};
-
-constexpr char kForks[] = "Running pre-restore scripts";
-constexpr int kMoreTries = 50;  // where a phase of a millisecond was not hit yet
 
 bool long_test() {
   return std::getenv("KYMO_TEST_LONG") != nullptr;
@@ -156,9 +156,8 @@ class KillsTest : public ::testing::Test {
     return phase;
   }
 
-  // The request, and the kill: at the given instant after kymod was called, or, where one is named,
-  // as soon as this phase is seen. Returns the phase it hit.
-  std::string attempt_and_kill(const Attempt& attempt, microseconds after, const Mark* at) {
+  // The request, and the kill at the given instant after kymod was called. Returns the phase it hit.
+  std::string attempt_and_kill_after(const Attempt& attempt, microseconds after) {
     const std::size_t calls = count_calls();
     std::atomic<bool> answered = false;
     std::thread client([&] {
@@ -166,34 +165,40 @@ class KillsTest : public ::testing::Test {
       answered = true;
     });
     while (count_calls() == calls && !answered) std::this_thread::sleep_for(microseconds(200));
-    if (at == nullptr) std::this_thread::sleep_for(after);
+    std::this_thread::sleep_for(after);
     std::string phase = phase_of(attempt);
-    while (at != nullptr && phase != at->phase && !answered) phase = phase_of(attempt);
     if (answered) phase = attempt.command.front() + ": answered";
     EXPECT_EQ(kymod_.stop(SIGKILL), -1);
     client.join();
     return phase;
   }
 
-  // A restore and, so long after CRIU has begun with the processes, the kill of kymod and of the
-  // CRIU that it has started; returns who that was, nobody where the restore was over before.
-  std::vector<pid_t> kill_with_criu(const Attempt& attempt, microseconds after) {
-    std::atomic<bool> answered = false;
-    std::thread client([&] {
-      static_cast<void>(kymod_.kymo(attempt.command));
-      answered = true;
-    });
-    // Without a pause: on a busy machine CRIU was done between two looks.
-    while (!answered && attempt.log().find(kForks) == std::string::npos) {
-    }
-    if (!answered) std::this_thread::sleep_for(after);
+  // The request, until CRIU is stopped where this phase begins. Then calls `deed` with CRIU's pid.
+  void attempt_and_kill_in(const Attempt& attempt, const Mark& phase,
+                           const std::function<void(pid_t criu)>& deed) {
+    criu_.break_at(phase.text, SIGSTOP);
+    std::thread client([&] { static_cast<void>(kymod_.kymo(attempt.command)); });
+    const pid_t criu = criu_.stopped();
+    EXPECT_NE(criu, 0) << phase.phase << kymod_.log();
+    criu_.mend();
+    deed(criu);
+    client.join();
+  }
+
+  // A restore, and the kill of kymod and of the CRIU that it has started in this phase. Returns who that
+  // was.
+  std::vector<pid_t> kill_with_criu(const Attempt& attempt, const Mark& phase) {
+    std::vector<pid_t> killed;
+    attempt_and_kill_in(attempt, phase, [&](pid_t) { killed = kill_kymod_and_criu(); });
+    OrphansComeHere::reap(kymod_.pid());
+    return killed;
+  }
+  std::vector<pid_t> kill_kymod_and_criu() {
     EXPECT_TRUE(stop_child(kymod_.pid()));
     std::vector<pid_t> criu = probe::children_of(kymod_.pid()).value();
     std::erase(criu, pid());
     for (const pid_t one : criu) kill(one, SIGKILL);
     EXPECT_EQ(kymod_.stop(SIGKILL), -1);
-    client.join();
-    OrphansComeHere::reap(kymod_.pid());
     return criu;
   }
 
@@ -220,7 +225,8 @@ class KillsTest : public ::testing::Test {
   void expect_whole_or_failed(const fs::path& dir) const;
 
   OrphansComeHere orphans_;
-  Kymod kymod_;
+  const BreakableCriu criu_;
+  Kymod kymod_{{"--criu", criu_.path()}};
   json job_;
   int dumps_ = 0;
 };
@@ -247,9 +253,9 @@ void KillsTest::expect_nothing_lost_and_nothing_left() {
     if (lives()) users.erase(pid());
     return users;
   };
-  EXPECT_TRUE(eventually([&] { return strangers().empty(); }, std::chrono::seconds(15)))
-      << "process " << strangers().begin()->first << " is left, it has "
-      << strangers().begin()->second;
+  std::map<pid_t, std::string> left;
+  EXPECT_TRUE(eventually([&] { return (left = strangers()).empty(); }))
+      << "process " << left.begin()->first << " is left, it has " << left.begin()->second;
   EXPECT_TRUE(eventually([&] { return probe::stopped_threads(pid()).empty(); }));
   const json now = kymod_.job("work");
   if (lives()) {
@@ -272,26 +278,25 @@ TEST_F(KillsTest, KilledAtAnyInstantNothingIsLostAndNothingIsLeft) {
   std::mt19937_64 random = random_instants();
   std::map<std::string, int> hits;
   int turns[] = {0, 0};
-  const auto missed = [&](std::span<const Mark> marks) {
-    const auto found = std::find_if(marks.begin(), marks.end(),
-                                    [&](const Mark& mark) { return hits[mark.phase] == 0; });
-    return found == marks.end() ? nullptr : &*found;
-  };
-  const int wanted = kills_wanted();
-  for (int i = 0; i < wanted + kMoreTries && !HasFailure(); ++i) {
+  for (int i = 0; i < kills_wanted() && !HasFailure(); ++i) {
     const bool running = i % 2 == 0;  // half of the kills in dumps, half in restores
     if (lives() != running) duration_of(running ? restore() : dump(false));
     const Attempt attempt = running ? dump(random() % 2 == 0) : restore();
     const auto most = static_cast<std::uint64_t>((running ? dump_takes : restore_takes).count());
     const microseconds after(random() % (most * 5 / 4));
     int& turn = turns[running ? 0 : 1];  // a drawn instant, then each phase, and again
-    const Mark* at = attempt.marks.data() + turn - 1;
-    if (turn == 0) at = nullptr;
-    if (i >= wanted) {
-      if (at = missed(attempt.marks); at == nullptr) continue;
+    std::string phase;
+    if (turn == 0) {
+      phase = attempt_and_kill_after(attempt, after);
+    } else {
+      const Mark& at = attempt.marks[static_cast<std::size_t>(turn) - 1];
+      phase = at.phase;
+      attempt_and_kill_in(attempt, at, [&](pid_t criu) {
+        EXPECT_EQ(kymod_.stop(SIGKILL), -1);
+        if (criu != 0) kill(criu, SIGCONT);  // it goes on alone
+      });
     }
     turn = (turn + 1) % static_cast<int>(attempt.marks.size() + 1);
-    const std::string phase = attempt_and_kill(attempt, after, at);
     ++hits[phase];
     SCOPED_TRACE("kill " + std::to_string(i) + " in " + phase + " of " +
                  json(attempt.command).dump());
@@ -301,25 +306,16 @@ TEST_F(KillsTest, KilledAtAnyInstantNothingIsLostAndNothingIsLeft) {
     expect_nothing_lost_and_nothing_left();
   }
   for (const auto& [phase, count] : hits) std::cout << count << "\t" << phase << "\n";
-  EXPECT_EQ(missed(kDumpMarks), nullptr) << missed(kDumpMarks)->phase;
-  EXPECT_EQ(missed(kRestoreMarks), nullptr) << missed(kRestoreMarks)->phase;
 }
 
 // Nobody is left to end what was half restored, but the next kymod.
 TEST_F(KillsTest, KilledWithItsCriuDuringARestoreItLeavesNothingHalfRestored) {
   int halves = 0;
-  const microseconds restore_takes = [&] {
-    duration_of(dump(false));
-    return duration_of(restore());
-  }();
-  std::mt19937_64 random = random_instants();
-  constexpr int kMax = 40;  // not every instant of a restore has a half of it
-  for (int i = 0; (i < kills_wanted() / 5 || (halves == 0 && i < kMax)) && !HasFailure(); ++i) {
+  for (const Mark& phase : kRestoreMarks) {
     if (lives()) duration_of(dump(false));
     const Attempt attempt = restore();
-    const auto most = static_cast<std::uint64_t>(restore_takes.count());
-    const std::vector<pid_t> criu = kill_with_criu(attempt, microseconds(random() % (most / 3)));
-    SCOPED_TRACE("kill " + std::to_string(i));
+    const std::vector<pid_t> criu = kill_with_criu(attempt, phase);
+    SCOPED_TRACE(phase.phase);
     EXPECT_TRUE(eventually([&] {
       return std::none_of(criu.begin(), criu.end(),
                           [](pid_t pid) { return probe::process_lives(pid, 0); });
@@ -327,6 +323,7 @@ TEST_F(KillsTest, KilledWithItsCriuDuringARestoreItLeavesNothingHalfRestored) {
     if (users_of(attempt.work).count(pid()) != 0) ++halves;
     kymod_.start();
     expect_nothing_lost_and_nothing_left();
+    if (HasFailure()) return;
   }
   EXPECT_GT(halves, 0) << "no kill left a half restored process: nothing was tested";
 }

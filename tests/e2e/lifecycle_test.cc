@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "breakable_criu.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -208,14 +209,12 @@ TEST(LifecycleTest, AStopWaitsForTheDumpThatRuns) {
 
 TEST(LifecycleTest, ADumpCutShortByAKillHarmsNothing) {
   KYMO_NEEDS_CRIU();
-  Kymod kymod;
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
   kymod.start();
-  const nlohmann::json job = kymod.churn(256, "work");
-  std::thread client([&] { static_cast<void>(kymod.kymo({"dump", "process", "work"})); });
+  const nlohmann::json job = kymod.churn(16, "work");
   const std::string dir = kymod.state() + "/checkpoints/work-1";
-  EXPECT_TRUE(eventually([&] { return fs::exists(dir + "/images.partial/pages-1.img"); }));
-  EXPECT_EQ(kymod.stop(SIGKILL), -1);
-  client.join();
+  criu.kill_kymod_when_pages_are_dumped(kymod, {"dump", "process", "work"});
   kymod.start();
   EXPECT_FALSE(fs::exists(dir + "/images"));
   EXPECT_TRUE(kymod.logs("kymod stopped during the dump")) << kymod.log();

@@ -21,12 +21,19 @@ std::vector<json> lines_of(const std::string& text) {
   return lines;
 }
 
-// What a watcher sees that was there before the request began.
-std::future<Outcome> watch(const Kymod& kymod, const std::string& target) {
-  auto watcher = std::async(std::launch::async, [&kymod, target] {
-    return kymod.kymo({"progress", target, "--wait", "--json", "--rate", "500"});
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // else it may come too late
+std::size_t callers_of(const Kymod& kymod) {
+  const std::string log = kymod.log();
+  std::size_t callers = 0;
+  for (std::size_t at = 0; (at = log.find("caller on ", at)) != std::string::npos; ++at) ++callers;
+  return callers;
+}
+
+// What a watcher sees that called kymod before the request began.
+std::future<Outcome> watch(const Kymod& kymod, std::vector<std::string> words) {
+  const std::size_t before = callers_of(kymod);
+  words.insert(words.begin(), "progress");
+  auto watcher = std::async(std::launch::async, [&kymod, words] { return kymod.kymo(words); });
+  EXPECT_TRUE(eventually([&] { return callers_of(kymod) > before; })) << kymod.log();
   return watcher;
 }
 
@@ -37,7 +44,8 @@ TEST(ProgressTest, ADumpAndARestoreAreSeenAsTheyRun) {
   Kymod kymod;
   kymod.start();
   static_cast<void>(kymod.churn(kMib, "web"));
-  auto watcher = watch(kymod, "web");
+  const std::vector<std::string> often{"web", "--wait", "--json", "--rate", "500"};
+  auto watcher = watch(kymod, often);
   const json dumped = kymod.kymo_json({"dump", "process", "web"});
   const Outcome watched = watcher.get();
   ASSERT_EQ(watched.exit_code, 0) << watched.err;
@@ -76,7 +84,7 @@ TEST(ProgressTest, ADumpAndARestoreAreSeenAsTheyRun) {
   const auto& pages = columns.at("request_done_pages");
   EXPECT_GT(*std::max_element(pages.begin(), pages.end()), kBytes / 2 / 4096);
 
-  auto restoring = watch(kymod, "web");
+  auto restoring = watch(kymod, often);
   static_cast<void>(kymod.kymo_json({"restore", "process", dumped["directory"]}));
   const Outcome restored = restoring.get();
   ASSERT_EQ(restored.exit_code, 0) << restored.err;
@@ -112,10 +120,7 @@ TEST(ProgressTest, AWatcherEndsWithTheDaemon) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  auto watcher = std::async(std::launch::async, [&] {
-    return kymod.kymo({"progress", "--wait", "--json"});
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  auto watcher = watch(kymod, {"--wait", "--json"});
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
   EXPECT_EQ(watcher.get().exit_code, 1);
 }

@@ -4,11 +4,10 @@
 #include <signal.h>
 
 #include <filesystem>
-#include <thread>
 
+#include "breakable_criu.h"
 #include "programs.h"
 #include "support/real_criu.h"
-#include "support/slow_mount.h"
 
 namespace kymo::test {
 namespace {
@@ -20,22 +19,16 @@ using nlohmann::json;
 TEST(RestartsTest, TheDaemonWideRecordingOfAnEarlierStartDoesNotKeepItFromStarting) {
   KYMO_NEEDS_CRIU();
   const TemporaryDirectory folder;
-  Kymod kymod({"--profiling-metrics-log", folder.path() + "/all.tsv"});
-  const SlowMount mount(kymod.folder().folder("disk"), kymod.folder().folder("slow"), "64M");
-  ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
+  const BreakableCriu criu;
+  Kymod kymod({"--profiling-metrics-log", folder.path() + "/all.tsv", "--criu", criu.path()});
   kymod.start();
-  const json job = kymod.churn(64, "work");
+  const json job = kymod.churn(16, "work");
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
 
   kymod.start();
   EXPECT_NE(kymod.log().find(folder.path() + "/all-2.tsv"), std::string::npos) << kymod.log();
-  const std::string dir = kymod.path("slow") + "/c";
-  std::thread client([&] {
-    static_cast<void>(kymod.kymo({"dump", "process", "work", "--dir", dir}));
-  });
-  EXPECT_TRUE(eventually([&] { return fs::exists(dir + "/images.partial/pages-1.img"); }));
-  kymod.stop(SIGKILL);
-  client.join();
+  const std::string dir = kymod.path("c");
+  criu.kill_kymod_when_pages_are_dumped(kymod, {"dump", "process", "work", "--dir", dir});
 
   kymod.start();
   EXPECT_NE(kymod.log().find(folder.path() + "/all-3.tsv"), std::string::npos) << kymod.log();

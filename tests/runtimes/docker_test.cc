@@ -20,6 +20,8 @@
 #include "support/containers.h"
 #include "support/instants.h"
 #include "support/real_criu.h"
+#include "support/shell.h"
+#include "support/temporary_directory.h"
 
 namespace kymo::runtime {
 namespace {
@@ -129,6 +131,36 @@ TEST_F(DockerTest, LeftRunningItGoesOn) {
   ASSERT_TRUE(dumped.ok()) << dumped.error().message;
   EXPECT_EQ(runtime_->process_of(dump.container)->pid, process.pid);
   EXPECT_EQ(server_->status("web"), "running");
+  EXPECT_TRUE(counts_on(process));
+}
+
+// containerd had not yet collected what it had stored of the dump before. It is held there until the
+// second dump was refused once.
+TEST_F(DockerTest, TheNextDumpWaitsUntilContainerdHasForgottenTheLastOne) {
+  const ProcessId process = start("web");
+  const std::string ctr = "ctr --namespace moby content ";
+  const std::string all = "$(" + ctr + "ls --quiet 2>/dev/null)";
+  std::atomic<bool> over = false;
+  std::thread holder([&] {
+    while (!over) {
+      test::shell("for each in " + all + "; do " + ctr +
+                  "label $each containerd.io/gc.root=held; done >/dev/null 2>&1");
+    }
+  });
+  const Result<DumpOutcome> first = runtime_->dump(spec("web", true), {});
+  over = true;
+  holder.join();
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  ASSERT_NE(test::shell("echo " + all).first, "\n") << "nothing could be held";
+  std::thread collector([&] {
+    EXPECT_TRUE(test::eventually([&] {
+      return server_->log().find(": already exists") != std::string::npos;
+    })) << "the dump was not refused: nothing was tested";
+    test::shell("for each in " + all + "; do " + ctr + "rm $each; done >/dev/null 2>&1");
+  });
+  const Result<DumpOutcome> second = runtime_->dump(spec("web", true), {});
+  collector.join();
+  EXPECT_TRUE(second.ok()) << second.error().message;
   EXPECT_TRUE(counts_on(process));
 }
 

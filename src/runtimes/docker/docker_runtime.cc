@@ -1,7 +1,9 @@
 #include "runtimes/docker/docker_runtime.h"
 
+#include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -69,6 +71,8 @@ class DockerRuntime : public Runtime {
   // What Docker does of a dump.
   [[nodiscard]] Result<CommandOutcome> dump_by_docker(const DumpSpec& spec,
                                                       const Command& limits) const;
+  [[nodiscard]] Result<CommandOutcome> try_to_dump(const DumpSpec& spec,
+                                                   const Command& limits) const;
   [[nodiscard]] Result<CommandOutcome> make_images(const DumpSpec& spec,
                                                    const Command& limits) const;
   void let_run(const DumpSpec& spec) const;
@@ -321,8 +325,8 @@ Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
   return taken ? done : taken.error();
 }
 
-Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec,
-                                                     const Command& limits) const {
+Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec,
+                                                  const Command& limits) const {
   const DockerDumpFiles files(spec.process.pid, spec.work_dir);
   if (!spec.frozen) {
     const Scope scope("pause it", {.category = "runtime"});
@@ -339,6 +343,41 @@ Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec,
     let_run(spec);
   }
   return done;
+}
+
+// With each dump, containerd 1.6 stores the specification of the container under its checksum, and
+// refuses to store what it already has. That of the dump before is there until containerd next
+// collects its garbage: for a second, or for some on a busy machine.
+bool was_stored_already(const Result<CommandOutcome>& done) {
+  return done && done->exit_status != 0 &&
+         done->errors.find(": content sha256:") != std::string::npos &&
+         done->errors.find(": already exists") != std::string::npos;
+}
+
+// The container runs on while it waits for containerd.
+Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec,
+                                                     const Command& limits) const {
+  using std::chrono::milliseconds;
+  using std::chrono::steady_clock;
+  constexpr milliseconds kCollectsWithin{15'000};
+  constexpr milliseconds kTryEvery{500};
+  const auto begun = steady_clock::now();
+  Command left = limits;
+  for (;;) {
+    Result<CommandOutcome> done = try_to_dump(spec, left);
+    if (!was_stored_already(done)) return done;
+    const auto passed = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begun);
+    const milliseconds most =
+        limits.timeout.count() == 0 ? kCollectsWithin : std::min(limits.timeout, kCollectsWithin);
+    if (passed + kTryEvery >= most) return done;
+    if (limits.timeout.count() != 0) left.timeout = limits.timeout - passed - kTryEvery;
+    const Scope scope("wait for containerd", {.category = "runtime"});
+    pollfd asked{fd_of(limits.cancel), POLLIN, 0};
+    static_cast<void>(::poll(&asked, 1, static_cast<int>(kTryEvery.count())));
+    if (is_asked(limits.cancel)) return Error{Code::cancelled, "it was ended"};
+    forget(spec.work_dir + kDumpLog);  // of the dump that failed
+    forget(spec.work_dir + kDumpStats);
+  }
 }
 
 Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& observer) {

@@ -82,8 +82,13 @@ TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
   FileDescriptor recording(
       ::open((checkpoint.directory + "/recordings/dump.tsv").c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(recording.valid());
-  const std::jthread closer([&recording] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const std::jthread closer([&] {  // it was removed: FUSE gave it a hidden name
+    EXPECT_TRUE(test::eventually([&] {
+      std::error_code gone;
+      const fs::directory_iterator hidden(checkpoint.directory + "/recordings", gone);
+      return hidden != fs::directory_iterator() &&
+             hidden->path().filename().string().starts_with(".fuse_hidden");
+    }));
     recording.reset();
   });
   ASSERT_TRUE(remove(checkpoint).ok());
@@ -108,7 +113,7 @@ TEST_F(DeletionTest, RecordingsThatAreClosedMeanwhileAreNoTrouble) {
   const std::jthread closer([&recordings] {
     for (FileDescriptor& recording : recordings) {
       recording.reset();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::yield();
     }
   });
   ASSERT_TRUE(remove(checkpoint).ok());

@@ -37,7 +37,9 @@ kymo::Result<void> record(const char* path, kymo::AnnotatedFormat format) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   failed->add(7);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  while (profiler.stats().rows_captured < 60) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return profiler.stop();
 }
 
