@@ -64,12 +64,13 @@ constexpr Point kPoints[] = {{"BeforeItFreezes", "pre-dump"},
                              {"WhenAllIsWritten", "post-dump"},
                              {"WhenItEnds", "Dumping finished"}};
 
-enum class Deed : std::uint8_t { stall_images, kill_criu, kill_kymod };
+enum class Deed : std::uint8_t { stall_images, fail_images, kill_criu, kill_kymod };
 struct Trouble {
   const char* name;
   Deed deed;
 };
 constexpr Trouble kTroubles[] = {{"TheDiskOfTheImagesStalls", Deed::stall_images},
+                                 {"TheDiskOfTheImagesFails", Deed::fail_images},
                                  {"CriuIsKilled", Deed::kill_criu},
                                  {"KymodIsKilled", Deed::kill_kymod}};
 
@@ -222,6 +223,13 @@ TEST_P(PromiseTest, ItRunsOrIsWholeOnDisk) {
       kill(criu, SIGCONT);
       // The dump may have ended by itself.
       static_cast<void>(kymod_->kymo({"cancel", checkpoint()["pid"].dump()}));
+      client_.join();
+      expect_truth_during_the_stall(answer_);
+      disk_.be("well");
+      break;
+    case Deed::fail_images:
+      disk_.be("fails");
+      kill(criu, SIGCONT);
       client_.join();
       expect_truth_during_the_stall(answer_);
       disk_.be("well");

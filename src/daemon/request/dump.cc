@@ -407,11 +407,18 @@ Result<void> add_checksums(DumpContext& c) {
 }
 
 // If the disk does not answer until the deadline or a cancellation, the images are published as soon as
-// it does, and UnconfirmedDumps sees that.
+// it does, and UnconfirmedDumps sees that. If the disk fails, UnconfirmedDumps tries again: the images may
+// be all that is left of the process.
 Result<void> publish(DumpContext& c) {
   const DiskWait wait(&c.progress.cancellation(), deadline_of(c));
-  if (auto done = publish_until(*c.dir, c.directory_claim, wait)) return *done;
+  const auto done = publish_until(*c.dir, c.directory_claim, wait);
+  if (done && *done) return {};
   c.unconfirmed = true;
+  if (done) {
+    Error failed = done->error();
+    failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
+    return failed;
+  }
   return explain_deadline(
       c, Error{wait.code(),
                "the images are written, but their disk does not answer: kymod lists the checkpoint "
