@@ -52,7 +52,8 @@ enum class RestoreDeed : std::uint8_t {
   stall_for_a_while,
   stall_state,
   kill_criu,
-  kill_kymod
+  kill_kymod,
+  kill_all
 };
 struct RestoreTrouble {
   const char* name;
@@ -63,7 +64,8 @@ constexpr RestoreTrouble kRestoreTroubles[] = {
     {"TheDiskStallsForAWhile", RestoreDeed::stall_for_a_while},
     {"TheDiskOfTheStateStalls", RestoreDeed::stall_state},
     {"CriuIsKilled", RestoreDeed::kill_criu},
-    {"KymodIsKilled", RestoreDeed::kill_kymod}};
+    {"KymodIsKilled", RestoreDeed::kill_kymod},
+    {"AllAreKilled", RestoreDeed::kill_all}};
 
 using RestoreCase = std::tuple<RestoreWay, RestorePoint, RestoreTrouble>;
 
@@ -112,6 +114,7 @@ class RestorePromiseTest : public ::testing::TestWithParam<RestoreCase> {
   void dump();
   pid_t restore_until_it_is_stopped();
   void make_trouble(pid_t criu);
+  void kill_all_of_it(pid_t criu);
   void start_again(pid_t criu);
   void expect_truth(const Outcome& answer) const;
   void expect_the_promise() const;
@@ -174,8 +177,21 @@ void RestorePromiseTest::make_trouble(pid_t criu) {
       kymod_->stop(SIGKILL);
       kill(criu, SIGCONT);
       break;
+    case RestoreDeed::kill_all:
+      kill_all_of_it(criu);
+      break;
   }
   client_.join();
+}
+
+// CRIU, and the runc that has started it.
+void RestorePromiseTest::kill_all_of_it(pid_t criu) {
+  const Result<probe::Process> seen = probe::read_process(criu);
+  ASSERT_TRUE(seen.ok());
+  const pid_t kymod = kymod_->pid();
+  kymod_->stop(SIGKILL);
+  if (seen->parent != kymod) kill(seen->parent, SIGKILL);
+  kill(criu, SIGKILL);
 }
 
 // The runtime of a kymod that was killed goes on.

@@ -3,6 +3,7 @@
 #include "support/containers.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -295,6 +296,22 @@ TEST_F(RuncTest, AFailedRestoreLeavesNoContainer) {
       << restored.error().message;
   EXPECT_EQ(runc_.status("web"), "");
   EXPECT_FALSE(fs::exists(runc_.path() + "/web"));
+}
+
+// `runc delete --force` would delete the files of its root.
+TEST_F(RuncTest, WhatAKilledRestoreHasLeftIsRemovedByTheNextAndItsRootStays) {
+  KYMO_NEEDS_RUNC();
+  const std::string bundle = runc_.start("web");
+  const auto runtime = this->runtime();
+  const DumpSpec dump = spec(*runtime, "web");
+  ASSERT_TRUE(runtime->dump(dump, {}).ok());
+  const std::string left = runc_.path() + "/web/criu-root";
+  fs::create_directories(left);
+  ASSERT_EQ(mount((bundle + "/rootfs").c_str(), left.c_str(), nullptr, MS_BIND, nullptr), 0);
+  const Result<RestoreOutcome> restored = runtime->restore(restore_of(dump, bundle), {});
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
+  EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
+  EXPECT_TRUE(fs::exists(bundle + "/rootfs/bin/busybox"));
 }
 
 TEST_F(RuncTest, RefusesWhatItCannotDoBeforeItStarts) {

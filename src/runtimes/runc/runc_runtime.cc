@@ -1,9 +1,13 @@
 #include "runtimes/runc/runc_runtime.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -11,9 +15,11 @@
 #include <utility>
 
 #include "base/beneath.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/mounts.h"
+#include "criu/leftovers.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -74,6 +80,37 @@ std::string bundle_of(const json& state) {
   return {};
 }
 
+// Whether the process is a runc that restores this container, or works for one that kymod has started.
+bool restores(pid_t process, const RestoreSpec& spec) {
+  const std::string folder = "/proc/" + std::to_string(process);
+  const auto has = [](const Result<std::string>& words, const std::string& word) {
+    return words && ('\0' + *words).find('\0' + word + '\0') != std::string::npos;
+  };
+  const Result<std::string> command = read_file(folder + "/cmdline");
+  return (has(command, "restore") && has(command, spec.container)) ||
+         has(read_file(folder + "/environ"), restore_mark(spec));
+}
+
+// When the folder was made, in clock ticks since boot, like the start time of a process. Later than any time if
+// its file system does not say.
+std::uint64_t made_at_ticks(const std::string& folder) {
+  struct statx about {};
+  if (::statx(AT_FDCWD, folder.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &about) != 0 ||
+      (about.stx_mask & STATX_BTIME) == 0) {
+    return UINT64_MAX;
+  }
+  timespec since_boot{};
+  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
+  const auto in_ticks = [ticks](std::int64_t seconds, std::int64_t ns) {
+    return seconds * ticks + ns * ticks / 1'000'000'000;
+  };
+  const auto age = static_cast<std::int64_t>(unix_ns()) / 1'000'000 -
+                   (about.stx_btime.tv_sec * 1000 + about.stx_btime.tv_nsec / 1'000'000);
+  const std::int64_t made = in_ticks(since_boot.tv_sec, since_boot.tv_nsec) - age * ticks / 1000;
+  return made > 0 ? static_cast<std::uint64_t>(made) : 0;
+}
+
 class RuncRuntime : public Runtime {
  public:
   explicit RuncRuntime(RuncRuntimeOptions options) : options_(std::move(options)) {}
@@ -106,6 +143,7 @@ class RuncRuntime : public Runtime {
   [[nodiscard]] Result<void> check_free(const std::string& tried, const std::string& id) const;
   void remove_left_over(const std::string& id);
   void try_again_to_remove(const std::string& id);
+  void remove_half_restored(const RestoreSpec& spec);
 
   const RuncRuntimeOptions options_;
   std::mutex mutex_;
@@ -251,6 +289,32 @@ void RuncRuntime::try_again_to_remove(const std::string& id) {
   remove_left_over(id);
 }
 
+// Removes what is left of a restore during which kymod and runc were killed: runc knows no such container,
+// but keeps a folder of that name with its root mounted in it. A restore that goes on is left alone.
+void RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
+  const std::string folder = folder_of(spec.container);
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/criu-root", error) ||
+      std::filesystem::exists(folder + "/state.json", error)) {
+    return;
+  }
+  const std::vector<pid_t> all = probe::all_processes();
+  if (std::any_of(all.begin(), all.end(), [&](pid_t one) { return restores(one, spec); })) return;
+  const Result<std::string> config = read_file(spec.bundle + "/config.json");
+  const std::vector<std::string> cgroups{cgroup_name(config ? *config : "", spec.container)};
+  const std::vector<ProcessId> inside = processes_of_cgroups(cgroups);
+  const std::uint64_t made = made_at_ticks(folder);
+  // Another runtime's container may have cgroups of that name. It was there before, or its processes are not
+  // these alone: then nothing is touched.
+  if (!std::all_of(inside.begin(), inside.end(),
+                   [made](const ProcessId& one) { return one.start_ticks >= made; })) {
+    return;
+  }
+  if (!inside.empty()) kill_half_restored_container(cgroups);
+  criu::remove_leftover_mounts(spec.work_dir);
+  remove_left_over(spec.container);
+}
+
 Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
   const std::string tried = "run container " + spec.container;
   Result<void> good = check_free(tried, spec.container);
@@ -354,6 +418,7 @@ Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
   const std::string asked = "restore container " + spec.container;
   Result<void> good = check_runc_options(asked, spec.options);
   if (good) try_again_to_remove(spec.container);
+  if (good) remove_half_restored(spec);
   if (good) good = check_free(asked, spec.container);
   if (good) good = check_bundle(asked, spec.bundle);
   return good ? check_restorable(asked, spec.bundle) : good;
