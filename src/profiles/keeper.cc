@@ -82,6 +82,7 @@ bool Keeper::take_orders() {
   const bool open = orders_.read();
   while (const std::optional<std::string> line = orders_.take()) {
     if (std::optional<JobSessions> jobs = jobs_in(*line)) services_.set_jobs(*std::move(jobs));
+    if (const auto cgroups = containers_in(*line)) services_.set_containers(*cgroups);
   }
   return open;
 }

@@ -137,12 +137,17 @@ TEST(KeeperTextTest, AnOrderIsReadAgain) {
   EXPECT_FALSE(pulled_counts_in("[1]"));
   const JobSessions jobs{{12, "web"}, {13, "a\"b"}};
   EXPECT_EQ(jobs_in(jobs_text(jobs)), jobs);
+  const std::vector<std::string> cgroups{"/a b/\"c\"", "/d"};
+  EXPECT_EQ(containers_in(containers_text(cgroups)), cgroups);
+  EXPECT_FALSE(jobs_in(containers_text(cgroups)));
+  EXPECT_FALSE(containers_in(jobs_text(jobs)));
 }
 
 TEST(KeeperTextTest, OtherLinesAreNone) {
   for (const char* const line : {"", "{}", "[]", R"({"directory":1})", R"({"jobs":[["a",1]]})"}) {
     EXPECT_FALSE(order_in(line)) << line;
     EXPECT_FALSE(jobs_in(line)) << line;
+    EXPECT_FALSE(containers_in(line)) << line;
   }
 }
 
@@ -161,6 +166,28 @@ TEST(ServiceFinderTest, AJobComesBeforeAContainerAndThatBeforeTheName) {
   EXPECT_EQ(only.of(trace, 100), "");
   trace.container.clear();
   EXPECT_EQ(only.of(trace, 100), "process:nginx");
+  EXPECT_EQ(only.of(trace, 100, true), "process:nginx");
+  trace.process = "sh";
+  EXPECT_EQ(only.of(trace, 100), "");
+  EXPECT_EQ(only.of(trace, 100, true), "process:sh") << "its cgroup was asked for";
+}
+
+TEST(ServiceFinderTest, CgroupsAndContainersAreKeptWithAllThatIsInThem) {
+  const auto in = [](const std::string& path) {
+    stacks::Processes::Process process;
+    process.cgroups = "0::" + path + "\n";
+    return process;
+  };
+  ServiceFinder finder({"cgroup:/system.slice/nginx.service", "podman:web"});
+  EXPECT_TRUE(finder.keeps(in("/system.slice/nginx.service/one")));
+  EXPECT_FALSE(finder.keeps(in("/system.slice")));
+  EXPECT_FALSE(finder.keeps(in("/machine.slice/libpod-0.scope")));
+  EXPECT_EQ(finder.of({}, 1), "") << "a container that is not found yet does not mean all";
+  finder.set_containers({"/machine.slice/libpod-0.scope"});
+  EXPECT_TRUE(finder.keeps(in("/machine.slice/libpod-0.scope/container")));
+  finder.set_containers({});
+  EXPECT_FALSE(finder.keeps(in("/machine.slice/libpod-0.scope/container")));
+  EXPECT_FALSE(ServiceFinder({}).keeps(in("/x"))) << "nothing is chosen: all is kept anyway";
 }
 
 }  // namespace
