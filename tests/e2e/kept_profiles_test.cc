@@ -186,7 +186,8 @@ class Cgroup {
     }
   }
   ~Cgroup() {
-    if (!path_.empty()) EXPECT_TRUE(eventually([&] { return ::rmdir(path_.c_str()) == 0; }));
+    if (path_.empty()) return;
+    EXPECT_TRUE(eventually([&] { return ::rmdir(path_.c_str()) == 0; }));
   }
   Cgroup(const Cgroup&) = delete;
   Cgroup& operator=(const Cgroup&) = delete;

@@ -167,7 +167,7 @@ TEST(StackProfilesTest, AJobIsProfiledByItsNameOrId) {
   Kymod kymod;
   kymod.start();
   const nlohmann::json job = start_busy(kymod);
-  for (const std::string name : {std::string("busy"), job["id"].get<std::string>()}) {
+  for (const std::string& name : {std::string("busy"), job["id"].get<std::string>()}) {
     const nlohmann::json seen = json_of(kymod.kymo(
         {"profile", "--name", name, "-d", "500ms", "-r", "999", "--rows", "1000", "--json"}));
     ASSERT_TRUE(seen.is_object()) << seen;

@@ -59,7 +59,7 @@ async function open(hash, options = {}, { url } = kymod) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, timezoneId: "UTC", ...options });
   const page = await context.newPage();
   page.on("pageerror", (error) => faults.push(error.message));
-  page.on("console", (message) => message.type() === "error" && !/status of (400|403|404|409)/.test(message.text()) && faults.push(message.text()));
+  page.on("console", (message) => message.type() === "error" && !/status of (400|403|404|409|500)/.test(message.text()) && faults.push(message.text()));
   page.on("request", (request) => /^(data|blob):/.test(request.url()) || all.some((one) => one.address === new URL(request.url()).host) || faults.push(request.url()));
   await page.goto(url + hash);
   return page;
@@ -287,7 +287,7 @@ test("a comparison with any other time is chosen, linked to, and refused if both
   await page.context().close();
 });
 
-test("a comparison with a file beside the profiles, and with the stacks of a dump", { skip: whyNoCriu }, async () => {
+test("a comparison with a file beside the profiles, and with the stacks of a dump", { skip: whyNoCriu || false }, async () => {
   const page = await opened(at(END - 60, END).replace("profiles=", "profiles=job:web"));
   const sides = (one = page) => one.textContent("#profiles-stacks .quality");
   assert.deepStrictEqual(await page.locator("#profiles-files option").allTextContents(), [HOSTILE_FILE, "release-1.folded"]);
