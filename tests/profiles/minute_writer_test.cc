@@ -84,7 +84,7 @@ TEST_F(MinuteWriterTest, AReaderOfNamesThatWasTakenOverIsNotBelieved) {
   const std::string asked = "failed 0 the process that reads names says what it was not asked";
   const std::vector<std::pair<MinuteWriter::Namer, std::string>> answers{
       {nonsense, "failed 0 the stacks of a minute is no profile of pprof, or is damaged"},
-      {nothing, "failed 0 the stacks of a minute has no values of CPU time, but "},
+      {nothing, "failed 0 the stacks of a minute is no profile of pprof, or is damaged"},
       {other_quantity,
        "failed 0 the stacks of a minute has no values of CPU time, but inuse_objects in count, "
        "inuse_space in bytes"},
