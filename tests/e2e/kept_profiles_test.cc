@@ -226,19 +226,22 @@ TEST_F(KeptProfilesTest, AllOfACgroupIsKeptAndNothingElse) {
 TEST_F(KeptProfilesTest, AContainerOfPodmanIsKeptByItsName) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
-  const std::string root =
-      podman.start("kymo-e2e", {"/bin/busybox", "sh", "-c", "echo > /ready; while :; do :; done"});
-  ASSERT_TRUE(eventually([&] { return fs::exists(root + "/ready"); }));
   Kymod kymod({"--profiles", directory_, "--profiles-rate=999", "--profiles-only=podman:kymo-e2e",
                "--profiles-only=podman:kymo-none", "--podman-flags=" + PodmanContainers::flags()});
   kymod.start();
   ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
-  ASSERT_TRUE(kymod.logs("stack profiles of podman:kymo-e2e: those of its cgroup ")) << kymod.log();
   EXPECT_TRUE(kymod.logs("stack profiles of podman:kymo-none: none are kept now: ")) << kymod.log();
-  const auto inspected = json::parse(podman.podman("inspect kymo-e2e"), nullptr, false);
-  ASSERT_TRUE(inspected.is_array());
-  const std::string id = inspected[0]["Id"];
-  const pid_t pid = inspected[0]["State"]["Pid"];
+  std::vector<std::string> words{"run", "podman", "--name", "kymo-e2e", "--"};
+  for (const std::string& word :
+       podman.arguments("kymo-e2e", {"/bin/busybox", "sh", "-c", "while :; do :; done"})) {
+    words.push_back(word);
+  }
+  const pid_t pid = kymod.kymo_json(words)["pid"];
+  // It is looked for every ten seconds.
+  const std::string found = "stack profiles of podman:kymo-e2e: those of its cgroup ";
+  EXPECT_TRUE(eventually([&] { return kymod.log().find(found) != std::string::npos; },
+                         std::chrono::seconds(120)))
+      << kymod.log();
   const double before = cpu_seconds(pid);
   // The keeper is told of the cgroup in the next second.
   EXPECT_TRUE(eventually([&] { return cpu_seconds(pid) >= before + 5 * kUsed; },
@@ -249,7 +252,7 @@ TEST_F(KeptProfilesTest, AContainerOfPodmanIsKeptByItsName) {
       run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"}).out, nullptr, false);
   ASSERT_TRUE(list.is_object());
   ASSERT_EQ(list["services"].size(), 1U) << list;
-  EXPECT_EQ(list["services"][0]["service"], "container:" + id.substr(0, 12));
+  EXPECT_EQ(list["services"][0]["service"], "job:kymo-e2e");
 }
 
 TEST_F(KeptProfilesTest, AKeeperThatIsKilledIsStartedAgain) {

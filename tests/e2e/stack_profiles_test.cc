@@ -268,10 +268,12 @@ TEST(StackProfilesTest, ContainerOfRunc) {
 TEST(StackProfilesTest, ContainerOfPodman) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
-  const std::string root = podman.start("kymo-e2e", busy_shell());
   Kymod kymod({"--podman-flags=" + PodmanContainers::flags(), kOften});
   kymod.start();
-  expect_criu_of_container(kymod, "podman", "kymo-e2e", root);
+  std::vector<std::string> run{"run", "podman", "--name", "kymo-e2e", "--"};
+  for (const std::string& word : podman.arguments("kymo-e2e", busy_shell())) run.push_back(word);
+  static_cast<void>(kymod.kymo_json(run));
+  expect_criu_of_container(kymod, "podman", "kymo-e2e", podman.root_of("kymo-e2e"));
 }
 
 // As with containerd, its CRIU is no descendant of kymod.
