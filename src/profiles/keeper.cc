@@ -1,6 +1,7 @@
 #include "profiles/keeper.h"
 
 #include <poll.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "base/own_folder.h"
 #include "profiles/minute_writer.h"
 #include "profiles/puller.h"
+#include "profiles/reading.h"
 #include "profiles/sqlite_store.h"
 #include "profiles/taken.h"
 
@@ -42,6 +44,7 @@ Result<FileDescriptor> open_folder(const std::string& path) {
   }
   const auto store = SqliteStore::open(path + "/" + SqliteStore::kFileName);
   if (!store) return store.error();
+  static_cast<void>(::mkdir((path + "/" + kFilesFolder).c_str(), S_IRWXU));  // nothing needs it
   return held;
 }
 
@@ -82,6 +85,7 @@ bool Keeper::take_orders() {
   const bool open = orders_.read();
   while (const std::optional<std::string> line = orders_.take()) {
     if (std::optional<JobSessions> jobs = jobs_in(*line)) services_.set_jobs(*std::move(jobs));
+    if (const auto cgroups = containers_in(*line)) services_.set_containers(*cgroups);
   }
   return open;
 }

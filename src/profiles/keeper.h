@@ -18,7 +18,8 @@
 //   order_text()                         ->
 //                                        <-   "ready", or "error WHY", after which it ends
 //                                        <-   "trouble WHY", if stacks cannot be taken, and of targets
-//   jobs_text(), whenever they change    ->
+//   jobs_text() and containers_text(),
+//   whenever they change                 ->
 //                                        <-   each minute "kept SAMPLES LOST", or "failed LOST WHY" if it
 //                                             could not be written, which is tried again
 //                                        <-   "pulled COUNTS" (pulled_text()), after a target was asked
@@ -38,10 +39,12 @@ struct PullFrom {
 };
 
 struct KeeperOrder {
-  std::string directory;          // of the store; it is made if it is missing
-  unsigned rate = 0;              // samples a second of each CPU
-  bool off_cpu = false;           // also keep where threads wait
-  std::vector<std::string> only;  // the services that are kept (text_of()); empty: all
+  std::string directory;  // of the store; it is made if it is missing
+  unsigned rate = 0;      // samples a second of each CPU
+  bool off_cpu = false;   // also keep where threads wait
+  // What is kept: services (text_of()), cgroups (kOnlyCgroup with a text for cgroup_rule()), and containers by their
+  // runtime and name (containers_text()). Empty: all.
+  std::vector<std::string> only;
   Limits limits;
   PullFrom pull;
   int pull_every_s = 60;  // how often
@@ -50,6 +53,9 @@ struct KeeperOrder {
 // The jobs that run or ran a moment ago: their names by their first processes. What is in the session of such a process, if it
 // leads one, belongs to the job.
 using JobSessions = std::map<pid_t, std::string>;
+
+// Begins an entry of KeeperOrder::only.
+inline constexpr const char* kOnlyCgroup = "cgroup:";
 
 // What became of asking targets.
 struct PullCounts {
@@ -64,9 +70,11 @@ struct PullCounts {
 // Each is one line.
 std::string order_text(const KeeperOrder& order);
 std::string jobs_text(const JobSessions& jobs);
+std::string containers_text(const std::vector<std::string>& cgroups);
 // What these texts say; nothing if a line is none.
 std::optional<KeeperOrder> order_in(std::string_view line);
 std::optional<JobSessions> jobs_in(std::string_view line);
+std::optional<std::vector<std::string>> containers_in(std::string_view line);
 // The counts behind kPulled.
 std::string pulled_text(const PullCounts& counts);
 std::optional<PullCounts> pulled_counts_in(std::string_view text);

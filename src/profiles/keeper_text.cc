@@ -27,6 +27,19 @@ std::string jobs_text(const JobSessions& jobs) {
   return json_text(json{{"jobs", std::move(list)}}) + "\n";
 }
 
+std::string containers_text(const std::vector<std::string>& cgroups) {
+  return json_text(json{{"containers", cgroups}}) + "\n";
+}
+
+std::optional<std::vector<std::string>> containers_in(std::string_view line) {
+  const json object = parse_json(line);
+  try {
+    return object.at("containers").get<std::vector<std::string>>();
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
 std::string pulled_text(const PullCounts& counts) {
   return json_text(json{counts.asked, counts.failed, counts.timed_out, counts.bytes});
 }

@@ -17,7 +17,6 @@
 #include "base/helper_process.h"
 #include "probe/process.h"
 #include "profiles/sqlite_store.h"
-#include "stacks/confined_pprof.h"
 
 namespace kymo::profiles {
 namespace {
@@ -44,9 +43,18 @@ Result<Minute> added(const TakenMinute& taken) {
   return minute;
 }
 
+// Whether a process that reads names says no more than what it was asked about.
+bool is_of(const stacks::NamedProfile& said, const TakenMinute& taken) {
+  std::set<std::string> services;
+  for (const auto& [trace, weight] : taken.traces) services.insert(trace.service);
+  return said.sum().samples == taken.samples() &&
+         std::all_of(said.stacks.begin(), said.stacks.end(),
+                     [&](const auto& stack) { return services.contains(stack.service); });
+}
+
 // The minute as it is stored. The process that reads the names is not trusted: its answer is read like
 // any file.
-Result<Minute> named(const TakenMinute& taken) {
+Result<Minute> named(const TakenMinute& taken, MinuteWriter::Namer namer) {
   if (!taken.pulled.empty()) return added(taken);
   stacks::Profile profile;
   profile.waits = taken.type == Type::off_cpu;
@@ -55,10 +63,14 @@ Result<Minute> named(const TakenMinute& taken) {
   profile.duration_ns = taken.duration_ns;
   profile.counts.lost = taken.lost;
   profile.traces = taken.traces;
-  const Result<std::string> file = stacks::confined_pprof(profile);
+  const Result<std::string> file = namer(profile);
   if (!file) return file.error();
-  Result<stacks::NamedProfile> read = stacks::read_pprof(*file, "the stacks of a minute");
+  Result<stacks::NamedProfile> read =
+      stacks::read_pprof(*file, "the stacks of a minute", quantity_of(taken.type));
   if (!read) return read.error();
+  if (!is_of(*read, taken)) {
+    return Error{Code::data_loss, "the process that reads names says what it was not asked"};
+  }
   return Minute{taken.minute, taken.type, taken.begin_unix_ns, *std::move(read)};
 }
 
@@ -139,7 +151,7 @@ Result<void> MinuteWriter::keep(std::size_t& kept) const {
   Result<std::unique_ptr<SqliteStore>> store = SqliteStore::open(path);
   if (!store) return store.error();
   for (const TakenMinute& taken : waiting_) {
-    const Result<Minute> minute = named(taken);
+    const Result<Minute> minute = named(taken, namer_);
     if (!minute) return minute.error();
     if (Result<void> added = (*store)->add(*minute); !added) return added;
     ++kept;

@@ -9,6 +9,7 @@
 
 #include "profiles/keeper.h"
 #include "profiles/taken.h"
+#include "stacks/confined_pprof.h"
 
 namespace kymo::profiles {
 
@@ -25,7 +26,11 @@ class MinuteWriter {
  public:
   static constexpr std::size_t kMostMinutes = 8;
 
-  MinuteWriter(const KeeperOrder& order, int answers) : order_(order), answers_(answers) {}
+  // Makes a file of pprof of a profile, in a process without rights. Its answer is read like any file.
+  using Namer = Result<std::string> (*)(const stacks::Profile& profile);
+
+  MinuteWriter(const KeeperOrder& order, int answers, Namer namer = stacks::confined_pprof)
+      : order_(order), answers_(answers), namer_(namer) {}
   void add(TakenMinute minute);
   // A child runs.
   [[nodiscard]] bool busy() const { return child_ != 0; }
@@ -44,6 +49,7 @@ class MinuteWriter {
 
   const KeeperOrder& order_;
   int answers_;
+  Namer namer_;
   std::deque<TakenMinute> waiting_;
   pid_t child_ = 0;          // 0: none runs
   std::size_t writing_ = 0;  // the child writes so many of the oldest ones

@@ -8,17 +8,11 @@
 #include "base/clock.h"
 #include "base/helper_process.h"
 #include "base/text_file.h"
+#include "profiles/bodies.h"
 #include "profiles/keeper.h"
 
 namespace kymo::profiles {
 namespace {
-
-// Not all targets are asked at the same instant.
-std::uint64_t jitter_ns(const PullTarget& target, std::uint64_t within_ns) {
-  const std::size_t hash = std::hash<std::string>()(target.service + target.host + target.path +
-                                                    std::to_string(target.port));
-  return hash % within_ns;
-}
 
 // The token that says to Kubernetes who asks. It is read each time, because such tokens are renewed. Empty: there is none,
 // which Kubernetes says then.
@@ -49,12 +43,20 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
+std::uint64_t next_turn(const PullTarget& target, std::uint64_t every_ns, std::uint64_t after_ns) {
+  const std::string name =
+      target.service + "\n" + target.host + "\n" + std::to_string(target.port) + "\n" + target.path;
+  const std::uint64_t jitter_ns = static_cast<std::uint64_t>(hash_of(name)) % every_ns;
+  const std::uint64_t round_ns = after_ns - after_ns % every_ns + jitter_ns;
+  return round_ns > after_ns ? round_ns : round_ns + every_ns;
+}
+
 void Puller::look() {
   if (from_.place.empty()) return;
   const std::uint64_t now_ns = monotonic_ns();
   if (now_ns >= next_ns_) {
     read_targets();
-    next_ns_ = now_ns + static_cast<std::uint64_t>(every_s_) * kNanosPerSecond;
+    next_ns_ = now_ns + every_ns();
   }
   if (lister_.runs()) {
     if (const auto written = lister_.look(true)) set_targets(listed_in(*written, from_.place));
@@ -108,18 +110,16 @@ void Puller::set_targets(Result<PullTargets> read) {
   std::erase_if(targets_, [&](const auto& one) {
     return !one.second.child.runs() && !all.contains(one.first);
   });
-  const std::uint64_t within_ns =
-      std::min<std::uint64_t>(static_cast<std::uint64_t>(every_s_), 10) * kNanosPerSecond;
   for (const PullTarget& at : all) {
     const auto [found, added] = targets_.try_emplace(at);
     if (!added) continue;
     found->second.at = at;
-    found->second.next_ns = monotonic_ns() + jitter_ns(at, within_ns);
+    found->second.next_ns = next_turn(at, every_ns(), monotonic_ns());
   }
 }
 
 void Puller::start(Target& target) {
-  target.next_ns = monotonic_ns() + static_cast<std::uint64_t>(every_s_) * kNanosPerSecond;
+  target.next_ns = next_turn(target.at, every_ns(), monotonic_ns());
   if (bytes() > kMostBytes) return say(target, "there is no room for what it may give");
   const Result<void> started = target.child.start(
       [&](int to) { pull(target.at, target.bases, pull_seconds(every_s_), to); }, kMostWritten);

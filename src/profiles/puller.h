@@ -5,12 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "profiles/keeper.h"
 #include "profiles/pull_child.h"
 #include "profiles/pulled.h"
 #include "profiles/taken.h"
 
 namespace kymo::profiles {
+
+// When a target is asked after this instant, on the clock of monotonic_ns(): once in each `every_ns`, at an instant in it
+// that is the target's own, so that not all are asked at once.
+std::uint64_t next_turn(const PullTarget& target, std::uint64_t every_ns, std::uint64_t after_ns);
 
 // Pulls the profiles of programs of Go, each target once in a time. A child process asks a target (pulled.h), one at a
 // time for each target. It may be taken over by what it reads, so nothing that it writes is believed: not of which service a
@@ -53,6 +58,9 @@ class Puller {
   void finish(Target& target, const std::string& written);
   void say(Target& target, std::string failures) const;
   [[nodiscard]] std::size_t bytes() const;
+  [[nodiscard]] std::uint64_t every_ns() const {
+    return static_cast<std::uint64_t>(every_s_) * kNanosPerSecond;
+  }
 
   PullFrom from_;
   PullChild lister_;

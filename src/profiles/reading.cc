@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "profiles/sqlite_store.h"
+#include "stacks/request_samples.h"
 
 namespace kymo::profiles {
 
@@ -20,6 +21,21 @@ Result<std::unique_ptr<Store>> open_kept(const std::string& directory) {
   if (opened.error().code != Code::not_found) return opened.error();
   return Error{Code::not_found,
                "no profiles are kept in " + directory + ": there is no " + SqliteStore::kFileName};
+}
+
+Result<void> keep_comparable(stacks::NamedProfile& profile, const std::optional<Service>& service,
+                             const std::string& name) {
+  const bool divided = std::any_of(profile.stacks.begin(), profile.stacks.end(),
+                                   [](const auto& stack) { return !stack.role.empty(); });
+  if (!divided || !service) return {};
+  const bool process = service->kind == Service::Kind::process;
+  std::erase_if(profile.stacks, [&](const stacks::NamedProfile::Stack& stack) {
+    return process ? service_of_process(stack.process) != *service
+                   : stack.role != stacks::kTargetRole;
+  });
+  if (!profile.stacks.empty()) return {};
+  return Error{Code::not_found,
+               name + " has no stacks of " + (process ? text_of(*service) : "the target")};
 }
 
 Steps steps_of(const Range& range, std::int64_t most, const std::vector<MinuteTotal>& totals,

@@ -1,5 +1,7 @@
 #include "profiles/taken.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -12,7 +14,38 @@ std::uint64_t TakenMinute::samples() const {
   return sum;
 }
 
-std::string ServiceFinder::of(const stacks::Trace& trace, pid_t leader) const {
+namespace {
+
+// Stands in Trace::service until the services are found.
+constexpr const char* kChosen = "chosen by its cgroup";
+
+}  // namespace
+
+ServiceFinder::ServiceFinder(const std::vector<std::string>& only) : all_(only.empty()) {
+  constexpr std::string_view kCgroup = kOnlyCgroup;
+  for (const std::string& text : only) {
+    if (!text.starts_with(kCgroup)) {
+      only_.insert(text);
+    } else if (auto rule = cgroup_rule(text.substr(kCgroup.size()), cgroups_are_unified())) {
+      cgroups_.push_back(*std::move(rule));
+    }
+  }
+}
+
+void ServiceFinder::set_containers(const std::vector<std::string>& cgroups) {
+  containers_.clear();
+  for (const std::string& path : cgroups) {
+    if (auto rule = cgroup_rule(path, true)) containers_.push_back(*std::move(rule));
+  }
+}
+
+bool ServiceFinder::keeps(const stacks::Processes::Process& process) const {
+  const auto holds = [&](const CgroupRule& rule) { return is_in(rule, process.cgroups); };
+  return std::any_of(cgroups_.begin(), cgroups_.end(), holds) ||
+         std::any_of(containers_.begin(), containers_.end(), holds);
+}
+
+std::string ServiceFinder::of(const stacks::Trace& trace, pid_t leader, bool chosen) const {
   Service service = service_of_process(trace.process);
   if (const auto job = jobs_.find(leader); job != jobs_.end()) {
     service = {Service::Kind::job, job->second};
@@ -20,7 +53,7 @@ std::string ServiceFinder::of(const stacks::Trace& trace, pid_t leader) const {
     service = {Service::Kind::container, trace.container};
   }
   std::string text = text_of(service);
-  return only_.empty() || only_.contains(text) ? text : std::string();
+  return all_ || chosen || only_.contains(text) ? text : std::string();
 }
 
 Taking::Taking(Type type, unsigned rate, const ServiceFinder& services)
@@ -43,13 +76,15 @@ Result<std::unique_ptr<Taking>> Taking::begin(Type type, unsigned rate,
       *std::move(source), sampling,
       [to = taking.get()](stacks::Trace trace, const stacks::Sample& sample,
                           const stacks::Processes::Process& process, std::uint64_t /*time_ns*/) {
-        to->put(std::move(trace), sample, process.session);
+        to->put(std::move(trace), sample, process);
       });
   return taking;
 }
 
-void Taking::put(stacks::Trace trace, const stacks::Sample& sample, pid_t session) {
-  trace.pid = services_.leader_of(trace.pid, session);
+void Taking::put(stacks::Trace trace, const stacks::Sample& sample,
+                 const stacks::Processes::Process& process) {
+  trace.pid = services_.leader_of(trace.pid, process.session);
+  if (services_.keeps(process)) trace.service = kChosen;
   trace.process = service_of_process(trace.process).name;
   trace.thread.clear();
   if (now_.traces.size() >= kMostTraces && !now_.traces.contains(trace)) {
@@ -66,7 +101,7 @@ std::map<stacks::Trace, stacks::Weight> Taking::by_service(
   while (!traces.empty()) {
     auto one = traces.extract(traces.begin());
     stacks::Trace& trace = one.key();
-    trace.service = services_.of(trace, trace.pid);
+    trace.service = services_.of(trace, trace.pid, !trace.service.empty());
     if (trace.service.empty()) continue;
     trace.pid = 0;
     trace.container.clear();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "profiles/cgroup_rule.h"
 #include "profiles/keeper.h"
 #include "profiles/store.h"
 #include "stacks/collection.h"
@@ -39,20 +40,27 @@ struct TakenMinute {
 // Finds the service of a process.
 class ServiceFinder {
  public:
-  // `only`: the services that are kept; empty: all.
-  explicit ServiceFinder(const std::vector<std::string>& only) : only_(only.begin(), only.end()) {}
+  // `only`: what is kept (KeeperOrder); empty: all.
+  explicit ServiceFinder(const std::vector<std::string>& only);
 
   void set_jobs(JobSessions jobs) { jobs_ = std::move(jobs); }
+  // The cgroups of the containers among `only`, as far as they run.
+  void set_containers(const std::vector<std::string>& cgroups);
+  // Whether a process is kept because of its cgroups, whatever its service is.
+  [[nodiscard]] bool keeps(const stacks::Processes::Process& process) const;
   // By which process the job would be found: the process itself, if it is the first one of a job, else the
   // leader of its session.
   [[nodiscard]] pid_t leader_of(pid_t pid, pid_t session) const {
     return jobs_.contains(pid) ? pid : session;
   }
-  // The text of the service of what this process leads; empty if it is not kept.
-  [[nodiscard]] std::string of(const stacks::Trace& trace, pid_t leader) const;
+  // The text of the service of what this process leads; empty if it is not kept. `chosen`: it is kept in any case.
+  [[nodiscard]] std::string of(const stacks::Trace& trace, pid_t leader, bool chosen = false) const;
 
  private:
+  bool all_;
   std::set<std::string> only_;
+  std::vector<CgroupRule> cgroups_;
+  std::vector<CgroupRule> containers_;
   JobSessions jobs_;
 };
 
@@ -80,7 +88,8 @@ class Taking {
  private:
   Taking(Type type, unsigned rate, const ServiceFinder& services);
   TakenMinute taken_until_now(std::int64_t minute);
-  void put(stacks::Trace trace, const stacks::Sample& sample, pid_t session);
+  void put(stacks::Trace trace, const stacks::Sample& sample,
+           const stacks::Processes::Process& process);
   [[nodiscard]] std::map<stacks::Trace, stacks::Weight> by_service(
       std::map<stacks::Trace, stacks::Weight> traces) const;
 

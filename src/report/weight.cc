@@ -16,7 +16,8 @@ std::string weight_sentence(stacks::Quantity quantity, const stacks::Weight& sum
                             std::uint64_t duration_ns) {
   const stacks::QuantityFacts& facts = facts_of(quantity);
   std::string text = with_commas(sum.samples) + " " + facts.counted;
-  if (std::string_view(facts.unit) != "count") {
+  const bool known = sum.value != 0 || sum.samples == 0;  // folded stacks have only samples
+  if (known && std::string_view(facts.unit) != "count") {
     text = value_text(quantity, sum.value) + " of " + facts.what + " in " + text;
   }
   return duration_ns == 0 ? text : text + " of " + duration(duration_ns);

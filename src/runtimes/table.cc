@@ -69,6 +69,14 @@ std::optional<Kind> kind_named(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<ContainerName> container_name_in(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos || colon + 1 == text.size()) return std::nullopt;
+  const std::optional<Kind> kind = kind_named(text.substr(0, colon));
+  if (!kind || *kind == Kind::process) return std::nullopt;
+  return ContainerName{*kind, text.substr(colon + 1)};
+}
+
 std::string runtime_names(bool containers) {
   std::string names;
   for (std::size_t i = containers ? 1 : 0; i < kTable.size(); ++i) {

@@ -55,6 +55,15 @@ const RuntimeRow& row_of(Kind kind);
 std::string_view name_of(Kind kind);
 // Returns nothing if no runtime has this name.
 std::optional<Kind> kind_named(std::string_view name);
+
+// A container of a runtime.
+struct ContainerName {
+  Kind kind = Kind::process;
+  std::string name;
+};
+// What a text such as "podman:web" names; nothing if there is no such container runtime, or no name.
+std::optional<ContainerName> container_name_in(const std::string& text);
+
 // Returns a list for messages: "process, runc, podman and containerd". `containers`: only the
 // container runtimes.
 std::string runtime_names(bool containers = false);

@@ -24,18 +24,22 @@ std::vector<int> files_in(const Profile& profile) {
 }
 
 Result<std::string> make(const Profile& profile, bool debug_info) {
-  confine::Bounds bounds;
-  bounds.readable = {"/usr/lib/debug/.build-id"};
-  bounds.descriptors = files_in(profile);
-  bounds.memory_bytes = std::uint64_t{4} << 30U;
-  bounds.answer_bytes = std::uint64_t{256} << 20U;
-  return confine::read_confined(bounds, [&]() -> Result<std::string> {
+  return confine::read_confined(naming_bounds(profile), [&]() -> Result<std::string> {
     Symbols symbols(debug_info);
     return pprof(profile, symbols);
   });
 }
 
 }  // namespace
+
+confine::Bounds naming_bounds(const Profile& profile) {
+  confine::Bounds bounds;
+  bounds.readable = {"/usr/lib/debug/.build-id"};
+  bounds.descriptors = files_in(profile);
+  bounds.memory_bytes = std::uint64_t{4} << 30U;
+  bounds.answer_bytes = std::uint64_t{256} << 20U;
+  return bounds;
+}
 
 Result<std::string> confined_pprof(const Profile& profile) {
   Result<std::string> file = make(profile, true);

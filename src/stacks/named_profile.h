@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kymo/result.h"
@@ -55,6 +56,15 @@ NamedProfile named(const Profile& profile, Symbols& symbols);
 // Cost:   memory for the bytes without compression, and eight bytes a frame.
 Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path,
                                 std::optional<Quantity> wanted = {});
+
+// Reads stacks in the folded format, "process;outermost;...;innermost VALUE", one a line. Lines that begin with # are
+// comments. The bytes may be anything. The format does not say what the values are: they are taken for those that
+// folded() writes of `quantity`. Of CPU time these are numbers of samples, so the time is not known and is 0.
+//
+// Errors: data_loss: which line is no stack; failed_precondition: more than 2^25 frames in all stacks.
+Result<NamedProfile> read_folded(std::string_view text, const std::string& path, Quantity quantity);
+// Whether a file of this name is in the folded format.
+bool is_folded(std::string_view path);
 
 // The names of the phases that its stacks have, in the order in which they began; those whose order is
 // not known come last.

@@ -94,16 +94,21 @@ std::string own_pid(pid_t pid) {
 }
 
 // Runtimes name the cgroup of a container by its id, which has 64 hexadecimal digits.
-std::string container_of(pid_t pid) {
+std::string container_in(const std::string& cgroups) {
   constexpr std::size_t kIdDigits = 64;
   constexpr std::size_t kShownDigits = 12;
-  const Result<std::string> text = read_file(proc(pid, "cgroup"));
   std::size_t digits = 0;
-  for (std::size_t i = 0; text && i < text->size(); ++i) {
-    digits = std::isxdigit(static_cast<unsigned char>((*text)[i])) != 0 ? digits + 1 : 0;
-    if (digits == kIdDigits) return text->substr(i + 1 - kIdDigits, kShownDigits);
+  for (std::size_t i = 0; i < cgroups.size(); ++i) {
+    digits = std::isxdigit(static_cast<unsigned char>(cgroups[i])) != 0 ? digits + 1 : 0;
+    if (digits == kIdDigits) return cgroups.substr(i + 1 - kIdDigits, kShownDigits);
   }
   return "";
+}
+
+void read_cgroups(pid_t pid, Processes::Process& process) {
+  Result<std::string> text = read_file(proc(pid, "cgroup"));
+  process.cgroups = text ? *std::move(text) : std::string();
+  process.container = container_in(process.cgroups);
 }
 
 }  // namespace
@@ -120,7 +125,7 @@ Processes::Processes() : vdso_(std::make_shared<Module>()) {
 void Processes::add_running(pid_t pid) {
   Process& process = processes_[pid];
   process = {};
-  process.container = container_of(pid);
+  read_cgroups(pid, process);
   process.session = ::getsid(pid);
   process.read_ns = monotonic_ns();
   static_cast<void>(read_maps(pid));
@@ -201,7 +206,7 @@ void Processes::executed(const Executed& executed) {
   if (!processes_.contains(executed.pid)) return;
   forget_ended(executed.pid);
   Process& process = processes_[executed.pid];
-  process.container = container_of(executed.pid);
+  read_cgroups(executed.pid, process);
   process.session = ::getsid(executed.pid);
 }
 
@@ -257,7 +262,7 @@ bool Processes::read_again(pid_t pid) {
   const std::uint64_t now_ns = monotonic_ns();
   if (process.ended || now_ns - process.read_ns < kSeldomNs) return false;
   process.read_ns = now_ns;
-  process.container = container_of(pid);  // it may have been moved into one
+  read_cgroups(pid, process);  // it may have been moved into another one
   return read_maps(pid);
 }
 

@@ -27,6 +27,7 @@ class Processes {
   struct Process {
     AddressSpace memory;
     std::string container;  // the first 12 digits of its id; empty if it is in none
+    std::string cgroups;    // its /proc/PID/cgroup
     pid_t session = 0;      // 0: not known
     bool ended = false;
     std::uint64_t read_ns = 0;  // when its mappings were last read; 0: not yet

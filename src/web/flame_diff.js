@@ -115,7 +115,7 @@ export class FlameDiff {
 
   /** @type {(value: number, sum: number, one: number) => string} */
   shareAndAmount(value, sum, scale) {
-    return `${percent(value / sum)} (${amount(value * scale, this.unit)})`;
+    return scale === 0 ? percent(value / sum) : `${percent(value / sum)} (${amount(value * scale, this.unit)})`;
   }
 
   /**

@@ -479,6 +479,12 @@ export interface ProfileTotals extends InUnit<number[]> {
 export interface KeptProfile extends FlameProfile {
   from_unix_ns: number;
   to_unix_ns: number;
-  before_unix_ns?: number; // of a comparison
+  before_unix_ns?: number; // of a comparison with another time
   before_to_unix_ns?: number;
+}
+
+// The reply to /api/profile_others.
+export interface ProfileOthers {
+  checkpoints: { checkpoint: string; recording: string; job: string; created_unix_ns: number }[];
+  files: string[];
 }

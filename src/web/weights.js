@@ -21,6 +21,7 @@ export const amount = (value, unit) => (unit === "count" ? count(value) : scaled
  */
 export function sumText(kind, { value, samples, duration_ns }) {
   const number = `${count(samples)} ${kind.counted}`;
-  const all = kind.unit === "count" ? number : `${amount(value, kind.unit)} of ${kind.what} in ${number}`;
+  // A file of folded stacks has numbers of samples alone.
+  const all = kind.unit === "count" || (value === 0 && samples > 0) ? number : `${amount(value, kind.unit)} of ${kind.what} in ${number}`;
   return duration_ns > 0 ? `${all} of ${scaled(duration_ns, TIMES)}` : all;
 }

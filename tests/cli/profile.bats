@@ -92,6 +92,30 @@ END
   [[ "$output" == *"of CPU time in"* ]]
 }
 
+@test "names come from a separate debug file of the build id" {
+  [ "$(id -u)" -eq 0 ] || skip "needs root to put a file below /usr/lib/debug, in a mount namespace of its own"
+  [ -d /usr/lib/debug ] || skip "there is no /usr/lib/debug"
+  cp "$programs/inlined" "$dir/stripped"
+  objcopy --only-keep-debug "$dir/stripped" "$dir/stripped.debug"
+  objcopy --strip-all "$dir/stripped"
+  id=$(readelf -n "$dir/stripped" | sed -n 's/.*Build ID: //p')
+  [ -n "$id" ]
+  profiled -r 999 --rows 1000 -- "$dir/stripped" /dev/null 300
+  [ "$status" -eq 0 ]
+  [[ "$stderr" != *"shapes::Square::area"* ]] # there is nothing that has its name
+  # shellcheck disable=SC2016
+  run --separate-stderr unshare --mount sh -euc '
+    mount -t tmpfs none /usr/lib/debug
+    mkdir -p "/usr/lib/debug/.build-id/$2"
+    cp "$1/stripped.debug" "/usr/lib/debug/.build-id/$2/$3.debug"
+    exec "$4" profile -r 999 --rows 1000 -- "$1/stripped" /dev/null 300' sh "$dir" "${id:0:2}" "${id:2}" "$kymo"
+  echo "$stderr"
+  [ "$status" -eq 0 ]
+  for name in "own_time::burn(unsigned long)" "shapes::Square::area() const" "shapes::innermost<unsigned long>" main; do
+    grep -qF "$name" <<<"$stderr"
+  done
+}
+
 @test "where threads wait" {
   profiled --off-cpu --rows 100 -- "$programs/functions" waits /dev/null 500
   [ "$status" -eq 0 ]

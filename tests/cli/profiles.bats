@@ -86,6 +86,37 @@ load refused.bash
   refused 2 "--compare writes no file" profiles web --compare before -o x.html
 }
 
+@test "a comparison with a file, and with the dump of a checkpoint" {
+  cd "$BATS_TEST_TMPDIR"
+  "$kymo" profiles web "${at[@]}" -q -o web.pb.gz >/dev/null
+  run "$kymo" profiles web "${at[@]}" --compare web.pb.gz
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"A           web.pb.gz: 8 s of CPU time in 800 samples"*"nothing changed beyond noise"* ]]
+  printf 'process;main;read 100\nprocess;main;write 700\n' >old.folded
+  run "$kymo" profiles web "${at[@]}" --compare ./old.folded --json
+  [ "$status" -eq 0 ]
+  [ "$(jq -c '[.a.path, .a.samples, .b.samples, .test]' <<<"$output")" = '["./old.folded",800,800,"Fisher"]' ]
+  [ "$(jq -r '.functions[] | select(.function == "read") | .self.verdict' <<<"$output")" = grew ]
+  run "$kymo" profiles web "${at[@]}" --compare old.folded
+  grep -qE '^A +old.folded: 800 samples$' <<<"$output"
+  mkdir -p checkpoint/recordings
+  cp web.pb.gz checkpoint/recordings/dump.pb.gz
+  run "$kymo" profiles web "${at[@]}" --compare ./checkpoint
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"./checkpoint/recordings/dump.pb.gz: 8 s"* ]]
+}
+
+@test "a comparison with a file that is missing or damaged" {
+  cd "$BATS_TEST_TMPDIR"
+  refused 1 "No such file" profiles web "${at[@]}" --compare gone.pb.gz
+  refused 1 "No such file" profiles web "${at[@]}" --compare "$PWD"
+  echo hello >text.pb.gz
+  refused 1 "text.pb.gz is no profile of pprof, or is damaged" profiles web "${at[@]}" --compare text.pb.gz
+  printf 'a;b 1\n<html>\n' >text.txt
+  refused 1 "text.txt, line 2: this is no stack: give lines such as" profiles web "${at[@]}" --compare text.txt
+  refused 2 "soon is not a time" profiles web "${at[@]}" --compare soon
+}
+
 @test "names that are no service, or not clear" {
   refused 1 "no service nobody has samples from 2025-03-04" profiles nobody "${at[@]}"
   refused 1 "two is not clear: there are container:two and process:two" profiles two "${at[@]}"

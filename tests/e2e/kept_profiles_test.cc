@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,9 +16,11 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/spawn.h"
 #include "probe/process.h"
 #include "programs.h"
 #include "stacks/named_profile.h"
+#include "support/containers.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 
@@ -167,6 +170,89 @@ TEST_F(KeptProfilesTest, OnlyWhatWasAskedForIsKeptAndAlsoWaits) {
       run({KYMO_PROGRAM, "profiles", "busy", "--off-cpu", "--directory", directory_, "--json"});
   EXPECT_EQ(waits.exit_code, 0) << waits.err;  // its first thread waits for the others
   EXPECT_EQ(json::parse(waits.out)["profile"]["kind"], "wait");
+}
+
+// A folder of a cgroup that this test has made. Its processes must have ended before it does.
+class Cgroup {
+ public:
+  Cgroup() {
+    for (const char* root : {"/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids", "/sys/fs/cgroup"}) {
+      const std::string path = std::string(root) + "/kymo-kept-" + std::to_string(::getpid());
+      if (!fs::exists(std::string(root) + "/cgroup.procs") || ::mkdir(path.c_str(), 0755) != 0) {
+        continue;
+      }
+      path_ = path;
+      return;
+    }
+  }
+  ~Cgroup() {
+    if (path_.empty()) return;
+    EXPECT_TRUE(eventually([&] { return ::rmdir(path_.c_str()) == 0; }));
+  }
+  Cgroup(const Cgroup&) = delete;
+  Cgroup& operator=(const Cgroup&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST_F(KeptProfilesTest, AllOfACgroupIsKeptAndNothingElse) {
+  const Cgroup cgroup;
+  if (cgroup.path().empty()) GTEST_SKIP() << "no cgroup can be made here";
+  Kymod kymod(
+      {"--profiles", directory_, "--profiles-rate=999", "--profiles-only=cgroup:" + cgroup.path()});
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+  const std::string command = "echo $$ > " + cgroup.path() + "/cgroup.procs; exec " +
+                              FUNCTIONS_PROGRAM + " work /dev/null 100000000";
+  const Result<pid_t> pid = spawn({.file = "/bin/sh", .words = {"sh", "-c", command}});
+  ASSERT_TRUE(pid) << pid.error().message;
+  EXPECT_TRUE(eventually([&] { return cpu_seconds(*pid) >= kUsed; }, std::chrono::seconds(120)));
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  ::kill(*pid, SIGKILL);
+  ::waitpid(*pid, nullptr, 0);
+  wait_for_keeper();
+  const json list = json::parse(
+      run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"}).out, nullptr, false);
+  ASSERT_TRUE(list.is_object());
+  for (const json& one : list["services"]) {
+    const std::string service = one["service"];
+    EXPECT_TRUE(service == "process:functions" || service == "process:sh") << service;
+  }
+  EXPECT_GT(shown("process:functions")["profile"]["samples"], 50);
+}
+
+TEST_F(KeptProfilesTest, AContainerOfPodmanIsKeptByItsName) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  Kymod kymod({"--profiles", directory_, "--profiles-rate=999", "--profiles-only=podman:kymo-e2e",
+               "--profiles-only=podman:kymo-none", "--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+  EXPECT_TRUE(kymod.logs("stack profiles of podman:kymo-none: none are kept now: ")) << kymod.log();
+  std::vector<std::string> words{"run", "podman", "--name", "kymo-e2e", "--"};
+  for (const std::string& word :
+       podman.arguments("kymo-e2e", {"/bin/busybox", "sh", "-c", "while :; do :; done"})) {
+    words.push_back(word);
+  }
+  const pid_t pid = kymod.kymo_json(words)["pid"];
+  // It is looked for every ten seconds.
+  const std::string found = "stack profiles of podman:kymo-e2e: those of its cgroup ";
+  EXPECT_TRUE(eventually([&] { return kymod.log().find(found) != std::string::npos; },
+                         std::chrono::seconds(120)))
+      << kymod.log();
+  const double before = cpu_seconds(pid);
+  // The keeper is told of the cgroup in the next second.
+  EXPECT_TRUE(eventually([&] { return cpu_seconds(pid) >= before + 5 * kUsed; },
+                         std::chrono::seconds(120)));
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  wait_for_keeper();
+  const json list = json::parse(
+      run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"}).out, nullptr, false);
+  ASSERT_TRUE(list.is_object());
+  ASSERT_EQ(list["services"].size(), 1U) << list;
+  EXPECT_EQ(list["services"][0]["service"], "job:kymo-e2e");
 }
 
 TEST_F(KeptProfilesTest, AKeeperThatIsKilledIsStartedAgain) {

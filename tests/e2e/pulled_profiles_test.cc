@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -26,9 +28,9 @@ using nlohmann::json;
 // A program of Go that serves its profiles, and whose work is known (tests/stacks/go/serves_profiles.go).
 class PulledProfilesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto pid =
-        spawn({.file = SERVES_PROFILES, .words = {SERVES_PROFILES, rounds_, folder_.path()}});
+  void SetUp() override { start({SERVES_PROFILES, rounds_, folder_.path()}); }
+  void start(const std::vector<std::string>& words) {
+    const auto pid = spawn({.file = SERVES_PROFILES, .words = words});
     ASSERT_TRUE(pid) << pid.error().message;
     pid_ = *pid;
     ASSERT_TRUE(eventually([&] { return !lines().empty(); }, kPatience));
@@ -118,6 +120,121 @@ TEST_F(PulledProfilesTest, EachKindHasWhatTheProgramDid) {
   EXPECT_GE(value(block, "main.wait", "total_ns"), 150'000'000);
   EXPECT_EQ(block["profile"]["kind"], "delay");
   EXPECT_EQ(kymod.log().find("cannot pull"), std::string::npos) << kymod.log();
+}
+
+// The same program, which also uses a CPU, seen by `go tool pprof`.
+class GoToolPprofTest : public PulledProfilesTest {
+ protected:
+  struct Values {
+    double own = 0;
+    double total = 0;
+  };
+  void SetUp() override { start({SERVES_PROFILES, rounds_, folder_.path(), "busy"}); }
+
+  [[nodiscard]] Outcome pprof(const std::vector<std::string>& arguments) const {
+    std::vector<std::string> words{
+        "env",   "HOME=" + folder_.path(), "PPROF_TMPDIR=" + folder_.path(), "go", "tool",
+        "pprof", "-symbolize=none"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return run(words);
+  }
+  [[nodiscard]] std::string url(const std::string& profile) const {
+    return address() + "/debug/pprof/" + profile;
+  }
+  // Fetches a profile of the running program, and keeps it as a file.
+  [[nodiscard]] std::string fetched(const std::string& profile) const {
+    std::string file = folder_.path() + "/" + profile + ".pb.gz";
+    const Outcome outcome = pprof({"-proto", "-output=" + file, url(profile)});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return file;
+  }
+  // What `go tool pprof -top` says of the program's own functions, and of all.
+  [[nodiscard]] std::map<std::string, Values> top(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"-top", "-nodecount=100000", "-nodefraction=0"});
+    const Outcome outcome = pprof(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::map<std::string, Values> functions;
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string own;
+      std::string total;
+      std::string skipped;
+      std::string name;
+      words >> own >> skipped >> skipped >> total >> skipped >> name;
+      const bool of_program = name.starts_with("main.") &&
+                              name.find(".func") == std::string::npos && name != "main.main";
+      if (of_program) functions[name] = {std::stod(own), std::stod(total)};
+    }
+    return functions;
+  }
+  // kymo has the same of these functions. Others, such as those of the server, change from one look to the next.
+  static void expect_same(const json& ours, const std::string& unit,
+                          const std::map<std::string, Values>& go,
+                          const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      ASSERT_TRUE(go.contains(name)) << name;
+      const Values& values = go.at(name);
+      // Delays are counted in cycles, whose length the program measures.
+      const double tolerance = unit == "ns" ? values.total / 100 + 1 : 0;
+      const auto near = [&](const char* member, double wanted) {
+        const std::int64_t got = value(ours, name, member + unit);
+        EXPECT_NEAR(static_cast<double>(got), wanted, tolerance)
+            << name << " " << member << "\n"
+            << ours["profile"]["functions"].dump(1);
+      };
+      near("self_", values.own);
+      near("total_", values.total);
+    }
+  }
+};
+
+TEST_F(GoToolPprofTest, EachKindIsWhatGoToolPprofFetchesItself) {
+  const std::map<std::string, std::string> before{
+      {"heap", fetched("heap")}, {"block", fetched("block")}, {"mutex", fetched("mutex")}};
+  write_targets("app " + address() + "\n");
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(rounds(3));
+  stop(kymod);
+  const auto since = [&](const std::string& profile) { return "-base=" + before.at(profile); };
+  expect_same(shown("app", "go-heap"), "bytes",
+              top({"-sample_index=inuse_space", "-unit=B", url("heap")}), {"main.hold"});
+  expect_same(shown("app", "go-goroutine"), "count",
+              top({"-sample_index=goroutine", "-unit=count", url("goroutine")}), {"main.park"});
+  // Of the counts since the start of the program: what came since.
+  expect_same(shown("app", "go-alloc"), "bytes",
+              top({"-sample_index=alloc_space", "-unit=B", since("heap"), url("heap")}),
+              {"main.drop", "main.wait", "main.contend"});
+  expect_same(shown("app", "go-block"), "ns",
+              top({"-sample_index=delay", "-unit=ns", since("block"), url("block")}),
+              {"main.wait"});
+  expect_same(shown("app", "go-mutex"), "ns",
+              top({"-sample_index=delay", "-unit=ns", since("mutex"), url("mutex")}),
+              {"main.contend"});
+}
+
+// Both take samples, at different times: their shares may differ by chance.
+TEST_F(GoToolPprofTest, TheSharesOfCpuTimeAreThoseOfGoToolPprof) {
+  write_targets("app " + address() + "\n");
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(rounds(4));
+  stop(kymod);
+  const json ours = shown("app", "go-cpu");
+  constexpr double kPeriodNs = 10'000'000;  // Go's
+  const auto go = top({"-sample_index=cpu", "-unit=ns", "-seconds=3", url("profile")});
+  ASSERT_TRUE(go.contains("main.most") && go.contains("main.least"));
+  const double most = go.at("main.most").total;
+  const double all = most + go.at("main.least").total;
+  const auto our_most = static_cast<double>(value(ours, "main.most", "total_ns"));
+  const double our_all = our_most + static_cast<double>(value(ours, "main.least", "total_ns"));
+  ASSERT_GT(our_all, 20 * kPeriodNs);
+  ASSERT_GT(all, 20 * kPeriodNs);
+  const double share = (most + our_most) / (all + our_all);
+  const double deviation = std::sqrt(share * (1 - share) * (kPeriodNs / all + kPeriodNs / our_all));
+  EXPECT_NEAR(our_most / our_all, most / all, 5 * deviation) << our_all << " " << all;
+  EXPECT_NEAR(our_most / our_all, 0.75, 5 * deviation) << "what the program does";
 }
 
 // A list of pods, as Kubernetes has it.

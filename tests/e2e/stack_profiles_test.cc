@@ -15,6 +15,7 @@
 #include "stacks/named_profile.h"
 #include "support/containerd.h"
 #include "support/containers.h"
+#include "support/docker.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -160,6 +161,36 @@ TEST(StackProfilesTest, OfADumpAndARestoreAreDividedByTheirPhases) {
   expect_told(kymod.kymo_json({"explain", dump["directory"]}), dumped);
 }
 
+TEST(StackProfilesTest, AJobIsProfiledByItsNameOrId) {
+  KYMO_NEEDS_CRIU();
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to take stacks";
+  Kymod kymod;
+  kymod.start();
+  const nlohmann::json job = start_busy(kymod);
+  for (const std::string& name : {std::string("busy"), job["id"].get<std::string>()}) {
+    const nlohmann::json seen = json_of(kymod.kymo(
+        {"profile", "--name", name, "-d", "500ms", "-r", "999", "--rows", "1000", "--json"}));
+    ASSERT_TRUE(seen.is_object()) << seen;
+    EXPECT_GT(seen["samples"], 0);
+    double share = 0;
+    for (const nlohmann::json& function : seen["functions"]) {
+      const std::string text = function["function"];
+      if (text.find("turn(") != std::string::npos) share = function["total_share"];
+    }
+    EXPECT_GT(share, 0.8) << "it has the stacks of this job alone: " << seen["functions"];
+  }
+  const Outcome nobody = kymod.kymo({"profile", "--name", "nobody", "-d", "100ms"});
+  EXPECT_EQ(nobody.exit_code, 1);
+  EXPECT_NE(nobody.err.find("nobody"), std::string::npos) << nobody.err;
+  ::kill(job["pid"].get<pid_t>(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return kymod.job("busy")["state"] != "running"; }));
+  const Outcome ended = kymod.kymo({"profile", "--name", "busy", "-d", "100ms"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_NE(ended.err.find("cannot profile busy: it is no job that runs; see kymo ps"),
+            std::string::npos)
+      << ended.err;
+}
+
 TEST(StackProfilesTest, WithoutTheRightToUseBpfADumpSucceedsWithAWarning) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({kOften}, {WITHOUT_BPF_PROGRAM});
@@ -232,6 +263,29 @@ TEST(StackProfilesTest, ContainerOfRunc) {
   static_cast<void>(
       kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "web"}));
   expect_criu_of_container(kymod, "runc", "kymo-web", bundle + "/rootfs");
+}
+
+TEST(StackProfilesTest, ContainerOfPodman) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags(), kOften});
+  kymod.start();
+  std::vector<std::string> run{"run", "podman", "--name", "kymo-e2e", "--"};
+  for (const std::string& word : podman.arguments("kymo-e2e", busy_shell())) run.push_back(word);
+  static_cast<void>(kymod.kymo_json(run));
+  expect_criu_of_container(kymod, "podman", "kymo-e2e", podman.root_of("kymo-e2e"));
+}
+
+// As with containerd, its CRIU is no descendant of kymod.
+TEST(StackProfilesTest, ContainerOfDocker) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  Kymod kymod({kOften});
+  kymod.start();
+  std::vector<std::string> run{"run", "docker", "--name", "kymo-web", "--"};
+  for (const std::string& word : Docker::arguments(busy_shell())) run.push_back(word);
+  static_cast<void>(kymod.kymo_json(run));
+  expect_criu_of_container(kymod, "docker", "kymo-web", docker.root_of("kymo-web"));
 }
 
 // Its CRIU is no descendant of kymod.

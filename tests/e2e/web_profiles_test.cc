@@ -11,6 +11,7 @@
 #include "profiles/sqlite_store.h"
 #include "programs.h"
 #include "stacks/named_profile.h"
+#include "stacks/output.h"
 #include "store/database.h"
 #include "support/real_criu.h"
 
@@ -177,6 +178,76 @@ TEST_F(WebProfilesTest, AComparisonWithAnyOtherRange) {
             std::string::npos);
 }
 
+TEST_F(WebProfilesTest, AComparisonWithAFileThatLiesBeside) {
+  fill();
+  start();
+  // kymod makes the folder when it begins to keep profiles.
+  const std::string files = directory_ + "/files";
+  ASSERT_TRUE(eventually([&] { return fs::exists(files); })) << kymod_->log();
+  std::ofstream(files + "/old.folded") << "process;main;read 10\nprocess;main;write 150\n";
+  std::ofstream(files + "/text.pb.gz") << "hello";
+  std::ofstream(files + "/notes.md") << "no profile";
+  const Answer others = asked("profile_others");
+  ASSERT_EQ(others.status, 200) << others.text;
+  EXPECT_EQ(others.body["files"].size(), 2U) << others.text;
+  EXPECT_EQ(others.body["checkpoints"], nlohmann::json::array());
+  const std::string query =
+      "profile_comparison" + instants(kFirst, kFirst + 2) + "&service=job:web&file=";
+  const Answer answer = asked(query + "old.folded");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  EXPECT_FALSE(answer.body.contains("before_unix_ns"));
+  EXPECT_EQ(answer.body["comparison"]["a"]["path"], "old.folded");
+  EXPECT_EQ(answer.body["comparison"]["a"]["samples"], 160);
+  EXPECT_EQ(answer.body["comparison"]["b"]["samples"], 160);
+  EXPECT_EQ(answer.body["comparison"]["tested"], true);
+  EXPECT_EQ(refused(query + "text.pb.gz", 500), "text.pb.gz is no profile of pprof, or is damaged");
+  EXPECT_NE(refused(query + "gone.pb.gz", 404).find("gone.pb.gz"), std::string::npos);
+  for (const char* const name : {"../profiles.db", "notes.md", ".", "../files/old.folded"}) {
+    EXPECT_EQ(refused(query + name, 400),
+              "file=" + std::string(name) + ": give a name that /api/profile_others lists");
+  }
+  fs::remove(files + "/text.pb.gz");
+  fs::create_symlink("/etc/passwd", files + "/text.pb.gz");
+  EXPECT_FALSE(refused(query + "text.pb.gz", 403).empty()) << "a link is not followed";
+}
+
+TEST_F(WebProfilesTest, AComparisonWithTheStacksOfADump) {
+  fill();
+  start();
+  static_cast<void>(kymod_->churn(16, "web"));
+  const nlohmann::json dump = kymod_->kymo_json({"dump", "process", "web", "--leave-running"});
+  // As if it had been made with --profiling-stacks: this test knows what is in it.
+  stacks::NamedProfile stacks;
+  stacks.functions = {{"read", "/usr/lib/read.so", true}, {"main", "/usr/lib/main.so", true}};
+  stacks.stacks = {{"criu", {0}, false, {7, 70}, "freeze", "criu"},
+                   {"process", {0, 1}, false, {40, 400}, "freeze", "target"}};
+  const std::string file = dump["directory"].get<std::string>() + "/recordings/dump.pb.gz";
+  std::ofstream(file, std::ios::binary) << stacks::pprof(stacks, 0);
+  const Answer others = asked("profile_others");
+  ASSERT_EQ(others.body["checkpoints"].size(), 1U) << others.text;
+  const nlohmann::json one = others.body["checkpoints"][0];
+  EXPECT_EQ(one["job"], "web");
+  EXPECT_EQ(one["recording"], "dump");
+  const std::string id = one["checkpoint"];
+  const auto compared = [&](const std::string& service) {
+    return "profile_comparison" + instants(kFirst, kFirst + 2) + "&service=" + service +
+           "&checkpoint=" + id + "&recording=dump";
+  };
+  const Answer job = asked(compared("job:web"));
+  ASSERT_EQ(job.status, 200) << job.text;
+  EXPECT_EQ(job.body["comparison"]["a"]["samples"], 40) << "of the target, without CRIU";
+  EXPECT_EQ(job.body["comparison"]["a"]["path"], "checkpoint " + id + ", dump");
+  EXPECT_EQ(asked(compared("")).body["comparison"]["a"]["samples"], 47);
+  EXPECT_EQ(refused(compared("process:sh"), 404),
+            "checkpoint " + id + ", dump has no stacks of process:sh");
+  EXPECT_NE(refused(compared("job:web") + "&type=off-cpu", 409).find("dump.pb.gz has no values of"),
+            std::string::npos);
+  EXPECT_NE(refused(compared("job:web") + "x", 404).find("dumpx.pb.gz"), std::string::npos);
+  EXPECT_NE(refused(compared("job:web") + "/../x", 400).find("recording=dump/../x"),
+            std::string::npos);
+  EXPECT_NE(refused("profile_comparison" + all_ + "&checkpoint=none&recording=dump", 404), "");
+}
+
 TEST_F(WebProfilesTest, BadQuestionsAreOneClearLine) {
   fill();
   start();
@@ -210,7 +281,8 @@ TEST_F(WebProfilesTest, AServiceWithoutSamplesIsNotFound) {
 TEST_F(WebProfilesTest, WithoutTheFlagNoReaderOfThePageSeesThem) {
   fill();
   start({});
-  for (const char* what : {"profiles", "profile_totals", "profile", "profile_comparison"}) {
+  for (const char* what :
+       {"profiles", "profile_totals", "profile", "profile_comparison", "profile_others"}) {
     EXPECT_EQ(refused(what + all_, 403),
               "the page does not show profiles, because they name what all users run: start kymod "
               "with --http-profiles, or use kymo profiles");

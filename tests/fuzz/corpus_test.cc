@@ -74,6 +74,7 @@ constexpr Target kTargets[] = {
     {"targets", targets},
 #endif
 #if KYMO_FUZZ_STACKS
+    {"folded", folded},
     {"pprof", pprof},
     {"symbols", symbols},
 #endif

@@ -12,6 +12,7 @@
 #include "base/pipe.h"
 #include "probe/process.h"
 #include "profiles/sqlite_store.h"
+#include "stacks/output.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::profiles {
@@ -51,6 +52,58 @@ class MinuteWriterTest : public ::testing::Test {
   LineReader answers_{pipe_.from.get()};
   MinuteWriter writer_{order_, pipe_.to.get()};
 };
+
+// The process that reads the names was taken over: it answers with what it likes. What it can do beside that is tested in
+// tests/stacks/taken_over_test.cc.
+Result<std::string> nonsense(const stacks::Profile& /*profile*/) {
+  return std::string("nonsense\n\x1b[2J of many\nlines");
+}
+Result<std::string> nothing(const stacks::Profile& /*profile*/) {
+  return std::string();
+}
+// Files of pprof that are right, but of another quantity, of another service, and with more samples than were taken.
+Result<std::string> lie(stacks::Quantity quantity, const char* service, std::uint64_t samples) {
+  stacks::NamedProfile said;
+  said.quantity = quantity;
+  said.functions = {{"main", "x", true}};
+  said.stacks = {{"web", {0}, false, {samples, 5}, "", "", service}};
+  return stacks::pprof(said, 0);
+}
+Result<std::string> other_quantity(const stacks::Profile& /*profile*/) {
+  return lie(stacks::Quantity::heap, "process:web", 7);
+}
+Result<std::string> other_service(const stacks::Profile& /*profile*/) {
+  return lie(stacks::Quantity::cpu, "job:other", 7);
+}
+Result<std::string> more_samples(const stacks::Profile& /*profile*/) {
+  return lie(stacks::Quantity::cpu, "process:web", 1'000'000);
+}
+
+TEST_F(MinuteWriterTest, AReaderOfNamesThatWasTakenOverIsNotBelieved) {
+  std::filesystem::create_directory(order_.directory);
+  const std::string asked = "failed 0 the process that reads names says what it was not asked";
+  const std::vector<std::pair<MinuteWriter::Namer, std::string>> answers{
+      {nonsense, "failed 0 the stacks of a minute is no profile of pprof, or is damaged"},
+      {nothing, "failed 0 the stacks of a minute is no profile of pprof, or is damaged"},
+      {other_quantity,
+       "failed 0 the stacks of a minute has no values of CPU time, but inuse_objects in count, "
+       "inuse_space in bytes"},
+      {other_service, asked},
+      {more_samples, asked}};
+  for (const auto& [namer, wanted] : answers) {
+    MinuteWriter writer(order_, pipe_.to.get(), namer);
+    writer.add(taken(10, 7));
+    EXPECT_TRUE(test::eventually([&] {
+      writer.look();
+      return !writer.busy();
+    }));
+    EXPECT_EQ(answer(), wanted);
+    EXPECT_EQ(extent().minutes, 0U);
+  }
+  writer_.add(taken(11, 3));
+  write();
+  EXPECT_EQ(answer(), "kept 3 0") << "the store is as it was";
+}
 
 TEST_F(MinuteWriterTest, AMinuteIsWrittenAndSaid) {
   std::filesystem::create_directory(order_.directory);
@@ -137,12 +190,17 @@ TEST(KeeperTextTest, AnOrderIsReadAgain) {
   EXPECT_FALSE(pulled_counts_in("[1]"));
   const JobSessions jobs{{12, "web"}, {13, "a\"b"}};
   EXPECT_EQ(jobs_in(jobs_text(jobs)), jobs);
+  const std::vector<std::string> cgroups{"/a b/\"c\"", "/d"};
+  EXPECT_EQ(containers_in(containers_text(cgroups)), cgroups);
+  EXPECT_FALSE(jobs_in(containers_text(cgroups)));
+  EXPECT_FALSE(containers_in(jobs_text(jobs)));
 }
 
 TEST(KeeperTextTest, OtherLinesAreNone) {
   for (const char* const line : {"", "{}", "[]", R"({"directory":1})", R"({"jobs":[["a",1]]})"}) {
     EXPECT_FALSE(order_in(line)) << line;
     EXPECT_FALSE(jobs_in(line)) << line;
+    EXPECT_FALSE(containers_in(line)) << line;
   }
 }
 
@@ -161,6 +219,28 @@ TEST(ServiceFinderTest, AJobComesBeforeAContainerAndThatBeforeTheName) {
   EXPECT_EQ(only.of(trace, 100), "");
   trace.container.clear();
   EXPECT_EQ(only.of(trace, 100), "process:nginx");
+  EXPECT_EQ(only.of(trace, 100, true), "process:nginx");
+  trace.process = "sh";
+  EXPECT_EQ(only.of(trace, 100), "");
+  EXPECT_EQ(only.of(trace, 100, true), "process:sh") << "its cgroup was asked for";
+}
+
+TEST(ServiceFinderTest, CgroupsAndContainersAreKeptWithAllThatIsInThem) {
+  const auto in = [](const std::string& path) {
+    stacks::Processes::Process process;
+    process.cgroups = "0::" + path + "\n";
+    return process;
+  };
+  ServiceFinder finder({"cgroup:/system.slice/nginx.service", "podman:web"});
+  EXPECT_TRUE(finder.keeps(in("/system.slice/nginx.service/one")));
+  EXPECT_FALSE(finder.keeps(in("/system.slice")));
+  EXPECT_FALSE(finder.keeps(in("/machine.slice/libpod-0.scope")));
+  EXPECT_EQ(finder.of({}, 1), "") << "a container that is not found yet does not mean all";
+  finder.set_containers({"/machine.slice/libpod-0.scope"});
+  EXPECT_TRUE(finder.keeps(in("/machine.slice/libpod-0.scope/container")));
+  finder.set_containers({});
+  EXPECT_FALSE(finder.keeps(in("/machine.slice/libpod-0.scope/container")));
+  EXPECT_FALSE(ServiceFinder({}).keeps(in("/x"))) << "nothing is chosen: all is kept anyway";
 }
 
 }  // namespace

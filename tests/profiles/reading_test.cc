@@ -28,6 +28,35 @@ TEST(StepsTest, AStepIsAtLeastAMinute) {
   EXPECT_EQ(steps_of({10, 11}, 1, {}, {}).steps.size(), 1U);
 }
 
+// A profile of a dump: CRIU, and the target, whose process is "web".
+stacks::NamedProfile divided_profile() {
+  stacks::NamedProfile profile;
+  profile.functions = {{"f", "m", true}};
+  profile.stacks = {{"criu", {0}, false, {1, 10}, "freeze", "criu"},
+                    {"web", {0}, false, {2, 20}, "freeze", "target"}};
+  return profile;
+}
+
+TEST(KeepComparableTest, OfADumpTheStacksOfTheService) {
+  const auto kept = [](std::optional<Service> service) {
+    stacks::NamedProfile profile = divided_profile();
+    const Result<void> done = keep_comparable(profile, service, "dump.pb.gz");
+    return done ? std::to_string(profile.sum().samples) : done.error().message;
+  };
+  EXPECT_EQ(kept({}), "3");
+  EXPECT_EQ(kept(Service{Service::Kind::job, "web"}), "2");
+  EXPECT_EQ(kept(Service{Service::Kind::container, "0123"}), "2");
+  EXPECT_EQ(kept(Service{Service::Kind::process, "criu"}), "1");
+  EXPECT_EQ(kept(Service{Service::Kind::process, "sh"}), "dump.pb.gz has no stacks of process:sh");
+}
+
+TEST(KeepComparableTest, OtherProfilesAreComparedAsTheyAre) {
+  stacks::NamedProfile profile = divided_profile();
+  for (auto& stack : profile.stacks) stack.role.clear();
+  EXPECT_TRUE(keep_comparable(profile, Service{Service::Kind::job, "web"}, "x"));
+  EXPECT_EQ(profile.sum().samples, 3U);
+}
+
 TEST(ApartFromTest, TheMinuteThatBothTouchBelongsToTheOneThatIsShown) {
   const std::optional<Range> before = apart_from({5, 11}, {10, 16});
   ASSERT_TRUE(before);

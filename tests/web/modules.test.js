@@ -109,3 +109,23 @@ test("events are read whole, however they are cut, until no more are wanted", as
   await assert.rejects(new Client("other", origin).get("/"), { message: "no token" });
   server.close();
 });
+
+test("an address of profiles names what they are compared with, and says the same again", async () => {
+  const { comparisonOf, hashOf, otherIn, placeIn } = await load("profiles/place.js");
+  const compared = (text) => placeIn(`#profiles=job:web&from=2025-03-04T05:00Z&to=2025-03-04T06:00Z&compare=${encodeURIComponent(text)}`, 0);
+  for (const [text, parameters] of [
+    ["checkpoint:3f/dump", { checkpoint: "3f", recording: "dump" }],
+    ["checkpoint:3f/restore-2", { checkpoint: "3f", recording: "restore-2" }],
+    ["file:a b&c=<i>.pb.gz", { file: "a b&c=<i>.pb.gz" }],
+  ]) {
+    const place = compared(text);
+    assert.strictEqual(place.compared, text);
+    assert.deepStrictEqual(otherIn(text), parameters);
+    assert.deepStrictEqual(placeIn(hashOf(place), 0), place);
+    const { from_unix_ns, to_unix_ns, service, type, ...rest } = comparisonOf(place);
+    assert.deepStrictEqual([from_unix_ns, to_unix_ns, service, type], ["1741064400000000000", "1741068000000000000", "job:web", "cpu"]);
+    assert.deepStrictEqual(rest, parameters);
+  }
+  assert.deepStrictEqual(comparisonOf(compared("before")).before_unix_ns, "1741060800000000000");
+  for (const text of ["file:", "checkpoint:3f", "checkpoint:/dump", "files:x", "nonsense"]) assert.strictEqual(compared(text).compared, "", text);
+});

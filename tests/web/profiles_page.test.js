@@ -8,11 +8,12 @@ const path = require("node:path");
 const { gunzipSync } = require("node:zlib");
 const { after, before, test } = require("node:test");
 const { launch } = require("./browser.js");
-const { Kymod } = require("./kymod.js");
+const { Kymod, whyNoCriu } = require("./kymod.js");
 const { boxOf, settled, until } = require("./pages.js");
 const { load } = require("./recordings.js");
 
 const HOSTILE = "<img src=x onerror=document.title='taken'>";
+const HOSTILE_FILE = "<img src=x onerror=document.title='taken'>.pb.gz";
 const END = 29_017_800; // 2025-03-04 06:00 UTC
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-profiles-"));
 const faults = [];
@@ -29,8 +30,20 @@ before(async () => {
   lock = spawn("flock", [folder, "sh", "-c", "echo locked; cat"], { stdio: ["pipe", "pipe", "inherit"] });
   await new Promise((resolve, reject) => lock.on("error", reject).stdout.once("data", resolve));
   execFileSync(process.env.PAGE_PROFILES_PROGRAM, [path.join(folder, "profiles.db"), String(END)]);
+  fs.mkdirSync(path.join(folder, "files"));
+  const folded = path.join(folder, "files", "release-1.folded");
+  fs.writeFileSync(folded, "process;main;http::handle(Request&);json::parse(char const*) 500\nprocess;main;http::handle(Request&);http::reply(Request&);send 500\n");
+  fs.utimesSync(folded, 1, 1); // the older one is the last one
+  fs.writeFileSync(path.join(folder, "files", HOSTILE_FILE), "hello");
   browser = await launch();
   await Promise.all(all.map((one) => one.start()));
+  if (whyNoCriu) return;
+  await kymod.run("web", 4);
+  const dump = JSON.parse(kymod.kymo("dump", "process", "web", "--leave-running", "--json"));
+  // As if it had been made with --profiling-stacks.
+  const stacks = path.join(folder, "stacks.pb.gz");
+  execFileSync(process.env.KYMO_PROGRAM, ["profiles", "web", "--directory", folder, "--from", "2025-03-04 05:00", "--to", "2025-03-04 05:05", "-q", "-o", stacks], { env: { ...process.env, TZ: "UTC" } });
+  fs.copyFileSync(stacks, path.join(dump.directory, "recordings", "dump.pb.gz"));
 });
 after(async () => {
   await browser.close();
@@ -46,7 +59,7 @@ async function open(hash, options = {}, { url } = kymod) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, timezoneId: "UTC", ...options });
   const page = await context.newPage();
   page.on("pageerror", (error) => faults.push(error.message));
-  page.on("console", (message) => message.type() === "error" && !/status of (400|403|404|409)/.test(message.text()) && faults.push(message.text()));
+  page.on("console", (message) => message.type() === "error" && !/status of (400|403|404|409|500)/.test(message.text()) && faults.push(message.text()));
   page.on("request", (request) => /^(data|blob):/.test(request.url()) || all.some((one) => one.address === new URL(request.url()).host) || faults.push(request.url()));
   await page.goto(url + hash);
   return page;
@@ -274,6 +287,36 @@ test("a comparison with any other time is chosen, linked to, and refused if both
   await page.context().close();
 });
 
+test("a comparison with a file beside the profiles, and with the stacks of a dump", { skip: whyNoCriu || false }, async () => {
+  const page = await opened(at(END - 60, END).replace("profiles=", "profiles=job:web"));
+  const sides = (one = page) => one.textContent("#profiles-stacks .quality");
+  assert.deepStrictEqual(await page.locator("#profiles-files option").allTextContents(), [HOSTILE_FILE, "release-1.folded"]);
+  await page.selectOption("#profiles-compare", "file:release-1.folded");
+  await shown(page, ({ compare }) => compare === "file:release-1.folded");
+  assert.match(await sides(), /A: release-1\.folded: 1,000 samplesB: 2025-03-04 05:00 to 2025-03-04 06:00: /);
+  assert.match(await page.locator("#profiles-stacks tr.grew").first().innerText(), /50\.0 %\s+83\.3 %\s+\+33\.33\s+json::parse/);
+  const link = await opened(await page.evaluate(() => location.hash));
+  assert.match(await sides(link), /A: release-1\.folded/);
+  assert.strictEqual(await link.inputValue("#profiles-compare"), "file:release-1.folded");
+  assert.ok(await link.isHidden("#profiles-other"));
+  await link.context().close();
+  await page.selectOption("#profiles-compare", `file:${HOSTILE_FILE}`);
+  await until("it says what is wrong", async () => /is no profile of pprof, or is damaged/.test(await page.textContent("#profiles-stacks .fault")));
+  const checkpoint = await page.locator("#profiles-checkpoints option").first().getAttribute("value");
+  assert.match(await page.locator("#profiles-checkpoints option").first().textContent(), /^web: dump of \d{4}-/);
+  await page.selectOption("#profiles-compare", checkpoint);
+  await shown(page, ({ compare }) => compare === checkpoint);
+  assert.match(await sides(), /A: checkpoint .*, dump: .* in 900 samples/);
+  await page.goBack();
+  await page.goBack();
+  await shown(page, ({ compare }) => compare === "file:release-1.folded");
+  const gone = await open(at(END - 60, END, "&compare=file:gone.pb.gz"));
+  await until("it is gone", async () => /gone\.pb\.gz/.test(await gone.textContent("#profiles-stacks .fault")));
+  assert.strictEqual(await gone.inputValue("#profiles-compare"), "file:gone.pb.gz");
+  await gone.context().close();
+  await page.context().close();
+});
+
 test("what is shown is saved for other programs", async () => {
   const page = await opened(at(END - 180, END - 60).replace("profiles=", "profiles=job:web"));
   const saved = async (name) => {
@@ -298,9 +341,9 @@ test("a narrow and a wide screen, light and dark, show all of it without scrolli
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [390, 1280]) {
       const page = await opened(at(END - 80, END), { viewport: { width, height: 900 }, colorScheme });
-      for (const name of ["stacks", "compared"]) {
-        if (name === "compared") await page.selectOption("#profiles-compare", "other");
-        await shown(page, ({ compare }) => (compare !== undefined) === (name === "compared"));
+      for (const name of ["stacks", "compared", "file"]) {
+        if (name !== "stacks") await page.selectOption("#profiles-compare", name === "file" ? "file:release-1.folded" : "other");
+        await shown(page, ({ compare }) => (compare !== undefined) === (name !== "stacks") && (compare === "file:release-1.folded") === (name === "file"));
         await until("it fits", () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
         assert.ok((await boxOf(page.locator("#profiles-stacks canvas"))).width > width / 2);
         if (process.env.KYMO_SCREENSHOTS) await page.screenshot({ fullPage: true, path: path.join(process.env.KYMO_SCREENSHOTS, `profiles-${width}-${colorScheme}-${name}.png`) });

@@ -15,6 +15,16 @@
 #include "report/page.h"
 
 namespace kymo::cli {
+namespace {
+
+Result<std::string> bytes_of(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
+  const Result<FileDescriptor> file = open_regular(path);
+  if (!file) return file.error();
+  return read_all(file->get(), path, kMostBytes);
+}
+
+}  // namespace
 
 ProfileFormat profile_format(const std::string& output) {
   const std::pair<const char*, ProfileFormat> formats[] = {{".html", ProfileFormat::page},
@@ -46,12 +56,16 @@ Result<void> check_profile_output(const std::string& output) {
 }
 
 Result<stacks::NamedProfile> read_profile(const std::string& path, const std::string& value) {
-  constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
-  const Result<FileDescriptor> file = open_regular(path);
-  if (!file) return file.error();
-  const Result<std::string> bytes = read_all(file->get(), path, kMostBytes);
+  const Result<std::string> bytes = bytes_of(path);
   if (!bytes) return bytes.error();
   return stacks::read_pprof(*bytes, path, stacks::quantity_named(value));
+}
+
+Result<stacks::NamedProfile> read_to_compare(const std::string& path, stacks::Quantity quantity) {
+  const Result<std::string> bytes = bytes_of(path);
+  if (!bytes) return bytes.error();
+  return stacks::is_folded(path) ? stacks::read_folded(*bytes, path, quantity)
+                                 : stacks::read_pprof(*bytes, path, quantity);
 }
 
 Result<stacks::NamedProfile> chosen_part(Result<stacks::NamedProfile> profile,

@@ -22,6 +22,10 @@ Result<void> check_profile_output(const std::string& output);
 // `value`: the name of the quantity that is read; empty: the file's default.
 Result<stacks::NamedProfile> read_profile(const std::string& path, const std::string& value);
 
+// The same of a file that is compared with a profile of this quantity. It may also have folded stacks.
+// Errors: also those of stacks::read_folded().
+Result<stacks::NamedProfile> read_to_compare(const std::string& path, stacks::Quantity quantity);
+
 // The stacks of one phase of a dump or restore; empty: all.
 // Errors: that of `profile`; not_found: it has no such phase.
 Result<stacks::NamedProfile> chosen_part(Result<stacks::NamedProfile> profile,

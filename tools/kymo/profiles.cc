@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "client/client.h"
+#include "confined.h"
 #include "instant_option.h"
 #include "print.h"
 #include "profile_file.h"
@@ -40,7 +42,7 @@ struct ProfilesArguments {
   std::string directory;
   std::string from;
   std::string to;
-  std::string compared;  // "before", or the begin of the other range; empty: none
+  std::string compared;  // "before", the begin of the other range, or a path; empty: none
   bool off_cpu = false;
   std::string kind;
   std::string output;
@@ -281,19 +283,50 @@ Result<Shown> other_range(const ProfilesArguments& arguments, const Shown& shown
   return other;
 }
 
-void compare(const ProfilesArguments& arguments, const Shown& shown, Context& context) {
-  const Result<Shown> other = other_range(arguments, shown);
-  if (!other) return refuse_profiles(context, other.error().message);
-  const Result<stacks::NamedProfile> before = shown.store->profile(other->query);
-  if (!before) return fail(context, before.error());
-  const Result<stacks::NamedProfile> after = shown.store->profile(shown.query);
-  if (!after) return fail(context, after.error());
-  Result<stacks::Comparison> comparison = stacks::compare(*before, *after);
+void print_comparison(const ProfilesArguments& arguments, const std::string& name,
+                      const stacks::NamedProfile& before, const Shown& shown,
+                      const stacks::NamedProfile& after, Context& context) {
+  Result<stacks::Comparison> comparison = stacks::compare(before, after);
   if (!comparison) return fail(context, comparison.error());
-  const report::ProfileDiff diff{title_of(*other), title_of(shown), *std::move(comparison)};
+  const report::ProfileDiff diff{name, title_of(shown), *std::move(comparison)};
   const std::string text = context.json ? json_text(report::json_of(diff, {}), 2) + "\n"
                                         : report::text_of(diff, arguments.rows, {});
   std::fputs(text.c_str(), stdout);
+}
+
+// Whether --compare names a file or a checkpoint, and no time.
+bool names_path(const std::string& compared) {
+  const ProfileFormat format = profile_format(compared);
+  return compared.find('/') != std::string::npos || format == ProfileFormat::pprof ||
+         format == ProfileFormat::folded;
+}
+
+// A file of unknown origin is read in a process without rights.
+void compare_with_file(const ProfilesArguments& arguments, const Shown& shown,
+                       const stacks::NamedProfile& after, Context& context) {
+  std::error_code unknown;
+  const bool checkpoint = std::filesystem::is_directory(arguments.compared, unknown);
+  const std::string path = arguments.compared + (checkpoint ? "/recordings/dump.pb.gz" : "");
+  client::end_threads();  // the process that reads it is forked
+  look_confined(context, {path}, [&] {
+    Result<stacks::NamedProfile> before = read_to_compare(path, quantity_of(shown.query.type));
+    if (!before) return fail(context, before.error());
+    const Result<void> kept = profiles::keep_comparable(*before, shown.query.service, path);
+    if (!kept) return fail(context, kept.error());
+    print_comparison(arguments, path, *before, shown, after, context);
+  });
+}
+
+void compare(const ProfilesArguments& arguments, const Shown& shown, Context& context) {
+  const bool path = names_path(arguments.compared);
+  const Result<Shown> other = path ? Result<Shown>(Shown()) : other_range(arguments, shown);
+  if (!other) return refuse_profiles(context, other.error().message);
+  const Result<stacks::NamedProfile> after = shown.store->profile(shown.query);
+  if (!after) return fail(context, after.error());
+  if (path) return compare_with_file(arguments, shown, *after, context);
+  const Result<stacks::NamedProfile> before = shown.store->profile(other->query);
+  if (!before) return fail(context, before.error());
+  print_comparison(arguments, title_of(*other), *before, shown, *after, context);
 }
 
 void show(const ProfilesArguments& arguments, Context& context) {
@@ -356,10 +389,12 @@ void add_profiles(CLI::App& app, Context& context) {
       ->option_text("INSTANT");
   verb->add_option("--to", arguments->to, "End of the time that is shown (default: now)")
       ->option_text("INSTANT");
-  verb->add_option("--compare", arguments->compared,
-                   "Compare with as long a time before, or with the time that begins at this "
-                   "instant: which functions have another share, beyond noise")
-      ->option_text("before|INSTANT");
+  verb->add_option(
+          "--compare", arguments->compared,
+          "Compare with as long a time before, with the time that begins at this instant, "
+          "with a file (pprof or folded) or with the dump of a checkpoint (its directory): "
+          "which functions have another share, beyond noise")
+      ->option_text("before|INSTANT|FILE|DIRECTORY");
   verb->add_option("--kind", arguments->kind,
                    "Show these profiles: cpu, off-cpu, or those that programs of Go make, such as "
                    "go-heap (default: cpu)")

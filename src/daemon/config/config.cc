@@ -12,9 +12,12 @@
 #include "base/recording_name.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/config/otlp_endpoint.h"
+#include "profiles/cgroup_rule.h"
+#include "profiles/keeper.h"
 #include "profiles/pull_targets.h"
 #include "profiles/service.h"
 #include "runtime/command.h"
+#include "runtimes/table.h"
 #include "sampling/history/rule.h"
 
 namespace kymo::daemon {
@@ -113,10 +116,21 @@ Result<void> check_ring(const Config& config) {
 
 Result<void> check_profiles(const Config& config) {
   for (const std::string& text : config.profiles_only) {
+    if (runtime::container_name_in(text)) continue;
+    constexpr std::string_view kCgroup = profiles::kOnlyCgroup;
+    if (text.starts_with(kCgroup)) {
+      if (profiles::cgroup_rule(text.substr(kCgroup.size()), profiles::cgroups_are_unified())) {
+        continue;
+      }
+      return invalid("--profiles-only " + text +
+                     ": give the folder of a cgroup below /sys/fs/cgroup, or its path as in "
+                     "/proc/PID/cgroup");
+    }
     const std::optional<profiles::Service> service = profiles::service_in(text);
     if (!service) {
       return invalid("--profiles-only " + text +
-                     ": give job:NAME, container:ID or process:NAME, such as process:nginx");
+                     ": give job:NAME, container:ID, process:NAME, cgroup:PATH, or a runtime and a "
+                     "container's name such as podman:web");
     }
     constexpr std::size_t kIdDigits = 12;
     if (service->kind == profiles::Service::Kind::container && service->name.size() != kIdDigits) {

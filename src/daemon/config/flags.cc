@@ -128,8 +128,8 @@ std::vector<Flag> all_flags() {
       {"profiles-off-cpu", Flag::Switch{&Config::profiles_off_cpu},
        "With --profiles, also keep where threads wait"},
       {"profiles-only", &Config::profiles_only,
-       "With --profiles, keep only this service: job:NAME, container:ID or process:NAME (may be "
-       "repeated; default: all)"},
+       "With --profiles, keep only this: job:NAME, container:ID, process:NAME, cgroup:PATH, or a "
+       "runtime and a container's name such as podman:web (may be repeated; default: all)"},
       {"profiles-pull", &Config::profiles_pull,
        "With --profiles, also pull the profiles of programs of Go that this file lists: lines NAME "
        "http://HOST:PORT, or pods of Kubernetes as JSON; or of the pods that the API of Kubernetes "

@@ -47,13 +47,14 @@ ProfileKeeper::~ProfileKeeper() {
   }
 }
 
-void ProfileKeeper::look(const profiles::JobSessions& jobs) {
+void ProfileKeeper::look(const profiles::JobSessions& jobs,
+                         const std::vector<std::string>& containers) {
   if (keeper_.pid == 0 && monotonic_ns() >= next_ns_) {
     if (const Result<void> started = start(); !started) trouble(started.error().message);
   }
   if (keeper_.pid == 0) return;
   read_answers();
-  tell(jobs);
+  tell(profiles::jobs_text(jobs) + profiles::containers_text(containers));
   notice_silence();
   reap();
 }
@@ -115,8 +116,7 @@ void ProfileKeeper::take(const std::string& line) {
 }
 
 // The pipe has room, because the process reads it; if not, it is tried again.
-void ProfileKeeper::tell(const profiles::JobSessions& jobs) {
-  std::string text = profiles::jobs_text(jobs);
+void ProfileKeeper::tell(std::string text) {
   if (text == told_) return;
   std::size_t written = 0;
   const int error = write_all(keeper_.orders.get(), text, &written);

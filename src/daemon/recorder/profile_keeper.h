@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/helper_process.h"
 #include "base/line_reader.h"
@@ -27,15 +28,15 @@ class ProfileKeeper {
   ProfileKeeper(const ProfileKeeper&) = delete;
   ProfileKeeper& operator=(const ProfileKeeper&) = delete;
 
-  // Starts the process if none runs, reads what it says, and tells it which jobs run. Call it each second.
-  // It does not wait.
-  void look(const profiles::JobSessions& jobs);
+  // Starts the process if none runs, reads what it says, and tells it which jobs run, and the cgroups of containers that
+  // are kept. Call it each second. It does not wait.
+  void look(const profiles::JobSessions& jobs, const std::vector<std::string>& containers);
 
  private:
   Result<void> start();
   void read_answers();
   void take(const std::string& line);
-  void tell(const profiles::JobSessions& jobs);
+  void tell(std::string text);
   void reap();
   void notice_silence();
   void trouble(const std::string& why);
@@ -46,7 +47,7 @@ class ProfileKeeper {
   LineReader lines_{-1};
   bool ready_ = false;            // it takes samples
   std::uint64_t started_ns_ = 0;  // when it was started
-  std::string told_;              // the last line about jobs
+  std::string told_;              // the last lines about jobs and containers
   std::string trouble_;           // the last that was logged
   std::uint64_t next_ns_ = 0;     // when the process may be started again
   std::uint64_t pause_ns_ = 0;    // the last pause before that

@@ -14,6 +14,7 @@
 #include "criu/client.h"
 #include "daemon/config/find_criu.h"
 #include "daemon/recorder/profile_keeper.h"
+#include "daemon/recorder/profiled_containers.h"
 #include "daemon/request/parts.h"
 #include "daemon/request/running_request.h"
 #include "daemon/serve/housekeeping.h"
@@ -99,6 +100,7 @@ struct Daemon::State {
   std::unique_ptr<UnconfirmedDumps> unconfirmed;
   StackCollectors stacks;
   std::optional<ProfileKeeper> profile_keeper;  // nothing: no --profiles
+  std::optional<ProfiledContainers> profiled_containers;
   std::unique_ptr<http::Server> http;
   Api for_root;
   Api for_group;
@@ -275,6 +277,9 @@ void Daemon::State::keep_profiles() {
     order.pull_every_s = config.profiles_pull_every;
     order.limits = {config.profiles_keep_days * kMinutesPerDay, config.profiles_keep_bytes};
     profile_keeper.emplace(std::move(order), *metrics);
+    profiled_containers.emplace(
+        profiled_containers_of(config),
+        [this](const runtime::ContainerName& name) { return cgroup_of(*runtimes, name); });
   }
   // The samples of a job that has ended are still to be divided by services.
   constexpr std::int64_t kRecentNs = 120'000'000'000;
@@ -284,7 +289,7 @@ void Daemon::State::keep_profiles() {
     const bool recent = job.state == store::JobState::running || job.created_unix_ns > recent_ns;
     if (recent && job.pid != 0) jobs_by_pid[job.pid] = job.name;
   }
-  profile_keeper->look(jobs_by_pid);
+  profile_keeper->look(jobs_by_pid, profiled_containers->cgroups());
 }
 
 void Daemon::State::say_troubles() const {
@@ -410,6 +415,7 @@ Result<void> Daemon::run() {
   state.spans.reset();
   state.keep_profiles();  // a last time, with the newest jobs
   state.profile_keeper.reset();
+  state.profiled_containers.reset();
   state.http->stop();
   const bool kept = housekeeping.stop(kDiskPatience);
   if (!state.progress->wait_for_threads(kDiskPatience) || !state.unconfirmed->stop(kDiskPatience) ||

@@ -17,7 +17,9 @@
 #include "report/checkpoint_record.h"
 #include "report/checkpoint_stats.h"
 #include "report/html_report.h"
+#include "report/stack_summary.h"
 #include "runtime/restore_checks.h"
+#include "stacks/profile_text.h"
 
 namespace kymo::daemon {
 namespace {
@@ -112,6 +114,15 @@ Result<std::string> make_page_data(const std::string& path) {
   return summary ? report::report_data(*summary, {}) : summary.error();
 }
 
+Result<std::string> read_stack_profile(const std::string& request) {
+  const json asked = parse_json(request);
+  const auto quantity = stacks::quantity_named(text_of(asked, "quantity"));
+  if (!quantity) return Error{Code::internal, "no such quantity"};
+  const Result<stacks::NamedProfile> profile =
+      report::read_stack_file(text_of(asked, "folder"), text_of(asked, "name"), *quantity);
+  return profile ? Result<std::string>(stacks::text_of(*profile)) : profile.error();
+}
+
 Result<std::string> read_request(const std::string& request) {
   return http::json_of(http::read_head(request));
 }
@@ -171,6 +182,7 @@ confine::Works foreign_works() {
           {"look at a recording", look_at_recording},
           {"read statistics", read_statistics},
           {"compare statistics", compare_statistics},
+          {"read a stack profile", read_stack_profile},
           {"make the data of a page", make_page_data},
           {"read a request", read_request}};
 }
@@ -232,6 +244,25 @@ Result<json> ForeignFiles::comparison(const Named& before, const Named& after) c
                      {"after_name", after.name}};
   return object_in(helper_.ask("compare statistics", json_text(request),
                                reading({before.directory, after.directory})));
+}
+
+Result<stacks::NamedProfile> ForeignFiles::stacks(const std::string& folder,
+                                                  const std::string& name,
+                                                  stacks::Quantity quantity) const {
+  constexpr std::uint64_t kMaxAnswer = std::uint64_t{32} << 20;  // kymod parses it
+  constexpr std::chrono::seconds kTime{15};
+  confine::Bounds bounds = reading({folder});
+  bounds.answer_bytes = kMaxAnswer;
+  bounds.cpu_time = kTime;
+  bounds.time = kTime;
+  const json request{{"folder", folder}, {"name", name}, {"quantity", facts_of(quantity).name}};
+  const Result<std::string> answer =
+      helper_.ask("read a stack profile", json_text(request), bounds);
+  if (answer) return stacks::profile_in(*answer);
+  if (answer.error().code != Code::resource_exhausted) return answer.error();
+  return Error{
+      Code::resource_exhausted,
+      name + " has too many stacks for the page, or is damaged: compare it with kymo diff"};
 }
 
 Result<http::Head> ForeignFiles::head(const std::string& request) const {

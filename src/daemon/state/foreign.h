@@ -13,6 +13,7 @@
 #include "daemon/state/checkpoint_dir.h"
 #include "http/head.h"
 #include "kymo/result.h"
+#include "stacks/named_profile.h"
 
 namespace kymo::daemon {
 
@@ -54,6 +55,10 @@ class ForeignFiles {
     std::string name;
   };
   [[nodiscard]] Result<nlohmann::json> comparison(const Named& before, const Named& after) const;
+  // A stack profile in a folder, read by report::read_stack_file().
+  [[nodiscard]] Result<stacks::NamedProfile> stacks(const std::string& folder,
+                                                    const std::string& name,
+                                                    stacks::Quantity quantity) const;
   // Reads the head of an HTTP request.
   [[nodiscard]] Result<http::Head> head(const std::string& request) const;
   // Makes the HTML page of a recording. Its scripts have this nonce, which the reader does not know:

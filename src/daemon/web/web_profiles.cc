@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/json_text.h"
 #include "base/patience.h"
 #include "base/turns.h"
+#include "daemon/web/compared_profile.h"
 #include "profiles/reading.h"
 #include "report/flame_diff.h"
 #include "report/kept_profiles.h"
@@ -210,36 +212,49 @@ Result<Range> other_range(const http::Request& request, const Range& shown) {
                name + "=" + request.value(name) + ": this range overlaps the one that is shown"};
 }
 
-// Two ranges of one service and type.
-Result<http::Reply> comparison_reply(profiles::Store& store, const http::Request& request) {
+// The stacks of the other range of a comparison.
+Result<ComparedProfile> other_stacks(profiles::Store& store, const Query& query,
+                                     const Range& other) {
+  Query before = query;
+  before.range = other;
+  const bool adjoins = other.end == query.range.begin;
+  Result<stacks::NamedProfile> stacks = stacks_of(
+      store, before, adjoins ? "the time before this range" : "the range to compare with");
+  if (!stacks) return stacks.error();
+  return ComparedProfile{adjoins ? "the time before" : "another range", *std::move(stacks)};
+}
+
+// The stacks of a service and type beside those of another range, or `other`.
+Result<http::Reply> comparison_reply(profiles::Store& store, const http::Request& request,
+                                     std::optional<ComparedProfile> other) {
   const Result<Query> query = query_in(request);
   if (!query) return query.error();
-  const Result<Range> other = other_range(request, query->range);
-  if (!other) return other.error();
-  Query before = *query;
-  before.range = *other;
-  const bool adjoins = other->end == query->range.begin;
-  const Result<stacks::NamedProfile> a = stacks_of(
-      store, before, adjoins ? "the time before this range" : "the range to compare with");
-  if (!a) return a.error();
-  const Result<stacks::NamedProfile> b = stacks_of(store, *query);
-  if (!b) return b.error();
-  Result<stacks::Comparison> comparison = stacks::compare(*a, *b);
-  if (!comparison) return comparison.error();
-  const report::ProfileDiff diff{adjoins ? "the time before" : "another range", text_of(*query),
-                                 *std::move(comparison)};
   ProfileJson json = head_of(query->range);
-  json["before_unix_ns"] = other->begin * profiles::kNanosPerMinute;
-  json["before_to_unix_ns"] = other->end * profiles::kNanosPerMinute;
-  json.update(report::flame_diff_json(diff, stacks::compared_tree(*a, *b)));
+  if (!other) {
+    const Result<Range> range = other_range(request, query->range);
+    if (!range) return range.error();
+    Result<ComparedProfile> found = other_stacks(store, *query, *range);
+    if (!found) return found.error();
+    other = *std::move(found);
+    json["before_unix_ns"] = range->begin * profiles::kNanosPerMinute;
+    json["before_to_unix_ns"] = range->end * profiles::kNanosPerMinute;
+  }
+  const Result<stacks::NamedProfile> shown = stacks_of(store, *query);
+  if (!shown) return shown.error();
+  Result<stacks::Comparison> comparison = stacks::compare(other->profile, *shown);
+  if (!comparison) return comparison.error();
+  const report::ProfileDiff diff{other->name, text_of(*query), *std::move(comparison)};
+  json.update(report::flame_diff_json(diff, stacks::compared_tree(other->profile, *shown)));
   return reply_of(json);
 }
 
-using ProfileAnswer = Result<http::Reply> (*)(profiles::Store&, const http::Request&);
+using ProfileAnswer = std::function<Result<http::Reply>(profiles::Store&, const http::Request&)>;
+// Makes an answer, once it is its turn. To be called before any thread that may outlive the daemon.
+using MakeAnswer = std::function<Result<ProfileAnswer>(const http::Request&)>;
 
 // Answers on a thread of its own, because a disk that stalls can hold that up for any time. The thread
 // keeps its turn until it ends.
-Result<http::Reply> answer_in_turn(const Config& config, ProfileAnswer answer,
+Result<http::Reply> answer_in_turn(const Config& config, const MakeAnswer& make,
                                    const http::Request& request) {
   constexpr int kAtOnce = 2;
   constexpr int kWaiting = 6;
@@ -252,13 +267,17 @@ Result<http::Reply> answer_in_turn(const Config& config, ProfileAnswer answer,
     return Error{Code::unavailable,
                  "too many requests read the profiles at the moment: try again in some seconds"};
   }
+  Result<ProfileAnswer> answer = make(request);
+  if (!answer) return answer.error();
   const std::string& directory = config.profiles;
-  auto reply = within(
-      kReadPatience, [turn = std::move(turn), directory, answer, request]() -> Result<http::Reply> {
-        const Result<std::unique_ptr<profiles::Store>> store = profiles::open_kept(directory);
-        if (!store) return store.error();
-        return answer(**store, request);
-      });
+  auto reply = within(kReadPatience,
+                      [turn = std::move(turn), directory, answer = *std::move(answer),
+                       request]() -> Result<http::Reply> {
+                        const Result<std::unique_ptr<profiles::Store>> store =
+                            profiles::open_kept(directory);
+                        if (!store) return store.error();
+                        return answer(**store, request);
+                      });
   if (reply) return *std::move(reply);
   return Error{Code::deadline_exceeded,
                "cannot read the profiles in " + directory + " within " +
@@ -266,19 +285,45 @@ Result<http::Reply> answer_in_turn(const Config& config, ProfileAnswer answer,
                    " s: choose a shorter range or one service, or look whether the disk answers"};
 }
 
+// What a request names beside the store is read before: that needs the daemon.
+Result<ProfileAnswer> make_comparison(const Parts& parts, const http::Request& request) {
+  const Result<Query> query = query_in(request);
+  if (!query) return query.error();
+  Result<std::optional<ComparedProfile>> other = compared_profile(parts, request, *query);
+  if (!other) return other.error();
+  return ProfileAnswer(
+      [other = *std::move(other)](profiles::Store& store, const http::Request& asked) {
+        return comparison_reply(store, asked, other);
+      });
+}
+
+Result<ProfileAnswer> make_others(const Parts& parts) {
+  return ProfileAnswer(
+      [places = other_places(parts)](profiles::Store& /*store*/, const http::Request& /*asked*/) {
+        return Result<http::Reply>(reply_of(others_json(places)));
+      });
+}
+
 }  // namespace
 
 void add_profile_paths(http::Server& server, const Parts& parts) {
-  const auto add = [&](const std::string& path, ProfileAnswer answer) {
-    server.get(path, [&config = parts.config, answer](const http::Request& request) {
-      Result<http::Reply> reply = answer_in_turn(config, answer, request);
+  const auto add = [&](const std::string& path, const MakeAnswer& make) {
+    server.get(path, [&config = parts.config, make](const http::Request& request) {
+      Result<http::Reply> reply = answer_in_turn(config, make, request);
       return reply ? *std::move(reply) : http::error_reply(reply.error());
     });
   };
-  add("/api/profiles", services_reply);
-  add("/api/profile_totals", totals_reply);
-  add("/api/profile", stacks_reply);
-  add("/api/profile_comparison", comparison_reply);
+  const auto always = [](ProfileAnswer answer) {
+    return [answer = std::move(answer)](const http::Request&) {
+      return Result<ProfileAnswer>(answer);
+    };
+  };
+  add("/api/profiles", always(services_reply));
+  add("/api/profile_totals", always(totals_reply));
+  add("/api/profile", always(stacks_reply));
+  add("/api/profile_comparison",
+      [parts](const http::Request& request) { return make_comparison(parts, request); });
+  add("/api/profile_others", [parts](const http::Request&) { return make_others(parts); });
 }
 
 }  // namespace kymo::daemon

@@ -3,7 +3,8 @@
 /**
  * @typedef {{ service: string, type: string, from: number, to: number, compared: string, search: string, inverted: boolean, colour: string,
  *   zoom: string[], around: string }} Place `service` is empty: all. `from` and `to`: minutes since 1970. `compared`: with
- *   the time "before", that a "day" or a "week" earlier, or that which begins at an instant; empty: with nothing. `colour` is empty: what fits
+ *   the time "before", that a "day" or a "week" earlier, that which begins at an instant, "checkpoint:ID/RECORDING" or "file:NAME"; empty: with nothing.
+ *   `colour` is empty: what fits
  */
 
 export const MINUTE_MS = 60_000;
@@ -24,9 +25,20 @@ function minuteIn(text) {
 /** @type {Record<string, number>} how many minutes earlier */
 const EARLIER = { day: 24 * HOUR, week: 7 * 24 * HOUR };
 
+/**
+ * What `compared` names that is no time.
+ * @param {string} compared
+ * @returns {{ checkpoint: string, recording: string } | { file: string } | null}
+ */
+export function otherIn(compared) {
+  const [, checkpoint, recording] = /^checkpoint:([^/]+)\/(.+)$/.exec(compared) ?? [];
+  if (recording !== undefined) return { checkpoint, recording };
+  return /^file:./.test(compared) ? { file: compared.slice("file:".length) } : null;
+}
+
 /** @param {string} text */
 function comparedIn(text) {
-  if (text === "before" || text in EARLIER) return text;
+  if (text === "before" || text in EARLIER || otherIn(text) !== null) return text;
   const minute = minuteIn(text);
   return minute === null ? "" : textOf(minute);
 }
@@ -93,8 +105,11 @@ export const rangeOf = ({ from, to }) => ({ from_unix_ns: `${from * MINUTE_MS}00
 /** @param {Place} place */
 export const queryOf = (place) => ({ ...rangeOf(place), type: place.type, service: place.service });
 
-/** @param {Place} place */
-export const comparisonOf = (place) => ({ ...queryOf(place), before_unix_ns: `${Math.max(otherFrom(place), 0) * MINUTE_MS}000000` });
+/**
+ * @param {Place} place
+ * @returns {Record<string, string>}
+ */
+export const comparisonOf = (place) => ({ ...queryOf(place), ...(otherIn(place.compared) ?? { before_unix_ns: `${Math.max(otherFrom(place), 0) * MINUTE_MS}000000` }) });
 
 /** @param {number} minute */
 export const localTime = (minute) => new Date(minute * MINUTE_MS).toLocaleString("sv").slice(0, 16);

@@ -47,8 +47,8 @@ export class Stacks {
     this.drawn.hidden = false;
     const { comparison } = profile;
     if (comparison !== undefined) {
-      const { before_unix_ns: from = 0, before_to_unix_ns: to = 0 } = profile;
-      comparison.a.path = `${localTime(from / 1e6 / MINUTE_MS)} to ${localTime(to / 1e6 / MINUTE_MS)}`;
+      const { before_unix_ns: from, before_to_unix_ns: to } = profile;
+      if (from !== undefined && to !== undefined) comparison.a.path = `${localTime(from / 1e6 / MINUTE_MS)} to ${localTime(to / 1e6 / MINUTE_MS)}`;
       comparison.b.path = `${localTime(place.from)} to ${localTime(place.to)}`;
       if (this.change.parentElement === null) this.parts.colour.prepend(this.change);
     } else {

@@ -2,12 +2,13 @@
 import { byId, element, fieldById } from "../dom.js";
 import { bytes, messageOf } from "../format.js";
 import { kymod } from "../live/state.js";
-import { MINUTE_MS, comparedWith, comparisonOf, hashOf, localTime, otherFrom, placeIn, queryOf, rangeOf, sameData, sameRange } from "./place.js";
+import { showOthers } from "./others.js";
+import { MINUTE_MS, comparedWith, comparisonOf, hashOf, localTime, otherFrom, otherIn, placeIn, queryOf, rangeOf, sameData, sameRange } from "./place.js";
 import { Services } from "./services.js";
 import { Stacks } from "./stacks.js";
 import { Totals } from "./totals.js";
 
-/** @import { KeptProfile, KeptProfiles, ProfileTotals } from "../types.d.ts" */
+/** @import { KeptProfile, KeptProfiles, ProfileOthers, ProfileTotals } from "../types.d.ts" */
 /** @import { Place } from "./place.js" */
 
 const MOST_POINTS = 300;
@@ -29,6 +30,8 @@ class View {
     /** @type {KeptProfiles | null} of the range of `loaded` */
     this.kept = null;
     this.loads = 0;
+    /** @type {ProfileOthers} */
+    this.others = { checkpoints: [], files: [] };
     this.services = new Services(byId("profiles-services"), (service) => this.go({ service, zoom: [], around: "" }));
     this.totals = new Totals(byId("profiles-chart"), (from, to) => this.go({ from, to }));
     this.stacks = new Stacks(byId("profiles-stacks"), () => this.graphChanged(), (format) => this.file(format));
@@ -121,14 +124,20 @@ class View {
     byId("profiles-fault").textContent = "";
     fieldById("profiles-from").value = fieldTime(place.from);
     fieldById("profiles-to").value = fieldTime(place.to);
-    const ways = ["", "before", "day", "week"];
-    const other = fieldById("profiles-other");
-    fieldById("profiles-compare").value = ways.includes(place.compared) ? place.compared : "other";
-    labelOf(other).hidden = ways.includes(place.compared);
-    other.value = fieldTime(otherFrom(place));
+    this.showCompared(place);
     for (const button of /** @type {NodeListOf<HTMLElement>} */ (byId("profiles-last").querySelectorAll("button"))) {
       button.setAttribute("aria-pressed", String(Number(button.dataset.minutes) === place.to - place.from && Math.abs(place.to - Date.now() / MINUTE_MS) < 2));
     }
+  }
+
+  /** @param {Place} place */
+  showCompared(place) {
+    const named = ["", "before", "day", "week"].includes(place.compared) || otherIn(place.compared) !== null;
+    const other = fieldById("profiles-other");
+    showOthers(this.others, place.compared, place.service);
+    fieldById("profiles-compare").value = named ? place.compared : "other";
+    labelOf(other).hidden = named;
+    other.value = fieldTime(otherFrom(place));
   }
 
   /** @param {Place} place */
@@ -137,15 +146,18 @@ class View {
     const known = sameRange(place, this.loaded) ? this.kept : null;
     const query = queryOf(place);
     byId("profiles").setAttribute("aria-busy", "true");
-    /** @type {[PromiseSettledResult<KeptProfiles>, PromiseSettledResult<ProfileTotals>, PromiseSettledResult<KeptProfile>]} */
-    const [kept, totals, profile] = await Promise.allSettled([known ?? kymod.get("/api/profiles", rangeOf(place)),
-      kymod.get("/api/profile_totals", { ...query, points: MOST_POINTS }), place.compared ? kymod.get("/api/profile_comparison", comparisonOf(place)) : kymod.get("/api/profile", query)]);
+    /** @type {[PromiseSettledResult<KeptProfiles>, PromiseSettledResult<ProfileTotals>, PromiseSettledResult<KeptProfile>, PromiseSettledResult<ProfileOthers>]} */
+    const [kept, totals, profile, others] = await Promise.allSettled([known ?? kymod.get("/api/profiles", rangeOf(place)),
+      kymod.get("/api/profile_totals", { ...query, points: MOST_POINTS }), place.compared ? kymod.get("/api/profile_comparison", comparisonOf(place)) : kymod.get("/api/profile", query),
+      kymod.get("/api/profile_others")]);
     if (own !== this.loads) return;
+    if (others.status === "fulfilled") this.others = others.value;
     byId("profiles").removeAttribute("aria-busy");
     const fault = [kept, totals].find((one) => one.status === "rejected");
     byId("profiles-shown").hidden = fault !== undefined;
     this.loaded = fault === undefined ? place : null;
     if (fault !== undefined) byId("profiles-fault").textContent = messageOf(/** @type {PromiseRejectedResult} */ (fault).reason);
+    this.showCompared(place);
     if (kept.status === "fulfilled" && totals.status === "fulfilled") this.showData(place, kept.value, totals.value, profile);
     this.done(place);
   }

@@ -72,6 +72,26 @@ TEST(ConfigTest, ThePageShowsNoProfilesThatAreNotKept) {
   EXPECT_EQ(refusal(config), "");
 }
 
+TEST(ConfigTest, ProfilesOfServicesCgroupsAndContainersAreKept) {
+  const test::TemporaryDirectory folder;
+  Config config = good(folder);
+  config.profiles = folder.path() + "/profiles";
+  config.profiles_only = {"job:web",        "process:nginx", "container:0123456789ab",
+                          "cgroup:/docker", "podman:web",    "cgroup:/sys/fs/cgroup/unified/x"};
+  EXPECT_EQ(refusal(config), "");
+  const std::vector<std::pair<std::string, std::string>> refused{
+      {"web", "give job:NAME, container:ID, process:NAME, cgroup:PATH, or a runtime"},
+      {"container:web", "give the first 12 digits"},
+      {"cgroup:web", "give the folder of a cgroup below /sys/fs/cgroup"},
+      {"cgroup:/", "give the folder of a cgroup"},
+      {"podman:", "give job:NAME"}};
+  for (const auto& [text, why] : refused) {
+    config.profiles_only = {text};
+    EXPECT_NE(refusal(config).find("--profiles-only " + text + ": " + why), std::string::npos)
+        << refusal(config);
+  }
+}
+
 TEST(ConfigTest, AGoodOneIsMadeAbsolute) {
   const test::TemporaryDirectory folder;
   Config config = good(folder);

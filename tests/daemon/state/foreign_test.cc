@@ -51,6 +51,32 @@ TEST(ForeignFilesTest, ARecordIsReadByTheReader) {
   EXPECT_FALSE(ForeignFiles(*liar).record(dir).ok()) << "its answer is no object";
 }
 
+TEST(ForeignFilesTest, AStackProfileIsReadByTheReader) {
+  const test::TemporaryDirectory folder;
+  const auto helper = confine::Helper::start(foreign_works()).value();
+  const ForeignFiles files(*helper);
+  const auto read = [&](const std::string& name) {
+    return files.stacks(folder.path(), name, stacks::Quantity::cpu);
+  };
+  static_cast<void>(folder.file("a.folded", "web;main;work 12\n"));
+  const auto good = read("a.folded");
+  ASSERT_TRUE(good.ok()) << good.error().message;
+  EXPECT_EQ(good->sum().samples, 12U);
+  static_cast<void>(folder.file("b.pb.gz", "this is no profile"));
+  EXPECT_EQ(read("b.pb.gz").error().message, "b.pb.gz is no profile of pprof, or is damaged");
+  static_cast<void>(folder.file("c.folded", "<html>\n"));
+  EXPECT_EQ(read("c.folded").error().code, Code::data_loss);
+  EXPECT_EQ(read("gone.pb.gz").error().code, Code::not_found);
+  EXPECT_FALSE(read("../" + folder.path() + "/a.folded").ok()) << "it leads out of the folder";
+
+  for (const char* said : {"", "nonsense", "{}"}) {
+    const auto liar = confine::Helper::start({{"read a stack profile", lie}}).value();
+    const auto found = ForeignFiles(*liar).stacks("/", said, stacks::Quantity::cpu);
+    EXPECT_EQ(found.error().code, Code::data_loss) << said;
+    EXPECT_EQ(found.error().message.find('\n'), std::string::npos);
+  }
+}
+
 Result<std::string> tell(const std::string& request) {
   return "j recording " + std::to_string(request.size()) + "\n" + request;
 }

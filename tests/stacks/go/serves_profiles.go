@@ -1,7 +1,9 @@
-// Serves its profiles: serves_profiles FILE [FOLDER]. Writes its port into FILE, and then a line for each time that its CPU profile was
+// Serves its profiles: serves_profiles FILE [FOLDER [busy]]. Writes its port into FILE, and then a line for each time that its CPU profile was
 // taken, which is the last one of a round.
 //
-// After the first round it does a known amount of work: drop() makes 100 objects of 4 KiB, and wait() waits 200 ms for a channel. hold() has 50 objects of 8 KiB from the start, and 7 goroutines wait in park().
+// After the first round it does a known amount of work: drop() makes 100 objects of 4 KiB, wait() waits 200 ms for a channel, and
+// in contend() another goroutine waits 100 ms for a lock. hold() has 50 objects of 8 KiB from the start, and 7 goroutines wait in
+// park(). With "busy", a goroutine uses a CPU: most() three times as long as least().
 //
 // With a FOLDER it is also the API of Kubernetes, by https: it answers with FOLDER/pods.json who has the token "secret". It writes
 // its certificate into FOLDER/ca.pem, and then its port into FOLDER/api.
@@ -58,6 +60,43 @@ func wait() {
 		wake <- true
 	}()
 	<-wake
+}
+
+//go:noinline
+func contend() {
+	var lock sync.Mutex
+	lock.Lock()
+	done := make(chan bool)
+	go func() {
+		lock.Lock()
+		lock.Unlock()
+		close(done)
+	}()
+	time.Sleep(100 * time.Millisecond)
+	lock.Unlock()
+	<-done
+}
+
+var sum uint64
+
+//go:noinline
+func turn(rounds uint64) {
+	for i := uint64(0); i < rounds; i++ {
+		sum = sum*31 + i
+	}
+}
+
+//go:noinline
+func most() { turn(3000000) }
+
+//go:noinline
+func least() { turn(1000000) }
+
+func work() {
+	for {
+		most()
+		least()
+	}
 }
 
 //go:noinline
@@ -128,6 +167,7 @@ func serveAPI(folder string) {
 func main() {
 	runtime.MemProfileRate = 1
 	runtime.SetBlockProfileRate(1)
+	runtime.SetMutexProfileFraction(1)
 	hold()
 	var started sync.WaitGroup
 	for i := 0; i < 7; i++ {
@@ -137,6 +177,9 @@ func main() {
 	started.Wait()
 	if len(os.Args) > 2 {
 		serveAPI(os.Args[2])
+	}
+	if len(os.Args) > 3 {
+		go work()
 	}
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	say := func(line string) {
@@ -156,6 +199,7 @@ func main() {
 		once.Do(func() {
 			drop()
 			wait()
+			contend()
 			// What was made is in the profile after two collections.
 			runtime.GC()
 			runtime.GC()
