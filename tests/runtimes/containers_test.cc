@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/sanitizers.h"
+#include "base/spawn.h"
 #include "runtimes/podman/podman_runtime.h"
 #include "runtimes/runc/runc_runtime.h"
 #include "support/cancel_after.h"
@@ -308,7 +310,12 @@ TEST_F(RuncTest, WhatAKilledRestoreHasLeftIsRemovedByTheNextAndItsRootStays) {
   const std::string left = runc_.path() + "/web/criu-root";
   fs::create_directories(left);
   ASSERT_EQ(mount((bundle + "/rootfs").c_str(), left.c_str(), nullptr, MS_BIND, nullptr), 0);
+  const Result<pid_t> client =
+      spawn({.file = "perl", .words = {"kymo", "-e", "sleep", "restore", "web"}});
+  ASSERT_TRUE(client.ok());
   const Result<RestoreOutcome> restored = runtime->restore(restore_of(dump, bundle), {});
+  kill(*client, SIGKILL);
+  EXPECT_EQ(waitpid(*client, nullptr, 0), *client);
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
   EXPECT_TRUE(fs::exists(bundle + "/rootfs/bin/busybox"));

@@ -80,14 +80,19 @@ std::string bundle_of(const json& state) {
   return {};
 }
 
-// Whether the process is a runc that restores this container, or works for one that kymod has started.
-bool restores(pid_t process, const RestoreSpec& spec) {
+// Whether the process is a runc (`program`) that restores this container, or works for one that kymod has
+// started. The words of `kymo restore CONTAINER` are similar.
+bool restores(pid_t process, const RestoreSpec& spec, const std::string& program) {
   const std::string folder = "/proc/" + std::to_string(process);
   const auto has = [](const Result<std::string>& words, const std::string& word) {
     return words && ('\0' + *words).find('\0' + word + '\0') != std::string::npos;
   };
-  const Result<std::string> command = read_file(folder + "/cmdline");
-  return (has(command, "restore") && has(command, spec.container)) ||
+  const auto name_of = [](const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+  };
+  const Result<std::string> words = read_file(folder + "/cmdline");
+  const bool is_runc = words && name_of(words->c_str()) == name_of(program);
+  return (is_runc && has(words, "restore") && has(words, spec.container)) ||
          has(read_file(folder + "/environ"), restore_mark(spec));
 }
 
@@ -299,7 +304,10 @@ void RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
     return;
   }
   const std::vector<pid_t> all = probe::all_processes();
-  if (std::any_of(all.begin(), all.end(), [&](pid_t one) { return restores(one, spec); })) return;
+  if (std::any_of(all.begin(), all.end(),
+                  [&](pid_t one) { return restores(one, spec, options_.program); })) {
+    return;
+  }
   const Result<std::string> config = read_file(spec.bundle + "/config.json");
   const std::vector<std::string> cgroups{cgroup_name(config ? *config : "", spec.container)};
   const std::vector<ProcessId> inside = processes_of_cgroups(cgroups);
