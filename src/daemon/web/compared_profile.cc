@@ -99,8 +99,8 @@ OtherPlaces other_places(const Parts& parts) {
   std::reverse(all.begin(), all.end());
   if (all.size() > kMostOthers) all.resize(kMostOthers);
   for (const store::Checkpoint& one : all) {
-    places.checkpoints.push_back({one.id, jobs[one.job_id], one.created_unix_ns,
-                                  CheckpointDir(one.directory).recordings()});
+    places.checkpoints.push_back(
+        {one.id, jobs[one.job_id], one.created_unix_ns, CheckpointDir(one.directory).recordings()});
   }
   return places;
 }
