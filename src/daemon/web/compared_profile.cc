@@ -95,11 +95,12 @@ OtherPlaces other_places(const Parts& parts) {
   places.files = files_folder(parts);
   std::map<std::string, std::string> jobs;
   for (const store::Job& job : parts.store.jobs()) jobs[job.id] = job.name;
-  const std::vector<store::Checkpoint> all = parts.store.checkpoints();
-  for (auto one = all.rbegin(); one != all.rend(); ++one) {
-    if (places.checkpoints.size() == kMostOthers) break;
-    places.checkpoints.push_back({one->id, jobs[one->job_id], one->created_unix_ns,
-                                  CheckpointDir(one->directory).recordings()});
+  std::vector<store::Checkpoint> all = parts.store.checkpoints();
+  std::reverse(all.begin(), all.end());
+  if (all.size() > kMostOthers) all.resize(kMostOthers);
+  for (const store::Checkpoint& one : all) {
+    places.checkpoints.push_back(
+        {one.id, jobs[one.job_id], one.created_unix_ns, CheckpointDir(one.directory).recordings()});
   }
   return places;
 }
