@@ -94,9 +94,9 @@ bool end_container_restore(const std::string& log_path, const std::string& mark,
     }
     kill_sessions(sessions);
     const auto now = steady_clock::now();
-    if (!std::all_of(left.begin(), left.end(),
-                     [](pid_t one) { return probe::waits_in_kernel(one); }))
-      moved = now;
+    const bool all_wait = std::all_of(left.begin(), left.end(),
+                                      [](pid_t one) { return probe::waits_in_kernel(one); });
+    if (!all_wait) moved = now;
     stuck = now - moved > kStuckAfter;
     if (stuck) break;
     std::this_thread::sleep_for(kEndLookEvery);

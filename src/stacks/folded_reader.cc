@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostFoldedFrames = std::size_t{1} << 25U;
 // Sums of values stay exact as numbers of JSON.
-constexpr std::uint64_t kMostFoldedValue = std::uint64_t{1} << 40U << 8U;
+constexpr std::uint64_t kMostFoldedValue = std::uint64_t{1} << 48U;
 constexpr std::uint64_t kNanosPerFoldedUnit = 1000;  // of times
 
 class FoldedReader {

@@ -15,8 +15,9 @@ namespace kymo::daemon {
 //
 // Threads: any; blocks until the images are complete. Different processes can be dumped at the same
 //          time. A second dump of the same process is refused.
-// Errors:  one line. The process runs on, and nothing in the directory looks like a checkpoint. The
-//          exception: if only the rename of complete images failed, they stay in images.partial.
+// Errors:  one line. The process runs on, and nothing in the directory looks like a checkpoint. Or it is not known
+//          yet what became of both, for example because only the rename of complete images failed: then the checkpoint
+//          is unconfirmed, and UnconfirmedDumps looks after it.
 Result<v1::DumpResponse> dump(const Parts& parts, const v1::DumpRequest& request,
                               std::shared_ptr<ScopeTree> timing);
 
