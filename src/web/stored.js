@@ -45,7 +45,7 @@ function jobsTable(jobs, checkpoints) {
   return table(["job", "state:", "pid", "begun:", "last dump:", "frozen", "where the time went:", "in words:", "command:"], jobs.map((job) => {
     const own = checkpoints.filter((one) => one.job === job.name);
     const last = own[own.length - 1];
-    const words = [job.held, ending(job), job.reason && `its newest dump failed: ${job.reason}`].filter(Boolean).join("; ") || (last && last.verdict) || "";
+    const words = [job.held, job.pending, ending(job), job.reason && `its newest dump failed: ${job.reason}`].filter(Boolean).join("; ") || (last && last.verdict) || "";
     return [link(job.name, part("history", job.name)), stateMark(job.held ? "held" : job.frozen ? "frozen" : job.state), job.state === "running" ? String(job.pid) : "–", when(job.created_unix_ns),
       last ? link(when(last.created_unix_ns), part("checkpoint", last.id)) : "–", last && last.stats ? micros(last.stats.frozen_time_us) : "–",
       last ? phaseBar(last.phases, last.state === "failed") : "", element("span", { class: job.reason ? "why fault" : "why" }, words), element("span", { class: "why" }, job.command.join(" "))];

@@ -251,6 +251,7 @@ export interface Job {
   state: string;
   frozen: boolean;
   held: string; // what holds it and what ends that; empty: nothing
+  pending: string; // what goes on with it; empty: nothing
   pid: number;
   created_unix_ns: number;
   runtime?: string;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "probe/memory_to_dump.h"
 #include "report/human.h"
 #include "runtime/aftermath.h"
+#include "runtime/dump_lock.h"
 #include "runtime/memory_images.h"
 #include "runtime/restore_checks.h"
 #include "runtime/scratch.h"
@@ -128,7 +130,12 @@ Result<void> claim_process(DumpContext& c) {
                  "dump " + c.target.text() + ": it is being dumped already: wait for that to end"};
   }
   c.handover.hold(std::move(claim));
-  if (c.job) c.handover.hold(c.parts.jobs.hold(c.job->id));
+  Result<FileDescriptor> lock = runtime::lock_for_dump(c.target.process);
+  if (!lock && lock.error().code == Code::failed_precondition) {
+    return Error{lock.error().code, "dump " + c.target.text() + ": " + lock.error().message};
+  }
+  if (lock) c.handover.hold(*std::move(lock));  // a process that cannot be opened is refused later
+  if (c.job) c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::dump));
   return {};
 }
 
@@ -220,18 +227,15 @@ Error explain_old_criu(const DumpContext& c, Error error) {
   return error;
 }
 
-bool is_compressed(const DumpContext& c) {
-  return c.stream && c.stream->compression != criu::Compression::none;
-}
-
 // If the disk was full, adds to the error how much space the images need.
 Error explain_full_disk(const DumpContext& c, Error error) {
   if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
   const std::string id = failures::of_error(error).id;
   if (id != "no-space" && id != "disk-full") return error;
-  error.message += "; about " + report::bytes(c.memory_bytes) +
-                   (is_compressed(c) ? ", before compression, are needed in " : " are needed in ") +
-                   c.dir->path();
+  error.message +=
+      "; about " + report::bytes(c.memory_bytes) +
+      (is_compressed(c.stream) ? ", before compression, are needed in " : " are needed in ") +
+      c.dir->path();
   return error;
 }
 
@@ -397,32 +401,44 @@ Result<void> count_statistics(DumpContext& c) {
   return {};
 }
 
+// If the disk does not answer until the deadline or a cancellation, `work` with the images goes on as soon as it does,
+// and UnconfirmedDumps sees to the rest. Returns nothing then.
+std::optional<Result<void>> with_images(DumpContext& c, std::function<Result<void>()> work,
+                                        Result<void>& late) {
+  const DiskWait wait(&c.progress.cancellation(), deadline_of(c));
+  std::optional<Result<void>> done = work_until(std::move(work), c.directory_claim, wait);
+  if (!done) {
+    c.unconfirmed = true;
+    late = explain_deadline(
+        c, Error{wait.code(),
+                 "the images are written, but their disk does not answer: kymod lists the "
+                 "checkpoint as complete when it does"});
+  }
+  return done;
+}
+
 // The images are complete by now, so missing checksums are only a warning.
 Result<void> add_checksums(DumpContext& c) {
   if (!c.asked.checksums()) return {};
-  if (Result<void> written = criu::write_checksums(c.dir->partial_images()); !written) {
-    c.warnings.push_back("the checkpoint has no checksums: " + written.error().message);
+  Result<void> late;
+  const auto written = with_images(
+      c, [images = c.dir->partial_images()] { return criu::write_checksums(images); }, late);
+  if (written && !*written) {
+    c.warnings.push_back("the checkpoint has no checksums: " + written->error().message);
   }
-  return {};
+  return late;
 }
 
-// If the disk does not answer until the deadline or a cancellation, the images are published as soon as
-// it does, and UnconfirmedDumps sees that. If the disk fails, UnconfirmedDumps tries again: the images may
-// be all that is left of the process.
+// If the disk fails, UnconfirmedDumps tries again: the images may be all that is left of the process.
 Result<void> publish(DumpContext& c) {
-  const DiskWait wait(&c.progress.cancellation(), deadline_of(c));
-  const auto done = publish_until(*c.dir, c.directory_claim, wait);
-  if (done && *done) return {};
+  Result<void> late;
+  const auto done = with_images(
+      c, [dir = *c.dir] { return publish_images(dir); }, late);
+  if (!done || *done) return late;
   c.unconfirmed = true;
-  if (done) {
-    Error failed = done->error();
-    failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
-    return failed;
-  }
-  return explain_deadline(
-      c, Error{wait.code(),
-               "the images are written, but their disk does not answer: kymod lists the checkpoint "
-               "as complete when it does"});
+  Error failed = done->error();
+  failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
+  return failed;
 }
 
 constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{
@@ -469,22 +485,6 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   return record;
 }
 
-// The options that change how long a dump takes. Only runs with the same options are compared.
-std::string conditions_of(const DumpContext& c) {
-  std::string text = c.asked.leave_running() ? "leave running" : "";
-  if (is_compressed(c)) {
-    text += text.empty() ? "stream " : ", stream ";
-    text += criu::name_of(c.stream->compression);
-  }
-  if (!c.memory_images.empty()) text += text.empty() ? "memory first" : ", memory first";
-  if (c.asked.no_stream()) text += text.empty() ? "no stream" : ", no stream";
-  if (c.asked.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
-  if (c.asked.sync()) text += text.empty() ? "sync" : ", sync";
-  if (c.asked.checksums()) text += text.empty() ? "checksums" : ", checksums";
-  if (c.stacks) text += text.empty() ? "stacks" : ", stacks";
-  return text;
-}
-
 store::Run run_of(const DumpContext& c, const Result<void>& result) {
   store::Run run = common_run(c, result, c.outcome);
   run.id = c.checkpoint.id;
@@ -492,7 +492,7 @@ store::Run run_of(const DumpContext& c, const Result<void>& result) {
   run.checkpoint_id = c.checkpoint.id;
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
-  run.conditions = conditions_of(c);
+  run.conditions = conditions_of(c.asked, c.stream, !c.memory_images.empty(), c.stacks.has_value());
   return run;
 }
 
@@ -505,7 +505,7 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   c.checkpoint.image_bytes = c.outcome.image_bytes;
   c.checkpoint.duration_ns = duration_ns;
   if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
-  const bool gone = c.dumped && !c.asked.leave_running();
+  const bool gone = (c.dumped || c.outcome.whole_in_memory) && !c.asked.leave_running();
   if (c.job && gone) c.job->state = store::JobState::dumped;
   const store::Run run = run_of(c, result);
   c.warn_unless(

@@ -31,4 +31,25 @@ const json& machine_json() {
   return kMachine;
 }
 
+bool is_compressed(const Stream& stream) {
+  return stream && stream->compression != criu::Compression::none;
+}
+
+std::string conditions_of(const v1::DumpRequest& asked, const Stream& stream, bool memory_first,
+                          bool stacks) {
+  std::string text;
+  const auto add = [&text](bool is_so, const std::string& what) {
+    if (is_so) text += (text.empty() ? "" : ", ") + what;
+  };
+  add(asked.leave_running(), "leave running");
+  if (is_compressed(stream)) add(true, "stream " + std::string(criu::name_of(stream->compression)));
+  add(memory_first, "memory first");
+  add(asked.no_stream(), "no stream");
+  add(asked.pre_dumps() != 0, "pre-dump");
+  add(asked.sync(), "sync");
+  add(asked.checksums(), "checksums");
+  add(stacks, "stacks");
+  return text;
+}
+
 }  // namespace kymo::daemon

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
+#include "criu/image_codec.h"
 #include "daemon/request/target.h"
 
 namespace kymo::daemon {
 
-// Parts of the checkpoint.json of a dump.
+// Parts of the checkpoint.json of a dump, and of its entry in the history.
 
 // What a restore of the container needs to know.
 nlohmann::json container_json(const Target& target);
@@ -14,5 +17,11 @@ nlohmann::json container_json(const Target& target);
 nlohmann::json options_json(const v1::CheckpointOptions& options);
 // The machine. It does not change while kymod runs.
 const nlohmann::json& machine_json();
+
+using Stream = std::optional<criu::Encoding>;
+bool is_compressed(const Stream& stream);
+// The options that change how long a dump takes. Only runs with the same options are compared.
+std::string conditions_of(const v1::DumpRequest& asked, const Stream& stream, bool memory_first,
+                          bool stacks);
 
 }  // namespace kymo::daemon

@@ -223,6 +223,7 @@ auto run_request(const Parts& parts, const Asked& asked, std::shared_ptr<ScopeTr
     return started.error();
   }
   const Handover::Stage stage = shared->handover.wait(time);
+  if (stage != Handover::Stage::ended) shared->progress->note_left();
   if (stage == Handover::Stage::known || stage == Handover::Stage::ended) {
     return shared->take_answer();
   }

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <chrono>
+#include <future>
+#include <memory>
 
 #include "base/file.h"
 #include "base/patience.h"
@@ -107,6 +109,7 @@ struct Daemon::State {
 
   criu::ClientOptions criu_options() const;
   Result<void> open_store();
+  Result<void> finish_deletions_soon();
   void make_runtimes();
   Result<void> move_ring_aside() const;
   Result<void> start_http();
@@ -147,14 +150,30 @@ Result<void> Daemon::State::open_store() {
   unconfirmed->watch_all(kFirstLooks);
   if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
   settle_old_scratch(*store);
-  const DeletionParts deletion(*store, claims, config.state_dir, *foreign);
-  if (Result<void> ok = finish_deletions(deletion); !ok) return ok;
+  if (Result<void> ok = finish_deletions_soon(); !ok) return ok;
   jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir,
                                 [this](const ContainerOf& container) {
                                   return runtimes->of(container.kind).process_of(container.id);
                                 });
-  settle_cut_short_restores(*store, *jobs, config.state_dir);
+  settle_cut_short_restores(
+      *store, *jobs, config.state_dir,
+      [this](runtime::Kind kind, const runtime::RestoreSpec& spec, std::int64_t began_unix_ns) {
+        return runtimes->of(kind).settle_restore(spec, began_unix_ns);
+      });
   jobs->refresh();
+  return {};
+}
+
+// A disk that stalls does not hold up the start.
+Result<void> Daemon::State::finish_deletions_soon() {
+  const auto done = std::make_shared<std::promise<Result<void>>>();
+  std::future<Result<void>> result = done->get_future();
+  Result<void> started = progress->run_thread([this, done] {
+    done->set_value(finish_deletions(DeletionParts(*store, claims, config.state_dir, *foreign)));
+  });
+  if (!started) return started;
+  if (result.wait_for(kFirstLooks) == std::future_status::ready) return result.get();
+  spdlog::warn("checkpoints that an earlier kymod began to delete: their disk does not answer");
   return {};
 }
 
@@ -167,6 +186,7 @@ void Daemon::State::make_runtimes() {
   settings.criu_folder = crius->programs().front().folder;
   settings.timeout = config.criu_timeout;
   settings.runc_root = config.runc_root;
+  settings.state_dir = config.state_dir;
   settings.podman_flags = config.podman_flags;
   runtimes = std::make_unique<runtime::Runtimes>(settings);
 }
@@ -329,6 +349,8 @@ Daemon::~Daemon() {
   if (state_->progress != nullptr) state_->progress->stop();
   state_->for_root.stop();
   state_->for_group.stop();
+  constexpr std::chrono::hours kForGood{1000};  // they use the state
+  if (state_->progress != nullptr) static_cast<void>(state_->progress->wait_for_threads(kForGood));
 }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Helper& helper) {
