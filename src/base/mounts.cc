@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <sstream>
-#include <vector>
 
 #include "base/file.h"
 
@@ -51,6 +50,17 @@ std::string unescaped(const std::string& word) {
     }
   }
   return path;
+}
+
+std::vector<std::string> mount_points_that_end(std::string_view ending) {
+  std::vector<std::string> found;
+  const Result<std::string> mounts = read_file("/proc/self/mountinfo");
+  std::istringstream lines(mounts ? *mounts : "");
+  for (std::string line; std::getline(lines, line);) {
+    std::string point = mount_point(line);
+    if (point.ends_with(ending)) found.push_back(std::move(point));
+  }
+  return found;
 }
 
 Result<void> detach_mounts(std::string_view prefix) {

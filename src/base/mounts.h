@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kymo/result.h"
 
@@ -18,6 +19,10 @@ std::string unescaped(const std::string& word);
 // Errors: the list of mounts cannot be read.
 // Cost:   one read of /proc/self/mountinfo.
 Result<void> detach_mounts(std::string_view prefix);
+
+// The mount points of this mount namespace whose path ends with `ending`, in the order of mountinfo. Empty if the
+// list cannot be read.
+std::vector<std::string> mount_points_that_end(std::string_view ending);
 
 // The id of the mount through which a file was opened, as in mountinfo. Empty if /proc does not say it.
 // Asks no file system.

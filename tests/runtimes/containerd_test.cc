@@ -96,7 +96,8 @@ TEST_F(ContainerdTest, LeftRunningItGoesOn) {
 TEST_F(ContainerdTest, IsFrozenAndLetGo) {
   const ProcessId process = start("web");
   const FreezeSpec freeze{process, "default/web"};
-  ASSERT_TRUE(runtime_->freeze(freeze).ok());
+  const Result<std::string> frozen = runtime_->freeze(freeze);
+  ASSERT_TRUE(frozen.ok()) << frozen.error().message;
   EXPECT_EQ(server_->status("web"), "PAUSED");
   EXPECT_TRUE(runtime_->find("web")->frozen);
   EXPECT_EQ(runtime_->freeze(freeze).error().code, Code::failed_precondition);

@@ -33,6 +33,7 @@
 #include "kymo/recover.h"
 #include "kymo/version.h"
 #include "report/human.h"
+#include "runtime/killed_restore.h"
 #include "runtimes/table.h"
 
 namespace kymo::daemon {
@@ -139,6 +140,7 @@ Result<void> Daemon::State::open_store() {
   store = std::move(opened).value();
   if (!store->moved_aside().empty()) spdlog::error("{}", store->moved_aside());
   make_runtimes();
+  runtime::detach_roots_of_killed_restores();
   if (Result<void> ok = settle_unstarted_jobs(*store); !ok) return ok;
   const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
     return runtimes->of(kind).settle_dump(spec);

@@ -15,6 +15,7 @@
 #include "runtime/container_processes.h"
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_restore.h"
 #include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
@@ -252,6 +253,11 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   restore.stats_path = spec.work_dir + "/stats-restore";
   const Result<std::string> config = client_.spec_of(name);
   restore.cgroups = {cgroup_name(config ? *config : "", name.text())};
+  if (Result<void> removed = remove_killed_restore(name.id, "/run/containerd/runc/" + name.text(),
+                                                   restore.cgroups, spec.work_dir);
+      !removed) {
+    return Error{removed.error().code, tried + ": " + removed.error().message};
+  }
   restore.run = [this, &spec, name](const Command& limits) {
     return client_.restore(name, spec.images_dir, spec.work_dir, limits);
   };

@@ -24,6 +24,7 @@
 #include "runtime/container_end.h"
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -498,6 +499,12 @@ Result<RestoreOutcome> DockerRuntime::restore(const RestoreSpec& spec, const Obs
   restore.growing_log = folder + kWorkLink + kRestoreLog;
   restore.stats_path = spec.work_dir + kRestoreStats;
   restore.cgroups = {spec.container, "docker-" + spec.container + ".scope"};
+  if (Result<void> removed =
+          remove_killed_restore(spec.container, "/run/docker/runtime-runc/moby/" + spec.container,
+                                restore.cgroups, spec.work_dir);
+      !removed) {
+    return Error{removed.error().code, tried + ": " + removed.error().message};
+  }
   restore.run = [&](const Command& limits) { return restore_by_docker(spec, folder, limits); };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   fs::remove_all(folder, ignored);

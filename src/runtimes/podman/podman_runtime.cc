@@ -15,6 +15,7 @@
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -420,6 +421,12 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
                                spec.criu ? spec.criu->folder : options_.criu_folder, &said);
   restore.images_dir = spec.images_dir;
   restore.cgroups = cgroups_of(*id);
+  if (Result<void> removed =
+          remove_killed_restore(*id, "/run/runc/" + *id, restore.cgroups, userdata);
+      !removed) {
+    return Error{removed.error().code,
+                 "restore container " + spec.container + ": " + removed.error().message};
+  }
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();
