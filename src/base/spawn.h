@@ -22,7 +22,7 @@ struct Program {
 
   std::string file;                // without a slash: looked up on this program's PATH
   std::vector<std::string> words;  // the first is the program's name, the others its arguments
-  // Nothing: the environment of this program.
+  // Without a value: the environment of this program.
   std::optional<std::vector<std::string>> environment{};
   // Descriptor i of the program is a copy of descriptors[i], and it has no others. Empty: it has
   // those of this program that are not closed on exec.

@@ -89,7 +89,7 @@ void give_up_connections(pid_t criu) noexcept {
   }
 }
 
-// Whether the child was ended by a signal. It stays to be reaped.
+// Whether the child was ended by a signal. It can still be reaped afterwards.
 bool was_killed(pid_t pid) {
   siginfo_t info{};
   const auto id = static_cast<id_t>(pid);

@@ -36,7 +36,7 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
       "systemd unit), or pause them during the dump."};
 }
 
-// Of a streamed dump kymod writes the images.
+// In a streamed dump, kymod writes the images, and CRIU does not.
 double disk_share(const Known& known) {
   const Facts& facts = known.facts;
   const double streamed = facts.streaming ? known.share(facts.streaming->wait_ns) : 0;

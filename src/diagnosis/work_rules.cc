@@ -198,7 +198,7 @@ std::optional<Finding> kernel_probed(const Known& known) {
   const auto whole = static_cast<double>(known.facts.duration_ns);
   return Finding{
       "kernel-probed", "kernel was probed first",
-      // It is before the freeze: it counts less than anything that keeps processes still.
+      // It is before the freeze, so it weighs less than anything that keeps processes still.
       known.facts.restore ? ratio(static_cast<double>(ns), whole) : 0,
       "Before the rest CRIU looked at the kernel for " + human::duration(ns) + ".", "20 ms",
       "Keep /run on a tmpfs: CRIU then keeps what it learns in /run/criu.kdat."};

@@ -71,7 +71,7 @@ struct PullCounts {
 std::string order_text(const KeeperOrder& order);
 std::string jobs_text(const JobSessions& jobs);
 std::string containers_text(const std::vector<std::string>& cgroups);
-// What these texts say; nothing if a line is none.
+// Read these lines. They return nothing if a line is not valid.
 std::optional<KeeperOrder> order_in(std::string_view line);
 std::optional<JobSessions> jobs_in(std::string_view line);
 std::optional<std::vector<std::string>> containers_in(std::string_view line);

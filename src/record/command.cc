@@ -44,6 +44,7 @@ Result<Command> Command::prepare(const std::vector<std::string>& words) {
     pointers.push_back(const_cast<char*>(word.c_str()));
   }
   pointers.push_back(nullptr);
+  // spawn() cannot be used: the child must wait, with its pid, before it executes the program.
   const pid_t pid = ::fork();
   if (pid < 0) {
     return system_error("cannot start a process for " + words.front(), errno);

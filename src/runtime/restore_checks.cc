@@ -110,7 +110,7 @@ void look_at_file(const criu::NeededFile& file, Findings& found,
   }
 }
 
-// The paths of a mount namespace lead elsewhere here.
+// A path in another mount namespace may name another file here, so it is not looked at.
 void look_at_files(const PlannedRestore& planned, Findings& found,
                    std::vector<std::string>& not_seen) {
   if (planned.container) return;

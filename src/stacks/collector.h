@@ -37,7 +37,7 @@ struct CollectorOrder {
 // Each is one line.
 std::string order_text(const CollectorOrder& order);
 std::string phases_text(const std::vector<PhaseTimes>& phases);
-// What these texts say; nothing if a line is none.
+// Read these lines. They return nothing if a line is not valid.
 std::optional<CollectorOrder> order_in(std::string_view line);
 std::optional<std::vector<PhaseTimes>> phases_in(std::string_view line);
 

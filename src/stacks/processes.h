@@ -52,8 +52,8 @@ class Processes {
   // Opens it, if it is there by now. To be called when a frame of such code was seen.
   void find_perf_map(pid_t pid);
 
-  // Gives away the modules that no process has mapped any more. Frames that were found until now may refer to
-  // them. Also forgets the names of threads, which are read again.
+  // Returns, and no longer owns, the modules that no process has mapped any more. Frames that were found until now may
+  // refer to them. Also forgets the names of threads, which are read again.
   std::vector<std::shared_ptr<const Module>> take_unused();
 
   // The name of a thread, or of a process by that of its first thread; empty if it is not known.

@@ -15,7 +15,7 @@
 
 namespace kymo::stacks {
 
-// Whose stack it is, and the stack: what samples are counted by.
+// A stack, and the thread and process that it belongs to. Samples with equal traces are counted together.
 struct Trace {
   pid_t pid = 0;
   std::string process;

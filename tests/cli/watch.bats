@@ -2,6 +2,7 @@
 # kymo watch: of a ring, of a process, on a terminal and in a pipe, and one clear line for bad input.
 
 bats_require_minimum_version 1.5.0
+load refused
 
 setup() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
@@ -51,18 +52,6 @@ interruptible() {
 }
 interrupt() {
   kill -INT "$(<"$dir/pid")"
-}
-
-# refused EXIT_CODE PATTERN ARGUMENT...: that exit code, nothing on stdout, one line that has the pattern.
-refused() {
-  local code="$1" pattern="$2"
-  shift 2
-  run --separate-stderr "$kymo" watch "$@"
-  echo "exit $status, stdout: $output, stderr: $stderr"
-  [ "$status" -eq "$code" ]
-  [ -z "$output" ]
-  [ "${#stderr_lines[@]}" -eq 1 ]
-  [[ "$stderr" == *"$pattern"* ]]
 }
 
 @test "a process, once: a table with rates" {
@@ -154,11 +143,11 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
 }
 
 @test "what cannot be watched" {
-  refused 1 "No such file" "$dir/ring"
+  refused 1 "No such file" watch "$dir/ring"
   echo "a letter" >"$dir/ring"
-  refused 1 "is not a ring" "$dir/ring"
-  refused 1 "no process" -p 4194303
-  refused 1 "neither published counters nor a ring" -p $$
-  refused 2 "not both" "$dir/ring" -p $$
-  refused 1 "start kymod" --socket "$dir/none"
+  refused 1 "is not a ring" watch "$dir/ring"
+  refused 1 "no process" watch -p 4194303
+  refused 1 "neither published counters nor a ring" watch -p $$
+  refused 2 "not both" watch "$dir/ring" -p $$
+  refused 1 "start kymod" watch --socket "$dir/none"
 }

@@ -127,7 +127,7 @@ TEST_F(ClientTest, KillsAHungBinaryWithAllThatItStarted) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
 }
 
-// What CRIU had started stood about for ever when somebody else killed CRIU.
+// When another program killed CRIU, the processes that CRIU had started stayed for ever.
 TEST_F(ClientTest, WhatAKilledBinaryHasStartedIsKilled) {
   const std::string pid_file = folder_.path() + "/pid";
   const Result<Version> version =

@@ -217,7 +217,7 @@ std::string status_of_reader(const std::string& file) {
 
 bool has_no_rights(const std::string& status) {
   const auto says = [&](const char* line) { return status.find(line) != std::string::npos; };
-  // The one capability is to read what its owner keeps to himself.
+  // The only capability is CAP_DAC_READ_SEARCH, to read files that only their owner may read.
   const bool confined = says("NoNewPrivs:\t1\n") && says("CapBnd:\t0000000000000000\n") &&
                         says("CapEff:\t0000000000000004\n");
 #if KYMO_ADDRESS_SANITIZER

@@ -33,7 +33,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::eventually;
 
-// The times after which a dump or a restore is cut short, one after the other until it has come far enough by then.
+// A dump or restore is ended after the first of these times. If it has not come far enough by then, the next time is tried.
 constexpr std::array kEverLonger{milliseconds(1000), milliseconds(5000), milliseconds(25000)};
 
 // What an observer was told.

@@ -40,7 +40,8 @@ class ServerRuntimeTest : public testing::Test {
     for (int i = 0; i < 1000; ++i) EXPECT_FALSE(runtime_->process_of(id).has_value());
     server_->answer_again();
   }
-  // Whatever instant of its dump a deadline ends, the container "web" has this status afterwards.
+  // Ends dumps of the container "web" by a deadline, at one instant after the other. The container must have this status
+  // after each.
   void expect_it_runs_on_at_whatever_instant(const ProcessId& process, const std::string& status) {
     bool done = false;
     for (int ms = 1; !done && ms < test::kLastInstantMs && !HasFailure();

@@ -1,5 +1,6 @@
 // What the tests of pages share: they look at a page as its user does, by its text, its mouse and its pixels.
 "use strict";
+const assert = require("node:assert");
 
 exports.settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 
@@ -114,3 +115,21 @@ exports.inked = (chart, name, [begin, end] = [0, 1]) => chart.evaluate((one, wan
   }
   return { pixels, rows: rows.size };
 }, { name, begin, end });
+
+// A name that would become markup, and change the title, if a page did not show it as text.
+exports.HOSTILE = "</script><img src=x onerror=document.title='taken'>";
+
+exports.assertNamesAreText = async (page, title) => {
+  assert.strictEqual(await page.title(), title);
+  assert.ok((await page.textContent("body")).includes(exports.HOSTILE));
+  assert.strictEqual(await page.locator("img").count(), 0);
+};
+
+exports.DARK_PHONE = { viewport: { width: 390, height: 800 }, colorScheme: "dark" };
+
+// On a DARK_PHONE: nothing is wider than the screen, and the page is dark.
+exports.assertFitsDarkPhone = async (page) => {
+  const [inner, full] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+  assert.ok(full <= inner, `${page.url()}: ${full} > ${inner}`);
+  assert.strictEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(17, 17, 19)");
+};

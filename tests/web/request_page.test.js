@@ -7,13 +7,12 @@ const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch, open } = require("./browser.js");
-const { boxOf, moved, range, settled } = require("./pages.js");
+const { boxOf, HOSTILE, moved, range, settled } = require("./pages.js");
 const { load } = require("./recordings.js");
 const { BEGAN_MS, COLUMNS, MS, PHASES, VERDICT, writeRequest } = require("./requests.js");
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-request-"));
 const faults = [];
-const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
 let browser;
 let file;
 

@@ -74,7 +74,7 @@ TEST_F(DeletionTest, NothingIsDeletedWhereAnotherUserCouldLeadIt) {
   EXPECT_TRUE(fs::exists(theirs + "/c/images/inventory.img"));
 }
 
-// On FUSE, and on NFS, it keeps a name in its folder, which could not be removed.
+// On FUSE and NFS, a file that is removed while it is open keeps a hidden name in its folder. The folder could not be removed.
 TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
   const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
