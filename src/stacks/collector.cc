@@ -160,7 +160,7 @@ int collect_for(const CollectorOrder& order, LineReader& orders, int answers) {
 }  // namespace
 
 int collect(int orders, int answers) {
-  begin_helper("kymod-stacks");
+  answers = begin_helper("kymod-stacks", answers);
   allow_many_files();  // each module needs one
   LineReader lines(orders);
   const std::optional<std::string> line = lines.next();
