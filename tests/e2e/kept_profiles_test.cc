@@ -227,7 +227,7 @@ TEST_F(KeptProfilesTest, AllOfACgroupIsKeptAndNothingElse) {
 }
 
 // A container whose shell uses a CPU.
-std::vector<std::string> busy_shell() {
+std::vector<std::string> busy_container_shell() {
   return {"/bin/busybox", "sh", "-c", "while :; do :; done"};
 }
 
@@ -271,7 +271,7 @@ class KeptContainerTest : public KeptProfilesTest {
 TEST_F(KeptContainerTest, ARuncContainer) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
-  const std::string bundle = make_bundle(runc.folder(), "bundle", busy_shell());
+  const std::string bundle = make_bundle(runc.folder(), "bundle", busy_container_shell());
   expect_kept_by_name(
       "runc", "kymo-web", "kymo-kept",
       {"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "kymo-kept"},
@@ -282,7 +282,8 @@ TEST_F(KeptContainerTest, APodmanContainer) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
   std::vector<std::string> words{"run", "podman", "--name", "kymo-e2e", "--"};
-  for (const std::string& word : podman.arguments("kymo-e2e", busy_shell())) words.push_back(word);
+  for (const std::string& word : podman.arguments("kymo-e2e", busy_container_shell()))
+    words.push_back(word);
   expect_kept_by_name("podman", "kymo-e2e", "kymo-e2e", words,
                       {"--podman-flags=" + PodmanContainers::flags()});
 }
@@ -291,7 +292,7 @@ TEST_F(KeptContainerTest, ADockerContainer) {
   KYMO_NEEDS_DOCKER();
   const Docker docker(fs::path(criu_path()).parent_path());
   std::vector<std::string> words{"run", "docker", "--name", "kymo-kept", "--"};
-  for (const std::string& word : Docker::arguments(busy_shell())) words.push_back(word);
+  for (const std::string& word : Docker::arguments(busy_container_shell())) words.push_back(word);
   expect_kept_by_name("docker", "kymo-kept", "kymo-kept", words);
 }
 
@@ -300,7 +301,7 @@ TEST_F(KeptContainerTest, AContainerdContainer) {
   const Containerd containerd(fs::path(criu_path()).parent_path());
   std::vector<std::string> words{"run",       "containerd", "--name",
                                  "kymo-kept", "--",         Containerd::image()};
-  for (const std::string& word : busy_shell()) words.push_back(word);
+  for (const std::string& word : busy_container_shell()) words.push_back(word);
   expect_kept_by_name("containerd", "kymo-kept", "kymo-kept", words);
 }
 
