@@ -72,6 +72,8 @@ class ElfReader {
   FileDescriptor socket_;
   pid_t pid_ = 0;
   std::uint64_t started_ = 0;  // how many processes
+  bool answered_ = false;      // one of them
+  bool unable_ = false;        // it makes no sense to start another one
   std::uint64_t ended_cpu_ns_ = 0;
 };
 
