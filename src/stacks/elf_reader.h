@@ -14,8 +14,8 @@
 namespace kymo::stacks {
 
 // A process without rights (confine/confine.h) that reads programs and libraries for the one that takes samples.
-// Whoever may run a program chooses what is in its file: if a file takes this process over, ends it or makes it
-// work without end, only the stacks of that program are wrong.
+// Whoever may run a program chooses what is in its file. If a file ends this process or makes it work without end,
+// only the stacks of that program are wrong. If it takes this process over, it can make all stacks wrong, and nothing else.
 //
 // It gets the open files one by one, and answers questions until this object or its program ends.
 //
