@@ -109,7 +109,7 @@ async function setSizes(job, sizes) {
   await kymod.stop();
   const script = `import sqlite3, sys
 base = sqlite3.connect(sys.argv[1])
-rows = base.execute("SELECT r.id FROM runs r JOIN jobs j ON j.id = r.job_id WHERE j.name = ? ORDER BY r.created_unix_ns", (sys.argv[2],)).fetchall()
+rows = base.execute("SELECT id FROM runs WHERE owner = 'job:' || ? ORDER BY created_unix_ns", (sys.argv[2],)).fetchall()
 for (row,), size in zip(rows, sys.argv[3:], strict=True):
     base.execute("UPDATE runs SET image_bytes = ?, warmth = '' WHERE id = ?", (int(size), row))
 base.commit()`;
