@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <sqlite3.h>
 
-#include "breakable_criu.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -60,7 +60,7 @@ TEST(HistoryTest, ADumpCutShortByAKillIsListedWithWhatHappened) {
   kymod.start();
   ASSERT_TRUE(kymod.churn(16, "work").contains("pid"));
   const std::string dir = kymod.state() + "/checkpoints/work-1";
-  criu.kill_kymod_when_pages_are_dumped(kymod, {"dump", "process", "work"});
+  kymod.kill_when_pages_are_dumped(criu, {"dump", "process", "work"});
   kymod.start();
   const nlohmann::json checkpoints = kymod.kymo_json({"checkpoints", "work"});
   ASSERT_EQ(checkpoints.size(), 1U);

@@ -23,9 +23,9 @@
 
 #include "base/file.h"
 #include "base/sanitizers.h"
-#include "breakable_criu.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 #include "support/stop_child.h"
 

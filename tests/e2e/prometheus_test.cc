@@ -17,7 +17,7 @@ namespace kymo::test {
 namespace {
 
 Outcome get(const std::string& url) {
-  return run({"curl", "-sS", "--max-time", "10", url});
+  return run({"curl", "-sS", "--max-time", "60", url});
 }
 
 TEST(PrometheusTest, TheTextIsCleanAndTellsNothingPrivate) {
@@ -54,7 +54,7 @@ TEST(PrometheusTest, AnybodyMayReadItUnderLoopbacksNamesAndNothingElse) {
   static_cast<void>(kymod.churn(8, "work"));
   const auto as_nobody = [&](const std::string& path, const std::string& host) {
     return run({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-sS",
-                "--path-as-is", "--max-time", "10", "-w", "%{http_code}", "-H", "Host: " + host,
+                "--path-as-is", "--max-time", "60", "-w", "%{http_code}", "-H", "Host: " + host,
                 "http://" + kymod.http() + path})
         .out;
   };
