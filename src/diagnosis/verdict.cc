@@ -116,13 +116,19 @@ Window window_of(const std::vector<Phase>& phases, bool restore) {
   return window;
 }
 
+std::uint64_t stood_still_ns(const std::optional<criu::DumpStats>& stats,
+                             const std::vector<Phase>& phases) {
+  if (stats && stats->frozen_time_us != 0) {
+    return (std::uint64_t{stats->freezing_time_us} + stats->frozen_time_us) * kNsPerUs;
+  }
+  return frozen_ns(phases);
+}
+
 Verdict explain(const Facts& facts) {
   const Known known{facts, window_of(facts.phases, facts.restore)};
   Verdict verdict;
   if (!facts.restore) {
-    verdict.frozen_ns = facts.dump && facts.dump->frozen_time_us != 0
-                            ? std::uint64_t{facts.dump->frozen_time_us} * kNsPerUs
-                            : known.window.length_ns();
+    verdict.frozen_ns = stood_still_ns(facts.dump, facts.phases);
   }
   for (const std::span<const Rule> rules : {wait_rules(), work_rules()}) {
     for (const Rule rule : rules) {

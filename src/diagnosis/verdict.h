@@ -73,6 +73,12 @@ struct Facts {
 // all of it. Empty if nothing is known of it.
 Window window_of(const std::vector<Phase>& phases, bool restore);
 
+// How long the processes of a dump stood still, from the first that was stopped to the last that ran on
+// or ended: by CRIU's statistics, of which freezing and frozen time are the two parts, else by the phases,
+// as after a failure. 0: unknown, or they did not.
+std::uint64_t stood_still_ns(const std::optional<criu::DumpStats>& stats,
+                             const std::vector<Phase>& phases);
+
 // A cause that a rule has found.
 struct Finding {
   std::string rule;       // a permanent name
@@ -86,7 +92,7 @@ struct Finding {
 struct Verdict {
   std::vector<std::string> lines;  // at most six
   std::string shortly;
-  std::uint64_t frozen_ns = 0;    // of a dump
+  std::uint64_t frozen_ns = 0;    // of a dump: stood_still_ns()
   std::vector<Finding> findings;  // the largest share first
   // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, disk_wait,
   // steal. What was not looked at is missing.

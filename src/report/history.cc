@@ -194,7 +194,7 @@ std::optional<double> value_of(const HistoryRun& run, HistoryMetric metric) {
     case HistoryMetric::duration:
       return run.duration_ns == 0 ? std::nullopt : std::optional<double>(run.duration_ns);
     case HistoryMetric::frozen:
-      return run.frozen_ns ? std::optional<double>(*run.frozen_ns) : std::nullopt;
+      return run.stood_still_ns ? std::optional<double>(*run.stood_still_ns) : std::nullopt;
     case HistoryMetric::bytes:
       return run.image_bytes == 0 ? std::nullopt : std::optional<double>(run.image_bytes);
     case HistoryMetric::throughput:

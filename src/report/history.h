@@ -20,7 +20,8 @@ struct HistoryRun {
   std::string error;  // empty: it succeeded
   std::uint64_t duration_ns = 0;
   std::uint64_t image_bytes = 0;
-  std::optional<std::uint64_t> frozen_ns;
+  std::optional<std::uint64_t> stood_still_ns;  // of a dump
+  std::optional<std::uint64_t> away_ns;         // of a restore: since the dump
   std::string conditions;  // the options of the request that affect its duration
   std::string warmth;      // "warm", or "cold: " and the reason; empty if unknown
   std::vector<std::pair<std::string, std::uint64_t>> phases;  // nanoseconds by name

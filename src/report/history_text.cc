@@ -120,7 +120,7 @@ std::string verdict_text(const History& history) {
   const HistoryVerdict& verdict = *history.verdict;
   const HistoryMetric metric = history.options.metric;
   if (verdict.baseline == 0) {
-    return "too few runs to tell a regression: the newest is held against 5 or more before it\n";
+    return "too few runs to tell a regression: the newest is compared with 5 or more before it\n";
   }
   return fmt::format("{}: {} {}, median of {} before {}: {} (allowed {}, noise up to {})\n",
                      verdict.regression ? "REGRESSION" : "no regression", name_of(metric),
@@ -131,9 +131,11 @@ std::string verdict_text(const History& history) {
 }
 
 std::string runs_table(const History& history, std::size_t rows) {
+  const bool restores = std::any_of(history.runs.begin(), history.runs.end(),
+                                    [](const HistoryRun& run) { return run.away_ns.has_value(); });
   Table table({{"WHEN", Align::left},
                {"DURATION"},
-               {"FROZEN"},
+               {restores ? "AWAY" : "STOOD STILL"},
                {"IMAGES"},
                {"THROUGHPUT"},
                {"", Align::left}});
@@ -142,14 +144,14 @@ std::string runs_table(const History& history, std::size_t rows) {
   for (std::size_t i = first; i < count; ++i) {
     const HistoryRun& run = history.runs[i];
     const std::optional<double> throughput = value_of(run, HistoryMetric::throughput);
+    const std::optional<std::uint64_t>& time = restores ? run.away_ns : run.stood_still_ns;
     std::string note = run.error.empty() ? run.warmth : "failed: " + short_reason(run.error);
     if (run.error.empty() && !run.conditions.empty()) {
       note += (note.empty() ? "" : "; ") + run.conditions;
     }
     constexpr std::size_t kMaxNote = 60;
     table.add({wall_clock(run.created_unix_ns),
-               run.duration_ns == 0 ? "-" : duration(run.duration_ns),
-               run.frozen_ns ? duration(*run.frozen_ns) : "-",
+               run.duration_ns == 0 ? "-" : duration(run.duration_ns), time ? duration(*time) : "-",
                run.image_bytes == 0 ? "-" : bytes(run.image_bytes),
                throughput ? bytes(*throughput) + "/s" : "-", shortened(printable(note), kMaxNote)});
   }
@@ -158,6 +160,10 @@ std::string runs_table(const History& history, std::size_t rows) {
     text += fmt::format("  and {} older ones (--rows)\n", first);
   }
   return text;
+}
+
+nlohmann::json or_null(const std::optional<std::uint64_t>& time) {
+  return time ? nlohmann::json(*time) : nlohmann::json();
 }
 
 nlohmann::json json_of(const HistoryRun& run) {
@@ -171,7 +177,8 @@ nlohmann::json json_of(const HistoryRun& run) {
           {"reason", short_reason(run.error)},
           {"duration_ns", run.duration_ns},
           {"image_bytes", run.image_bytes},
-          {"frozen_ns", run.frozen_ns ? nlohmann::json(*run.frozen_ns) : nlohmann::json()},
+          {"stood_still_ns", or_null(run.stood_still_ns)},
+          {"away_ns", or_null(run.away_ns)},
           {"conditions", run.conditions},
           {"warmth", run.warmth},
           {"cold", run.cold()},

@@ -170,7 +170,8 @@ Result<void> check_rounds(const DumpSpec& spec, const std::string& criu_folder,
   criu::ClientOptions options;
   options.path = criu_folder.empty() ? "criu" : criu_folder + "/criu";
   options.timeout = timeout;
-  return check_tracked(criu::Client(std::move(options)), "pre-dump container " + spec.container);
+  return check_tracked(criu::Client(std::move(options)),
+                       "pre-dump container " + name_of_container(spec));
 }
 
 Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
@@ -243,7 +244,7 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
 Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
                                      const std::function<Result<void>()>& call) {
   const std::string tried =
-      std::string(frozen ? "freeze" : "unfreeze") + " container " + spec.container;
+      std::string(frozen ? "freeze" : "unfreeze") + " container " + name_of_container(spec);
   const Result<Freezer> freezer = Freezer::of(spec.process.pid);
   if (freezer && freezer->frozen() == frozen) {
     return Error{Code::failed_precondition,

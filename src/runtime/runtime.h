@@ -104,7 +104,8 @@ struct DumpSpec {
   std::string images_dir;  // must exist and be empty
   std::string work_dir;    // must exist; log and statistics go here
   bool leave_running = false;
-  std::string container{};  // its id; empty: a plain process
+  std::string container{};       // its id; empty: a plain process
+  std::string container_name{};  // for messages; empty: they have the id
   CheckpointOptions options{};
   // Only for plain processes: the images are on their disk before the process ends or runs on.
   bool sync = false;
@@ -168,8 +169,9 @@ struct DumpOutcome : Outcome<criu::DumpStats> {
 struct RestoreSpec {
   std::string images_dir;
   std::string work_dir;
-  std::string container{};  // its id; empty: a plain process
-  std::string bundle{};     // only for runc
+  std::string container{};       // its id; empty: a plain process
+  std::string container_name{};  // for messages; empty: they have the id
+  std::string bundle{};          // only for runc
   // The processes in the images, the root first. If it is not set, they are read from the images.
   std::optional<std::vector<criu::ImageProcess>> tree{};
   CheckpointOptions options{};
@@ -185,8 +187,15 @@ struct RestoreOutcome : Outcome<criu::RestoreStats> {
 
 struct FreezeSpec {
   ProcessId process;
-  std::string container;  // its id; empty: a plain process with all its descendants
+  std::string container;         // its id; empty: a plain process with all its descendants
+  std::string container_name{};  // for messages; empty: they have the id
 };
+
+// What messages call the container of a spec.
+template <class Spec>
+const std::string& name_of_container(const Spec& spec) {
+  return spec.container_name.empty() ? spec.container : spec.container_name;
+}
 
 // The OCI runtime with which a container runtime starts CRIU.
 struct OciRuntime {

@@ -89,8 +89,11 @@ void ElfReader::end() {
   if (pid_ == 0) return;
   ::kill(pid_, SIGKILL);
   rusage used{};
-  while (::wait4(pid_, nullptr, 0, &used) < 0 && errno == EINTR) {
+  int status = 0;
+  while (::wait4(pid_, &status, 0, &used) < 0 && errno == EINTR) {
   }
+  // It could not be restricted here, and has said so.
+  unable_ = !answered_ && WIFEXITED(status) && WEXITSTATUS(status) != 0;
   constexpr std::uint64_t kMicrosecond = 1000;
   for (const timeval& time : {used.ru_utime, used.ru_stime}) {
     ended_cpu_ns_ += static_cast<std::uint64_t>(time.tv_sec) * kNanosPerSecond +
@@ -164,6 +167,7 @@ std::optional<std::string> ElfReader::ask(const Question& question, int fd) {
     return std::nullopt;
   }
   answer.resize(static_cast<std::size_t>(got));
+  answered_ = true;
   return answer;
 }
 
@@ -177,7 +181,7 @@ bool ElfReader::runs() const {
 
 std::optional<std::vector<Segment>> ElfReader::open(File& file) {
   if (!runs()) end();
-  if (pid_ == 0) start();
+  if (pid_ == 0 && !unable_) start();
   file.given = started_;
   const auto answer = ask({Asked::open, file.fd < 0, file.id, 0}, file.fd);
   return answer ? segments_in(*answer) : std::nullopt;

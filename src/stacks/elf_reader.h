@@ -14,8 +14,8 @@
 namespace kymo::stacks {
 
 // A process without rights (confine/confine.h) that reads programs and libraries for the one that takes samples.
-// Whoever may run a program chooses what is in its file: if a file takes this process over, ends it or makes it
-// work without end, only the stacks of that program are wrong.
+// Whoever may run a program chooses what is in its file. If a file ends this process or makes it work without end,
+// only the stacks of that program are wrong. If it takes this process over, it can make all stacks wrong, and nothing else.
 //
 // It gets the open files one by one, and answers questions until this object or its program ends.
 //
@@ -72,6 +72,8 @@ class ElfReader {
   FileDescriptor socket_;
   pid_t pid_ = 0;
   std::uint64_t started_ = 0;  // how many processes
+  bool answered_ = false;      // one of them
+  bool unable_ = false;        // it makes no sense to start another one
   std::uint64_t ended_cpu_ns_ = 0;
 };
 

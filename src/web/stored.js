@@ -42,12 +42,12 @@ const stateMark = (state) => element("span", { class: `state ${state}` }, state)
  */
 function jobsTable(jobs, checkpoints) {
   if (jobs.length === 0) return element("p", {}, "There is no job: kymo run starts one.");
-  return table(["job", "state:", "pid", "begun:", "last dump:", "frozen", "where the time went:", "in words:", "command:"], jobs.map((job) => {
+  return table(["job", "state:", "pid", "begun:", "last dump:", "stood still", "where the time went:", "in words:", "command:"], jobs.map((job) => {
     const own = checkpoints.filter((one) => one.job === job.name);
     const last = own[own.length - 1];
     const words = [job.held, ending(job), job.reason && `its newest dump failed: ${job.reason}`].filter(Boolean).join("; ") || (last && last.verdict) || "";
     return [link(job.name, part("history", job.name)), stateMark(job.held ? "held" : job.frozen ? "frozen" : job.state), job.state === "running" ? String(job.pid) : "–", when(job.created_unix_ns),
-      last ? link(when(last.created_unix_ns), part("checkpoint", last.id)) : "–", last && last.stats ? micros(last.stats.frozen_time_us) : "–",
+      last ? link(when(last.created_unix_ns), part("checkpoint", last.id)) : "–", last && last.stood_still_ns ? duration(last.stood_still_ns) : "–",
       last ? phaseBar(last.phases, last.state === "failed") : "", element("span", { class: job.reason ? "why fault" : "why" }, words), element("span", { class: "why" }, job.command.join(" "))];
   }), { id: "jobs" });
 }
@@ -66,11 +66,11 @@ function checkpointsTable(checkpoints) {
     });
     return [tick, link(one.id, part("checkpoint", one.id)), one.job || `process ${one.pid}`, when(one.created_unix_ns), one.state,
       one.image_bytes ? bytes(one.image_bytes) : "–", one.duration_ns ? duration(one.duration_ns) : "–",
-      one.stats === null ? "–" : micros(one.stats.frozen_time_us), phaseBar(one.phases, one.state === "failed"),
+      one.stood_still_ns ? duration(one.stood_still_ns) : "–", phaseBar(one.phases, one.state === "failed"),
       element("span", { class: one.reason ? "why fault" : "why" }, one.reason || one.verdict || "")];
   });
   compare.disabled = ticked.size !== 2;
-  return element("div", {}, compare, table(["", "checkpoint:", "of:", "begun:", "state:", "images", "took", "frozen", "where the time went:", "in words:"], rows, { id: "checkpoints" }));
+  return element("div", {}, compare, table(["", "checkpoint:", "of:", "begun:", "state:", "images", "took", "stood still", "where the time went:", "in words:"], rows, { id: "checkpoints" }));
 }
 
 async function overview() {
@@ -223,13 +223,13 @@ async function comparison(ids) {
     rows.length === 0 ? element("p", {}, "There is no difference.") : table(["what", "A", "B", "change"], rows, { id: "differences" }))];
 }
 
-/** @type {Record<string, ["duration_ns" | "frozen_ns" | "image_bytes", string]>} */
-const METRICS = { duration: ["duration_ns", "nanoseconds"], frozen: ["frozen_ns", "nanoseconds"], bytes: ["image_bytes", "bytes"] };
+/** @type {Record<string, ["duration_ns" | "stood_still_ns" | "image_bytes", string]>} */
+const METRICS = { duration: ["duration_ns", "nanoseconds"], frozen: ["stood_still_ns", "nanoseconds"], bytes: ["image_bytes", "bytes"] };
 
 /**
  * A bar for each run, the newest at the right, and a line at each lasting change.
  * @param {History} history
- * @param {"duration_ns" | "frozen_ns" | "image_bytes"} field
+ * @param {"duration_ns" | "stood_still_ns" | "image_bytes"} field
  * @param {string} unit
  */
 function trend(history, field, unit) {
@@ -243,6 +243,9 @@ function trend(history, field, unit) {
   });
   return bars;
 }
+
+/** @param {number | null} time_ns null: not known */
+const still = (time_ns) => (time_ns === null ? "–" : duration(time_ns));
 
 /**
  * @param {string} job
@@ -276,9 +279,9 @@ async function history(job, options) {
   } else if (all.changes.length === 0) {
     parts.push(element("p", { id: "no-change" }, "No lasting change is found."));
   }
-  parts.push(table(["checkpoint", "begun:", "took", "frozen", "images", ":", ":"], all.runs.slice().reverse().map((run) => [
+  parts.push(table(["checkpoint", "begun:", "took", kind === "dumps" ? "stood still" : "away", "images", ":", ":"], all.runs.slice().reverse().map((run) => [
     run.checkpoint ? link(run.checkpoint, part("checkpoint", run.checkpoint)) : "–", when(run.created_unix_ns), duration(run.duration_ns),
-    run.frozen_ns === null ? "–" : duration(run.frozen_ns), bytes(run.image_bytes), run.warmth, run.reason])));
+    still(kind === "dumps" ? run.stood_still_ns : run.away_ns), bytes(run.image_bytes), run.warmth, run.reason])));
   return parts;
 }
 

@@ -268,7 +268,7 @@ export interface Checkpoint {
   created_unix_ns: number;
   image_bytes: number;
   duration_ns: number;
-  stats: { frozen_time_us: number } | null;
+  stood_still_ns: number; // 0: not known
   phases?: Phase[]; // of the newest checkpoints
   verdict?: string; // in at most five words
   reason: string;
@@ -325,7 +325,8 @@ export interface Run {
   checkpoint: string;
   created_unix_ns: number;
   duration_ns: number;
-  frozen_ns: number | null;
+  stood_still_ns: number | null;
+  away_ns: number | null;
   image_bytes: number;
   warmth: string;
   cold: boolean;

@@ -50,14 +50,14 @@ END
 }
 
 @test "SIGINT is the command's, and kymo waits for it" {
-  run --separate-stderr timeout 20 "$kymo" record -- sh -c \
+  run --separate-stderr timeout 60 "$kymo" record -- sh -c \
     'trap "echo caught; exit 3" INT; kill -INT $PPID $$; while :; do sleep 0.01; done'
   [ "$status" -eq 3 ]
   [ "$output" = caught ]
 }
 
 @test "SIGTERM is passed on" {
-  run --separate-stderr timeout 20 "$kymo" record -- sh -c \
+  run --separate-stderr timeout 60 "$kymo" record -- sh -c \
     'trap "echo caught; exit 4" TERM; kill -TERM $PPID; while :; do sleep 0.01; done'
   [ "$status" -eq 4 ]
   [ "$output" = caught ]
@@ -84,7 +84,7 @@ END
 @test "a counter file that is truncated meanwhile: one line, no crash, and what was recorded until then" {
   "$build/tests/support/publisher" "$dir/counters" 4 >"$dir/out" 3>&- &
   publisher=$!
-  for _ in $(seq 200); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
+  for _ in $(seq 1000); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
   kill -STOP "$publisher" # or it would crash itself
   (until [ "$(wc -l <"$dir/run.tsv")" -gt 500 ]; do sleep 0.05; [ -e "$dir" ] || break; done
     truncate -s 0 "$dir/counters") >/dev/null 2>&1 3>&- &

@@ -24,7 +24,7 @@ Facts healthy_dump() {
                   {"finish", 1100 * kOneMs, 1200 * kOneMs, 0, "", false}};
   facts.dump.emplace();
   facts.dump->freezing_time_us = 900;
-  facts.dump->frozen_time_us = 1'000'000;
+  facts.dump->frozen_time_us = 999'100;
   facts.dump->pages_written = 65536;  // 256 MiB
   facts.signals.cpu_ns = 150 * kOneMs;
   facts.signals.cpu_wait_ns = 20 * kOneMs;
@@ -59,6 +59,16 @@ TEST(Verdict, OfAnOrdinaryDumpSaysThatNothingStandsOut) {
                                "Nothing stands out that would make it shorter."}));
   EXPECT_EQ(verdict.shortly, "nothing stands out");
   EXPECT_EQ(verdict.frozen_ns, 1000 * kOneMs);
+}
+
+// CRIU looks at the freezer of cgroup version 1 only after 100 ms. The processes stood still meanwhile.
+TEST(Verdict, TheTimeOfFreezingIsPartOfTheStandstill) {
+  criu::DumpStats stats;
+  stats.freezing_time_us = 101'000;
+  stats.frozen_time_us = 146'000;
+  EXPECT_EQ(stood_still_ns(stats, healthy_dump().phases), 247 * kOneMs);
+  EXPECT_EQ(stood_still_ns({}, healthy_dump().phases), 1000 * kOneMs) << "a dump that failed";
+  EXPECT_EQ(stood_still_ns({}, {}), 0U);
 }
 
 // Each rule is tried a little below and a little above its threshold.

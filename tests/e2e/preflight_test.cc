@@ -437,7 +437,7 @@ TEST_F(PreflightOfTest, TheForecastIsJudgedByEarlierDumps) {
   const json last = forecast();
   EXPECT_EQ(last["dumps"], 2);
   EXPECT_GE(last["written_bytes"]["low"].get<std::uint64_t>(), std::uint64_t{4} << 20U) << last;
-  for (const char* what : {"frozen_ns", "total_ns"}) {
+  for (const char* what : {"stood_still_ns", "total_ns"}) {
     EXPECT_GT(last[what]["low"], 0) << last;
     EXPECT_LE(last[what]["low"], last[what]["expected"]) << last;
     EXPECT_LE(last[what]["expected"], last[what]["high"]) << last;

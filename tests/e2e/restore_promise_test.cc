@@ -12,10 +12,10 @@
 #include <optional>
 #include <thread>
 
-#include "breakable_criu.h"
 #include "counting.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 

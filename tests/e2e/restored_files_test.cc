@@ -59,16 +59,30 @@ TEST_F(RestoredFilesTest, AnotherFileTakesItsPlaceIfTheImagesComeThroughKymod) {
   expect_another_file({"--compression", "zstd"});
 }
 
-TEST_F(RestoredFilesTest, AFileThatCannotBeInheritedIsNamedAndTheImagesStay) {
+// Such a refusal left a recording in the checkpoint, and counted as a failure, for which somebody is
+// called.
+TEST_F(RestoredFilesTest, WhatTheOptionsNameAndIsMissingIsRefusedBeforeAnythingIsWritten) {
   const std::string old = kymod_.path("old.log");
   start({"log", old});
   dump();
-  for (const std::string& other : {kymod_.path("missing"), kymod_.folder().path()}) {
-    const Outcome refused =
-        kymod_.kymo({"restore", checkpoint(), "--inherit-fd", old.substr(1) + "=" + other});
+  const std::string missing = kymod_.path("missing");
+  const std::string folder = kymod_.folder().path();
+  using Words = std::vector<std::string>;
+  for (const auto& [words, named] : std::vector<std::pair<Words, std::string>>{
+           {{"--inherit-fd", old.substr(1) + "=" + missing}, missing},
+           {{"--inherit-fd", old.substr(1) + "=" + folder}, folder},
+           {{"--external", "mnt[data]:" + missing}, missing},
+           {{"--root", missing}, missing}}) {
+    Words all{"restore", checkpoint()};
+    all.insert(all.end(), words.begin(), words.end());
+    const Outcome refused = kymod_.kymo(all);
     EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_NE(refused.err.find(other), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find(named), std::string::npos) << refused.err;
   }
+  EXPECT_FALSE(fs::exists(checkpoint() + "/recordings/restore.tsv"));
+  const std::string metrics = ask(kymod_, "/metrics").text;
+  EXPECT_NE(metrics.find("kymo_restores_total{result=\"refused\"} 4"), std::string::npos)
+      << metrics;
   restore();
 }
 

@@ -380,7 +380,8 @@ TEST(PreflightLimits, ALookThatTakesTooLongGivesUp) {
                        "print('ready', flush=True)\n"
                        "time.sleep(600)"});
   ASSERT_TRUE(target.is_ready());
-  const Result<Report> late = look_at(target.pid(), {}, {.time = std::chrono::milliseconds(1)});
+  const Result<Report> late =
+      look_at(target.pid(), {}, {.time = std::chrono::milliseconds(-1)});  // over already
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.error().code, Code::resource_exhausted) << late.error().message;
   EXPECT_TRUE(look_at(target.pid(), {}, {.time = std::chrono::minutes(5)}).ok());

@@ -14,7 +14,7 @@ HistoryRun one(std::uint64_t duration_ms, std::uint64_t writing_ms = 0) {
   HistoryRun run;
   run.duration_ns = duration_ms * kMilli;
   run.image_bytes = 64U << 20U;
-  run.frozen_ns = run.duration_ns / 2;
+  run.stood_still_ns = run.duration_ns / 2;
   run.warmth = "warm";
   run.phases = {{"criu starts", 5 * kMilli},
                 {"memory, writing", (writing_ms != 0 ? writing_ms : duration_ms / 2) * kMilli}};

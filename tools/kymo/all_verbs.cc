@@ -15,7 +15,8 @@ constexpr Verb kVerbs[] = {
     {"explain", add_explain},   {"stats", add_stats},       {"record", add_record},
     {"profile", add_profile},   {"profiles", add_profiles}, {"recover", add_recover},
     {"watch", add_watch},       {"recorder", add_recorder}, {"snapshot", add_snapshot},
-    {"progress", add_progress}, {"web", add_web},           {"view", add_view}};
+    {"progress", add_progress}, {"web", add_web},           {"view", add_view},
+    {"status", add_status}};
 
 }  // namespace
 

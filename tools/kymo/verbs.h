@@ -87,6 +87,7 @@ void add_cancel(CLI::App& app, Context& context);
 void add_release(CLI::App& app, Context& context);
 void add_checkpoints(CLI::App& app, Context& context);
 void add_history(CLI::App& app, Context& context);
+void add_status(CLI::App& app, Context& context);
 void add_recorder(CLI::App& app, Context& context);
 void add_snapshot(CLI::App& app, Context& context);
 void add_progress(CLI::App& app, Context& context);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/mounts.h"
 #include "base/patience.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/run_record.h"
@@ -96,22 +97,19 @@ void set(const Range& range, v1::Forecast::Range& message) {
   message.set_high(range.high);
 }
 
-// Dumps of other containers say nothing about a container.
 void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& response) {
-  const auto kind = store::RunKind::dump;
   v1::Forecast& forecast = *response.mutable_forecast();
-  Result<std::vector<store::Run>> earlier = parts.store.runs(history_owner(target), kind);
+  const Result<EarlierDumps> earlier =
+      earlier_dumps(parts.store, history_owner(target), !target.id.empty());
   if (!earlier) return;
-  DumpTimes times = forecast_times(*earlier, response.memory_bytes());
-  if (times.dumps == 0 && target.id.empty()) {
-    if (earlier = parts.store.runs({}, kind); !earlier) return;
-    times = forecast_times(*earlier, response.memory_bytes());
-    forecast.set_of_others(times.dumps != 0);
-  }
+  // A dump goes to the state directory, unless its request names another.
+  const DumpTimes times =
+      forecast_times(*earlier, {response.memory_bytes(), disk_of(parts.config.state_dir)});
+  forecast.set_of_others(times.of_others);
   forecast.set_dumps(static_cast<std::uint32_t>(times.dumps));
   if (times.dumps == 0) return;
   if (!forecast.of_others()) set(times.written_bytes, *forecast.mutable_written_bytes());
-  set(times.frozen_ns, *forecast.mutable_frozen_ns());
+  set(times.stood_still_ns, *forecast.mutable_stood_still_ns());
   set(times.total_ns, *forecast.mutable_total_ns());
 }
 

@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/mounts.h"
 #include "base/patience.h"
 #include "criu/checksums.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
+#include "daemon/request/deadline.h"
 #include "daemon/request/dump_record.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/publish.h"
@@ -39,7 +40,8 @@ struct DumpContext : Request {
       : Request(all, store::RunKind::dump, timed, std::move(shown), to_caller), asked(request) {}
 
   const v1::DumpRequest& asked;
-  std::string asked_directory;  // empty: none
+  const std::uint64_t deadline_ns = deadline_from_now(asked.deadline_ns());  // 0: none
+  std::string asked_directory;                                               // empty: none
   std::optional<criu::Encoding> stream;
   Target target;
   std::shared_ptr<const Claims<std::string>::Claim> directory_claim;
@@ -53,6 +55,8 @@ struct DumpContext : Request {
   bool dumped = false;
   bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
   std::vector<diagnosis::Phase> concluded;  // when the outcome was saved
+  std::uint64_t stood_still_ns = 0;         // at that time; 0: not known, or it did not
+  std::string disk;                         // of the directory (disk_of())
   runtime::DumpOutcome outcome;
 };
 
@@ -132,14 +136,6 @@ Result<void> claim_process(DumpContext& c) {
   return {};
 }
 
-// The deadline as a time of monotonic_ns(). 0 if there is none.
-std::uint64_t deadline_of(const DumpContext& c) {
-  const std::uint64_t allowed_ns = c.asked.deadline_ns();
-  if (allowed_ns == 0) return 0;
-  constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-  return c.began_ns + std::min(allowed_ns, kNever - c.began_ns);
-}
-
 std::string checkpoint_id(const DumpContext& c) {
   return "c" + std::to_string(c.began_unix_ns) + "-" + std::to_string(c.target.process.pid);
 }
@@ -156,9 +152,10 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
   spec.leave_running = c.asked.leave_running();
   spec.sync = c.asked.sync();
   spec.container = c.target.id;
+  spec.container_name = c.target.id.empty() ? "" : c.target.name;
   spec.options = to_options(c.asked.options());
   spec.stream = c.stream;
-  spec.deadline_ns = deadline_of(c);
+  spec.deadline_ns = c.deadline_ns;
   spec.pre_dumps = c.asked.pre_dumps();
   spec.frozen = c.target.frozen;
   spec.criu = c.criu;
@@ -177,6 +174,7 @@ Result<void> look_before(DumpContext& c) {
 
 Result<void> estimate_size(DumpContext& c) {
   c.memory_bytes = probe::memory_to_dump(c.target.process.pid);
+  c.disk = disk_of(c.asked_directory.empty() ? c.parts.config.state_dir : c.asked_directory);
   c.progress.expect(c.memory_bytes);
   return {};
 }
@@ -185,15 +183,10 @@ Result<void> estimate_size(DumpContext& c) {
 Result<void> forecast(DumpContext& c) {
   const std::uint64_t deadline_ns = c.asked.deadline_ns();
   if (deadline_ns == 0) return {};
-  const auto kind = store::RunKind::dump;
-  Result<std::vector<store::Run>> earlier = c.parts.store.runs(history_owner(c.target), kind);
+  const Result<EarlierDumps> earlier =
+      earlier_dumps(c.parts.store, history_owner(c.target), !c.target.id.empty());
   if (!earlier) return earlier.error();
-  Forecast said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
-  // If it has no history, use the dumps of all others. For a container, those say nothing.
-  if (said.verdict == Forecast::Verdict::unknown && c.target.id.empty()) {
-    if (earlier = c.parts.store.runs({}, kind); !earlier) return earlier.error();
-    said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
-  }
+  const Forecast said = forecast_dump(*earlier, {c.memory_bytes, c.disk}, deadline_ns);
   c.forecast = said.text;
   c.progress.set_forecast(said.text);
   return {};
@@ -201,7 +194,7 @@ Result<void> forecast(DumpContext& c) {
 
 // If the deadline ended CRIU, returns an error that says so.
 Error explain_deadline(const DumpContext& c, Error error) {
-  const std::uint64_t deadline_ns = deadline_of(c);
+  const std::uint64_t deadline_ns = c.deadline_ns;
   if (error.code != Code::deadline_exceeded || deadline_ns == 0 ||
       monotonic_ns() + 1'000'000 < deadline_ns) {
     return error;
@@ -232,6 +225,14 @@ Error explain_full_disk(const DumpContext& c, Error error) {
   error.message += "; about " + report::bytes(c.memory_bytes) +
                    (is_compressed(c) ? ", before compression, are needed in " : " are needed in ") +
                    c.dir->path();
+  return error;
+}
+
+// The process runs on, and may have missed something meanwhile: adds to the error how long it stood still.
+Error add_standstill(const DumpContext& c, Error error) {
+  const std::uint64_t ns = diagnosis::stood_still_ns({}, c.phases());
+  if (ns == 0) return error;
+  error.message += "; it stood still for " + report::duration(ns);
   return error;
 }
 
@@ -379,7 +380,8 @@ Result<void> call_runtime(DumpContext& c) {
       });
   c.progress.finishing();
   if (!outcome) {
-    return explain_full_disk(c, explain_deadline(c, explain_old_criu(c, outcome.error())));
+    return add_standstill(
+        c, explain_full_disk(c, explain_deadline(c, explain_old_criu(c, outcome.error()))));
   }
   c.outcome = std::move(outcome).value();
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
@@ -410,7 +412,7 @@ Result<void> add_checksums(DumpContext& c) {
 // it does, and UnconfirmedDumps sees that. If the disk fails, UnconfirmedDumps tries again: the images may
 // be all that is left of the process.
 Result<void> publish(DumpContext& c) {
-  const DiskWait wait(&c.progress.cancellation(), deadline_of(c));
+  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
   const auto done = publish_until(*c.dir, c.directory_claim, wait);
   if (done && *done) return {};
   c.unconfirmed = true;
@@ -448,6 +450,7 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   json record = entry_of(c, result ? "complete" : "failed");
   record["duration_ns"] = duration_ns;
   record["phases"] = diagnosis::to_json(c.concluded);
+  if (c.stood_still_ns != 0) record["stood_still_ns"] = c.stood_still_ns;
   if (!c.verdict.lines.empty()) record["verdict"] = diagnosis::to_json(c.verdict);
   c.add_timing(record);
   if (!result) {
@@ -469,30 +472,18 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   return record;
 }
 
-// The options that change how long a dump takes. Only runs with the same options are compared.
-std::string conditions_of(const DumpContext& c) {
-  std::string text = c.asked.leave_running() ? "leave running" : "";
-  if (is_compressed(c)) {
-    text += text.empty() ? "stream " : ", stream ";
-    text += criu::name_of(c.stream->compression);
-  }
-  if (!c.memory_images.empty()) text += text.empty() ? "memory first" : ", memory first";
-  if (c.asked.no_stream()) text += text.empty() ? "no stream" : ", no stream";
-  if (c.asked.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
-  if (c.asked.sync()) text += text.empty() ? "sync" : ", sync";
-  if (c.asked.checksums()) text += text.empty() ? "checksums" : ", checksums";
-  if (c.stacks) text += text.empty() ? "stacks" : ", stacks";
-  return text;
-}
-
 store::Run run_of(const DumpContext& c, const Result<void>& result) {
   store::Run run = common_run(c, result, c.outcome);
   run.id = c.checkpoint.id;
-  run.job_id = history_owner(c.target);
+  run.owner = history_owner(c.target);
   run.checkpoint_id = c.checkpoint.id;
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
-  run.conditions = conditions_of(c);
+  run.conditions =
+      conditions_of(c.asked, is_compressed(c) ? criu::name_of(c.stream->compression) : "",
+                    !c.memory_images.empty(), c.stacks.has_value());
+  run.stood_still_ns = c.stood_still_ns;
+  run.disk = c.disk;
   return run;
 }
 
@@ -504,6 +495,7 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   c.checkpoint.error = result ? "" : result.error().message;
   c.checkpoint.image_bytes = c.outcome.image_bytes;
   c.checkpoint.duration_ns = duration_ns;
+  c.checkpoint.stood_still_ns = c.stood_still_ns;
   if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
   const bool gone = c.dumped && !c.asked.leave_running();
   if (c.job && gone) c.job->state = store::JobState::dumped;
@@ -564,12 +556,17 @@ void conclude(DumpContext& c, const Result<void>& result) {
   c.concluded = c.phases();
   const std::uint64_t duration_ns =
       c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;
+  if (c.begun && !c.unconfirmed) {
+    c.stood_still_ns = diagnosis::stood_still_ns(c.outcome.stats, c.concluded);
+  }
+  if (c.stood_still_ns != 0) c.parts.metrics.standstills()->add(c.stood_still_ns);
   write_outcome(c, result, duration_ns);
   if (c.listed) update_store(c, result, duration_ns);
   if (c.unconfirmed) c.parts.unconfirmed.watch(c.checkpoint.id);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
+  if (c.stood_still_ns != 0) about["stood_still_ns"] = c.stood_still_ns;
   c.end_recording(result, std::move(about));
 }
 
@@ -581,10 +578,12 @@ v1::DumpResponse response_of(const DumpContext& c) {
   response.set_image_bytes(c.outcome.image_bytes);
   response.set_streamed_bytes(c.streamed_bytes);
   response.set_forecast(c.forecast);
+  response.set_stood_still_ns(c.stood_still_ns);
   for (const runtime::PreDumpRound& round : c.outcome.pre_dumps) {
     *response.add_pre_dumps() = to_api(round);
   }
   fill_response(response, c, c.outcome, c.target.kind, c.target.id);
+  if (!c.target.id.empty()) response.set_container_name(c.target.name);
   return response;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
 #include "daemon/request/target.h"
 
@@ -14,5 +16,10 @@ nlohmann::json container_json(const Target& target);
 nlohmann::json options_json(const v1::CheckpointOptions& options);
 // The machine. It does not change while kymod runs.
 const nlohmann::json& machine_json();
+
+// The options that change how long a dump takes, for store::Run::conditions. Only runs with the same ones
+// are compared. `compression`: its name; empty: the images are stored as they are.
+std::string conditions_of(const v1::DumpRequest& asked, std::string_view compression,
+                          bool memory_first, bool stacks);
 
 }  // namespace kymo::daemon

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json_object.h"
 #include "base/own_folder.h"
 #include "base/patience.h"
 #include "criu/images.h"
@@ -41,9 +42,11 @@ struct RestoreContext : Request {
   Claims<std::string>::Claim claim;
   Claims<std::string>::Claim job_claim;  // a job that is being restored is not deleted
   std::string images;
-  json record = json::object();  // checkpoint.json; empty for bare images
+  json record =
+      json::object();  // checkpoint.json, which anyone may have written; empty: bare images
   runtime::Kind runtime_kind = runtime::Kind::process;
   std::string container;                 // the id of a container
+  std::string container_name;            // for messages; empty: not known
   std::string bundle;                    // of a runc container
   std::vector<criu::ImageProcess> tree;  // the processes in the images
   std::vector<criu::NeededLock> locks;   // that they hold
@@ -51,6 +54,7 @@ struct RestoreContext : Request {
   std::uint64_t page_bytes = 0;          // in the images
   RestoreNote note;
   runtime::RestoreOutcome outcome;
+  std::uint64_t away_ns = 0;  // since its dump stopped it; 0: not known
 };
 
 // The same result, whose error also says what was tried.
@@ -58,13 +62,6 @@ Result<void> in_restore(const RestoreContext& c, const Result<void>& done) {
   if (done) return {};
   return Error{done.error().code, "restore " + c.directory + ": " + done.error().message,
                done.error().errno_value};
-}
-
-// A text of the record; empty if it is missing or no text. The record is not trusted, because
-// anyone may have written it.
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 Result<void> validate(RestoreContext& c) {
@@ -208,6 +205,8 @@ Result<void> find_runtime(RestoreContext& c) {
                                              std::string(runtime::name_of(*wanted))};
   }
   c.container = c.asked.container().empty() ? text_of(made, "id") : c.asked.container();
+  // A container of another id gets another name as well.
+  if (c.asked.container().empty()) c.container_name = text_of(made, "name");
   c.bundle = c.asked.bundle().empty() ? text_of(made, "bundle") : c.asked.bundle();
   const bool bundles = runtime::row_of(c.runtime_kind).has_bundles;
   const bool bare_container = bare && c.runtime_kind != runtime::Kind::process;
@@ -265,6 +264,7 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
   spec.images_dir = c.images;
   if (c.to) spec.work_dir = c.to->work();
   spec.container = c.container;
+  spec.container_name = c.container_name;
   spec.bundle = c.bundle;
   spec.tree = c.tree;
   spec.options = options_of(c);
@@ -473,6 +473,7 @@ Result<void> call_runtime(RestoreContext& c) {
   }
   if (!outcome) return c.deadline.explain("restore " + c.directory, outcome.error());
   c.outcome = std::move(outcome).value();
+  c.away_ns = away_until(c.record, unix_ns());
   c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");
   if (source == v1::Progress::PASSIVE) c.progress.moved(c.page_bytes, c.page_bytes, source);
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
@@ -549,7 +550,8 @@ void add_run(RestoreContext& c, const Result<void>& result) {
   const Scope scope("update store", {.category = "store"});
   store::Run run = common_run(c, result, c.outcome);
   run.id = "r" + std::to_string(c.began_unix_ns) + "-" + c.job->id;
-  run.job_id = c.job->id;
+  run.owner = history_owner(*c.job);
+  run.away_ns = c.away_ns;
   run.checkpoint_id = checkpoint_in(c.parts.store, c.job->id, c.directory);
   const json bytes = c.record.value("image_bytes", json());
   if (bytes.is_number_unsigned()) run.image_bytes = bytes.get<std::uint64_t>();
@@ -567,6 +569,7 @@ void conclude(RestoreContext& c, const Result<void>& result) {
   if (c.job) add_run(c, result);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
+  if (c.away_ns != 0) about["away_ns"] = c.away_ns;
   c.end_recording(result, std::move(about));
   if (c.parts.store.unstored() > 0) c.note.keep();
   c.note = {};
@@ -576,6 +579,8 @@ v1::RestoreResponse response_of(const RestoreContext& c) {
   v1::RestoreResponse response;
   response.set_pid(c.outcome.process.pid);
   response.set_directory(c.directory);
+  response.set_away_ns(c.away_ns);
+  response.set_container_name(c.container_name);
   fill_response(response, c, c.outcome, c.runtime_kind, c.container);
   return response;
 }

@@ -6,7 +6,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_object.h"
 #include "base/json_text.h"
+#include "daemon/state/stats_json.h"
+#include "diagnosis/verdict.h"
 
 namespace kymo::daemon {
 namespace {
@@ -68,8 +71,12 @@ std::optional<v1::RestoreStats> restore_stats_of(const std::string& text) {
   return stats_of<v1::RestoreStats>(text);
 }
 
+std::string history_owner(const store::Job& job) {
+  return std::string(kJobOwner) + job.name;
+}
+
 std::string history_owner(const Target& target) {
-  if (target.job) return target.job->id;
+  if (target.job) return history_owner(*target.job);
   if (!target.id.empty()) {
     return std::string(runtime::name_of(target.kind)) + ":" + target.name;
   }
@@ -78,6 +85,19 @@ std::string history_owner(const Target& target) {
   if (command.empty()) command = target.name;
   command.resize(std::min(command.size(), kMaxCommandLength));
   return std::string(kProgramOwner) + command;
+}
+
+std::uint64_t away_until(const nlohmann::json& record, std::int64_t now_unix_ns) {
+  const nlohmann::json& began = member(record, "created_unix_ns");
+  if (!began.is_number_integer() || member(record, "leave_running") != nlohmann::json(false)) {
+    return 0;
+  }
+  const auto began_ns = began.get<std::int64_t>();
+  if (began_ns <= 0 || began_ns >= now_unix_ns) return 0;
+  const auto since_ns = static_cast<std::uint64_t>(now_unix_ns - began_ns);
+  const diagnosis::Window still =
+      diagnosis::window_of(diagnosis::phases_from(member(record, "phases")), false);
+  return since_ns > still.begin_ns ? since_ns - still.begin_ns : 0;
 }
 
 std::string unstored_warning(store::Store& store) {
@@ -100,6 +120,11 @@ v1::HistoryRun to_api(const store::Run& run) {
   } else if (const auto stats = restore_stats_of(run.stats_json)) {
     *out.mutable_restore_stats() = *stats;
   }
+  out.set_stood_still_ns(run.stood_still_ns);
+  if (run.stood_still_ns == 0 && out.has_dump_stats()) {  // stored by an older kymod
+    out.set_stood_still_ns(stood_still_ns(out.dump_stats()));
+  }
+  out.set_away_ns(run.away_ns);
   out.set_conditions(run.conditions);
   out.set_warmth(run.warmth);
   const nlohmann::json phases = parse_json(run.phases_json);

@@ -17,6 +17,7 @@
 #include "daemon/recorder/profiled_containers.h"
 #include "daemon/request/parts.h"
 #include "daemon/request/running_request.h"
+#include "daemon/serve/build_info.h"
 #include "daemon/serve/housekeeping.h"
 #include "daemon/serve/otlp.h"
 #include "daemon/serve/service.h"
@@ -121,6 +122,7 @@ struct Daemon::State {
   void snapshot_for_signal() const;
   void keep_house();
 
+  std::uint64_t house_kept = 0;
   std::string no_room;  // the last logged reason why no room could be made
 };
 
@@ -209,7 +211,8 @@ Result<void> Daemon::State::start_http() {
   };
   http = std::make_unique<http::Server>(std::move(options));
   add_open_paths(*http, {make_prometheus_collectable(metrics->registry(), kPrometheusPrefix),
-                         metrics->failures()});
+                         metrics->failures(), metrics->standstills(),
+                         std::make_shared<BuildInfo>(crius->programs())});
   add_page_paths(*http, parts());
   return http->start();
 }
@@ -307,6 +310,10 @@ void Daemon::State::say_troubles() const {
 void Daemon::State::keep_house() {
   jobs->retry_unstored();
   bound_job_outputs(parts());
+  constexpr std::uint64_t kLooksAMinute = 60;
+  // Without a bound, only failed checkpoints go, for which a look a minute is enough.
+  const bool bounded = config.keep_bytes != 0 || config.keep_count != 0;
+  if (!bounded && house_kept++ % kLooksAMinute != 0) return;
   std::string trouble = make_room(parts());
   if (!trouble.empty() && trouble != no_room) spdlog::warn("{}", trouble);
   no_room = std::move(trouble);

@@ -63,6 +63,22 @@ void take_rights_of_others(const std::string& folder) {
   }
 }
 
+// Shortens a command, the only entry of a record that can have any length.
+void shorten_command(nlohmann::json& record) {
+  constexpr std::size_t kMost = 65536;
+  const auto command = record.find("command");
+  if (command == record.end() || !command->is_array()) return;
+  nlohmann::json kept = nlohmann::json::array();
+  std::size_t bytes = 0;
+  for (const nlohmann::json& word : *command) {
+    if (!word.is_string() || bytes >= kMost) break;
+    kept.push_back(word.get_ref<const std::string&>().substr(0, kMost - bytes));
+    bytes += word.get_ref<const std::string&>().size() + 1;
+  }
+  kept.push_back("...");
+  *command = std::move(kept);
+}
+
 }  // namespace
 
 std::string CheckpointDir::next_recording(const std::string& name) const {
@@ -147,7 +163,12 @@ void discard_images(const CheckpointDir& dir) {
 
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
   record["format_version"] = report::kRecordVersion;
-  return replace_file(dir.record(), json_text(record, 2) + "\n");
+  std::string text = json_text(record, 2) + '\n';
+  if (text.size() > report::kMaxRecordBytes) {
+    shorten_command(record);
+    text = json_text(record, 2) + '\n';
+  }
+  return replace_file(dir.record(), text);
 }
 
 }  // namespace kymo::daemon

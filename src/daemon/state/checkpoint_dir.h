@@ -55,7 +55,7 @@ Result<void> publish_images(const CheckpointDir& dir);
 void discard_images(const CheckpointDir& dir);
 
 // Replaces checkpoint.json as a whole, and adds `format_version` to it. ForeignFiles::record()
-// reads it.
+// reads it. A command that is too long for a record (report::kMaxRecordBytes) is shortened there.
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record);
 
 }  // namespace kymo::daemon

@@ -367,7 +367,7 @@ Result<void> check_runc_options(const std::string& tried, const CheckpointOption
 }
 
 Result<void> RuncRuntime::may_dump(const DumpSpec& spec) {
-  const std::string tried = "dump container " + spec.container;
+  const std::string tried = "dump container " + name_of_container(spec);
   Result<void> good = check_runc_options(tried, spec.options);
   if (good) {
     good =
@@ -382,7 +382,7 @@ Result<void> RuncRuntime::may_dump(const DumpSpec& spec) {
 }
 
 Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& observer) {
-  const std::string tried = "could not dump container " + spec.container;
+  const std::string tried = "could not dump container " + name_of_container(spec);
   if (Result<void> good = may_dump(spec); !good) {
     return good.error();
   }
@@ -423,7 +423,7 @@ Result<void> RuncRuntime::settle_dump(const DumpSpec& spec) {
 }
 
 Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
-  const std::string asked = "restore container " + spec.container;
+  const std::string asked = "restore container " + name_of_container(spec);
   Result<void> good = check_runc_options(asked, spec.options);
   if (good) try_again_to_remove(spec.container);
   if (good) remove_half_restored(spec);
@@ -436,7 +436,8 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   if (Result<void> good = may_restore(spec); !good) {
     return good.error();
   }
-  const Result<BundleRoot> root = prepare_root("restore container " + spec.container, spec.bundle);
+  const Result<BundleRoot> root =
+      prepare_root("restore container " + name_of_container(spec), spec.bundle);
   if (!root) {
     return root.error();
   }
@@ -447,8 +448,8 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   }
   words.push_back(spec.container);
   ContainerCall restore =
-      call("could not restore container " + spec.container, spec.work_dir, std::move(words),
-           spec.criu ? spec.criu->folder : options_.criu_folder);
+      call("could not restore container " + name_of_container(spec), spec.work_dir,
+           std::move(words), spec.criu ? spec.criu->folder : options_.criu_folder);
   restore.command.output_path = "/dev/null";
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + "/restore.log";
@@ -469,7 +470,7 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
     outcome->warnings.push_back(root->made);
   }
   if (root->read_only && !container->read_only_root) {
-    outcome->warnings.push_back("container " + spec.container +
+    outcome->warnings.push_back("container " + name_of_container(spec) +
                                 " can now write to its root, which is read-only in its bundle: "
                                 "CRIU before 4.2 does this; use CRIU 4.2 or later");
   }

@@ -117,7 +117,7 @@ TEST_F(ProfilerTest, ACallbackThatBlocksIsNotWaitedForForEver) {
                                  }));
   Profiler profiler(registry_, options());
   ASSERT_TRUE(profiler.start());
-  std::this_thread::sleep_for(milliseconds(20));
+  while (profiler.stats().rows_captured == 0) std::this_thread::sleep_for(milliseconds(1));
   blocks = true;
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
