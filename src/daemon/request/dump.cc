@@ -481,7 +481,7 @@ std::string conditions_of(const DumpContext& c) {
   if (c.asked.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
   if (c.asked.sync()) text += text.empty() ? "sync" : ", sync";
   if (c.asked.checksums()) text += text.empty() ? "checksums" : ", checksums";
-  if (c.stacks) text += text.empty() ? "stacks" : ", stacks";
+  if (!c.stacks.empty()) text += text.empty() ? "stacks" : ", stacks";
   return text;
 }
 
