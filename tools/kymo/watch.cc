@@ -18,10 +18,12 @@
 #include "base/rate.h"
 #include "client/client.h"
 #include "print.h"
+#include "probe/process.h"
 #include "record/live.h"
 #include "report/human.h"
 #include "truncated.h"
 #include "verbs.h"
+#include "watched_process.h"
 
 namespace kymo::cli {
 namespace {
@@ -40,7 +42,7 @@ struct WatchArguments {
   bool once = false;
 };
 
-// The daemon's own metrics, read through its socket.
+// The daemon's own metrics, read through its socket, and what the kernel knows of its jobs.
 class DaemonSource : public LiveSource {
  public:
   explicit DaemonSource(client::Client client) : client_(std::move(client)) {}
@@ -60,17 +62,26 @@ class DaemonSource : public LiveSource {
                               metric.kind() != v1::Metric::GAUGE, metric.unit(), value.value()});
       }
     }
+    // A daemon whose disk does not answer has no list, but its metrics are still worth seeing.
+    if (const Result<v1::ListResponse> jobs = client_.list(); jobs) jobs_.append_to(row, *jobs);
     return row;
   }
 
  private:
   client::Client client_;
+  WatchedJobs jobs_;
 };
 
 Result<std::unique_ptr<LiveSource>> open_source(const WatchArguments& arguments,
                                                 const Context& context) {
   if (!arguments.ring.empty()) return record::watch_ring(arguments.ring);
-  if (arguments.pid != 0) return record::watch_process(arguments.pid);
+  if (arguments.pid != 0) {
+    auto own = record::watch_process(arguments.pid);
+    if (own || own.error().code != Code::not_found || !probe::read_process(arguments.pid)) {
+      return own;
+    }
+    return std::unique_ptr<LiveSource>(new ProcessSource(arguments.pid));
+  }
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return client.error();
   return std::unique_ptr<LiveSource>(new DaemonSource(std::move(client).value()));
@@ -252,9 +263,10 @@ void add_watch(CLI::App& app, Context& context) {
       "watch", "Show the newest values and rates of a ring file, a process, or kymod (default)");
   verb->fallthrough();
   verb->add_option("RING", arguments->ring, "Ring file of a running recorder");
-  verb->add_option(
-          "-p,--pid", arguments->pid,
-          "PID of a process that has published its counters, or that records into a ring file")
+  verb->add_option("-p,--pid", arguments->pid,
+                   "PID of a process: the counters that it has published, or its ring file; if it "
+                   "has neither, "
+                   "what the kernel knows of it and the machine")
       ->check(CLI::Range(1, 1 << 22));
   verb->add_flag("--once", arguments->once, "Print one table and exit");
   verb->add_flag("--json", context.json, "Print a line of JSON for each refresh");
