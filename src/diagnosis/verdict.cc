@@ -147,6 +147,7 @@ Window window_of(const std::vector<Phase>& phases, bool restore) {
 Verdict explain(const Facts& facts) {
   const Known known{facts, window_of(facts.phases, facts.restore)};
   Verdict verdict;
+  verdict.duration_ns = facts.duration_ns;
   if (!facts.restore) {
     verdict.frozen_ns = facts.dump && facts.dump->frozen_time_us != 0
                             ? std::uint64_t{facts.dump->frozen_time_us} * kNsPerUs
@@ -194,11 +195,9 @@ nlohmann::json to_json(const Verdict& verdict) {
   }
   nlohmann::json shares = nlohmann::json::object();
   for (const auto& [name, share] : verdict.shares) shares[name] = share;
-  return {{"lines", verdict.lines},
-          {"short", verdict.shortly},
-          {"frozen_ns", verdict.frozen_ns},
-          {"shares", std::move(shares)},
-          {"findings", std::move(findings)}};
+  return {{"lines", verdict.lines},         {"short", verdict.shortly},
+          {"frozen_ns", verdict.frozen_ns}, {"duration_ns", verdict.duration_ns},
+          {"shares", std::move(shares)},    {"findings", std::move(findings)}};
 }
 
 }  // namespace kymo::diagnosis

@@ -103,6 +103,7 @@ struct Verdict {
   std::vector<std::string> lines;  // at most six
   std::string shortly;
   std::uint64_t frozen_ns = 0;    // of a dump
+  std::uint64_t duration_ns = 0;  // of the request; 0: not known
   std::vector<Finding> findings;  // the largest share first
   // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, disk_wait,
   // target_wait, steal. What was not looked at is missing.

@@ -47,15 +47,17 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   const double waited = known.share(known.facts.signals.cpu_wait_ns);
   const double share = known.facts.restore ? std::min(waited, share_of_others(known)) : waited;
   if (share < kMinShare) return {};
-  return Finding{
-      "cpu-wait",
-      "waited for a CPU",
-      share,
-      "CRIU was ready to run, but had no CPU, for " + whole_percent(share) + " of that time.",
-      "15 % of the time",
-      "Other programs had the CPUs: give kymod a higher priority (Nice=-20 in its "
-      "systemd unit), or pause them during the dump.",
-      without(known, share)};
+  const char* const who = known.facts.restore ? "CRIU and what it restores were" : "CRIU was";
+  return Finding{"cpu-wait",
+                 "waited for a CPU",
+                 share,
+                 std::string(who) + " ready to run, but had no CPU, for " + whole_percent(share) +
+                     " of that time.",
+                 "15 % of the time",
+                 std::string("Other programs had the CPUs: give kymod a higher priority (Nice=-20 "
+                             "in its systemd unit), or pause them during the ") +
+                     (known.facts.restore ? "restore." : "dump."),
+                 without(known, share)};
 }
 
 // Of a streamed dump kymod writes the images.
@@ -209,14 +211,17 @@ std::optional<Finding> hooks(const Known& known) {
   const std::string waited =
       "CRIU waited for answers to its notifications for " + whole_percent(share) + " of that time";
   if (facts.recorded && !facts.container) {
-    return Finding{"late-answers",
-                   "kymod answered late",
-                   share,
-                   waited + (facts.streaming ? ": kymod still wrote the stream."
-                                             : ": kymod itself answered late."),
-                   "10 % of the time",
-                   facts.streaming ? "Write the images to a faster disk."
-                                   : "Look whether kymod had no CPU or memory, or was stopped."};
+    // At the end of a stream kymod answers once its disk has taken all. That is not so if kymod did
+    // not run.
+    const bool stream = facts.streaming && known.late_share() < share / 2;
+    return Finding{
+        "late-answers",
+        "kymod answered late",
+        share,
+        waited + (stream ? ": kymod still wrote the stream." : ": kymod itself did not run."),
+        "10 % of the time",
+        stream ? "Write the images to a faster disk."
+               : "Look whether kymod had no CPU or memory, or was stopped."};
   }
   return Finding{"hooks",
                  "waited for hooks",

@@ -34,6 +34,7 @@ export interface Verdict {
   short?: string; // in at most five words
   frozen_ns?: number;
   downtime_ns?: number;
+  duration_ns?: number; // of the request
   findings?: Finding[];
 }
 

@@ -67,7 +67,7 @@ export function verdictBox(verdict) {
   const lines = Array.isArray(verdict?.lines) ? verdict.lines.filter((line) => typeof line === "string" && line !== "") : [];
   if (!verdict || lines.length === 0) return null;
   const findings = Array.isArray(verdict.findings) ? verdict.findings.filter((finding) => finding !== null && typeof finding === "object") : [];
-  const was = [verdict.frozen_ns, verdict.downtime_ns].find((value) => isNumber(value) && value > 0) ?? 0;
+  const was = [verdict.frozen_ns, verdict.downtime_ns, verdict.duration_ns].find((value) => isNumber(value) && value > 0) ?? 0;
   const bars = advices(findings, was);
   // The bars say what the lines of advice say.
   const advised = findings.map((finding) => String(finding.advice ?? "").replace(/\.$/, "")).filter((advice) => advice !== "");

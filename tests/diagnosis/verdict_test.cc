@@ -371,6 +371,9 @@ TEST(Verdict, ProcessesThatAreRestoredSideBySideAreNotStarvedByOthers) {
   facts.signals.machine_ns = 2000 * kOneMs;
   EXPECT_EQ(first_rule(facts), "cpu-wait");
   EXPECT_NEAR(explain(facts).findings[0].share, 0.25, 0.001);
+  EXPECT_TRUE(explain(facts).findings[0].evidence.starts_with("CRIU and what it restores were"));
+  EXPECT_TRUE(explain(facts).findings[0].advice.ends_with("during the restore."));
+  EXPECT_EQ(to_json(explain(facts))["duration_ns"], 1000 * kOneMs);
 }
 
 TEST(Verdict, SaysThatKymodDidNotRun) {
@@ -385,6 +388,10 @@ TEST(Verdict, SaysThatKymodDidNotRun) {
   ASSERT_EQ(verdict.findings.size(), 1U) << "collecting is not what took the time";
   EXPECT_EQ(verdict.findings[0].rule, "late-answers");
   EXPECT_NEAR(verdict.findings[0].share, 0.5, 0.001);
+  facts.streaming = Streaming{};
+  EXPECT_EQ(explain(facts).findings[0].advice,
+            "Look whether kymod had no CPU or memory, or was stopped.")
+      << "no disk helps a kymod that does not run";
 }
 
 TEST(Verdict, WhatTakesLittleTimeIsNoCause) {
