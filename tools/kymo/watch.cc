@@ -42,6 +42,15 @@ struct WatchArguments {
   bool once = false;
 };
 
+// The name of a state by its number, from a help such as "Phase: 0 idle, 1 freeze". Empty: it has none.
+std::string state_name(const std::string& help, std::uint64_t number) {
+  const std::string key = " " + std::to_string(number) + " ";
+  const std::size_t at = help.find(key);
+  if (at == std::string::npos || at == 0 || (help[at - 1] != ':' && help[at - 1] != ',')) return "";
+  const std::size_t begin = at + key.size();
+  return help.substr(begin, help.find(',', begin) - begin);
+}
+
 // The daemon's own metrics, read through its socket, and what the kernel knows of its jobs.
 class DaemonSource : public LiveSource {
  public:
@@ -60,6 +69,9 @@ class DaemonSource : public LiveSource {
         }
         row.values.push_back({fields.empty() ? metric.name() : metric.name() + "[" + fields + "]",
                               metric.kind() != v1::Metric::GAUGE, metric.unit(), value.value()});
+        if (metric.name() == "phase") {
+          row.values.back().shown = state_name(metric.help(), value.value());
+        }
       }
     }
     // A daemon whose disk does not answer has no list, but its metrics are still worth seeing.
@@ -123,7 +135,9 @@ void print_line(const LiveRow& row, const LiveRow& before) {
     const LiveValue& value = row.values[i];
     const bool same = i < before.values.size() && before.values[i].name == value.name &&
                       before.values[i].value == value.value;
-    if (!same) line += "  " + value.name + "=" + std::to_string(value.value);
+    if (same) continue;
+    line += "  " + value.name + "=";
+    line += value.shown.empty() ? std::to_string(value.value) : value.shown;
   }
   std::printf("%s\n", line.c_str());
 }
@@ -143,7 +157,7 @@ std::vector<std::string> table_lines(const LiveRow& row,
   add("COLUMN", "NOW", "PER SECOND", "UNIT");
   for (const LiveValue& value : row.values) {
     const auto rate = rates.find(value.name);
-    add(value.name, report::with_commas(value.value),
+    add(value.name, value.shown.empty() ? report::with_commas(value.value) : value.shown,
         rate == rates.end()
             ? ""
             : report::with_commas(static_cast<std::uint64_t>(std::llround(rate->second))),
