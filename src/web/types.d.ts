@@ -34,6 +34,7 @@ export interface Verdict {
   short?: string; // in at most five words
   frozen_ns?: number;
   downtime_ns?: number;
+  duration_ns?: number; // of the request
   findings?: Finding[];
 }
 
@@ -260,6 +261,14 @@ export interface Job {
   reason: string;
 }
 
+// What the machine and the running jobs do now: sums, as /api/now gives them.
+export interface Now {
+  time_ns: number;
+  cpus: number;
+  machine: Record<string, number>;
+  jobs: Record<string, { cpu_ns: number; resident_bytes: number; processes: number; stopped: number }>;
+}
+
 export interface Checkpoint {
   id: string;
   job: string;
@@ -348,6 +357,7 @@ export interface History {
     p: number;
     test: string;
     phases_ns: { name: string; before: number; after: number }[];
+    because?: string[]; // lines of text
   }[];
 }
 

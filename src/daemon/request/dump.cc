@@ -482,7 +482,7 @@ store::Run run_of(const DumpContext& c, const Result<void>& result) {
   run.image_bytes = c.checkpoint.image_bytes;
   run.conditions =
       conditions_of(c.asked, is_compressed(c) ? criu::name_of(c.stream->compression) : "",
-                    !c.memory_images.empty(), c.stacks.has_value());
+                    !c.memory_images.empty(), !c.stacks.empty());
   run.stood_still_ns = c.stood_still_ns;
   run.disk = c.disk;
   return run;

@@ -101,6 +101,7 @@ struct Daemon::State {
   std::unique_ptr<runtime::Runtimes> runtimes;
   std::unique_ptr<UnconfirmedDumps> unconfirmed;
   StackCollectors stacks;
+  KernelView kernel;
   std::optional<ProfileKeeper> profile_keeper;  // nothing: no --profiles
   std::optional<ProfiledContainers> profiled_containers;
   std::unique_ptr<http::Server> http;
@@ -231,7 +232,7 @@ Result<void> Daemon::State::start_spans() {
 
 Parts Daemon::State::parts() {
   return {config, *metrics,   *recorder, *crius,   *runtimes,    *store, *jobs,
-          claims, first_runs, *progress, *foreign, *unconfirmed, stacks};
+          claims, first_runs, *progress, *foreign, *unconfirmed, stacks, kernel};
 }
 
 // gRPC does not tell a service who calls it, so each kind of caller has a service of its own.
@@ -368,6 +369,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Help
   if (Result<void> ok = state.move_ring_aside(); !ok) return ok.error();
   if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
   if (Result<void> ok = state.start_spans(); !ok) return ok.error();
+  if (state.config.inside) state.kernel.start(state.config.inside_pages);
   state.check_stacks();
   state.keep_profiles();
   if (Result<void> ok = state.start_api(); !ok) return ok.error();

@@ -84,7 +84,9 @@ void shorten_command(nlohmann::json& record) {
 std::string CheckpointDir::next_recording(const std::string& name) const {
   std::string path = recordings() + "/" + name + ".tsv";
   std::error_code error;
-  for (int n = 2; fs::exists(path, error) || fs::exists(stack_profile_of(path), error); ++n) {
+  for (int n = 2; fs::exists(path, error) || fs::exists(stack_profile_of(path), error) ||
+                  fs::exists(wait_profile_of(path), error);
+       ++n) {
     path = recordings() + "/" + name + "-" + std::to_string(n) + ".tsv";
   }
   return path;
@@ -92,6 +94,10 @@ std::string CheckpointDir::next_recording(const std::string& name) const {
 
 std::string stack_profile_of(const std::string& recording) {
   return recording_stem(recording) + ".pb.gz";
+}
+
+std::string wait_profile_of(const std::string& recording) {
+  return recording_stem(recording) + ".waits.pb.gz";
 }
 
 int highest_number(const std::string& folder, const std::string& name) {

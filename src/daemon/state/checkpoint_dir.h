@@ -30,6 +30,8 @@ class CheckpointDir {
 
 // The stack profile of the dump or restore that has this recording: NAME.pb.gz beside NAME.tsv.
 std::string stack_profile_of(const std::string& recording);
+// The same of the threads that waited: NAME.waits.pb.gz.
+std::string wait_profile_of(const std::string& recording);
 
 // The highest N for which the folder has a NAME-N. 0 if there is none.
 int highest_number(const std::string& folder, const std::string& name);
