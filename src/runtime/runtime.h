@@ -104,8 +104,7 @@ struct DumpSpec {
   std::string images_dir;  // must exist and be empty
   std::string work_dir;    // must exist; log and statistics go here
   bool leave_running = false;
-  std::string container{};       // its id; empty: a plain process
-  std::string container_name{};  // for messages; empty: they have the id
+  std::string container{};  // its id; empty: a plain process
   CheckpointOptions options{};
   // Only for plain processes: the images are on their disk before the process ends or runs on.
   bool sync = false;
@@ -129,6 +128,7 @@ struct DumpSpec {
   std::optional<CriuProgram> criu{};  // not set: the one that the runtime was made with
   // Ends the dump as the deadline does, with Code::cancelled. Null: the dump cannot be cancelled.
   const Cancellation* cancel = nullptr;
+  std::string container_name{};  // for messages; empty: they have the id
 };
 
 // What is known of a dump and of a restore. `Stats` are CRIU's statistics.
@@ -169,9 +169,8 @@ struct DumpOutcome : Outcome<criu::DumpStats> {
 struct RestoreSpec {
   std::string images_dir;
   std::string work_dir;
-  std::string container{};       // its id; empty: a plain process
-  std::string container_name{};  // for messages; empty: they have the id
-  std::string bundle{};          // only for runc
+  std::string container{};  // its id; empty: a plain process
+  std::string bundle{};     // only for runc
   // The processes in the images, the root first. If it is not set, they are read from the images.
   std::optional<std::vector<criu::ImageProcess>> tree{};
   CheckpointOptions options{};
@@ -179,6 +178,7 @@ struct RestoreSpec {
   // Ends the restore and what it has restored so far, with Code::cancelled. Null: the restore
   // cannot be cancelled.
   const Cancellation* cancel = nullptr;
+  std::string container_name{};  // for messages; empty: they have the id
 };
 
 struct RestoreOutcome : Outcome<criu::RestoreStats> {
