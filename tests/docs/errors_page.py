@@ -54,11 +54,13 @@ def public_logs():
     return f"""
 ## How good it is
 
-{len(logs)} logs from public issues, which neither the rule nor the catalogue was made from, were judged by reading, before
-Kymograph saw them (`tests/failures/public_logs.txt`, with the issue of each). At first the rule took the reader's line for
-the root in {len(first) - first.count("other line")} of them, and {first.count("right")} had the right explanation. Most of the others had none, because
-their message was not in the catalogue. Both were then mended: the root is right in all, the explanation in {len(logs) - missed}. The
-test `PublicLogs.*` repeats this. A log that Kymograph has not seen yet may be `unknown` as well.
+{len(logs)} logs from public issues, which neither the rule nor the catalogue was made from, were judged by reading,
+before Kymograph saw them (`tests/failures/public_logs.txt`, with the issue of each). At first the rule took the
+reader's line for the root in {len(first) - first.count("other line")} of them, and {first.count("right")} had the right explanation. Most of the others had none,
+because their message was not in the catalogue. Both were then mended: the root is right in all, the explanation in
+{len(logs) - missed}. The test `PublicLogs.*` repeats this. A log that Kymograph has not seen yet may be `unknown` as well.
+
+[ten-dumps.md](ten-dumps.md) shows what `criu`, `runc` and `podman` alone say of ten failures, and what `kymo` says.
 """
 
 

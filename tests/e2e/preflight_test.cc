@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -143,6 +144,16 @@ std::vector<Healthy> healthy_programs() {
         "$| = 1; socketpair(A, B, AF_UNIX, SOCK_STREAM, 0); if (fork == 0) { <B>; exit }"
         "while (1) { print ++$i, \"\\n\"; select(undef, undef, undef, 0.05) }"}},
       {"CppProgram", {CHURN_PROGRAM, "--mib", "4"}},
+      {"Java",
+       {"/usr/bin/java", "-XX:+UseSerialGC",
+        std::filesystem::path(SUBJECT_PROGRAM).parent_path() / "Count.java"}},
+      // A database of Go, with its files and its server.
+      {"Prometheus",
+       {"/bin/sh", "-c",
+        std::string("d=$(mktemp -d); /usr/bin/prometheus --config.file=/dev/null "
+                    "--storage.tsdb.path=$d --web.listen-address=127.0.0.1:0 >/dev/null 2>&1 & "
+                    "until [ -e $d/wal ]; do sleep 0.05; done; ") +
+            kCount}},
   };
 }
 

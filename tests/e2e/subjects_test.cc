@@ -191,6 +191,47 @@ TEST_P(HeldConnectionsTest, AKymodThatWasKilledGivesThemBackWhenItIsStartedAgain
 INSTANTIATE_TEST_SUITE_P(Lock, HeldConnectionsTest, testing::Values(kIptables, kNftables),
                          [](const auto& lock) { return std::string(lock.param.name); });
 
+// How CRIU keeps packets away, and what its log has of each way if it is that.
+class NetworkLockTest : public SubjectsTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(NetworkLockTest, AConnectionGoesOnAfterADumpWithIt) {
+  const int port = start({"listen"})["port"];
+  const Connection connection(port);
+  EXPECT_EQ(connection.ask("before"), "BEFORE");
+  dump({"--tcp-established", "--log-level", "4", "--network-lock", GetParam()});
+  const std::string log = read_file(checkpoint() + "/work/dump.log");
+  for (const Lock& lock : {kIptables, kNftables}) {
+    EXPECT_EQ(log.find(lock.log_mark) != std::string::npos, GetParam() == std::string(lock.name))
+        << lock.name;
+  }
+  restore();
+  EXPECT_EQ(connection.ask("after"), "AFTER");
+  EXPECT_FALSE(is_locked(kIptables, port) || is_locked(kNftables, port));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, NetworkLockTest, testing::Values("iptables", "nftables", "skip"),
+                         [](const auto& lock) { return std::string(lock.param); });
+
+TEST_F(SubjectsTest, TheLogHasTheLevelThatWasAskedFor) {
+  // What CRIU writes from this level on.
+  const std::string kInformation = "Dumping processes (pid: ";
+  const std::string kDebugging = "Daemon waits for command";
+  start({"listen"});
+  for (const char level : {'1', '3', '4'}) {
+    const std::string folder = kymod_.path(std::string("at-") + level);
+    const Outcome dumped = kymod_.kymo(
+        {"dump", "process", "subject", "--dir", folder, "--leave-running", "--log-level", {level}});
+    EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+    const std::string log = read_file(folder + "/work/dump.log");
+    EXPECT_EQ(log.find(kInformation) != std::string::npos, level >= '3') << level;
+    EXPECT_EQ(log.find(kDebugging) != std::string::npos, level >= '4') << level;
+  }
+  dump();
+  restore({"--log-level", "2"});
+  EXPECT_EQ(read_file(checkpoint() + "/work/restore.log").find("Reading image tree"),
+            std::string::npos);
+}
+
 TEST_F(SubjectsTest, ConnectionsThatAreNotKeptAreClosedAndOthersCome) {
   const int port = start({"listen"})["port"];
   const Connection connection(port);

@@ -109,6 +109,7 @@ const std::vector<Case>& cases() {
       {kTarget, "main-thread-ends", kRefuses, "cannot-attach", "others run on"},
       {kTarget, "nested-names", kRefuses, "nested-ns", "uts:["},
       {kTarget, "lost-mount", kRefuses, "mount-lookup", "descriptor 3, "},
+      {kTarget, "covered-mount", kRefuses, "overmounted", "/covered/file"},
       {kTarget, "inherited-files", kRefuses, "mount-lookup", "descriptor 100, /dev/null"},
       {kTarget, "slave-mount", kWarns, "mnt-sharing", "/shared"},
       {kTarget, "chrooted", kWarns, "mnt-chroot", "root /usr"},

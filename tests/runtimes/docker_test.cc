@@ -250,7 +250,7 @@ TEST_F(DockerTest, AtWhateverStepItsDumpIsEndedTheContainerRunsOn) {
 
 TEST_F(DockerTest, AtWhateverStepADumpIsCancelledItIsDumpedOrRunsOn) {
   ProcessId process = start("web");
-  for (const char* const step : test::kDumpSteps) {
+  for (const char* const step : test::kLoggedDumpSteps) {
     SCOPED_TRACE(test::name_of_step(step));
     DumpSpec dump = spec("web");
     const Result<DumpOutcome> dumped =
@@ -276,7 +276,7 @@ TEST_F(DockerTest, AtWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   start("web");
   const DumpSpec dump = spec("web");
   ASSERT_TRUE(runtime_->dump(dump, {}).ok());
-  for (const char* const step : test::kRestoreSteps) {
+  for (const char* const step : test::kLoggedRestoreSteps) {
     SCOPED_TRACE(test::name_of_step(step));
     RestoreSpec restore = restore_of(dump);
     const Result<RestoreOutcome> restored =

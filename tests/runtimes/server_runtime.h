@@ -48,7 +48,7 @@ class ServerRuntimeTest : public testing::Test {
       ASSERT_TRUE(counts_on(process)) << dumped.error().message;
       EXPECT_FALSE(test::has_criu_code(process.pid));
     };
-    for (const char* const step : test::kDumpSteps) {
+    for (const char* const step : test::kLoggedDumpSteps) {
       SCOPED_TRACE(test::name_of_step(step));
       DumpSpec dump = spec("web", true);
       const auto dumped = test::cancelled_at(criu_, step, [&](const Cancellation* cancel) {

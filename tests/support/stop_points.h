@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <span>
 
 #include "base/cancellation.h"
 #include "base/clock.h"
@@ -28,6 +29,11 @@ inline constexpr const char* kDumpSteps[] = {nullptr,
 inline constexpr const char* kRestoreSteps[] = {"Version: ", "Running pre-restore scripts",
                                                 "Running post-restore scripts",
                                                 "Running pre-resume scripts"};
+
+// Of these, the steps at which CRIU has written to its log: before, kymod does not find one that a server has started.
+inline constexpr std::span<const char* const> kLoggedDumpSteps = std::span(kDumpSteps).subspan(2);
+inline constexpr std::span<const char* const> kLoggedRestoreSteps =
+    std::span(kRestoreSteps).subspan(1);
 
 inline const char* name_of_step(const char* step) {
   return step == nullptr ? "before it begins" : step;

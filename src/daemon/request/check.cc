@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/mounts.h"
 #include "base/patience.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/run_record.h"
+#include "failures/explain.h"
 #include "preflight/planned_dump.h"
 #include "preflight/preflight.h"
 #include "preflight/report_messages.h"
@@ -115,8 +117,10 @@ void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& r
 
 }  // namespace
 
-Result<void> refuse_if_sure_to_fail(const Target& target, const v1::CheckpointOptions& options) {
-  const Result<preflight::Report> report = look(target, options);
+Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest& request,
+                                    std::vector<preflight::Finding>& seen) {
+  if (request.force()) return {};
+  Result<preflight::Report> report = look(target, request.options());
   if (!report) {
     spdlog::info("dump {}: not checked before: {}", target.text(), report.error().message);
     return {};
@@ -127,7 +131,22 @@ Result<void> refuse_if_sure_to_fail(const Target& target, const v1::CheckpointOp
     }
     spdlog::debug("dump {}: may fail: {}", target.text(), report::printable(line_of(finding)));
   }
+  seen = std::move(report->findings);
   return {};
+}
+
+Error with_places(Error error, const std::vector<preflight::Finding>& seen_before) {
+  const std::string failure = failures::of_error(error).id;
+  for (const preflight::Finding& finding : seen_before) {
+    if (finding.failure != failure) continue;
+    error.message += "; seen before the dump: " + report::printable(places_of(finding));
+  }
+  return error;
+}
+
+Error also(Error error, const std::vector<std::string>& seen_before) {
+  for (const std::string& line : seen_before) error.message += "; also: " + line;
+  return error;
 }
 
 Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckRequest& request) {

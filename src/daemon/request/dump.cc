@@ -51,7 +51,8 @@ struct DumpContext : Request {
   std::uint64_t memory_bytes = 0;  // estimate of what will be dumped
   std::string memory_images;       // runtime::DumpSpec::memory_images
   std::string forecast;
-  std::uint64_t streamed_bytes = 0;  // before compression
+  std::vector<preflight::Finding> seen_before;  // what may make the dump fail
+  std::uint64_t streamed_bytes = 0;             // before compression
   bool dumped = false;
   bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
   std::vector<diagnosis::Phase> concluded;  // when the outcome was saved
@@ -169,7 +170,7 @@ Result<void> check_dumpable(DumpContext& c) {
 }
 
 Result<void> look_before(DumpContext& c) {
-  return c.asked.force() ? Result<void>() : refuse_if_sure_to_fail(c.target, c.asked.options());
+  return refuse_if_sure_to_fail(c.target, c.asked, c.seen_before);
 }
 
 Result<void> estimate_size(DumpContext& c) {
@@ -204,13 +205,13 @@ Error explain_deadline(const DumpContext& c, Error error) {
   return error;
 }
 
-// If CRIU failed because of a socket and is too old for the kernel, adds that to the error.
-Error explain_old_criu(const DumpContext& c, Error error) {
+// Adds to the error of CRIU that it is too old for the kernel's sockets, and what was seen before the dump.
+Error explain_criu(const DumpContext& c, Error error) {
   const std::string too_old = runtime::too_old_for_kernel(c.criu.version, c.parts.crius.kernel());
   if (!too_old.empty() && error.message.find("sockets: ") != std::string::npos) {
     error.message = "dump " + c.target.text() + ": " + too_old + ": " + error.message;
   }
-  return error;
+  return with_places(std::move(error), c.seen_before);
 }
 
 bool is_compressed(const DumpContext& c) {
@@ -381,7 +382,7 @@ Result<void> call_runtime(DumpContext& c) {
   c.progress.finishing();
   if (!outcome) {
     return add_standstill(
-        c, explain_full_disk(c, explain_deadline(c, explain_old_criu(c, outcome.error()))));
+        c, explain_full_disk(c, explain_deadline(c, explain_criu(c, outcome.error()))));
   }
   c.outcome = std::move(outcome).value();
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);

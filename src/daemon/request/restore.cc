@@ -15,6 +15,7 @@
 #include "base/patience.h"
 #include "criu/images.h"
 #include "daemon/config/allowed_path.h"
+#include "daemon/request/check.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/request.h"
 #include "daemon/request/target.h"
@@ -23,6 +24,7 @@
 #include "daemon/state/work_folder.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
+#include "report/human.h"
 #include "runtime/restore_checks.h"
 
 namespace kymo::daemon {
@@ -45,13 +47,14 @@ struct RestoreContext : Request {
   json record =
       json::object();  // checkpoint.json, which anyone may have written; empty: bare images
   runtime::Kind runtime_kind = runtime::Kind::process;
-  std::string container;                 // the id of a container
-  std::string container_name;            // for messages; empty: not known
-  std::string bundle;                    // of a runc container
-  std::vector<criu::ImageProcess> tree;  // the processes in the images
-  std::vector<criu::NeededLock> locks;   // that they hold
-  std::optional<CheckpointDir> to;       // where log and recording go
-  std::uint64_t page_bytes = 0;          // in the images
+  std::string container;                      // the id of a container
+  std::string container_name;                 // for messages; empty: not known
+  std::string bundle;                         // of a runc container
+  std::vector<criu::ImageProcess> tree;       // the processes in the images
+  std::vector<criu::NeededLock> locks;        // that they hold
+  std::optional<CheckpointDir> to;            // where log and recording go
+  std::uint64_t page_bytes = 0;               // in the images
+  std::vector<std::string> machine_warnings;  // what may make it fail; an error names them
   RestoreNote note;
   runtime::RestoreOutcome outcome;
   std::uint64_t away_ns = 0;  // since its dump stopped it; 0: not known
@@ -275,6 +278,10 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
 
 // Runs before anything is written, so that a refused restore leaves no recording in the checkpoint.
 Result<void> check_restorable(RestoreContext& c) {
+  const runtime::Machine there = runtime::machine_of(c.record.value("machine", json::object()));
+  c.machine_warnings = runtime::machine_warnings(there);
+  for (std::string& line : c.machine_warnings) line = report::printable(line);
+  c.warnings.insert(c.warnings.end(), c.machine_warnings.begin(), c.machine_warnings.end());
   Result<void> may = c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c));
   if (!may || c.runtime_kind != runtime::Kind::process) return may;
   const Result<void> free = runtime::check_locks(c.locks);
@@ -471,7 +478,9 @@ Result<void> call_runtime(RestoreContext& c) {
         Code::not_found,
         "restore " + c.directory + ": the checkpoint was deleted meanwhile; nothing was restored"};
   }
-  if (!outcome) return c.deadline.explain("restore " + c.directory, outcome.error());
+  if (!outcome) {
+    return also(c.deadline.explain("restore " + c.directory, outcome.error()), c.machine_warnings);
+  }
   c.outcome = std::move(outcome).value();
   c.away_ns = away_until(c.record, unix_ns());
   c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");
