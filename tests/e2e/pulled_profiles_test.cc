@@ -338,12 +338,13 @@ TEST_F(PulledProfilesTest, WhoAsksIsNobodyAndHasNoFiles) {
     for (const pid_t keeper : helpers) {
       const auto seen = probe::read_process(keeper);
       if (!seen || seen->name != "kymod-profiles") continue;
-      for (const pid_t child : probe::children_of(keeper).value()) {
-        constexpr int kAskersNice = 19;  // which the reader of programs does not have
+      constexpr int kAskersNice = 19;  // which the reader of programs does not have
+      const std::vector<pid_t> children = probe::children_of(keeper).value();
+      for (const pid_t child : children) {
         if (getpriority(PRIO_PROCESS, static_cast<id_t>(child)) == kAskersNice) asker = child;
       }
       return asker != 0 && read_file("/proc/" + std::to_string(asker) + "/status")
-                                   .find("Uid:\t65534\t65534\t65534") != std::string::npos;
+                                   .find("Uid:\t65534\t65534\t65534\t65534") != std::string::npos;
     }
     return false;
   };

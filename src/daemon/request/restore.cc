@@ -44,8 +44,7 @@ struct RestoreContext : Request {
   Claims<std::string>::Claim claim;
   Claims<std::string>::Claim job_claim;  // a job that is being restored is not deleted
   std::string images;
-  json record =
-      json::object();  // checkpoint.json, which anyone may have written; empty: bare images
+  json record = json::object();  // checkpoint.json, which anyone may have written; or empty
   runtime::Kind runtime_kind = runtime::Kind::process;
   std::string container;                      // the id of a container
   std::string container_name;                 // for messages; empty: not known
@@ -495,13 +494,6 @@ void note_container(RestoreContext& c) {
   c.warn_unless(c.parts.jobs.containers().note(c.job->id, {c.runtime_kind, c.container}));
 }
 
-// The name of a job that a restore makes: the container's id, if its user chose the id. Empty if
-// the name of the program is to be used.
-std::string name_of_job(const RestoreContext& c) {
-  const bool chosen = runtime::row_of(c.runtime_kind).has_bundles;
-  return chosen && !c.parts.jobs.find(c.container) ? c.container : "";
-}
-
 // The process runs already, so that errors here are only warnings.
 Result<void> register_job(RestoreContext& c) {
   if (c.job) {
@@ -516,7 +508,10 @@ Result<void> register_job(RestoreContext& c) {
     note_container(c);
     return {};
   }
-  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process, name_of_job(c));
+  // The new job has the container's id as its name if the user chose that id, else the program's name.
+  const bool chosen =
+      runtime::row_of(c.runtime_kind).has_bundles && !c.parts.jobs.find(c.container);
+  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process, chosen ? c.container : "");
   if (job) {
     c.job = *job;
     note_container(c);

@@ -1,13 +1,11 @@
 #include "runtimes/runc/runc_runtime.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -15,7 +13,6 @@
 #include <utility>
 
 #include "base/beneath.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/mounts.h"
@@ -28,6 +25,7 @@
 #include "runtime/container_end.h"
 #include "runtime/container_processes.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -94,26 +92,6 @@ bool restores(pid_t process, const RestoreSpec& spec, const std::string& program
   const bool is_runc = words && name_of(words->c_str()) == name_of(program);
   return (is_runc && has(words, "restore") && has(words, spec.container)) ||
          has(read_file(folder + "/environ"), restore_mark(spec));
-}
-
-// When the folder was made, in clock ticks since boot, like the start time of a process. Later than any time if
-// its file system does not say.
-std::uint64_t made_at_ticks(const std::string& folder) {
-  struct statx about {};
-  if (::statx(AT_FDCWD, folder.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &about) != 0 ||
-      (about.stx_mask & STATX_BTIME) == 0) {
-    return UINT64_MAX;
-  }
-  timespec since_boot{};
-  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
-  const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
-  const auto in_ticks = [ticks](std::int64_t seconds, std::int64_t ns) {
-    return seconds * ticks + ns * ticks / 1'000'000'000;
-  };
-  const auto age = static_cast<std::int64_t>(unix_ns()) / 1'000'000 -
-                   (about.stx_btime.tv_sec * 1000 + about.stx_btime.tv_nsec / 1'000'000);
-  const std::int64_t made = in_ticks(since_boot.tv_sec, since_boot.tv_nsec) - age * ticks / 1000;
-  return made > 0 ? static_cast<std::uint64_t>(made) : 0;
 }
 
 class RuncRuntime : public Runtime {
