@@ -8,6 +8,7 @@ drawn by lot. Printed are both wall times, in nanoseconds; kymod's own time, whi
 podman that it started; and what podman adds over its runc, by its --print-stats. Checked: each dump has written pages and the
 container runs on.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -15,7 +16,6 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import common
@@ -33,14 +33,14 @@ def make_root(root):
         (root / "bin" / name).symlink_to("busybox")
 
 
-def start_runc(folder, add_to=lambda root: None):
-    """`add_to` adds what COMMAND needs to the root."""
+def start_runc(folder, command=COMMAND, add_to=lambda root: None):
+    """`add_to` adds what the command needs to the root."""
     bundle = folder / "bundle"
     make_root(bundle / "rootfs")
     add_to(bundle / "rootfs")
     subprocess.run(["runc", "spec"], cwd=bundle, check=True)
     spec = json.loads((bundle / "config.json").read_text())
-    spec["process"].update(terminal=False, args=COMMAND)
+    spec["process"].update(terminal=False, args=command)
     spec["process"].pop("rlimits", None)
     spec["linux"]["namespaces"] = [s for s in spec["linux"]["namespaces"] if s["type"] != "network"]
     (bundle / "config.json").write_text(json.dumps(spec))
@@ -55,17 +55,19 @@ def start_podman(folder):
                     "nofile=1000:1000", "--rootfs", folder / "root", *COMMAND], check=True, **NULL)
 
 
-def remove_all(folder):
+def remove_runc(folder):
     subprocess.run(["runc", "--root", folder / "runc", "delete", "--force", "kymo-bench"], check=False,
                    stderr=subprocess.DEVNULL, **NULL)
+
+
+def remove_podman():
     subprocess.run(["podman", *PODMAN, "rm", "--force", "--time", "0", "kymo-bench"], check=False,
                    stderr=subprocess.DEVNULL, **NULL)
 
 
-def dump_by_kymo(kymo, kind, target):
+def dump_by_kymo(kymod, kind, target):
     began = time.monotonic_ns()
-    out = subprocess.run([*kymo, "dump", kind, "kymo-bench", "--leave-running", "--dir", target, "--json"],
-                         check=True, capture_output=True, text=True).stdout
+    out = kymod.run_kymo("dump", kind, "kymo-bench", "--leave-running", "--dir", target, "--json")
     measured = {"kymo": time.monotonic_ns() - began}
     reply = json.loads(out)
     if reply["stats"]["pages_written"] < 10:
@@ -75,7 +77,7 @@ def dump_by_kymo(kymo, kind, target):
         said = json.loads((target / "work/podman-checkpoint.json").read_text())
         of_runc = said["container_statistics"][0]["runtime_checkpoint_duration"]
         measured["over_runc"] = (said["podman_checkpoint_duration"] - of_runc) * 1000
-    subprocess.run([*kymo, "delete", target], check=True, capture_output=True)  # which waits for the recording's end
+    kymod.run_kymo("delete", target)  # which waits for the recording's end
     return measured
 
 
@@ -92,8 +94,8 @@ def dump_bare(folder, kind, target):
     return measured
 
 
-def round_of(kymo, folder, kind, number):
-    ways = [lambda target: dump_by_kymo(kymo, kind, target), lambda target: dump_bare(folder, kind, target)]
+def round_of(kymod, folder, kind, number):
+    ways = [lambda target: dump_by_kymo(kymod, kind, target), lambda target: dump_bare(folder, kind, target)]
     random.shuffle(ways)
     measured = {}
     for way in ways:
@@ -101,40 +103,31 @@ def round_of(kymo, folder, kind, number):
     return measured
 
 
+def add_options(parser, folder):
+    parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
+    parser.add_argument("--criu", default=common.CRIU)
+    parser.add_argument("--folder", default=folder, help="folder for the images")
+
+
 def main():
     parser = common.parser_of(__doc__)
     parser.add_argument("--dumps", type=int, default=20)
-    parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
-    parser.add_argument("--criu", default=common.CRIU)
-    parser.add_argument("--folder", default="/dev/shm", help="folder for the images")
+    add_options(parser, "/dev/shm")
     arguments = parser.parse_args()
     os.environ["PATH"] = f"{pathlib.Path(arguments.criu).resolve().parent}:{os.environ['PATH']}"  # the bare commands look there
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
-    tools = arguments.build.resolve() / "tools"
-    kymo = [tools / "kymo/kymo", "--socket", folder / "kymod.sock"]
-    daemon = subprocess.Popen(
-        [tools / "kymod/kymod", "--socket", folder / "kymod.sock", "--state-dir", folder / "state", "--http",
-         "127.0.0.1:0", "--criu", arguments.criu, "--runc-root", folder / "runc",
-         "--podman-flags=" + " ".join(PODMAN)], stdout=subprocess.DEVNULL, stderr=(folder / "kymod.log").open("w"))
-    try:
-        until = time.monotonic() + 30
-        while subprocess.run([*kymo, "ps"], capture_output=True).returncode != 0:
-            if time.monotonic() > until:
-                sys.exit("container_overhead: kymod does not answer:\n" + (folder / "kymod.log").read_text())
-            time.sleep(0.05)
+    samples = {}
+    with common.scratch_folder(arguments.folder) as folder, contextlib.ExitStack() as stack:
+        kymod = common.Kymod(arguments.build, arguments.criu, folder, "--runc-root", folder / "runc", "--podman-flags=" + " ".join(PODMAN))
+        stack.callback(kymod.stop)
+        stack.callback(remove_runc, folder)
+        stack.callback(remove_podman)
         start_runc(folder)
         start_podman(folder)
-        samples = {}
         for kind in ("runc", "podman"):
-            round_of(kymo, folder, kind, "warm-up")
+            round_of(kymod, folder, kind, "warm-up")
             for number in range(arguments.dumps):
-                for name, value in round_of(kymo, folder, kind, number).items():
+                for name, value in round_of(kymod, folder, kind, number).items():
                     samples.setdefault(f"{kind}.{name}", []).append(value)
-    finally:
-        remove_all(folder)
-        daemon.terminate()
-        daemon.wait()
-        shutil.rmtree(folder, ignore_errors=True)
     common.finish(arguments, f"{arguments.dumps} dumps each, ns", samples)
 
 

@@ -12,7 +12,6 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import common
@@ -55,40 +54,22 @@ class Bench:
         self.folder = folder
         self.bin = arguments.build.resolve()
         self.criu = arguments.criu
-        self.socket = folder / "kymod.sock"
-        self.daemon = subprocess.Popen(
-            [self.bin / "tools/kymod/kymod", "--profiling-metrics=all", "--socket", self.socket,
-             "--state-dir", folder / "state", "--http", "127.0.0.1:0", "--criu", self.criu],
-            stdout=subprocess.DEVNULL, stderr=(folder / "kymod.log").open("w"))
+        self.kymod = common.Kymod(self.bin, self.criu, folder, "--profiling-metrics=all")
+        self.run_kymo = self.kymod.run_kymo
         level = getattr(arguments, "bare_log_level", None)
         self.bare_flags = [] if level is None else [f"-v{level}"]
         self.mib = arguments.mib
         self.pid = None
 
     def start_workload(self):
-        self.await_(lambda: subprocess.run([*self.kymo(), "ps"], capture_output=True).returncode == 0)
         self.run_kymo("run", "process", "--name", "churn", "--", self.bin / "examples/churn/kymo-churn",
                       "--mib", str(self.mib))
         self.pid = json.loads(self.run_kymo("ps", "--json"))[0]["pid"]
-        self.await_(lambda: self.resident_mib() >= self.mib)
-
-    def kymo(self):
-        return [self.bin / "tools/kymo/kymo", "--socket", self.socket]
-
-    def run_kymo(self, *words):
-        return subprocess.run([*self.kymo(), *words], check=True, capture_output=True, text=True).stdout
+        common.wait_until(lambda: self.resident_mib() >= self.mib, "kymo-churn does not fill its memory")
 
     def resident_mib(self):
         pages = int(pathlib.Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * 4096 / 2**20
-
-    @staticmethod
-    def await_(condition, seconds=30):
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                sys.exit("dump_overhead: timeout while waiting for kymod; see kymod.log")
-            time.sleep(0.05)
 
     def dump_by_kymo(self, target):
         begin = time.monotonic()
@@ -118,11 +99,13 @@ class Bench:
             shutil.rmtree(target, ignore_errors=True)
         return measured
 
-    def stop(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         if self.pid:
             subprocess.run(["kill", "-KILL", str(self.pid)], check=False)
-        self.daemon.terminate()
-        self.daemon.wait()
+        self.kymod.stop()
 
 
 def add_options(parser, pairs, mib):
@@ -144,15 +127,10 @@ def main():
     add_options(parser, 30, 512)
     parser.add_argument("--bare-log-level", type=int, help="log level of the bare dumps (default: that of CRIU)")
     arguments = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
-    bench = Bench(arguments, folder)
-    try:
+    with common.scratch_folder(arguments.folder) as folder, Bench(arguments, folder) as bench:
         bench.start_workload()
         bench.pair("warm-up")
         pairs = [bench.pair(n) for n in range(arguments.pairs)]
-    finally:
-        bench.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
     least = arguments.mib * 256
     for pair in pairs:

@@ -9,6 +9,7 @@ Below them stand two ratios of each round: with the view to without it, and the 
 the control shows is noise. Checked: each dump has as many pages as the process, and only the recordings of the first daemon have the
 columns.
 """
+import contextlib
 import json
 import pathlib
 import random
@@ -16,7 +17,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import common
@@ -27,42 +27,20 @@ SHAPE = pathlib.Path(__file__).resolve().parent.parent / "tests/e2e/shape.py"
 WAYS = {"with": [], "without": ["--no-inside"], "again": ["--no-inside"]}
 
 
-def await_(condition, what, seconds=60):
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            sys.exit(f"inside_cost: {what}: timeout")
-        time.sleep(0.05)
-
-
 class Daemon:
-    def __init__(self, arguments, folder, way):
-        self.folder = folder / way
-        self.folder.mkdir()
-        tools = arguments.build.resolve() / "tools"
-        self.kymo = [tools / "kymo/kymo", "--socket", self.folder / "kymod.sock"]
-        self.process = subprocess.Popen(
-            [tools / "kymod/kymod", "--socket", self.folder / "kymod.sock", "--state-dir", self.folder / "state", "--http",
-             "127.0.0.1:0", "--criu", arguments.criu, *WAYS[way]],
-            stdout=subprocess.DEVNULL, stderr=(self.folder / "kymod.log").open("w"))
-        await_(lambda: subprocess.run([*self.kymo, "ps"], capture_output=True).returncode == 0, "kymod does not answer")
+    def __init__(self, arguments, folder, flags):
+        folder.mkdir()
+        self.folder = folder
+        self.kymod = common.Kymod(arguments.build, arguments.criu, folder, *flags)
 
     def dump(self, pid, name):
+        """The reply, the path of its recording without the ending, and `about` of its metadata, after the recording has ended."""
         target = self.folder / name
-        done = subprocess.run([*self.kymo, "dump", "process", str(pid), "--leave-running", "--dir", target, "--json"],
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"inside_cost: a dump failed: {done.stderr}")
-        reply = json.loads(done.stdout)
-        meta = pathlib.Path(reply["recording"].removesuffix(".tsv") + ".meta.json")
-        await_(lambda: json.loads(meta.read_text()).get("state") == "ended", "a recording does not end")
-        seen = json.loads(meta.read_text())["about"].get("inside")
-        shutil.rmtree(target)
-        return reply["stats"], seen
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
+        reply = json.loads(self.kymod.run_kymo("dump", "process", str(pid), "--leave-running", "--dir", target, "--json"))
+        stem = reply["recording"].removesuffix(".tsv")
+        meta = pathlib.Path(stem + ".meta.json")
+        common.wait_until(lambda: json.loads(meta.read_text()).get("state") == "ended", "a recording does not end")
+        return reply, stem, json.loads(meta.read_text())["about"]
 
 
 def start_workload(arguments):
@@ -76,51 +54,59 @@ def start_workload(arguments):
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                start_new_session=True)
     statm = pathlib.Path(f"/proc/{process.pid}/statm")
-    await_(lambda: int(statm.read_text().split()[1]) >= least, "the program does not fill its memory")
+    common.wait_until(lambda: int(statm.read_text().split()[1]) >= least, "the program does not fill its memory")
     time.sleep(0.5)
     return process, least
 
 
-def round_of(daemons, pid, least, name):
+def round_of(daemons, pid, least, name, check):
     measured = {}
-    for way in random.sample(list(WAYS), len(WAYS)):
-        stats, seen = daemons[way].dump(pid, name)
-        if stats["pages_written"] < least:
-            sys.exit(f"inside_cost: a dump has {stats['pages_written']} pages, the process {least}")
-        if (seen is None) != bool(WAYS[way]):
-            sys.exit(f"inside_cost: the recording of the dump {way} the view has {seen}")
-        measured[way] = stats["frozen_time_us"] * 1000
-        if seen:
-            measured["reading"] = seen["cpu_ns"] / seen["readings"]
+    for way in random.sample(list(daemons), len(daemons)):
+        reply, stem, about = daemons[way].dump(pid, name)
+        if reply["stats"]["pages_written"] < least:
+            sys.exit(f"a dump has {reply['stats']['pages_written']} pages, the process {least}")
+        measured[f"{way}.frozen"] = reply["stats"]["frozen_time_us"] * 1000
+        measured |= check(daemons[way].kymod, way, reply, stem, about)
+        shutil.rmtree(daemons[way].folder / name)
     return measured
 
 
-def main():
-    parser = common.parser_of(__doc__)
+def parser_of(documentation):
+    parser = common.parser_of(documentation)
     dump_overhead.add_options(parser, 30, 512)
     parser.add_argument("--mappings", type=int, default=0, help="number of mappings (default: those of kymo-churn)")
-    arguments = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
-    daemons, process = {}, None
-    try:
-        for way in WAYS:
-            daemons[way] = Daemon(arguments, folder, way)
+    return parser
+
+
+def measure(arguments, ways, check):
+    """Rounds of a dump by a kymod with the flags of each of the `ways`: with, without and again. `check` ends the program if a
+    dump is not as it should be, and returns more figures of it."""
+    with common.scratch_folder(arguments.folder) as folder, contextlib.ExitStack() as stack:
+        daemons = {}
+        for way, flags in ways.items():
+            daemons[way] = Daemon(arguments, folder / way, flags)
+            stack.callback(daemons[way].kymod.stop)
         process, least = start_workload(arguments)
-        round_of(daemons, process.pid, least, "warm-up")
-        rounds = [round_of(daemons, process.pid, least, f"dump-{n}") for n in range(arguments.pairs)]
-    finally:
-        if process:
-            process.kill()
-        for daemon in daemons.values():
-            daemon.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-    samples = {f"{way}.frozen": [one[way] for one in rounds] for way in WAYS}
-    samples["reading.cpu"] = [one["reading"] for one in rounds]
-    common.finish(arguments, f"{len(rounds)} rounds of dumps of a {arguments.mib} MiB process into {arguments.folder}, ns", samples)
+        stack.callback(process.kill)
+        round_of(daemons, process.pid, least, "warm-up", check)
+        rounds = [round_of(daemons, process.pid, least, f"dump-{n}", check) for n in range(arguments.pairs)]
+    common.finish(arguments, f"{len(rounds)} rounds of dumps of a {arguments.mib} MiB process into {arguments.folder}, ns",
+                  {name: [one[name] for one in rounds] for name in sorted(rounds[0])})
     for name, way in () if arguments.json else (("with : without", "with"), ("control", "again")):
-        changes = [100 * (one[way] / one["without"] - 1) for one in rounds]
+        changes = [100 * (one[f"{way}.frozen"] / one["without.frozen"] - 1) for one in rounds]
         low, high = interval_of_median(changes)
         print(f"{name:24}{statistics.median(changes):+15.1f} %   {low:+.1f} to {high:+.1f} %")
+
+
+def reading_of(_kymod, way, _reply, _stem, about):
+    seen = about.get("inside")
+    if (seen is None) != bool(WAYS[way]):
+        sys.exit(f"inside_cost: the recording of the dump {way} the view has {seen}")
+    return {"reading.cpu": seen["cpu_ns"] / seen["readings"]} if seen else {}
+
+
+def main():
+    measure(parser_of(__doc__).parse_args(), WAYS, reading_of)
 
 
 if __name__ == "__main__":

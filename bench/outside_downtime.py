@@ -9,10 +9,8 @@ process counts on, and rows were taken while it stood still.
 """
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 
 import common
 from dump_overhead import Bench, add_options
@@ -20,18 +18,17 @@ from dump_overhead import Bench, add_options
 
 class OutsideBench(Bench):
     def start_workload(self):
-        self.await_(lambda: subprocess.run([*self.kymo(), "ps"], capture_output=True).returncode == 0)
         program = self.bin / "tests/support/publisher"
         self.run_kymo("run", "process", "--name", "counted", "--", program, self.folder / "counters", "8")
         job = json.loads(self.run_kymo("ps", "--json"))[0]
         self.pid = job["pid"]
-        self.await_(lambda: "ready" in pathlib.Path(job["stdout_path"]).read_text())
+        common.wait_until(lambda: "ready" in pathlib.Path(job["stdout_path"]).read_text(), "the publisher does not start")
 
     def dump(self, number):
         recording, target = self.folder / f"run-{number}.tsv", self.folder / f"dump-{number}"
-        recorder = subprocess.Popen([*self.kymo()[:1], "record", "-p", str(self.pid), "--duration", "2", "--output", recording],
+        recorder = subprocess.Popen([self.kymod.kymo[0], "record", "-p", str(self.pid), "--duration", "2", "--output", recording],
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.await_(lambda: recording.exists() and recording.stat().st_size > 1000)
+        common.wait_until(lambda: recording.exists() and recording.stat().st_size > 1000, "kymo record does not start")
         stats = json.loads(self.run_kymo("dump", "process", "counted", "--dir", target, "--leave-running", "--json"))["stats"]
         if recorder.wait(60) != 0:
             sys.exit(f"outside_downtime: kymo record ended with {recorder.returncode}")
@@ -65,14 +62,9 @@ def main():
     parser.add_argument("--dumps", type=int, default=8)
     add_options(parser, 0, 0)
     arguments = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
-    bench = OutsideBench(arguments, folder)
-    try:
+    with common.scratch_folder(arguments.folder) as folder, OutsideBench(arguments, folder) as bench:
         bench.start_workload()
         dumps = [bench.dump(number) for number in range(arguments.dumps)]
-    finally:
-        bench.stop()
-        shutil.rmtree(folder, ignore_errors=True)
     common.finish(arguments, f"{len(dumps)} dumps, ns", {name: [dump[name] for dump in dumps] for name in dumps[0]})
 
 

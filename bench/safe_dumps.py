@@ -9,10 +9,8 @@ requests' durations and CRIU's frozen time, in nanoseconds. After each restore t
 import json
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
-import tempfile
 
 import common
 from dump_overhead import Bench, add_options
@@ -42,14 +40,9 @@ def main():
     parser = common.parser_of(__doc__)
     add_options(parser, 10, 256)
     arguments = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
-    bench = SafeBench(arguments, folder)
-    try:
+    with common.scratch_folder(arguments.folder) as folder, SafeBench(arguments, folder) as bench:
         bench.start_workload()
         rounds = [bench.round(number) for number in range(arguments.pairs)]
-    finally:
-        bench.stop()
-        shutil.rmtree(folder, ignore_errors=True)
     common.finish(arguments, f"{len(rounds)} rounds of dumps and restores of a {arguments.mib} MiB process, ns",
                   {f"{way}.{figure}": [one[way][figure] for one in rounds]
                    for way in WAYS for figure in ("dump", "frozen", "restore")})

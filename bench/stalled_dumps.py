@@ -11,10 +11,8 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import common
@@ -33,14 +31,17 @@ class MoodyDisk:
         self.path.mkdir()
         self.be("well")
         self.program = subprocess.Popen([build / "tests/support/kymo-test-moody-fs", self.inner, self.path])
-        Bench.await_(lambda: os.path.ismount(self.path))
+        common.wait_until(lambda: os.path.ismount(self.path), "the disk is not mounted")
 
     def be(self, mood):
         new = self.inner.with_suffix(".mood.new")
         new.write_text(mood)
         new.rename(self.inner.with_suffix(".mood"))
 
-    def stop(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.be("well")
         subprocess.run(["umount", "-l", self.path], check=False)
         self.program.terminate()
@@ -54,15 +55,16 @@ class StalledBench(Bench):
     def dump(self, way, disk, target):
         disk.be("stalls-at-pages")
         began = time.monotonic_ns()
-        done = subprocess.run([*self.kymo(), "dump", "process", "churn", "--dir", target, "--deadline", f"{DEADLINE_SECONDS}s", *WAYS[way]],
+        done = subprocess.run([*self.kymod.kymo, "dump", "process", "churn", "--dir", target, "--deadline", f"{DEADLINE_SECONDS}s", *WAYS[way]],
                               check=False, capture_output=True, text=True)
         took = time.monotonic_ns() - began
         disk.be("well")
         if done.returncode != 1 or "deadline" not in done.stderr:
             sys.exit(f"stalled_dumps: the dump did not end at its deadline ({way}): {done.stderr}")
-        self.await_(lambda: self.job()["state"] == "running" and not self.job()["held"] and not (target / "images.partial").exists())
+        common.wait_until(lambda: self.job()["state"] == "running" and not self.job()["held"] and not (target / "images.partial").exists(),
+                          "kymod does not give the job back")
         used = self.cpu_ticks()
-        self.await_(lambda: self.cpu_ticks() > used)  # it runs on
+        common.wait_until(lambda: self.cpu_ticks() > used, "the process does not run on")
         return took - DEADLINE_SECONDS * 10**9
 
     def cpu_ticks(self):
@@ -79,17 +81,10 @@ def main():
     parser = common.parser_of(__doc__)
     add_options(parser, 5, 16)
     arguments = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
-    bench, disk = StalledBench(arguments, folder), None
-    try:
-        disk = MoodyDisk(folder, arguments.build)
+    with (common.scratch_folder(arguments.folder) as folder, StalledBench(arguments, folder) as bench,
+          MoodyDisk(folder, arguments.build) as disk):
         bench.start_workload()
         rounds = [bench.round(number, disk) for number in range(arguments.pairs)]
-    finally:
-        if disk:
-            disk.stop()
-        bench.stop()
-        shutil.rmtree(folder, ignore_errors=True)
     common.finish(arguments, f"{len(rounds)} rounds of dumps of a {arguments.mib} MiB process, ns after the deadline",
                   {f"{way}.late": [one[way] for one in rounds] for way in WAYS})
 

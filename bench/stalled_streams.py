@@ -9,12 +9,9 @@ has none. Each round asks both 120 times, by turns. Checked: every answer is 200
 import contextlib
 import json
 import pathlib
-import shutil
 import socket
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 
@@ -26,17 +23,8 @@ CLIENTS = 50
 class Daemon:
     def __init__(self, folder, options):
         folder.mkdir()
-        self.kymo = [options.build / "tools/kymo/kymo", "--socket", folder / "kymod.sock"]
-        self.log = folder / "kymod.log"
-        self.process = subprocess.Popen(
-            [options.build / "tools/kymod/kymod", "--profiling-metrics=all", "--socket", folder / "kymod.sock", "--state-dir",
-             folder / "state", "--http", "127.0.0.1:0", "--criu", options.criu], stdout=subprocess.DEVNULL, stderr=self.log.open("w"))
-        until = time.monotonic() + 30
-        while "ready: socket" not in self.log.read_text():
-            if self.process.poll() is not None or time.monotonic() > until:
-                sys.exit("stalled_streams: kymod does not start: " + self.log.read_text())
-            time.sleep(0.05)
-        url = subprocess.run([*self.kymo, "web"], capture_output=True, text=True, check=True).stdout.strip()
+        self.kymod = common.Kymod(options.build, options.criu, folder, "--profiling-metrics=all")
+        url = self.kymod.run_kymo("web").strip()
         self.address, self.token = url.split("/")[2], url.split("token=")[1]
         self.clients = []
 
@@ -72,12 +60,7 @@ class Daemon:
     def stop(self):
         for client in self.clients:
             client.close()
-        self.process.terminate()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            sys.exit("stalled_streams: kymod did not stop within a minute")
+        self.kymod.stop()
 
 
 def main():
@@ -87,10 +70,8 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
     parser.add_argument("--criu", default=common.CRIU)
     options = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-"))
     samples = {}
-    with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    with common.scratch_folder() as folder, contextlib.ExitStack() as stack:
         daemons = {}
         for name in ("stalled", "without"):
             daemons[name] = Daemon(folder / name, options)

@@ -7,13 +7,13 @@ The process is a Python that keeps the lines of a log in memory: kymo-churn's me
 Each round dumps it by CRIU itself (--no-stream) and streamed with each compression, in an order drawn by lot. Printed are the requests'
 durations in nanoseconds and the bytes on disk. One dump of each way is restored from, and the process must be there again.
 """
+import contextlib
 import json
 import pathlib
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 
 import common
 from dump_overhead import Bench, add_options
@@ -36,11 +36,10 @@ while True:
 
 class StreamBench(Bench):
     def start_workload(self):
-        self.await_(lambda: subprocess.run([*self.kymo(), "ps"], capture_output=True).returncode == 0)
         self.run_kymo("run", "process", "--name", "churn", "--", "/usr/bin/python3", "-c", WORKLOAD, str(self.mib))
         job = json.loads(self.run_kymo("ps", "--json"))[0]
         self.pid = job["pid"]
-        self.await_(lambda: "ready" in pathlib.Path(job["stdout_path"]).read_text(), 120)
+        common.wait_until(lambda: "ready" in pathlib.Path(job["stdout_path"]).read_text(), "the process does not fill its memory", 120)
 
     def dump(self, way, target, *more):
         reply = json.loads(self.run_kymo("dump", "process", "churn", "--dir", target, "--json", *WAYS[way], *more))
@@ -66,25 +65,28 @@ class StreamBench(Bench):
             shutil.rmtree(where / way, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def slow_disk(folder, write_rate):
+    slow = folder / "slow"
+    slow.mkdir()
+    (folder / "disk").mkdir()
+    subprocess.run(["bindfs", f"--write-rate={write_rate}", folder / "disk", slow], check=True)
+    try:
+        yield slow
+    finally:
+        subprocess.run(["umount", slow], check=False)
+
+
 def main():
     parser = common.parser_of(__doc__)
     add_options(parser, 5, 256)
     parser.add_argument("--write-rate", default="100M", help="write rate of bindfs, in bytes per second")
     arguments = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
-    slow = folder / "slow"
-    slow.mkdir()
-    (folder / "disk").mkdir()
-    bench = StreamBench(arguments, folder)
-    try:
-        subprocess.run(["bindfs", f"--write-rate={arguments.write_rate}", folder / "disk", slow], check=True)
+    with common.scratch_folder(arguments.folder) as folder, slow_disk(folder, arguments.write_rate) as slow, \
+            StreamBench(arguments, folder) as bench:
         bench.start_workload()
         bench.restores(slow)
         rounds = [bench.round(n, slow) for n in range(arguments.pairs)]
-    finally:
-        bench.stop()
-        subprocess.run(["umount", slow], check=False)
-        shutil.rmtree(folder, ignore_errors=True)
     common.finish(arguments, f"{len(rounds)} rounds of dumps of a {arguments.mib} MiB process onto a disk of {arguments.write_rate} "
                   "a second, ns and bytes", {f"{way}.{figure}": [one[way][figure] for one in rounds]
                                              for way in WAYS for figure in ("duration", "bytes")})

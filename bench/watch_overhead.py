@@ -8,12 +8,10 @@ nanoseconds. Each watcher is a `kymo progress --json` whose updates are
 counted: one that saw nothing would be none.
 """
 import json
-import pathlib
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import common
@@ -22,7 +20,7 @@ from dump_overhead import Bench, add_options, samples_of
 
 class WatchBench(Bench):
     def dump(self, target, watchers, rate):
-        running = [subprocess.Popen([*self.kymo(), "progress", "churn", "--wait", "--json", "--rate", str(rate)],
+        running = [subprocess.Popen([*self.kymod.kymo, "progress", "churn", "--wait", "--json", "--rate", str(rate)],
                                     stdout=subprocess.PIPE, text=True) for _ in range(watchers)]
         time.sleep(0.3)  # with watchers or without: what came before must not differ
         reply = json.loads(self.run_kymo("dump", "process", "churn", "--dir", target, "--leave-running", "--json"))
@@ -52,15 +50,10 @@ def main():
     parser.add_argument("--watchers", type=int, default=1)
     parser.add_argument("--rate", type=int, default=10, help="updates per second")
     arguments = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=arguments.folder))
-    bench = WatchBench(arguments, folder)
-    try:
+    with common.scratch_folder(arguments.folder) as folder, WatchBench(arguments, folder) as bench:
         bench.start_workload()
         bench.pair_of("warm-up", arguments.watchers, arguments.rate)
         pairs = [bench.pair_of(n, arguments.watchers, arguments.rate) for n in range(arguments.pairs)]
-    finally:
-        bench.stop()
-        shutil.rmtree(folder, ignore_errors=True)
     common.finish(arguments, f"{len(pairs)} pairs of dumps of a {arguments.mib} MiB process into {arguments.folder}, "
                   f"{arguments.watchers} watchers at {arguments.rate}/s, ns", samples_of(pairs))
 

@@ -188,7 +188,7 @@ criu_restores_container() {
   bundle=$(mktemp -d)
   mkdir -p "$bundle"/rootfs/{bin,proc,dev,sys,tmp,etc}
   cp "$(command -v busybox)" "$bundle/rootfs/bin/busybox"
-  # One that sleeps, without a terminal, a network of its own, and a limit that CRIU would have to exceed.
+  # The container sleeps. It has no terminal, no network of its own, and no limits, which CRIU would have to exceed.
   (cd "$bundle" && runc spec && perl -0pi -e 's/"terminal": true/"terminal": false/;
     s/"args": \[[^]]*\]/"args": ["\/bin\/busybox", "sleep", "1000"]/; s/"rlimits": \[[^]]*\],//;
     s/\{\s*"type": "network"\s*\},//' config.json)

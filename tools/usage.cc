@@ -98,7 +98,7 @@ std::string unknown_option(const Typed& typed, const std::string& word) {
          typed.help();
 }
 
-// For `kymo foo`.
+// The message for `kymo foo`.
 std::string unknown_command(const Typed& typed, const std::vector<std::string>& commands) {
   if (typed.words.empty()) return "no command is given" + typed.help();
   const std::string& word = typed.words.front();
@@ -111,7 +111,7 @@ std::string unknown_command(const Typed& typed, const std::vector<std::string>& 
          typed.help();
 }
 
-// For `kymo dump` and `kymo dump web`, in which the kind of the target is missing.
+// The message for `kymo dump` and `kymo dump web`, in which the kind of the target is missing.
 std::string which_kind(const Typed& typed) {
   const std::vector<std::string> kinds = kinds_of(*typed.app);
   const auto word = std::find_if_not(typed.words.begin(), typed.words.end(), is_option);

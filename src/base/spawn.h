@@ -22,7 +22,7 @@ struct Program {
 
   std::string file;                // without a slash: looked up on this program's PATH
   std::vector<std::string> words;  // the first is the program's name, the others its arguments
-  // Nothing: the environment of this program.
+  // Without a value: the environment of this program.
   std::optional<std::vector<std::string>> environment{};
   // Descriptor i of the program is a copy of descriptors[i], and it has no others. Empty: it has
   // those of this program that are not closed on exec.
@@ -30,6 +30,9 @@ struct Program {
   std::string directory{};  // empty: the working directory of this program
   Leads leads = Leads::nothing;
   std::vector<int> blocked{};  // signals
+  // Whether it keeps this program's limit for open files. Otherwise it gets the one that this program
+  // had before raise_file_limit().
+  bool keeps_file_limit = false;
 };
 
 // Is told of each program that a thread starts. To be set and reset by that thread.

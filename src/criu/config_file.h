@@ -11,9 +11,10 @@ namespace kymo::criu {
 // A configuration file of CRIU in memory, for the options that CRIU's RPC does not have.
 class ConfigFile {
  public:
-  // No file is made if these options need none.
+  // Makes the file, unless these options need none.
   static Result<ConfigFile> make(const Options& options);
-  // Where criu finds it while this process lives and has the object. Empty: there is none.
+  // The path by which criu can open the file, as long as this process runs and this object exists. Empty if there
+  // is no file.
   [[nodiscard]] std::string path() const;
 
  private:

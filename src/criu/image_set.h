@@ -35,7 +35,7 @@ class ImageSet {
 
   // The names of all files, without the suffix of a compressed image.
   [[nodiscard]] std::vector<std::string> names() const;
-  // Whether the files are in an archive, so that nothing lies beside them.
+  // Whether the files are in an archive. There is then no folder in which other files could be beside them.
   [[nodiscard]] bool from_archive() const { return from_archive_; }
   // The number of CRIU's images (*.img), and the sum of their sizes on disk.
   [[nodiscard]] std::uint64_t image_files() const { return image_files_; }

@@ -22,8 +22,8 @@ class Timeline {
   // after `to_ns`. 0 if there are fewer than two readings.
   [[nodiscard]] std::uint64_t grown(std::size_t column, std::uint64_t from_ns,
                                     std::uint64_t to_ns) const;
-  // The time between these two in which there was no reading for at least kMinGapNs: the reader did
-  // not run. Of readings that were thinned out, the least gap is longer in proportion.
+  // The sum of the gaps between readings from `from_ns` to `to_ns` that are at least kMinGapNs long: in a gap the
+  // reader did not run. If only every Nth reading was kept, gaps count from N times kMinGapNs.
   [[nodiscard]] std::uint64_t gaps_ns(std::uint64_t from_ns, std::uint64_t to_ns) const;
   static constexpr std::uint64_t kMinGapNs = 100'000'000;
 

@@ -19,7 +19,7 @@ class ContainerKeeper {
   explicit ContainerKeeper(std::string id, std::string proc = "/proc")
       : id_(std::move(id)), proc_(std::move(proc)) {}
 
-  // Those that live now, mostly none or one. Any user may give a process such a name and command
+  // The keepers that run now, mostly none or one. Any user may give a process such a name and command
   // line.
   // Cost: lists all processes, and reads those that it has not seen before.
   std::vector<pid_t> look();

@@ -21,11 +21,11 @@ struct StoredStack {
 std::string body_of(const StoredStack& stack);
 std::string body_of(const stacks::NamedProfile::Function& function);
 
-// What the bytes say; nothing if they are damaged.
+// Reads such bytes. Returns nothing if they are damaged.
 std::optional<StoredStack> stack_in(std::string_view body);
 std::optional<stacks::NamedProfile::Function> function_in(std::string_view body);
 
-// A hash of the bytes by which they are found. It stays the same in later versions: it is in files.
+// The hash by which such bytes are found. It must never change, because files contain it.
 std::int64_t hash_of(std::string_view body);
 
 }  // namespace kymo::profiles

@@ -13,8 +13,8 @@
 
 namespace kymo::profiles {
 
-// A child process that asks somebody over the network, and writes what it got into a pipe. It may be taken over by what it
-// reads, so it has no other descriptor, is ended after a minute, and may write only so much.
+// A child process that sends a request over the network, and writes what it gets into a pipe. What it reads may take it
+// over. So it has no other descriptor, is killed after a minute, and may write only a limited number of bytes.
 //
 // Threads:   the only one of the process.
 // Ownership: ends the child when it is destroyed.
@@ -25,15 +25,16 @@ class PullChild {
   PullChild(const PullChild&) = delete;
   PullChild& operator=(const PullChild&) = delete;
 
-  // Runs `work` in a child, which does not return from it. `most`: it may write so many bytes.
+  // Runs `work` in a child, which does not return from it. It may write at most `most` bytes.
   // Errors: the system's.
   Result<void> start(const std::function<void(int to)>& work, std::size_t most);
   [[nodiscard]] bool runs() const { return child_ != 0; }
-  // Reads what it has written, and does not wait. Returns that once the child has ended or was ended. `room`: false: end it.
+  // Reads what the child has written so far, without waiting. Returns all of it once the child has ended or was killed.
+  // If `room` is false, there is no memory for more, and the child is killed.
   std::optional<std::string> look(bool room);
-  // The last one was ended, because it did not end in time.
+  // Whether the last child was killed because it did not end in time.
   [[nodiscard]] bool was_late() const { return late_; }
-  // That it has written so far.
+  // How much the child has written so far.
   [[nodiscard]] std::size_t bytes() const { return written_.size(); }
 
  private:

@@ -31,7 +31,7 @@ struct PullTargets {
 // - the pods of Kubernetes as JSON (`kubectl get pods -A -o json`). A pod is a target if its annotation
 //   coroot.com/profile-scrape or kymograph/profile-scrape is "true"; coroot.com/profile-port or
 //   kymograph/profile-port has the port (default 6060). Pods without an address are left out. So is one
-//   whose port is none, because whoever owns a pod may write that. The service is pod:NAMESPACE/NAME.
+//   whose port is not valid, because the owner of a pod can write anything there. The service is pod:NAMESPACE/NAME.
 // Errors: invalid_argument: which line is wrong, and why.
 Result<PullTargets> pull_targets_in(std::string_view text, const std::string& path);
 
@@ -39,8 +39,8 @@ Result<PullTargets> pull_targets_in(std::string_view text, const std::string& pa
 bool is_address(std::string_view text);
 
 // Targets as one child process tells them to the program that has started it: what failed, or all of them. Each is checked
-// again when it is read: such a process may have been taken over.
+// again when it is read: such a process may have been taken over. `place`: the file, or the address of the API, which lists only pods.
 std::string list_text(const Result<PullTargets>& targets);
-Result<PullTargets> listed_in(std::string_view text, const std::string& address);
+Result<PullTargets> listed_in(std::string_view text, const std::string& place);
 
 }  // namespace kymo::profiles

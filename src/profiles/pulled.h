@@ -27,8 +27,8 @@ struct Pulled {
 int pull_seconds(int every_s);
 
 // Asks the target for its profiles, and writes what it gives to `to`. To be called in a process of its own, which it
-// ends. First it becomes nobody, without any capability. Then it asks. Then it gives up all other rights too, as that to use
-// the network (src/confine), and only then reads what has come.
+// ends. First it becomes the user nobody, without any capability. Then it sends its requests. Then it gives up all other
+// rights, too, such as that to use the network (src/confine), and only then parses the answers.
 //
 // Kinds that count from the program's start (alloc, block, mutex) are written as the difference to `bases`, if there is
 // one. If a count has fallen, the program was started again, and has counted from 0 since.
@@ -45,15 +45,19 @@ struct PodSource {
   std::string ca_file;  // PullFrom
 };
 
-// Asks for the pods in the same way, and writes list_text() of those that are targets.
+// Reads the file, gives up all rights, and only then looks at what it says. Writes list_text() of the targets.
+// Bounds: 64 MiB for the file.
+[[noreturn]] void list_file(const std::string& path, int to);
+
+// Asks for the pods in the same way as for profiles, and writes list_text() of those that are targets.
 // Bounds: 64 MiB for the answer.
 [[noreturn]] void list_pods(const PodSource& source, int to);
 
-// What was written. If that is not whole, all that is left of it is a failure that says so: the next difference is to the
-// same base, so that nothing is lost or counts twice.
+// Reads what pull() has written. If it is incomplete, the result is only a failure. The next pull is then compared with
+// the same base, so that nothing is lost and nothing counts twice.
 Pulled pulled_in(const std::string& written);
 
-// What a profile has that an earlier one of the same program did not have.
+// The growth from an earlier profile of a program to a later one.
 stacks::NamedProfile difference(const stacks::NamedProfile& before,
                                 const stacks::NamedProfile& now);
 

@@ -14,8 +14,8 @@
 namespace kymo::profiles {
 namespace {
 
-// The token that says to Kubernetes who asks. It is read each time, because such tokens are renewed. Empty: there is none,
-// which Kubernetes says then.
+// The token that says to Kubernetes who asks. It is read each time, because such tokens are renewed. Empty if it cannot
+// be read: Kubernetes then refuses the request, and says why.
 std::string token_in(const std::string& path) {
   constexpr std::size_t kMostTokenBytes = 64 * 1024;
   if (path.empty()) return {};
@@ -79,19 +79,13 @@ void Puller::look() {
 }
 
 void Puller::read_targets() {
-  if (is_address(from_.place)) {
-    if (lister_.runs()) return;
-    const PodSource source{from_.place, token_in(from_.token_file), from_.ca_file};
-    const Result<void> started =
-        lister_.start([&](int to) { list_pods(source, to); }, kMostListBytes);
-    if (!started) set_targets(started.error());
-    return;
-  }
-  constexpr std::size_t kMostFileBytes = std::size_t{64} << 20U;
-  const Result<FileDescriptor> file = open_regular(from_.place);
-  const Result<std::string> text =
-      file ? read_all(file->get(), from_.place, kMostFileBytes) : Result<std::string>(file.error());
-  set_targets(text.ok() ? pull_targets_in(*text, from_.place) : text.error());
+  if (lister_.runs()) return;
+  const auto list = [&](int to) {
+    if (!is_address(from_.place)) list_file(from_.place, to);
+    list_pods({from_.place, token_in(from_.token_file), from_.ca_file}, to);
+  };
+  const Result<void> started = lister_.start(list, kMostListBytes);
+  if (!started) set_targets(started.error());
 }
 
 void Puller::set_targets(Result<PullTargets> read) {
@@ -100,7 +94,7 @@ void Puller::set_targets(Result<PullTargets> read) {
                  from_.place + " has more than " + std::to_string(kMostTargets) + " targets"};
   }
   const std::string trouble =
-      one_line(read ? read->trouble : read.error().message + "; the targets stay those before");
+      one_line(read ? read->trouble : read.error().message + "; the old list stays in use");
   if (trouble != trouble_ && !trouble.empty()) {
     write_line(answers_, kTrouble + trouble);
   }

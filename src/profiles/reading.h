@@ -12,7 +12,7 @@
 // What kymo profiles and kymod's page do alike when they read profiles that are kept.
 namespace kymo::profiles {
 
-// The folder in that of the profiles with files that the page compares them with.
+// The subfolder of the folder of the profiles. The page can compare profiles with the files in it.
 inline constexpr const char* kFilesFolder = "files";
 
 // Opens the profiles in a folder, only to read them.

@@ -21,7 +21,7 @@ struct Service {
 
 // "job:web", "container:0123456789ab", "process:nginx", "target:web", "pod:shop/web".
 std::string text_of(const Service& service);
-// What such a text says; nothing if it is none.
+// Reads such a text. Returns nothing if it is not valid.
 std::optional<Service> service_in(std::string_view text);
 
 // The service of a process by its name. Threads of the kernel that do the same work have names that differ

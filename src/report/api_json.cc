@@ -34,6 +34,7 @@ nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
           {"image_bytes", checkpoint.image_bytes()},
           {"duration_ns", checkpoint.duration_ns()},
           {"stats", checkpoint.has_stats() ? to_json(checkpoint.stats()) : nlohmann::json()},
+          {"stood_still_ns", checkpoint.stood_still_ns()},
           {"error", checkpoint.error()},
           {"reason", short_reason(checkpoint.error())}};
 }

@@ -150,7 +150,7 @@ std::vector<pid_t> left_halted(const DumpTarget& before) {
 
 std::string tried_to_dump(const DumpSpec& spec) {
   return "cannot dump " + (spec.container.empty() ? "process " + std::to_string(spec.process.pid)
-                                                  : "container " + spec.container);
+                                                  : "container " + name_of_container(spec));
 }
 
 // Whether the process was killed and waits in the kernel, which no signal can end.

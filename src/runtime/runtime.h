@@ -128,6 +128,7 @@ struct DumpSpec {
   std::optional<CriuProgram> criu{};  // not set: the one that the runtime was made with
   // Ends the dump as the deadline does, with Code::cancelled. Null: the dump cannot be cancelled.
   const Cancellation* cancel = nullptr;
+  std::string container_name{};  // for messages; empty: they have the id
 };
 
 // What is known of a dump and of a restore. `Stats` are CRIU's statistics.
@@ -179,6 +180,7 @@ struct RestoreSpec {
   // Ends the restore and what it has restored so far, with Code::cancelled. Null: the restore
   // cannot be cancelled.
   const Cancellation* cancel = nullptr;
+  std::string container_name{};  // for messages; empty: they have the id
 };
 
 struct RestoreOutcome : Outcome<criu::RestoreStats> {
@@ -187,8 +189,15 @@ struct RestoreOutcome : Outcome<criu::RestoreStats> {
 
 struct FreezeSpec {
   ProcessId process;
-  std::string container;  // its id; empty: a plain process with all its descendants
+  std::string container;         // its id; empty: a plain process with all its descendants
+  std::string container_name{};  // for messages; empty: they have the id
 };
+
+// What messages call the container of a spec.
+template <class Spec>
+const std::string& name_of_container(const Spec& spec) {
+  return spec.container_name.empty() ? spec.container : spec.container_name;
+}
 
 // The OCI runtime with which a container runtime starts CRIU.
 struct OciRuntime {

@@ -9,7 +9,7 @@
 
 namespace kymo::stacks {
 
-// What a process has mapped that can be executed. The kernel does not tell what is unmapped, so a
+// The executable mappings of a process. The kernel does not report what is unmapped, so a
 // newer mapping takes the place of older ones.
 //
 // Threads: one.

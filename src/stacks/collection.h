@@ -34,7 +34,7 @@ class Collection {
   Result<void> add(const Starter& starter, const std::vector<pid_t>& started) {
     return source_->add(starter, started);
   }
-  // To be known from now on: what it starts has its mappings until it executes another program.
+  // Reads the mappings of a process now. A process that it forks has the same ones, until it executes a program.
   void know(pid_t pid) { profile_.processes->add_running(pid); }
   [[nodiscard]] SourceCounts counts() const { return source_->counts(); }
   // See Processes. Call it now and then if stacks are taken for a long time.

@@ -32,12 +32,13 @@ struct CollectorOrder {
   bool container = false;            // another program may start CRIU
   std::string restored_container{};  // of the restore of a container: its id
   std::string output;                // the profile; empty: none is written
+  bool waits = false;                // take the stacks of threads that wait instead
 };
 
 // Each is one line.
 std::string order_text(const CollectorOrder& order);
 std::string phases_text(const std::vector<PhaseTimes>& phases);
-// What these texts say; nothing if a line is none.
+// Read these lines. They return nothing if a line is not valid.
 std::optional<CollectorOrder> order_in(std::string_view line);
 std::optional<std::vector<PhaseTimes>> phases_in(std::string_view line);
 

@@ -71,7 +71,7 @@ struct Named {
   std::string name;
 };
 
-// What a source of samples tells. `time_ns` is on CLOCK_MONOTONIC.
+// What a source of samples reports. `time_ns` is on CLOCK_MONOTONIC.
 struct Event {
   std::uint64_t time_ns = 0;
   std::variant<Sample, Mapped, Forked, Executed, Exited, Named> what;

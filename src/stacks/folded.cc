@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kNanosPerMicrosecond = 1000;
 
-// What separates frames and lines cannot be in a name.
+// Replaces the characters that separate frames and lines in this format.
 std::string clean(std::string name) {
   std::replace_if(
       name.begin(), name.end(),

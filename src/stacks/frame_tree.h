@@ -62,9 +62,9 @@ std::vector<std::uint32_t> frames_of(const NamedProfile::Stack& stack, const std
                                      const std::vector<std::uint32_t>& ids,
                                      FrameTreeBuilder& builder);
 
-// The roots are the processes, by their names, where these are known; of a dump or restore, CRIU and the
-// target, and below them the processes. They count samples if
-// the time between them is known. Otherwise they are the values.
+// The roots are the processes, by their names, where these are known. In a profile of a dump or restore, the roots are
+// CRIU and the target, and the processes are below them. The numbers of the tree are samples if the time between
+// samples is known, otherwise values.
 FrameTree frame_tree(const NamedProfile& profile);
 
 }  // namespace kymo::stacks

@@ -15,7 +15,7 @@
 
 namespace kymo::stacks {
 
-// Whose stack it is, and the stack: what samples are counted by.
+// A stack, and the thread and process that it belongs to. Samples with equal traces are counted together.
 struct Trace {
   pid_t pid = 0;
   std::string process;
@@ -51,7 +51,8 @@ struct Profile {
   std::uint64_t period_ns = 0;  // between samples of a CPU; 0 if `waits`
   std::int64_t begin_unix_ns = 0;
   std::uint64_t duration_ns = 0;
-  std::uint64_t cpu_ns = 0;  // CPU time of this process while it took samples
+  std::uint64_t cpu_ns =
+      0;  // CPU time of this process, and of its reader of modules, while it took samples
   SourceCounts counts;
   std::vector<std::string> phases;  // of a dump or restore: their names, in the order of time
   std::map<Trace, Weight> traces;

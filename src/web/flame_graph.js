@@ -241,7 +241,7 @@ export class FlameGraph {
     this.parts.changed?.();
   }
 
-  // The mark of the function that is between its callers and what it calls; empty: none is.
+  // The mark of the function that is shown with its callers and callees. Empty: no function is.
   aroundMark() {
     return this.around === null ? "" : markOf(this.tree.functions[this.around]);
   }

@@ -77,7 +77,8 @@ TEST(RowScan, ReadsWhatDigitByDigitReads) {
   }
 }
 
-// Every width beside every other one, in every place of the four or eight that are made at once.
+// Numbers of each width beside numbers of each other width, at each place in a group of the four or eight that are converted
+// at once.
 TEST(RowScan, ReadsNumbersOfEveryWidth) {
   std::mt19937_64 random(5);
   std::string text;

@@ -59,7 +59,7 @@ of_go() {
 }
 
 @test "delays are times, and all values are those of go tool pprof" {
-  for case in "block delay main.receive ns delay" "block delay sync.(*Mutex).Lock ns delay" \
+  for case in "block delay main.wait ns delay" "block delay sync.(*Mutex).Lock ns delay" \
     "mutex delay sync.(*Mutex).Unlock ns delay" "heap heap main.keep B inuse_space" "heap alloc main.drop B alloc_space" \
     "heap alloc main.main B alloc_space" "goroutine goroutine main.park count goroutine"; do
     read -r file kind function unit index <<<"$case"
@@ -70,7 +70,7 @@ of_go() {
     [ "$ours" = "$(of_go "$file.pb.gz" "$index" "$unit" "$function")" ]
   done
   run "$kymo" profile --from block.pb.gz --json --rows 100
-  [ "$(value main.receive total_ns)" -ge 200000000 ]
+  [ "$(value main.wait total_ns)" -ge 200000000 ]
 }
 
 @test "a sentence says what the values are, and a folded file has them" {

@@ -3,6 +3,7 @@
 # truth.
 
 bats_require_minimum_version 1.5.0
+load refused
 
 setup() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
@@ -14,17 +15,6 @@ setup() {
 
 teardown() {
   [ -z "${open_to_all-}" ] || rm -rf "$open_to_all"
-}
-
-# refused EXIT_CODE PATTERN ARGUMENT...: that exit code, nothing on stdout, one line that has the pattern.
-refused() {
-  local code="$1" pattern="$2"
-  shift 2
-  run --separate-stderr -"$code" "$kymo" profile "$@"
-  echo "exit $status, stdout: $output, stderr: $stderr"
-  [ -z "$output" ]
-  [ "${#stderr_lines[@]}" -eq 1 ]
-  [[ "$stderr" == *"$pattern"* ]]
 }
 
 # profiled ARGUMENT...: runs kymo profile; skips the test where nobody may take stacks.
@@ -180,21 +170,21 @@ PYTHON
 
 @test "files that are no profile" {
   echo hello > "$dir/text.pb.gz"
-  refused 1 "text.pb.gz is no profile of pprof, or is damaged" --from "$dir/text.pb.gz"
+  refused 1 "text.pb.gz is no profile of pprof, or is damaged" profile --from "$dir/text.pb.gz"
   head -c 600M /dev/zero | gzip -1 > "$dir/bomb.pb.gz"
-  refused 1 "bomb.pb.gz is too large" --from "$dir/bomb.pb.gz"
+  refused 1 "bomb.pb.gz is too large" profile --from "$dir/bomb.pb.gz"
   mkfifo "$dir/pipe.pb.gz"
-  refused 1 "pipe.pb.gz" --from "$dir/pipe.pb.gz"
-  refused 1 "No such file" --from "$dir/none.pb.gz"
-  refused 2 "name one of" --from "$dir/text.pb.gz" -a
+  refused 1 "pipe.pb.gz" profile --from "$dir/pipe.pb.gz"
+  refused 1 "No such file" profile --from "$dir/none.pb.gz"
+  refused 2 "name one of" profile --from "$dir/text.pb.gz" -a
 }
 
 @test "a phase of a profile that has none, and checkpoints without kymod" {
   profiled -q -r 999 -o "$dir/x.pb.gz" -- "$programs/functions" three /dev/null 100
-  refused 1 "the profile is not divided into phases" --from "$dir/x.pb.gz" --phase freeze
-  refused 2 "--phase is for --from and --checkpoints" -a --phase freeze
-  refused 2 "name one of" --checkpoints job -a
-  refused 1 "kymod" --checkpoints job --socket "$dir/no-socket"
+  refused 1 "the profile is not divided into phases" profile --from "$dir/x.pb.gz" --phase freeze
+  refused 2 "--phase is for --from and --checkpoints" profile -a --phase freeze
+  refused 2 "name one of" profile --checkpoints job -a
+  refused 1 "kymod" profile --checkpoints job --socket "$dir/no-socket"
 }
 
 @test "without any right, processes of its own user" {
@@ -220,22 +210,22 @@ PYTHON
 }
 
 @test "wrong usage" {
-  refused 2 "name one of"
-  refused 2 "name one of" -a -- true
-  refused 2 "name one of" -a -p 1
-  refused 2 "range 19 to 999" -a -r 5
-  refused 2 "range 19 to 999" -a -r 1000
-  refused 2 "10 has no unit: give 10s" -a -d 10
-  refused 2 "out.svg: give a file that ends in" -a -o "$dir/out.svg"
-  refused 2 "no folder of a cgroup" --cgroup "$dir"
+  refused 2 "name one of" profile
+  refused 2 "name one of" profile -a -- true
+  refused 2 "name one of" profile -a -p 1
+  refused 2 "range 19 to 999" profile -a -r 5
+  refused 2 "range 19 to 999" profile -a -r 1000
+  refused 2 "10 has no unit: give 10s" profile -a -d 10
+  refused 2 "out.svg: give a file that ends in" profile -a -o "$dir/out.svg"
+  refused 2 "no folder of a cgroup" profile --cgroup "$dir"
 }
 
 @test "what is not there" {
-  refused 1 "No such process" -p 4194303
-  refused 1 "No such file" --cgroup "$dir/none"
-  refused 1 "No such file" -a -o "$dir/none/x.folded"
-  refused 1 "start kymod" --name web --socket "$dir/none"
-  refused 127 "cannot run no-such-command" -o "$dir/x.folded" -- no-such-command
-  refused 126 "Permission denied" -- /etc/passwd
+  refused 1 "No such process" profile -p 4194303
+  refused 1 "No such file" profile --cgroup "$dir/none"
+  refused 1 "No such file" profile -a -o "$dir/none/x.folded"
+  refused 1 "start kymod" profile --name web --socket "$dir/none"
+  refused 127 "cannot run no-such-command" profile -o "$dir/x.folded" -- no-such-command
+  refused 126 "Permission denied" profile -- /etc/passwd
   [ -z "$(ls -A "$dir")" ]
 }

@@ -2,23 +2,13 @@
 # kymo record around a command: the command's own life, the report, and one clear line for bad input.
 
 bats_require_minimum_version 1.5.0
+load refused
 
 setup() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   kymo="$build/tools/kymo/kymo"
   dir="$BATS_TEST_TMPDIR/run"  # bats keeps things of its own in the other
   mkdir "$dir"
-}
-
-# refused EXIT_CODE PATTERN ARGUMENT...: that exit code, nothing on stdout, one line that has the pattern.
-refused() {
-  local code="$1" pattern="$2"
-  shift 2
-  run --separate-stderr -"$code" "$kymo" record "$@"
-  echo "exit $status, stdout: $output, stderr: $stderr"
-  [ -z "$output" ]
-  [ "${#stderr_lines[@]}" -eq 1 ]
-  [[ "$stderr" == *"$pattern"* ]]
 }
 
 @test "the command keeps its output and its exit code; the report goes to stderr" {
@@ -60,14 +50,14 @@ END
 }
 
 @test "SIGINT is the command's, and kymo waits for it" {
-  run --separate-stderr timeout 20 "$kymo" record -- sh -c \
+  run --separate-stderr timeout 60 "$kymo" record -- sh -c \
     'trap "echo caught; exit 3" INT; kill -INT $PPID $$; while :; do sleep 0.01; done'
   [ "$status" -eq 3 ]
   [ "$output" = caught ]
 }
 
 @test "SIGTERM is passed on" {
-  run --separate-stderr timeout 20 "$kymo" record -- sh -c \
+  run --separate-stderr timeout 60 "$kymo" record -- sh -c \
     'trap "echo caught; exit 4" TERM; kill -TERM $PPID; while :; do sleep 0.01; done'
   [ "$status" -eq 4 ]
   [ "$output" = caught ]
@@ -85,20 +75,39 @@ END
 import json, sys
 rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
 stopped = rows[0].index("tree_stopped")
+assert all(row[rows[0].index("target_stopped")] == "1" for row in rows[1:])
+assert int(rows[-1][rows[0].index("machine_cpu_ns")]) > 0
 due = json.load(open(sys.argv[1].replace(".tsv", ".meta.json")))["stats"]["ticks_due"]
 assert due > 290 and len(rows) > 1, (due, len(rows))
 assert all(row[stopped] == "1" for row in rows[1:])
 END
 }
 
+@test "with --bpf, the system calls of a running process by class" {
+  dd if=/dev/zero of=/dev/null bs=4096 >/dev/null 2>&1 3>&- &
+  pid=$!
+  run --separate-stderr "$kymo" record -p "$pid" --bpf --duration 0.5 --output "$dir/run.tsv"
+  kill -KILL "$pid"
+  [ "$status" -eq 0 ] || { echo "$stderr"; false; }
+  /usr/bin/python3 - "$dir/run.tsv" <<'END'
+import sys
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
+grown = {name: int(rows[-1][i]) - int(rows[1][i]) for i, name in enumerate(rows[0])}
+assert grown["target_sys_read_calls"] > 100, grown
+assert grown["target_sys_read_bytes"] >= 4096 * (grown["target_sys_read_calls"] - 1), grown
+assert grown["target_run_ns"] > 0, grown
+assert "criu_run_ns" not in grown
+END
+}
+
 @test "a counter file that is truncated meanwhile: one line, no crash, and what was recorded until then" {
   "$build/tests/support/publisher" "$dir/counters" 4 >"$dir/out" 3>&- &
   publisher=$!
-  for _ in $(seq 200); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
+  for _ in $(seq 1000); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
   kill -STOP "$publisher" # or it would crash itself
   (until [ "$(wc -l <"$dir/run.tsv")" -gt 500 ]; do sleep 0.05; [ -e "$dir" ] || break; done
     truncate -s 0 "$dir/counters") >/dev/null 2>&1 3>&- &
-  refused 1 "was truncated while it was read; the rows until then are in $dir/run.tsv" \
+  refused 1 "was truncated while it was read; the rows until then are in $dir/run.tsv" record \
     -p "$publisher" --counters "$dir/counters" --duration 60 --output "$dir/run.tsv"
   kill -KILL "$publisher"
   run --separate-stderr "$kymo" report --json "$dir/run.tsv"
@@ -107,28 +116,28 @@ END
 }
 
 @test "wrong usage" {
-  refused 2 "-p, or a command"
-  refused 2 "-p, or a command" -p 1 -- true
-  refused 2 "only with -p" --duration 1 -- true
-  refused 2 "--rate-us" --rate-us 0 -- true
-  refused 2 "--pid" -p -4
+  refused 2 "-p, or a command" record
+  refused 2 "-p, or a command" record -p 1 -- true
+  refused 2 "only with -p" record --duration 1 -- true
+  refused 2 "--rate-us" record --rate-us 0 -- true
+  refused 2 "--pid" record -p -4
 }
 
 @test "a command that cannot be run leaves no recording" {
-  refused 127 "cannot run no-such-command" --output "$dir/run.tsv" -- no-such-command
-  refused 126 "Permission denied" --output "$dir/run.tsv" -- /etc/passwd
+  refused 127 "cannot run no-such-command" record --output "$dir/run.tsv" -- no-such-command
+  refused 126 "Permission denied" record --output "$dir/run.tsv" -- /etc/passwd
   [ -z "$(ls -A "$dir")" ]
 }
 
 @test "an output that exists, has another ending or no folder" {
   echo precious >"$dir/there.tsv"
-  refused 1 "there.tsv" --output "$dir/there.tsv" -- touch "$dir/ran"
-  refused 2 ".tsv" --output "$dir/run.csv" -- touch "$dir/ran"
-  refused 1 "No such file" --output "$dir/none/run.tsv" -- touch "$dir/ran"
+  refused 1 "there.tsv" record --output "$dir/there.tsv" -- touch "$dir/ran"
+  refused 2 ".tsv" record --output "$dir/run.csv" -- touch "$dir/ran"
+  refused 1 "No such file" record --output "$dir/none/run.tsv" -- touch "$dir/ran"
   [ "$(cat "$dir/there.tsv")" = precious ]
   [ ! -e "$dir/ran" ]
 }
 
 @test "a process that is not there" {
-  refused 1 "No such process" -p 4194303
+  refused 1 "No such process" record -p 4194303
 }

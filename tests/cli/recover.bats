@@ -2,6 +2,7 @@
 # kymo recover: one clear line for each ring that cannot be recovered, and nothing touched.
 
 bats_require_minimum_version 1.5.0
+load refused
 
 setup() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
@@ -16,42 +17,30 @@ setup_file() {
   "$build/tests/sampling/leave_ring" "$BATS_FILE_TMPDIR/left/ring" "$BATS_FILE_TMPDIR/left/run.tsv"
 }
 
-# refused EXIT_CODE PATTERN ARGUMENT...: that exit code, nothing on stdout, one line that has the pattern.
-refused() {
-  local code="$1" pattern="$2"
-  shift 2
-  run --separate-stderr "$kymo" recover "$@"
-  echo "exit $status, stdout: $output, stderr: $stderr"
-  [ "$status" -eq "$code" ]
-  [ -z "$output" ]
-  [ "${#stderr_lines[@]}" -eq 1 ]
-  [[ "$stderr" == *"$pattern"* ]]
-}
-
 @test "no ring named, and one that is not there" {
-  refused 2 "RING"
-  refused 1 "No such file" "$ring"
+  refused 2 "RING" recover
+  refused 1 "No such file" recover "$ring"
 }
 
 @test "a file that is no ring" {
   echo "a letter" >"$ring"
-  refused 1 "no regular file" "$ring"
+  refused 1 "no regular file" recover "$ring"
   head -c 4096 /dev/zero >"$ring"
-  refused 1 "does not begin with KYMORING" "$ring"
-  refused 1 "no regular file" "$BATS_TEST_TMPDIR"
+  refused 1 "does not begin with KYMORING" recover "$ring"
+  refused 1 "no regular file" recover "$BATS_TEST_TMPDIR"
 }
 
 @test "a ring that is truncated" {
   cp "$BATS_FILE_TMPDIR/left/ring" "$ring"
   truncate -s -8 "$ring"
-  refused 1 "is truncated" "$ring"
+  refused 1 "is truncated" recover "$ring"
   [ -e "$ring" ]
 }
 
 @test "a ring of another version" {
   cp "$BATS_FILE_TMPDIR/left/ring" "$ring"
   printf '\x63' | dd of="$ring" bs=1 seek=8 conv=notrunc status=none
-  refused 1 "format_version is 99" "$ring"
+  refused 1 "format_version is 99" recover "$ring"
   [ -e "$ring" ]
 }
 
@@ -59,15 +48,15 @@ refused() {
   cp "$BATS_FILE_TMPDIR/left/ring" "$ring"
   exec 8<"$ring"
   flock 8
-  refused 1 "in use by process" "$ring"
+  refused 1 "in use by process" recover "$ring"
   exec 8<&-
 }
 
 @test "an output that exists or that is no recording's name" {
   cp "$BATS_FILE_TMPDIR/left/ring" "$ring"
-  refused 1 ".tsv" "$ring" --output "$BATS_TEST_TMPDIR/rows.csv"
+  refused 1 ".tsv" recover "$ring" --output "$BATS_TEST_TMPDIR/rows.csv"
   touch "$BATS_TEST_TMPDIR/there.tsv"
-  refused 1 "there.tsv" "$ring" --output "$BATS_TEST_TMPDIR/there.tsv"
+  refused 1 "there.tsv" recover "$ring" --output "$BATS_TEST_TMPDIR/there.tsv"
   [ ! -s "$BATS_TEST_TMPDIR/there.tsv" ]
   [ -e "$ring" ]
 }

@@ -1,9 +1,10 @@
-# Runs kymo and requires: this exit code, nothing on stdout, one line on stderr that holds the pattern.
+# refused EXIT_CODE PATTERN ARGUMENT...: kymo must exit with EXIT_CODE and print nothing on stdout and one line on stderr, which
+# has PATTERN.
 refused() {
   local code="$1" pattern="$2"
   shift 2
-  run --separate-stderr "$kymo" "$@"
-  [ "$status" -eq "$code" ]
+  run --separate-stderr -"$code" "$kymo" "$@"
+  echo "exit $status, stdout: $output, stderr: $stderr"
   [ -z "$output" ]
   [ "${#stderr_lines[@]}" -eq 1 ]
   [[ "$stderr" == *"$pattern"* ]]

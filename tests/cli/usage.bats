@@ -10,7 +10,7 @@ setup() {
   unset "${!KYMO_PROFILING_@}"
 }
 
-# refused EXIT_CODE WORD COMMAND...: that exit code, one line on stderr that has the word.
+# refused EXIT_CODE WORD COMMAND...: COMMAND must exit with EXIT_CODE and print one line on stderr, which has WORD.
 refused() {
   local code="$1" word="$2"
   shift 2

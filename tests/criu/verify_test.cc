@@ -29,7 +29,7 @@ class VerifyTest : public testing::Test {
     put("inventory.img", ImageBytes().word(0x58313116).message({0x08, 2}));
     put("pstree.img", head_of(kPstreeImage)
                           .message({0x08, 7, 0x10, 0, 0x18, 7, 0x20, 7, 0x28, 7, 0x28, 8})
-                          // CRIU leaves what it calls the thread of one that had ended unset.
+                          // CRIU does not set the thread of a process that has ended.
                           .message({0x08, 9, 0x10, 7, 0x18, 7, 0x20, 7, 0x28, 0x7f}));
     for (const char* id : {"7", "8"}) put_core(id, 1);
     put_core("9", 2);

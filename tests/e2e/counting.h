@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "breakable_criu.h"
+#include "support/breakable_criu.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::test {
@@ -40,9 +40,9 @@ class Counting {
   // How many connections it has made. When one is lost it makes another.
   [[nodiscard]] virtual int connections() const { return 0; }
 
-  // The pids of its copies: of what runs, stands still or is half restored.
+  // The pids of all its copies: running, stopped or half restored.
   [[nodiscard]] std::vector<pid_t> copies() const;
-  // The last number of the only copy. 0: there is none.
+  // The number that the only copy has counted to. 0 if no copy runs.
   [[nodiscard]] std::uint64_t number() const;
   // Whether there is one copy, and it counts.
   [[nodiscard]] bool counts() const;

@@ -10,9 +10,9 @@
 #include <optional>
 #include <thread>
 
-#include "breakable_criu.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/containers.h"
 #include "support/real_criu.h"
 

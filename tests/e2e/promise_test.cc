@@ -12,9 +12,9 @@
 #include <optional>
 #include <thread>
 
-#include "breakable_criu.h"
 #include "programs.h"
 #include "runtime/launch.h"
+#include "support/breakable_criu.h"
 #include "support/containers.h"
 #include "support/echo_server.h"
 #include "support/moody_disk.h"

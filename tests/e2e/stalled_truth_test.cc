@@ -9,8 +9,8 @@
 #include <optional>
 #include <thread>
 
-#include "breakable_criu.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/containers.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"

@@ -31,7 +31,7 @@ def ready(**facts):
 
 
 def listen():
-    # One process, no threads: whoever is there is served in turn.
+    # One process without threads serves all connections in turn.
     import selectors
     server = socket.create_server(("127.0.0.1", 0))
     chosen = selectors.DefaultSelector()

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of the scopes in a tree, the one of this name; null where there is none.
+// The scope of this name in a tree. Null if there is none.
 json find(const json& tree, const std::string& name) {
   if (!tree.is_object()) return {};
   if (tree["name"] == name) return tree;
@@ -33,8 +33,7 @@ std::uint64_t start(const json& scope) {
   return scope["start_ns"].get<std::uint64_t>();
 }
 
-// The time that lies in scopes without parts; and that scopes begin and end within what they are
-// part of, one after the other.
+// Returns the time in scopes without parts. Checks that the parts of each scope are within it, one after the other.
 std::uint64_t in_leaves(const json& scope) {
   if (!scope.contains("components")) return duration(scope);
   std::uint64_t sum = 0;

@@ -8,9 +8,9 @@
 #include <optional>
 #include <thread>
 
-#include "breakable_criu.h"
 #include "counting.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {

@@ -13,7 +13,7 @@ import unittest
 
 from exporting import BIG, KYMO, ExportTest
 
-# A process of its own: what it was forked from counts as a program's memory as well.
+# In a process of its own, because the memory of the process that forks a program counts as the program's, too.
 MEASURE = """import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""

@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder in memory, ours alone and the working one while this lives: a ring may name any file as
-// its output.
+// A folder in memory that only this process uses. While the object exists, it is the working directory, because a ring
+// may name any file as its output.
 class Folder {
  public:
   Folder()

@@ -107,7 +107,7 @@ TEST(ProcessTest, RefusesTextThatIsNoStat) {
 }
 
 TEST(ProcessTest, SeesChildrenStopsAndTheEnd) {
-  // A program of its own: a forked copy of a sanitized one has the sanitizer's threads as well.
+  // Another program, because a forked copy of a sanitized program also has the threads of the sanitizer.
   std::array<char, 6> program{"sleep"};
   std::array<char, 4> seconds{"600"};
   const std::array<char*, 3> command{program.data(), seconds.data(), nullptr};

@@ -66,7 +66,7 @@ TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   ASSERT_FALSE(left.ok());
   const Error& error = left.error();
   int status = 0;
-  // Were one of its threads still traced, nobody could wait for its end.
+  // If one of its threads were still traced, waitpid() would never return it.
   const bool ended = test::eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; });
   EXPECT_TRUE(ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGTRAP) << error.message;
   EXPECT_TRUE(

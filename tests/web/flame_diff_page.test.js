@@ -7,9 +7,8 @@ const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch, open } = require("./browser.js");
-const { settled, until } = require("./pages.js");
+const { HOSTILE, settled, until } = require("./pages.js");
 
-const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-flame-diff-"));
 const faults = [];
 let browser;

@@ -7,11 +7,10 @@ const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch, open } = require("./browser.js");
-const { settled, until } = require("./pages.js");
+const { HOSTILE, settled, until } = require("./pages.js");
 const { load } = require("./recordings.js");
 const { writeStacks } = require("./stacks.js");
 
-const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
 const APP = "@/usr/bin/app";
 const LIBC = "@/usr/lib/libc.so.6";
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-flame-"));

@@ -1,15 +1,17 @@
 // What the tests of pages share: they look at a page as its user does, by its text, its mouse and its pixels.
 "use strict";
+const assert = require("node:assert");
+const { WATCHDOG } = require("./browser.js");
 
 exports.settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 
-// Asks `look` again and again, until it gives something. Fails with `what` after 20 s.
+// Asks `look` again and again, until it gives something. Fails with `what` if it never does.
 exports.until = async (what, look) => {
-  const end = Date.now() + 20_000;
+  const end = Date.now() + WATCHDOG;
   for (;;) {
     const found = await look();
     if (found) return found;
-    if (Date.now() > end) throw new Error(`it did not come to pass in 20 s: ${what}`);
+    if (Date.now() > end) throw new Error(`it did not come to pass: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 30));
   }
 };
@@ -114,3 +116,21 @@ exports.inked = (chart, name, [begin, end] = [0, 1]) => chart.evaluate((one, wan
   }
   return { pixels, rows: rows.size };
 }, { name, begin, end });
+
+// A name that would become markup, and change the title, if a page did not show it as text.
+exports.HOSTILE = "</script><img src=x onerror=document.title='taken'>";
+
+exports.assertNamesAreText = async (page, title) => {
+  assert.strictEqual(await page.title(), title);
+  assert.ok((await page.textContent("body")).includes(exports.HOSTILE));
+  assert.strictEqual(await page.locator("img").count(), 0);
+};
+
+exports.DARK_PHONE = { viewport: { width: 390, height: 800 }, colorScheme: "dark" };
+
+// On a DARK_PHONE: nothing is wider than the screen, and the page is dark.
+exports.assertFitsDarkPhone = async (page) => {
+  const [inner, full] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+  assert.ok(full <= inner, `${page.url()}: ${full} > ${inner}`);
+  assert.strictEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(17, 17, 19)");
+};

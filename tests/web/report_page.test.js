@@ -7,13 +7,12 @@ const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch, open } = require("./browser.js");
-const { boxOf, chartOf, inked, moved, pointAt, pointAtTime, range, settled, zoomTo } = require("./pages.js");
+const { assertFitsDarkPhone, assertNamesAreText, boxOf, chartOf, DARK_PHONE, HOSTILE, inked, moved, pointAt, pointAtTime, range, settled, zoomTo } = require("./pages.js");
 const { load, pointsIn, recordingIn } = require("./recordings.js");
 
 const KYMO = process.env.KYMO_PROGRAM;
 const ROWS = 200_000;
 const SPIKE_ROW = 123_456;
-const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-page-"));
 const faults = [];
 let browser;
@@ -163,17 +162,13 @@ test("a chart is saved as a picture", async () => {
 
 test("names from a recording are text", async () => {
   const page = await open(browser, file, faults);
-  assert.strictEqual(await page.title(), "run.tsv");
-  assert.ok((await page.textContent("body")).includes(HOSTILE));
-  assert.strictEqual(await page.locator("img").count(), 0);
+  await assertNamesAreText(page, "run.tsv");
   await page.close();
 });
 
 test("it fits a phone, in the dark", async () => {
-  const page = await open(browser, file, faults, { viewport: { width: 390, height: 800 }, colorScheme: "dark" });
-  const [inner, full] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
-  assert.ok(full <= inner, `${full} > ${inner}`);
-  assert.strictEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(17, 17, 19)");
+  const page = await open(browser, file, faults, DARK_PHONE);
+  await assertFitsDarkPhone(page);
   await page.close();
 });
 

@@ -7,13 +7,12 @@ const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch, open } = require("./browser.js");
-const { boxOf, moved, range, settled } = require("./pages.js");
+const { boxOf, HOSTILE, moved, range, settled } = require("./pages.js");
 const { load } = require("./recordings.js");
 const { BEGAN_MS, COLUMNS, MS, PHASES, VERDICT, writeRequest } = require("./requests.js");
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-request-"));
 const faults = [];
-const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
 let browser;
 let file;
 
@@ -207,6 +206,27 @@ for (const [width, scheme] of [[390, "dark"], [390, "light"], [1280, "dark"]]) {
     await page.close();
   });
 }
+
+// On a phone the last label of the time went beyond the edge.
+test("no label of the timeline's axis is cut, however the page is zoomed", async () => {
+  const page = await open(browser, file, faults, { viewport: { width: 390, height: 800 } });
+  let seen = 0;
+  for (let zoom = 0; zoom < 12; ++zoom) {
+    const cut = await page.evaluate(() => {
+      const plot = document.querySelector(".lane.axis .plot").getBoundingClientRect();
+      return [...document.querySelectorAll(".lane.axis .tick")].filter((tick) => tick.textContent).map((tick) => {
+        const box = tick.getBoundingClientRect();
+        return { text: tick.textContent, cut: box.left < plot.left - 1 || box.right > plot.right + 1 };
+      });
+    });
+    seen += cut.length;
+    assert.deepStrictEqual(cut.filter((one) => one.cut), [], `zoom ${zoom}`);
+    await page.keyboard.press("+");
+    await settled(page);
+  }
+  assert.ok(seen > 12, `${seen} labels`);
+  await page.close();
+});
 
 test("an older recording, without verdict, phases and columns of what is inside, opens", async () => {
   const { image_written_bytes, phase } = COLUMNS;

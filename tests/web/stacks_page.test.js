@@ -7,13 +7,12 @@ const os = require("node:os");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch, open } = require("./browser.js");
-const { settled } = require("./pages.js");
+const { HOSTILE, settled } = require("./pages.js");
 const { PHASES, writeRequest } = require("./requests.js");
 const { writeStacks } = require("./stacks.js");
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-stacks-"));
 const faults = [];
-const HOSTILE = "</script><img src=x onerror=document.title='taken'>";
 const WRITING = "memory: writing pages";
 const STACKS = [
   [WRITING, "criu", 60, ["copy_page", "splice", "main"]],

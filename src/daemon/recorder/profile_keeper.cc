@@ -86,6 +86,7 @@ void ProfileKeeper::take(const std::string& line) {
   constexpr std::string_view kError = profiles::kError;
   constexpr std::string_view kTrouble = profiles::kTrouble;
   constexpr std::string_view kPulled = profiles::kPulled;
+  constexpr std::string_view kNote = profiles::kNote;
   std::string_view text = line;
   if (text == profiles::kReady) {
     ready_ = true;
@@ -108,6 +109,10 @@ void ProfileKeeper::take(const std::string& line) {
     text.remove_prefix(kTrouble.size());
     metrics_.profiles_failed(0);
     spdlog::warn("stack profiles (--profiles): {}; kymod tries again", text);
+  } else if (text.starts_with(kNote)) {
+    text.remove_prefix(kNote.size());
+    metrics_.profiles_failed(0);
+    spdlog::warn("stack profiles (--profiles): {}", text);
   } else if (text.starts_with(kError)) {
     text.remove_prefix(kError.size());
     metrics_.profiles_failed(0);
@@ -123,7 +128,7 @@ void ProfileKeeper::tell(std::string text) {
   if (error == 0) told_ = std::move(text);
 }
 
-// It has a second's work before it takes samples.
+// The keeper works for about a second before it takes samples. If that takes much longer, its disk may not answer.
 void ProfileKeeper::notice_silence() {
   if (ready_ || monotonic_ns() - started_ns_ < kReadyWithinNs) return;
   trouble("they are not taken yet: the disk of " + order_.directory + " may not answer");

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/mounts.h"
 #include "base/patience.h"
 #include "criu/checksums.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
+#include "daemon/request/deadline.h"
 #include "daemon/request/dump_record.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/publish.h"
@@ -41,7 +41,8 @@ struct DumpContext : Request {
       : Request(all, store::RunKind::dump, timed, std::move(shown), to_caller), asked(request) {}
 
   const v1::DumpRequest& asked;
-  std::string asked_directory;  // empty: none
+  const std::uint64_t deadline_ns = deadline_from_now(asked.deadline_ns());  // 0: none
+  std::string asked_directory;                                               // empty: none
   std::optional<criu::Encoding> stream;
   Target target;
   std::shared_ptr<const Claims<std::string>::Claim> directory_claim;
@@ -51,10 +52,13 @@ struct DumpContext : Request {
   std::uint64_t memory_bytes = 0;  // estimate of what will be dumped
   std::string memory_images;       // runtime::DumpSpec::memory_images
   std::string forecast;
-  std::uint64_t streamed_bytes = 0;  // before compression
+  std::vector<preflight::Finding> seen_before;  // what may make the dump fail
+  std::uint64_t streamed_bytes = 0;             // before compression
   bool dumped = false;
   bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
   std::vector<diagnosis::Phase> concluded;  // when the outcome was saved
+  std::uint64_t stood_still_ns = 0;         // at that time; 0: not known, or it did not
+  std::string disk;                         // of the directory (disk_of())
   runtime::DumpOutcome outcome;
 };
 
@@ -77,12 +81,6 @@ Result<void> validate(DumpContext& c) {
   }
   const Result<std::optional<criu::Encoding>> asked = encoding_of(request);
   if (!asked) return asked.error();
-  if (request.pre_dumps() != 0 && *asked) {
-    return Error{Code::unimplemented,
-                 std::string("dump: --pre-dump and ") +
-                     (request.stream() ? "--stream" : "--compression") +
-                     " cannot be combined: CRIU's image streamer does not support parent images"};
-  }
   c.stream = *asked;
   return {};
 }
@@ -139,14 +137,6 @@ Result<void> claim_process(DumpContext& c) {
   return {};
 }
 
-// The deadline as a time of monotonic_ns(). 0 if there is none.
-std::uint64_t deadline_of(const DumpContext& c) {
-  const std::uint64_t allowed_ns = c.asked.deadline_ns();
-  if (allowed_ns == 0) return 0;
-  constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-  return c.began_ns + std::min(allowed_ns, kNever - c.began_ns);
-}
-
 std::string checkpoint_id(const DumpContext& c) {
   return "c" + std::to_string(c.began_unix_ns) + "-" + std::to_string(c.target.process.pid);
 }
@@ -163,9 +153,10 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
   spec.leave_running = c.asked.leave_running();
   spec.sync = c.asked.sync();
   spec.container = c.target.id;
+  spec.container_name = c.target.id.empty() ? "" : c.target.name;
   spec.options = to_options(c.asked.options());
   spec.stream = c.stream;
-  spec.deadline_ns = deadline_of(c);
+  spec.deadline_ns = c.deadline_ns;
   spec.pre_dumps = c.asked.pre_dumps();
   spec.frozen = c.target.frozen;
   spec.criu = c.criu;
@@ -179,28 +170,23 @@ Result<void> check_dumpable(DumpContext& c) {
 }
 
 Result<void> look_before(DumpContext& c) {
-  return c.asked.force() ? Result<void>() : refuse_if_sure_to_fail(c.target, c.asked.options());
+  return refuse_if_sure_to_fail(c.target, c.asked, c.seen_before);
 }
 
 Result<void> estimate_size(DumpContext& c) {
   c.memory_bytes = probe::memory_to_dump(c.target.process.pid);
+  c.disk = disk_of(c.asked_directory.empty() ? c.parts.config.state_dir : c.asked_directory);
   c.progress.expect(c.memory_bytes);
   return {};
 }
 
 // Says whether the dump is likely to meet its deadline. The dump is tried in any case.
 Result<void> forecast(DumpContext& c) {
-  const std::uint64_t deadline_ns = c.asked.deadline_ns();
-  if (deadline_ns == 0) return {};
-  const auto kind = store::RunKind::dump;
-  Result<std::vector<store::Run>> earlier = c.parts.store.runs(history_owner(c.target), kind);
+  if (c.asked.deadline_ns() == 0) return {};
+  const Result<EarlierDumps> earlier =
+      earlier_dumps(c.parts.store, history_owner(c.target), !c.target.id.empty());
   if (!earlier) return earlier.error();
-  Forecast said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
-  // If it has no history, use the dumps of all others. For a container, those say nothing.
-  if (said.verdict == Forecast::Verdict::unknown && c.target.id.empty()) {
-    if (earlier = c.parts.store.runs({}, kind); !earlier) return earlier.error();
-    said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
-  }
+  const Forecast said = forecast_dump(*earlier, {c.memory_bytes, c.disk}, c.asked.deadline_ns());
   c.forecast = said.text;
   c.progress.set_forecast(said.text);
   return {};
@@ -208,23 +194,20 @@ Result<void> forecast(DumpContext& c) {
 
 // If the deadline ended CRIU, returns an error that says so.
 Error explain_deadline(const DumpContext& c, Error error) {
-  const std::uint64_t deadline_ns = deadline_of(c);
-  if (error.code != Code::deadline_exceeded || deadline_ns == 0 ||
-      monotonic_ns() + 1'000'000 < deadline_ns) {
-    return error;
-  }
+  const bool over = c.deadline_ns != 0 && monotonic_ns() + 1'000'000 >= c.deadline_ns;
+  if (error.code != Code::deadline_exceeded || !over) return error;
   error.message = "dump " + c.target.text() + ": it did not end within its deadline of " +
                   report::duration(c.asked.deadline_ns()) + " (" + error.message + ")";
   return error;
 }
 
-// If CRIU failed because of a socket and is too old for the kernel, adds that to the error.
-Error explain_old_criu(const DumpContext& c, Error error) {
+// Adds to the error of CRIU that it is too old for the kernel's sockets, and what was seen before the dump.
+Error explain_criu(const DumpContext& c, Error error) {
   const std::string too_old = runtime::too_old_for_kernel(c.criu.version, c.parts.crius.kernel());
   if (!too_old.empty() && error.message.find("sockets: ") != std::string::npos) {
     error.message = "dump " + c.target.text() + ": " + too_old + ": " + error.message;
   }
-  return error;
+  return with_places(std::move(error), c.seen_before);
 }
 
 // If the disk was full, adds to the error how much space the images need.
@@ -236,6 +219,13 @@ Error explain_full_disk(const DumpContext& c, Error error) {
       "; about " + report::bytes(c.memory_bytes) +
       (is_compressed(c.stream) ? ", before compression, are needed in " : " are needed in ") +
       c.dir->path();
+  return error;
+}
+
+// The process runs on, and may have missed something meanwhile: adds to the error how long it stood still.
+Error add_standstill(const DumpContext& c, Error error) {
+  const std::uint64_t ns = diagnosis::stood_still_ns({}, c.phases());
+  if (ns != 0) error.message += "; it stood still for " + report::duration(ns);
   return error;
 }
 
@@ -259,8 +249,7 @@ std::string choose_directory(DumpContext& c) {
   for (int n = highest_number(folder, name) + 1;; ++n) {
     std::string path = folder + "/" + name + "-" + std::to_string(n);
     std::error_code error;
-    if (std::filesystem::exists(path, error)) continue;
-    if (claim_directory(c, path)) return path;
+    if (!std::filesystem::exists(path, error) && claim_directory(c, path)) return path;
   }
 }
 
@@ -268,11 +257,9 @@ Result<void> prepare_directory(DumpContext& c) {
   std::string path = c.asked_directory;
   if (path.empty()) {
     path = choose_directory(c);
-  } else {
-    if (!claim_directory(c, path)) {
-      return Error{Code::failed_precondition, "the checkpoint directory " + path +
-                                                  " is in use by another request: name a new one"};
-    }
+  } else if (!claim_directory(c, path)) {
+    return Error{Code::failed_precondition, "the checkpoint directory " + path +
+                                                " is in use by another request: name a new one"};
   }
   const CheckpointDir dir(path);
   if (Result<void> made = create_checkpoint_dir(dir); !made) return made;
@@ -383,7 +370,8 @@ Result<void> call_runtime(DumpContext& c) {
       });
   c.progress.finishing();
   if (!outcome) {
-    return explain_full_disk(c, explain_deadline(c, explain_old_criu(c, outcome.error())));
+    return add_standstill(
+        c, explain_full_disk(c, explain_deadline(c, explain_criu(c, outcome.error()))));
   }
   c.outcome = std::move(outcome).value();
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
@@ -401,40 +389,36 @@ Result<void> count_statistics(DumpContext& c) {
   return {};
 }
 
-// If the disk does not answer until the deadline or a cancellation, `work` with the images goes on as soon as it does,
-// and UnconfirmedDumps sees to the rest. Returns nothing then.
-std::optional<Result<void>> with_images(DumpContext& c, std::function<Result<void>()> work,
-                                        Result<void>& late) {
-  const DiskWait wait(&c.progress.cancellation(), deadline_of(c));
-  std::optional<Result<void>> done = work_until(std::move(work), c.directory_claim, wait);
-  if (!done) {
-    c.unconfirmed = true;
-    late = explain_deadline(
-        c, Error{wait.code(),
-                 "the images are written, but their disk does not answer: kymod lists the "
-                 "checkpoint as complete when it does"});
-  }
-  return done;
+// The disk did not answer until the deadline or a cancellation. work_until() goes on with the images as soon as it
+// does, and UnconfirmedDumps sees to the rest.
+Error images_come_later(DumpContext& c, const DiskWait& wait) {
+  c.unconfirmed = true;
+  return explain_deadline(
+      c, Error{wait.code(),
+               "the images are written, but their disk does not answer: kymod lists the checkpoint "
+               "as complete when it does"});
 }
 
 // The images are complete by now, so missing checksums are only a warning.
 Result<void> add_checksums(DumpContext& c) {
   if (!c.asked.checksums()) return {};
-  Result<void> late;
-  const auto written = with_images(
-      c, [images = c.dir->partial_images()] { return criu::write_checksums(images); }, late);
-  if (written && !*written) {
+  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
+  const auto write = [images = c.dir->partial_images()] { return criu::write_checksums(images); };
+  const auto written = work_until(write, c.directory_claim, wait);
+  if (!written) return images_come_later(c, wait);
+  if (!*written) {
     c.warnings.push_back("the checkpoint has no checksums: " + written->error().message);
   }
-  return late;
+  return {};
 }
 
 // If the disk fails, UnconfirmedDumps tries again: the images may be all that is left of the process.
 Result<void> publish(DumpContext& c) {
-  Result<void> late;
-  const auto done = with_images(
-      c, [dir = *c.dir] { return publish_images(dir); }, late);
-  if (!done || *done) return late;
+  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
+  const auto rename = [dir = *c.dir] { return publish_images(dir); };
+  const auto done = work_until(rename, c.directory_claim, wait);
+  if (!done) return images_come_later(c, wait);
+  if (*done) return {};
   c.unconfirmed = true;
   Error failed = done->error();
   failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
@@ -464,6 +448,7 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   json record = entry_of(c, result ? "complete" : "failed");
   record["duration_ns"] = duration_ns;
   record["phases"] = diagnosis::to_json(c.concluded);
+  if (c.stood_still_ns != 0) record["stood_still_ns"] = c.stood_still_ns;
   if (!c.verdict.lines.empty()) record["verdict"] = diagnosis::to_json(c.verdict);
   c.add_timing(record);
   if (!result) {
@@ -488,11 +473,15 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
 store::Run run_of(const DumpContext& c, const Result<void>& result) {
   store::Run run = common_run(c, result, c.outcome);
   run.id = c.checkpoint.id;
-  run.job_id = history_owner(c.target);
+  run.owner = history_owner(c.target);
   run.checkpoint_id = c.checkpoint.id;
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
-  run.conditions = conditions_of(c.asked, c.stream, !c.memory_images.empty(), c.stacks.has_value());
+  run.conditions =
+      conditions_of(c.asked, is_compressed(c.stream) ? criu::name_of(c.stream->compression) : "",
+                    !c.memory_images.empty(), !c.stacks.empty());
+  run.stood_still_ns = c.stood_still_ns;
+  run.disk = c.disk;
   return run;
 }
 
@@ -504,6 +493,7 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   c.checkpoint.error = result ? "" : result.error().message;
   c.checkpoint.image_bytes = c.outcome.image_bytes;
   c.checkpoint.duration_ns = duration_ns;
+  c.checkpoint.stood_still_ns = c.stood_still_ns;
   if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
   const bool gone = (c.dumped || c.outcome.whole_in_memory) && !c.asked.leave_running();
   if (c.job && gone) c.job->state = store::JobState::dumped;
@@ -550,9 +540,9 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   facts.ended = !c.asked.leave_running();
   if (const auto shape = c.parts.foreign.memory_shape(c.dir->images())) facts.shape = *shape;
   if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
-    const bool compressed = c.stream->compression != criu::Compression::none;
     const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
-    facts.streaming = {compressed, work_ns, work_ns == 0 ? 0 : streamed->busy_ns - work_ns};
+    facts.streaming = {is_compressed(c.stream), work_ns,
+                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns};
   }
   return facts;
 }
@@ -564,12 +554,17 @@ void conclude(DumpContext& c, const Result<void>& result) {
   c.concluded = c.phases();
   const std::uint64_t duration_ns =
       c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;
+  if (c.begun && !c.unconfirmed) {
+    c.stood_still_ns = diagnosis::stood_still_ns(c.outcome.stats, c.concluded);
+  }
+  if (c.stood_still_ns != 0) c.parts.metrics.standstills()->add(c.stood_still_ns);
   write_outcome(c, result, duration_ns);
   if (c.listed) update_store(c, result, duration_ns);
   if (c.unconfirmed) c.parts.unconfirmed.watch(c.checkpoint.id);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
+  if (c.stood_still_ns != 0) about["stood_still_ns"] = c.stood_still_ns;
   c.end_recording(result, std::move(about));
 }
 
@@ -581,10 +576,12 @@ v1::DumpResponse response_of(const DumpContext& c) {
   response.set_image_bytes(c.outcome.image_bytes);
   response.set_streamed_bytes(c.streamed_bytes);
   response.set_forecast(c.forecast);
+  response.set_stood_still_ns(c.stood_still_ns);
   for (const runtime::PreDumpRound& round : c.outcome.pre_dumps) {
     *response.add_pre_dumps() = to_api(round);
   }
   fill_response(response, c, c.outcome, c.target.kind, c.target.id);
+  if (!c.target.id.empty()) response.set_container_name(c.target.name);
   return response;
 }
 

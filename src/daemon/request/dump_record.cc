@@ -26,23 +26,14 @@ json options_json(const v1::CheckpointOptions& options) {
           {"cgroups", criu::name_of(to_options(options).cgroups)}};
 }
 
-const json& machine_json() {
-  static const json kMachine = to_json(runtime::this_machine());
-  return kMachine;
-}
-
-bool is_compressed(const Stream& stream) {
-  return stream && stream->compression != criu::Compression::none;
-}
-
-std::string conditions_of(const v1::DumpRequest& asked, const Stream& stream, bool memory_first,
-                          bool stacks) {
+std::string conditions_of(const v1::DumpRequest& asked, std::string_view compression,
+                          bool memory_first, bool stacks) {
   std::string text;
-  const auto add = [&text](bool is_so, const std::string& what) {
-    if (is_so) text += (text.empty() ? "" : ", ") + what;
+  const auto add = [&text](bool given, const std::string& name) {
+    if (given) text += (text.empty() ? "" : ", ") + name;
   };
   add(asked.leave_running(), "leave running");
-  if (is_compressed(stream)) add(true, "stream " + std::string(criu::name_of(stream->compression)));
+  add(!compression.empty(), "stream " + std::string(compression));
   add(memory_first, "memory first");
   add(asked.no_stream(), "no stream");
   add(asked.pre_dumps() != 0, "pre-dump");
@@ -50,6 +41,11 @@ std::string conditions_of(const v1::DumpRequest& asked, const Stream& stream, bo
   add(asked.checksums(), "checksums");
   add(stacks, "stacks");
   return text;
+}
+
+const json& machine_json() {
+  static const json kMachine = to_json(runtime::this_machine());
+  return kMachine;
 }
 
 }  // namespace kymo::daemon

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+#include <string_view>
 
-#include "criu/image_codec.h"
 #include "daemon/request/target.h"
 
 namespace kymo::daemon {
@@ -18,10 +17,9 @@ nlohmann::json options_json(const v1::CheckpointOptions& options);
 // The machine. It does not change while kymod runs.
 const nlohmann::json& machine_json();
 
-using Stream = std::optional<criu::Encoding>;
-bool is_compressed(const Stream& stream);
-// The options that change how long a dump takes. Only runs with the same options are compared.
-std::string conditions_of(const v1::DumpRequest& asked, const Stream& stream, bool memory_first,
-                          bool stacks);
+// The options that change how long a dump takes, for store::Run::conditions. Only runs with the same ones
+// are compared. `compression`: its name; empty: the images are stored as they are.
+std::string conditions_of(const v1::DumpRequest& asked, std::string_view compression,
+                          bool memory_first, bool stacks);
 
 }  // namespace kymo::daemon

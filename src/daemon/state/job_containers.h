@@ -32,8 +32,9 @@ class JobContainers {
   JobContainers(std::string state_dir, ProcessOf process_of)
       : state_dir_(std::move(state_dir)), process_of_(std::move(process_of)) {}
 
-  // Writes the file, unless it says so already. Errors: those of writing it; unavailable: its disk has not answered
-  // for Store::kDiskAnswers. Then the file is written when it does.
+  // Writes the container of a job to its file, unless the file names this container already.
+  // Errors: those of writing; unavailable: the disk has not answered within Store::kDiskAnswers. The file is then
+  //         written as soon as the disk answers.
   Result<void> note(const std::string& job_id, const ContainerOf& container);
   // Returns the container of a job, or nothing if the job is a plain process.
   // Errors: data_loss: the file is damaged.

@@ -33,29 +33,53 @@ namespace fs = std::filesystem;
 // A recording is closed within this time after the end of its request, unless the disk stalls.
 constexpr std::chrono::milliseconds kClosedWithin{2000};
 
-// Whether the directory still holds this checkpoint, which its record shows. If a user chose the
-// directory, it may hold something else by now.
-bool holds(const ForeignFiles& foreign, const CheckpointDir& dir,
-           const store::Checkpoint& checkpoint) {
-  const Result<nlohmann::json> record = foreign.record(dir);
-  return record && record->value("created_unix_ns", nlohmann::json()) ==
-                       nlohmann::json(checkpoint.created_unix_ns);
+// The checkpoint stays in the store, because nothing else would list what is in its directory.
+Error not_deleted(const CheckpointDir& dir, const store::Checkpoint& checkpoint, const Error& why) {
+  return Error{why.code,
+               "delete checkpoint " + checkpoint.id + ": nothing was removed from " + dir.path() +
+                   ", because " + why.message +
+                   ": look at it, remove it yourself, then delete the checkpoint again",
+               why.errno_value};
 }
 
-// Why the directory must not be deleted; empty if it may. Another user could lead the deletion to other
-// files.
-std::string why_not_deleted(const DeletionParts& parts, const CheckpointDir& dir,
-                            const store::Checkpoint& checkpoint) {
+// Whether the directory still holds this checkpoint, which its record shows. If a user chose the
+// directory, it may hold something else by now.
+// Errors: it cannot be told, for example because the record is damaged.
+Result<bool> holds(const ForeignFiles& foreign, const CheckpointDir& dir,
+                   const store::Checkpoint& checkpoint) {
+  const Result<nlohmann::json> record = foreign.record(dir);
+  if (record) {
+    return record->value("created_unix_ns", nlohmann::json()) ==
+           nlohmann::json(checkpoint.created_unix_ns);
+  }
+  std::error_code error;
+  const bool images = fs::exists(dir.images(), error) || fs::exists(dir.partial_images(), error);
+  if (record.error().code == Code::not_found && !images) return false;
+  return Error{record.error().code,
+               "kymod cannot tell whether this checkpoint is there: " + record.error().message,
+               record.error().errno_value};
+}
+
+// Whether the directory is to be deleted. False: only the store's entry is, because the directory is
+// gone or holds something else.
+// Errors: it must not be deleted: another user could lead the deletion to other files; those of holds().
+Result<bool> to_be_deleted(const DeletionParts& parts, const CheckpointDir& dir,
+                           const store::Checkpoint& checkpoint,
+                           std::vector<std::string>& warnings) {
+  std::error_code error;
+  if (!fs::exists(dir.path(), error)) return false;
   if (const Result<void> own = check_own_path(dir.path()); !own) {
-    return dir.path() + " was not deleted, because other users could lead kymod to other files: " +
-           own.error().message + ": delete it yourself";
+    return Error{own.error().code,
+                 "other users could lead kymod to other files: " + own.error().message,
+                 own.error().errno_value};
   }
   const bool again = checkpoint.state == store::CheckpointState::deleting;
-  if (again || below_state_dir(parts.state_dir, dir.path()) ||
-      holds(parts.foreign, dir, checkpoint)) {
-    return {};
+  if (again || below_state_dir(parts.state_dir, dir.path())) return true;
+  const Result<bool> ours = holds(parts.foreign, dir, checkpoint);
+  if (ours && !*ours) {
+    warnings.push_back(dir.path() + " no longer holds this checkpoint, so it was not deleted");
   }
-  return dir.path() + " no longer holds this checkpoint, so it was not deleted";
+  return ours;
 }
 
 // Removes a file or folder, and waits for files in it that are still open, such as the recording of
@@ -130,21 +154,16 @@ Error is_copied(const store::Checkpoint& checkpoint, const std::string& memory) 
                                       ", which has not taken them yet: try again when it has"};
 }
 
-// Deletes a checkpoint whose directory is claimed.
+// Deletes a checkpoint whose directory is claimed. Errors: also that it must not be deleted.
 Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint& checkpoint,
                             std::vector<std::string>& warnings) {
   const std::string memory = runtime::find_memory_images(checkpoint.id);
   if (runtime::is_being_brought(memory)) return is_copied(checkpoint, memory);
   const CheckpointDir dir(checkpoint.directory);
-  std::error_code error;
-  bool there = fs::exists(dir.path(), error);
-  std::string why_not = there ? why_not_deleted(parts, dir, checkpoint) : "";
-  if (!why_not.empty()) {
-    warnings.push_back(std::move(why_not));
-    there = false;
-  }
+  const Result<bool> there = to_be_deleted(parts, dir, checkpoint, warnings);
+  if (!there) return not_deleted(dir, checkpoint, there.error());
   if (Result<void> may = parts.begins ? parts.begins() : Result<void>(); !may) return may.error();
-  if (there) {
+  if (*there) {
     store::Checkpoint deleting = checkpoint;
     deleting.state = store::CheckpointState::deleting;
     if (Result<void> said = parts.store.update_checkpoint(deleting); !said) {
@@ -204,11 +223,18 @@ Result<v1::DeleteResponse> delete_failed(Deleting& deleting, const std::string& 
     job_id = job->id;
   }
   v1::DeleteResponse out;
+  std::optional<Error> refused;
   for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
     if (checkpoint.state != store::CheckpointState::failed) continue;
     const DirectoryClaim claim = claim_directory(parts.claims, checkpoint);
-    if (Result<void> ok = add_deleted(deleting, checkpoint, claim, out); !ok) return ok.error();
+    const Result<void> deleted = add_deleted(deleting, checkpoint, claim, out);
+    if (deleted) continue;
+    if (refused) out.add_warnings(refused->message);
+    refused = deleted.error();
   }
+  if (!refused) return out;
+  if (out.checkpoints().empty() && out.forgotten().empty()) return *refused;
+  out.add_warnings(refused->message);
   return out;
 }
 
@@ -247,10 +273,14 @@ Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
                      "that to end"};
   }
   v1::DeleteResponse out;
+  std::optional<Error> refused;
   for (const store::Checkpoint& checkpoint : all) {
-    if (Result<void> ok = add_deleted(deleting, checkpoint, directories, out); !ok) {
-      return ok.error();
-    }
+    const Result<void> deleted = add_deleted(deleting, checkpoint, directories, out);
+    if (!deleted && !refused) refused = deleted.error();
+  }
+  if (refused) {
+    return Error{refused->code, tried + "it stays in the list: " + refused->message,
+                 refused->errno_value};
   }
   if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
   // The output of a process, and what kymod notes of a container.
@@ -336,10 +366,14 @@ Result<void> finish_deletions(const DeletionParts& parts) {
     if (checkpoint.state != store::CheckpointState::deleting) continue;
     std::vector<std::string> warnings;
     const Result<bool> done = delete_checkpoint(parts, checkpoint, warnings);
-    if (!done) warnings.push_back(done.error().message);
     for (const std::string& warning : warnings) spdlog::warn("{}", warning);
-    spdlog::warn("checkpoint {}: kymod stopped while it was deleted; the rest was removed",
-                 checkpoint.id);
+    if (done) {
+      spdlog::warn("checkpoint {}: kymod stopped while it was deleted; the rest was removed",
+                   checkpoint.id);
+    } else {
+      spdlog::warn("checkpoint {}: kymod stopped while it was deleted: {}", checkpoint.id,
+                   done.error().message);
+    }
   }
   return {};
 }

@@ -24,6 +24,9 @@ namespace kymo::daemon {
 //          not_found: no such job or checkpoint.
 //          failed_precondition: the job runs, the checkpoint is in use, or the job has complete
 //          checkpoints and the request does not include them.
+//          permission_denied: other users could lead the deletion to other files.
+//          data_loss: the checkpoint's record is damaged, so nobody knows what is in the directory.
+//          A checkpoint that is refused stays in the list. The others of the request are deleted.
 
 Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteRequest& request);
 

@@ -40,7 +40,7 @@ struct OtherPlaces {
     std::int64_t created_unix_ns = 0;
     std::string recordings;  // a folder
   };
-  std::vector<Checkpoint> checkpoints;  // the newest first, at most kMostOthers
+  std::vector<Checkpoint> checkpoints;  // the newest first, at most kMaxOthers
   std::string files;                    // a folder
 };
 OtherPlaces other_places(const Parts& parts);

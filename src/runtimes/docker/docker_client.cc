@@ -25,7 +25,7 @@ constexpr std::string_view kUnix = "unix://";
 constexpr std::size_t kMaxAnswerBytes = std::size_t{16} << 20U;
 constexpr int kNotModified = 304;
 constexpr int kNotFound = 404;
-// Of a call that starts CRIU: its caller ends it.
+// The timeout of a call that starts CRIU: the caller ends such a call itself.
 constexpr std::chrono::hours kForever{24 * 365};
 
 bool is_plain(char c) {

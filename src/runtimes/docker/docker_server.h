@@ -9,8 +9,9 @@
 
 namespace kymo::runtime {
 
-// Whether root runs a program whose file begins with this name, outside of containers. Any user may
-// give a process this name, and kymod starts a criu that it finds by the environment of dockerd.
+// Whether a process runs as root, outside of containers, and the name of its executable begins with `program`. It is
+// a check for safety: any user can give a process the name dockerd, and kymod runs, as root, the criu that it finds
+// through the environment of dockerd.
 // Threads: any.
 bool is_of_root(const probe::Process& process, std::string_view program);
 

@@ -1,13 +1,11 @@
 #include "runtimes/runc/runc_runtime.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -32,6 +30,7 @@
 #include "runtime/container_end.h"
 #include "runtime/container_processes.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -88,37 +87,20 @@ std::string bundle_of(const json& state) {
   return {};
 }
 
-// Whether the process is a runc (`program`) that restores this container. The words of `kymo restore CONTAINER` are
-// similar.
-bool restores(pid_t process, const std::string& container, const std::string& program) {
-  const Result<std::string> words = read_file("/proc/" + std::to_string(process) + "/cmdline");
-  const auto has = [&](const std::string& word) {
-    return ('\0' + *words).find('\0' + word + '\0') != std::string::npos;
+// Whether the process is a runc (`program`) that restores this container, or works for one that kymod has
+// started. The words of `kymo restore CONTAINER` are similar.
+bool restores(pid_t process, const RestoreSpec& spec, const std::string& program) {
+  const std::string folder = "/proc/" + std::to_string(process);
+  const auto has = [](const Result<std::string>& words, const std::string& word) {
+    return words && ('\0' + *words).find('\0' + word + '\0') != std::string::npos;
   };
   const auto name_of = [](const std::string& path) {
     return std::filesystem::path(path).filename().string();
   };
-  return words && name_of(words->c_str()) == name_of(program) && has("restore") && has(container);
-}
-
-// When the folder was made, in clock ticks since boot, like the start time of a process. Later than any time if
-// its file system does not say.
-std::uint64_t made_at_ticks(const std::string& folder) {
-  struct statx about {};
-  if (::statx(AT_FDCWD, folder.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &about) != 0 ||
-      (about.stx_mask & STATX_BTIME) == 0) {
-    return UINT64_MAX;
-  }
-  timespec since_boot{};
-  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
-  const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
-  const auto in_ticks = [ticks](std::int64_t seconds, std::int64_t ns) {
-    return seconds * ticks + ns * ticks / 1'000'000'000;
-  };
-  const auto age = static_cast<std::int64_t>(unix_ns()) / 1'000'000 -
-                   (about.stx_btime.tv_sec * 1000 + about.stx_btime.tv_nsec / 1'000'000);
-  const std::int64_t made = in_ticks(since_boot.tv_sec, since_boot.tv_nsec) - age * ticks / 1000;
-  return made > 0 ? static_cast<std::uint64_t>(made) : 0;
+  const Result<std::string> words = read_file(folder + "/cmdline");
+  const bool is_runc = words && name_of(words->c_str()) == name_of(program);
+  return (is_runc && has(words, "restore") && has(words, spec.container)) ||
+         has(read_file(folder + "/environ"), restore_mark(spec));
 }
 
 // A folder, and not a later one of the same path: the next boot may use its inode again.
@@ -204,7 +186,7 @@ class RuncRuntime : public Runtime {
   void remove_left_over(const std::string& id);
   void try_again_to_remove(const std::string& id);
   [[nodiscard]] bool is_half_restored(const std::string& id) const;
-  [[nodiscard]] bool goes_on(const std::string& id) const;
+  [[nodiscard]] bool goes_on(const RestoreSpec& spec) const;
   void remove_half_restored(const RestoreSpec& spec);
 
   const RuncRuntimeOptions options_;
@@ -357,32 +339,23 @@ bool RuncRuntime::is_half_restored(const std::string& id) const {
 }
 
 // Whether a runc restores the container, with or without its kymod.
-bool RuncRuntime::goes_on(const std::string& id) const {
+bool RuncRuntime::goes_on(const RestoreSpec& spec) const {
   const std::vector<pid_t> all = probe::all_processes();
   return std::any_of(all.begin(), all.end(),
-                     [&](pid_t one) { return restores(one, id, options_.program); });
+                     [&](pid_t one) { return restores(one, spec, options_.program); });
 }
 
 // Removes what is left of a restore during which kymod and runc were killed: runc knows no such container,
 // but keeps a folder of that name with its root mounted in it. A restore that goes on is left alone. A CRIU
 // without its runc gives up, but processes that it has made may wait for it for good.
 void RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
-  if (!is_half_restored(spec.container) || goes_on(spec.container)) return;
+  if (!is_half_restored(spec.container) || goes_on(spec)) return;
   if (!criu::end_leftover_restore(spec.work_dir + kRestoreLog, {})) return;
-  const std::string folder = folder_of(spec.container);
   const Result<std::string> config = read_file(spec.bundle + "/config.json");
-  const std::vector<std::string> cgroups{cgroup_name(config ? *config : "", spec.container)};
-  const std::vector<ProcessId> inside = processes_of_cgroups(cgroups);
-  const std::uint64_t made = made_at_ticks(folder);
-  // Another runtime's container may have cgroups of that name. It was there before, or its processes are not
-  // these alone: then nothing is touched.
-  if (!std::all_of(inside.begin(), inside.end(),
-                   [made](const ProcessId& one) { return one.start_ticks >= made; })) {
-    return;
-  }
-  if (!inside.empty()) kill_half_restored_container(cgroups);
-  criu::remove_leftover_mounts(spec.work_dir);
-  remove_left_over(spec.container);
+  const Result<void> removed =
+      remove_killed_restore(spec.container, folder_of(spec.container),
+                            {cgroup_name(config ? *config : "", spec.container)}, spec.work_dir);
+  if (removed) remove_left_over(spec.container);  // or note it for the next time
 }
 
 Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
@@ -429,7 +402,7 @@ Result<void> check_runc_options(const std::string& tried, const CheckpointOption
 }
 
 Result<void> RuncRuntime::may_dump(const DumpSpec& spec) {
-  const std::string tried = "dump container " + spec.container;
+  const std::string tried = "dump container " + name_of_container(spec);
   Result<void> good = check_runc_options(tried, spec.options);
   if (good) {
     good =
@@ -444,7 +417,7 @@ Result<void> RuncRuntime::may_dump(const DumpSpec& spec) {
 }
 
 Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& observer) {
-  const std::string tried = "could not dump container " + spec.container;
+  const std::string tried = "could not dump container " + name_of_container(spec);
   if (Result<void> good = may_dump(spec); !good) {
     return good.error();
   }
@@ -485,7 +458,7 @@ Result<void> RuncRuntime::settle_dump(const DumpSpec& spec) {
 }
 
 Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
-  const std::string asked = "restore container " + spec.container;
+  const std::string asked = "restore container " + name_of_container(spec);
   Result<void> good = check_runc_options(asked, spec.options);
   if (good) try_again_to_remove(spec.container);
   if (good) remove_half_restored(spec);
@@ -498,7 +471,8 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   if (Result<void> good = may_restore(spec); !good) {
     return good.error();
   }
-  const Result<BundleRoot> root = prepare_root("restore container " + spec.container, spec.bundle);
+  const Result<BundleRoot> root =
+      prepare_root("restore container " + name_of_container(spec), spec.bundle);
   if (!root) {
     return root.error();
   }
@@ -509,8 +483,8 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   }
   words.push_back(spec.container);
   ContainerCall restore =
-      call("could not restore container " + spec.container, spec.work_dir, std::move(words),
-           spec.criu ? spec.criu->folder : options_.criu_folder);
+      call("could not restore container " + name_of_container(spec), spec.work_dir,
+           std::move(words), spec.criu ? spec.criu->folder : options_.criu_folder);
   restore.command.output_path = "/dev/null";
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + kRestoreLog;
@@ -534,7 +508,7 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
     outcome->warnings.push_back(root->made);
   }
   if (root->read_only && !container->read_only_root) {
-    outcome->warnings.push_back("container " + spec.container +
+    outcome->warnings.push_back("container " + name_of_container(spec) +
                                 " can now write to its root, which is read-only in its bundle: "
                                 "CRIU before 4.2 does this; use CRIU 4.2 or later");
   }
@@ -543,8 +517,7 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
 
 Result<bool> RuncRuntime::settle_restore(const RestoreSpec& spec, std::int64_t began_unix_ns) {
   if (!is_container_id(spec.container)) return true;
-  for (const auto until = std::chrono::steady_clock::now() + kEndsAloneWithin;
-       goes_on(spec.container);) {
+  for (const auto until = std::chrono::steady_clock::now() + kEndsAloneWithin; goes_on(spec);) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(kLookAloneEvery);
   }

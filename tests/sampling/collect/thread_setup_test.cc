@@ -49,7 +49,7 @@ void drop_sys_nice() {
   ASSERT_EQ(::syscall(SYS_capset, &header, sets.data()), 0);
 }
 
-// Whoever may not have the one may not have the other: one line is enough.
+// A thread that may not have a real-time priority may not have a nice value below 0 either: one line is enough.
 TEST(SetUpThisThread, SaysARefusalOnceAndGoesOn) {
   std::thread([] {
     drop_sys_nice();

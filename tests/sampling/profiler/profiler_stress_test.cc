@@ -185,8 +185,8 @@ std::uint64_t listed_ticks(const std::vector<std::string>& gaps) {
   return all;
 }
 
-// At 1 kHz nearly every tick, none uncounted. KYMO_TEST_LONG=1 takes a whole minute, else ten
-// seconds.
+// At 1 kHz nearly every tick is captured, and each other one is counted as missed. With KYMO_TEST_LONG=1 it records for a
+// minute, otherwise for ten seconds.
 TEST_F(RecordingStress, OneKilohertzCapturesWhatASleepingLoopDoes) {
   Registry registry;
   ASSERT_TRUE(registry.counter({"steps", "help", Kind::counter, Unit::count, {}}));

@@ -1,7 +1,7 @@
 // Does a known amount of work and writes Go's profiles of it: profiles_of_go FOLDER.
 //
 // keep() holds 100 objects of 8 KiB, drop() makes 300 objects of 4 KiB and holds none. 5 goroutines wait in park(). One waits
-// 200 ms for a channel in receive(), and one waits 100 ms for a lock in unlock()'s hands.
+// 200 ms for a channel in wait(), and in contend() another one waits 100 ms for a lock.
 package main
 
 import (
@@ -9,56 +9,15 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"sync"
-	"time"
 )
 
 var held [][]byte
-var dropped []byte
 
 //go:noinline
 func keep() {
 	for i := 0; i < 100; i++ {
 		held = append(held, make([]byte, 8192))
 	}
-}
-
-//go:noinline
-func drop() {
-	for i := 0; i < 300; i++ {
-		dropped = make([]byte, 4096)
-	}
-	dropped = nil
-}
-
-//go:noinline
-func park(started *sync.WaitGroup, end chan bool) {
-	started.Done()
-	<-end
-}
-
-//go:noinline
-func receive() {
-	wake := make(chan bool)
-	go func() {
-		time.Sleep(200 * time.Millisecond)
-		wake <- true
-	}()
-	<-wake
-}
-
-//go:noinline
-func contend() {
-	var lock sync.Mutex
-	lock.Lock()
-	done := make(chan bool)
-	go func() {
-		lock.Lock()
-		lock.Unlock()
-		close(done)
-	}()
-	time.Sleep(100 * time.Millisecond)
-	lock.Unlock()
-	<-done
 }
 
 func write(folder, name string) {
@@ -80,8 +39,8 @@ func main() {
 	runtime.SetMutexProfileFraction(1)
 	held = make([][]byte, 0, 100)
 	keep()
-	drop()
-	receive()
+	drop(300)
+	wait()
 	contend()
 	end := make(chan bool)
 	var started sync.WaitGroup

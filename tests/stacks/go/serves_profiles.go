@@ -1,14 +1,14 @@
-// Serves its profiles: serves_profiles FILE [FOLDER [busy]]. Writes its port into FILE, and then a line for each time that its CPU profile was
+// Serves its profiles: serves_profiles FILE [FOLDER [busy]]. Writes its port into FILE, and then a line each time that its CPU profile was
 // taken, which is the last one of a round.
 //
 // After the first round it does a known amount of work: drop() makes 100 objects of 4 KiB, wait() waits 200 ms for a channel, and
 // in contend() another goroutine waits 100 ms for a lock. hold() has 50 objects of 8 KiB from the start, and 7 goroutines wait in
 // park(). With "busy", a goroutine uses a CPU: most() three times as long as least().
 //
-// With a FOLDER it is also the API of Kubernetes, by https: it answers with FOLDER/pods.json who has the token "secret". It writes
+// With a FOLDER it is also the API of Kubernetes, by https: it sends FOLDER/pods.json to a client with the token "secret". It writes
 // its certificate into FOLDER/ca.pem, and then its port into FOLDER/api.
 //
-// Below other paths there are servers that cannot be believed: /redirect, /endless, /garbage, /silent and /bomb.
+// Below other paths it gives wrong answers: /redirect, /endless, /garbage, /silent and /bomb.
 package main
 
 import (
@@ -33,7 +33,6 @@ import (
 )
 
 var held [50][]byte
-var dropped []byte
 var bomb sync.Once
 var packed bytes.Buffer
 
@@ -42,39 +41,6 @@ func hold() {
 	for i := range held {
 		held[i] = make([]byte, 8192)
 	}
-}
-
-//go:noinline
-func drop() {
-	for i := 0; i < 100; i++ {
-		dropped = make([]byte, 4096)
-	}
-	dropped = nil
-}
-
-//go:noinline
-func wait() {
-	wake := make(chan bool)
-	go func() {
-		time.Sleep(200 * time.Millisecond)
-		wake <- true
-	}()
-	<-wake
-}
-
-//go:noinline
-func contend() {
-	var lock sync.Mutex
-	lock.Lock()
-	done := make(chan bool)
-	go func() {
-		lock.Lock()
-		lock.Unlock()
-		close(done)
-	}()
-	time.Sleep(100 * time.Millisecond)
-	lock.Unlock()
-	<-done
 }
 
 var sum uint64
@@ -97,12 +63,6 @@ func work() {
 		most()
 		least()
 	}
-}
-
-//go:noinline
-func park(started *sync.WaitGroup, end chan bool) {
-	started.Done()
-	<-end
 }
 
 func hostile(answer http.ResponseWriter, request *http.Request) {
@@ -197,7 +157,7 @@ func main() {
 	serve.HandleFunc("/debug/pprof/profile", func(answer http.ResponseWriter, request *http.Request) {
 		pprof.Profile(answer, request)
 		once.Do(func() {
-			drop()
+			drop(100)
 			wait()
 			contend()
 			// What was made is in the profile after two collections.

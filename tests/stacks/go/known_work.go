@@ -1,0 +1,56 @@
+// What both programs do, so that a test knows what their profiles must have.
+package main
+
+import (
+	"sync"
+	"time"
+)
+
+var dropped []byte
+
+// Makes objects of 4 KiB and holds none.
+//
+//go:noinline
+func drop(objects int) {
+	for i := 0; i < objects; i++ {
+		dropped = make([]byte, 4096)
+	}
+	dropped = nil
+}
+
+// Waits 200 ms for a channel.
+//
+//go:noinline
+func wait() {
+	wake := make(chan bool)
+	go func() {
+		time.Sleep(200 * time.Millisecond)
+		wake <- true
+	}()
+	<-wake
+}
+
+// Another goroutine waits 100 ms for a lock.
+//
+//go:noinline
+func contend() {
+	var lock sync.Mutex
+	lock.Lock()
+	done := make(chan bool)
+	go func() {
+		lock.Lock()
+		lock.Unlock()
+		close(done)
+	}()
+	time.Sleep(100 * time.Millisecond)
+	lock.Unlock()
+	<-done
+}
+
+// Waits for the channel, after it has said that it has started.
+//
+//go:noinline
+func park(started *sync.WaitGroup, end chan bool) {
+	started.Done()
+	<-end
+}
