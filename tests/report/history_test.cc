@@ -83,7 +83,7 @@ TEST(HistoryTest, AChangeSaysFirstWhichPhaseMadeItAndWhatCriuDidThen) {
   EXPECT_EQ(
       history.changes[0].because,
       (std::vector<std::string>{"Most of it: memory: writing pages, 990 ms after 300 ms (+690 ms).",
-                                "CRIU waited for a CPU for 357 ms after 12.0 ms (+345 ms)."}));
+                                "CRIU waited for a CPU for 357 ms after 12 ms (+345 ms)."}));
   const std::string text = text_of(history, "web: dumps", 5);
   EXPECT_NE(text.find("    Most of it: memory: writing pages"), std::string::npos) << text;
   EXPECT_EQ(json_of(history)["changes"][0]["because"].size(), 2U);
