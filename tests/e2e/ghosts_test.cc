@@ -93,9 +93,9 @@ void GhostTest::dump() {
   runc_.runc("delete --force kymo-web");
 }
 
-// Returns the pid of CRIU. Its child that made the ghost is stopped.
+// Returns the pid of CRIU. Its child that made the ghost does not go on.
 pid_t GhostTest::restore_until_a_ghost_is_made() {
-  criu_.break_at("Remap rpath is", SIGSTOP);
+  criu_.wait_at("Remap rpath is");
   client_ = std::thread([this] { answer_ = kymod_->kymo({"restore", kymod_->path("c")}); });
   EXPECT_TRUE(eventually([&] { return has_ghost(); })) << kymod_->log();
   criu_.mend();

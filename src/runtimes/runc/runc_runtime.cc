@@ -187,7 +187,7 @@ class RuncRuntime : public Runtime {
   void try_again_to_remove(const std::string& id);
   [[nodiscard]] bool is_half_restored(const std::string& id) const;
   [[nodiscard]] bool goes_on(const RestoreSpec& spec) const;
-  void remove_half_restored(const RestoreSpec& spec);
+  Result<void> remove_half_restored(const RestoreSpec& spec);
 
   const RuncRuntimeOptions options_;
   std::mutex mutex_;
@@ -348,14 +348,16 @@ bool RuncRuntime::goes_on(const RestoreSpec& spec) const {
 // Removes what is left of a restore during which kymod and runc were killed: runc knows no such container,
 // but keeps a folder of that name with its root mounted in it. A restore that goes on is left alone. A CRIU
 // without its runc gives up, but processes that it has made may wait for it for good.
-void RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
-  if (!is_half_restored(spec.container) || goes_on(spec)) return;
-  if (!criu::end_leftover_restore(spec.work_dir + kRestoreLog, {})) return;
+Result<void> RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
+  const std::string& id = spec.container;
+  if (!is_half_restored(id) || goes_on(spec)) return {};
+  Result<void> done = criu::end_leftover_restore(spec.work_dir + kRestoreLog, {});
+  if (!done) return done;
   const Result<std::string> config = read_file(spec.bundle + "/config.json");
-  const Result<void> removed =
-      remove_killed_restore(spec.container, folder_of(spec.container),
-                            {cgroup_name(config ? *config : "", spec.container)}, spec.work_dir);
-  if (removed) remove_left_over(spec.container);  // or note it for the next time
+  done = remove_killed_restore(id, folder_of(id), {cgroup_name(config ? *config : "", id)},
+                               spec.work_dir);
+  if (done) remove_left_over(id);  // or note it for the next time
+  return done;
 }
 
 Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
@@ -461,7 +463,8 @@ Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
   const std::string asked = "restore container " + name_of_container(spec);
   Result<void> good = check_runc_options(asked, spec.options);
   if (good) try_again_to_remove(spec.container);
-  if (good) remove_half_restored(spec);
+  if (good)
+    static_cast<void>(remove_half_restored(spec).ok());  // what stays is named by check_free()
   if (good) good = check_free(asked, spec.container);
   if (good) good = check_bundle(asked, spec.bundle);
   return good ? check_restorable(asked, spec.bundle) : good;
@@ -523,10 +526,10 @@ Result<bool> RuncRuntime::settle_restore(const RestoreSpec& spec, std::int64_t b
   }
   const Result<void> ended = criu::end_leftover_restore(spec.work_dir + kRestoreLog, {});
   if (!ended) return ended.error();
-  remove_half_restored(spec);
+  if (Result<void> removed = remove_half_restored(spec); !removed) return removed.error();
   if (is_half_restored(spec.container)) {
-    return Error{Code::unavailable, "runc's folder " + folder_of(spec.container) +
-                                        " cannot be removed, or belongs to another container"};
+    return Error{Code::unavailable,
+                 "runc's folder " + folder_of(spec.container) + " cannot be removed"};
   }
   if (process_of(spec.container)) return true;  // it runs
   criu::remove_leftover_mounts(spec.work_dir);
