@@ -212,6 +212,26 @@ Result<void> end_leftover_restore(const std::string& log_path, const std::vector
   }
 }
 
+pid_t killed_under_its_runtime(const std::string& log_path) {
+  const std::vector<pid_t> criu = holders(log_path, {}, false);
+  std::set<pid_t> parents;
+  for (const pid_t one : criu) {
+    if (const Result<probe::Process> seen = probe::read_process(one); seen) {
+      parents.insert(seen->parent);
+    }
+  }
+  for (const pid_t one : criu) parents.erase(one);  // it may restore zombies
+  for (const pid_t parent : parents) {
+    const Result<std::vector<pid_t>> children = probe::children_of(parent);
+    if (!children) continue;
+    for (const pid_t child : *children) {
+      const Result<probe::Process> seen = probe::read_process(child);
+      if (seen && seen->zombie() && !log_has(log_path, kRestoreIsDone)) return child;
+    }
+  }
+  return 0;
+}
+
 void remove_leftover_mounts(const std::string& work_dir) {
   static_cast<void>(within(kDiskPatience, [work_dir] { return remove_mounts(work_dir); }));
 }

@@ -221,6 +221,9 @@ Result<Outcome> record_process(const ProcessOptions& options) {
   if (!counters) {
     return counters.error();
   }
+  if (options.more) {
+    if (const Result<void> added = options.more(registry); !added) return added.error();
+  }
   (*metrics)->start();
   Profiler profiler(registry, profiler_options(options.recording));
   if (Result<void> started = profiler.start(); !started) {

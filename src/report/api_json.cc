@@ -59,6 +59,7 @@ nlohmann::json to_json(const v1::Job& job) {
           {"reason", short_reason(job.last_failure())},
           {"frozen", job.frozen()},
           {"held", job.held()},
+          {"pending", job.pending()},
           {"runtime", job.runtime() == v1::RUNTIME_UNSPECIFIED
                           ? "process"
                           : lower(v1::Runtime_Name(job.runtime()))},

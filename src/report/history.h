@@ -29,6 +29,9 @@ struct HistoryRun {
   [[nodiscard]] bool cold() const { return warmth.rfind("cold", 0) == 0; }
 };
 
+// Whether this is no phase, but what CRIU did in that time: "CRIU: waited for the disk".
+bool is_state(std::string_view name);
+
 enum class HistoryMetric : std::uint8_t { duration, frozen, bytes, throughput };
 inline constexpr HistoryMetric kHistoryMetrics[] = {HistoryMetric::duration, HistoryMetric::frozen,
                                                     HistoryMetric::bytes,
@@ -71,6 +74,9 @@ struct HistoryChange {
   bool worse = false;
   std::vector<HistoryMove> metrics;  // every metric that the runs have
   std::vector<HistoryMove> phases;   // the largest change first
+  std::vector<HistoryMove> states;   // what CRIU did in this time, likewise
+  std::vector<std::string>
+      because;  // which phase and which state made most of the change, in words
 };
 
 struct HistoryVerdict {

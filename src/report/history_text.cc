@@ -98,17 +98,21 @@ std::string moves_table(const HistoryChange& change) {
   const std::size_t phases = std::min(kMovedPhases, change.phases.size());
   std::for_each(change.phases.begin(), change.phases.begin() + static_cast<std::ptrdiff_t>(phases),
                 add);
+  if (!change.states.empty()) add(change.states.front());
   return table.str(4);
 }
 
 std::string change_text(const History& history, const HistoryChange& change) {
   const HistoryRun& run = history.runs[history.compared[change.found.at]];
   const char* how = change.found.drift ? "drifts, and got" : "got";
+  std::string because;
+  for (const std::string& line : change.because) because += "    " + printable(line) + "\n";
   return fmt::format(
-             "{} {} {} with {} of {} ({})\n    Pettitt's test of {} runs: K = {:.0f}, p = {:.4f}\n",
+             "{} {} {} with {} of {} ({})\n{}    Pettitt's test of {} runs: K = {:.0f}, p = "
+             "{:.4f}\n",
              name_of(history.options.metric), how, change.worse ? "worse" : "better",
              printable(run.checkpoint), wall_clock(run.created_unix_ns),
-             signed_share(change.ratio - 1), change.found.end - change.found.begin,
+             signed_share(change.ratio - 1), because, change.found.end - change.found.begin,
              change.found.test.statistic, change.found.test.p) +
          moves_table(change);
 }
@@ -168,8 +172,9 @@ nlohmann::json or_null(const std::optional<std::uint64_t>& time) {
 
 nlohmann::json json_of(const HistoryRun& run) {
   nlohmann::json phases = nlohmann::json::object();
+  nlohmann::json states = nlohmann::json::object();
   for (const auto& [name, ns] : run.phases) {
-    phases[name] = ns;
+    (is_state(name) ? states : phases)[name] = ns;
   }
   return {{"checkpoint", run.checkpoint},
           {"created_unix_ns", run.created_unix_ns},
@@ -182,7 +187,8 @@ nlohmann::json json_of(const HistoryRun& run) {
           {"conditions", run.conditions},
           {"warmth", run.warmth},
           {"cold", run.cold()},
-          {"phases_ns", std::move(phases)}};
+          {"phases_ns", std::move(phases)},
+          {"states_ns", std::move(states)}};
 }
 
 nlohmann::json json_of(const std::vector<HistoryMove>& moves) {
@@ -206,7 +212,9 @@ nlohmann::json json_of(const History& history, const HistoryChange& change) {
           {"p", change.found.test.p},
           {"runs_tested", change.found.end - change.found.begin},
           {"metrics", json_of(change.metrics)},
-          {"phases_ns", json_of(change.phases)}};
+          {"phases_ns", json_of(change.phases)},
+          {"states_ns", json_of(change.states)},
+          {"because", change.because}};
 }
 
 nlohmann::json json_of(const HistoryVerdict& verdict, const HistoryOptions& options) {

@@ -14,6 +14,7 @@
 #include "runtime/container_end.h"
 #include "runtime/container_processes.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_criu.h"
 #include "runtime/log_follower.h"
 #include "runtime/log_phases.h"
 #include "runtime/watch_images.h"
@@ -226,7 +227,10 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
   };
   LogClock clock;
   const bool others = !processes_of_cgroups(call.cgroups).empty();
-  const Result<CommandOutcome> done = call_command(call, observer, clock);
+  const Result<CommandOutcome> done = [&] {
+    const KilledCriuWatch watch(growing_log(call));
+    return call_command(call, observer, clock);
+  }();
   if (!done) {
     if (!others) kill_half_restored_container(call.cgroups);
     criu::remove_leftover_mounts(std::filesystem::path(growing_log(call)).parent_path());

@@ -162,6 +162,8 @@ struct DumpOutcome : Outcome<criu::DumpStats> {
   // images are whole, for example because their disk does not answer. The images are kept. Says what
   // failed and what is known.
   std::optional<Error> unconfirmed;
+  // Only with `unconfirmed`: the process has ended, and its whole images are in memory.
+  bool whole_in_memory = false;
   // CRIU failed after it had written every image and ended the process.
   bool after_failure = false;
 };
@@ -239,6 +241,12 @@ class Runtime {
   // touch the images.
   virtual Result<void> settle_dump(const DumpSpec& spec) = 0;
   virtual Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) = 0;
+  // Cleans up after a restore of a container with this spec whose caller was killed. Removes what is left of it,
+  // so that the next restore finds nothing in its way. Returns false if the restore still goes on.
+  // `began_unix_ns`: when it began.
+  virtual Result<bool> settle_restore(const RestoreSpec& /*spec*/, std::int64_t /*began_unix_ns*/) {
+    return true;
+  }
   // Freeze the process or container, and unfreeze it. Each returns one line that says how.
   // Errors: failed_precondition if it is frozen, or unfrozen, already. After any error it is in the
   //         state in which it was before.

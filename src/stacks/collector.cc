@@ -122,6 +122,7 @@ int finish(Profile profile, RequestSamples& samples, const std::vector<PhaseTime
 Sampling sampling_of(const CollectorOrder& order, const OutsideCriu& outside) {
   Sampling sampling;
   sampling.rate = order.rate;
+  sampling.waits = order.waits;
   sampling.target.kind = Target::Kind::processes;
   sampling.target.pids = order.target;
   sampling.target.starters = outside.starters();

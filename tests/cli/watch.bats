@@ -147,7 +147,21 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   echo "a letter" >"$dir/ring"
   refused 1 "is not a ring" watch "$dir/ring"
   refused 1 "no process" watch -p 4194303
-  refused 1 "neither published counters nor a ring" watch -p $$
   refused 2 "not both" watch "$dir/ring" -p $$
   refused 1 "start kymod" watch --socket "$dir/none"
+}
+
+@test "a process that publishes nothing: what the kernel knows of it and of the machine" {
+  sh -c 'while :; do :; done' >/dev/null 2>&1 3>&- &
+  publisher=$!
+  when_seen '"target_cpu_ns"' 8 interrupt
+  seen interruptible "$kymo" watch -p "$publisher" --json
+  /usr/bin/python3 - "$dir/seen" <<'END'
+import json, sys
+rows = [json.loads(line)["columns"] for line in open(sys.argv[1])]
+assert rows[-1]["target_cpu_ns"]["value"] > rows[0]["target_cpu_ns"]["value"]
+assert rows[-1]["target_running"]["value"] == 1
+assert rows[-1]["target_resident_bytes"]["value"] > 0
+assert rows[-1]["machine_cpu_ns"]["value"] > 0
+END
 }

@@ -102,16 +102,50 @@ TEST(RecordingTest, WhatHappensInsideIsSeenAsItHappens) {
   const nlohmann::json dump = ended_metadata(dir + "/recordings/dump.tsv");
   const std::vector<std::string> dumped =
       columns_that_move(dir + "/recordings/dump.tsv", moves_of(dump));
-  EXPECT_GE(dumped.size(), 8U) << ::testing::PrintToString(dumped);
+  EXPECT_GE(dumped.size(), 15U) << ::testing::PrintToString(dumped);
   static_cast<void>(kymod.kymo_json({"restore", "process", dir}));
   const nlohmann::json restore = ended_metadata(dir + "/recordings/restore.tsv");
   const std::vector<std::string> restored =
       columns_that_move(dir + "/recordings/restore.tsv", moves_of(restore));
-  EXPECT_GE(restored.size(), 5U) << ::testing::PrintToString(restored);
+  EXPECT_GE(restored.size(), 12U) << ::testing::PrintToString(restored);
   const auto columns = read_recording(dir + "/recordings/restore.tsv");
   EXPECT_EQ(columns.at("target_running").back(), 1U);
   EXPECT_GE(columns.at("target_resident_bytes").back(), 512U << 20U) << "its memory is back";
   EXPECT_GT(restore["about"]["inside"]["readings"], 2);
+  const auto during = read_recording(dir + "/recordings/dump.tsv");
+  if (during.count("memory_moved_bytes") == 0) {
+    GTEST_SKIP() << "no BPF here: " << dump["about"]["inside"]["missing"];
+  }
+  EXPECT_GE(during.at("memory_moved_bytes").back(), 512U << 20U) << "all of it was taken out";
+  EXPECT_GE(columns.at("memory_moved_bytes").back(), 512U << 20U) << "all of it was read back";
+  EXPECT_GT(during.at("criu_run_ns").back(), 1'000'000U);
+  EXPECT_GT(during.at("criu_off_socket_ns").back(), 0U) << "it asks the target";
+  EXPECT_GT(during.at("criu_sys_ptrace_calls").back(), 0U);
+  EXPECT_GT(during.at("target_off_stopped_ns").back(), 0U);
+  EXPECT_GT(columns.at("target_run_ns").back(), 0U);
+  for (const char* const name : {"memory_moved_bytes", "criu_run_ns", "criu_sys_write_bytes"}) {
+    EXPECT_NE(std::find(dumped.begin(), dumped.end(), name), dumped.end()) << name << " moves";
+  }
+}
+
+TEST(RecordingTest, OnRequestPagesAndTheStacksOfWaitsAreSeenToo) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--inside=pages,offcpu"});
+  kymod.start();
+  static_cast<void>(kymod.churn(64, "work"));
+  const std::string dir = kymod.path("checkpoint");
+  // In a stream kymod writes the images, and not CRIU.
+  static_cast<void>(kymod.kymo_json({"dump", "process", "work", "--dir", dir, "--no-stream"}));
+  static_cast<void>(ended_metadata(dir + "/recordings/dump.tsv"));
+  const auto columns = read_recording(dir + "/recordings/dump.tsv");
+  if (columns.count("criu_run_ns") == 0) GTEST_SKIP() << "no BPF here";
+  EXPECT_GE(columns.at("criu_allocated_bytes").back(), 64U << 20U)
+      << "the page cache of the images";
+  EXPECT_GT(columns.at("criu_user_faults").back(), 0U);
+  const std::string waits = dir + "/recordings/dump.waits.pb.gz";
+  EXPECT_TRUE(eventually([&] { return fs::exists(waits); }));
+  const Outcome shown = kymod.kymo({"stats", dir});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
 }
 
 TEST(RecordingTest, WithoutInsideThereAreNoSuchColumns) {

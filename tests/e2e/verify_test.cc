@@ -266,5 +266,19 @@ TEST(ContainersVerifyTest, OneOfPodmanIsVerifiedBeforeItIsRestored) {
   EXPECT_TRUE(counts_on(root));
 }
 
+// "Whole", verify said of a folder that a restore refused.
+TEST_F(VerifyCheckpointTest, AFolderWithoutItsRecordIsNotCalledWhole) {
+  dump({});
+  fs::remove(checkpoint_ + "/checkpoint.json");
+  const nlohmann::json seen = verify(1);
+  EXPECT_NE(seen["faults"].dump().find("checkpoint.json is missing"), std::string::npos)
+      << seen.dump(1);
+  EXPECT_NE(
+      refusal().find("its checkpoint.json is missing: kymo restore " + checkpoint_ + "/images"),
+      std::string::npos);
+  checkpoint_ += "/images";
+  EXPECT_TRUE(verify(0)["whole"].get<bool>());
+}
+
 }  // namespace
 }  // namespace kymo::test

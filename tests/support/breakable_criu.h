@@ -22,6 +22,8 @@ class BreakableCriu {
   // From now on each criu that dumps or restores gets the signal where it is about to write this text, such as the
   // name of a notification, to its log, and has written it `after` times.
   void break_at(const std::string& text, int signal, int after = 0) const;
+  // From now on each process of a criu that dumps or restores waits for good where it is about to write this text.
+  void wait_at(const std::string& text) const { break_at(text, -1); }
   // From now on each criu that dumps or restores stops before it begins, if a program of this name has started it. Empty:
   // whoever has.
   void stop_at_once(const std::string& parent = "") const;

@@ -1,6 +1,7 @@
 // Preloaded into criu: when it or its action script is about to write a given text, a notification's
-// name, criu gets a signal, once. KYMO_BREAK is "TEXT:SIGNAL". KYMO_BREAK_AFTER is how often it may
-// write it before.
+// name, criu gets a signal, once. KYMO_BREAK is "TEXT:SIGNAL". With the signal -1, the process that is about to write
+// it waits there for ever instead: CRIU gives up when it sees that a process of its restore has stopped.
+// KYMO_BREAK_AFTER is how often it may write it before.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,6 +35,7 @@ void break_at(const void* packet, size_t size) {
       writes_before-- == 0) {
     const bool is_script = strcmp(program_invocation_short_name, "sh") == 0;
     const int now = signal_number;
+    while (now < 0) pause();
     signal_number = 0;
     unsetenv("KYMO_BREAK");  // for the scripts
     kill(is_script ? getppid() : getpid(), now);

@@ -48,6 +48,12 @@ test("jobs and checkpoints are listed, and a new one comes by itself", { skip },
   await page.waitForFunction(() => document.querySelectorAll("#checkpoints tbody tr").length === 3);
 });
 
+test("the machine and the jobs that run are live", { skip }, async () => {
+  await show("jobs");
+  await page.waitForFunction(() => /\d of \d+ cores in use.* memory free/.test(document.getElementById("now").textContent), null, { timeout: 20_000 });
+  await page.waitForFunction(() => /(of a core|cores), .*MiB/.test(document.querySelector("#jobs tbody .now").textContent), null, { timeout: 20_000 });
+});
+
 test("a checkpoint's phases are a small bar, and its verdict stands in words", { skip }, async () => {
   const [newest] = JSON.parse(kymod.kymo("checkpoints", "--json")).slice(-1);
   const file = path.join(newest.directory, "checkpoint.json");

@@ -1,3 +1,4 @@
+#include "inside/bpf_source.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -22,6 +23,10 @@ constexpr Verb kVerbs[] = {
 
 std::span<const Verb> verbs() {
   return kVerbs;
+}
+
+Result<std::unique_ptr<inside::Source>> bpf_source_of(int pid) {
+  return inside::bpf_source_of_process(pid);
 }
 
 void add_common_options(CLI::App& app, Context& context) {

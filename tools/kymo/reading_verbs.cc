@@ -48,6 +48,12 @@ std::span<const Verb> verbs() {
   return kVerbs;
 }
 
+Result<std::unique_ptr<inside::Source>> bpf_source_of(int /*pid*/) {
+  return Error{Code::unimplemented,
+               "--bpf: this kymo was built without BPF and gRPC; build Kymograph with "
+               "-DKYMO_BUILD_PROGRAMS=ON"};
+}
+
 void add_common_options(CLI::App& app, Context& /*context*/) {
   app.footer(
       "This kymo was built without gRPC (KYMO_BUILD_TOOLS). A build with KYMO_BUILD_PROGRAMS also "

@@ -25,6 +25,7 @@
 #include "probe/memory_to_dump.h"
 #include "report/human.h"
 #include "runtime/aftermath.h"
+#include "runtime/dump_lock.h"
 #include "runtime/memory_images.h"
 #include "runtime/restore_checks.h"
 #include "runtime/scratch.h"
@@ -80,12 +81,6 @@ Result<void> validate(DumpContext& c) {
   }
   const Result<std::optional<criu::Encoding>> asked = encoding_of(request);
   if (!asked) return asked.error();
-  if (request.pre_dumps() != 0 && *asked) {
-    return Error{Code::unimplemented,
-                 std::string("dump: --pre-dump and ") +
-                     (request.stream() ? "--stream" : "--compression") +
-                     " cannot be combined: CRIU's image streamer does not support parent images"};
-  }
   c.stream = *asked;
   return {};
 }
@@ -133,7 +128,12 @@ Result<void> claim_process(DumpContext& c) {
                  "dump " + c.target.text() + ": it is being dumped already: wait for that to end"};
   }
   c.handover.hold(std::move(claim));
-  if (c.job) c.handover.hold(c.parts.jobs.hold(c.job->id));
+  Result<FileDescriptor> lock = runtime::lock_for_dump(c.target.process);
+  if (!lock && lock.error().code == Code::failed_precondition) {
+    return Error{lock.error().code, "dump " + c.target.text() + ": " + lock.error().message};
+  }
+  if (lock) c.handover.hold(*std::move(lock));  // a process that cannot be opened is refused later
+  if (c.job) c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::dump));
   return {};
 }
 
@@ -182,12 +182,11 @@ Result<void> estimate_size(DumpContext& c) {
 
 // Says whether the dump is likely to meet its deadline. The dump is tried in any case.
 Result<void> forecast(DumpContext& c) {
-  const std::uint64_t deadline_ns = c.asked.deadline_ns();
-  if (deadline_ns == 0) return {};
+  if (c.asked.deadline_ns() == 0) return {};
   const Result<EarlierDumps> earlier =
       earlier_dumps(c.parts.store, history_owner(c.target), !c.target.id.empty());
   if (!earlier) return earlier.error();
-  const Forecast said = forecast_dump(*earlier, {c.memory_bytes, c.disk}, deadline_ns);
+  const Forecast said = forecast_dump(*earlier, {c.memory_bytes, c.disk}, c.asked.deadline_ns());
   c.forecast = said.text;
   c.progress.set_forecast(said.text);
   return {};
@@ -195,11 +194,8 @@ Result<void> forecast(DumpContext& c) {
 
 // If the deadline ended CRIU, returns an error that says so.
 Error explain_deadline(const DumpContext& c, Error error) {
-  const std::uint64_t deadline_ns = c.deadline_ns;
-  if (error.code != Code::deadline_exceeded || deadline_ns == 0 ||
-      monotonic_ns() + 1'000'000 < deadline_ns) {
-    return error;
-  }
+  const bool over = c.deadline_ns != 0 && monotonic_ns() + 1'000'000 >= c.deadline_ns;
+  if (error.code != Code::deadline_exceeded || !over) return error;
   error.message = "dump " + c.target.text() + ": it did not end within its deadline of " +
                   report::duration(c.asked.deadline_ns()) + " (" + error.message + ")";
   return error;
@@ -214,26 +210,22 @@ Error explain_criu(const DumpContext& c, Error error) {
   return with_places(std::move(error), c.seen_before);
 }
 
-bool is_compressed(const DumpContext& c) {
-  return c.stream && c.stream->compression != criu::Compression::none;
-}
-
 // If the disk was full, adds to the error how much space the images need.
 Error explain_full_disk(const DumpContext& c, Error error) {
   if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
   const std::string id = failures::of_error(error).id;
   if (id != "no-space" && id != "disk-full") return error;
-  error.message += "; about " + report::bytes(c.memory_bytes) +
-                   (is_compressed(c) ? ", before compression, are needed in " : " are needed in ") +
-                   c.dir->path();
+  error.message +=
+      "; about " + report::bytes(c.memory_bytes) +
+      (is_compressed(c.stream) ? ", before compression, are needed in " : " are needed in ") +
+      c.dir->path();
   return error;
 }
 
 // The process runs on, and may have missed something meanwhile: adds to the error how long it stood still.
 Error add_standstill(const DumpContext& c, Error error) {
   const std::uint64_t ns = diagnosis::stood_still_ns({}, c.phases());
-  if (ns == 0) return error;
-  error.message += "; it stood still for " + report::duration(ns);
+  if (ns != 0) error.message += "; it stood still for " + report::duration(ns);
   return error;
 }
 
@@ -257,8 +249,7 @@ std::string choose_directory(DumpContext& c) {
   for (int n = highest_number(folder, name) + 1;; ++n) {
     std::string path = folder + "/" + name + "-" + std::to_string(n);
     std::error_code error;
-    if (std::filesystem::exists(path, error)) continue;
-    if (claim_directory(c, path)) return path;
+    if (!std::filesystem::exists(path, error) && claim_directory(c, path)) return path;
   }
 }
 
@@ -266,11 +257,9 @@ Result<void> prepare_directory(DumpContext& c) {
   std::string path = c.asked_directory;
   if (path.empty()) {
     path = choose_directory(c);
-  } else {
-    if (!claim_directory(c, path)) {
-      return Error{Code::failed_precondition, "the checkpoint directory " + path +
-                                                  " is in use by another request: name a new one"};
-    }
+  } else if (!claim_directory(c, path)) {
+    return Error{Code::failed_precondition, "the checkpoint directory " + path +
+                                                " is in use by another request: name a new one"};
   }
   const CheckpointDir dir(path);
   if (Result<void> made = create_checkpoint_dir(dir); !made) return made;
@@ -400,32 +389,40 @@ Result<void> count_statistics(DumpContext& c) {
   return {};
 }
 
-// The images are complete by now, so missing checksums are only a warning.
-Result<void> add_checksums(DumpContext& c) {
-  if (!c.asked.checksums()) return {};
-  if (Result<void> written = criu::write_checksums(c.dir->partial_images()); !written) {
-    c.warnings.push_back("the checkpoint has no checksums: " + written.error().message);
-  }
-  return {};
-}
-
-// If the disk does not answer until the deadline or a cancellation, the images are published as soon as
-// it does, and UnconfirmedDumps sees that. If the disk fails, UnconfirmedDumps tries again: the images may
-// be all that is left of the process.
-Result<void> publish(DumpContext& c) {
-  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
-  const auto done = publish_until(*c.dir, c.directory_claim, wait);
-  if (done && *done) return {};
+// The disk did not answer until the deadline or a cancellation. work_until() goes on with the images as soon as it
+// does, and UnconfirmedDumps sees to the rest.
+Error images_come_later(DumpContext& c, const DiskWait& wait) {
   c.unconfirmed = true;
-  if (done) {
-    Error failed = done->error();
-    failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
-    return failed;
-  }
   return explain_deadline(
       c, Error{wait.code(),
                "the images are written, but their disk does not answer: kymod lists the checkpoint "
                "as complete when it does"});
+}
+
+// The images are complete by now, so missing checksums are only a warning.
+Result<void> add_checksums(DumpContext& c) {
+  if (!c.asked.checksums()) return {};
+  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
+  const auto write = [images = c.dir->partial_images()] { return criu::write_checksums(images); };
+  const auto written = work_until(write, c.directory_claim, wait);
+  if (!written) return images_come_later(c, wait);
+  if (!*written) {
+    c.warnings.push_back("the checkpoint has no checksums: " + written->error().message);
+  }
+  return {};
+}
+
+// If the disk fails, UnconfirmedDumps tries again: the images may be all that is left of the process.
+Result<void> publish(DumpContext& c) {
+  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
+  const auto rename = [dir = *c.dir] { return publish_images(dir); };
+  const auto done = work_until(rename, c.directory_claim, wait);
+  if (!done) return images_come_later(c, wait);
+  if (*done) return {};
+  c.unconfirmed = true;
+  Error failed = done->error();
+  failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
+  return failed;
 }
 
 constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{
@@ -481,8 +478,8 @@ store::Run run_of(const DumpContext& c, const Result<void>& result) {
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
   run.conditions =
-      conditions_of(c.asked, is_compressed(c) ? criu::name_of(c.stream->compression) : "",
-                    !c.memory_images.empty(), c.stacks.has_value());
+      conditions_of(c.asked, is_compressed(c.stream) ? criu::name_of(c.stream->compression) : "",
+                    !c.memory_images.empty(), !c.stacks.empty());
   run.stood_still_ns = c.stood_still_ns;
   run.disk = c.disk;
   return run;
@@ -498,7 +495,7 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   c.checkpoint.duration_ns = duration_ns;
   c.checkpoint.stood_still_ns = c.stood_still_ns;
   if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
-  const bool gone = c.dumped && !c.asked.leave_running();
+  const bool gone = (c.dumped || c.outcome.whole_in_memory) && !c.asked.leave_running();
   if (c.job && gone) c.job->state = store::JobState::dumped;
   const store::Run run = run_of(c, result);
   c.warn_unless(
@@ -543,9 +540,9 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   facts.ended = !c.asked.leave_running();
   if (const auto shape = c.parts.foreign.memory_shape(c.dir->images())) facts.shape = *shape;
   if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
-    const bool compressed = c.stream->compression != criu::Compression::none;
     const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
-    facts.streaming = {compressed, work_ns, work_ns == 0 ? 0 : streamed->busy_ns - work_ns};
+    facts.streaming = {is_compressed(c.stream), work_ns,
+                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns};
   }
   return facts;
 }

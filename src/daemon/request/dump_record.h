@@ -8,7 +8,7 @@
 
 namespace kymo::daemon {
 
-// Parts of the checkpoint.json of a dump.
+// Parts of the checkpoint.json of a dump, and of its entry in the history.
 
 // What a restore of the container needs to know.
 nlohmann::json container_json(const Target& target);

@@ -12,7 +12,6 @@
 
 #include "base/json_object.h"
 #include "base/own_folder.h"
-#include "base/patience.h"
 #include "criu/images.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
@@ -133,10 +132,13 @@ Result<void> find_images(RestoreContext& c) {
   if (fs::exists(dir.record(), error)) return use_checkpoint(c, dir);
   if (criu::stored_path(c.directory + "/inventory.img").empty()) {
     const bool cut_short = fs::exists(dir.partial_images(), error);
+    const bool lost = !criu::stored_path(dir.images() + "/inventory.img").empty();
     return Error{
         Code::not_found,
         "restore " + c.directory +
-            (cut_short
+            (lost ? ": its checkpoint.json is missing: kymo restore " + dir.images() +
+                        " restores the images alone"
+             : cut_short
                  ? ": its dump did not end normally, so there are no complete images to restore"
                  : ": it holds neither a checkpoint nor CRIU images")};
   }
@@ -356,7 +358,7 @@ Result<void> claim_job(RestoreContext& c) {
     return now.error().code == Code::not_found ? Result<void>() : now.error();
   }
   c.job = *now;
-  c.handover.hold(c.parts.jobs.hold(c.job->id));
+  c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::restore));
   c.progress.set_target(0, c.job->name);
   return {};
 }
@@ -430,12 +432,14 @@ Result<void> begin_recording(RestoreContext& c) {
   return {};
 }
 
-// Leaves a note for the next kymod, in case this one is killed while CRIU restores.
+// Leaves a note for the next kymod, in case this one is killed while CRIU restores. The other runtimes keep
+// what their restores leave.
 Result<void> note_restore(RestoreContext& c) {
-  if (c.runtime_kind != runtime::Kind::process) return {};  // a container's runtime keeps its state
-  const std::vector<pid_t> pids = pids_of(c.tree);
-  Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, c.directory, pids,
-                                                c.to->work(), c.job ? c.job->id : "");
+  const bool process = c.runtime_kind == runtime::Kind::process;
+  if (!process && !runtime::row_of(c.runtime_kind).has_bundles) return {};
+  RestoreNote::About about{c.directory,    pids_of(c.tree), c.to->work(), c.job ? c.job->id : "",
+                           c.runtime_kind, c.images,        c.container,  c.bundle};
+  Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, about);
   if (note) {
     c.note = std::move(note).value();
     return {};
@@ -443,16 +447,6 @@ Result<void> note_restore(RestoreContext& c) {
   // Without it, a kymod that is killed meanwhile leaves a process that nobody knows of.
   return in_restore(c, Error{note.error().code, note.error().message + ": nothing was restored",
                              note.error().errno_value});
-}
-
-// Whether the file is known to be missing. False also if its disk does not answer.
-bool is_gone(const std::string& path) {
-  return within(kDiskPatience,
-                [path] {
-                  std::error_code error;
-                  return !fs::exists(path, error) && !error;
-                })
-      .value_or(false);
 }
 
 Result<void> call_runtime(RestoreContext& c) {

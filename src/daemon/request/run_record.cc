@@ -9,6 +9,7 @@
 #include "base/json_object.h"
 #include "base/json_text.h"
 #include "daemon/state/stats_json.h"
+#include "diagnosis/change.h"
 #include "diagnosis/verdict.h"
 
 namespace kymo::daemon {
@@ -34,14 +35,44 @@ std::optional<Stats> stats_of(const std::string& text) {
 
 }  // namespace
 
-std::string history_phases(const std::vector<diagnosis::Phase>& phases) {
+std::string history_phases(const std::vector<diagnosis::Phase>& phases,
+                           const diagnosis::Verdict& verdict, bool restore) {
   std::map<std::string, std::uint64_t> sums;
   for (const diagnosis::Phase& phase : phases) sums[phase.name] += phase.duration_ns();
+  const auto window_ns = static_cast<double>(diagnosis::window_of(phases, restore).length_ns());
+  for (const auto& [name, share] : verdict.shares) {
+    const std::string words = diagnosis::state_words(name);
+    if (!words.empty()) sums[words] = static_cast<std::uint64_t>(share * window_ns);
+  }
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [name, duration_ns] : sums) {
     if (duration_ns >= kWorthKeepingNs) json[name] = duration_ns;
   }
   return json_text(json);
+}
+
+std::optional<diagnosis::WriteRates> write_rates_of(
+    const std::vector<store::Checkpoint>& checkpoints) {
+  constexpr std::size_t kMost = 50;
+  constexpr std::size_t kLeast = 5;
+  constexpr std::uint64_t kLeastPages = 8192;
+  constexpr double kPageBytes = 4096;
+  constexpr double kMicrosInASecond = 1e6;
+  std::vector<double> rates;
+  for (auto one = checkpoints.rbegin(); one != checkpoints.rend() && rates.size() < kMost; ++one) {
+    const nlohmann::json stats = parse_json(one->stats_json);
+    if (!stats.is_object()) continue;
+    const auto pages = stats.find("pages_written");
+    const auto time_us = stats.find("memwrite_time_us");
+    if (pages == stats.end() || time_us == stats.end() || !pages->is_number_unsigned() ||
+        !time_us->is_number_unsigned() || *pages < kLeastPages || *time_us == 0) {
+      continue;
+    }
+    rates.push_back(pages->get<double>() * kPageBytes * kMicrosInASecond / time_us->get<double>());
+  }
+  if (rates.size() < kLeast) return std::nullopt;
+  std::sort(rates.begin(), rates.end());
+  return diagnosis::WriteRates{rates.size(), rates[rates.size() / 2], rates[rates.size() * 9 / 10]};
 }
 
 v1::Phase to_api(const diagnosis::Phase& phase) {

@@ -10,6 +10,7 @@
 #include "api/kymo/v1/kymo.pb.h"
 #include "daemon/request/target.h"
 #include "diagnosis/phases.h"
+#include "diagnosis/verdict.h"
 #include "store/store.h"
 
 namespace kymo::daemon {
@@ -21,7 +22,14 @@ inline constexpr std::string_view kJobOwner = "job:";
 inline constexpr std::string_view kProgramOwner = "program:";
 
 // The sum of each phase, as JSON for store::Run::phases_json. Times below 0.1 ms are left out.
-std::string history_phases(const std::vector<diagnosis::Phase>& phases);
+// With it what CRIU did while the processes of a dump stood still, or in all of a restore, as phases
+// named "CRIU: ..." (diagnosis::state_words()).
+std::string history_phases(const std::vector<diagnosis::Phase>& phases,
+                           const diagnosis::Verdict& verdict, bool restore);
+
+// How fast these dumps have written their memory. Nothing if fewer than five have written 32 MiB.
+std::optional<diagnosis::WriteRates> write_rates_of(
+    const std::vector<store::Checkpoint>& checkpoints);
 
 v1::Phase to_api(const diagnosis::Phase& phase);
 

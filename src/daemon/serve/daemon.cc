@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <chrono>
+#include <future>
+#include <memory>
 
 #include "base/file.h"
 #include "base/patience.h"
@@ -101,6 +103,7 @@ struct Daemon::State {
   std::unique_ptr<runtime::Runtimes> runtimes;
   std::unique_ptr<UnconfirmedDumps> unconfirmed;
   StackCollectors stacks;
+  KernelView kernel;
   std::optional<ProfileKeeper> profile_keeper;  // nothing: no --profiles
   std::optional<ProfiledContainers> profiled_containers;
   std::unique_ptr<http::Server> http;
@@ -109,6 +112,7 @@ struct Daemon::State {
 
   criu::ClientOptions criu_options() const;
   Result<void> open_store();
+  Result<void> finish_deletions_soon();
   void make_runtimes();
   Result<void> move_ring_aside() const;
   Result<void> start_http();
@@ -151,14 +155,30 @@ Result<void> Daemon::State::open_store() {
   unconfirmed->watch_all(kFirstLooks);
   if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
   settle_old_scratch(*store);
-  const DeletionParts deletion(*store, claims, config.state_dir, *foreign);
-  if (Result<void> ok = finish_deletions(deletion); !ok) return ok;
+  if (Result<void> ok = finish_deletions_soon(); !ok) return ok;
   jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir,
                                 [this](const ContainerOf& container) {
                                   return runtimes->of(container.kind).process_of(container.id);
                                 });
-  settle_cut_short_restores(*store, *jobs, config.state_dir);
+  settle_cut_short_restores(
+      *store, *jobs, config.state_dir,
+      [this](runtime::Kind kind, const runtime::RestoreSpec& spec, std::int64_t began_unix_ns) {
+        return runtimes->of(kind).settle_restore(spec, began_unix_ns);
+      });
   jobs->refresh();
+  return {};
+}
+
+// A disk that stalls does not hold up the start.
+Result<void> Daemon::State::finish_deletions_soon() {
+  const auto done = std::make_shared<std::promise<Result<void>>>();
+  std::future<Result<void>> result = done->get_future();
+  Result<void> started = progress->run_thread([this, done] {
+    done->set_value(finish_deletions(DeletionParts(*store, claims, config.state_dir, *foreign)));
+  });
+  if (!started) return started;
+  if (result.wait_for(kFirstLooks) == std::future_status::ready) return result.get();
+  spdlog::warn("checkpoints that an earlier kymod began to delete: their disk does not answer");
   return {};
 }
 
@@ -171,6 +191,7 @@ void Daemon::State::make_runtimes() {
   settings.criu_folder = crius->programs().front().folder;
   settings.timeout = config.criu_timeout;
   settings.runc_root = config.runc_root;
+  settings.state_dir = config.state_dir;
   settings.podman_flags = config.podman_flags;
   runtimes = std::make_unique<runtime::Runtimes>(settings);
 }
@@ -231,7 +252,7 @@ Result<void> Daemon::State::start_spans() {
 
 Parts Daemon::State::parts() {
   return {config, *metrics,   *recorder, *crius,   *runtimes,    *store, *jobs,
-          claims, first_runs, *progress, *foreign, *unconfirmed, stacks};
+          claims, first_runs, *progress, *foreign, *unconfirmed, stacks, kernel};
 }
 
 // gRPC does not tell a service who calls it, so each kind of caller has a service of its own.
@@ -338,6 +359,8 @@ Daemon::~Daemon() {
   if (state_->progress != nullptr) state_->progress->stop();
   state_->for_root.stop();
   state_->for_group.stop();
+  constexpr std::chrono::hours kForGood{1000};  // they use the state
+  if (state_->progress != nullptr) static_cast<void>(state_->progress->wait_for_threads(kForGood));
 }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Helper& helper) {
@@ -368,6 +391,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Help
   if (Result<void> ok = state.move_ring_aside(); !ok) return ok.error();
   if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
   if (Result<void> ok = state.start_spans(); !ok) return ok.error();
+  if (state.config.inside) state.kernel.start(state.config.inside_pages);
   state.check_stacks();
   state.keep_profiles();
   if (Result<void> ok = state.start_api(); !ok) return ok.error();

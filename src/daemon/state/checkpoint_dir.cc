@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/own_folder.h"
+#include "base/patience.h"
 #include "base/recording_name.h"
 #include "report/checkpoint_record.h"
 
@@ -84,7 +85,9 @@ void shorten_command(nlohmann::json& record) {
 std::string CheckpointDir::next_recording(const std::string& name) const {
   std::string path = recordings() + "/" + name + ".tsv";
   std::error_code error;
-  for (int n = 2; fs::exists(path, error) || fs::exists(stack_profile_of(path), error); ++n) {
+  for (int n = 2; fs::exists(path, error) || fs::exists(stack_profile_of(path), error) ||
+                  fs::exists(wait_profile_of(path), error);
+       ++n) {
     path = recordings() + "/" + name + "-" + std::to_string(n) + ".tsv";
   }
   return path;
@@ -92,6 +95,10 @@ std::string CheckpointDir::next_recording(const std::string& name) const {
 
 std::string stack_profile_of(const std::string& recording) {
   return recording_stem(recording) + ".pb.gz";
+}
+
+std::string wait_profile_of(const std::string& recording) {
+  return recording_stem(recording) + ".waits.pb.gz";
 }
 
 int highest_number(const std::string& folder, const std::string& name) {
@@ -159,6 +166,14 @@ Result<void> check_own_images(const std::string& images) {
 void discard_images(const CheckpointDir& dir) {
   std::error_code ignored;
   fs::remove_all(dir.partial_images(), ignored);
+}
+
+bool is_gone(const std::string& path) {
+  const auto gone = within(kDiskPatience, [path] {
+    std::error_code error;
+    return !fs::exists(path, error) && !error;
+  });
+  return gone.value_or(false);
 }
 
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {

@@ -14,8 +14,10 @@
 #include <utility>
 
 #include "base/claims.h"
+#include "base/clock.h"
 #include "base/patience.h"
 #include "base/reap.h"
+#include "criu/ghosts.h"
 #include "criu/images.h"
 #include "criu/inherited.h"
 #include "criu/leftovers.h"
@@ -322,6 +324,8 @@ Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
       note(criu::end_leftover_dump(log, tree));
     }
   }
+  if (living_tracer(tree) != 0)
+    return all;  // of another dump, or a debugger: nothing there is ours
   note(give_back_network(tree));
   note(unmap_criu(tree));
   return all;
@@ -350,6 +354,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   forget(log_path);  // it may be a pipe, or have another name elsewhere
   LogClock clock;
   TimeOfCriu time;
+  const std::int64_t began_unix_ns = unix_ns();
   Scope scope("criu", {.category = "criu"});
   const Result<criu::RestoreReply> reply = call_restore(client(spec.criu), spec, tree->front().pid,
                                                         observer, clock.listen(observer.notified));
@@ -368,6 +373,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
       reap_within(tree->front().pid, kGoneWithin);
     }
     criu::remove_leftover_mounts(spec.work_dir);
+    criu::remove_leftover_ghosts(log_path, began_unix_ns);
     return reply.error();
   }
   scope.end();
