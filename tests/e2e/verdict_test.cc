@@ -72,14 +72,26 @@ class VerdictTest : public testing::Test {
   nlohmann::json dump(const std::vector<std::string>& more = {}) {
     std::vector<std::string> command{"dump", "process", "work"};
     command.insert(command.end(), more.begin(), more.end());
+    add_log_level(command);
     const nlohmann::json reply = kymod_.kymo_json(command);
     directory_ = reply.value("directory", "");
     return nlohmann::json::parse(read_file(directory_ + "/checkpoint.json"), nullptr, false);
   }
   // Restores it. Returns what the recording's metadata says about it.
   nlohmann::json restore() {
-    const nlohmann::json reply = kymod_.kymo_json({"restore", "process", directory_});
-    return ended_metadata(reply["recording"])["about"];
+    std::vector<std::string> command{"restore", "process", directory_};
+    add_log_level(command);
+    const nlohmann::json reply = kymod_.kymo_json(command);
+    const nlohmann::json about = ended_metadata(reply["recording"])["about"];
+    for (const auto& line : about["verdict"]["lines"]) {
+      of_restore_ += line.get<std::string>() + "\n";
+    }
+    return about;
+  }
+  // What is kept has the log that runc and podman ask CRIU for.
+  static void add_log_level(std::vector<std::string>& command) {
+    if (std::getenv("KYMO_TEST_KEEP") == nullptr) return;
+    command.insert(command.end(), {"--log-level", "4"});
   }
   // What others do to CPUs, disks and memory is true as well, but not what is tested.
   static void expect_first(const nlohmann::json& record, const std::string& rule) {
@@ -91,15 +103,18 @@ class VerdictTest : public testing::Test {
     ASSERT_FALSE(rules.empty()) << shown(record);
     EXPECT_EQ(rules.front(), rule) << shown(record);
   }
-  // KYMO_TEST_KEEP=FOLDER: what kymo says and what CRIU alone has left, for the table of docs/phases.md.
+  // KYMO_TEST_KEEP=FOLDER: what kymo says and what CRIU alone has left, for the table of docs/ten-slow.md.
   void keep_what_was_seen() const {
     const char* const folder = std::getenv("KYMO_TEST_KEEP");
     if (folder == nullptr || directory_.empty()) return;
     const std::string to =
         std::string(folder) + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::create_directories(to);
-    std::ofstream(to + "/kymo") << kymod_.kymo({"explain", directory_}).out;
-    std::ofstream(to + "/criu.log") << read_file(directory_ + "/work/dump.log");
+    const bool restored = !of_restore_.empty();
+    std::ofstream(to + "/kymo") << (restored ? of_restore_
+                                             : kymod_.kymo({"explain", directory_}).out);
+    std::ofstream(to + "/criu.log")
+        << read_file(directory_ + (restored ? "/work/restore.log" : "/work/dump.log"));
     std::ofstream(to + "/criu.stats") << kymod_.kymo({"stats", directory_}).out;
   }
   void keep_cpus_busy(unsigned loops) {
@@ -112,6 +127,7 @@ class VerdictTest : public testing::Test {
 
   Kymod kymod_;
   std::string directory_;
+  std::string of_restore_;  // what kymo says first about the restore; empty: there was none
   std::vector<pid_t> busy_;
 };
 
