@@ -65,12 +65,13 @@ Result<std::optional<FileDescriptor>> receive_descriptor(int socket) {
   return std::optional<FileDescriptor>(FileDescriptor(fd));
 }
 
-// How long this thread has run or was ready to run; 0 if the kernel does not say it.
-std::uint64_t worked_ns() {
+// Notes how long this thread has run or was ready to run; 0 if the kernel does not say it.
+void take_work(Streamed& totals) {
   probe::ProcFile::Buffer buffer;
   std::string_view times = probe::ProcFile("/proc/thread-self/schedstat").read(buffer);
   const std::uint64_t ran_ns = probe::take_number(times);
-  return ran_ns + probe::take_number(times);
+  totals.starved_ns = probe::take_number(times);
+  totals.work_ns = ran_ns + totals.starved_ns;
 }
 
 }  // namespace
@@ -265,7 +266,7 @@ void ImageStreamer::State::run() {
   pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
   while (one_round()) {
   }
-  totals.work_ns = worked_ns();
+  take_work(totals);
   const bool unended = capturing && !files.empty();
   files.clear();
   connection.reset();

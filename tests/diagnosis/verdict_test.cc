@@ -94,6 +94,28 @@ TEST(Verdict, SaysThatCriuWaitedForACpu) {
   EXPECT_EQ(first_rule(facts), "cpu-wait");
 }
 
+// On a machine with busy loops CRIU waited for 76 % of the time in a call on a socket: the target, whose memory it asked for,
+// had no CPU.
+TEST(Verdict, SaysThatTheTargetOrKymodWaitedForACpu) {
+  Facts facts = healthy_dump();
+  facts.signals.socket_wait_ns = 700 * kOneMs;
+  facts.signals.target_cpu_wait_ns = 120 * kOneMs;
+  facts.signals.pipe_wait_ns = 100 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "") << "what the target did is no starvation";
+  facts.streaming = {false, 150 * kOneMs, 0, 110 * kOneMs};
+  Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "cpu-wait");
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "The target, kymod or CRIU was ready to run, but had no CPU, for 24 % of that time.");
+  facts.streaming.reset();
+  facts.signals.target_cpu_wait_ns = 600 * kOneMs;
+  verdict = explain(facts);
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "The target, kymod or CRIU was ready to run, but had no CPU, for 62 % of that time.");
+}
+
 TEST(Verdict, TheLargestShareComesFirst) {
   Facts facts = healthy_dump();
   facts.signals.disk_wait_ns = 300 * kOneMs;

@@ -22,7 +22,7 @@ CASES = [
     ("HighCompressionLeavesCriuWaitingForIt", "compression at a high level"),
     ("ManyMappingsAreNamed", "15,000 memory mappings"),
     ("ScatteredMemoryIsNamed", "memory in very many pieces"),
-    ("ManyFilesAreNamed", "900 open files"),
+    ("ManyFilesAreNamed", "3,600 open files"),
     ("AThreadInUninterruptibleSleepMakesFreezingSlow", "a thread in uninterruptible sleep, which cannot be frozen"),
     ("ADaemonThatIsStoppedAnswersLate", "a daemon that answers CRIU's notifications late"),
     ("ManyProcessesAreCreatedSlowly", "64 processes to be created (a restore)"),
