@@ -284,6 +284,33 @@ TEST_F(StalledDumpTest, ADumpEndsAtItsDeadlineAndTheClientIsAnswered) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work"}));
 }
 
+// The job counted as dumped, with the pid of the process that had ended, while it ran again.
+TEST_F(StalledDumpTest, AJobThatIsRestoredFromAnOlderCheckpointMeanwhileCountsAsRunning) {
+  // It writes nothing, so each of its checkpoints can be restored at any time.
+  static_cast<void>(
+      kymod_->kymo_json({"run", "process", "--name", "still", "--", "sleep", "1000"}));
+  const std::string older = kymod_->path("older");
+  static_cast<void>(
+      kymod_->kymo_json({"dump", "process", "still", "--dir", older, "--leave-running"}));
+  criu_.break_at("Dumping finished", SIGSTOP);
+  client_ = std::thread([this] {
+    answer_ = kymod_->kymo({"dump", "process", "still", "--dir", dir(), "--no-stream"});
+  });
+  const pid_t criu = criu_.stopped();
+  EXPECT_NE(criu, 0) << kymod_->log();
+  criu_.mend();
+  disk_.be("stalls");
+  if (criu != 0) kill(criu, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return kymod_->job("still")["state"] == "dumping"; }));
+  const Outcome restored = kymod_->kymo({"restore", older});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  disk_.be("well");
+  client_.join();
+  EXPECT_EQ(answer_.exit_code, 0) << answer_.err;
+  EXPECT_EQ(kymod_->job("still")["state"], "running") << kymod_->log();
+  EXPECT_EQ(kymod_->kymo({"kill", "still", "--signal", "KILL"}).exit_code, 0);
+}
+
 // CRIU waits for nothing but kymod, so it ends at once, and the process counts while the disk stalls.
 TEST_F(StalledDumpTest, AStreamedDumpIsEndedAndTheProcessRunsOnWhileTheDiskStalls) {
   expect_that_a_stream_ends_at_once("stalls");

@@ -17,6 +17,7 @@
 #include "base/patience.h"
 #include "criu/stats.h"
 #include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/jobs.h"
 #include "daemon/state/kinds.h"
 #include "daemon/state/stats_json.h"
 #include "probe/directory_bytes.h"
@@ -86,9 +87,9 @@ void add_record(const ForeignFiles& foreign, CutShortDump& dump) {
              dump.checkpoint.created_unix_ns) {
     dump.record = *std::move(record);
   }
-  if (!dump.job) {
-    dump.spec.process.start_ticks = value_of(dump.record, "start_ticks", std::uint64_t{0});
-  }
+  // The job may have another process by now, which was restored from an older checkpoint with the same pid.
+  const std::uint64_t start_ticks = value_of(dump.record, "start_ticks", std::uint64_t{0});
+  if (start_ticks != 0 || !dump.job) dump.spec.process.start_ticks = start_ticks;
   const json container = value_of(dump.record, "container", json::object());
   if (!container.is_object() || container.empty()) return;
   const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
@@ -131,6 +132,11 @@ json record_of(const CutShortDump& dump) {
   return record;
 }
 
+// The job as it is now, if the process that was dumped is still its newest one.
+std::optional<store::Job> job_of_dumped(store::Store& store, const CutShortDump& dump) {
+  return dump.job ? job_with(store, dump.job->id, dump.spec.process) : std::nullopt;
+}
+
 // The begin of a message: why the outcome was not known at once. `stopped`: what that was if kymod
 // has stopped.
 std::string why_open(const CutShortDump& dump, const char* stopped) {
@@ -157,24 +163,26 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
     checkpoint.stats_json = json_text(record["stats"]);
   }
   if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) return ok;
-  if (dump.job) dump.job->state = store::JobState::dumped;
   spdlog::warn("dump of {}: {} (in {})", dump.text, checkpoint.error, dump.dir.images());
-  return store.update_checkpoint(checkpoint, dump.job && fate == Fate::gone ? &*dump.job : nullptr);
+  std::optional<store::Job> job = fate == Fate::gone ? job_of_dumped(store, dump) : std::nullopt;
+  if (job) job->state = store::JobState::dumped;
+  return store.update_checkpoint(checkpoint, job ? &*job : nullptr);
 }
 
-// Whether the job was marked as dumped for this dump alone: it has no newer checkpoint.
-bool is_of_this_dump(store::Store& store, const CutShortDump& dump) {
-  if (!dump.job || dump.job->state != store::JobState::dumped) return false;
-  const std::vector<store::Checkpoint> all = store.checkpoints(dump.job->id);
-  return dump.job->pid == dump.checkpoint.pid && !all.empty() &&
-         all.back().id == dump.checkpoint.id;
+// The job, if it was marked as dumped for this dump alone: it has no newer checkpoint.
+std::optional<store::Job> job_of_this_dump(store::Store& store, const CutShortDump& dump) {
+  std::optional<store::Job> job = job_of_dumped(store, dump);
+  if (!job || job->state != store::JobState::dumped) return std::nullopt;
+  const std::vector<store::Checkpoint> all = store.checkpoints(job->id);
+  const bool newest = !all.empty() && all.back().id == dump.checkpoint.id;
+  return newest ? job : std::nullopt;
 }
 
 // Marks a checkpoint as failed. `what`: what became of the process and the images.
 Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::string& what) {
   store::Checkpoint& checkpoint = dump.checkpoint;
-  const bool lost = is_of_this_dump(store, dump);
-  if (lost) dump.job->state = store::JobState::exited;
+  std::optional<store::Job> lost = job_of_this_dump(store, dump);
+  if (lost) lost->state = store::JobState::exited;
   checkpoint.error = why_open(dump, kCutShort) + what;
   checkpoint.state = store::CheckpointState::failed;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
@@ -183,7 +191,7 @@ Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::stri
   if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) {
     spdlog::warn("{}", ok.error().message);  // the folder may be gone by now
   }
-  return store.update_checkpoint(checkpoint, lost ? &*dump.job : nullptr);
+  return store.update_checkpoint(checkpoint, lost ? &*lost : nullptr);
 }
 
 // Marks a checkpoint as unconfirmed, if it is not yet. If the process is gone and its whole images are in memory,
@@ -191,16 +199,15 @@ Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::stri
 Result<void> mark_unconfirmed(store::Store& store, CutShortDump& dump, const std::string& why) {
   store::Checkpoint& checkpoint = dump.checkpoint;
   if (checkpoint.state == store::CheckpointState::unconfirmed) return {};
-  const bool dumped = dump.job && dump.job->pid == checkpoint.pid &&
-                      dump.job->state != store::JobState::dumped &&
-                      runtime::whole_in_memory(dump.spec.memory_images) &&
-                      !probe::process_lives(dump.spec.process.pid, dump.spec.process.start_ticks);
-  if (dumped) dump.job->state = store::JobState::dumped;
+  const bool whole = runtime::whole_in_memory(dump.spec.memory_images) &&
+                     !probe::process_lives(dump.spec.process.pid, dump.spec.process.start_ticks);
+  std::optional<store::Job> dumped = whole ? job_of_dumped(store, dump) : std::nullopt;
+  if (dumped) dumped->state = store::JobState::dumped;
   checkpoint.state = store::CheckpointState::unconfirmed;
   checkpoint.error = std::string(kCutShort) + "; " + why + ": its images are kept in " +
                      runtime::as_dumped(dump.spec).images_dir;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
-  return store.update_checkpoint(checkpoint, dumped ? &*dump.job : nullptr);
+  return store.update_checkpoint(checkpoint, dumped ? &*dumped : nullptr);
 }
 
 std::string why_unsure(const CutShortDump& dump) {

@@ -106,6 +106,13 @@ void show_container(JobContainers& containers, v1::Job& job) {
 
 }  // namespace
 
+std::optional<store::Job> job_with(store::Store& store, const std::string& id,
+                                   const runtime::ProcessId& process) {
+  Result<store::Job> now = store.job(id);
+  const bool same = now && now->pid == process.pid && now->start_ticks == process.start_ticks;
+  return same ? std::optional(*std::move(now)) : std::nullopt;
+}
+
 v1::Job to_api(const store::Job& job, const std::string& last_checkpoint) {
   v1::Job out;
   out.set_id(job.id);

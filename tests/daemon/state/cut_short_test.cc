@@ -221,6 +221,46 @@ TEST_F(CutShort, ImagesAreKeptWhileTheProcessIsStillHeld) {
   EXPECT_FALSE(fs::exists(dir_.partial_images())) << "it was seen to run";
 }
 
+// An older checkpoint of the job was restored, with the same pid, before the disk of the newer one answered. The newer
+// one, all that was left of its process, was removed, because "process 12 runs on".
+TEST_F(CutShort, ImagesAreKeptWhereAnotherProcessHasThePidOfTheOneThatIsGone) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  be_unconfirmed({{"leave_running", false}});
+  json record = report::read_checkpoint_record(dir_.path()).value();
+  record["start_ticks"] = job_.start_ticks - 1;
+  ASSERT_TRUE(write_record(dir_, record).ok());
+  read_images_by(find_no_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_EQ(settled_.second.process.start_ticks, job_.start_ticks - 1);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running) << "it is the restored one";
+}
+
+// The job counted as dumped, with its old pid, and nobody knew of the restored process any more.
+TEST_F(CutShort, AJobThatWasRestoredWhileTheDiskWasSilentStaysAsItIs) {
+  const test::MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  dir_ = CheckpointDir(disk.path() + "/c");
+  start_job(true);
+  begin_dump({});
+  std::ofstream(dir_.partial_images() + "/inventory.img") << "12345678";
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0}, {"start_ticks", job_.start_ticks}}).ok());
+  read_images_by(find_no_fault);
+  end_process();
+  disk.be("is-silent");
+  std::thread look([this] { EXPECT_EQ(close().state, store::CheckpointState::complete); });
+  EXPECT_TRUE(test::eventually(
+      [&] { return store_->checkpoint(id_)->state == store::CheckpointState::unconfirmed; }));
+  store::Job restored = store_->job("work").value();
+  restored.start_ticks += 1;
+  EXPECT_TRUE(store_->update_job(restored).ok());
+  disk.be("well");
+  look.join();
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+  EXPECT_EQ(store_->job("work")->start_ticks, restored.start_ticks);
+}
+
 // They were removed although the answer had promised that they would be listed.
 TEST_F(CutShort, WholeImagesOfAProcessThatWasToRunOnAreTheCheckpointToo) {
   start_job(true);
