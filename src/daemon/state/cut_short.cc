@@ -78,11 +78,15 @@ CutShortDump listed(store::Store& store, const store::Checkpoint& checkpoint) {
 }
 
 // Adds what the checkpoint.json of the dump says.
-void add_record(const ForeignFiles& foreign, CutShortDump& dump) {
+// Errors: it cannot be read now, because the process that reads foreign files is gone, or its disk is too slow, or no
+//         descriptor is free. A record that is damaged is left out.
+Result<void> add_record(const ForeignFiles& foreign, CutShortDump& dump) {
   // The directory may contain another dump by now.
   Result<json> record = foreign.record(dump.dir);
   if (!record) {
-    if (record.error().code != Code::not_found) spdlog::error("{}", record.error().message);
+    const Code why = record.error().code;
+    if (why == Code::unavailable || why == Code::resource_exhausted) return record.error();
+    if (why != Code::not_found) spdlog::error("{}", record.error().message);
   } else if (value_of(*record, "created_unix_ns", std::int64_t{0}) ==
              dump.checkpoint.created_unix_ns) {
     dump.record = *std::move(record);
@@ -91,7 +95,7 @@ void add_record(const ForeignFiles& foreign, CutShortDump& dump) {
   const std::uint64_t start_ticks = value_of(dump.record, "start_ticks", std::uint64_t{0});
   if (start_ticks != 0 || !dump.job) dump.spec.process.start_ticks = start_ticks;
   const json container = value_of(dump.record, "container", json::object());
-  if (!container.is_object() || container.empty()) return;
+  if (!container.is_object() || container.empty()) return {};
   const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
   if (!kind) spdlog::error("the checkpoint {}: {}", dump.dir.path(), kind.error().message);
   dump.kind = kind ? *kind : runtime::Kind::process;
@@ -101,6 +105,7 @@ void add_record(const ForeignFiles& foreign, CutShortDump& dump) {
     dump.text = std::string(runtime::name_of(dump.kind)) + " container " +
                 value_of(container, "name", dump.spec.container);
   }
+  return {};
 }
 
 Fate fate_of(const runtime::ProcessId& process) {
@@ -429,7 +434,10 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
                              "), and kymod looks at it once only root can change it");
     return marked ? Result<bool>(false) : marked.error();
   }
-  add_record(foreign, dump);
+  if (Result<void> read = add_record(foreign, dump); !read) {
+    settle_without_directory(dump, settle);
+    return read.error();
+  }
   if (const Result<void> settled = settle(dump.kind, runtime::as_dumped(dump.spec)); !settled) {
     spdlog::error("dump of {}: {}", dump.text, settled.error().message);
   }

@@ -169,6 +169,24 @@ TEST_F(CutShort, TheRecordIsReadByAProcessWithoutRights) {
   EXPECT_EQ(settled_.second.container, "other");
 }
 
+// A container was taken for a process, and its images were removed although it was frozen.
+TEST_F(CutShort, WhileNobodyCanReadTheRecordNothingIsDecided) {
+  const Result<std::vector<pid_t>> reader = probe::children_of(getpid());
+  ASSERT_TRUE(reader.ok());
+  ASSERT_EQ(reader->size(), 1U);
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0}}).ok());
+  kill(reader->front(), SIGKILL);
+  waitpid(reader->front(), nullptr, 0);
+  const Result<bool> known =
+      close_cut_short_dump(*store_, ForeignFiles(*helper_), store_->checkpoint(id_).value(),
+                           [](runtime::Kind, const runtime::DumpSpec&) { return Result<void>(); });
+  ASSERT_FALSE(known.ok());
+  EXPECT_EQ(known.error().code, Code::unavailable) << known.error().message;
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img"));
+}
+
 TEST_F(CutShort, ADamagedEntryHidesNothing) {
   start_job(true);
   begin_dump({"pages-1.img"});
