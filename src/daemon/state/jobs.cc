@@ -219,7 +219,8 @@ Result<store::Job> Jobs::run(const runtime::Runtimes& runtimes, const v1::RunReq
   if (!started) {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
-    if (Result<void> ok = store_.remove_job(job.id); !ok) spdlog::error("{}", ok.error().message);
+    if (Result<void> ok = store_.remove_job(job.id, true); !ok)
+      spdlog::error("{}", ok.error().message);
     starting.fail(started.error().message);
     return started.error();
   }

@@ -224,6 +224,36 @@ TEST_F(DeletionTest, AKilledDaemonsDeletionIsBroughtToAnEndFromWhereverItWas) {
   }
 }
 
+// The images were removed and the answer was that the disk of the database does not answer. A kymod that was killed then
+// left a checkpoint that was listed as complete.
+class DeletionOnAStalledStore : public DeletionTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    store_ = store::Store::open(disk_.path() + "/kymo.db").value();
+  }
+  void TearDown() override {
+    disk_.be("well");
+    store_.reset();  // before its disk goes
+  }
+  const test::MoodyDisk disk_{folder_};
+};
+
+TEST_F(DeletionOnAStalledStore, NothingIsDeleted) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  disk_.be("stalls");
+  const Result<bool> refused = remove(checkpoint);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::unavailable);
+  EXPECT_NE(refused.error().message.find("nothing was deleted"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+  EXPECT_EQ(store_->checkpoint("c1")->state, store::CheckpointState::complete);
+  disk_.be("well");
+  EXPECT_TRUE(test::eventually([&] { return remove(checkpoint).ok(); }));
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
+}
+
 TEST_F(DeletionTest, OnlyDirectoriesThatKymodChoseAreBelowTheStateDirectory) {
   EXPECT_TRUE(below_state_dir("/s", "/s/checkpoints/web-1"));
   EXPECT_FALSE(below_state_dir("/s", "/s/checkpoints/"));
