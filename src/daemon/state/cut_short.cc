@@ -167,7 +167,10 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
     record["stats"] = to_json(*stats);
     checkpoint.stats_json = json_text(record["stats"]);
   }
-  if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) return ok;
+  // The images are whole and published: it can be restored without.
+  if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) {
+    spdlog::warn("{}", ok.error().message);
+  }
   spdlog::warn("dump of {}: {} (in {})", dump.text, checkpoint.error, dump.dir.images());
   std::optional<store::Job> job = fate == Fate::gone ? job_of_dumped(store, dump) : std::nullopt;
   if (job) job->state = store::JobState::dumped;

@@ -217,6 +217,17 @@ TEST_F(CutShort, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
   EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
 }
 
+// A disk that the images had filled had no room for the record, and the checkpoint could not be restored.
+TEST_F(CutShort, WholeImagesAreTheCheckpointAlsoWhereTheirRecordCannotBeWritten) {
+  start_job(true);
+  begin_dump({"inventory.img"});
+  fs::create_directory(dir_.record());  // as root may write everywhere, this is in the way
+  end_process();
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
+}
+
 TEST_F(CutShort, PublishedImagesAreACheckpointAlsoWhereTheProcessRuns) {
   start_job(true);
   begin_dump({"inventory.img"});
