@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -149,6 +150,22 @@ TEST_F(DeletionTest, NothingIsLeftOfACheckpoint) {
     EXPECT_FALSE(fs::exists(directory));
     EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
   }
+}
+
+// A CRIU that was killed in a restore leaves the machine's cgroups mounted there: they would have been emptied.
+TEST_F(DeletionTest, WhatIsMountedInItsWorkFolderStaysAsItIs) {
+  const std::string mounted = folder_.folder("cgroups");
+  const std::string precious = folder_.file("cgroups/precious", "x");
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  const std::string point = CheckpointDir(checkpoint.directory).work() + "/.criu.cgyard.1";
+  fs::create_directory(point);
+  if (mount(mounted.c_str(), point.c_str(), "", MS_BIND, nullptr) != 0) {
+    GTEST_SKIP() << "needs root to mount";
+  }
+  ASSERT_TRUE(remove(checkpoint).ok());
+  EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+  EXPECT_TRUE(fs::exists(precious));
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
 }
 
 TEST_F(DeletionTest, OneInUseIsRefusedAndStaysWhole) {
