@@ -132,7 +132,7 @@ Error in_use(const store::Checkpoint& checkpoint) {
                                               ", or another deletion: wait for that to end"};
 }
 
-// The directory of a checkpoint, and that of its images: a restore of bare images claims only their own path.
+// The directory of a checkpoint, and those of its images: a restore of bare images claims only their own path.
 using DirectoryClaim = Claims<std::string>::Claim;
 DirectoryClaim claim_directories(Claims<std::string>& claims,
                                  const std::vector<store::Checkpoint>& checkpoints) {
@@ -141,6 +141,7 @@ DirectoryClaim claim_directories(Claims<std::string>& claims,
     const CheckpointDir dir(checkpoint.directory);
     keys.insert("directory:" + dir.path());
     keys.insert("directory:" + dir.images());
+    keys.insert("directory:" + dir.partial_images());
   }
   return claims.claim_all(std::move(keys));
 }

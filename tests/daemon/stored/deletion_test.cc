@@ -170,7 +170,7 @@ TEST_F(DeletionTest, WhatIsMountedInItsWorkFolderStaysAsItIs) {
 
 TEST_F(DeletionTest, OneInUseIsRefusedAndStaysWhole) {
   const store::Checkpoint checkpoint = make(state_ + "/checkpoints/web-1");
-  for (const char* used : {"", "/images"}) {
+  for (const char* used : {"", "/images", "/images.partial"}) {
     const auto claim = claims_.claim("directory:" + checkpoint.directory + used);
     const Result<bool> refused = remove(checkpoint);
     ASSERT_FALSE(refused.ok());
