@@ -174,6 +174,13 @@ Result<DumpOutcome> in_scratch(const DumpSpec& spec,
   const bool moved = !outcome->unconfirmed;
   if (!moved) name_later_paths(spec, false, outcome->unconfirmed->message);
   for (std::string& warning : outcome->warnings) name_later_paths(spec, moved, warning);
+  std::error_code error;
+  if (moved && there.work_dir != spec.work_dir && fs::exists(spec.scratch_dir, error)) {
+    trouble.push_back("its log and the like are still in memory, in " + spec.scratch_dir +
+                      ", because the disk of " + spec.work_dir +
+                      " has not taken them yet: if they stay there, make room and restart kymod, "
+                      "which then moves them");
+  }
   outcome->warnings.insert(outcome->warnings.end(), trouble.begin(), trouble.end());
   return outcome;
 }

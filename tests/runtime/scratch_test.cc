@@ -1,6 +1,7 @@
 #include "runtime/scratch.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -52,6 +53,23 @@ TEST_F(ScratchTest, ADumpWritesThereAndItsFilesAndTextsAreOfTheWorkDirectory) {
   EXPECT_EQ(outcome.error().message, "failed (log: " + spec_.work_dir + "/dump.log)");
   EXPECT_EQ(read_file(spec_.work_dir + "/dump.log").value(), "(00.1) a line\n");
   EXPECT_FALSE(fs::exists(spec_.scratch_dir));
+}
+
+// Nothing was said, although podman's archive of a container's /dev/shm may be among them.
+TEST_F(ScratchTest, FilesForWhichTheDiskHasNoRoomAreKeptAndNamed) {
+  if (::mount("kymo", spec_.work_dir.c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "needs root to mount";
+  }
+  const Result<DumpOutcome> outcome = in_scratch(spec_, [&](const DumpSpec& here) {
+    std::ofstream(here.work_dir + "/devshm-checkpoint.tar") << std::string(100'000, 'x');
+    return Result<DumpOutcome>(DumpOutcome());
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.error().message;
+  ASSERT_EQ(outcome->warnings.size(), 1U);
+  EXPECT_NE(outcome->warnings[0].find(spec_.scratch_dir), std::string::npos)
+      << outcome->warnings[0];
+  EXPECT_EQ(fs::file_size(spec_.scratch_dir + "/devshm-checkpoint.tar"), 100'000U);
+  EXPECT_EQ(::umount(spec_.work_dir.c_str()), 0);
 }
 
 // The socket of an image streamer that was killed stayed, and with it the directory.
