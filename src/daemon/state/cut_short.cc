@@ -448,6 +448,13 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
   const Fate fate = fate_of(dump.spec.process);
   std::error_code error;
   Result<void> done;
+  const bool wanted = fate == Fate::gone || value_of(dump.record, "leave_running", false);
+  if (fate != Fate::unsure && wanted && runtime::is_part_in_scratch(dump.spec)) {
+    done = mark_unconfirmed(store, dump,
+                            "the disk has not taken the files of its /dev/shm yet, which are in " +
+                                dump.spec.scratch_dir);
+    return done ? Result<bool>(false) : done.error();
+  }
   if (fs::exists(dump.dir.images(), error)) {
     runtime::drop_memory_images(dump.spec.memory_images);
     done = conclude(store, std::move(dump), fate);

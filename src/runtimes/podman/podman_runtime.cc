@@ -35,7 +35,6 @@ constexpr std::chrono::seconds kInfoWithin{10};
 constexpr char kCheckpoint[] = "/checkpoint";
 constexpr char kDumpLog[] = "/dump.log";
 constexpr char kDumpStats[] = "/stats-dump";
-constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
 
 // Returns the last line of podman's errors without podman's "Error: ".
 std::string podman_reason(const CommandOutcome& outcome) {

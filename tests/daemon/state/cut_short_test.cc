@@ -18,6 +18,7 @@
 #include "report/checkpoint_record.h"
 #include "runtime/launch.h"
 #include "runtime/memory_images.h"
+#include "runtime/scratch.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
@@ -422,6 +423,26 @@ TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
   for (const CheckpointDir& kept : {begun, whole, recorded, in_group, dir_}) {
     EXPECT_TRUE(fs::exists(kept.path())) << kept.path();
   }
+}
+
+// podman's archive of /dev/shm was left behind in memory.
+TEST_F(CutShort, ACheckpointIsCompleteOnlyWithTheSharedMemoryOfItsContainer) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  runtime::DumpSpec spec;
+  spec.scratch_dir = runtime::scratch_path(id_);
+  ASSERT_TRUE(runtime::make_scratch(spec.scratch_dir).ok());
+  std::ofstream(spec.scratch_dir + runtime::kSharedMemory) << std::string(100'000, 's');
+  ASSERT_EQ(::mount("kymo", dir_.work().c_str(), "tmpfs", 0, "size=64k"), 0);
+  end_process();
+  const store::Checkpoint full = close();
+  EXPECT_EQ(full.state, store::CheckpointState::unconfirmed);
+  EXPECT_NE(full.error.find(spec.scratch_dir), std::string::npos) << full.error;
+  EXPECT_EQ(::umount(dir_.work().c_str()), 0);
+  read_images_by(find_no_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_EQ(fs::file_size(dir_.work() + runtime::kSharedMemory), 100'000U);
+  EXPECT_FALSE(fs::exists(spec.scratch_dir));
 }
 
 // A dump that wrote its images to memory.
