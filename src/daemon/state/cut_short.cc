@@ -1,6 +1,7 @@
 #include "daemon/state/cut_short.h"
 
 #include <spdlog/spdlog.h>
+#include <time.h>
 
 #include <cctype>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/json_text.h"
 #include "base/own_folder.h"
 #include "base/patience.h"
@@ -283,6 +285,14 @@ void discard_kept(store::Store& store, CutShortDump& dump) {
   });
 }
 
+// Whether the machine was started again since the dump began: a disk may have lost what it had taken.
+bool is_of_earlier_boot(const store::Checkpoint& checkpoint) {
+  timespec since_boot{};
+  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  const std::int64_t booted_unix_ns = unix_ns() - static_cast<std::int64_t>(to_nanos(since_boot));
+  return checkpoint.created_unix_ns != 0 && checkpoint.created_unix_ns < booted_unix_ns;
+}
+
 // The process is gone: the images are all that may be left of it.
 Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutShortDump dump) {
   const runtime::Images images = wait_for_disk(store, dump, [images_dir = dump.spec.images_dir] {
@@ -300,7 +310,8 @@ Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutSho
     Result<void> marked = mark_failed(store, std::move(dump), what);
     return marked ? Result<bool>(true) : marked.error();
   }
-  if (dump.checkpoint.state == store::CheckpointState::unconfirmed) {
+  if (dump.checkpoint.state == store::CheckpointState::unconfirmed ||
+      is_of_earlier_boot(dump.checkpoint)) {
     const Result<std::string> fault = fault_in(foreign, dump);
     if (!fault) return fault.error();
     if (!fault->empty()) {

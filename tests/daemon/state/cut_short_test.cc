@@ -219,6 +219,26 @@ TEST_F(CutShort, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
 }
 
 // A disk that the images had filled had no room for the record, and the checkpoint could not be restored.
+// A disk had lost pages in a power failure, and the images counted as complete.
+TEST_F(CutShort, ImagesOfADumpBeforeTheMachineWasStartedAreVerified) {
+  start_job(true);
+  ASSERT_TRUE(create_checkpoint_dir(dir_).ok());
+  static_cast<void>(folder_.file("c/images.partial/inventory.img", "12345678"));
+  store::Checkpoint checkpoint;
+  checkpoint.id = id_;
+  checkpoint.job_id = job_.id;
+  checkpoint.pid = pid_;
+  checkpoint.directory = dir_.path();
+  checkpoint.created_unix_ns = 1;
+  ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
+  read_images_by(find_a_fault);
+  end_process();
+  const store::Checkpoint damaged = close();
+  EXPECT_EQ(damaged.state, store::CheckpointState::failed);
+  EXPECT_NE(damaged.error.find("pages-1.img is too short"), std::string::npos) << damaged.error;
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img")) << "somebody may mend them";
+}
+
 TEST_F(CutShort, WholeImagesAreTheCheckpointAlsoWhereTheirRecordCannotBeWritten) {
   start_job(true);
   begin_dump({"inventory.img"});
