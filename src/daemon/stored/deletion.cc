@@ -396,8 +396,8 @@ Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteReq
       stage == Handover::Stage::before
           ? tried + "its disk does not answer, so nothing was deleted: try again when it does"
           : tried +
-                "it has begun, but its disk does not answer: kymod removes the rest of "
-                "that checkpoint when it does"};
+                "it has begun, but its disk is slow or does not answer: kymod goes on with "
+                "that checkpoint, which kymo checkpoints lists as deleting until it is gone"};
 }
 
 Result<void> finish_deletions(const DeletionParts& parts) {
