@@ -127,6 +127,12 @@ Result<void> take_images_away(const CheckpointDir& dir) {
 }
 
 Error in_use(const store::Checkpoint& checkpoint) {
+  if (checkpoint.state == store::CheckpointState::unconfirmed) {
+    return Error{Code::failed_precondition,
+                 "delete checkpoint " + checkpoint.id +
+                     ": kymod is finding out what its dump has left in " + checkpoint.directory +
+                     ": wait until kymo checkpoints lists it as complete or failed"};
+  }
   return Error{Code::failed_precondition, "delete checkpoint " + checkpoint.id +
                                               ": a dump or restore uses " + checkpoint.directory +
                                               ", or another deletion: wait for that to end"};
