@@ -254,9 +254,11 @@ Result<void> Store::ask_disk(std::function<Result<void>(State&)> work,
 }
 
 // Stores a change. If the disk does not take it, keeps the change in memory only. `apply` makes the
-// change in memory: with `unstored`, if the change must be kept there, and else with null.
+// change in memory: with `unstored`, if the change must be kept there, and else with null. With `undo`, a
+// change for which the disk does not answer in time is refused, and undone if the disk takes it later.
 Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
-                                   std::function<void(State&, Unstored* unstored)> apply) {
+                                   std::function<void(State&, Unstored* unstored)> apply,
+                                   std::function<void(State&)> undo) {
   auto one = std::make_shared<Attempt>();
   one->work = [work = std::move(work)](State& state) {
     Result<void> done = state.store_unstored();  // first, so that the newer change is stored last
@@ -265,8 +267,11 @@ Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
     return done;
   };
   one->apply = [apply](State& state) { apply(state, nullptr); };
+  const bool refuses = undo != nullptr;
   one->undo = [](State&) {};  // it is in memory already, with `unstored`
+  if (refuses) one->undo = std::move(undo);
   std::optional<Result<void>> done = attempt(std::move(one));
+  if (!done && refuses) return state_->stalls();
   if (done && (*done || is_final(done->error()))) return *std::move(done);
   const std::lock_guard lock(state_->memory);
   state_->trouble = done ? done->error().message : state_->stalls().message;
@@ -368,13 +373,19 @@ std::vector<Job> Store::jobs() {
   return state_->jobs;
 }
 
-Result<void> Store::remove_job(std::string_view id) {
+Result<void> Store::remove_job(std::string_view id, bool also_late) {
   const std::string gone(id);
+  const Result<Job> earlier = job(id);
+  std::function<void(State&)> undo;
+  if (earlier && !also_late) {
+    undo = [earlier](State& state) { static_cast<void>(add(*state.db, *earlier)); };
+  }
   return ask_disk([gone](State& state) { return store::remove_job(*state.db, gone); },
                   [gone](State& state) {
                     std::erase_if(state.jobs, [&](const Job& job) { return job.id == gone; });
                     state.unstored.jobs.erase(gone);
-                  });
+                  },
+                  std::move(undo));
 }
 
 Result<void> Store::add_checkpoint(const Checkpoint& checkpoint) {
@@ -401,6 +412,18 @@ Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job, const
     if (its_job) unstored->jobs[its_job->id] = *its_job;
     if (its_run) unstored->runs.push_back(*its_run);
   });
+}
+
+Result<void> Store::announce(const Checkpoint& c) {
+  const Result<Checkpoint> earlier = checkpoint(c.id);
+  if (!earlier) return earlier.error();
+  return change_or_keep(
+      [c](Database& db) { return update(db, c); },
+      [c](State& state, Unstored* unstored) {
+        store::change(state.checkpoints, c);
+        if (unstored != nullptr) unstored->checkpoints[c.id] = c;
+      },
+      [earlier](State& state) { static_cast<void>(update(*state.db, *earlier)); });
 }
 
 Result<Checkpoint> Store::checkpoint(std::string_view id) {

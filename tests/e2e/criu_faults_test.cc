@@ -284,6 +284,33 @@ TEST_F(StalledDumpTest, ADumpEndsAtItsDeadlineAndTheClientIsAnswered) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work"}));
 }
 
+// The job counted as dumped, with the pid of the process that had ended, while it ran again.
+TEST_F(StalledDumpTest, AJobThatIsRestoredFromAnOlderCheckpointMeanwhileCountsAsRunning) {
+  // It writes nothing, so each of its checkpoints can be restored at any time.
+  static_cast<void>(
+      kymod_->kymo_json({"run", "process", "--name", "still", "--", "sleep", "1000"}));
+  const std::string older = kymod_->path("older");
+  static_cast<void>(
+      kymod_->kymo_json({"dump", "process", "still", "--dir", older, "--leave-running"}));
+  criu_.break_at("Dumping finished", SIGSTOP);
+  client_ = std::thread([this] {
+    answer_ = kymod_->kymo({"dump", "process", "still", "--dir", dir(), "--no-stream"});
+  });
+  const pid_t criu = criu_.stopped();
+  EXPECT_NE(criu, 0) << kymod_->log();
+  criu_.mend();
+  disk_.be("stalls");
+  if (criu != 0) kill(criu, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return kymod_->job("still")["state"] == "dumping"; }));
+  const Outcome restored = kymod_->kymo({"restore", older});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  disk_.be("well");
+  client_.join();
+  EXPECT_EQ(answer_.exit_code, 0) << answer_.err;
+  EXPECT_EQ(kymod_->job("still")["state"], "running") << kymod_->log();
+  EXPECT_EQ(kymod_->kymo({"kill", "still", "--signal", "KILL"}).exit_code, 0);
+}
+
 // CRIU waits for nothing but kymod, so it ends at once, and the process counts while the disk stalls.
 TEST_F(StalledDumpTest, AStreamedDumpIsEndedAndTheProcessRunsOnWhileTheDiskStalls) {
   expect_that_a_stream_ends_at_once("stalls");
@@ -311,6 +338,10 @@ TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   EXPECT_EQ(state_of_checkpoint(), "unconfirmed");
   EXPECT_TRUE(eventually(
       [&] { return kymod_->kymo({"metrics"}).out.find("processes_held") != std::string::npos; }));
+  // Without its checkpoint, nobody would give back what CRIU has taken from the process.
+  const Outcome kept = kymod_->kymo({"delete", dir()});
+  EXPECT_EQ(kept.exit_code, 1) << kept.out;
+  EXPECT_NE(kept.err.find("is held by process"), std::string::npos) << kept.err;
   disk_.be("well");
   EXPECT_TRUE(eventually([&] { return state_of_checkpoint() == "failed"; })) << kymod_->log();
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
@@ -414,6 +445,21 @@ TEST_F(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
   disk_.be("stalls");
   kill(kymod_.pid(), SIGTERM);
   EXPECT_TRUE(kymod_.logs("stopped")) << kymod_.log();
+}
+
+// "Nothing was deleted" was said, and the job was deleted when the disk answered.
+TEST_F(StateOnAStalledDisk, ADeletionThatIsRefusedIsNotCarriedOutLater) {
+  static_cast<void>(kymod_.kymo_json({"run", "process", "--name", "ended", "--", "true"}));
+  ASSERT_TRUE(eventually([&] { return kymod_.job("ended")["state"] == "exited"; }));
+  disk_.be("stalls");
+  const Outcome refused = kymod_.kymo({"delete", "ended"});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("it stays in the list"), std::string::npos) << refused.err;
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] {
+    return kymod_.kymo({"run", "process", "--", "true"}).exit_code == 0;
+  })) << kymod_.log();
+  EXPECT_EQ(kymod_.kymo({"inspect", "ended"}).exit_code, 0);
 }
 
 // The job stayed "dumped" for good while it ran.

@@ -46,6 +46,12 @@ class VerifyCheckpointTest : public testing::Test {
     EXPECT_FALSE(fs::exists(checkpoint_ + "/recordings/restore.tsv"));
     return refused.err;
   }
+  // The HTTP status of /healthz.
+  [[nodiscard]] std::string health() const {
+    return run({"curl", "--silent", "--max-time", "60", "--output", "/dev/null", "--write-out",
+                "%{http_code}", "http://" + kymod_.http() + "/healthz"})
+        .out;
+  }
   // The images' largest file of pages, or what it is kept as.
   std::string pages() {
     std::string largest;
@@ -204,13 +210,19 @@ TEST_F(VerifyCheckpointTest, WithoutItsReaderKymodReadsNothingForeignAndSaysSo) 
   const std::vector<pid_t> readers = probe::children_of(kymod_.pid()).value();
   for (const pid_t child : readers) kill(child, SIGKILL);
   EXPECT_NE(refusal().find("(kymod-reader) is gone: restart kymod"), std::string::npos);
-  const Outcome health =
-      run({"curl", "--silent", "--max-time", "60", "--output", "/dev/null", "--write-out",
-           "%{http_code}", "http://" + kymod_.http() + "/healthz"});
-  EXPECT_EQ(health.out, "503") << health.err;
+  EXPECT_EQ(health(), "503");
   EXPECT_EQ(kymod_.stop(SIGTERM), 0);
   kymod_.start();
   EXPECT_EQ(kymod_.kymo({"restore", checkpoint_}).exit_code, 0);
+}
+
+TEST_F(VerifyCheckpointTest, AReaderThatStandsStillHoldsUpNoRequestForGood) {
+  dump({});  // kymod has no other child
+  const std::vector<pid_t> readers = probe::children_of(kymod_.pid()).value();
+  for (const pid_t child : readers) kill(child, SIGSTOP);
+  EXPECT_EQ(health(), "429");
+  for (const pid_t child : readers) kill(child, SIGCONT);
+  EXPECT_EQ(health(), "200");
 }
 
 TEST_F(VerifyCheckpointTest, NothingIsCalledWholeThatIsNoCheckpoint) {

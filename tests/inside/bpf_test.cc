@@ -1,8 +1,11 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -147,6 +150,42 @@ TEST_F(BpfTest, MoreViewsThanThereIsRoomForAreRefused) {
   EXPECT_EQ(more.error().code, Code::resource_exhausted);
   views.pop_back();
   EXPECT_TRUE(counts_->begin(false, false).ok());
+}
+
+// The files of this process that keep parts of the program in the kernel: the names of what they are, and whether a
+// program that this one starts has them, too.
+std::multimap<std::string, bool> files_of_bpf() {
+  std::multimap<std::string, bool> found;
+  for (const std::filesystem::directory_entry& file :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string what = std::filesystem::read_symlink(file.path(), gone);
+    if (what.find("bpf") == std::string::npos) continue;
+    const int number = std::stoi(file.path().filename());
+    found.emplace(what, (::fcntl(number, F_GETFD) & FD_CLOEXEC) == 0);
+  }
+  return found;
+}
+
+TEST_F(BpfTest, IsAttachedOnlyWhileThereIsAViewAndNoOtherProgramHasIt) {
+  const auto links = [] {
+    std::size_t count = 0;
+    for (const auto& [what, inherited] : files_of_bpf()) {
+      EXPECT_FALSE(inherited) << what;
+      if (what.find("link") != std::string::npos) ++count;
+    }
+    return count;
+  };
+  EXPECT_FALSE(files_of_bpf().empty()) << "it is loaded";
+  EXPECT_EQ(links(), 0U);
+  for (int i = 0; i < 2; ++i) {
+    auto one = begin();
+    const auto other = begin();
+    EXPECT_GT(links(), 0U);
+    one.reset();
+    EXPECT_GT(links(), 0U) << "the other looks on";
+  }
+  EXPECT_EQ(links(), 0U);
 }
 
 TEST_F(BpfTest, OfAContainerOnlyProgramsNamedCriuAreCriu) {

@@ -1,8 +1,11 @@
 #include "runtimes/process/process_runtime.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -450,6 +453,29 @@ TEST_F(ProcessRuntimeTest, InWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   churn.replace(restored->process);
   EXPECT_TRUE(churn.goes_on());
+}
+
+// An older checkpoint of a process was being restored, with the same pid, while the outcome of its newest dump was not
+// known. kymod then took the connections of the restore out of repair mode.
+TEST_F(ProcessRuntimeTest, WhatADumpLeftIsRepairedInNoOtherProcessWithItsPid) {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (::setsockopt(socket.get(), IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) != 0) {
+    GTEST_SKIP() << "no right to administer the network";
+  }
+  const auto is_repaired = [&] {
+    int repairing = 0;
+    socklen_t size = sizeof repairing;
+    EXPECT_EQ(::getsockopt(socket.get(), IPPROTO_TCP, TCP_REPAIR, &repairing, &size), 0);
+    return repairing == 0;
+  };
+  DumpSpec spec;
+  spec.process = {::getpid(), probe::read_process(::getpid())->start_ticks + 1};
+  EXPECT_TRUE(runtime_->settle_dump(spec).ok());
+  EXPECT_FALSE(is_repaired());
+  --spec.process.start_ticks;
+  EXPECT_TRUE(runtime_->settle_dump(spec).ok());
+  EXPECT_TRUE(is_repaired());
 }
 
 TEST_F(ProcessRuntimeTest, ARestoreCutShortLeavesNoProcess) {

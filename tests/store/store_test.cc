@@ -528,6 +528,34 @@ TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeInTimeWhenItStallsIsRefusedAndNot
   EXPECT_EQ(store_->job("a")->exit_status, 999);
 }
 
+// A job or a checkpoint was deleted after its deletion had been refused.
+TEST_F(StoreOnAMoodyDiskTest, ARemovalThatItDoesNotTakeInTimeIsNotDoneLater) {
+  disk_.be("stalls");
+  EXPECT_EQ(store_->remove_job("a").error().code, Code::unavailable);
+  disk_.be("well");
+  EXPECT_TRUE(test::eventually([&] { return store_->add_job(make_job("b")).ok(); }));
+  reopen();
+  EXPECT_TRUE(store_->job("a").ok());
+}
+
+TEST_F(StoreOnAMoodyDiskTest, AnAnnouncementThatItDoesNotTakeInTimeIsNotMade) {
+  Checkpoint checkpoint = make_checkpoint("c", "a");
+  ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
+  const CheckpointState before = checkpoint.state;
+  checkpoint.state = CheckpointState::deleting;
+  disk_.be("stalls");
+  EXPECT_EQ(store_->announce(checkpoint).error().code, Code::unavailable);
+  EXPECT_EQ(store_->checkpoint("c")->state, before);
+  disk_.be("well");
+  EXPECT_TRUE(test::eventually([&] { return store_->add_job(make_job("b")).ok(); }));
+  reopen();
+  EXPECT_EQ(store_->checkpoint("c")->state, before);
+  EXPECT_TRUE(store_->announce(checkpoint).ok());
+  EXPECT_EQ(store_->checkpoint("c")->state, CheckpointState::deleting);
+  disk_.be("fails");  // like a full one, on which a deletion makes room
+  EXPECT_TRUE(store_->announce(checkpoint).ok());
+}
+
 // The program could not end before the disk answered.
 TEST_F(StoreOnAMoodyDiskTest, IsClosedWhileItStalls) {
   disk_.be("stalls");

@@ -18,6 +18,7 @@
 #include "report/checkpoint_record.h"
 #include "runtime/launch.h"
 #include "runtime/memory_images.h"
+#include "runtime/scratch.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
@@ -169,6 +170,24 @@ TEST_F(CutShort, TheRecordIsReadByAProcessWithoutRights) {
   EXPECT_EQ(settled_.second.container, "other");
 }
 
+// A container was taken for a process, and its images were removed although it was frozen.
+TEST_F(CutShort, WhileNobodyCanReadTheRecordNothingIsDecided) {
+  const Result<std::vector<pid_t>> reader = probe::children_of(getpid());
+  ASSERT_TRUE(reader.ok());
+  ASSERT_EQ(reader->size(), 1U);
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0}}).ok());
+  kill(reader->front(), SIGKILL);
+  waitpid(reader->front(), nullptr, 0);
+  const Result<bool> known =
+      close_cut_short_dump(*store_, ForeignFiles(*helper_), store_->checkpoint(id_).value(),
+                           [](runtime::Kind, const runtime::DumpSpec&) { return Result<void>(); });
+  ASSERT_FALSE(known.ok());
+  EXPECT_EQ(known.error().code, Code::unavailable) << known.error().message;
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img"));
+}
+
 TEST_F(CutShort, ADamagedEntryHidesNothing) {
   start_job(true);
   begin_dump({"pages-1.img"});
@@ -199,6 +218,37 @@ TEST_F(CutShort, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
   EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
 }
 
+// A disk that the images had filled had no room for the record, and the checkpoint could not be restored.
+// A disk had lost pages in a power failure, and the images counted as complete.
+TEST_F(CutShort, ImagesOfADumpBeforeTheMachineWasStartedAreVerified) {
+  start_job(true);
+  ASSERT_TRUE(create_checkpoint_dir(dir_).ok());
+  static_cast<void>(folder_.file("c/images.partial/inventory.img", "12345678"));
+  store::Checkpoint checkpoint;
+  checkpoint.id = id_;
+  checkpoint.job_id = job_.id;
+  checkpoint.pid = pid_;
+  checkpoint.directory = dir_.path();
+  checkpoint.created_unix_ns = 1;
+  ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
+  read_images_by(find_a_fault);
+  end_process();
+  const store::Checkpoint damaged = close();
+  EXPECT_EQ(damaged.state, store::CheckpointState::failed);
+  EXPECT_NE(damaged.error.find("pages-1.img is too short"), std::string::npos) << damaged.error;
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img")) << "somebody may mend them";
+}
+
+TEST_F(CutShort, WholeImagesAreTheCheckpointAlsoWhereTheirRecordCannotBeWritten) {
+  start_job(true);
+  begin_dump({"inventory.img"});
+  fs::create_directory(dir_.record());  // as root may write everywhere, this is in the way
+  end_process();
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
+}
+
 TEST_F(CutShort, PublishedImagesAreACheckpointAlsoWhereTheProcessRuns) {
   start_job(true);
   begin_dump({"inventory.img"});
@@ -219,6 +269,46 @@ TEST_F(CutShort, ImagesAreKeptWhileTheProcessIsStillHeld) {
   ASSERT_EQ(kill(pid_, SIGCONT), 0);
   EXPECT_EQ(close().state, store::CheckpointState::failed);
   EXPECT_FALSE(fs::exists(dir_.partial_images())) << "it was seen to run";
+}
+
+// An older checkpoint of the job was restored, with the same pid, before the disk of the newer one answered. The newer
+// one, all that was left of its process, was removed, because "process 12 runs on".
+TEST_F(CutShort, ImagesAreKeptWhereAnotherProcessHasThePidOfTheOneThatIsGone) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  be_unconfirmed({{"leave_running", false}});
+  json record = report::read_checkpoint_record(dir_.path()).value();
+  record["start_ticks"] = job_.start_ticks - 1;
+  ASSERT_TRUE(write_record(dir_, record).ok());
+  read_images_by(find_no_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_EQ(settled_.second.process.start_ticks, job_.start_ticks - 1);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running) << "it is the restored one";
+}
+
+// The job counted as dumped, with its old pid, and nobody knew of the restored process any more.
+TEST_F(CutShort, AJobThatWasRestoredWhileTheDiskWasSilentStaysAsItIs) {
+  const test::MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  dir_ = CheckpointDir(disk.path() + "/c");
+  start_job(true);
+  begin_dump({});
+  std::ofstream(dir_.partial_images() + "/inventory.img") << "12345678";
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0}, {"start_ticks", job_.start_ticks}}).ok());
+  read_images_by(find_no_fault);
+  end_process();
+  disk.be("is-silent");
+  std::thread look([this] { EXPECT_EQ(close().state, store::CheckpointState::complete); });
+  EXPECT_TRUE(test::eventually(
+      [&] { return store_->checkpoint(id_)->state == store::CheckpointState::unconfirmed; }));
+  store::Job restored = store_->job("work").value();
+  restored.start_ticks += 1;
+  EXPECT_TRUE(store_->update_job(restored).ok());
+  disk.be("well");
+  look.join();
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+  EXPECT_EQ(store_->job("work")->start_ticks, restored.start_ticks);
 }
 
 // They were removed although the answer had promised that they would be listed.
@@ -353,6 +443,26 @@ TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
   for (const CheckpointDir& kept : {begun, whole, recorded, in_group, dir_}) {
     EXPECT_TRUE(fs::exists(kept.path())) << kept.path();
   }
+}
+
+// podman's archive of /dev/shm was left behind in memory.
+TEST_F(CutShort, ACheckpointIsCompleteOnlyWithTheSharedMemoryOfItsContainer) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  runtime::DumpSpec spec;
+  spec.scratch_dir = runtime::scratch_path(id_);
+  ASSERT_TRUE(runtime::make_scratch(spec.scratch_dir).ok());
+  std::ofstream(spec.scratch_dir + runtime::kSharedMemory) << std::string(100'000, 's');
+  ASSERT_EQ(::mount("kymo", dir_.work().c_str(), "tmpfs", 0, "size=64k"), 0);
+  end_process();
+  const store::Checkpoint full = close();
+  EXPECT_EQ(full.state, store::CheckpointState::unconfirmed);
+  EXPECT_NE(full.error.find(spec.scratch_dir), std::string::npos) << full.error;
+  EXPECT_EQ(::umount(dir_.work().c_str()), 0);
+  read_images_by(find_no_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_EQ(fs::file_size(dir_.work() + runtime::kSharedMemory), 100'000U);
+  EXPECT_FALSE(fs::exists(spec.scratch_dir));
 }
 
 // A dump that wrote its images to memory.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -151,9 +152,25 @@ TEST_F(DeletionTest, NothingIsLeftOfACheckpoint) {
   }
 }
 
+// A CRIU that was killed in a restore leaves the machine's cgroups mounted there: they would have been emptied.
+TEST_F(DeletionTest, WhatIsMountedInItsWorkFolderStaysAsItIs) {
+  const std::string mounted = folder_.folder("cgroups");
+  const std::string precious = folder_.file("cgroups/precious", "x");
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  const std::string point = CheckpointDir(checkpoint.directory).work() + "/.criu.cgyard.1";
+  fs::create_directory(point);
+  if (mount(mounted.c_str(), point.c_str(), "", MS_BIND, nullptr) != 0) {
+    GTEST_SKIP() << "needs root to mount";
+  }
+  ASSERT_TRUE(remove(checkpoint).ok());
+  EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+  EXPECT_TRUE(fs::exists(precious));
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
+}
+
 TEST_F(DeletionTest, OneInUseIsRefusedAndStaysWhole) {
   const store::Checkpoint checkpoint = make(state_ + "/checkpoints/web-1");
-  for (const char* used : {"", "/images"}) {
+  for (const char* used : {"", "/images", "/images.partial"}) {
     const auto claim = claims_.claim("directory:" + checkpoint.directory + used);
     const Result<bool> refused = remove(checkpoint);
     ASSERT_FALSE(refused.ok());
@@ -222,6 +239,36 @@ TEST_F(DeletionTest, AKilledDaemonsDeletionIsBroughtToAnEndFromWhereverItWas) {
       EXPECT_TRUE(store_->checkpoints().empty());
     }
   }
+}
+
+// The images were removed and the answer was that the disk of the database does not answer. A kymod that was killed then
+// left a checkpoint that was listed as complete.
+class DeletionOnAStalledStore : public DeletionTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    store_ = store::Store::open(disk_.path() + "/kymo.db").value();
+  }
+  void TearDown() override {
+    disk_.be("well");
+    store_.reset();  // before its disk goes
+  }
+  const test::MoodyDisk disk_{folder_};
+};
+
+TEST_F(DeletionOnAStalledStore, NothingIsDeleted) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  disk_.be("stalls");
+  const Result<bool> refused = remove(checkpoint);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::unavailable);
+  EXPECT_NE(refused.error().message.find("nothing was deleted"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+  EXPECT_EQ(store_->checkpoint("c1")->state, store::CheckpointState::complete);
+  disk_.be("well");
+  EXPECT_TRUE(test::eventually([&] { return remove(checkpoint).ok(); }));
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
 }
 
 TEST_F(DeletionTest, OnlyDirectoriesThatKymodChoseAreBelowTheStateDirectory) {
