@@ -7,7 +7,7 @@ load refused
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   cd "$BATS_FILE_TMPDIR"
-  # The same process, recorded twice.
+  # Two recordings of the same simulated process.
   "$build/tests/analysis/make_recording" first.tsv
   "$build/tests/analysis/make_recording" second.tsv
   mkdir -p checkpoint/recordings
@@ -144,7 +144,7 @@ END
   refused 1 "give first.tsv" export first.meta.json -o "$dir/out.csv"
 }
 
-# Recordings of a program that does not change: eleven counters, each with a share of its own in each run.
+# Recordings of a program that does not change. They have eleven counters. Each counter differs a little from run to run.
 unchanged_runs() {  # RUNS: into the folders old and new
   mkdir -p old new
   /usr/bin/python3 - "$1" <<'END'
@@ -191,7 +191,7 @@ END
   [ "$status" -eq 0 ]
 }
 
-# unfinished NAME PID: what a recorder of that pid would have written so far of old-0.tsv, as a request's recording.
+# unfinished NAME PID: makes NAME from old-0.tsv as the unfinished recording of a request, by a recorder with this pid.
 unfinished() {
   cp old-0.tsv "$dir/$1.tsv"
   /usr/bin/python3 - old-0.meta.json "$dir/$1.meta.json" "$2" <<'END'
@@ -207,7 +207,7 @@ END
   unfinished run $$
   cp old-0.meta.json "$dir/run.meta.new"
   : >"$dir/said"
-  # It is finished once kymo says that it waits.
+  # The recording is finished only after kymo has said that it waits.
   (while [ -e "$dir/said" ] && [ ! -s "$dir/said" ]; do sleep 0.02; done; mv "$dir/run.meta.new" "$dir/run.meta.json") 3>&- &
   run bash -c '"$@" 2>"$0"' "$dir/said" "$kymo" diff old-1.tsv "$dir/run.tsv" --fail-on-change 50% --metric n_bytes
   [ "$status" -eq 0 ]
@@ -226,7 +226,7 @@ END
   [[ "$output" != *"good"* ]]
   unfinished run 4194303
   run --separate-stderr "$kymo" report "$dir/run.tsv"
-  [ -z "$stderr" ]  # it would say that it waits
+  [ -z "$stderr" ]  # otherwise it would say that it waits
   [[ "$output" == *"quality     warning: cut short: its recorder (process 4194303) stopped without finishing it"* ]]
 }
 
@@ -264,13 +264,13 @@ diff = json.load(open(sys.argv[1]))
 assert diff["differences"][0]["name"] == "size", diff
 assert diff["recordings"]["metrics"][0]["name"] == "n_bytes"
 END
-  # Without recordings there is nothing that --align, --html and --fail-on-change could ask about.
+  # Without recordings, --align, --html and --fail-on-change cannot be used.
   rm -r "$dir/old/recordings"
   run --separate-stderr "$kymo" diff "$dir/old" "$dir/new"
   [ "$status" -eq 0 ]
   [[ "$output" != *"compared"* ]]
   refused 1 "no .tsv file there" diff "$dir/old" "$dir/new" --fail-on-change 10%
-  # A name that was typed wrong must not drop the recordings.
+  # If the name of a recording is mistyped, kymo must report it, and not compare only the images.
   for end in tsv meta.json; do mkdir -p "$dir/old/recordings"; cp "old-0.$end" "$dir/old/recordings/dump.$end"; done
   refused 1 "no such recording, only dump" diff "$dir/old" "$dir/new" --recording dmp
 }
@@ -296,7 +296,7 @@ END
   refused 1 "not the header" diff first.tsv "$dir/c.tsv"
 }
 
-# stacks FILE KIND LINE...: a profile with these stacks (pprof_of.py).
+# stacks FILE KIND LINE...: writes a profile with these stacks (pprof_of.py).
 stacks() {
   local file="$1" kind="$2"
   shift 2
@@ -322,7 +322,7 @@ two_profiles() {
   [[ "$output" != *" cold "* ]]
 }
 
-# dump FILE LINE...: a profile of a dump, with these stacks of the phase "memory" and 1000 of "freeze".
+# dump FILE LINE...: writes the profile of a dump, with these stacks in the phase "memory", and 1000 samples in "freeze".
 dump() {
   local file="$1"
   shift
@@ -360,7 +360,8 @@ def p(before, after, all=1000):
 expected = {"hot": (500, 620, "grew"), "cold": (400, 300, "shrank"), "gone": (90, 0, "vanished"), "fresh": (0, 70, "new"),
             "same": (10, 10, "within noise")}
 values = {name: p(before, after) for name, (before, after, _) in expected.items()}
-# Holm: each p counts twice, for the own and the total share, so its first rank has the largest factor.
+# Holm's correction: each function is tested twice, for its own share and its total share. So the factor of the first rank is
+# the number of all tests.
 adjusted, least = {}, 0
 for rank, name in enumerate(sorted(values, key=values.get)):
     least = adjusted[name] = max(least, min(1, (10 - 2 * rank) * values[name]))
@@ -381,7 +382,7 @@ END
   [[ "$output" == *"CHANGE: a function beyond noise and beyond 11 points: hot"* ]]
   run --separate-stderr -0 "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --fail-on-change 13%
   [[ "$output" == *"no change beyond noise and beyond 13 points"* ]]
-  # Three samples on each side: no difference has a p below 0.05.
+  # With three samples on each side, no difference can have a p below 0.05.
   stacks "$dir/few.pb.gz" cpu '2\tmain\thot' '1\tmain\tcold'
   stacks "$dir/other.pb.gz" cpu '1\tmain\thot' '2\tmain\tcold'
   run --separate-stderr -3 "$kymo" diff "$dir/few.pb.gz" "$dir/other.pb.gz" --fail-on-change 10%

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kymo explain, of checkpoints that were written by hand: what it says of real ones is tested with CRIU.
+# kymo explain of checkpoints that were written by hand. Other tests explain real checkpoints.
 
 bats_require_minimum_version 1.5.0
 
@@ -61,7 +61,7 @@ END
   [ "${#stderr_lines[@]}" -eq 1 ]
 }
 
-# A log of a process that has a TCP connection, as CRIU 4.2.1 writes it.
+# Writes the log of a process that has a TCP connection, as CRIU 4.2.1 writes it.
 failed_log() {
   cat <<'END'
 (00.000000) Version: 4.2.1 (gitid 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kymo report: what it prints, and one clear line for each thing that can be wrong.
+# kymo report: what it prints, and one clear line for each possible error.
 
 bats_require_minimum_version 1.5.0
 load refused
@@ -10,7 +10,7 @@ setup() {
   dir="$BATS_TEST_TMPDIR"
 }
 
-# One recording serves every test of this file.
+# All tests of this file read this recording.
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   mkdir -p "$BATS_FILE_TMPDIR/checkpoint/recordings"
