@@ -17,7 +17,7 @@
 namespace kymo::criu {
 namespace {
 
-// A listening socket on loopback and both ends of a connection to it.
+// A listening socket on loopback, and both ends of a connection to it.
 struct Ends {
   FileDescriptor listener{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   FileDescriptor client{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
@@ -47,11 +47,11 @@ TEST(Connections, AreFoundByTheirEnds) {
     return !one.ipv6 && one.local == "127.0.0.1" && one.peer == "127.0.0.1" &&
            (one.local_port == ends.port || one.peer_port == ends.port);
   });
-  EXPECT_EQ(ours, 2) << "each end once; the listener has no peer";
+  EXPECT_EQ(ours, 2) << "each end is found once, and the listening socket is not found";
   EXPECT_TRUE(connections_of(-1).empty());
 }
 
-// CRIU was killed while it read them: every send failed with EPERM from then on.
+// CRIU was killed while the sockets were in repair mode. Before the fix, every later send failed with EPERM.
 TEST(Connections, ThatACriuHasLeftInRepairModeSendAgain) {
   const Ends ends;
   const int on = 1;
@@ -68,7 +68,8 @@ TEST(Connections, ThatACriuHasLeftInRepairModeSendAgain) {
 
 class EndOfAProcess : public ::testing::Test {
  protected:
-  // What the server's end has after a process with the client's end was killed: 0 is the end of the connection.
+  // Returns what the server receives after a process with the client's end was killed: 0 is the end of the
+  // connection.
   ssize_t heard_after_the_end() {
     const pid_t child = fork();
     if (child == 0) {
@@ -82,7 +83,7 @@ class EndOfAProcess : public ::testing::Test {
     kill(child, SIGKILL);
     EXPECT_EQ(waitpid(child, nullptr, 0), child);
     std::array<char, 16> text{};
-    // The packets of loopback arrive while they are sent.
+    // On loopback, packets arrive before send(2) returns.
     return recv(ends_.server.get(), text.data(), text.size(), MSG_DONTWAIT);
   }
   Ends ends_;
