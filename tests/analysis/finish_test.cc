@@ -38,8 +38,8 @@ Metadata running(std::uint64_t pid, const std::string& host, std::int64_t start_
   return metadata;
 }
 
-constexpr std::uint64_t kNoProcess =
-    (1U << 22U) + 1;  // above the highest pid that the kernel gives out
+// Above the highest pid that the kernel gives out.
+constexpr std::uint64_t kNoProcess = (1U << 22U) + 1;
 
 TEST(Finish, ARecorderThatRunsIsToldFromOneThatIsGone) {
   const auto self = static_cast<std::uint64_t>(::getpid());

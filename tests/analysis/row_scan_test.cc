@@ -72,8 +72,8 @@ void expect_same(const std::string& text, std::size_t columns) {
 TEST(RowScan, ReadsWhatDigitByDigitReads) {
   std::mt19937_64 random(1);
   for (std::size_t columns = 1; columns < 40; columns += 3) {
-    for (const int most_digits :
-         {20, 16, 15, 8, 3, 1}) {  // some numbers of 20 digits are too large for the scan
+    // Some numbers of 20 digits are too large for the scan.
+    for (const int most_digits : {20, 16, 15, 8, 3, 1}) {
       expect_same(random_rows(random, columns, 500, most_digits), columns);
     }
   }
@@ -91,8 +91,8 @@ TEST(RowScan, ReadsNumbersOfEveryWidth) {
       std::uint64_t below = 1;
       for (std::size_t digits = random() % 20; digits != 0; --digits) below *= 10;
       rows.back().push_back(below == 1 ? 0 : random() % below);
-      const std::size_t zeros =
-          random() % 4 == 0 ? random() % 5 : 0;  // the number may have leading zeros
+      // The number may have leading zeros.
+      const std::size_t zeros = random() % 4 == 0 ? random() % 5 : 0;
       text += '\t' + std::string(zeros, '0') + std::to_string(rows.back().back());
     }
     text += '\n';

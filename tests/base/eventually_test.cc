@@ -19,8 +19,8 @@ TEST(Eventually, WhatNeverComesIsNotWaitedForForEver) {
 TEST(Eventually, ATimeInWhichTheMachineStoodStillIsNoTimeThatItHad) {
   int looks = 0;
   const auto comes_in_the_third_look = [&] {
-    if (++looks == 1)
-      std::this_thread::sleep_for(milliseconds(600));  // stands for a standstill of the machine
+    // Stands for a standstill of the machine.
+    if (++looks == 1) std::this_thread::sleep_for(milliseconds(600));
     return looks == 3;
   };
   EXPECT_TRUE(eventually(comes_in_the_third_look, milliseconds(500)));

@@ -148,8 +148,8 @@ TEST_P(ImageStreamerTest, WhatIsCapturedIsServed) {
     EXPECT_EQ(seen_.bytes, streamed->bytes);
   }
   EXPECT_FALSE(fs::exists(folder_.path() + "/streamer-capture.sock"));
-  const auto whole =
-      read_image(folder_.path() + "/pages-1.img");  // also finds it under its compressed name
+  // Also finds it under its compressed name.
+  const auto whole = read_image(folder_.path() + "/pages-1.img");
   ASSERT_TRUE(whole.ok()) << whole.error().message;
   EXPECT_EQ(whole->size(), pages.size());
 
@@ -188,8 +188,8 @@ TEST_P(ImageStreamerTest, SettledIsInTheFileThoughTheImageHasNotEnded) {
   EXPECT_EQ(seen_.bytes, 10'000U);
   EXPECT_EQ(seen_.stored, fs::file_size(file("pages-1.img")));
   EXPECT_GT(seen_.stored, 100U);
-  const auto unended = streamer->finish(
-      kPatience);  // all bytes have arrived, but CRIU has not said that the image is complete
+  // All bytes have arrived, but CRIU has not said that the image is complete.
+  const auto unended = streamer->finish(kPatience);
   EXPECT_EQ(unended.error().code, Code::data_loss);
 }
 

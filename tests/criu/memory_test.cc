@@ -24,8 +24,8 @@ Body& put(Body& body, unsigned field, std::uint64_t value) {
 
 Body& put(Body& body, unsigned field, const Body& inner) {
   body.push_back(static_cast<std::uint8_t>(field << 3U | 2U));
-  body.push_back(
-      static_cast<std::uint8_t>(inner.size()));  // one byte of length is enough below 128
+  // One byte of length is enough below 128.
+  body.push_back(static_cast<std::uint8_t>(inner.size()));
   body.insert(body.end(), inner.begin(), inner.end());
   return body;
 }
@@ -176,8 +176,8 @@ TEST(PagemapTest, MoreRunsThanAnImageHasRoomForAreRefused) {
 
 TEST_F(ReadPages, ANumberThatNoProcessHasIsNone) {
   write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));
-  write("pagemap-4294967303.img",
-        pagemap({{0x1000, 1, 4}}));  // this number is 7 if it is cut to 32 bits
+  // This number is 7 if it is cut to 32 bits.
+  write("pagemap-4294967303.img", pagemap({{0x1000, 1, 4}}));
   write("pagemap-.img", pagemap({{0x1000, 1, 4}}));
   const CheckpointPages pages = read();
   ASSERT_EQ(pages.processes.size(), 1U);
@@ -195,8 +195,8 @@ TEST_F(ReadPages, SharedMemoryIsCountedOnce) {
 }
 
 TEST_F(ReadPages, WhatIsMissingOrDamagedIsANoteAndTheRestIsRead) {
-  write("pagemap-7.img",
-        pagemap({{0x1000, 1, 4}}));  // without the mm-7.img that describes the mappings
+  // Without the mm-7.img that describes the mappings.
+  write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));
   write("pagemap-8.img", ImageBytes().word(1).word(2));
   const CheckpointPages pages = read();
   ASSERT_EQ(pages.notes.size(), 2U);

@@ -125,8 +125,8 @@ TEST(PhasesTest, AClockThatWasSetBackIsToldAndTimeNeverGoesBack) {
 }
 
 TEST(PhasesTest, ATimeBeforeTheLogsFirstIsAStepAndNoYears) {
-  std::string log =
-      kDumpLog;  // CRIU's clock went back: it writes -5 s as 4294967291, cut to these digits
+  // CRIU's clock went back: it writes -5 s as 4294967291, cut to these digits.
+  std::string log = kDumpLog;
   log += "(429496729) after the step\n(429496729) more\n(00.002000) and forth\n(00.003000) end\n";
   const LogPhases dump = dump_phases(log, {});
   EXPECT_EQ(dump.total_us, 88'100U);

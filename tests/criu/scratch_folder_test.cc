@@ -74,8 +74,8 @@ TEST_F(ScratchFolderTest, TheNextOneRemovesWhatAKilledProcessLeftAndNothingElse)
   const pid_t living = child(of_living);
   EXPECT_FALSE(fs::exists(of_dead))
       << "the second process must have removed it when it made its own folder";
-  fs::create_directory(
-      of_dead);  // nobody has it locked, like a folder of a version that did not lock
+  // Nobody has it locked, like a folder of a version that did not lock.
+  fs::create_directory(of_dead);
   fs::create_directory(folder_.path() + "/kymo-checkup-x");
   fs::create_directory(folder_.path() + "/another-AAAAAA");
   fs::create_directory(folder_.path() + "/target");
@@ -86,8 +86,8 @@ TEST_F(ScratchFolderTest, TheNextOneRemovesWhatAKilledProcessLeftAndNothingElse)
     EXPECT_FALSE(fs::exists(of_dead));
     EXPECT_TRUE(fs::exists(of_living + "/inner"));
   }
-  EXPECT_EQ(entries(),
-            5U);  // the folder of the living process, two unrelated ones, a link and its target
+  // The folder of the living process, two unrelated ones, a link and its target.
+  EXPECT_EQ(entries(), 5U);
   end(living);
 }
 

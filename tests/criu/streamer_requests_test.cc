@@ -54,8 +54,10 @@ TEST(StreamerRequestsTest, RubbishIsRefused) {
   using std::string_literals::operator""s;
   EXPECT_EQ(names_in("\0\0\0\0"s, 4).error().code, Code::data_loss);          // an empty message
   EXPECT_EQ(names_in("\xff\xff\xff\xff"s, 4).error().code, Code::data_loss);  // a length of 4 GiB
-  EXPECT_EQ(names_in("\x03\0\0\0abc"s, 4).error().code, Code::data_loss);  // not a protobuf message
-  EXPECT_FALSE(names_in("\x02\0\0\0\x10\x01"s, 4).ok());  // a message without a name
+  // Not a protobuf message.
+  EXPECT_EQ(names_in("\x03\0\0\0abc"s, 4).error().code, Code::data_loss);
+  // A message without a name.
+  EXPECT_FALSE(names_in("\x02\0\0\0\x10\x01"s, 4).ok());
 }
 
 TEST(StreamerRequestsTest, HostileNamesAreRefused) {
