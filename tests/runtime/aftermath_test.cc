@@ -24,8 +24,8 @@
 namespace kymo::runtime {
 namespace {
 
-// Runs what CRIU's parasite would in a mapping of its name: spins for some hundredths of a second,
-// and comes to a trap. A second thread waits meanwhile.
+// Does what CRIU's parasite does, in a mapping with the parasite's name: it runs for some tens of milliseconds, and
+// then reaches a trap. A second thread waits meanwhile.
 [[noreturn]] void run_into_a_trap() {
   std::thread([] {
     for (;;) ::pause();
@@ -45,8 +45,8 @@ namespace {
   ::_exit(1);
 }
 
-// "The process runs on, but of its 41 processes 41 ended", the first among them: it had been looked
-// at before it came to the end of CRIU's code.
+// Before the fix, kymod said "the process runs on, but of its 41 processes 41 ended", the first one included: it had
+// looked at the process before this one reached the trap at the end of CRIU's code.
 TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   const test::TemporaryDirectory folder;
   const pid_t child = ::fork();
@@ -66,7 +66,7 @@ TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   ASSERT_FALSE(left.ok());
   const Error& error = left.error();
   int status = 0;
-  // If one of its threads were still traced, waitpid() would never return it.
+  // waitpid() would not return the child if one of its threads were still traced.
   const bool ended = test::eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; });
   EXPECT_TRUE(ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGTRAP) << error.message;
   EXPECT_TRUE(
@@ -75,7 +75,7 @@ TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   if (!ended) ::kill(child, SIGKILL);
 }
 
-// A child that only waits, with images of a dump in which CRIU failed.
+// A child that only waits, and the images of a dump in which CRIU failed.
 class FailedDump : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -143,8 +143,8 @@ TEST_F(FailedDump, ImagesWithoutAnInventoryAreRemovedWhereTheProcessHasEnded) {
   EXPECT_FALSE(has("pages-1.img"));
 }
 
-// A disk that was silent for a second counted as one without an inventory: the images, all that was
-// left of the process, were removed when it answered again.
+// Before the fix, a disk that did not answer for a second counted as one without an inventory. When it answered
+// again, the images were removed, although they were all that was left of the process.
 TEST_F(FailedDump, ImagesOnASilentDiskAreKeptWhereTheProcessHasEnded) {
   write("inventory.img");
   end();
@@ -159,7 +159,7 @@ TEST_F(FailedDump, ImagesOnASilentDiskAreKeptWhereTheProcessHasEnded) {
   EXPECT_TRUE(has("pages-1.img"));
 }
 
-// An unmounted disk shows the folder below it, which has no images.
+// If a disk is not mounted, its path shows the folder below it, which has no images.
 TEST_F(FailedDump, ImagesOfADiskThatIsGoneAreNotTakenForMissing) {
   end();
   spec_.images_dir = folder_.path() + "/elsewhere/images";
@@ -167,7 +167,8 @@ TEST_F(FailedDump, ImagesOfADiskThatIsGoneAreNotTakenForMissing) {
   EXPECT_TRUE(outcome_.unconfirmed.has_value());
 }
 
-// "The process runs on" while a tracer held it in a sleep, which is no stop.
+// Before the fix, kymod said "the process runs on" while a tracer held it in a sleep, which is not the state
+// "stopped".
 TEST_F(FailedDump, AProcessThatIsStillTracedIsNotSaidToRunOn) {
   write("inventory.img");
   ASSERT_EQ(::ptrace(PTRACE_SEIZE, child_, nullptr, nullptr), 0);
@@ -179,8 +180,8 @@ TEST_F(FailedDump, AProcessThatIsStillTracedIsNotSaidToRunOn) {
   ::ptrace(PTRACE_DETACH, child_, nullptr, nullptr);
 }
 
-// A child that has the other end of a TCP connection of this process, in CRIU's repair mode, and a tracer that is not
-// this process.
+// A child that has the other end of a TCP connection of this process, in repair mode, and whose tracer is not this
+// process.
 class TracedByAnother : public FailedDump {
  protected:
   void SetUp() override {
@@ -229,7 +230,8 @@ class TracedByAnother : public FailedDump {
     const bool connected = ::bind(listener, at, size) == 0 && ::listen(listener, 1) == 0 &&
                            ::getsockname(listener, at, &size) == 0 &&
                            ::connect(connection, at, size) == 0;
-    static_cast<void>(::accept(listener, nullptr, nullptr));  // stays open until this process ends
+    // The connection stays open until this process ends.
+    static_cast<void>(::accept(listener, nullptr, nullptr));
     ::close(listener);
     return connected ? connection : -1;
   }
@@ -244,7 +246,7 @@ class TracedByAnother : public FailedDump {
   pid_t tracer_ = 0;
 };
 
-// The second of two kymods repaired what the first one's CRIU had changed a moment before.
+// Before the fix, the second of two kymods undid what the first one's CRIU had just changed.
 TEST_F(TracedByAnother, NothingIsRepairedIfOurCriuNeverAttached) {
   log("(00.001) Error: SEIZE 12 ptrace attach failed: Operation not permitted\n");
   const Result<void> left = conclude();

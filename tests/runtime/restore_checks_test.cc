@@ -1,4 +1,5 @@
-// What would make a restore fail on this machine, found out of what the checkpoint needs.
+// Reasons why a restore will fail on this machine. The check compares what the checkpoint needs
+// with what the machine has.
 #include "runtime/restore_checks.h"
 
 #include <arpa/inet.h>
@@ -20,7 +21,7 @@ namespace {
 using preflight::Grade;
 using preflight::Report;
 
-// The finding with this id, "refuses LINE" or "warns LINE". Empty: there is none.
+// The finding with this id, as "refuses LINE" or "warns LINE", or empty if there is none.
 std::string finding_in(const Report& report, const std::string& failure) {
   for (const preflight::Finding& finding : report.findings) {
     if (finding.failure != failure) continue;
@@ -37,7 +38,7 @@ Report look(const PlannedRestore& planned) {
   return look_before_restore(planned, crius({4, 2, 0, ""}));
 }
 
-// A TCP socket that listens on a port of its own.
+// A TCP socket that listens on a free port.
 struct Listening {
   FileDescriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   std::uint16_t port = 0;
@@ -104,7 +105,8 @@ TEST(RestoreChecks, AnAddressThatIsTakenOrNotHereIsRefused) {
   EXPECT_TRUE(finding_in(look(planned), "inet-address").starts_with("refuses ")) << "all addresses";
   planned.needs.addresses = {{false, true, "127.0.0.1", listening.port}};
   EXPECT_EQ(finding_in(look(planned), "inet-address"), "") << "another protocol";
-  planned.needs.addresses = {{false, false, "192.0.2.1", 80}};  // RFC 5737: of no machine
+  // RFC 5737: this address belongs to no machine.
+  planned.needs.addresses = {{false, false, "192.0.2.1", 80}};
   const std::string foreign = finding_in(look(planned), "inet-address");
   EXPECT_TRUE(foreign.starts_with("refuses this machine does not have")) << foreign;
   planned.needs.own_network = true;

@@ -54,7 +54,7 @@ TEST_F(ScratchTest, ADumpWritesThereAndItsFilesAndTextsAreOfTheWorkDirectory) {
   EXPECT_FALSE(fs::exists(spec_.scratch_dir));
 }
 
-// The socket of an image streamer that was killed stayed, and with it the directory.
+// Before the fix, the socket of a killed image streamer stayed, and with it the directory.
 TEST_F(ScratchTest, WhatAKilledKymodHasLeftIsMoved) {
   fs::create_directories(spec_.scratch_dir);
   write_log(spec_.scratch_dir);
