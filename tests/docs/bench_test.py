@@ -1,5 +1,5 @@
-"""scripts/bench: if a program fails or produces wrong data, the run fails and names it, but the other programs are still
-measured."""
+"""scripts/bench: if a program fails or produces wrong data, the run fails and names it, but the other programs are
+still measured."""
 
 import contextlib
 import io

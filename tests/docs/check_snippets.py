@@ -1,8 +1,7 @@
 """Compiles and runs every C++ program shown in the README and in docs/.
 
 A block fenced as ```cpp must be a whole program that exits with 0. It is linked with the libkymo of this build, and
-runs in
-an empty folder. Prints one line for each fault. Exits with 1 if there is any."""
+runs in an empty folder. Prints one line for each fault. Exits with 1 if there is any."""
 
 import argparse
 import pathlib

@@ -2,8 +2,7 @@
 recording.
 
 Runs only with KYMO_TEST_LONG=1, because the engine is a download of 170 MB. Exits with 77, and the reason, if the
-engine
-cannot be installed."""
+engine cannot be installed."""
 
 import json
 import os

@@ -134,8 +134,7 @@ class HistogramTest(ExportTest):
 
     def newest(self, exported):
         """The last sample of each series in the export. The parser, like `promtool check`, expects a single scrape: it
-        drops buckets
-        of a histogram that is exported at several times."""
+        drops buckets of a histogram that is exported at several times."""
         lines, seen = [], set()
         for line in reversed(exported.read_text().splitlines()):
             series = line.rsplit(" ", 2)[0]

@@ -1,5 +1,5 @@
-"""What an export does with damaged input, a full disk and wrong usage: no incomplete file looks complete, and each error
-is printed."""
+"""What an export does with damaged input, a full disk and wrong usage: no incomplete file looks complete, and each
+error is printed."""
 
 import csv
 import fcntl

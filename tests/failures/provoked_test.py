@@ -1,11 +1,10 @@
 #!/usr/bin/python3
-"""Provokes each failure that can be provoked on the test machine with CRIU alone. Before the dump, `kymo check` must foresee
-it,
-if it can. After the failure, `kymo explain` must name it from the log. After a failed dump, the process must still run.
+"""Provokes each failure that can be provoked on the test machine with CRIU alone. Before the dump, `kymo check` must
+foresee it, if it can. After the failure, `kymo explain` must name it from the log. After a failed dump, the process
+must still run.
 
 Prints a table: the failure, whether it was foreseen, how it was explained. The arguments are failures, or `dumps` or
-`restores`.
-KYMO names the program, KYMO_TEST_CRIU and KYMO_TEST_CRIU_FALLBACK the two CRIUs."""
+`restores`. KYMO names the program, KYMO_TEST_CRIU and KYMO_TEST_CRIU_FALLBACK the two CRIUs."""
 
 import ctypes
 import json
@@ -218,8 +217,8 @@ def mnt_chroot(p):
 
 
 def with_part_mounted(p):
-    """A process in a mount namespace that has a part of a file system, but not the root of that file system. Also returns
-    the path."""
+    """A process in a mount namespace that has a part of a file system, but not the root of that file system. Also
+    returns the path."""
     part = p.mount_tmpfs("1m") / "part"
     part.mkdir()
     bound = p.path("bound")
@@ -366,8 +365,8 @@ def read(path):
 
 
 def end_hanging(p, hangs):
-    """Restores, and ends CRIU and the restored processes as soon as CRIU hangs. `hangs` gets the pids and says whether it
-    hangs."""
+    """Restores, and ends CRIU and the restored processes as soon as CRIU hangs. `hangs` gets the pids and says whether
+    it hangs."""
     criu = subprocess.Popen([CRIU, "restore", "-D", p.images, "-d", "--file-locks", "-o", p.log, "-v4"], start_new_session=True, **NOTHING)
     tree = lambda: [criu.pid, *map(int, run("pgrep", "-P", criu.pid).stdout.split())]  # noqa: E731
     until(lambda: hangs(tree()) or criu.poll() is not None, "CRIU hangs")

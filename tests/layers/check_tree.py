@@ -1,6 +1,6 @@
-"""Checks the tree against the rules of docs/architecture.md: what may include what (by the table of that page),
-public headers that compile alone, the size of files, forbidden words, and atomic operations without a memory order.
-Prints one line for each fault. Exits with 1 if there is any."""
+"""Checks the tree against the rules of docs/architecture.md: what may include what (by the table of that page), public
+headers that compile alone, the size of files, forbidden words, and atomic operations without a memory order. Prints one
+line for each fault. Exits with 1 if there is any."""
 
 import argparse
 import pathlib

@@ -1,5 +1,5 @@
-"""Tests how the gate counts tests and runs them again (tests/support/run_tests.py), with a real ctest and the output of the
-real test runners."""
+"""Tests how the gate counts tests and runs them again (tests/support/run_tests.py), with a real ctest and the output of
+the real test runners."""
 
 import os
 import pathlib

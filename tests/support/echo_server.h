@@ -9,8 +9,8 @@
 
 namespace kymo::test {
 
-// Sends back what it receives, on a port of 127.0.0.1, in a thread of its own. It is the peer of a process
-// that is dumped with a connection.
+// A TCP server on a free port of 127.0.0.1, with its own thread, that sends back what it receives. A
+// process that is dumped with a connection is connected to it.
 class EchoServer {
  public:
   EchoServer();
@@ -19,7 +19,7 @@ class EchoServer {
   EchoServer& operator=(const EchoServer&) = delete;
 
   [[nodiscard]] int port() const { return port_; }
-  // How many connections were made to it so far.
+  // The number of connections that were made so far.
   [[nodiscard]] int connections() const { return connections_; }
 
  private:

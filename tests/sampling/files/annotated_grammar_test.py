@@ -1,6 +1,5 @@
 """Reads gVisor's profiling file with a separate reader, which is written from the description of the format and shares
-no code
-with kymo: every byte must follow the grammar, and every checksum must be that of zlib."""
+no code with kymo: every byte must follow the grammar, and every checksum must be that of zlib."""
 
 import json
 import os
