@@ -98,7 +98,7 @@ class Kymod:
         until(lambda: run(*self.words, "ps").returncode == 0, "kymod answers")
 
     def dump(self, kind, target, number):
-        """What kymo prints, and whether it refused the dump before it stopped anything."""
+        """What kymo prints if the dump fails, or None."""
         done = run(*self.words, "dump", kind, target, "--dir", self.folder / f"dump-{kind}-{number}")
         return None if done.returncode == 0 else done.stderr
 
@@ -135,8 +135,8 @@ class Target:
         return root
 
     def in_container(self, program):
-        """Starts the container. It reports that it is ready by a file in the folder, which is mounted at /share, because its
-        standard output may be a pipe."""
+        """The command of a container. The program prints that it is ready to a file in the folder, which is mounted at /share,
+        because its standard output may be a pipe."""
         words = command(program, "/share")
         words = ["/share/stubborn.py" if word == str(STUBBORN) else word for word in words]
         return ["/usr/bin/sh", "-c", 'exec "$@" >"$0" 2>&1 </dev/null', f"/share/{self.out.name}", *words]
