@@ -65,7 +65,7 @@ os.unlink('$dir/cache')"
   [ "${lines[3]}" = "1 finding makes the dump fail" ]
 }
 
-@test "the options of the dump take findings away" {
+@test "findings that an option of the dump solves are left out" {
   start_python "import socket
 server = socket.create_server(('127.0.0.1', 0))
 client = socket.create_connection(server.getsockname())
@@ -102,7 +102,7 @@ assert finding["places"][0]["fd"] >= 3, finding
 END
 }
 
-@test "names of processes cannot lead a terminal" {
+@test "control codes in names of processes do not reach the terminal" {
   start_python "import ctypes, os
 ctypes.CDLL(None).prctl(15, b'\033[31mred')
 ends = os.pipe2(os.O_DIRECT)"
@@ -112,7 +112,7 @@ ends = os.pipe2(os.O_DIRECT)"
   [[ "$output" != *$'\e'* ]]
 }
 
-@test "what is no process is refused with one line" {
+@test "an argument that is no process is refused with one line" {
   refused 1 "there is no process 99999999" check process 99999999
   refused 1 "a pid is a number above 0" check process 0
   refused 1 "it is init" check process 1
@@ -130,7 +130,7 @@ ends = os.pipe2(os.O_DIRECT)"
   [[ "$output" == *"not seen: the version of CRIU: it was not found"* ]]
 }
 
-@test "of another user's process it says what it cannot see, and ends with 3" {
+@test "for another user's process it says what it cannot see, and exits with 3" {
   [ "$(id -u)" -eq 0 ] || skip "only root can become another user"
   start_python ""
   run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$kymo" check process "$pid"

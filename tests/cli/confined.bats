@@ -74,7 +74,7 @@ confined() {
   wait "$view"
 }
 
-@test "a recording whose files are pipes is refused or read without them, and never waited for" {
+@test "a pipe in place of a recording is refused, one in place of a companion file is ignored, and neither is waited for" {
   mkfifo "$dir/pipe.tsv"
   for verb in report view "export -o $dir/out.csv"; do
     run --separate-stderr timeout 60 "$kymo" $verb "$dir/pipe.tsv"

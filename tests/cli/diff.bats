@@ -52,7 +52,7 @@ setup() {
   [[ "$output" == *"no change beyond noise and beyond 5 %"* ]]
 }
 
-@test "a counter that grows by half as much again is told, with its size, and fails a build" {
+@test "a counter that grows by half is reported with the size of the change, and fails a build" {
   run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv --fail-on-change 10%
   [ "$status" -eq 1 ]
   [[ "$output" =~ n_bytes\ +1\.[0-9]+\ MiB/s\ +1\.[0-9]+\ MiB/s\ +\+4[0-9]\.[0-9]\ % ]]
@@ -83,7 +83,7 @@ setup() {
   [[ "$output" == *"from write: 550 ms of A"* ]]
 }
 
-@test "why two recordings cannot be compared is told: one has lost its metadata" {
+@test "a column that cannot be compared, because one recording has no metadata, is left out with a reason" {
   cp old-0.tsv "$dir/bare.tsv"
   run --separate-stderr "$kymo" diff new-0.tsv "$dir/bare.tsv"
   [ "$status" -eq 0 ]
@@ -115,7 +115,7 @@ END
   [[ "$output" == *"checkpoint/recordings/restore.tsv"* ]]
 }
 
-@test "README's own line for CI: a shell's *.tsv brings the lists of gaps along, and they are skipped" {
+@test "README's line for CI: *.tsv of a shell also matches the lists of gaps, which are skipped" {
   mkdir "$dir/old" "$dir/new"
   for i in 0 1 2 3 4; do
     for side in old new; do
@@ -137,7 +137,7 @@ END
   [ "$(ls "$dir"/out-*.csv | wc -l)" -eq 5 ]
 }
 
-@test "a list of gaps alone is refused by the name of its recording" {
+@test "a list of gaps alone is refused, and the error names its recording" {
   refused 1 "give first.tsv" diff first.gaps.tsv second.tsv
   refused 1 "give first.tsv" diff --base first.gaps.tsv --new second.tsv
   refused 1 "give first.tsv" report first.gaps.tsv
@@ -178,7 +178,7 @@ END
   [[ "$output" == *"It takes 6 recordings of each side (here 5 and 5)"* ]]
 }
 
-@test "CI does not pass where too few runs cannot tell: exit 3, and how many it takes" {
+@test "with too few runs CI does not pass: exit 3, and the number of runs that is needed" {
   run --separate-stderr "$kymo" diff --base old-[0-3].tsv --new new-[0-3].tsv --fail-on-change 10%
   [ "$status" -eq 3 ]
   [[ "$output" == *"CANNOT TELL whether a metric changed beyond noise and beyond 10 %: n_bytes"* ]]
@@ -215,7 +215,7 @@ END
   [[ "$output" != *unfinished* ]]
 }
 
-@test "one that stays unfinished is said to be so first, and a dead recorder's is not waited for" {
+@test "a recording that stays unfinished gets a warning, and one of a recorder that has ended is not waited for" {
   unfinished run $$
   run --separate-stderr "$kymo" diff old-1.tsv "$dir/run.tsv"
   [ "$status" -eq 0 ]
@@ -244,7 +244,7 @@ END
 @test "no such recording of a checkpoint" { refused 1 "recording thaw" diff first.tsv checkpoint --recording thaw; }
 @test "only one argument" { refused 2 "give A and B" diff first.tsv; }
 @test "a set without another" { refused 2 "give both --base and --new: --new is missing" diff --base first.tsv; }
-@test "a share that is none" { refused 2 "is not a percentage" diff first.tsv second.tsv --fail-on-change ten; }
+@test "a share that is not a number" { refused 2 "is not a percentage" diff first.tsv second.tsv --fail-on-change ten; }
 @test "two checkpoints are compared by their images and by their recordings" {
   for side in old new; do
     mkdir -p "$dir/$side/recordings"
@@ -281,7 +281,7 @@ END
   refused 1 "neither a folder nor a regular file" diff first.tsv /dev/zero
 }
 
-@test "a page has both recordings in it, and one that cannot be written is told" {
+@test "a page has both recordings in it, and a page that cannot be written is an error" {
   "$kymo" diff first.tsv second.tsv --html "$dir/diff.html" >"$dir/out" 2>"$dir/talk"
   [ "$(cat "$dir/talk")" = "page written to $dir/diff.html" ]
   grep -q 'id="r0-samples1-0"' "$dir/diff.html"
@@ -448,7 +448,7 @@ END
   [[ "$output" == *"nothing changed beyond noise"* ]]
 }
 
-@test "stack profiles of strangers: damaged, too large, no files, names that would steer a terminal" {
+@test "stack profiles of unknown origin: damaged, too large, no regular files, names with control codes" {
   two_profiles
   echo hello >"$dir/text.pb.gz"
   refused 1 "text.pb.gz is no profile of pprof, or is damaged" diff "$dir/a.pb.gz" "$dir/text.pb.gz"

@@ -117,7 +117,7 @@ load refused.bash
   refused 2 "soon is not a time" profiles web "${at[@]}" --compare soon
 }
 
-@test "names that are no service, or not clear" {
+@test "names that match no service or several" {
   refused 1 "no service nobody has samples from 2025-03-04" profiles nobody "${at[@]}"
   refused 1 "two is not clear: there are container:two and process:two" profiles two "${at[@]}"
   refused 1 "process:nobody, 2025-03-04 03:00:00 to 2025-03-04 03:10:00: there are no samples" profiles process:nobody "${at[@]}"
@@ -126,7 +126,7 @@ load refused.bash
   [[ "$output" == *"no samples in this time"* ]]
 }
 
-@test "instants that are none, and ranges that end before they begin" {
+@test "invalid times, and ranges that end before they begin" {
   refused 2 "soon is not a time above 0" profiles --from soon
   refused 2 "2025-13-40 is no instant: give 2h (ago), 15:30" profiles --from 2025-13-40
   refused 2 "25:99 is no instant" profiles --to 25:99

@@ -18,7 +18,7 @@ refused() {
   [[ "$stderr" == *"$2"* ]]
 }
 
-@test "stats refuses what is not there, a folder without images, and a file that is no archive" {
+@test "stats refuses a missing path, a folder without images, and a file that is no archive" {
   refused "$dir/none" "No such file"
   mkdir "$dir/empty"
   refused "$dir/empty" "no CRIU images, statistics or logs in"
@@ -29,7 +29,7 @@ refused() {
   refused /dev/zero "neither a folder nor a regular file"
 }
 
-@test "stats tells of a damaged statistics image and reads the rest" {
+@test "stats reports a damaged statistics image and reads the rest" {
   mkdir "$dir/work"
   printf 'rubbish-rubbish' >"$dir/work/stats-dump"
   run --separate-stderr "$kymo" stats "$dir/work"

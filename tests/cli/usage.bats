@@ -104,7 +104,7 @@ refused() {
   [[ "$output" == *"--leave-running"*"Let the process run on (default: it ends"* ]]
 }
 
-@test "what a terminal would obey is made printable in every cell" {
+@test "control codes are made printable in every cell of a table" {
   mkdir -p "$BATS_TEST_TMPDIR/hostile/recordings"
   touch "$BATS_TEST_TMPDIR/hostile/recordings/"$'dump\e[31m.tsv'
   /usr/bin/python3 - "$BATS_TEST_TMPDIR/hostile/checkpoint.json" <<'END'

@@ -105,7 +105,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   [[ "$output" == *$'\e[1m'* ]]
 }
 
-@test "the ring that a killed recorder left: its newest row, said to be the last" {
+@test "the ring of a killed recorder: its newest row, with a note that it is the last one" {
   "$build/tests/sampling/leave_ring" "$dir/ring" "$dir/run.tsv"
   run --separate-stderr "$kymo" watch --json "$dir/ring"
   [ "$status" -eq 0 ]
@@ -143,7 +143,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   [[ "$output" == *$'\e[?25h\e[?1049lkymo: the ring '*'was truncated'* ]]
 }
 
-@test "what cannot be watched" {
+@test "processes and rings that cannot be watched" {
   refused 1 "No such file" watch "$dir/ring"
   echo "a letter" >"$dir/ring"
   refused 1 "is not a ring" watch "$dir/ring"
