@@ -58,7 +58,7 @@ TEST(FindRecordings, ACompanionFileAloneIsRefusedByTheRecordingsName) {
   const std::string gaps = folder.file("r1.gaps.tsv", "");
   static_cast<void>(folder.file("r1.tsv.zst", ""));
   const std::string other = folder.file("r2.tsv", "");
-  // The gaps of r1 stand beside the recording r2. They must not be skipped silently: r1 would then
+  // The gaps of r1 are named together with the recording r2. They must not be skipped silently: r1 would then
   // not be compared.
   const auto refused = find_all_recordings({gaps, other});
   ASSERT_FALSE(refused.ok());

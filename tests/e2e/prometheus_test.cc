@@ -250,7 +250,7 @@ TEST(PrometheusTest, ARealPrometheusScrapesIt) {
                           "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: kymod\n"
                           "  static_configs: [{targets: ['" +
                               kymod.http() + "']}]\n");
-  // Prometheus chooses a port for port 0, and prints it in its log.
+  // Prometheus chooses a port for port 0. ss(8) shows which one.
   const std::string log = kymod.path("prometheus.log");
   const Outcome started =
       run({"sh", "-c",

@@ -39,8 +39,8 @@ def run(*words, **more):
 
 
 def reap():
-    """Kills a process. A process that was dumped or restored is a child of this program, and keeps its pid until it is
-    reaped."""
+    """Reaps all children that have ended. A dumped or restored process is a child of this program, and keeps its pid until
+    then."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0] != 0:
             pass

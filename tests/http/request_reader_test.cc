@@ -64,7 +64,7 @@ TEST(FramingTest, AHeadThatCanBeReadInTwoWaysIsRefused) {
     EXPECT_EQ(framing.refused(), 400) << line;
     EXPECT_EQ(framing.length(), 0U) << line;
   }
-  EXPECT_EQ(framing_of("GET / HTTP/1.0\n").refused(), 400) << "at once";
+  EXPECT_EQ(framing_of("GET / HTTP/1.0\n").refused(), 400) << "refused before its end";
   EXPECT_EQ(framing_of("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").refused(), 411);
 }
 

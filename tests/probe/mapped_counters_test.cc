@@ -243,7 +243,7 @@ TEST_F(DamagedCountersTest, NamesThatAnEarlierLibraryAcceptedAreRead) {
       RegistryAccess::add_foreign(registry, metrics[0].metric, [](std::uint64_t*) {});
   EXPECT_EQ(again.error().code, Code::already_exists);
   EXPECT_FALSE(registry.callback(metrics[0].metric, [] { return 1U; }))
-      << "the name is already used in this program";
+      << "the program itself must not register this name";
 }
 
 TEST_F(DamagedCountersTest, ADamagedDirectoryIsSaidSoAndNeverReadPast) {

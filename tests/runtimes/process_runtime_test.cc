@@ -435,7 +435,8 @@ TEST_F(ProcessRuntimeTest, InWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   const test::BreakableCriu criu;
   use_criu(criu.path(), milliseconds(0));
   std::vector<const char*> steps(std::begin(test::kRestoreSteps), std::end(test::kRestoreSteps));
-  // The runtime of a container already has its answer at the last of these steps, and CRIU has not started at the first.
+  // Two more steps, which the tests of containers leave out. At the first one, the runtime of a container already has its
+  // answer. At the second one, CRIU has not started.
   steps.insert(steps.end(), {"Running post-resume scripts", nullptr});
   for (const char* const step : steps) {
     SCOPED_TRACE(test::name_of_step(step));

@@ -181,7 +181,7 @@ TEST_F(DeletionTest, AnotherCheckpointInTheSameDirectoryIsLeftAlone) {
   const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
   // The user moved the checkpoint away and put another one in its place.
   ASSERT_TRUE(write_record(CheckpointDir(checkpoint.directory), {{"created_unix_ns", 43}}).ok());
-  EXPECT_FALSE(remove(checkpoint).value()) << "only forgotten";
+  EXPECT_FALSE(remove(checkpoint).value()) << "it must only leave the list";
   ASSERT_EQ(warnings_.size(), 1U);
   EXPECT_NE(warnings_[0].find("no longer holds this checkpoint"), std::string::npos);
   EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
