@@ -18,11 +18,11 @@ import tempfile
 import time
 import unittest
 
+from provoking import CRIU, PYTHON, run, until
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KYMO = os.environ["KYMO"]
-CRIU = os.environ.get("KYMO_TEST_CRIU") or "criu"
 OLD_CRIU = os.environ.get("KYMO_TEST_CRIU_FALLBACK", "")
-PYTHON = "/usr/bin/python3"
 LIBC = ctypes.CDLL(None, use_errno=True)
 SUBREAPER = 36
 NOTHING = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -33,11 +33,6 @@ class NotHere(Exception):
     """The failure cannot be provoked on this machine."""
 
 
-def run(*words, **more):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
-                          **more)
-
-
 def reap():
     """Reaps all children that have ended. A dumped or restored process is a child of this program, and keeps its pid until
     then."""
@@ -46,14 +41,6 @@ def reap():
             pass
     except ChildProcessError:
         pass
-
-
-def until(condition, what):
-    end = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"never came: {what}")
-        time.sleep(0.01)
 
 
 class Provoker:

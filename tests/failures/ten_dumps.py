@@ -18,14 +18,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
+
+from provoking import CRIU, PYTHON, run, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/ten-dumps.md"
 STUBBORN = ROOT / "tests/e2e/stubborn.py"
-PYTHON = "/usr/bin/python3"
-CRIU = os.environ.get("KYMO_TEST_CRIU") or "criu"
 PODMAN = ["--cgroup-manager=cgroupfs", "--runtime", "runc"]
 NAME = "kymo-ten-dumps"
 WITH_SERVER = """import socket, sys, time
@@ -54,19 +53,6 @@ CASES = [
     ("a debugger traces the program", COUNTING, r"traced|tracer|ptrace", r"TRACER", r"[Ee]nd the tracer"),
 ]
 LABELS = ("cause", "place", "remedy")
-
-
-def run(*words, **more):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, timeout=90,
-                          stdin=subprocess.DEVNULL, **more)
-
-
-def until(condition, what):
-    end = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"never came: {what}")
-        time.sleep(0.01)
 
 
 def command(program, folder):
