@@ -45,7 +45,7 @@ TEST_F(FakeCgroup, OfVersionTwoIsFrozenByCgroupFreeze) {
   EXPECT_EQ(found->version(), 2);
   EXPECT_FALSE(found->frozen());
   EXPECT_EQ(found->set(true, std::chrono::milliseconds(10)).error().code, Code::deadline_exceeded)
-      << "cgroup.events does not say " frozen " yet";
+      << "cgroup.events does not report the freeze yet";
   EXPECT_TRUE(found->frozen());
   folder_.file("sys/web/cgroup.events", "populated 1\nfrozen 1\n");
   EXPECT_TRUE(found->set(true).ok());
