@@ -1,7 +1,7 @@
 #include "criu/connections.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -13,31 +13,18 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "support/loopback.h"
 
 namespace kymo::criu {
 namespace {
 
 // A listening socket on loopback, and both ends of a connection to it.
 struct Ends {
-  FileDescriptor listener{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  FileDescriptor client{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  FileDescriptor server;
-  std::uint16_t port = 0;
+  test::Listener listener;
+  FileDescriptor client{test::connect_to_loopback(listener.port)};
+  FileDescriptor server{accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC)};
 
-  Ends() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(listener.get(), generic, size), 0);
-    EXPECT_EQ(listen(listener.get(), 1), 0);
-    EXPECT_EQ(getsockname(listener.get(), generic, &size), 0);
-    port = ntohs(address.sin_port);
-    EXPECT_EQ(connect(client.get(), generic, size), 0);
-    server = FileDescriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    EXPECT_TRUE(server.valid());
-  }
+  Ends() { EXPECT_TRUE(server.valid()); }
 };
 
 TEST(Connections, AreFoundByTheirEnds) {
@@ -45,7 +32,7 @@ TEST(Connections, AreFoundByTheirEnds) {
   const std::vector<Connection> found = connections_of(getpid());
   const auto ours = std::count_if(found.begin(), found.end(), [&](const Connection& one) {
     return !one.ipv6 && one.local == "127.0.0.1" && one.peer == "127.0.0.1" &&
-           (one.local_port == ends.port || one.peer_port == ends.port);
+           (one.local_port == ends.listener.port || one.peer_port == ends.listener.port);
   });
   EXPECT_EQ(ours, 2) << "each end is found once, and the listening socket is not found";
   EXPECT_TRUE(connections_of(-1).empty());

@@ -2,7 +2,6 @@
 // After each restore, the program must go on as before.
 #include "subjects.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -29,6 +28,7 @@
 #include "base/file.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/loopback.h"
 
 namespace kymo::test {
 namespace {
@@ -39,15 +39,9 @@ using nlohmann::json;
 // A connection to a server on this machine.
 class Connection {
  public:
-  explicit Connection(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  explicit Connection(int port) : fd_(connect_to_loopback(port)) {
     const timeval patience{30, 0};
     setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0)
-        << std::strerror(errno);
   }
 
   void say(const std::string& text) const {

@@ -1,9 +1,7 @@
 // The HTTP port of a running kymod: earlier rows, the controls of the recorder, and clients that
 // stop reading.
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -24,6 +22,7 @@
 
 #include "base/file.h"
 #include "programs.h"
+#include "support/loopback.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -347,16 +346,7 @@ TEST(WebOpenTest, ABrowserThatAViewStartsCanBeInterrupted) {
 // --- clients that stand still --------------------------------------------------------------------
 
 FileDescriptor connect_to(const std::string& address, bool small) {
-  FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int bytes = 4096;
-  if (small) setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
-  const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&to));
-  EXPECT_EQ(connect(fd.get(), generic, sizeof(to)), 0) << "connect to " << address;
-  return fd;
+  return connect_to_loopback(std::stoi(address.substr(address.find(':') + 1)), small ? 4096 : 0);
 }
 
 void send_request(const FileDescriptor& fd, const std::string& address, const std::string& path,

@@ -1,8 +1,6 @@
 #include "http/request_reader.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "http/connection.h"
+#include "support/loopback.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::http {
@@ -106,10 +105,7 @@ TEST(FramingTest, WhatIsTooLongIsRefused) {
 TEST(RequestReaderTest, WhatThrowsCostsItsOwnConnectionAlone) {
   Result<FileDescriptor> listener = listen_on("127.0.0.1", 0);
   ASSERT_TRUE(listener) << listener.error().message;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(*port_of(listener->get()));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const std::uint16_t port = *port_of(listener->get());
   RequestReader door;
   int taken = 0;
   ASSERT_TRUE(door.open(std::move(listener).value(),
@@ -119,10 +115,7 @@ TEST(RequestReaderTest, WhatThrowsCostsItsOwnConnectionAlone) {
                         })
                   .ok());
   for (int i = 0; i < 3; ++i) {
-    const FileDescriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(connect(client.get(), static_cast<sockaddr*>(static_cast<void*>(&address)),
-                      sizeof(address)),
-              0);
+    const FileDescriptor client = test::connect_to_loopback(port);
     std::size_t written = 0;
     EXPECT_EQ(write_all(client.get(), "GET / HTTP/1.1\r\n\r\n", &written), 0);
     char none = 0;

@@ -1,6 +1,5 @@
 #include "http/server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -21,6 +20,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "support/loopback.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::http {
@@ -29,17 +29,9 @@ namespace {
 constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 const httplib::Headers kBearer{{"Authorization", std::string("Bearer ") + kToken}};
 
+// A client that can receive only a little before it has to read.
 FileDescriptor connect_to(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int small = 4096;
-  setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-  EXPECT_EQ(
-      connect(fd.get(), static_cast<sockaddr*>(static_cast<void*>(&address)), sizeof(address)), 0);
-  return fd;
+  return test::connect_to_loopback(port, 4096);
 }
 
 class HttpServerTest : public ::testing::Test {

@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "probe/process.h"
+#include "support/loopback.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
@@ -187,8 +188,10 @@ class TracedByAnother : public FailedDump {
   void SetUp() override {
     FailedDump::SetUp();
     end();
-    connection_ = a_connection();
-    ASSERT_GE(connection_, 0);
+    const test::Listener listener;
+    connection_ = test::connect_to_loopback(listener.port);
+    // The connection stays open until this process ends.
+    ASSERT_GE(::accept(listener.socket.get(), nullptr, nullptr), 0);
     child_ = ::fork();
     if (child_ == 0) {
       for (;;) ::pause();
@@ -207,7 +210,7 @@ class TracedByAnother : public FailedDump {
       return seen && seen->tracer == tracer_;
     }));
     const int on = 1;
-    if (::setsockopt(connection_, IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) != 0) {
+    if (::setsockopt(connection_.get(), IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) != 0) {
       GTEST_SKIP() << "the repair mode needs CAP_NET_ADMIN";
     }
   }
@@ -217,32 +220,16 @@ class TracedByAnother : public FailedDump {
       ::waitpid(tracer_, nullptr, 0);
     }
     FailedDump::TearDown();
-    ::close(connection_);
-  }
-  static int a_connection() {
-    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const at = reinterpret_cast<sockaddr*>(&address);
-    const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
-    const bool connected = ::bind(listener, at, size) == 0 && ::listen(listener, 1) == 0 &&
-                           ::getsockname(listener, at, &size) == 0 &&
-                           ::connect(connection, at, size) == 0;
-    // The connection stays open until this process ends.
-    static_cast<void>(::accept(listener, nullptr, nullptr));
-    ::close(listener);
-    return connected ? connection : -1;
+    connection_.reset();
   }
   [[nodiscard]] bool in_repair() const {
     int on = 0;
     socklen_t size = sizeof on;
-    return ::getsockopt(connection_, IPPROTO_TCP, TCP_REPAIR, &on, &size) == 0 && on == 1;
+    return ::getsockopt(connection_.get(), IPPROTO_TCP, TCP_REPAIR, &on, &size) == 0 && on == 1;
   }
   void log(const std::string& text) { folder_.file("work/dump.log", text); }
 
-  int connection_ = -1;
+  FileDescriptor connection_;
   pid_t tracer_ = 0;
 };
 

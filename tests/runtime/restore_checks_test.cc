@@ -2,9 +2,7 @@
 // with what the machine has.
 #include "runtime/restore_checks.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/file.h"
+#include "support/loopback.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
@@ -37,23 +35,6 @@ std::optional<CriuChoice> crius(const criu::Version& version) {
 Report look(const PlannedRestore& planned) {
   return look_before_restore(planned, crius({4, 2, 0, ""}));
 }
-
-// A TCP socket that listens on a free port.
-struct Listening {
-  FileDescriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  std::uint16_t port = 0;
-
-  Listening() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(socket.get(), 1), 0);
-    EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port = ntohs(address.sin_port);
-  }
-};
 
 TEST(RestoreChecks, NothingIsFoundIfNothingIsNeeded) {
   PlannedRestore planned;
@@ -95,7 +76,7 @@ TEST(RestoreChecks, AFileThatIsGoneOrChangedIsRefused) {
 }
 
 TEST(RestoreChecks, AnAddressThatIsTakenOrNotHereIsRefused) {
-  const Listening listening;
+  const test::Listener listening;
   PlannedRestore planned;
   planned.needs.addresses = {{false, false, "127.0.0.1", listening.port}};
   const std::string taken = finding_in(look(planned), "inet-address");

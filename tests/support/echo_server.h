@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/file.h"
-#include "kymo/result.h"
+#include "support/loopback.h"
 
 namespace kymo::test {
 
@@ -18,16 +18,15 @@ class EchoServer {
   EchoServer(const EchoServer&) = delete;
   EchoServer& operator=(const EchoServer&) = delete;
 
-  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] int port() const { return listener_.port; }
   // The number of connections that were made so far.
   [[nodiscard]] int connections() const { return connections_; }
 
  private:
   void serve();
 
-  FileDescriptor listener_;
+  Listener listener_;
   FileDescriptor stop_;  // an eventfd(2)
-  int port_ = 0;
   std::atomic<int> connections_ = 0;
   std::thread thread_;
 };
