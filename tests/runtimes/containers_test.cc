@@ -184,21 +184,15 @@ TEST_F(RuncTest, AtWhateverStepADumpIsCancelledTheContainerRunsOn) {
   const std::string bundle = runc_.start("web");
   const test::BreakableCriu criu;
   const auto runtime = this->runtime(criu.folder());
-  for (const char* const step : test::kDumpSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    DumpSpec dump = spec(*runtime, "web", true);
-    const Result<DumpOutcome> dumped =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          dump.cancel = cancel;
-          return runtime->dump(dump, {});
-        });
-    ASSERT_FALSE(dumped.ok());
-    EXPECT_EQ(dumped.error().code, Code::cancelled) << dumped.error().message;
-    EXPECT_FALSE(has_images(dump.images_dir));
-    ASSERT_EQ(runc_.status("web"), "running");
-    ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
-    EXPECT_FALSE(test::has_criu_code(dump.process.pid));
-  }
+  test::cancel_at_each(
+      criu, test::kDumpSteps, [&] { return spec(*runtime, "web", true); },
+      [&](const DumpSpec& dump) { return runtime->dump(dump, {}); },
+      [&](const DumpSpec& dump, const Error&) {
+        EXPECT_FALSE(has_images(dump.images_dir));
+        ASSERT_EQ(runc_.status("web"), "running");
+        ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
+        EXPECT_FALSE(test::has_criu_code(dump.process.pid));
+      });
 }
 
 TEST_F(RuncTest, AtWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
@@ -208,21 +202,15 @@ TEST_F(RuncTest, AtWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   const auto runtime = this->runtime(criu.folder());
   const DumpSpec dump = spec(*runtime, "web");
   ASSERT_TRUE(runtime->dump(dump, {}).ok());
-  for (const char* const step : test::kRestoreSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    RestoreSpec restore = restore_of(dump, bundle);
-    const Result<RestoreOutcome> restored =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          restore.cancel = cancel;
-          return runtime->restore(restore, {});
-        });
-    ASSERT_FALSE(restored.ok());
-    EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
-    ASSERT_EQ(runc_.status("web"), "");
-    ASSERT_TRUE(has_images(dump.images_dir));
-    ASSERT_TRUE(fs::exists(bundle + "/rootfs/bin")) << "its root was emptied";
-    ASSERT_EQ(left_of_criu(dump.work_dir), "");
-  }
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu, test::kRestoreSteps, [&] { return restore_of(dump, bundle); },
+      [&](const RestoreSpec& restore) { return runtime->restore(restore, {}); },
+      [&](const RestoreSpec&, const Error&) {
+        ASSERT_EQ(runc_.status("web"), "");
+        ASSERT_TRUE(has_images(dump.images_dir));
+        ASSERT_TRUE(fs::exists(bundle + "/rootfs/bin")) << "its root was emptied";
+        ASSERT_EQ(left_of_criu(dump.work_dir), "");
+      }));
   const Result<RestoreOutcome> restored = runtime->restore(restore_of(dump, bundle), {});
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
@@ -509,22 +497,16 @@ TEST_F(PodmanTest, AtWhateverStepARestoreIsCancelledItCanBeRestoredAgain) {
   const DumpSpec dump{found->process, folder_.folder("images"), folder_.folder("work"), false,
                       found->id};
   ASSERT_TRUE(runtime->dump(dump, {}).ok());
-  for (const char* const step : test::kRestoreSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    const Result<RestoreOutcome> restored =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          RestoreSpec restore{dump.images_dir, dump.work_dir, found->id};
-          restore.cancel = cancel;
-          return runtime->restore(restore, {});
-        });
-    ASSERT_FALSE(restored.ok());
-    ASSERT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
-    ASSERT_NE(podman_.status("kymo-rt"), "running");
-    ASSERT_TRUE(has_images(dump.images_dir));
-    ASSERT_EQ(left_of_criu("/" + found->id + "/userdata"), "");
-  }
-  const Result<RestoreOutcome> restored =
-      runtime->restore({dump.images_dir, dump.work_dir, found->id}, {});
+  const RestoreSpec restore{dump.images_dir, dump.work_dir, found->id};
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu, test::kRestoreSteps, [&] { return restore; },
+      [&](const RestoreSpec& one) { return runtime->restore(one, {}); },
+      [&](const RestoreSpec&, const Error&) {
+        ASSERT_NE(podman_.status("kymo-rt"), "running");
+        ASSERT_TRUE(has_images(dump.images_dir));
+        ASSERT_EQ(left_of_criu("/" + found->id + "/userdata"), "");
+      }));
+  const Result<RestoreOutcome> restored = runtime->restore(restore, {});
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_EQ(podman_.status("kymo-rt"), "running");
   EXPECT_TRUE(test::counts_on(root));

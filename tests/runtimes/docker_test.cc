@@ -278,23 +278,18 @@ TEST_F(DockerTest, AtWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   start("web");
   const DumpSpec dump = spec("web");
   ASSERT_TRUE(runtime_->dump(dump, {}).ok());
-  for (const char* const step : test::kLoggedRestoreSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    RestoreSpec restore = restore_of(dump);
-    const Result<RestoreOutcome> restored =
-        test::cancelled_at(criu_, step, [&](const Cancellation* cancel) {
-          restore.cancel = cancel;
-          return runtime_->restore(restore, {});
-        });
-    ASSERT_FALSE(restored.ok());
-    EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
-    EXPECT_EQ(server_->status("web"), "exited");
-    EXPECT_EQ(count_names(server_->temporary(), "checkpoint"), 0) << "a copy of the images is left";
-    const std::string folder = fs::path(server_->temporary()).parent_path();
-    EXPECT_EQ(read_file("/proc/self/mountinfo")->find(folder + "/root/io.containerd.runtime"),
-              std::string::npos)
-        << "a mount of CRIU is left";
-  }
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu_, test::kLoggedRestoreSteps, [&] { return restore_of(dump); },
+      [&](const RestoreSpec& restore) { return runtime_->restore(restore, {}); },
+      [&](const RestoreSpec&, const Error&) {
+        EXPECT_EQ(server_->status("web"), "exited");
+        EXPECT_EQ(count_names(server_->temporary(), "checkpoint"), 0)
+            << "a copy of the images is left";
+        const std::string folder = fs::path(server_->temporary()).parent_path();
+        EXPECT_EQ(read_file("/proc/self/mountinfo")->find(folder + "/root/io.containerd.runtime"),
+                  std::string::npos)
+            << "a mount of CRIU is left";
+      }));
   const Result<RestoreOutcome> restored = runtime_->restore(restore_of(dump), {});
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_TRUE(counts_on(restored->process));

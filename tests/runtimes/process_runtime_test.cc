@@ -407,23 +407,17 @@ TEST_F(ProcessRuntimeTest, InWhateverStepADumpIsCancelledTheProcessRunsOn) {
   const Churn churn(*runtime_, folder_, 32);
   const test::BreakableCriu criu;
   use_criu(criu.path(), milliseconds(0));
-  for (const char* const step : test::kDumpSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    DumpSpec dump = dump_spec(churn.id(), true);
-    const Result<DumpOutcome> outcome =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          dump.cancel = cancel;
-          return runtime_->dump(dump, {});
-        });
-    ASSERT_FALSE(outcome.ok());
-    EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
-    EXPECT_NE(outcome.error().message.find("the request was cancelled; the process runs on"),
-              std::string::npos)
-        << outcome.error().message;
-    expect_no_images();
-    ASSERT_TRUE(churn.goes_on()) << how_it_ended(churn.id().pid);
-    EXPECT_FALSE(test::has_criu_code(churn.id().pid));
-  }
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu, test::kDumpSteps, [&] { return dump_spec(churn.id(), true); },
+      [&](const DumpSpec& dump) { return runtime_->dump(dump, {}); },
+      [&](const DumpSpec&, const Error& error) {
+        EXPECT_NE(error.message.find("the request was cancelled; the process runs on"),
+                  std::string::npos)
+            << error.message;
+        expect_no_images();
+        ASSERT_TRUE(churn.goes_on()) << how_it_ended(churn.id().pid);
+        EXPECT_FALSE(test::has_criu_code(churn.id().pid));
+      }));
   EXPECT_TRUE(runtime_->dump(dump_spec(churn.id(), true), {}).ok());
 }
 
@@ -438,19 +432,13 @@ TEST_F(ProcessRuntimeTest, InWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   // Two more steps, which the tests of containers leave out. At the first one, the runtime of a container already has its
   // answer. At the second one, CRIU has not started.
   steps.insert(steps.end(), {"Running post-resume scripts", nullptr});
-  for (const char* const step : steps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    RestoreSpec restore = restore_spec();
-    const Result<RestoreOutcome> outcome =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          restore.cancel = cancel;
-          return runtime_->restore(restore, {});
-        });
-    ASSERT_FALSE(outcome.ok());
-    EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
-    ASSERT_FALSE(probe::read_process(pid).ok()) << "a process of the restore is left";
-    EXPECT_EQ(*probe::directory_bytes(folder_.path() + "/images"), *bytes);
-  }
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu, steps, [&] { return restore_spec(); },
+      [&](const RestoreSpec& restore) { return runtime_->restore(restore, {}); },
+      [&](const RestoreSpec&, const Error&) {
+        ASSERT_FALSE(probe::read_process(pid).ok()) << "a process of the restore is left";
+        EXPECT_EQ(*probe::directory_bytes(folder_.path() + "/images"), *bytes);
+      }));
   const Result<RestoreOutcome> restored = runtime_->restore(restore_spec(), {});
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   churn.replace(restored->process);

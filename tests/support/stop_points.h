@@ -10,6 +10,7 @@
 
 #include "base/cancellation.h"
 #include "base/clock.h"
+#include "kymo/result.h"
 #include "support/breakable_criu.h"
 
 // Ends requests when their CRIU has stopped at a given step, and not after a given time. So each step is reached on fast and
@@ -60,6 +61,25 @@ auto cancelled_at(const BreakableCriu& criu, const char* step, Request request) 
   outcome.wait();
   criu.mend();
   return outcome.get();
+}
+
+// Cancels a request at each of these steps, and expects that it fails for this reason. `make` returns a new spec of the
+// request, `request` makes it, and `check` gets the spec and the error.
+template <class Steps, class Make, class Request, class Check>
+void cancel_at_each(const BreakableCriu& criu, const Steps& steps, Make make, Request request,
+                    Check check) {
+  for (const char* const step : steps) {
+    SCOPED_TRACE(name_of_step(step));
+    auto spec = make();
+    const auto outcome = cancelled_at(criu, step, [&](const Cancellation* cancel) {
+      spec.cancel = cancel;
+      return request(spec);
+    });
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
+    check(spec, outcome.error());
+    if (testing::Test::HasFatalFailure()) return;
+  }
 }
 
 // Makes the request with a deadline (nanoseconds of the monotonic clock) that passes while CRIU is stopped at the step. On a
