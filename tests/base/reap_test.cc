@@ -24,7 +24,7 @@ TEST(Reap, TellsHowAChildEnded) {
   const std::optional<int> status = reap_within(child, std::chrono::seconds(60), &used);
   ASSERT_TRUE(status.has_value());
   EXPECT_EQ(WTERMSIG(*status), SIGKILL);
-  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), -1) << "it is reaped";
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), -1) << "the child must have been reaped already";
 }
 
 TEST(Reap, OneThatDoesNotEndIsNotWaitedForAndReapedLater) {

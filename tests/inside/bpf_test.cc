@@ -19,7 +19,7 @@ namespace {
 
 using test::eventually;
 
-// A program that this thread has started.
+// A child process that this thread has started.
 class Program {
  public:
   explicit Program(const std::vector<std::string>& words) {
@@ -83,8 +83,9 @@ TEST_F(BpfTest, CountsTheCallsOfWhatAThreadStartsByClassWithTheirBytes) {
   std::uint64_t all_ns = criu.run_ns + criu.runnable_ns;
   for (const std::uint64_t off_ns : criu.off_ns) all_ns += off_ns;
   EXPECT_GE(all_ns, criu.call_ns[KYMO_WRITE] + criu.call_ns[KYMO_READ])
-      << "its calls are in its life";
-  EXPECT_GE(criu.allocated_bytes, kBytes) << "the page cache of the file";
+      << "the times of its system calls cannot exceed its lifetime";
+  EXPECT_GE(criu.allocated_bytes, kBytes)
+      << "the page cache of the file counts as allocated memory";
   EXPECT_GT(criu.user_faults, 0U);
   EXPECT_EQ(view->read(KYMO_TARGET).calls[KYMO_WRITE], 0U);
   EXPECT_EQ(view->left_out(), 0U);
@@ -101,7 +102,7 @@ TEST_F(BpfTest, ALongWaitCountsWhileItLasts) {
   const std::uint64_t before = waited();
   const std::uint64_t switches = view->read(KYMO_TARGET).switches;
   EXPECT_TRUE(eventually([&] { return waited() > before + 20'000'000; }));
-  EXPECT_LE(view->read(KYMO_TARGET).switches, switches + 1) << "it has only slept";
+  EXPECT_LE(view->read(KYMO_TARGET).switches, switches + 1) << "the target only slept";
 }
 
 TEST_F(BpfTest, TellsWhatASignalHasStoppedFromWhatWaits) {

@@ -97,7 +97,7 @@ TEST_F(FullScratchTest, WithoutItsSharedMemoryACheckpointIsNotComplete) {
   EXPECT_TRUE(is_part_in_scratch(spec_));
 }
 
-// The socket of an image streamer that was killed stayed, and with it the directory.
+// Before the fix, the socket of a killed image streamer stayed, and with it the directory.
 TEST_F(ScratchTest, WhatAKilledKymodHasLeftIsMoved) {
   fs::create_directories(spec_.scratch_dir);
   write_log(spec_.scratch_dir);

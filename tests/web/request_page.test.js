@@ -1,4 +1,4 @@
-// The page of `kymo report --html` of a dump: what somebody with ten seconds sees of it, in a real Chromium.
+// The page of `kymo report --html` of a dump, in a real Chromium: what a reader sees in ten seconds.
 "use strict";
 const assert = require("node:assert");
 const { execFileSync } = require("node:child_process");
@@ -33,9 +33,9 @@ after(async () => {
 });
 
 const laneOf = (page, title) => page.locator(`.lane[data-lane="${title}"]`);
-// The text beside a lane's part: its value.
+// The value in the text beside a part of a lane.
 const valueOf = (page, lane, part) => laneOf(page, lane).locator(`[data-part="${part}"] b`).textContent();
-// Puts the mouse over a lane at this time since the request began.
+// Moves the mouse over a lane to this time since the begin of the request.
 async function pointTo(page, lane, ms) {
   const [from, to] = await range(page);
   const box = await boxOf(laneOf(page, lane).locator(".plot"));
@@ -150,7 +150,7 @@ test("every lane, every band and every chart follows a zoom", async () => {
   assert.strictEqual(await bands(), 1);
   assert.strictEqual(await laneOf(page, "Process").locator(".band").count(), 1);
   await pointTo(page, "Memory", 550);
-  // Another lane's cursor, and a chart's, stand at the same share of the width.
+  // The cursors of the other lanes and charts must be at the same share of the width.
   const cursors = await page.evaluate(() => [...document.querySelectorAll(".u-over")].map((over) => [
     new DOMMatrix(getComputedStyle(over.querySelector(".u-cursor-x")).transform).e, over.clientWidth]));
   assert.ok(cursors.length > 8);
@@ -166,10 +166,10 @@ test("every lane, every band and every chart follows a zoom", async () => {
 
 test("zoomed in, a lane shows single samples", async () => {
   const page = await open(browser, file, faults);
-  const { Recording } = await load("recording.js"); // the modules are there
+  const { Recording } = await load("recording.js"); // the modules are already installed
   assert.ok(Recording);
   await moved(page, () => page.getByRole("button", { name: "collect: 30 ms" }).click());
-  // The gauge of the target's tasks, and CRIU's time in one millisecond as the recording has it.
+  // The gauge of the target's tasks, and the CPU time of CRIU in one millisecond, as the recording has them.
   const grown = (ms) => Math.round(COLUMNS.criu_cpu_ns[2](ms)) / MS;
   await pointTo(page, "CRIU’s time", 114.5);
   const shown = parseFloat(await valueOf(page, "CRIU’s time", "running")) / 100;
@@ -207,7 +207,7 @@ for (const [width, scheme] of [[390, "dark"], [390, "light"], [1280, "dark"]]) {
   });
 }
 
-// On a phone the last label of the time went beyond the edge.
+// Before the fix, the last label of the time axis was cut at the edge of a phone.
 test("no label of the timeline's axis is cut, however the page is zoomed", async () => {
   const page = await open(browser, file, faults, { viewport: { width: 390, height: 800 } });
   let seen = 0;

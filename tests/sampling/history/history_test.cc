@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kMillisecondNs = 1'000'000;
 constexpr auto kLong = std::chrono::seconds(30);
 
-// Feeds a history by hand: a row each millisecond whose value is its tick.
+// Adds rows to a history by hand, one for each millisecond. The value of a row is its tick.
 class HistoryTest : public TemporaryFolderTest {
  protected:
   void SetUp() override {
@@ -56,7 +56,7 @@ TEST_F(HistoryTest, CutsRowsFromBeforeAndAfterTheRequest) {
 
   const std::vector<std::string> tsv = lines(in_folder("dump.tsv"));
   ASSERT_EQ(tsv.size(), 201U);
-  EXPECT_EQ(tsv[1], "20000\t900");  // its clock begins with its first tick
+  EXPECT_EQ(tsv[1], "20000\t900");  // times count from the first tick of the recording
   EXPECT_EQ(tsv[200], "199020000\t1099");
   const nlohmann::json meta = metadata("dump");
   EXPECT_EQ(meta["state"], "ended");
@@ -67,7 +67,7 @@ TEST_F(HistoryTest, CutsRowsFromBeforeAndAfterTheRequest) {
   EXPECT_EQ(meta["stats"]["ticks_due"], 200);
 }
 
-// The stream hands its rows over late: those of the last second may come after the request.
+// Rows arrive late. Rows that were taken before the request may arrive after it.
 TEST_F(HistoryTest, RowsFromBeforeTheCutThatAreHandedOverLaterAreNotInIt) {
   feed(0, 100);
   const auto cut = history_.begin(in_folder("dump.tsv"), 150 * kMillisecondNs, {}).value();
@@ -167,7 +167,7 @@ TEST_F(HistoryTest, EndsACutThoughNoRowComes) {
   EXPECT_TRUE(history_.wait(cut, kLong));
 }
 
-// A disk that stands still until the test lets it answer: a call that waits for it never returns.
+// A disk that does not answer until the test lets it. A call that waits for it would never return.
 struct StalledDisk {
   CutOptions options() {
     CutOptions options;
@@ -201,12 +201,13 @@ TEST_F(HistoryTest, NobodyWaitsForADiskThatStandsStill) {
   history_.end(cut, 210 * kMillisecondNs, {});
   EXPECT_EQ(history_.wait_created(cut, std::chrono::milliseconds(0)).error().code,
             Code::deadline_exceeded);
-  ASSERT_TRUE(history_.wait(other, kLong)) << "the other disk answers";
+  ASSERT_TRUE(history_.wait(other, kLong)) << "the recording on the other disk must not wait";
   EXPECT_FALSE(std::filesystem::exists(in_folder("dump.tsv")));
 
   disk.answers();
   ASSERT_TRUE(history_.wait(cut, kLong));
-  EXPECT_EQ(lines(in_folder("dump.tsv")), lines(in_folder("other.tsv"))) << "no row was lost";
+  EXPECT_EQ(lines(in_folder("dump.tsv")), lines(in_folder("other.tsv")))
+      << "both recordings must have all rows";
   EXPECT_EQ(lines(in_folder("dump.gaps.tsv")), lines(in_folder("other.gaps.tsv")));
   const nlohmann::json meta = metadata("dump");
   EXPECT_EQ(meta["state"], "ended");
@@ -221,7 +222,7 @@ TEST_F(HistoryTest, RowsThatAStalledDiskMissedAreAGapAndNotLostInSilence) {
   StalledDisk disk;
   const auto cut =
       history_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}, disk.options()).value();
-  feed(100, 5000);  // the memory holds 600 rows
+  feed(100, 5000);  // more than the 600 rows that the memory holds
   history_.end(cut, 5000 * kMillisecondNs, {});
   feed(5000, 5001);
   disk.answers();
@@ -246,7 +247,8 @@ TEST_F(HistoryTest, ADiskThatRefusesRowsCostsThemAloneAndNotTheRecording) {
     std::this_thread::yield();
   }
   {
-    // The metadata is smaller.
+    // The limit is the current size of the rows. The metadata is smaller, so it can still be
+    // written.
     const FileSizeLimit full(std::filesystem::file_size(in_folder("dump.tsv")));
     feed(500, 600);
     do {
@@ -282,12 +284,14 @@ TEST_F(HistoryTest, ACommandLineThatIsNotUtf8DoesNotEndTheProgram) {
   feed(0, 100);
   const auto cut = history_.begin(in_folder("dump.tsv"), 0, {{"command", "a\xff"}}).value();
   history_.end(cut, 110 * kMillisecondNs, nlohmann::json::object());
-  feed(100, 120);  // its end is later than all rows that its thread may have taken
+  // The end of the cut is later than all rows that the history's thread may have taken already.
+  feed(100, 120);
   ASSERT_TRUE(history_.wait(cut, kLong));
   EXPECT_EQ(metadata("dump")["about"]["command"], "a\xef\xbf\xbd");
 }
 
-// Those that the stream has, too, and those that no stream has; not what the stream has besides.
+// The recording has the request's own columns, some of which the stream has, too, and some not. It
+// does not have the other columns of the stream.
 TEST_F(HistoryTest, OwnColumnsStandInPlaceOfTheStreams) {
   const Column tick = columns_of({"tick", "Tick", Kind::counter, Unit::count, {}}).front();
   const Column other = columns_of({"other", "Other", Kind::counter, Unit::count, {}}).front();
@@ -301,7 +305,7 @@ TEST_F(HistoryTest, OwnColumnsStandInPlaceOfTheStreams) {
   info.interval = std::chrono::milliseconds(1);
   info.start_monotonic_ns = monotonic_ns();
   info.rows_per_slot = 100;
-  EXPECT_FALSE(history_.open(info)) << "it is open";
+  EXPECT_FALSE(history_.open(info)) << "it must not be opened twice";
   ASSERT_TRUE(history_.close({}));
   ASSERT_TRUE(history_.open(info));
   const auto now = [&] { return monotonic_ns() - info.start_monotonic_ns; };
