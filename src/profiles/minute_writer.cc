@@ -79,7 +79,7 @@ Result<Minute> named(const TakenMinute& taken, MinuteWriter::Namer namer) {
 void MinuteWriter::add(TakenMinute minute) {
   waiting_.push_back(std::move(minute));
   try_again_ = true;
-  while (minutes() > kMostMinutes && waiting_.size() > writing_ + 1) {
+  while (minutes() > kMaxMinutes && waiting_.size() > writing_ + 1) {
     const auto oldest = waiting_.begin() + static_cast<std::ptrdiff_t>(writing_);
     fail(oldest->samples() + oldest->lost, "it has waited too long");
     waiting_.erase(oldest);

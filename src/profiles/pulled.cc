@@ -23,7 +23,7 @@ namespace {
 using stacks::NamedProfile;
 using stacks::Weight;
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
 constexpr int kPatienceS = 10;
 
 // A profile that the target gives, and what is stored of it.
@@ -66,7 +66,7 @@ Result<std::string> asked(httplib::Client& client, const std::string& path,
   std::string body;
   bool too_long = false;
   const httplib::Result result = client.Get(path, [&](const char* data, std::size_t size) {
-    too_long = body.size() + size > kMostBytes;
+    too_long = body.size() + size > kMaxBytes;
     if (!too_long) body.append(data, size);
     return !too_long;
   });
@@ -208,7 +208,7 @@ bool take_entry(std::string_view& text, Pulled& pulled) {
     return true;
   }
   if (head->what == "answers") {
-    pulled.bytes = std::min<std::uint64_t>(head->instant, kinds().size() * kMostBytes);
+    pulled.bytes = std::min<std::uint64_t>(head->instant, kinds().size() * kMaxBytes);
     return true;
   }
   const std::optional<Type> type = type_named(head->type);

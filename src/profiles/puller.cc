@@ -17,11 +17,11 @@ namespace {
 // The token that says to Kubernetes who asks. It is read each time, because such tokens are renewed. Empty: there is none,
 // which Kubernetes says then.
 std::string token_in(const std::string& path) {
-  constexpr std::size_t kMostTokenBytes = 64 * 1024;
+  constexpr std::size_t kMaxTokenBytes = 64 * 1024;
   if (path.empty()) return {};
   const Result<FileDescriptor> file = open_regular(path);
   Result<std::string> token =
-      file ? read_all(file->get(), path, kMostTokenBytes) : Result<std::string>(file.error());
+      file ? read_all(file->get(), path, kMaxTokenBytes) : Result<std::string>(file.error());
   if (!token) return {};
   token->resize(std::min(token->find_first_of(" \r\n"), token->size()));
   return *std::move(token);
@@ -34,8 +34,8 @@ std::string name_of(const PullTarget& target) {
 
 // What a child says, as a part of one line that is not long.
 std::string one_line(std::string text) {
-  constexpr std::size_t kMostLength = 500;
-  if (text.size() > kMostLength) text.resize(kMostLength);
+  constexpr std::size_t kMaxLength = 500;
+  if (text.size() > kMaxLength) text.resize(kMaxLength);
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return text;
@@ -61,7 +61,7 @@ void Puller::look() {
   if (lister_.runs()) {
     if (const auto written = lister_.look(true)) set_targets(listed_in(*written, from_.place));
   }
-  const bool room = bytes() <= kMostBytes;
+  const bool room = bytes() <= kMaxBytes;
   for (auto& [at, target] : targets_) {
     if (!target.child.runs()) continue;
     if (const std::optional<std::string> written = target.child.look(room)) {
@@ -71,7 +71,7 @@ void Puller::look() {
   auto running = static_cast<std::size_t>(std::count_if(
       targets_.begin(), targets_.end(), [](const auto& one) { return one.second.child.runs(); }));
   for (auto& [at, target] : targets_) {
-    if (running >= kMostAtOnce) break;
+    if (running >= kMaxAtOnce) break;
     if (target.child.runs() || now_ns < target.next_ns) continue;
     start(target);
     ++running;
@@ -83,21 +83,21 @@ void Puller::read_targets() {
     if (lister_.runs()) return;
     const PodSource source{from_.place, token_in(from_.token_file), from_.ca_file};
     const Result<void> started =
-        lister_.start([&](int to) { list_pods(source, to); }, kMostListBytes);
+        lister_.start([&](int to) { list_pods(source, to); }, kMaxListBytes);
     if (!started) set_targets(started.error());
     return;
   }
-  constexpr std::size_t kMostFileBytes = std::size_t{64} << 20U;
+  constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
   const Result<FileDescriptor> file = open_regular(from_.place);
   const Result<std::string> text =
-      file ? read_all(file->get(), from_.place, kMostFileBytes) : Result<std::string>(file.error());
+      file ? read_all(file->get(), from_.place, kMaxFileBytes) : Result<std::string>(file.error());
   set_targets(text.ok() ? pull_targets_in(*text, from_.place) : text.error());
 }
 
 void Puller::set_targets(Result<PullTargets> read) {
-  if (read && read->all.size() > kMostTargets) {
+  if (read && read->all.size() > kMaxTargets) {
     read = Error{Code::invalid_argument,
-                 from_.place + " has more than " + std::to_string(kMostTargets) + " targets"};
+                 from_.place + " has more than " + std::to_string(kMaxTargets) + " targets"};
   }
   const std::string trouble =
       one_line(read ? read->trouble : read.error().message + "; the targets stay those before");
@@ -120,9 +120,9 @@ void Puller::set_targets(Result<PullTargets> read) {
 
 void Puller::start(Target& target) {
   target.next_ns = next_turn(target.at, every_ns(), monotonic_ns());
-  if (bytes() > kMostBytes) return say(target, "there is no room for what it may give");
+  if (bytes() > kMaxBytes) return say(target, "the limit of memory for profiles is reached");
   const Result<void> started = target.child.start(
-      [&](int to) { pull(target.at, target.bases, pull_seconds(every_s_), to); }, kMostWritten);
+      [&](int to) { pull(target.at, target.bases, pull_seconds(every_s_), to); }, kMaxWritten);
   if (!started) say(target, started.error().message);
 }
 

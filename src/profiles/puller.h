@@ -23,15 +23,15 @@ std::uint64_t next_turn(const PullTarget& target, std::uint64_t every_ns, std::u
 //
 // Threads: the only one of the process.
 // Errors:  said to the program (keeper.h), for each target when they change.
-// Bounds:  kMostTargets, kMostAtOnce children, and kMostBytes of what they have given and what is compared next time.
+// Bounds:  kMaxTargets, kMaxAtOnce children, and kMaxBytes of what they have given and what is compared next time.
 class Puller {
  public:
-  static constexpr std::size_t kMostTargets = 1000;
-  static constexpr std::size_t kMostAtOnce = 32;
-  static constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
-  static constexpr std::size_t kMostWritten = std::size_t{256} << 20U;  // by one child
+  static constexpr std::size_t kMaxTargets = 1000;
+  static constexpr std::size_t kMaxAtOnce = 32;
+  static constexpr std::size_t kMaxBytes = std::size_t{512} << 20U;
+  static constexpr std::size_t kMaxWritten = std::size_t{256} << 20U;  // by one child
 
-  static constexpr std::size_t kMostListBytes = std::size_t{1} << 20U;  // of the pods to ask
+  static constexpr std::size_t kMaxListBytes = std::size_t{1} << 20U;  // of the pods to ask
 
   Puller(PullFrom from, int every_s, int answers)
       : from_(std::move(from)), every_s_(every_s), answers_(answers) {}

@@ -87,7 +87,7 @@ void Taking::put(stacks::Trace trace, const stacks::Sample& sample,
   if (services_.keeps(process)) trace.service = kChosen;
   trace.process = service_of_process(trace.process).name;
   trace.thread.clear();
-  if (now_.traces.size() >= kMostTraces && !now_.traces.contains(trace)) {
+  if (now_.traces.size() >= kMaxTraces && !now_.traces.contains(trace)) {
     ++now_.lost;
     return;
   }

@@ -72,7 +72,7 @@ class ServiceFinder {
 // Bounds:    kMostTraces in a minute; the samples of those beyond are counted as lost.
 class Taking {
  public:
-  static constexpr std::size_t kMostTraces = 100'000;
+  static constexpr std::size_t kMaxTraces = 100'000;
 
   // Errors: those of stacks::open_bpf_source().
   static Result<std::unique_ptr<Taking>> begin(Type type, unsigned rate,

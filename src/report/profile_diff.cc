@@ -188,13 +188,13 @@ std::string few_samples_line(const Comparison& comparison) {
 }
 
 std::string names_text(const Changes& functions) {
-  constexpr std::size_t kMostNames = 3;
+  constexpr std::size_t kMaxNames = 3;
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMostNames, functions.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMaxNames, functions.size()); ++i) {
     text += (i == 0 ? "" : ", ") + function_name(*functions[i]);
   }
-  if (functions.size() > kMostNames) {
-    text += fmt::format(" and {} more", functions.size() - kMostNames);
+  if (functions.size() > kMaxNames) {
+    text += fmt::format(" and {} more", functions.size() - kMaxNames);
   }
   return text;
 }

@@ -12,8 +12,8 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostSegments = 1024;
-constexpr std::size_t kMostRows = 100'000;  // of a file; about 50 MB
+constexpr std::size_t kMaxSegments = 1024;
+constexpr std::size_t kMaxRows = 100'000;  // of a file; about 50 MB
 
 }  // namespace
 
@@ -57,7 +57,7 @@ std::unique_ptr<ElfFile> ElfFile::over(Elf* elf) {
   }
   std::unique_ptr<ElfFile> file(new ElfFile(elf));
   std::size_t count = 0;
-  if (elf_getphdrnum(elf, &count) != 0 || count > kMostSegments) return file;
+  if (elf_getphdrnum(elf, &count) != 0 || count > kMaxSegments) return file;
   for (std::size_t i = 0; i < count; ++i) {
     GElf_Phdr segment{};
     if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr && segment.p_type == PT_LOAD) {
@@ -106,7 +106,7 @@ const ElfFile::Row* ElfFile::row_at(std::uint64_t address) {
   Dwarf_Addr end = address + 1;
   bool signal = false;
   dwarf_frame_info(frame, &begin, &end, &signal);
-  if (rows_->entries.size() >= kMostRows) rows_->clear();
+  if (rows_->entries.size() >= kMaxRows) rows_->clear();
   Rows::Entry& entry = rows_->entries[begin];
   std::free(entry.row.frame);
   entry = {end, {frame, signal}};
@@ -116,9 +116,9 @@ const ElfFile::Row* ElfFile::row_at(std::uint64_t address) {
 std::string ElfFile::build_id() const {
   const void* bytes = nullptr;
   const ssize_t size = dwelf_elf_gnu_build_id(elf_, &bytes);
-  constexpr ssize_t kMostBytes = 64;
+  constexpr ssize_t kMaxBytes = 64;
   std::string text;
-  for (ssize_t i = 0; i < size && size <= kMostBytes; ++i) {
+  for (ssize_t i = 0; i < size && size <= kMaxBytes; ++i) {
     std::array<char, 3> digits{};
     std::snprintf(digits.data(), digits.size(), "%02x",
                   static_cast<const unsigned char*>(bytes)[i]);

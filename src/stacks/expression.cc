@@ -8,7 +8,7 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostOperations = 64;
+constexpr std::size_t kMaxOperations = 64;
 
 // The stack of a DWARF expression. A wrong expression sets `failed`.
 class Stack {
@@ -132,7 +132,7 @@ std::optional<std::uint64_t> only_register(const Dwarf_Op& operation) {
 
 std::optional<Evaluated> evaluate(std::span<const Dwarf_Op> operations, const Registers& registers,
                                   std::uint64_t frame_address, const ReadMemory& read) {
-  if (operations.empty() || operations.size() > kMostOperations) return std::nullopt;
+  if (operations.empty() || operations.size() > kMaxOperations) return std::nullopt;
   if (const auto number = only_register(operations.front())) {
     if (*number >= kRegisters) return std::nullopt;
     return Evaluated{registers[*number], true};

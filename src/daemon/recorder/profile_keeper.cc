@@ -18,7 +18,7 @@ namespace kymo::daemon {
 namespace {
 
 constexpr std::uint64_t kFirstPauseNs = 10 * kNanosPerSecond;
-constexpr std::uint64_t kLongestPauseNs = 600 * kNanosPerSecond;
+constexpr std::uint64_t kMaxPauseNs = 600 * kNanosPerSecond;
 constexpr std::uint64_t kReadyWithinNs = 10 * kNanosPerSecond;
 constexpr int kWaitAtEndMs = 10'000;
 
@@ -60,7 +60,7 @@ void ProfileKeeper::look(const profiles::JobSessions& jobs,
 }
 
 Result<void> ProfileKeeper::start() {
-  pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
+  pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kMaxPauseNs);
   next_ns_ = monotonic_ns() + pause_ns_;
   Result<HelperProcess> keeper =
       start_helper(profiles::kKeeperArgument, profiles::order_text(order_));
