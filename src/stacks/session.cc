@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/reap.h"
 #include "probe/process.h"
 #include "record/command.h"
 #include "record/signals.h"
@@ -18,8 +19,6 @@
 
 namespace kymo::stacks {
 namespace {
-
-constexpr int kSignalled = 128;
 
 // Why neither way to take stacks works, and what would make one of them work.
 Error neither(const Error& bpf, const Error& perf) {
@@ -64,12 +63,6 @@ std::optional<std::uint64_t> end_of(const Options& options) {
   return monotonic_ns() + to_nanos(*options.duration);
 }
 
-bool has_ended(pid_t child) {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-         info.si_pid == child;
-}
-
 // Waits for the command. Signals that end programs are passed on to it.
 int wait_for(pid_t pid, const record::Signals& signals) {
   while (!has_ended(pid)) {
@@ -78,7 +71,7 @@ int wait_for(pid_t pid, const record::Signals& signals) {
   }
   int status = 0;
   ::waitpid(pid, &status, 0);
-  return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
+  return shell_exit_code(status);
 }
 
 }  // namespace

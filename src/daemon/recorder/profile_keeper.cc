@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/reap.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
@@ -138,7 +139,7 @@ void ProfileKeeper::reap() {
   keeper_.orders.reset();
   if (got > 0 && WIFSIGNALED(status)) {
     metrics_.profiles_failed(0);
-    trouble("the process that takes them was ended by signal " + std::to_string(WTERMSIG(status)));
+    trouble("the process that takes them " + how_it_ended(status));
   }
 }
 
