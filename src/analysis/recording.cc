@@ -73,9 +73,9 @@ Result<void> join_metadata(const std::string& path, Recording& recording) {
   if (metadata.error().code == Code::failed_precondition) {
     return metadata.error();
   }
-  recording.notes.push_back(
-      metadata.error().message +
-      "; units, marks and totals are unknown, kinds are told from the values");
+  recording.notes.push_back(metadata.error().message +
+                            "; units, marks and totals are unknown, and which column is a counter "
+                            "is guessed from its values");
   return {};
 }
 

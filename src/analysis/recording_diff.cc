@@ -229,8 +229,8 @@ void refuse_hopeless(RecordingDiff& diff) {
             kDiffAllowedP) {
       metric.verdict = DiffVerdict::not_told;
       metric.reason = "too few runs for " + std::to_string(diff.tested) +
-                      " metrics at once: " + std::to_string(needed) +
-                      " of each tell, or ask for fewer metrics";
+                      " metrics at once: give " + std::to_string(needed) +
+                      " of each side, or ask for fewer metrics";
     }
   }
 }

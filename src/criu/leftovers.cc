@@ -62,7 +62,7 @@ std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
   return {tracers.begin(), tracers.end()};
 }
 
-// Who has the log open for writing is taken for CRIU's and killed. So check that only this user could have
+// Each process that has the log open for writing is taken for one of CRIU's, and killed. So check that only this user could have
 // made the log and opened it: no other user can change a folder of its path, and it has no other name
 // elsewhere. Its name alone says nothing.
 Result<void> check_log(const std::string& log_path) {

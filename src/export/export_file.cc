@@ -75,7 +75,7 @@ Result<PendingFile> PendingFile::create(const std::string& asked) {
   struct stat wanted = {};
   if (::stat(asked.c_str(), &wanted) == 0 && !is_named(wanted, *path)) {
     return Error{Code::failed_precondition,
-                 "cannot write " + asked + ": the open file has no name any more"};
+                 "cannot write " + asked + ": it is an open file that was deleted"};
   }
   const std::string temporary = *path + ".new";
   FileDescriptor fd;

@@ -44,7 +44,7 @@ Result<Minute> added(const TakenMinute& taken) {
   return minute;
 }
 
-// Whether a process that reads names says no more than what it was asked about.
+// Whether the answer of a process that reads names has just the samples and services that it was asked about.
 bool is_of(const stacks::NamedProfile& said, const TakenMinute& taken) {
   std::set<std::string> services;
   for (const auto& [trace, weight] : taken.traces) services.insert(trace.service);
@@ -70,7 +70,7 @@ Result<Minute> named(const TakenMinute& taken, MinuteWriter::Namer namer) {
       stacks::read_pprof(*file, "the stacks of a minute", quantity_of(taken.type));
   if (!read) return read.error();
   if (!is_of(*read, taken)) {
-    return Error{Code::data_loss, "the process that reads names says what it was not asked"};
+    return Error{Code::data_loss, "the process that reads names sent an answer that is not valid"};
   }
   return Minute{taken.minute, taken.type, taken.begin_unix_ns, *std::move(read)};
 }
@@ -108,7 +108,7 @@ void MinuteWriter::reap() {
   const std::size_t kept =
       exited ? std::min(writing_, static_cast<std::size_t>(WEXITSTATUS(status))) : 0;
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(kept));
-  // One that came meanwhile is no reason to try the others at once.
+  // After a failure, the next try is when the next minute is added.
   try_again_ = kept == writing_;
   writing_ = 0;
   if (exited) return;

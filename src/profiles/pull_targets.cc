@@ -96,8 +96,8 @@ Result<PullTargets> targets_in_pods(const json& list, const std::string& path) {
     if (const std::optional<int> number = port.empty() ? kGoPort : port_in(port)) {
       targets.all.push_back({text_of({Service::Kind::pod, name}), address, *number, ""});
     } else if (targets.trouble.empty()) {
-      targets.trouble = path + ": the pod " + name +
-                        " has an annotation profile-port that is none, so it is left out";
+      targets.trouble =
+          path + ": the pod " + name + " is left out: its annotation profile-port is not a port";
     }
   }
   return targets;

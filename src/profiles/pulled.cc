@@ -50,7 +50,7 @@ std::string why(httplib::Error error) {
     case httplib::Error::Connection:
       return "it takes no connection";
     case httplib::Error::SSLServerVerification:
-      return "nobody who is trusted has signed its certificate";
+      return "its certificate is not signed by a trusted authority";
     case httplib::Error::Read:
       return "it closes the connection before it has answered";
     default:

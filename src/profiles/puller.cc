@@ -14,8 +14,8 @@
 namespace kymo::profiles {
 namespace {
 
-// The token that says to Kubernetes who asks. It is read each time, because such tokens are renewed. Empty: there is none,
-// which Kubernetes says then.
+// The token that says to Kubernetes who asks. It is read each time, because such tokens are renewed. Empty if it cannot
+// be read: Kubernetes then refuses the request, and says why.
 std::string token_in(const std::string& path) {
   constexpr std::size_t kMaxTokenBytes = 64 * 1024;
   if (path.empty()) return {};
@@ -100,7 +100,7 @@ void Puller::set_targets(Result<PullTargets> read) {
                  from_.place + " has more than " + std::to_string(kMaxTargets) + " targets"};
   }
   const std::string trouble =
-      one_line(read ? read->trouble : read.error().message + "; the targets stay those before");
+      one_line(read ? read->trouble : read.error().message + "; the old list stays in use");
   if (trouble != trouble_ && !trouble.empty()) {
     write_line(answers_, kTrouble + trouble);
   }

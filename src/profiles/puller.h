@@ -17,7 +17,7 @@ namespace kymo::profiles {
 // that is the target's own, so that not all are asked at once.
 std::uint64_t next_turn(const PullTarget& target, std::uint64_t every_ns, std::uint64_t after_ns);
 
-// Pulls the profiles of programs of Go, each target once in a time. A child process asks a target (pulled.h), one at a
+// Pulls the profiles of programs of Go, from each target once in an interval. A child process asks a target (pulled.h), one at a
 // time for each target. It may be taken over by what it reads, so nothing that it writes is believed: not of which service a
 // profile is, nor that it ends. The targets are read again each time: a file, or by another child the pods of Kubernetes.
 //

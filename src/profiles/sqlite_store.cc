@@ -22,7 +22,8 @@ using store::Value;
 
 constexpr std::int64_t kApplication = 0x6b796d70;  // "kymp": the file is one of these
 constexpr std::int64_t kVersion = 2;
-// What is seen a second time will be seen again: it is marked for so long, and not in each minute.
+// Minutes. A stack or function that is seen again is marked as used for this long at once, so that it is not
+// written in every minute.
 constexpr std::int64_t kMarkedFor = 60;
 
 constexpr std::string_view kSetUp[] = {
@@ -148,8 +149,9 @@ Result<void> SqliteStore::check_version(std::int64_t tables) {
   const Result<std::uint64_t> application = number("PRAGMA application_id");
   if (!application) return application.error();
   if (tables != 0 && signed_of(*application) != kApplication) {
-    return Error{Code::invalid_argument,
-                 path_ + " is a SQLite database, but none of stack profiles: name another folder"};
+    return Error{
+        Code::invalid_argument,
+        path_ + " is a SQLite database, but does not hold stack profiles: name another folder"};
   }
   const Result<std::uint64_t> version = number("PRAGMA user_version");
   if (!version) return version.error();
@@ -383,7 +385,7 @@ Result<std::vector<CoveredMinute>> SqliteStore::covered(Type type, const Range& 
   return read ? Result<std::vector<CoveredMinute>>(std::move(minutes)) : read.error();
 }
 
-// How often each stack was seen, the one with most time first.
+// The sum of each stack, the one with the most time first.
 Result<std::vector<std::pair<std::int64_t, Weight>>> SqliteStore::sums_of(const Query& query) {
   const Result<std::vector<std::int64_t>> services = service_ids(query);
   if (!services) return services.error();

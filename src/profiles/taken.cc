@@ -16,7 +16,7 @@ std::uint64_t TakenMinute::samples() const {
 
 namespace {
 
-// Stands in Trace::service until the services are found.
+// Trace::service of a process that is kept because of its cgroup, until the services are found.
 constexpr const char* kChosen = "chosen by its cgroup";
 
 }  // namespace

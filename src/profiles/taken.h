@@ -48,12 +48,13 @@ class ServiceFinder {
   void set_containers(const std::vector<std::string>& cgroups);
   // Whether a process is kept because of its cgroups, whatever its service is.
   [[nodiscard]] bool keeps(const stacks::Processes::Process& process) const;
-  // By which process the job would be found: the process itself, if it is the first one of a job, else the
-  // leader of its session.
+  // The process by which the job of a process is looked up: the process itself, if it is the first one of a job,
+  // else the leader of its session.
   [[nodiscard]] pid_t leader_of(pid_t pid, pid_t session) const {
     return jobs_.contains(pid) ? pid : session;
   }
-  // The text of the service of what this process leads; empty if it is not kept. `chosen`: it is kept in any case.
+  // The text of the service of a process whose leader_of() is `leader`. Empty if the service is not kept, unless
+  // `chosen`.
   [[nodiscard]] std::string of(const stacks::Trace& trace, pid_t leader, bool chosen = false) const;
 
  private:
@@ -65,7 +66,7 @@ class ServiceFinder {
 };
 
 // Takes the stacks of one type, and counts them by minute. Their services are found when the minute is over,
-// because the program tells of a job a moment after it has started it.
+// because kymod reports a job only a moment after it has started it.
 //
 // Threads:   one.
 // Ownership: refers to `services`.

@@ -120,7 +120,7 @@ std::string verdict_text(const History& history) {
   const HistoryVerdict& verdict = *history.verdict;
   const HistoryMetric metric = history.options.metric;
   if (verdict.baseline == 0) {
-    return "too few runs to tell a regression: the newest is held against 5 or more before it\n";
+    return "too few runs to tell a regression: the newest is compared with 5 or more before it\n";
   }
   return fmt::format("{}: {} {}, median of {} before {}: {} (allowed {}, noise up to {})\n",
                      verdict.regression ? "REGRESSION" : "no regression", name_of(metric),

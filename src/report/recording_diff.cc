@@ -131,9 +131,9 @@ std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
   std::string text = "\n" + table.str(0) + more_line(rows, metrics.size());
   if (!diff.by_runs) {
     text +=
-        "These two recordings differ beyond their own noise; whether runs differ as much by "
-        "themselves,"
-        "\nonly several of each can tell: --base, --new\n";
+        "These two recordings differ beyond their own noise. To find out whether runs differ as "
+        "much\n"
+        "by themselves, compare several of each side: --base, --new\n";
   }
   return text;
 }

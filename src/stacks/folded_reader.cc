@@ -103,7 +103,7 @@ Result<NamedProfile> read_folded(std::string_view text, const std::string& path,
     }
     if (reader.frames() > kMaxFramesOfFile) {
       return Error{Code::failed_precondition,
-                   path + " is too large: kymo reads 33 million frames of a profile"};
+                   path + " is too large: kymo reads at most 33 million frames of a profile"};
     }
   }
   return reader.take();

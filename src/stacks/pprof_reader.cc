@@ -254,7 +254,8 @@ std::optional<Quantity> StackMaker::choose_values(std::optional<Quantity> wanted
   return shown;
 }
 
-// The number of this name. A profile of CPU time may name it as it likes.
+// Chooses the values that are the number of samples: those of this name or, if no count has it, the first count. In
+// profiles of CPU time they have various names.
 void StackMaker::choose_count(std::string_view name) {
   for (std::size_t i = tables_.value_types.size(); i-- > 0;) {
     if (tables_.text(tables_.value_types[i].second) != "count") continue;
@@ -364,7 +365,7 @@ std::string unpacked(const std::string& bytes) {
   return result == Z_STREAM_END || text.size() > kMaxPprofBytes ? text : std::string();
 }
 
-// What the comments say, as far as kymo has written them.
+// Reads those comments of a profile that kymo writes.
 void read_comments(const Tables& tables, NamedProfile& profile) {
   constexpr std::string_view kLost = kLostComment;
   constexpr std::string_view kPhase = kPhaseComment;
@@ -384,7 +385,7 @@ Error damaged(const std::string& path) {
   return {Code::data_loss, path + " is no profile of pprof, or is damaged"};
 }
 
-// A name of the file, as far as it can be printed.
+// A name from the file, cut to a short length, with only printable characters.
 std::string short_name(const std::string& text) {
   constexpr std::size_t kMaxLength = 40;
   std::string name = text.substr(0, kMaxLength);
@@ -407,7 +408,7 @@ Error lacks(const std::string& path, const Tables& tables, std::optional<Quantit
 
 Error too_large(const std::string& path) {
   return {Code::failed_precondition,
-          path + " is too large: kymo reads 512 MiB and 33 million frames of a profile"};
+          path + " is too large: kymo reads at most 512 MiB and 33 million frames of a profile"};
 }
 
 }  // namespace

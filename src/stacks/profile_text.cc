@@ -113,7 +113,7 @@ Result<NamedProfile> profile_in(std::string_view text) {
     return profile;
   }
   return Error{Code::data_loss,
-               "the process that reads stack profiles sent an answer that is none"};
+               "the process that reads stack profiles sent an answer that is not valid"};
 }
 
 }  // namespace kymo::stacks

@@ -288,8 +288,7 @@ TEST_F(PulledProfilesTest, TheApiOfKubernetesListsThePods) {
   EXPECT_TRUE(kymod.logs(api + ": it answers with status 403")) << kymod.log();
   std::ofstream(token) << "secret\n";
   ASSERT_TRUE(rounds(2)) << kymod.log();
-  EXPECT_TRUE(
-      kymod.logs("the pod shop/bad has an annotation profile-port that is none, so it is left out"))
+  EXPECT_TRUE(kymod.logs("the pod shop/bad is left out: its annotation profile-port is not a port"))
       << kymod.log();
   stop(kymod);
   const Outcome listed =
@@ -304,7 +303,7 @@ TEST_F(PulledProfilesTest, AnApiWhoseCertificateNobodySignedIsNotBelieved) {
   Kymod kymod({"--profiles", directory_, "--profiles-only=job:none", "--profiles-pull", api,
                "--profiles-pull-every=2"});
   kymod.start();
-  EXPECT_TRUE(kymod.logs(api + ": nobody who is trusted has signed its certificate"))
+  EXPECT_TRUE(kymod.logs(api + ": its certificate is not signed by a trusted authority"))
       << kymod.log();
 }
 

@@ -81,7 +81,8 @@ Result<std::string> more_samples(const stacks::Profile& /*profile*/) {
 
 TEST_F(MinuteWriterTest, AReaderOfNamesThatWasTakenOverIsNotBelieved) {
   std::filesystem::create_directory(order_.directory);
-  const std::string asked = "failed 0 the process that reads names says what it was not asked";
+  const std::string asked =
+      "failed 0 the process that reads names sent an answer that is not valid";
   const std::vector<std::pair<MinuteWriter::Namer, std::string>> answers{
       {nonsense, "failed 0 the stacks of a minute is no profile of pprof, or is damaged"},
       {nothing, "failed 0 the stacks of a minute is no profile of pprof, or is damaged"},

@@ -115,7 +115,7 @@ TEST(PullTargetsTest, ArePods) {
       "f");
   ASSERT_TRUE(port) << port.error().message;
   EXPECT_EQ(port->trouble,
-            "f: the pod shop/a has an annotation profile-port that is none, so it is left out");
+            "f: the pod shop/a is left out: its annotation profile-port is not a port");
   EXPECT_TRUE(port->all.empty());
 }
 

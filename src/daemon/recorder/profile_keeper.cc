@@ -124,7 +124,7 @@ void ProfileKeeper::tell(std::string text) {
   if (error == 0) told_ = std::move(text);
 }
 
-// It has a second's work before it takes samples.
+// The keeper works for about a second before it takes samples. If that takes much longer, its disk may not answer.
 void ProfileKeeper::notice_silence() {
   if (ready_ || monotonic_ns() - started_ns_ < kReadyWithinNs) return;
   trouble("they are not taken yet: the disk of " + order_.directory + " may not answer");

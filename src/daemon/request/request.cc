@@ -25,7 +25,8 @@ std::string without_recording(store::RunKind kind, const Error& error) {
 
 }  // namespace
 
-// Started here, and waited for only before CRIU is called: loading BPF takes a while.
+// Only starts the collector, because loading its BPF program takes a while. wait_for_stacks(), just before CRIU is
+// called, waits until it is ready.
 void Request::start_stacks(const std::string& recording_path, const inside::Target& target,
                            std::vector<pid_t> restored) {
   const int rate = parts.config.profiling_stacks;

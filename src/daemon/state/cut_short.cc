@@ -441,10 +441,11 @@ Result<void> settle_unstarted_jobs(store::Store& store) {
     } else if (const std::optional<probe::Process>& process = *writer) {
       job.pid = process->pid;
       job.start_ticks = process->start_ticks;
-      spdlog::warn("job {}: kymod stopped while it was started; it is pid {}", job.name, job.pid);
+      spdlog::warn("job {}: kymod stopped while it was starting the job, which runs as pid {}",
+                   job.name, job.pid);
       if (Result<void> ok = store.update_job(job); !ok) return ok;
     } else {
-      spdlog::warn("job {}: kymod stopped before it was started", job.name);
+      spdlog::warn("job {}: kymod stopped before it had started the job", job.name);
       if (Result<void> ok = store.remove_job(job.id); !ok) return ok;
     }
   }

@@ -160,7 +160,8 @@ void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::strin
     try {
       if (note.is_object()) settled = settle(store, jobs, note, end_restore);
     } catch (const json::exception& damaged) {
-      spdlog::error("the note of a restore {} is damaged: {}", path, damaged.what());
+      spdlog::error("the file about an unfinished restore, {}, is damaged: {}", path,
+                    damaged.what());
     }
     if (settled) fs::remove(path, error);  // otherwise the next start looks again
   }

@@ -32,8 +32,9 @@ Result<FileDescriptor> AppendFile::open_own(const std::string& path) {
   }
   if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) {
     return Error{Code::permission_denied,
-                 path + " belongs to uid " + std::to_string(status.st_uid) +
-                     " or is no regular file; only its owner's own file is continued"};
+                 "cannot continue " + path + ": it belongs to uid " +
+                     std::to_string(status.st_uid) +
+                     " or is no regular file; give a regular file of your own"};
   }
   return fd;
 }
