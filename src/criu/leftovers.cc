@@ -122,7 +122,7 @@ void stop(pid_t criu) {
   }
 }
 
-Error would_not_end(pid_t pid) {
+Error does_not_end(pid_t pid) {
   return Error{
       Code::deadline_exceeded,
       "process " + std::to_string(pid) + " of a CRIU that a killed kymod had started does not end"};
@@ -152,7 +152,7 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
                        std::all_of(running.begin(), running.end(),
                                    [](pid_t criu) { return probe::waits_in_kernel(criu); });
     if (stuck || now - began > kPatience) {
-      return would_not_end(running.front());
+      return does_not_end(running.front());
     }
     for (const pid_t criu : running) {
       stop(criu);
@@ -204,7 +204,7 @@ Result<void> end_leftover_restore(const std::string& log_path, const std::vector
       return {};
     }
     if (steady_clock::now() > until) {
-      return would_not_end(halves.front());
+      return does_not_end(halves.front());
     }
     for (const pid_t half : halves) keep_peers_waiting(half);
     for (const pid_t half : halves) kill(half, SIGKILL);

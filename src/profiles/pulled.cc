@@ -81,8 +81,8 @@ Result<std::string> asked(httplib::Client& client, const std::string& path,
   return body;
 }
 
-// Becomes nobody, without any capability: who answers may be anybody.
-Result<void> give_up_root() {
+// Becomes the user nobody, without any capability, because the program that answers is not trusted.
+Result<void> drop_root() {
   constexpr uid_t kNobody = 65534;
   static_cast<void>(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   if (::geteuid() != 0) return {};
@@ -252,7 +252,7 @@ NamedProfile difference(const NamedProfile& before, const NamedProfile& now) {
 }
 
 void pull(const PullTarget& target, const std::map<Type, std::string>& bases, int cpu_s, int to) {
-  if (const Result<void> given_up = give_up_root(); !given_up) {
+  if (const Result<void> given_up = drop_root(); !given_up) {
     put(to, "failed all 0", given_up.error().message);
     put(to, "failed end 0", "");
     ::_exit(0);
@@ -288,7 +288,7 @@ void list_pods(const PodSource& source, int to) {
     static_cast<void>(write_all(to, list_text(targets), &written));
     ::_exit(0);
   };
-  if (const Result<void> given_up = give_up_root(); !given_up) say(given_up.error());
+  if (const Result<void> given_up = drop_root(); !given_up) say(given_up.error());
   const std::size_t path = source.address.find('/', source.address.find("://") + 3);
   const std::string host = source.address.substr(0, path);
   httplib::Client client(host);

@@ -215,7 +215,7 @@ std::string share_check_line(const Comparison& comparison, double allowed) {
     case ChangeCheck::Outcome::cannot_tell:
       return fmt::format(
           "\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n{}",
-          count_text(check.untold), limit, names_text(check.untold),
+          count_text(check.undecided), limit, names_text(check.undecided),
           comparison.by_value ? "" : "  It takes more samples: profile for longer\n");
   }
   return "\nno change beyond noise and beyond " + limit + "\n";
@@ -281,7 +281,7 @@ nlohmann::ordered_json share_check_json(const Comparison& comparison, double all
           {"outcome", to_string(check.outcome)},
           {"failed", !check.changed.empty()},
           {"functions", names(check.changed)},
-          {"cannot_tell", names(check.untold)}};
+          {"cannot_tell", names(check.undecided)}};
 }
 
 }  // namespace
@@ -297,26 +297,26 @@ ShareCheck check_shares(const Comparison& comparison, double allowed) {
   ShareCheck check;
   for (const FunctionChange& function : comparison.functions) {
     bool changed = false;
-    bool untold = false;
+    bool undecided = false;
     for (const ShareChange* change : {&function.self, &function.total}) {
       if (std::abs(change->difference()) <= allowed) continue;
       changed = changed || change->beyond_noise();
-      untold = untold || change->verdict == ShareVerdict::not_tested;
+      undecided = undecided || change->verdict == ShareVerdict::not_tested;
     }
     if (changed) {
       check.changed.push_back(&function);
-    } else if (untold) {
-      check.untold.push_back(&function);
+    } else if (undecided) {
+      check.undecided.push_back(&function);
     }
   }
-  for (Changes* const list : {&check.changed, &check.untold}) {
+  for (Changes* const list : {&check.changed, &check.undecided}) {
     std::stable_sort(list->begin(), list->end(), [](const auto* a, const auto* b) {
       return largest_difference(*a) > largest_difference(*b);
     });
   }
-  check.outcome = !check.changed.empty()  ? ChangeCheck::Outcome::changed
-                  : !check.untold.empty() ? ChangeCheck::Outcome::cannot_tell
-                                          : ChangeCheck::Outcome::no_change;
+  check.outcome = !check.changed.empty()     ? ChangeCheck::Outcome::changed
+                  : !check.undecided.empty() ? ChangeCheck::Outcome::cannot_tell
+                                             : ChangeCheck::Outcome::no_change;
   return check;
 }
 

@@ -394,8 +394,9 @@ std::string short_name(const std::string& text) {
   return name;
 }
 
-// That a file does not have a quantity, and which values it has.
-Error lacks(const std::string& path, const Tables& tables, std::optional<Quantity> wanted) {
+// The error that a file does not have the wanted quantity. It names those that the file has.
+Error lacks_quantity(const std::string& path, const Tables& tables,
+                     std::optional<Quantity> wanted) {
   std::string all;
   for (const auto& [name, unit] : tables.value_types) {
     all.append(all.empty() ? "" : ", ").append(short_name(tables.text(name)));
@@ -428,7 +429,7 @@ Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& pat
   NamedProfile profile;
   StackMaker maker(tables);
   const std::optional<Quantity> quantity = maker.choose_values(wanted);
-  if (!quantity) return lacks(path, tables, wanted);
+  if (!quantity) return lacks_quantity(path, tables, wanted);
   profile.quantity = *quantity;
   profile.counts_samples = maker.counts_samples();
   profile.duration_ns = tables.duration_ns;

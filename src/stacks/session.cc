@@ -21,7 +21,7 @@ namespace kymo::stacks {
 namespace {
 
 // Why neither way to take stacks works, and what would make one of them work.
-Error neither(const Error& bpf, const Error& perf) {
+Error no_source_error(const Error& bpf, const Error& perf) {
   if (perf.code != Code::permission_denied) return perf;
   const Result<std::string> level = read_file("/proc/sys/kernel/perf_event_paranoid");
   return {
@@ -39,7 +39,7 @@ Result<Collection> open(const Sampling& sampling) {
   if (!source && sampling.bpf && !sampling.waits) {
     const Error why = source.error();
     source = open_perf_source(sampling);
-    if (!source) return neither(why, source.error());
+    if (!source) return no_source_error(why, source.error());
   }
   if (!source) return source.error();
   return Collection(*std::move(source), sampling);

@@ -183,7 +183,7 @@ struct Store::State {
     return stored;
   }
 
-  [[nodiscard]] Error stalls() const {
+  [[nodiscard]] Error does_not_answer() const {
     return Error{Code::unavailable, "the disk of the database " + path + " does not answer"};
   }
 };
@@ -250,7 +250,7 @@ Result<void> Store::ask_disk(std::function<Result<void>(State&)> work,
   one->apply = std::move(apply);
   one->undo = std::move(undo);
   std::optional<Result<void>> done = attempt(std::move(one));
-  return done ? *std::move(done) : state_->stalls();
+  return done ? *std::move(done) : state_->does_not_answer();
 }
 
 // Stores a change. If the disk does not take it, keeps the change in memory only. `apply` makes the
@@ -269,7 +269,7 @@ Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
   std::optional<Result<void>> done = attempt(std::move(one));
   if (done && (*done || is_final(done->error()))) return *std::move(done);
   const std::lock_guard lock(state_->memory);
-  state_->trouble = done ? done->error().message : state_->stalls().message;
+  state_->trouble = done ? done->error().message : state_->does_not_answer().message;
   apply(*state_, &state_->unstored);
   return {};
 }
@@ -315,7 +315,7 @@ std::size_t Store::unstored() {
   one->apply = [](State&) {};
   const bool answered = attempt(std::move(one)).has_value();
   const std::lock_guard lock(state_->memory);
-  if (!answered) state_->trouble = state_->stalls().message;
+  if (!answered) state_->trouble = state_->does_not_answer().message;
   return state_->unstored.count() + state_->on_way;
 }
 
